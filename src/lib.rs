@@ -2,3 +2,5 @@
 
 pub mod core;
 pub mod limits;
+#[expect(unsafe_code, reason = "system calls live here and nowhere else")]
+pub mod sys;

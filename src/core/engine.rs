@@ -94,12 +94,14 @@ impl Engine {
         });
     }
 
-    /// The job asked for terminal input.
-    pub fn on_wanted_input(&mut self, id: JobId, program: String) {
-        self.change(id, |job| {
-            job.on_wanted_input(program);
-            None
-        });
+    /// A group of the job was stopped because it reads the terminal, or changes its modes.
+    pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String) {
+        self.change(id, |job| job.on_input_stop(reads, program));
+    }
+
+    /// The job wrote although nobody reads its output any more.
+    pub fn on_broken_pipe(&mut self, id: JobId) {
+        self.change(id, |job| job.on_broken_pipe());
     }
 
     /// Nobody holds this stream of the job any more.

@@ -30,6 +30,12 @@ pub enum Order {
     Terminate,
     /// Kill the whole tree, until there is none.
     Kill,
+    /// End of file was typed: let the stopped group have the foreground for a slice.
+    Lend,
+    /// The stopped group asked for input too often: hang it up.
+    HangUp,
+    /// Nobody reads the output any more: SIGPIPE to who writes it.
+    BreakPipe,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +69,7 @@ pub struct Job {
     stop: Stop,
     open: Streams,
     guard: bool,
+    input_stops: u32,
     /// What happened, for everybody who reads along.
     pub log: Log,
 }
@@ -76,6 +83,7 @@ impl Job {
             stop: Stop::No,
             open: Streams::default(),
             guard: false,
+            input_stops: 0,
             log: Log::new(limits::LOG_BYTES),
         }
     }
@@ -106,11 +114,26 @@ impl Job {
         self.log.push(Entry::Output { stream, bytes });
     }
 
-    /// The command asked for terminal input.
-    pub fn on_wanted_input(&mut self, program: String) {
-        if self.state == State::Running {
-            self.log.push(Entry::WantedInput { program });
+    /// A group of the command was stopped because it reads the terminal, or only changes its modes. Nobody is there to
+    /// answer: it gets end of file, and is hung up when it asks too often. Changing modes is never held against it.
+    #[must_use]
+    pub fn on_input_stop(&mut self, reads: bool, program: String) -> Option<Order> {
+        if !self.guard || !self.is_alive() {
+            return None;
         }
+        if reads {
+            self.input_stops += 1;
+            if self.input_stops == 1 {
+                self.log.push(Entry::WantedInput { program });
+            }
+        }
+        Some(if reads && self.input_stops >= limits::INPUT_STOPS_MAX { Order::HangUp } else { Order::Lend })
+    }
+
+    /// The command wrote although nobody reads its output any more.
+    #[must_use]
+    pub fn on_broken_pipe(&self) -> Option<Order> {
+        (self.state == State::Running && self.guard).then_some(Order::BreakPipe)
     }
 
     /// Nobody holds this stream open any more.
@@ -477,6 +500,23 @@ mod tests {
         run.now += limits::DRAIN_MAX;
         assert_eq!(run.job.tick(run.now), None);
         assert!(run.job.is_closed());
+    }
+
+    #[test]
+    fn a_reader_of_the_terminal_gets_end_of_file_and_is_hung_up_at_its_fifth_stop() {
+        let mut run = Run::new();
+        for _ in 0..100 {
+            assert_eq!(run.job.on_input_stop(false, "stty".into()), Some(Order::Lend), "modes are no reading");
+        }
+        for _ in 1..limits::INPUT_STOPS_MAX {
+            assert_eq!(run.job.on_input_stop(true, "less".into()), Some(Order::Lend));
+        }
+        assert_eq!(run.job.on_input_stop(true, "less".into()), Some(Order::HangUp));
+        let entries = std::iter::from_fn(|| {
+            let id = run.job.log.attach(Lag::Skip);
+            run.job.log.next(id).is_some().then(|| run.job.log.advance(id))
+        });
+        assert!(entries.take(3).count() >= 1, "it is told once");
     }
 
     #[test]
