@@ -1,1 +1,3 @@
+//! The library behind `rexec-host` and `rexec`.
 
+pub mod text;

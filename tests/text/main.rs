@@ -1,0 +1,5 @@
+//! The pure text modules, driven through their public interface. See each module for what it shows.
+
+mod corpus;
+mod data;
+mod properties;
