@@ -9,13 +9,11 @@
 //! * the way the input was split into pushes never shows in the output;
 //! * memory is bounded by a constant for any input, and no input panics.
 
-mod parser;
-mod scan;
 mod strip;
 
-pub use parser::Stats;
+pub use crate::text::parser::Stats;
 
-use parser::Parser;
+use crate::text::parser::Parser;
 use strip::Strip;
 
 /// How much of a terminal is understood.

@@ -3,7 +3,7 @@
 //! The one rule with a memory is the carriage return: any number of CR before a line feed belong to that line feed; a
 //! CR before other text starts a new line, unless the output is at a line's start anyway; a CR at the end is nothing.
 
-use super::parser::Sink;
+use crate::text::parser::Sink;
 
 /// What of the output so far decides how the next character appears.
 #[derive(Debug)]
@@ -35,15 +35,14 @@ impl Sink for StripSink<'_> {
 
     #[inline]
     fn text(&mut self, run: &[u8]) {
-        let (Some(&first), Some(&last)) = (run.first(), run.last()) else { return };
         if self.strip.return_seen {
             self.strip.return_seen = false;
-            if first != b'\n' && !self.strip.at_line_start {
+            if !run.starts_with(b"\n") && !self.strip.at_line_start {
                 self.out.push(b'\n');
             }
         }
         self.out.extend_from_slice(run);
-        self.strip.at_line_start = last == b'\n';
+        self.strip.at_line_start = run.ends_with(b"\n");
     }
 
     #[inline]

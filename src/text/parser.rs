@@ -30,7 +30,7 @@ pub(crate) trait Sink {
     /// Whether the contents of sequences matter to this sink; if not they are passed empty.
     const READS_SEQUENCES: bool;
 
-    /// Text, TAB and LF.
+    /// Text, TAB and LF; never empty, only whole characters.
     fn text(&mut self, run: &[u8]);
     /// A C0 control other than TAB, LF, ESC, CAN and SUB.
     fn control(&mut self, byte: u8);
@@ -106,6 +106,11 @@ impl Parser {
         self.stats
     }
 
+    /// Whether nothing is half read.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.state == State::Ground && self.partial_len == 0
+    }
+
     pub(crate) fn push<S: Sink>(&mut self, input: &[u8], sink: &mut S) {
         let mut rest = input;
         while !rest.is_empty() {
@@ -136,7 +141,7 @@ impl Parser {
         let run = scan::clean_run(input);
         let at_end = run.len == input.len();
         if run.ascii {
-            sink.text(&input[..run.len]);
+            emit(&input[..run.len], sink);
         } else {
             self.decode(&input[..run.len], at_end, sink);
         }
@@ -356,9 +361,16 @@ fn text_without_c1<S: Sink>(run: &[u8], sink: &mut S) {
     let mut start = 0;
     for at in memchr::memchr_iter(0xC2, run) {
         if (0x80..=0x9F).contains(&run[at + 1]) {
-            sink.text(&run[start..at]);
+            emit(&run[start..at], sink);
             start = at + 2;
         }
     }
-    sink.text(&run[start..]);
+    emit(&run[start..], sink);
+}
+
+#[inline]
+fn emit<S: Sink>(run: &[u8], sink: &mut S) {
+    if !run.is_empty() {
+        sink.text(run);
+    }
 }
