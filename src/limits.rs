@@ -32,6 +32,8 @@ pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest JSONL request, bytes; a longer line ends the connection with an error.
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
+/// Output that one JSONL response holds, bytes; the rest is counted.
+pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// A caller that does not take its last frames within this time of its command's end is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 
