@@ -2,3 +2,4 @@
 
 pub mod reader;
 pub mod record;
+pub mod recorder;
