@@ -3,7 +3,9 @@
 //! `parser` is the one grammar of terminal output; `sanitize` (for agents) and `safe` (for the console) are what is
 //! made of it.
 
+pub mod banner;
 mod csi;
+pub mod encode;
 mod parser;
 pub mod safe;
 pub mod sanitize;

@@ -1,0 +1,5 @@
+//! Where a job's entries go: the console and the journal.
+
+pub mod reader;
+pub mod record;
+pub mod recorder;
