@@ -103,3 +103,5 @@ pub const BANNER_COMMAND_BYTES: usize = 4_096;
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
 /// … and after which, if the recorder takes nothing for this long, output for the journal is skipped and counted.
 pub const RECORDER_STALL: Duration = Duration::from_secs(1);
+/// Bytes queued for the recorder above which even records are given up, and counted.
+pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;

@@ -62,9 +62,9 @@ impl Engine {
     }
 
     /// The job was given to a guard.
-    pub fn on_started(&mut self, id: JobId, open: Streams) {
+    pub fn on_started(&mut self, id: JobId, open: Streams, now: Instant) {
         self.change(id, |job| {
-            job.on_started(open);
+            job.on_started(open, now);
             None
         });
     }
@@ -279,7 +279,7 @@ mod tests {
         engine.attach(id, Lag::Hold).unwrap();
         while let Some(effect) = engine.next_effect() {
             if let Effect::Start(id) = effect {
-                engine.on_started(id, Streams::of(&[Stream::Tty]));
+                engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
             }
         }
         id
@@ -291,7 +291,7 @@ mod tests {
         let id = engine.submit().unwrap();
         let cursor = engine.attach(id, Lag::Hold).unwrap();
         assert_eq!(engine.next_effect(), Some(Effect::Start(id)));
-        engine.on_started(id, Streams::of(&[Stream::Tty]));
+        engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
         engine.on_output(id, Stream::Tty, b"hi".as_slice().into(), now);
         engine.on_hangup(id, Stream::Tty, now);
         engine.on_exit(id, Exit::Code(0), now);
@@ -299,7 +299,7 @@ mod tests {
         let mut entries = 0;
         while let Some(item) = engine.next(cursor) {
             entries += 1;
-            if let Item::Entry(Entry::Closed { outcome }) = item {
+            if let Item::Entry(Entry::Closed { outcome, .. }) = item {
                 assert_eq!(*outcome, Outcome::Ended { exit: Exit::Code(0), stopped: None });
             }
             engine.advance(cursor);
@@ -333,7 +333,7 @@ mod tests {
             let id = engine.submit().unwrap();
             engine.attach(id, lag).unwrap();
             while engine.next_effect().is_some() {}
-            engine.on_started(id, Streams::of(&[Stream::Tty]));
+            engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
             engine.on_output(id, Stream::Tty, vec![0; limits::LOG_BYTES / 2].into(), Instant::now());
         }
         engine.kept_bytes

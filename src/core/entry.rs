@@ -1,5 +1,7 @@
 //! What happens to a job, as entries of its log: plain data.
 
+use std::time::Duration;
+
 /// Where output came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
@@ -109,8 +111,8 @@ pub enum Entry {
     Stopping { reason: Reason },
     /// The shell was reaped; output may still follow.
     Exited { exit: Exit },
-    /// Nothing follows.
-    Closed { outcome: Outcome },
+    /// Nothing follows. It took this long from its start to the end of its shell.
+    Closed { outcome: Outcome, took: Duration },
 }
 
 impl Entry {

@@ -15,7 +15,7 @@
 //! * orders to the guard are answered only while the guard lives, signals for the shell only until its exit;
 //! * silence is counted from the last output, and not while the log is full, because then it is we who do not read.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::entry::{Entry, Exit, Outcome, Reason, StartError, Stream, Streams};
 use super::log::Log;
@@ -70,6 +70,8 @@ pub struct Job {
     open: Streams,
     guard: bool,
     input_stops: u32,
+    started: Option<Instant>,
+    took: Duration,
     /// What happened, for everybody who reads along.
     pub log: Log,
 }
@@ -84,16 +86,19 @@ impl Job {
             open: Streams::default(),
             guard: false,
             input_stops: 0,
+            started: None,
+            took: Duration::ZERO,
             log: Log::new(limits::LOG_BYTES),
         }
     }
 
     /// The command was given to a guard, with these streams open.
-    pub fn on_started(&mut self, open: Streams) {
+    pub fn on_started(&mut self, open: Streams, now: Instant) {
         debug_assert_eq!(self.state, State::Queued, "a job starts once");
         self.state = State::Running;
         self.open = open;
         self.guard = true;
+        self.started = Some(now);
     }
 
     /// The command could not be started, now or after it was given to a guard.
@@ -162,7 +167,7 @@ impl Job {
 
     /// Asks the job to end; the second time it is killed at once.
     #[must_use]
-    pub fn stop(&mut self, reason: Reason, grace: std::time::Duration, now: Instant) -> Option<Order> {
+    pub fn stop(&mut self, reason: Reason, grace: Duration, now: Instant) -> Option<Order> {
         match (&self.state, self.stop) {
             (State::Closed, _) | (_, Stop::Killed { .. }) => None,
             (State::Queued, _) => {
@@ -257,6 +262,7 @@ impl Job {
     }
 
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {
+        self.took = self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started));
         self.state = State::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX };
     }
 
@@ -282,7 +288,7 @@ impl Job {
 
     fn close(&mut self, outcome: Outcome) {
         self.state = State::Closed;
-        self.log.push(Entry::Closed { outcome });
+        self.log.push(Entry::Closed { outcome, took: self.took });
     }
 }
 
@@ -296,7 +302,6 @@ impl Default for Job {
 mod tests {
     use super::*;
     use crate::core::log::{Item, Lag};
-    use std::time::Duration;
 
     #[derive(Debug, Clone, Copy, PartialEq)]
     enum Fact {
@@ -340,7 +345,7 @@ mod tests {
         fn new() -> Self {
             let mut job = Job::new();
             job.log.attach(Lag::Hold);
-            job.on_started(Streams::of(&[Stream::Tty]));
+            job.on_started(Streams::of(&[Stream::Tty]), Instant::now());
             Self { job, now: Instant::now(), exited: false, gone: false, kills: 0 }
         }
 
@@ -455,8 +460,8 @@ mod tests {
     fn the_drain_does_not_run_while_the_log_is_full() {
         let mut job = Job::new();
         let reader = job.log.attach(Lag::Hold);
-        job.on_started(Streams::of(&[Stream::Tty]));
         let now = Instant::now();
+        job.on_started(Streams::of(&[Stream::Tty]), now);
         job.on_output(Stream::Tty, vec![0; limits::LOG_BYTES].into(), now);
         job.on_exit(Exit::Code(0), now);
         assert!(!job.wants_output(Stream::Tty));

@@ -147,7 +147,7 @@ impl Jsonl {
                 self.sanitizer.push(bytes, &mut self.output);
                 self.bound();
             }
-            Item::Entry(Entry::Closed { outcome }) => self.close(outcome, out),
+            Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
             Item::Entry(_) | Item::Missed { .. } => {}
         }
     }
@@ -215,6 +215,7 @@ fn check(request: &Request) -> Result<(), Violation> {
 mod tests {
     use super::*;
     use crate::core::entry::{Exit, Stream};
+    use std::time::Duration;
 
     fn take(lines: &str) -> (Result<Option<Asked>, Violation>, String) {
         let (mut jsonl, mut out) = (Jsonl::new(), Vec::new());
@@ -245,7 +246,8 @@ mod tests {
         assert!(matches!(jsonl.take(&mut line.to_vec(), &mut out), Ok(Some(Asked::RunWords(_)))));
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[1mfoo\x1b[0m\r\n".as_slice().into() };
         jsonl.accept(&Item::Entry(&entry), &mut out);
-        let end = Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(1), stopped: None } };
+        let end =
+            Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(1), stopped: None }, took: Duration::ZERO };
         jsonl.accept(&Item::Entry(&end), &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "{\"exit\":1,\"output\":\"foo\\n\"}\n");
         assert!(jsonl.is_over());

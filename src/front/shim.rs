@@ -117,7 +117,7 @@ impl Shim {
                 let note = format!("rexec: command asked for terminal input ({program}); got end of file\n");
                 wire::encode_note(note.as_bytes(), out);
             }
-            Item::Entry(Entry::Closed { outcome }) => self.close(outcome, out),
+            Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
             Item::Entry(Entry::Stopping { .. } | Entry::Exited { .. }) | Item::Missed { .. } => {}
         }
     }
@@ -172,6 +172,7 @@ impl Default for Shim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn frames_out_of_place_are_violations() {
@@ -193,7 +194,8 @@ mod tests {
         shim.stdout = Sanitizer::new(Mode::Strip);
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into() };
         shim.accept(&Item::Entry(&entry), &mut out);
-        let end = Entry::Closed { outcome: Outcome::Ended { exit: Exit::Signal(15), stopped: None } };
+        let end =
+            Entry::Closed { outcome: Outcome::Ended { exit: Exit::Signal(15), stopped: None }, took: Duration::ZERO };
         shim.accept(&Item::Entry(&end), &mut out);
         let mut expected = Vec::new();
         wire::encode_output(wire::Stream::Out, b"red", &mut expected);

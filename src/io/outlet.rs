@@ -27,6 +27,11 @@ impl Outlet {
         &mut self.bytes
     }
 
+    /// Where to append, and how long the buffer may become so that no more than this is queued.
+    pub fn room(&mut self, high: usize) -> (&mut Vec<u8>, usize) {
+        (&mut self.bytes, self.sent + high)
+    }
+
     /// What is queued, bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
