@@ -17,6 +17,10 @@ use rexec_sh::wire::{Attributes, Decoded, FromShim, HELLO_BYTES, Hello, Stream};
 /// How long anything may take before a test gives up on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Closes what the test's own parents left open above 2, before a script opens something itself.
+pub(crate) const CLOSE_OTHERS: &str = "for fd in /proc/$$/fd/*; do fd=${fd##*/}; \
+                                       case $fd in [012]) ;; *) eval \"exec $fd>&-\" ;; esac; done";
+
 /// A directory of the test's own, with links to the shim; removed at its end.
 pub(crate) struct Place {
     pub(crate) dir: PathBuf,
