@@ -581,6 +581,7 @@ fn a_full_disk() {
         let entries: Vec<Entry> = Reader::new(File::open(&path).unwrap()).map(Result::unwrap).collect();
         check_runs(&entries);
         assert_eq!(entries.len(), 2 + 2 * 199);
+        Command::new("umount").arg(&home.0).status().unwrap();
     });
     if !ran {
         let _ = writeln!(std::io::stderr(), "skipped: no mount namespace here");
