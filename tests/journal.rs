@@ -1,7 +1,7 @@
 //! The journal from outside: a host's frames go in over a real socket, files come out.
 //!
 //! The recorder runs in a thread here, or, where a limit or a mount must not touch other tests, in a copy of this test
-//! binary (see [`in_own_process`]). Every wait is for a fact: a status line, a file's content, the recorder's end.
+//! binary (see `in_own_process`). Every wait is for a fact: a status line, a file's content, the recorder's end.
 
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
