@@ -9,7 +9,7 @@
 //! close                     last line of a file whose host left in order
 //! ```
 //!
-//! Invariants: no line is longer than [`LINE_BYTES_MAX`], because the caller's fields are cut by [`Start::fitted`] and
+//! Invariants: no line is longer than [`LINE_BYTES_MAX`], because the caller's fields are cut by `Start::fitted` and
 //! the output by its excerpt; a reader gets every field it does not know out of the way by ignoring it, and every
 //! field it misses by a default, so fields may come and go within one `v`.
 

@@ -239,7 +239,7 @@ impl Recorder {
         } else {
             self.appender.retry();
         }
-        self.appender.sync();
+        self.appender.release();
     }
 }
 

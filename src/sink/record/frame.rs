@@ -40,7 +40,8 @@ pub fn encode_output(seq: u64, stream: u8, bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the frame that says how a run ended. Nothing about that run may follow.
+/// Appends the frame that says how a run ended. A run whose start was never sent leaves no record, and nothing about a
+/// run counts after its end.
 pub fn encode_end(end: &End, out: &mut Vec<u8>) {
     let fitted = end.fitted();
     encode(END, end.seq, out, |out| put_json(fitted.as_ref().unwrap_or(end), out));
@@ -225,7 +226,7 @@ mod tests {
             decoder.feed(&stream);
             let Some(Frame::Start(fitted)) = decoder.next_frame() else { panic!("no start") };
             assert!(fitted.clipped && fitted.command.ends_with('…') && fitted.exec_b64.is_some());
-            let left = super::super::Left { pid: i32::MIN, comm: long.clone() };
+            let left = super::super::Left { pid: i32::MIN, comm: unit.repeat(99) };
             let end = End {
                 error: Some(long.clone()),
                 left: vec![left; 999],

@@ -102,13 +102,22 @@ impl Appender {
         }
     }
 
+    /// Puts what was written on the disk, and the file into the hands of whoever opens next. Not done by a drop: the
+    /// host drops its copy of a journal that the recorder goes on writing, and both have one lock.
+    pub(super) fn release(&mut self) {
+        self.sync();
+        if let Some(file) = self.file.take() {
+            let _ = file.unlock();
+        }
+    }
+
     /// When `tick` has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         [self.retry_at, self.sync_at].into_iter().flatten().min()
     }
 
     /// Puts what was written on the disk.
-    pub(super) fn sync(&mut self) {
+    fn sync(&mut self) {
         self.sync_at = None;
         if let Some(file) = &self.file {
             // A disk that cannot sync will refuse the next write, which is told.

@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use crate::text::sanitize::{Mode, Sanitizer};
+
 /// The first and the last bytes of what was pushed.
 #[derive(Debug)]
 pub(super) struct Excerpt {
@@ -74,29 +76,12 @@ impl Excerpt {
 
 /// What a person would read in `bytes`: no escape sequence, no control character but tab and newline, valid UTF-8.
 fn clean(bytes: &[u8]) -> String {
-    strip(bytes)
-}
-
-/// A plain stand-in for the sanitizer.
-fn strip(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\x1b' => match rest.next() {
-                Some('[') => while rest.next().is_some_and(|c| !matches!(c, '@'..='~')) {},
-                Some(']') => while rest.next().is_some_and(|c| !matches!(c, '\x07' | '\x1b')) {},
-                _ => {}
-            },
-            '\r' if rest.peek() == Some(&'\n') => {}
-            '\r' => shown.push('\n'),
-            '\t' | '\n' => shown.push(c),
-            c if c.is_control() => {}
-            c => shown.push(c),
-        }
-    }
-    shown
+    let mut sanitizer = Sanitizer::new(Mode::Strip);
+    let mut text = Vec::with_capacity(bytes.len());
+    sanitizer.push(bytes, &mut text);
+    sanitizer.finish(&mut text);
+    // The sanitizer promises UTF-8; a record must be valid even if it should break its word.
+    String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 fn without_torn_end(bytes: &[u8]) -> &[u8] {

@@ -58,12 +58,20 @@ fn repair(path: &Path, patience: Instant) -> io::Result<u64> {
     if is_closed(&mut file)? || file.metadata()?.len() == 0 || !lock(&mut file, patience)? {
         return Ok(0);
     }
-    // Locked by us now; its own recorder may have closed it while we waited.
-    if is_closed(&mut file)? {
+    let lost = finish(&mut file);
+    // Not left to the drop: a process that is being forked at this moment has the lock as well.
+    let _ = file.unlock();
+    lost
+}
+
+/// Writes what is missing at the end of a journal that is locked by us.
+fn finish(file: &mut File) -> io::Result<u64> {
+    // Its own recorder may have closed it while we waited.
+    if is_closed(file)? {
         return Ok(0);
     }
-    let is_torn = ends_torn(&mut file)?;
-    let lost = unfinished(&mut file)?;
+    let is_torn = ends_torn(file)?;
+    let lost = unfinished(file)?;
     let mut repair = if is_torn { b"\n".to_vec() } else { Vec::new() };
     for run in lost.values() {
         repair.extend_from_slice(&line("lost", run));
