@@ -2,7 +2,9 @@
 
 pub mod cli;
 pub mod core;
+pub mod failure;
 pub mod front;
+pub mod host;
 pub mod io;
 pub mod limits;
 pub mod sink;

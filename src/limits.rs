@@ -105,3 +105,7 @@ pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
 pub const RECORDER_STALL: Duration = Duration::from_secs(1);
 /// Bytes queued for the recorder above which even records are given up, and counted.
 pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
+/// At the host's end the recorder may take this long to write what is queued.
+pub const RECORDER_FAREWELL: Duration = Duration::from_secs(2);
+/// After a spare guard could not be made none is tried for this long.
+pub const SPARE_PAUSE: Duration = Duration::from_secs(1);

@@ -7,6 +7,7 @@ pub mod banner;
 mod csi;
 pub mod encode;
 mod parser;
+pub mod reason;
 pub mod safe;
 pub mod sanitize;
 mod scan;

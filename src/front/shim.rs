@@ -95,7 +95,7 @@ impl Shim {
         }
     }
 
-    /// Sets how the command's output is treated.
+    /// Sets how the command's output is treated: as the caller wants it, else as the host was told to.
     pub fn prepare(&mut self, command: &Command, tty_is_stdout: bool, host: Mode) {
         let chosen = |caller_looks_at_it: bool| match command.sanitize {
             Sanitize::Raw => Mode::Raw,

@@ -21,13 +21,16 @@ mod repair;
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use self::appender::{Appender, reason};
+use self::appender::Appender;
 use self::excerpt::Excerpt;
 use self::raw::{RawFile, RawStore, Refusal};
+use crate::text::reason::reason;
+
 use super::record::{Close, Decoder, End, Frame, Run, Start, line, timestamp};
 
 pub use self::home::JournalError;
@@ -76,6 +79,14 @@ pub struct Opened {
     pub lost: u64,
     home: PathBuf,
     appender: Appender,
+}
+
+impl Opened {
+    /// The journal's descriptor, which the recorder's process has to keep.
+    #[must_use]
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.appender.descriptor()
+    }
 }
 
 /// Prepares the directory, repairs what earlier hosts left, and begins a journal.

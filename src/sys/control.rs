@@ -86,9 +86,7 @@ impl std::fmt::Display for Program {
 /// What a guard tells the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
-    /// The shell runs, as this process.
-    Started { pid: i32 },
-    /// It does not; nothing but the guard's end follows.
+    /// The shell could not be started; nothing but the guard's end follows.
     Failed { stage: Stage, errno: i32 },
     /// A group was stopped because it reads the terminal (or changes its modes).
     Stopped { reads: bool, program: Program },
@@ -109,7 +107,6 @@ impl Report {
     #[must_use]
     pub fn encode(self) -> [u8; REPORT_BYTES] {
         let (kind, small, number, count, program) = match self {
-            Self::Started { pid } => (1, 0, pid, 0, Program::default()),
             Self::Failed { stage, errno } => (2, stage as u8, errno, 0, Program::default()),
             Self::Stopped { reads, program } => (3, u8::from(reads), 0, 0, program),
             Self::TookBack => (4, 0, 0, 0, Program::default()),
@@ -135,7 +132,6 @@ impl Report {
         let count = u32::from_le_bytes(*bytes[8..].first_chunk()?);
         let program = Program(*bytes[16..].first_chunk()?);
         Some(match bytes[0] {
-            1 => Self::Started { pid: number },
             2 => Self::Failed {
                 stage: match bytes[1] {
                     0 => Stage::Fork,
@@ -169,7 +165,6 @@ mod tests {
         }
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
         let reports = [
-            Report::Started { pid: 4711 },
             Report::Failed { stage: Stage::Directory, errno: 2 },
             Report::Stopped { reads: true, program },
             Report::TookBack,

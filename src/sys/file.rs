@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -80,4 +81,32 @@ pub fn identity(path: &Path) -> Option<(u64, u64)> {
 /// EMFILE or ENFILE.
 pub fn null() -> io::Result<File> {
     File::open("/dev/null")
+}
+
+/// Whether this process may execute the file.
+#[must_use]
+pub fn is_executable(path: &Path) -> bool {
+    path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
+}
+
+/// Opens a directory to enter it later, without the right to read it.
+///
+/// # Errors
+/// As open(2) with O_PATH and O_DIRECTORY.
+pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    let flags = libc::O_PATH | libc::O_DIRECTORY;
+    OpenOptions::new().read(true).custom_flags(flags).open(path).map(OwnedFd::from)
+}
+
+/// A file that exists in memory only, at its start, holding these bytes.
+///
+/// # Errors
+/// As memfd_create(2).
+pub fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+    use std::io::{Seek, Write};
+    let fd = nix::sys::memfd::memfd_create(c"rexec-stdin", nix::sys::memfd::MFdFlags::MFD_CLOEXEC);
+    let mut file = File::from(fd.map_err(super::io)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
 }

@@ -130,7 +130,7 @@ impl Warden {
         drop(request);
         // Also here, because the child may not have got to it yet when it is signalled. It fails when it has executed.
         let _ = nix::unistd::setpgid(shell, shell);
-        let warden = Self {
+        Ok(Some(Self {
             control,
             signals,
             slave: Some(slave),
@@ -142,9 +142,7 @@ impl Warden {
             reported: None,
             lent_until: None,
             hunt: Hunt::No,
-        };
-        warden.report(&[Report::Started { pid: shell.as_raw() }]);
-        Ok(Some(warden))
+        }))
     }
 
     /// Everything after the start, until there is nothing left to watch; gives the exit code.
@@ -411,7 +409,7 @@ fn hang_up(group: Pid) {
 /// Leaves the host behind: descriptors, session, dispositions, mask. What is set here is set explicitly, because the
 /// host's own choices came along with the fork.
 fn become_guard(control: &OwnedFd, slave: &OwnedFd) -> io::Result<SignalFd> {
-    close_all_but(control.as_raw_fd(), slave.as_raw_fd());
+    close_all_but(&[control.as_raw_fd(), slave.as_raw_fd()]);
     // Descriptors 0 to 2 are taken, so that what arrives later never lands on a target of the command's own.
     for _ in 0..3 {
         let fd = nix::fcntl::fcntl(control, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(0)).map_err(super::io)?;
@@ -435,14 +433,17 @@ fn become_guard(control: &OwnedFd, slave: &OwnedFd) -> io::Result<SignalFd> {
     SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(super::io)
 }
 
-/// Closes every descriptor but two. Guards that held each other's sockets would die one after the other.
-fn close_all_but(one: i32, other: i32) {
-    let (low, high) = (one.min(other).unsigned_abs(), one.max(other).unsigned_abs());
-    for (first, last) in [(0, low.wrapping_sub(1)), (low + 1, high.wrapping_sub(1)), (high + 1, u32::MAX)] {
-        if first <= last && last != u32::MAX || first == high + 1 {
+/// Closes every descriptor but these. Guards that held each other's sockets would die one after the other.
+pub(super) fn close_all_but(kept: &[i32]) {
+    let mut kept: Vec<u32> = kept.iter().map(|fd| fd.unsigned_abs()).collect();
+    kept.sort_unstable();
+    let mut first = 0;
+    for last in kept.into_iter().map(Some).chain([None]) {
+        if last != Some(first) {
             // SAFETY: the call takes numbers; nothing of the host's that is closed here is used again.
-            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+            unsafe { libc::syscall(libc::SYS_close_range, first, last.map_or(u32::MAX, |last| last - 1), 0) };
         }
+        first = last.map_or(u32::MAX, |last| last + 1);
     }
 }
 

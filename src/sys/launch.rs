@@ -60,6 +60,17 @@ impl Baseline {
     }
 }
 
+/// Limits and scheduling of this process, as a command would inherit them.
+pub(super) fn inherited() -> Attributes {
+    let own = Baseline::read();
+    Attributes {
+        nice: own.nice,
+        oom_score_adj: own.oom_score_adj,
+        limits: own.limits.iter().map(|limit| (limit.rlim_cur, limit.rlim_max)).collect(),
+        ..Attributes::default()
+    }
+}
+
 #[cfg(target_env = "gnu")]
 fn resource_number(resource: c_int) -> libc::__rlimit_resource_t {
     resource.unsigned_abs()

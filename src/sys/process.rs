@@ -1,6 +1,7 @@
 //! The host's own process: its identity, its limits, and the processes it has adopted.
 
 use std::io;
+use std::os::fd::RawFd;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::ForkResult;
@@ -68,17 +69,22 @@ fn kill_pinned(pid: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, raw, libc::SIGKILL, std::ptr::null::<u8>(), 0) == 0 }
 }
 
-/// Forks a helper process that runs `work` and ends; gives its number.
+/// Forks a helper process that runs `work` and ends; gives its number. It keeps these descriptors of the host's, and
+/// its standard descriptors are /dev/null.
 ///
 /// # Errors
 /// As fork(2).
-pub fn fork_helper(name: &std::ffi::CStr, work: impl FnOnce()) -> io::Result<i32> {
+pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -> io::Result<i32> {
     // SAFETY: the process has one thread, so the child may go on as an ordinary process.
     match unsafe { nix::unistd::fork() }.map_err(super::io)? {
         ForkResult::Parent { child } => Ok(child.as_raw()),
         ForkResult::Child => {
             std::panic::set_hook(Box::new(|_| exit(70)));
             super::signal::leave_to_host();
+            super::guard::close_all_but(keep);
+            // They take the numbers 0 to 2, whichever of them were just closed.
+            let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
+            let _nulls = null.map(|null| [null.try_clone(), null.try_clone(), Ok(null)]);
             let _ = nix::sys::prctl::set_name(name);
             work();
             exit(0)
@@ -89,4 +95,13 @@ pub fn fork_helper(name: &std::ffi::CStr, work: impl FnOnce()) -> io::Result<i32
 fn exit(code: i32) -> ! {
     // SAFETY: the call takes a number and does not come back.
     unsafe { nix::libc::_exit(code) }
+}
+
+/// What a command would inherit from this process.
+#[must_use]
+pub fn attributes() -> rexec_sh::wire::Attributes {
+    use nix::sys::stat::{Mode, umask};
+    let mask = umask(Mode::empty());
+    umask(mask);
+    rexec_sh::wire::Attributes { umask: mask.bits(), ..super::launch::inherited() }
 }

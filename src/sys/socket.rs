@@ -82,6 +82,15 @@ pub fn receive_with_descriptors(
     Ok(Received { bytes: message.bytes, lost_descriptors })
 }
 
+/// Tells the other side that nothing more comes.
+///
+/// # Errors
+/// As shutdown(2).
+pub fn shut_writing(socket: &impl AsFd) -> io::Result<()> {
+    let fd = socket.as_fd().as_raw_fd();
+    nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Write).map_err(super::io)
+}
+
 /// The user who connected, or who listens, at the time of connect(2) or listen(2).
 ///
 /// # Errors

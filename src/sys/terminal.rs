@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::sync::Mutex;
 
@@ -54,6 +54,12 @@ impl Output {
         }
     }
 
+    /// Whether it is a terminal.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Pollable(file) if nix::unistd::isatty(file).unwrap_or(false))
+    }
+
     /// Whether it can be polled for room.
     #[must_use]
     pub fn is_pollable(&self) -> bool {
@@ -61,11 +67,11 @@ impl Output {
     }
 }
 
-impl AsFd for Output {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+impl AsRawFd for Output {
+    fn as_raw_fd(&self) -> RawFd {
         match self {
-            Self::Pollable(file) => file.as_fd(),
-            Self::Socket(fd) | Self::Plain(fd) => fd.as_fd(),
+            Self::Pollable(file) => file.as_raw_fd(),
+            Self::Socket(fd) | Self::Plain(fd) => fd.as_raw_fd(),
         }
     }
 }

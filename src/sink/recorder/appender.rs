@@ -8,12 +8,14 @@
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::super::record::{Dropped, Open, line, timestamp};
 use super::home::prepare;
+use crate::text::reason::reason;
 
 /// How long what was written may wait for the disk.
 const SYNC_AFTER: Duration = Duration::from_secs(5);
@@ -71,6 +73,10 @@ impl Appender {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn descriptor(&self) -> Option<RawFd> {
+        self.file.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// Writes this line, or keeps it.
@@ -263,15 +269,6 @@ pub(super) fn open_append_new(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
-}
-
-/// An error without its number, which the standard library appends: `No space left on device`.
-pub(super) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
-    }
 }
 
 #[cfg(test)]

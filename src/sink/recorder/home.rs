@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::appender::reason;
+use crate::text::reason::reason;
 
 /// Why there is no place for a journal. Each is for the human who starts the host.
 #[derive(Debug)]
