@@ -96,7 +96,7 @@ pub struct Host {
     sources: HashMap<Token, Source>,
     /// Sources to visit.
     ready: BTreeSet<Token>,
-    /// Jobs whose readers have something to read, or room again.
+    /// Jobs whose readers have room again, or that may be over.
     dirty: BTreeSet<JobId>,
     engine: Engine,
     door: Door,
@@ -221,7 +221,11 @@ impl Host {
 
     /// How long nothing has to happen. With nothing at all to do, a spare guard is made instead of sleeping.
     fn timeout(&self) -> Option<Duration> {
-        if !self.ready.is_empty() || !self.dirty.is_empty() || self.spares.wants_another() && !self.is_closing() {
+        if !self.ready.is_empty()
+            || !self.dirty.is_empty()
+            || self.engine.has_changed()
+            || self.spares.wants_another() && !self.is_closing()
+        {
             return Some(Duration::ZERO);
         }
         let closing = match self.closing {
@@ -364,7 +368,6 @@ impl Host {
         }
         let grace = self.options.grace.min(limits::SHUTDOWN_GRACE);
         self.engine.stop_all(Reason::Shutdown, grace, self.now);
-        self.dirty.extend(self.runs.keys());
     }
 
     fn is_closing(&self) -> bool {
@@ -415,7 +418,8 @@ impl Host {
 
     /// Every reader of every log that has something gets it, as far as it has room.
     fn pump(&mut self) {
-        let dirty = std::mem::take(&mut self.dirty);
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.append(&mut self.engine.take_changed());
         for &job in &dirty {
             if let Some(peer) = self.peer_of(job) {
                 self.pump_peer(peer);

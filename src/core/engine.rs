@@ -1,6 +1,6 @@
 //! The engine: all jobs, the queue, and the effects that the host has to perform.
 //!
-//! Every change of a job goes through [`Engine::change`], which afterwards reconciles what follows from it in one
+//! Every touch of a job goes through one function, which afterwards reconciles what follows from it in one
 //! place: orders become effects, ended jobs make room for queued ones, the bytes kept over all logs stay bounded.
 //!
 //! Invariants: ids grow and are never used again; at most `RUNNING_MAX` jobs are alive; a job is forgotten when it is
@@ -45,6 +45,7 @@ pub struct Engine {
     kept_bytes: usize,
     last: u64,
     effects: VecDeque<Effect>,
+    changed: BTreeSet<JobId>,
 }
 
 impl Engine {
@@ -175,7 +176,7 @@ impl Engine {
 
     /// Takes what [`Engine::next`] showed.
     pub fn advance(&mut self, cursor: Cursor) {
-        self.change(cursor.job, |job| {
+        self.touch(cursor.job, |job| {
             job.log.advance(cursor.id);
             None
         });
@@ -183,7 +184,7 @@ impl Engine {
 
     /// Forgets a cursor.
     pub fn detach(&mut self, cursor: Cursor) {
-        self.change(cursor.job, |job| {
+        self.touch(cursor.job, |job| {
             job.log.detach(cursor.id);
             None
         });
@@ -191,7 +192,7 @@ impl Engine {
 
     /// Changes what becomes of a cursor that falls behind.
     pub fn set_lag(&mut self, cursor: Cursor, lag: Lag) {
-        self.change(cursor.job, |job| {
+        self.touch(cursor.job, |job| {
             job.log.set_lag(cursor.id, lag);
             None
         });
@@ -231,8 +232,25 @@ impl Engine {
         }
     }
 
-    /// The one way to change a job.
+    /// The jobs to which something happened since the last call: their readers have something to read.
+    pub fn take_changed(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether [`Engine::take_changed`] would give any.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Something happens to a job.
     fn change(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> Option<Order>) {
+        self.changed.insert(id);
+        self.touch(id, change);
+    }
+
+    /// The one way to touch a job: a change, or a reader that moves.
+    fn touch(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> Option<Order>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let before = job.log.weight();
         let counted = job.is_alive() || self.starting.contains(&id);

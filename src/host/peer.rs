@@ -208,7 +208,6 @@ impl Host {
                 Some(Asked::OutputClosed) => self.with_job(id, Host::on_output_closed),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
                     host.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, host.now);
-                    host.dirty.insert(job);
                 }),
             }
         }
@@ -245,7 +244,6 @@ impl Host {
         }
         if let Some(job) = peer.job {
             self.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, self.now);
-            self.dirty.insert(job);
         }
         self.sources.remove(&peer.port.token());
         peer.port.close(&mut self.poller);

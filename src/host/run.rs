@@ -115,7 +115,6 @@ impl Host {
             strike_from: None,
         };
         self.runs.insert(job, run);
-        self.dirty.insert(job);
     }
 
     /// Tells journal and console of a new command.
@@ -151,7 +150,6 @@ impl Host {
     /// Performs the start of a job.
     pub(super) fn start(&mut self, job: JobId) {
         let Some(run) = self.runs.get_mut(&job) else { return };
-        self.dirty.insert(job);
         match run.pending.take() {
             None => {}
             Some(Err(why)) => self.engine.on_start_failed(job, why),
