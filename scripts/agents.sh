@@ -90,7 +90,7 @@ find_claude() {
 drive() { # NAME SHELL [VARIABLE=VALUE …]
     local name=$1 shell=$2 port took=$SECONDS
     shift 2
-    mkdir -p -- "$work/$name/home" "$work/$name/project/inner"
+    mkdir -p -- "$work/$name/home" "$work/$name/tmp" "$work/$name/project/inner"
     node "$scripts/agents/model.mjs" "$work/$name.json" >"$work/$name.port" &
     pids+=($!)
     wait_for "$work/$name.port" . "the stand-in of the model"
@@ -98,6 +98,7 @@ drive() { # NAME SHELL [VARIABLE=VALUE …]
     # A clean environment: neither our caller's agent nor its settings may have a say.
     (cd -- "$work/$name/project" && exec timeout --kill-after=5 180 env -i \
         PATH="$PATH" HOME="$work/$name/home" USER="${USER:-root}" LANG=C.UTF-8 TERM=xterm-256color \
+        TMPDIR="$work/$name/tmp" CLAUDE_CODE_TMPDIR="$work/$name/tmp" \
         ANTHROPIC_BASE_URL="http://127.0.0.1:$port" ANTHROPIC_API_KEY=none \
         DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 \
         CLAUDE_CODE_SHELL="$shell" "$@" \
