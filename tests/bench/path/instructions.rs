@@ -14,11 +14,7 @@ use crate::shell::{Shell, nowhere};
 use crate::table::{Goal, Table, median, millis};
 
 pub(crate) fn measure(bench: &Bench, table: &mut Table) -> io::Result<()> {
-    let socket = bench.scratch.folder()?.join("host.sock");
-    let listener = UnixListener::bind(&socket)?;
-    // It ends with the program; the measures need one at a time.
-    std::thread::spawn(move || listener.incoming().flatten().for_each(|peer| drop(answer(peer))));
-    let shim = Shell::shim(bench, &socket, "sh");
+    let shim = shim_to_stand_in(bench)?;
     let (nowhere, floor) = (nowhere()?, Shell::real("true"));
     let (mut ours, mut least) = (Vec::new(), Vec::new());
     for _ in 0..bench.rounds(500, 100) {
@@ -35,6 +31,14 @@ pub(crate) fn measure(bench: &Bench, table: &mut Table) -> io::Result<()> {
         None => table.remark("shim, instructions: valgrind is missing, not measured".to_owned()),
     }
     Ok(())
+}
+
+/// The shim, calling a stand-in that lives as long as this program.
+pub(crate) fn shim_to_stand_in(bench: &Bench) -> io::Result<Shell> {
+    let socket = bench.scratch.folder()?.join("host.sock");
+    let listener = UnixListener::bind(&socket)?;
+    std::thread::spawn(move || listener.incoming().flatten().for_each(|peer| drop(answer(peer))));
+    Ok(Shell::shim(bench, &socket, "sh"))
 }
 
 /// What callgrind counts for one command through the shim; nothing when there is no valgrind.

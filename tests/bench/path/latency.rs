@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::Bench;
 use crate::host::Host;
+use crate::instructions::shim_to_stand_in;
 use crate::shell::{Shell, nowhere};
 use crate::table::{Goal, Table, median, median_and_p95, millis};
 
@@ -16,9 +17,10 @@ pub(crate) fn measure(bench: &Bench, table: &mut Table) -> io::Result<()> {
         Shell::real("bash"),
         Shell::ours(bench, &host, "bash"),
         Shell::ours(bench, &host, "bash").with("REXEC_TTY", "never"),
+        shim_to_stand_in(bench)?,
     ];
     let nowhere = nowhere()?;
-    let mut times: [Vec<Duration>; 5] = Default::default();
+    let mut times: [Vec<Duration>; 6] = Default::default();
     for round in 0..bench.rounds(600, 100) + 5 {
         for (way, times) in ways.iter().zip(&mut times) {
             let took = way.time("true", &nowhere)?;
@@ -28,10 +30,18 @@ pub(crate) fn measure(bench: &Bench, table: &mut Table) -> io::Result<()> {
             }
         }
     }
-    let [sh, ours_sh, bash, ours_bash, ours_pipe] = &times;
+    let [sh, ours_sh, bash, ours_bash, ours_pipe, shim] = &times;
     compare(table, "rexec-sh -c true : sh -c true", [ours_sh, sh], Goal::AtMost(2.0));
     compare(table, "rexec-bash -c true : bash -c true", [ours_bash, bash], Goal::AtMost(1.6));
     compare(table, "the same in pipe mode", [ours_pipe, bash], Goal::None);
+    let [whole, shim, shell] = [ours_sh, shim, sh].map(|times| median(times));
+    table.remark(format!(
+        "rexec-sh -c true, {}: the shim alone {}, sh alone {}, so host, guard and terminal {}",
+        millis(whole),
+        millis(shim),
+        millis(shell),
+        millis(whole.saturating_sub(shim + shell))
+    ));
     two_streams(bench, &host, table)
 }
 
