@@ -73,11 +73,16 @@ impl Shell {
     }
 }
 
-/// Lays the links of the shim, and stops early, in words, when a command does not come through.
-pub(crate) fn check(bench: &Bench) -> io::Result<()> {
+/// Lays the links of the shim: the name it is called by says which shell it stands for.
+pub(crate) fn lay_links(bench: &Bench) -> io::Result<()> {
     for name in ["sh", "bash"] {
         std::os::unix::fs::symlink(bench.bin.join("rexec-sh"), bench.scratch.path().join(format!("rexec-{name}")))?;
     }
+    Ok(())
+}
+
+/// Stops early, in words, when a command does not come through.
+pub(crate) fn check(bench: &Bench) -> io::Result<()> {
     let host = Host::start(bench)?;
     let (mut output, writer) = io::pipe()?;
     let mut command = Shell::ours(bench, &host, "sh").command("echo through the host");
