@@ -8,4 +8,5 @@ mod parser;
 pub mod safe;
 pub mod sanitize;
 mod scan;
+pub mod settle;
 mod width;
