@@ -11,5 +11,6 @@ pub mod reason;
 pub mod safe;
 pub mod sanitize;
 mod scan;
+pub mod settle;
 pub mod unwrap;
 mod width;

@@ -51,6 +51,8 @@ pub struct Stats {
     pub invalid_utf8: u64,
     /// NUL bytes.
     pub nul_bytes: u64,
+    /// Text written to the alternate screen, which leaves no trace. Counted in `Collapse` only.
+    pub alt_screen_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

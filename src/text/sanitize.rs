@@ -2,18 +2,26 @@
 //!
 //! A [`Sanitizer`] takes the bytes a program wrote to its terminal, in pieces of any size, and appends text to the
 //! caller's buffer. Three modes share one grammar (`parser`): `Raw` changes nothing, `Strip` deletes escape sequences
-//! and control characters.
+//! and control characters, `Collapse` carries them out on a screen of the program's own size and gives the text that
+//! scrolled off it and, at the end, the screen.
 //!
 //! Invariants, of every mode but `Raw`:
 //! * the output is valid UTF-8 and holds no control character but TAB and LF;
 //! * the way the input was split into pushes never shows in the output;
 //! * memory is bounded by a constant for any input, and no input panics.
 
+pub(super) mod collapse;
+mod grid;
+mod relay;
+mod row;
+mod sequences;
 mod strip;
+mod terminal;
 
 pub use crate::text::parser::Stats;
 
 use crate::text::parser::Parser;
+use collapse::Collapse;
 use strip::Strip;
 
 /// How much of a terminal is understood.
@@ -23,6 +31,13 @@ pub enum Mode {
     Raw,
     /// Escape sequences and controls are deleted, redraws become lines of their own.
     Strip,
+    /// Redraws become the text they ended in, as on a terminal of this size.
+    Collapse {
+        /// Rows of the program's terminal.
+        rows: u16,
+        /// Columns of the program's terminal.
+        cols: u16,
+    },
 }
 
 /// One stream's filter; see the module's text.
@@ -35,6 +50,7 @@ pub struct Sanitizer {
 enum Kind {
     Raw,
     Strip { parser: Parser, strip: Strip },
+    Collapse { parser: Parser, collapse: Box<Collapse> },
 }
 
 impl Sanitizer {
@@ -43,6 +59,9 @@ impl Sanitizer {
         let kind = match mode {
             Mode::Raw => Kind::Raw,
             Mode::Strip => Kind::Strip { parser: Parser::default(), strip: Strip::default() },
+            Mode::Collapse { rows, cols } => {
+                Kind::Collapse { parser: Parser::default(), collapse: Box::new(Collapse::new(rows, cols, None)) }
+            }
         };
         Self { kind }
     }
@@ -52,14 +71,29 @@ impl Sanitizer {
         match &mut self.kind {
             Kind::Raw => out.extend_from_slice(input),
             Kind::Strip { parser, strip } => parser.push(input, &mut strip.sink(out)),
+            Kind::Collapse { parser, collapse } => parser.push(input, &mut collapse.sink(out)),
         }
     }
 
-    /// Appends what may still change: nothing in `Raw` and `Strip`.
-    pub fn live(&self, _out: &mut Vec<u8>) {}
+    /// Appends what may still change: the screen in `Collapse`, nothing in `Raw` and `Strip`. What was appended by
+    /// `push` so far and this is the text of the stream so far.
+    pub fn live(&self, out: &mut Vec<u8>) {
+        if let Kind::Collapse { collapse, .. } = &self.kind {
+            collapse.live(out);
+        }
+    }
 
-    /// Tells the filter that the terminal's size changed.
-    pub fn resize(&mut self, _rows: u16, _cols: u16) {}
+    /// The terminal's size has changed; lines that no longer fit on the screen are final.
+    pub fn resize(&mut self, rows: u16, cols: u16, out: &mut Vec<u8>) {
+        if let Kind::Collapse { collapse, .. } = &mut self.kind {
+            collapse.resize(rows, cols, out);
+        }
+    }
+
+    /// Whether a full-screen program has the terminal, of which nothing will be kept.
+    pub fn is_full_screen(&self) -> bool {
+        matches!(&self.kind, Kind::Collapse { collapse, .. } if collapse.is_alternate())
+    }
 
     /// The stream has ended: appends the text that was still open. The filter is as new afterwards, except for the
     /// statistics.
@@ -70,6 +104,10 @@ impl Sanitizer {
                 parser.finish(&mut strip.sink(out));
                 *strip = Strip::default();
             }
+            Kind::Collapse { parser, collapse } => {
+                parser.finish(&mut collapse.sink(out));
+                collapse.finish(out);
+            }
         }
     }
 
@@ -78,6 +116,9 @@ impl Sanitizer {
         match &self.kind {
             Kind::Raw => Stats::default(),
             Kind::Strip { parser, .. } => parser.stats(),
+            Kind::Collapse { parser, collapse } => {
+                Stats { alt_screen_bytes: collapse.alt_screen_bytes(), ..parser.stats() }
+            }
         }
     }
 }

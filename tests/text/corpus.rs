@@ -44,6 +44,13 @@ fn strip_does_not_show_where_the_input_was_cut_in_two() {
 }
 
 #[test]
+fn collapse_gives_the_expected_text() {
+    for case in data::all() {
+        check(&case, Mode::Collapse { rows: case.rows, cols: case.cols }, &case.collapse);
+    }
+}
+
+#[test]
 fn raw_changes_nothing() {
     for case in data::all() {
         assert_eq!(run(Mode::Raw, case.input.chunks(64)), case.input, "{}", case.id);

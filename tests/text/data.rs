@@ -5,8 +5,11 @@ use std::path::Path;
 /// One line of a corpus file.
 pub(crate) struct Case {
     pub(crate) id: String,
+    pub(crate) rows: u16,
+    pub(crate) cols: u16,
     pub(crate) input: Vec<u8>,
     pub(crate) strip: Vec<u8>,
+    pub(crate) collapse: Vec<u8>,
 }
 
 /// Every case: captures of real programs, cases written by hand, and mutated ones.
@@ -23,7 +26,15 @@ pub(crate) fn load(name: &str) -> Vec<Case> {
 fn case(line: &str) -> Case {
     let value: serde_json::Value = serde_json::from_str(line).unwrap();
     let bytes = |key: &str| base64(value[key].as_str().unwrap());
-    Case { id: value["id"].as_str().unwrap().to_owned(), input: bytes("input"), strip: bytes("strip") }
+    let size = |key: &str| u16::try_from(value[key].as_u64().unwrap()).unwrap();
+    Case {
+        id: value["id"].as_str().unwrap().to_owned(),
+        rows: size("rows"),
+        cols: size("cols"),
+        input: bytes("input"),
+        strip: bytes("strip"),
+        collapse: bytes("collapse"),
+    }
 }
 
 fn base64(text: &str) -> Vec<u8> {

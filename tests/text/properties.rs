@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use rexec_host::text::sanitize::Mode;
+use rexec_host::text::sanitize::{Mode, Sanitizer};
 
 use crate::corpus::run;
 use crate::data::{self, Random, sides};
@@ -176,6 +176,74 @@ fn strip_is_clean_idempotent_bounded_and_blind_to_splits() {
     });
 }
 
+fn a_screen(random: &mut Random) -> Mode {
+    let rows = [24, 24, 48, 1, 2, 5][random.below(6)];
+    let cols = [80, 80, 160, 2, 10, 40][random.below(6)];
+    Mode::Collapse { rows, cols }
+}
+
+#[test]
+fn collapse_is_clean_and_blind_to_splits() {
+    let seeds = data::all();
+    rounds(3000, |random| {
+        let input = invent(random, &seeds);
+        let mode = a_screen(random);
+        let whole = run(mode, [input.as_slice()]);
+        assert_clean(&whole);
+        let split = run(mode, in_random_pieces(random, &input));
+        assert!(split == whole, "{mode:?} split: {input:?} {}", sides(&split, &whole));
+    });
+}
+
+#[test]
+fn final_and_live_text_are_the_text_so_far() {
+    let seeds = data::all();
+    rounds(1000, |random| {
+        let input = invent(random, &seeds);
+        let mode = a_screen(random);
+        let (mut sanitizer, mut out, mut taken) = (Sanitizer::new(mode), Vec::new(), 0);
+        for piece in in_random_pieces(random, &input).into_iter().take(30) {
+            sanitizer.push(piece, &mut out);
+            taken += piece.len();
+            let mut now = out.clone();
+            sanitizer.live(&mut now);
+            let mut direct = Sanitizer::new(mode);
+            let mut expected = Vec::new();
+            direct.push(&input[..taken], &mut expected);
+            direct.live(&mut expected);
+            assert!(now == expected, "{mode:?} after {taken} of {input:?} {}", sides(&now, &expected));
+        }
+    });
+}
+
+/// One byte sequence after the other that costs a terminal much more than it costs the program.
+#[test]
+fn memory_is_bounded_for_hostile_input() {
+    let floods: [&[u8]; 9] = [
+        "\u{301}".as_bytes(),
+        "a\u{301}\r".as_bytes(),
+        b"\t",
+        b"x",
+        b"\x1b]0;",
+        b"\x1b[;",
+        b"\x1b[65535b",
+        b"\x1b[999;999Hx",
+        b"\x1b[?1049h\x1b7\x1b[2;4r\x1bM",
+    ];
+    for flood in floods {
+        let mut sanitizer = Sanitizer::new(Mode::Collapse { rows: 24, cols: 80 });
+        let mut out = Vec::new();
+        let piece = flood.repeat(4096 / flood.len());
+        for _ in 0..200 {
+            out.clear();
+            sanitizer.push(&piece, &mut out);
+        }
+        out.clear();
+        sanitizer.live(&mut out);
+        assert!(out.len() <= 24 * (80 * 4 + 4096 + 1) + (16 << 10), "{flood:?}: {}", out.len());
+    }
+}
+
 #[test]
 fn plain_text_is_verbatim() {
     rounds(300, |random| {
@@ -189,6 +257,8 @@ fn plain_text_is_verbatim() {
             }
         }
         let pieces = in_random_pieces(random, text.as_bytes());
-        assert_eq!(run(Mode::Strip, pieces), text.as_bytes());
+        assert_eq!(run(Mode::Strip, pieces.iter().copied()), text.as_bytes());
+        let mode = a_screen(random);
+        assert_eq!(run(mode, pieces), text.as_bytes(), "{mode:?}");
     });
 }
