@@ -4,3 +4,4 @@ mod console;
 mod corpus;
 mod data;
 mod properties;
+mod settle;
