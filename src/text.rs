@@ -5,6 +5,7 @@
 
 mod csi;
 mod parser;
+pub mod redact;
 pub mod safe;
 pub mod sanitize;
 mod scan;

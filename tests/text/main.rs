@@ -4,4 +4,5 @@ mod console;
 mod corpus;
 mod data;
 mod properties;
+mod redact;
 mod settle;
