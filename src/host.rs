@@ -98,6 +98,8 @@ pub struct Host {
     ready: BTreeSet<Token>,
     /// Jobs whose readers have room again, or that may be over.
     dirty: BTreeSet<JobId>,
+    /// Peers that have room again; their jobs may be long forgotten.
+    roomy: BTreeSet<PeerId>,
     engine: Engine,
     door: Door,
     signals: Signals,
@@ -158,6 +160,7 @@ impl Host {
             sources,
             ready: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            roomy: BTreeSet::new(),
             engine: Engine::default(),
             door,
             signals,
@@ -420,10 +423,13 @@ impl Host {
     fn pump(&mut self) {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.append(&mut self.engine.take_changed());
+        let mut peers = std::mem::take(&mut self.roomy);
+        peers.extend(dirty.iter().filter_map(|&job| self.peer_of(job)));
+        for peer in peers {
+            // What a reader takes can make room in its job's log.
+            dirty.extend(self.pump_peer(peer));
+        }
         for &job in &dirty {
-            if let Some(peer) = self.peer_of(job) {
-                self.pump_peer(peer);
-            }
             let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
             self.journal.pump(&mut self.engine, job, out, most);
         }

@@ -8,6 +8,7 @@ mod csi;
 pub mod encode;
 mod parser;
 pub mod reason;
+pub mod redact;
 pub mod safe;
 pub mod sanitize;
 mod scan;

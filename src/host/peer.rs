@@ -140,10 +140,8 @@ impl Host {
     /// A peer's socket may have something.
     pub(super) fn visit_peer(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        if peer.port.is_writable()
-            && let Some(job) = peer.job
-        {
-            self.dirty.insert(job);
+        if peer.port.is_writable() {
+            self.roomy.insert(id);
         }
         let (mut budget, mut is_gone, mut lost_descriptors) = (limits::READ_BUDGET_BYTES, false, false);
         while peer.port.is_readable() && budget > 0 {
@@ -269,9 +267,10 @@ impl Host {
         self.flush_peer(id);
     }
 
-    /// Gives a peer what its command's log has for it.
-    pub(super) fn pump_peer(&mut self, id: PeerId) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
+    /// Gives a peer what its command's log has for it; tells which job it read.
+    pub(super) fn pump_peer(&mut self, id: PeerId) -> Option<JobId> {
+        let peer = self.peers.get_mut(&id)?;
+        let job = peer.job;
         let mut is_end = false;
         while let Some(cursor) = peer.cursor
             && peer.out.pending() < limits::OUTLET_HIGH_BYTES
@@ -284,7 +283,12 @@ impl Host {
                 break;
             }
         }
-        if is_end { self.farewell(id) } else { self.flush_peer(id) }
+        if is_end {
+            self.farewell(id)
+        } else {
+            self.flush_peer(id)
+        }
+        job
     }
 
     fn flush_peer(&mut self, id: PeerId) {

@@ -50,7 +50,6 @@ impl Settle {
             Kind::Collapse { parser, collapse } => {
                 collapse.tick(now, out);
                 parser.push(input, &mut collapse.sink(out));
-                collapse.set_now(now);
             }
         }
     }

@@ -4,3 +4,5 @@ mod console;
 mod corpus;
 mod data;
 mod properties;
+mod redact;
+mod settle;

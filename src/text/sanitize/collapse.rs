@@ -31,8 +31,9 @@ pub(crate) struct Collapse {
     open_len: usize,
     /// A carriage return after `pending` that a line feed would make pointless.
     return_seen: bool,
-    /// When the relay was last told the time, and when `pending` last grew.
+    /// The relay's time, and when `pending` last grew.
     now: Option<Instant>,
+    pending_at: Option<Instant>,
     alt_screen_bytes: u64,
 }
 
@@ -46,6 +47,7 @@ impl Collapse {
             open_len: 0,
             return_seen: false,
             now: None,
+            pending_at: None,
             alt_screen_bytes: 0,
         }
     }
@@ -116,16 +118,17 @@ impl Collapse {
         *self = Self { alt_screen_bytes: self.alt_screen_bytes, ..Self::new(rows, cols, still) };
     }
 
-    /// Tells the time, before any bytes that came at it: what stood still until now is sent.
+    /// Tells the time, before any bytes that come at it: what stood still until now is sent.
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        let before = *self.now.get_or_insert(now);
+        let before = self.now.replace(now).unwrap_or(now);
         let Some(relay) = &self.terminal.relay else { return };
         if now <= before {
+            self.now = Some(before);
             return;
         }
         if !self.pending.is_empty() {
             // Only the open line can be unsent, and it grew when `pending` did.
-            if self.open_len == 0 || now < before + relay.still() {
+            if self.open_len == 0 || self.pending_at.is_some_and(|at| now < at + relay.still()) {
                 return;
             }
             self.lay_out(out);
@@ -136,18 +139,14 @@ impl Collapse {
         }
     }
 
-    /// Remembers when bytes came.
-    pub(crate) fn set_now(&mut self, now: Instant) {
-        self.now = self.now.max(Some(now));
-    }
-
     /// When `tick` will have something to send, if no bytes come before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let (relay, now) = (self.terminal.relay.as_ref()?, self.now?);
+        let relay = self.terminal.relay.as_ref()?;
         if self.pending.is_empty() {
-            return relay.deadline(&self.terminal.main.rows, now);
+            return relay.deadline(&self.terminal.main.rows, self.now?);
         }
-        (self.open_len > 0).then(|| now + relay.still())
+        let at = self.pending_at.filter(|_| self.open_len > 0)?;
+        Some(at + relay.still())
     }
 
     /// Lays out what is pending, so that the terminal is up to date.
@@ -163,6 +162,11 @@ impl Collapse {
             self.pending.clear();
             self.pending_sent = 0;
             self.open_len = 0;
+            if let (Some(relay), Some(at)) =
+                (&mut self.terminal.relay, self.pending_at.filter(|_| self.pending_at < self.now))
+            {
+                relay.look(&mut self.terminal.main.rows, at);
+            }
         }
         if std::mem::take(&mut self.return_seen) {
             self.terminal.carriage_return();
@@ -190,7 +194,12 @@ impl Collapse {
             && place
             && charsets
             && grid.rows.back().is_some_and(Row::is_fresh)
-            && (at == 0 || !grid.rows[at - 1].joined())
+            && (at == 0 || self.is_closed(&grid.rows[at - 1]))
+    }
+
+    /// Whether a row says all it has to say: it is not continued, and the relay's reader has it.
+    fn is_closed(&self, row: &Row) -> bool {
+        !row.joined() && (self.terminal.relay.is_none() || row.track.is_up_to_date())
     }
 
     /// Text at the cursor.
@@ -244,6 +253,7 @@ impl Collapse {
             self.pending.extend_from_slice(run);
         }
         self.open_len = open_len;
+        self.pending_at = self.now;
         if self.terminal.relay.is_some() {
             let complete = self.pending.len() - open_len;
             if complete > self.pending_sent {

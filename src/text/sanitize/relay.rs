@@ -33,6 +33,11 @@ impl Track {
         self.touched = true;
     }
 
+    /// Whether the reader has the row as it is.
+    pub(crate) fn is_up_to_date(&self) -> bool {
+        self.sent.is_some() && self.sent == self.seen && !self.touched
+    }
+
     /// Whether the reader still has to see what was seen at the last look.
     fn is_news(&self) -> bool {
         self.seen.is_some() && self.seen != self.sent && !self.blank
@@ -101,10 +106,11 @@ impl Relay {
         if self.moved_up || at >= rows.len() {
             return;
         }
-        let mut start = at;
-        while start > 0 && (rows[start - 1].track.sent.is_none() || rows[start - 1].joined()) {
-            start -= 1;
-        }
+        let is_done = |row: &Row| {
+            let is_open = self.open.as_ref().is_some_and(|open| open.id == row.track.id);
+            row.track.is_up_to_date() && !row.joined() && !is_open
+        };
+        let start = rows.iter().take(at).rposition(is_done).map_or(0, |done| done + 1);
         for at in start..=at {
             self.send_at(rows, at, true, out);
         }
@@ -156,10 +162,11 @@ impl Relay {
 
     /// When the next row will have stood still long enough; `touched_at` is when rows were last written.
     pub(crate) fn deadline(&self, rows: &VecDeque<Row>, touched_at: Instant) -> Option<Instant> {
-        let since = rows.iter().filter_map(|row| match row.track {
-            Track { touched: true, .. } => Some(touched_at),
-            track if track.is_news() => track.since,
-            _ => None,
+        let since = rows.iter().filter_map(|Row { track, .. }| {
+            // A row that was written may be as it was before, and then it stands still for longer already.
+            let seen = if track.is_news() { track.since } else { None };
+            let touched = track.touched.then_some(touched_at);
+            seen.or(touched)
         });
         since.min().map(|since| since + self.still)
     }
