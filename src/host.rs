@@ -240,6 +240,7 @@ impl Host {
             self.peers_deadline(),
             self.console.deadline(),
             self.journal.deadline(),
+            self.journal.send_at(),
             self.door.retry_at,
             self.start_retry,
             closing,
@@ -255,14 +256,24 @@ impl Host {
         })?;
         let events: Vec<Ready> = events.collect();
         self.now = Instant::now();
-        let is_quiet = events.is_empty() && self.ready.is_empty() && self.dirty.is_empty();
+        let is_quiet = events.is_empty() && !self.has_work();
         for event in events {
             self.remember(event);
         }
-        if is_quiet && self.spares.wants_another() && !self.is_closing() {
+        if is_quiet && self.wants_spare() {
             self.prepare_spare();
         }
         Ok(())
+    }
+
+    /// Whether there is something to do without waiting for an event.
+    fn has_work(&self) -> bool {
+        !self.ready.is_empty() || !self.dirty.is_empty() || !self.roomy.is_empty() || self.engine.has_changed()
+    }
+
+    /// A spare guard is made while nothing runs, where it disturbs nobody, or when there is none.
+    fn wants_spare(&self) -> bool {
+        !self.is_closing() && self.spares.wants_another() && (self.engine.is_idle() || self.spares.is_empty())
     }
 
     /// Without terminals or processes to spare, commands make their own guards when they come.
@@ -272,6 +283,7 @@ impl Host {
         }
     }
 
+    /// Remembers what an event says; whether it is worth a visit. Room to write alone hardly ever is.
     fn remember(&mut self, event: Ready) {
         let Some(source) = self.sources.get(&event.token) else {
             if event.readable {
@@ -279,15 +291,20 @@ impl Host {
             }
             return;
         };
-        match *source {
+        let has_work = match *source {
             Source::Peer(id) => self.remember_peer(id, event),
             Source::Control(job) => self.remember_control(job, event),
             Source::Stream(job, stream) => self.remember_stream(job, stream, event),
             Source::Screen => self.screen.remember(event),
-            Source::Recorder => self.scribe.port.remember(event),
-            Source::Door | Source::Watch | Source::Signals | Source::Keys => {}
+            Source::Recorder => {
+                self.scribe.port.remember(event);
+                event.readable
+            }
+            Source::Door | Source::Watch | Source::Signals | Source::Keys => event.readable,
+        };
+        if has_work {
+            self.ready.insert(event.token);
         }
-        self.ready.insert(event.token);
     }
 
     /// Every source that has something is visited once.
@@ -320,7 +337,11 @@ impl Host {
     fn visit_door(&mut self, token: Token) {
         for _ in 0..limits::ACCEPTS_PER_TURN {
             match self.door.accept(self.now) {
-                Arrival::Peer(fd) => self.admit(fd),
+                Arrival::Peer(fd) => {
+                    if let Some(peer) = self.admit(fd) {
+                        self.visit_peer(peer);
+                    }
+                }
                 Arrival::TurnedAway => {}
                 Arrival::Nobody => return,
             }
@@ -446,6 +467,9 @@ impl Host {
     }
 
     fn flush_recorder(&mut self) {
+        if self.scribe.out.is_empty() || !self.journal.is_due(self.scribe.out.pending(), self.now) {
+            return;
+        }
         let progress = self.scribe.flush();
         self.journal.on_flush(&mut self.engine, progress.has_moved, progress.is_empty, self.now);
         if progress.has_moved {

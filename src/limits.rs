@@ -103,6 +103,10 @@ pub const BANNER_COMMAND_BYTES: usize = 4_096;
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
 /// … and after which, if the recorder takes nothing for this long, output for the journal is skipped and counted.
 pub const RECORDER_STALL: Duration = Duration::from_secs(1);
+/// Starts and output wait this long for more, so that a short command wakes the recorder once. Ends never wait.
+pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
+/// Unless this much is queued, bytes.
+pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
 /// Bytes queued for the recorder above which even records are given up, and counted.
 pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
 /// At the host's end the recorder may take this long to write what is queued.

@@ -88,6 +88,8 @@ pub(super) struct Peer {
     inbox: Vec<u8>,
     pub(super) descriptors: Vec<OwnedFd>,
     out: Outlet,
+    /// At most a hello was queued for it so far.
+    is_only_greeted: bool,
     since: Instant,
     /// Its reading of its command's log, until it has it all.
     cursor: Option<Cursor>,
@@ -104,21 +106,21 @@ impl Peer {
 }
 
 impl Host {
-    /// Remembers an event of a peer's.
-    pub(super) fn remember_peer(&mut self, id: PeerId, event: Ready) {
-        if let Some(peer) = self.peers.get_mut(&id) {
-            peer.port.remember(event);
-        }
+    /// Remembers an event of a peer's; whether it is worth a visit.
+    pub(super) fn remember_peer(&mut self, id: PeerId, event: Ready) -> bool {
+        let Some(peer) = self.peers.get_mut(&id) else { return false };
+        peer.port.remember(event);
+        event.readable || !peer.out.is_empty()
     }
 
-    /// A caller was let in.
-    pub(super) fn admit(&mut self, fd: OwnedFd) {
-        let Ok(port) = Port::new(&mut self.poller, fd) else { return };
+    /// A caller was let in. Its request is hardly ever far behind.
+    pub(super) fn admit(&mut self, fd: OwnedFd) -> Option<PeerId> {
+        let mut port = Port::new(&mut self.poller, fd).ok()?;
+        port.expect_input();
         self.last_peer += 1;
         let id = PeerId(self.last_peer);
         let token = port.token();
         self.sources.insert(token, Source::Peer(id));
-        self.ready.insert(token);
         self.greeting.insert((self.now + limits::HELLO_TIMEOUT, id));
         let peer = Peer {
             port,
@@ -126,6 +128,7 @@ impl Host {
             inbox: Vec::new(),
             descriptors: Vec::new(),
             out: Outlet::default(),
+            is_only_greeted: true,
             since: self.now,
             cursor: None,
             job: None,
@@ -135,6 +138,7 @@ impl Host {
         if self.peers.len() > limits::PEERS_MAX {
             self.part(id, 125, super::BUSY);
         }
+        Some(id)
     }
 
     /// A peer's socket may have something.
@@ -272,14 +276,20 @@ impl Host {
         let peer = self.peers.get_mut(&id)?;
         let job = peer.job;
         let mut is_end = false;
-        while let Some(cursor) = peer.cursor
+        // It ends when the log is read or the socket is full: whatever is left then is told by an event.
+        while send(peer)
+            && let Some(cursor) = peer.cursor
             && peer.out.pending() < limits::OUTLET_HIGH_BYTES
-            && let Some(item) = self.engine.next(cursor)
+            && self.engine.next(cursor).is_some()
         {
-            is_end = matches!(item, Item::Entry(Entry::Closed { .. }));
-            peer.protocol.accept(&item, peer.out.buffer());
-            self.engine.advance(cursor);
-            if peer.out.pending() >= limits::OUTLET_HIGH_BYTES && !send(peer) {
+            while peer.out.pending() < limits::OUTLET_HIGH_BYTES
+                && let Some(item) = self.engine.next(cursor)
+            {
+                is_end = matches!(item, Item::Entry(Entry::Closed { .. }));
+                peer.protocol.accept(&item, peer.out.buffer());
+                self.engine.advance(cursor);
+            }
+            if is_end {
                 break;
             }
         }
@@ -328,7 +338,8 @@ impl Host {
 
 /// Sends what goes; `false` when the peer is gone. A hello alone is not worth a wake-up of the shim.
 fn send(peer: &mut Peer) -> bool {
-    if !peer.port.is_writable() || peer.out.pending() <= wire::HELLO_BYTES && peer.leaves_by.is_none() {
+    peer.is_only_greeted &= peer.out.pending() <= wire::HELLO_BYTES && peer.leaves_by.is_none();
+    if !peer.port.is_writable() || peer.is_only_greeted {
         return true;
     }
     let port = &mut peer.port;

@@ -61,18 +61,19 @@ pub(super) struct Run {
 }
 
 impl Host {
-    /// Remembers an event of a guard's.
-    pub(super) fn remember_control(&mut self, job: JobId, event: Ready) {
-        if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
-            link.control.remember(event);
-        }
+    /// Remembers an event of a guard's; whether it is worth a visit.
+    pub(super) fn remember_control(&mut self, job: JobId, event: Ready) -> bool {
+        let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) else { return false };
+        link.control.remember(event);
+        event.readable || !link.out.is_empty()
     }
 
-    /// Remembers an event of a stream's.
-    pub(super) fn remember_stream(&mut self, job: JobId, stream: Stream, event: Ready) {
+    /// Remembers an event of a stream's; whether it is worth a visit.
+    pub(super) fn remember_stream(&mut self, job: JobId, stream: Stream, event: Ready) -> bool {
         if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
             port.remember(event);
         }
+        event.readable
     }
 
     /// The peer that asked for this job.

@@ -40,9 +40,10 @@ impl Screen {
         pty::size(&self.output)
     }
 
-    /// Remembers an event.
-    pub(super) fn remember(&mut self, ready: Ready) {
+    /// Remembers an event; the console is looked at in every turn.
+    pub(super) fn remember(&mut self, ready: Ready) -> bool {
         self.is_writable |= ready.writable;
+        false
     }
 
     /// Takes the keys that were typed; `false` when the terminal is gone.

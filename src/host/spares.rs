@@ -36,6 +36,11 @@ impl Spares {
         self.waiting.len() < limits::SPARE_GUARDS && self.paused_until.is_none_or(|until| Instant::now() >= until)
     }
 
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Making one failed: the next try is not now. Nothing wakes up for it; commands make their own meanwhile.
     pub(super) fn pause(&mut self, now: Instant) {
         self.paused_until = Some(now + limits::SPARE_PAUSE);

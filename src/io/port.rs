@@ -27,13 +27,13 @@ pub struct Port {
 }
 
 impl Port {
-    /// Registers a descriptor that does not block. It counts as ready until it is tried.
+    /// Registers a descriptor that does not block. What is there to read already comes as an event; writing is tried.
     ///
     /// # Errors
     /// As [`Poller::register`].
     pub fn new(poller: &mut Poller, fd: OwnedFd) -> io::Result<Self> {
         let token = poller.register(&fd)?;
-        Ok(Self { fd, token, readable: true, writable: true })
+        Ok(Self { fd, token, readable: false, writable: true })
     }
 
     /// Its name in the poll.

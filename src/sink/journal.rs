@@ -30,6 +30,9 @@ pub struct Journal {
     waiting_since: Option<Instant>,
     is_stalled: bool,
     given_up: u64,
+    /// Since when something waits for more, and whether it may.
+    held_since: Option<Instant>,
+    has_end: bool,
 }
 
 impl Journal {
@@ -83,6 +86,23 @@ impl Journal {
         self.waiting_since.filter(|_| !self.is_stalled).map(|since| since + limits::RECORDER_STALL)
     }
 
+    /// Whether what is queued, of this length, is to be sent now. Otherwise [`Journal::send_at`] says when.
+    pub fn is_due(&mut self, pending: usize, now: Instant) -> bool {
+        let since = *self.held_since.get_or_insert(now);
+        let is_due = self.has_end || pending >= limits::RECORDER_BATCH_BYTES || now >= since + limits::RECORDER_DELAY;
+        if is_due {
+            self.has_end = false;
+            self.held_since = None;
+        }
+        is_due
+    }
+
+    /// When what waits for more is to be sent.
+    #[must_use]
+    pub fn send_at(&self) -> Option<Instant> {
+        self.held_since.map(|since| since + limits::RECORDER_DELAY)
+    }
+
     /// Time has passed.
     pub fn tick(&mut self, engine: &mut Engine, now: Instant) {
         if self.deadline().is_some_and(|at| now >= at) {
@@ -128,6 +148,7 @@ impl Journal {
                 Item::Entry(Entry::Closed { outcome, took }) => {
                     let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                     let reader = self.readers.remove(&job).expect("it was found above");
+                    self.has_end = true;
                     if out.len() < limits::RECORDER_RECORDS_BYTES {
                         record::encode_end(&ended(reader.end, outcome, took), out);
                     } else {

@@ -127,7 +127,6 @@ impl Warden {
                 return Ok(None);
             }
         };
-        drop(request);
         // Also here, because the child may not have got to it yet when it is signalled. It fails when it has executed.
         let _ = nix::unistd::setpgid(shell, shell);
         Ok(Some(Self {
@@ -153,15 +152,16 @@ impl Warden {
                 return 0;
             }
             self.tick(Instant::now());
-            if self.wait().is_err() {
-                return 1;
+            match self.wait() {
+                Ok(true) => self.take_orders(),
+                Ok(false) => {}
+                Err(_) => return 1,
             }
-            self.take_orders();
         }
     }
 
-    /// The only sleep.
-    fn wait(&mut self) -> nix::Result<()> {
+    /// The only sleep; tells whether there may be orders.
+    fn wait(&mut self) -> nix::Result<bool> {
         let now = Instant::now();
         let hunt = match self.hunt {
             Hunt::Grace { until } | Hunt::Killing { next: until, .. } => Some(until),
@@ -184,8 +184,13 @@ impl Warden {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
         }
-        while let Ok(Some(_)) = self.signals.read_signal() {}
-        Ok(())
+        let has = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
+        let (has_signal, has_orders) = (has(&fds[0]), has(&fds[1]));
+        if has_signal {
+            // One read takes every SIGCHLD there is: they do not queue.
+            let _ = self.signals.read_signal();
+        }
+        Ok(has_orders)
     }
 
     fn report(&self, reports: &[Report]) {
@@ -196,30 +201,36 @@ impl Warden {
 
     /// Collects what ended or stopped; whether any children are left.
     fn reap(&mut self) -> bool {
-        loop {
+        let mut shell_end = None;
+        let has_children = loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
-                Ok(WaitStatus::StillAlive) => return true,
+                Ok(WaitStatus::StillAlive) => break true,
                 Err(Errno::EINTR) => {}
-                Err(_) => return false,
+                Err(_) => break false,
                 Ok(WaitStatus::Stopped(pid, signal)) => self.on_stopped(pid, signal),
                 Ok(WaitStatus::Exited(pid, code)) if Some(pid) == self.shell => {
-                    self.on_shell_end(Exit::Code(code.to_le_bytes()[0]));
+                    shell_end = Some(Exit::Code(code.to_le_bytes()[0]));
+                    self.shell = None;
                 }
                 Ok(WaitStatus::Signaled(pid, signal, _)) if Some(pid) == self.shell => {
-                    self.on_shell_end(Exit::Signal((signal as i32).to_le_bytes()[0]));
+                    shell_end = Some(Exit::Signal((signal as i32).to_le_bytes()[0]));
+                    self.shell = None;
                 }
                 Ok(_) => {}
             }
+        };
+        if let Some(exit) = shell_end {
+            self.on_shell_end(exit, has_children);
         }
+        has_children
     }
 
     /// The foreground and the slave go back before the status is told, so that the host's next read decides.
-    fn on_shell_end(&mut self, exit: Exit) {
-        self.shell = None;
+    fn on_shell_end(&mut self, exit: Exit, has_children: bool) {
         self.take_foreground();
         self.slave = None;
         self.lent_until = None;
-        let left = tree::descendants(own_pid().as_raw());
+        let left = if has_children { tree::descendants(own_pid().as_raw()) } else { Vec::new() };
         for group in left.iter().filter(|process| process.is_stopped).map(|process| process.group) {
             hang_up(Pid::from_raw(group));
         }
@@ -474,39 +485,52 @@ impl Request {
         }
     }
 
-    fn start(&self, slave: &OwnedFd, baseline: &Baseline) -> Result<i32, (control::Stage, i32)> {
+    fn start(self, slave: &OwnedFd, baseline: &Baseline) -> Result<i32, (control::Stage, i32)> {
         let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[1..]) else {
             return Err((control::Stage::Fork, libc::EPROTO));
         };
         let failed = |errno| (control::Stage::Descriptors, errno);
-        let descriptors = self.arrange(&run, slave).map_err(|e| failed(e.raw_os_error().unwrap_or(libc::EPROTO)))?;
+        let descriptors = Self::arrange(self.descriptors, self.plan, &run, slave)
+            .map_err(|e| failed(e.raw_os_error().unwrap_or(libc::EPROTO)))?;
         Launch::new(&run, &descriptors, baseline).start()
     }
 
-    /// Gives each descriptor its role, and moves it out of the way of the command's numbers.
-    fn arrange(&self, run: &rexec_sh::wire::Run<'_>, slave: &OwnedFd) -> io::Result<Descriptors> {
-        let highest = run.attributes.inherited.iter().copied().max().unwrap_or(2);
-        let mut given = self.descriptors.iter();
+    /// Gives each descriptor its role, and moves it out of the way of the command's numbers if there are any: 0 to 2
+    /// are taken in a guard.
+    fn arrange(
+        descriptors: Vec<OwnedFd>,
+        plan: u8,
+        run: &rexec_sh::wire::Run<'_>,
+        slave: &OwnedFd,
+    ) -> io::Result<Descriptors> {
+        let highest = run.attributes.inherited.iter().copied().max();
+        let mut given = descriptors.into_iter();
         let mut next = || {
             let fd = given.next().ok_or(io::ErrorKind::InvalidData)?;
-            above(fd.as_fd(), highest)
+            match highest {
+                Some(highest) => above(fd.as_fd(), highest),
+                None => Ok(fd),
+            }
         };
         let directory = next()?;
         let stdin = if run.attributes.stdio.stdin { Some(next()?) } else { None };
         let inherited = run.attributes.inherited.iter().map(|_| next()).collect::<io::Result<Vec<_>>>()?;
         let mut pipes = Vec::new();
-        for _ in 0..(self.plan & (control::PLAN_OUT_PIPE | control::PLAN_ERR_PIPE)).count_ones() {
+        for _ in 0..(plan & (control::PLAN_OUT_PIPE | control::PLAN_ERR_PIPE)).count_ones() {
             pipes.push(next()?);
         }
-        let tty = above(slave.as_fd(), highest)?;
-        let (out, err) = (self.plan & control::PLAN_OUT_PIPE != 0, self.plan & control::PLAN_ERR_PIPE != 0);
-        let stdout = if out { pipes[0].as_raw_fd() } else { tty.as_raw_fd() };
-        let stderr = match (err, self.plan & control::PLAN_ERR_IS_OUT != 0) {
-            (true, _) => pipes[pipes.len() - 1].as_raw_fd(),
+        let mut tty = slave.as_raw_fd();
+        if let Some(highest) = highest {
+            pipes.push(above(slave.as_fd(), highest)?);
+            tty = pipes[pipes.len() - 1].as_raw_fd();
+        }
+        let (out, err) = (plan & control::PLAN_OUT_PIPE != 0, plan & control::PLAN_ERR_PIPE != 0);
+        let stdout = if out { pipes[0].as_raw_fd() } else { tty };
+        let stderr = match (err, plan & control::PLAN_ERR_IS_OUT != 0) {
+            (true, _) => pipes[usize::from(out)].as_raw_fd(),
             (false, true) => stdout,
-            (false, false) => tty.as_raw_fd(),
+            (false, false) => tty,
         };
-        pipes.push(tty);
         Ok(Descriptors { directory, stdin, inherited, stdout, stderr, _kept: pipes })
     }
 }

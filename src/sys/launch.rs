@@ -31,6 +31,7 @@ pub(super) struct Launch<'a> {
     limits: Vec<(c_int, libc::rlimit64)>,
     oom_score_adj: Option<Vec<u8>>,
     nice: bool,
+    affinity: Option<&'a [u8]>,
     failure: Cell<Option<(Stage, i32)>>,
 }
 
@@ -40,6 +41,7 @@ pub(super) struct Baseline {
     limits: Vec<libc::rlimit64>,
     oom_score_adj: i32,
     nice: i32,
+    affinity: Vec<u8>,
 }
 
 const RESOURCES: c_int = 16;
@@ -56,8 +58,17 @@ impl Baseline {
         let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
         // SAFETY: the call takes numbers only.
         let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-        Self { limits: limits.collect(), oom_score_adj: text.trim().parse().unwrap_or(0), nice }
+        Self { limits: limits.collect(), oom_score_adj: text.trim().parse().unwrap_or(0), nice, affinity: affinity() }
     }
+}
+
+/// The CPU mask of this process, empty when it cannot be read.
+fn affinity() -> Vec<u8> {
+    let mut mask = vec![0; rexec_sh::wire::AFFINITY_BYTES_MAX];
+    // SAFETY: the kernel fills the buffer, whose length it is told.
+    let length = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr()) };
+    mask.truncate(usize::try_from(length).unwrap_or(0));
+    mask
 }
 
 /// Limits and scheduling of this process, as a command would inherit them.
@@ -122,6 +133,8 @@ impl<'a> Launch<'a> {
             oom_score_adj: (attributes.oom_score_adj != baseline.oom_score_adj)
                 .then(|| attributes.oom_score_adj.to_string().into_bytes()),
             nice: attributes.nice != baseline.nice,
+            affinity: Some(attributes.affinity.as_slice())
+                .filter(|mask| !mask.is_empty() && *mask != baseline.affinity),
             failure: Cell::new(None),
         }
     }
@@ -201,8 +214,7 @@ impl<'a> Launch<'a> {
                 libc::write(file, text.as_ptr().cast(), text.len());
                 libc::close(file);
             }
-            let mask = &self.attributes.affinity;
-            if !mask.is_empty() {
+            if let Some(mask) = self.affinity {
                 libc::syscall(libc::SYS_sched_setaffinity, 0, mask.len(), mask.as_ptr());
             }
             if self.nice {
