@@ -1,1 +1,225 @@
-fn main() {}
+//! rexec-sh, the shell that an agent calls: a command string goes to the host, anything else to the real shell.
+//!
+//! Invariants: the real shell is executed with the arguments as given, and with the signal mask, the dispositions and
+//! the descriptors that this process was started with; once the request was sent, the command is never run here.
+//!
+//! [`sys`] holds the C `main` and all system calls, [`shell`] finds the real shell, [`host`] connects, [`collect`]
+//! reads what the command inherits, [`relay`] does the rest.
+#![no_main]
+
+mod collect;
+mod host;
+mod outlet;
+mod relay;
+mod report;
+mod shell;
+mod sys;
+
+use std::convert::Infallible;
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::libc;
+use rexec_sh::environment::Rules;
+use rexec_sh::invocation::{Route, Shell, is_command, route};
+use rexec_sh::options::{Choices, Options, given};
+use rexec_sh::wire::{Hello, INHERITED_MAX, Stream, encode_run};
+
+use collect::Standard;
+use host::NoHost;
+use outlet::Outlet;
+use relay::{End, FORWARDED, Relay};
+use report::{FAILED, NOT_EXECUTABLE, Report};
+use sys::{SignalSet, bit};
+
+/// How long, and how often, the kernel's limit on descriptors in flight is waited out.
+const IN_FLIGHT_PAUSE_MS: i32 = 20;
+const IN_FLIGHT_RETRIES_MAX: u32 = 250;
+
+/// Signals that would end this process for what it writes. Blocked, they leave an error for the write, and no trace
+/// in a real shell executed later.
+const WRITE_ERRORS: SignalSet = bit(libc::SIGPIPE as u32) | bit(libc::SIGXFSZ as u32);
+
+/// This invocation.
+struct Call<'a> {
+    argv: &'a [&'static CStr],
+    env: &'a [&'static CStr],
+    options: Options<'static>,
+    shell: &'a CStr,
+}
+
+/// How an attempt to have the host run the command ended, when not by an exit code.
+enum Attempt {
+    /// The real shell is to run it, here and now.
+    Locally,
+    /// There is no host.
+    Absent(Report),
+    /// Nothing is to run.
+    Failed(Report),
+}
+
+/// The whole program.
+pub(crate) fn run(argv: &[&'static CStr], env: &[&'static CStr]) -> ! {
+    sys::exit(start(argv, env).write())
+}
+
+/// Returns only when something failed.
+fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
+    let options = Options::find(env.iter().copied());
+    let name = argv.first().copied().unwrap_or_default();
+    let named = Shell::named(name.to_bytes()).or_else(|| Shell::named(sys::executed_path().to_bytes()));
+    let kind = named.unwrap_or(Shell::Sh);
+    let shell = match shell::find(kind, options.shell) {
+        Ok(shell) => shell,
+        Err(report) => return report,
+    };
+    let call = Call { argv, env, options, shell };
+    if !given(options.inside).is_empty() {
+        return shell::become_shell(shell, argv, env, false);
+    }
+    let arguments = || argv.iter().map(|argument| argument.to_bytes());
+    let mut standard = Standard::inspect();
+    match route(kind, arguments(), standard.is_stdin_terminal()) {
+        Route::RealShell => return shell::become_shell(shell, argv, env, is_command(kind, arguments())),
+        Route::Host => {}
+    }
+    let choices = match options.judge() {
+        Ok(choices) => choices,
+        Err(error) => {
+            let hint = format_args!("set {} to {}, or unset it", error.name, error.allowed);
+            return Report::new(FAILED, error, hint);
+        }
+    };
+    match call.attempt(&mut standard, choices) {
+        Ok(never) => match never {},
+        Err(Attempt::Locally) => shell::become_shell(shell, argv, env, true),
+        Err(Attempt::Absent(_)) if choices.fallback => shell::become_shell(shell, argv, env, true),
+        Err(Attempt::Absent(report) | Attempt::Failed(report)) => report,
+    }
+}
+
+impl Call<'_> {
+    /// Has the host run the command, and leaves with its exit code.
+    fn attempt(&self, standard: &mut Standard, choices: Choices) -> Result<Infallible, Attempt> {
+        standard.plug().map_err(|error| failed("/dev/null cannot be opened", error))?;
+        // Taken early: the later, the longer a parent's death could go unseen.
+        let parent = parent();
+        let inherited = collect::inherited();
+        let directory = collect::working_directory().map_err(|error| match error {
+            Errno::EACCES => Attempt::Locally,
+            error => failed("the working directory cannot be opened", error),
+        })?;
+        let socket = host::connect(&self.options).map_err(|no_host| match no_host {
+            NoHost::Absent(report) => Attempt::Absent(report),
+            NoHost::Denied => Attempt::Locally,
+            NoHost::Unfit(report) => Attempt::Failed(report),
+        })?;
+        if inherited.len() > INHERITED_MAX {
+            return Err(Attempt::Failed(too_many(inherited.len())));
+        }
+        let mut descriptors: Vec<RawFd> = Vec::with_capacity(sys::DESCRIPTORS_MAX);
+        descriptors.push(directory.as_raw_fd());
+        descriptors.extend(standard.has_stdin().then_some(libc::STDIN_FILENO));
+        descriptors.extend_from_slice(&inherited);
+
+        let mut attributes = collect::attributes(standard, choices.pipes, inherited);
+        attributes.sanitize = choices.sanitize;
+        let parent = parent.filter(|_| attributes.ignored & bit(libc::SIGHUP as u32) == 0);
+        let signals = Signals::block(attributes.ignored);
+        attributes.blocked = signals.inherited;
+
+        let rules = Rules::new(self.shell, given(self.options.env_drop), choices.pipes);
+        let mut request = Vec::with_capacity(16 << 10);
+        request.extend_from_slice(&Hello::OURS.encode());
+        let names = (given(self.options.whoami), self.shell);
+        let env = rules.apply(self.env.iter().copied());
+        encode_run(&attributes, names, self.argv.iter().copied(), env.into_iter(), &mut request).map_err(|error| {
+            let problem = format_args!("the command and its environment are too long: {error}");
+            Attempt::Failed(Report::without_hint(NOT_EXECUTABLE, problem))
+        })?;
+
+        let signal_watch = sys::signal_descriptor(signals.forwarded);
+        let signal_watch = signal_watch.map_err(|error| failed("signals cannot be watched", error))?;
+        let sent = send_request(&socket, &request, &descriptors, &signals)?;
+        let outlets = [Stream::Out, Stream::Err].map(|stream| Outlet::new(stream, standard));
+        let mut relay = Relay::new(socket, signal_watch, parent, outlets);
+        relay.queue_request(&request[sent..]);
+        match relay.run() {
+            // At once: what would be closed and freed on the way back ends with the process.
+            End::Exit(code) => sys::exit(code),
+            End::Failed(report) => Err(Attempt::Failed(report)),
+            End::Refused => {
+                signals.restore();
+                Err(Attempt::Locally)
+            }
+        }
+    }
+}
+
+/// The signal mask as it was, and what was added to it.
+struct Signals {
+    inherited: SignalSet,
+    forwarded: SignalSet,
+}
+
+impl Signals {
+    /// Blocks what is forwarded: what the caller does not ignore, and SIGCONT, which acts on those who ignore it too.
+    fn block(ignored: SignalSet) -> Self {
+        let forwarded = FORWARDED & !ignored | bit(libc::SIGCONT as u32);
+        Self { inherited: sys::block_signals(forwarded | WRITE_ERRORS), forwarded }
+    }
+
+    /// Lets pending signals have the effect that they would have had on the real shell.
+    fn restore(&self) {
+        sys::restore_mask(self.inherited);
+    }
+}
+
+/// Sends the first part of the request, with the descriptors; returns how much that was.
+fn send_request(socket: &OwnedFd, request: &[u8], descriptors: &[RawFd], signals: &Signals) -> Result<usize, Attempt> {
+    let mut retries = 0;
+    loop {
+        match sys::send_with_descriptors(socket.as_raw_fd(), request, descriptors) {
+            Ok(sent) => return Ok(sent),
+            Err(Errno::EINTR) => {}
+            // The limit counts descriptors in flight from all processes of this user.
+            Err(Errno::ETOOMANYREFS | Errno::EAGAIN) if retries < IN_FLIGHT_RETRIES_MAX => {
+                retries += 1;
+                // Nothing runs yet, so a signal has the effect on this process that it would have had.
+                signals.restore();
+                sys::pause(IN_FLIGHT_PAUSE_MS);
+                sys::block_signals(signals.forwarded | WRITE_ERRORS);
+            }
+            Err(Errno::EPERM | Errno::EACCES) => {
+                signals.restore();
+                return Err(Attempt::Locally);
+            }
+            Err(error) => return Err(failed("the command cannot be sent to rexec-host", error)),
+        }
+    }
+}
+
+/// A watch on the parent's death. None when we started as an orphan, or have become one on the way.
+fn parent() -> Option<OwnedFd> {
+    let pid = sys::parent();
+    if pid <= 1 {
+        return None;
+    }
+    let watch = sys::process_descriptor(pid).ok()?;
+    (sys::parent() == pid).then_some(watch)
+}
+
+#[cold]
+fn failed(what: &str, error: Errno) -> Attempt {
+    Attempt::Failed(Report::without_hint(FAILED, format_args!("{what}: {}", error.desc())))
+}
+
+#[cold]
+fn too_many(count: usize) -> Report {
+    Report::new(
+        FAILED,
+        format_args!("the command would inherit {count} descriptors besides 0, 1 and 2, more than {INHERITED_MAX}"),
+        "close those it does not need, or mark them close-on-exec",
+    )
+}

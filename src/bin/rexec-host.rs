@@ -1,1 +1,5 @@
-fn main() {}
+//! The host's program; everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    rexec_host::cli::host::main()
+}

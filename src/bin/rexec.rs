@@ -1,1 +1,5 @@
-fn main() {}
+//! The human's program; everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    rexec_host::cli::rexec::main()
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds what scripts/build.sh builds, runs the benchmarks on it and prints their tables. Asserts nothing.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/bench.sh [BENCH …] [-- ARGUMENT …]
+
+Without BENCH, all that Cargo.toml names. Of the path bench (what the path from an agent to its command costs):
+
+  --quick                    fewer rounds: half a minute, coarse numbers
+  --only GROUP,…             footprint, latency, instructions, volume, rate, soak
+  --console null|terminal    where the host's console goes (default: null)
+
+Examples:
+  scripts/bench.sh path
+  scripts/bench.sh path --quick --only latency,rate
+USAGE
+}
+
+die() { printf 'bench.sh: %s\n' "$*" >&2; exit 1; }
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+target_dir=${CARGO_TARGET_DIR:-$root/target}
+benches=()
+args=()
+while (($#)); do
+    case $1 in
+        -h | --help) usage; exit 0 ;;
+        --only | --console) (($# >= 2)) || die "$1 needs a value"; args+=("$1" "$2"); shift 2 ;;
+        --) shift; args+=("$@"); break ;;
+        -*) args+=("$1"); shift ;;
+        *) benches+=("$1"); shift ;;
+    esac
+done
+cd -- "$root"
+known=$(sed -n '/^\[\[bench\]\]/,/^$/s/^name = "\(.*\)"$/\1/p' Cargo.toml)
+((${#benches[@]})) || mapfile -t benches <<<"$known"
+
+scripts/build.sh >&2
+for bench in "${benches[@]}"; do
+    grep -qx -- "$bench" <<<"$known" || die "no bench $bench; there are: ${known//$'\n'/, }"
+    bench_args=("${args[@]}")
+    [[ $bench != path ]] || bench_args+=(--bin "$target_dir/rexec/bin")
+    cargo bench --quiet --locked --target-dir "$target_dir" --package rexec-host --bench "$bench" -- "${bench_args[@]}"
+done

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Builds rexec-host, rexec and the static shim rexec-sh, and puts the three into one folder.
+#
+# The shim starts once for every command of every agent, so it is linked statically: against musl where that target is
+# there or can be added, else against static glibc. Which one it was is the last thing printed.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/build.sh [--out DIR]
+
+  --out DIR   where the binaries go (default: target/rexec/bin)
+USAGE
+}
+
+die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+target_dir=${CARGO_TARGET_DIR:-$root/target}
+out=
+while (($#)); do
+    case $1 in
+        --out) (($# >= 2)) || die "--out needs a folder"; out=$2; shift 2 ;;
+        --out=*) out=${1#--out=}; shift ;;
+        -h | --help) usage; exit 0 ;;
+        *) usage >&2; die "unknown argument $1" ;;
+    esac
+done
+out=${out:-$target_dir/rexec/bin}
+
+command -v cargo >/dev/null || die "cargo is not on the PATH; install Rust first"
+[[ $(uname -s) == Linux ]] || die "Linux only, for now"
+mkdir -p -- "$out" "$target_dir"
+out=$(cd -- "$out" && pwd)
+target_dir=$(cd -- "$target_dir" && pwd)
+cd -- "$root"
+
+host_triple=$(rustc -vV | sed -n 's/^host: //p')
+musl_triple=${host_triple%%-*}-unknown-linux-musl
+
+# Whether the standard library for a target is installed: rustc itself knows, with or without rustup.
+has_target() { [[ -d $(rustc --print target-libdir --target "$1" 2>/dev/null) ]]; }
+
+if ! has_target "$musl_triple" && command -v rustup >/dev/null; then
+    printf 'build.sh: adding the target %s\n' "$musl_triple" >&2
+    timeout 300 rustup target add "$musl_triple" >&2 || printf 'build.sh: it cannot be added\n' >&2
+fi
+
+cargo build --release --locked --package rexec-host --bins --target-dir "$target_dir"
+
+if has_target "$musl_triple"; then
+    shim_triple=$musl_triple
+    picked="musl ($shim_triple)"
+    cargo build --release --locked --package rexec-sh --bin rexec-sh --target "$shim_triple" --target-dir "$target_dir"
+else
+    # An explicit --target keeps these flags away from build scripts and procedural macros, which cannot be static.
+    shim_triple=$host_triple
+    picked="static glibc ($shim_triple)"
+    RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
+        cargo build --release --locked --package rexec-sh --bin rexec-sh --target "$shim_triple" \
+        --target-dir "$target_dir"
+fi
+
+shim=$target_dir/$shim_triple/release/rexec-sh
+# A program that names an interpreter or a library is not static. Without readelf, ldd says it in words.
+if command -v readelf >/dev/null; then
+    if readelf --program-headers --dynamic --wide "$shim" 2>/dev/null | grep -E 'INTERP|\(NEEDED\)' >&2; then
+        die "the shim is not static"
+    fi
+elif command -v ldd >/dev/null && ! { ldd "$shim" 2>&1 || true; } | grep -Eq 'statically linked|not a dynamic'; then
+    die "the shim is not static"
+fi
+
+install -m 755 -- "$target_dir/release/rexec-host" "$target_dir/release/rexec" "$shim" "$out/"
+
+for name in rexec-host rexec rexec-sh; do
+    printf '%8d bytes  %s\n' "$(stat -c %s -- "$out/$name")" "$out/$name"
+done
+printf 'the shim is static, built with %s\n' "$picked"

@@ -1,0 +1,172 @@
+//! What a command inherits from its caller (fork(2), execve(2)), read from this process, which inherited it.
+//!
+//! Invariants: nothing is changed by reading it (but umask(2), for an instant); what the kernel does not tell is left at
+//! the value it has in a fresh login.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::libc;
+use rexec_sh::wire::{AFFINITY_BYTES_MAX, Attributes, Stdio, Stream};
+
+use crate::sys::{self, Kind, Status};
+
+/// How many resource limits Linux has.
+const RESOURCES: u32 = 16;
+/// How far descriptors are tried one by one when /proc does not list them.
+const PROBED_MAX: RawFd = 1024;
+/// Where the length and the name of an entry lie in a struct linux_dirent64.
+const ENTRY_LENGTH_AT: usize = 16;
+const ENTRY_NAME_AT: usize = 19;
+
+/// Descriptors 0, 1 and 2 as the caller left them.
+#[derive(Debug)]
+pub(crate) struct Standard {
+    status: [Option<Status>; 3],
+    terminal: [bool; 3],
+    /// Keeps the numbers of closed descriptors taken; gone after execve(2), so that closed stays closed.
+    plugs: Vec<OwnedFd>,
+}
+
+impl Standard {
+    /// Looks at the three, before this process opens anything.
+    pub(crate) fn inspect() -> Self {
+        let status = [0, 1, 2].map(|fd| sys::status_of(fd).ok());
+        let is_terminal = |fd: RawFd, status: &Option<Status>| {
+            status.is_some_and(|status| status.kind == Kind::Character) && sys::is_terminal(fd)
+        };
+        let terminal = [0, 1, 2].map(|fd| is_terminal(fd, &status[usize::try_from(fd).expect("0, 1 or 2")]));
+        Self { status, terminal, plugs: Vec::new() }
+    }
+
+    /// Puts something into the place of each closed one, so that no descriptor of ours lands there.
+    pub(crate) fn plug(&mut self) -> sys::Result<()> {
+        for _ in self.status.iter().filter(|status| status.is_none()) {
+            self.plugs.push(sys::open(c"/dev/null", libc::O_RDWR)?);
+        }
+        Ok(())
+    }
+
+    /// Whether there is a stdin that can travel.
+    pub(crate) fn has_stdin(&self) -> bool {
+        self.status[0].is_some()
+    }
+
+    /// Whether a person may type on stdin.
+    pub(crate) fn is_stdin_terminal(&self) -> bool {
+        self.terminal[0]
+    }
+
+    /// What an output leads to, and whether that is a terminal; nothing when it is closed.
+    pub(crate) fn output(&self, stream: Stream) -> Option<(Kind, bool)> {
+        let [_, out, err] = self.status;
+        let (status, terminal) = match stream {
+            Stream::Out => (out, self.terminal[1]),
+            Stream::Err => (err, self.terminal[2]),
+        };
+        status.map(|status| (status.kind, terminal))
+    }
+
+    fn flags(&self, pipes: bool) -> Stdio {
+        Stdio {
+            stdin: self.status[0].is_some(),
+            stdout: self.status[1].is_some(),
+            stderr: self.status[2].is_some(),
+            same_output: self.has_same_output(),
+            stdout_tty: self.terminal[1],
+            stderr_tty: self.terminal[2],
+            pipes,
+        }
+    }
+
+    /// One open file description is one file; only then is the kernel asked, and if it does not tell, that must do.
+    fn has_same_output(&self) -> bool {
+        let (Some(out), Some(err)) = (self.status[1], self.status[2]) else { return false };
+        out.is_same_file(&err) && sys::is_same_description(libc::STDOUT_FILENO, libc::STDERR_FILENO).unwrap_or(true)
+    }
+
+    fn window_size(&self) -> Option<(u16, u16)> {
+        let [_, out, err] = self.terminal;
+        match (out, err) {
+            (true, _) => sys::window_size(libc::STDOUT_FILENO),
+            (false, true) => sys::window_size(libc::STDERR_FILENO),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Everything but the signal mask and the options.
+pub(crate) fn attributes(standard: &Standard, pipes: bool, inherited: Vec<RawFd>) -> Attributes {
+    let (rows, cols) = standard.window_size().unwrap_or_default();
+    let limits = (0..RESOURCES).map_while(sys::limit).collect();
+    let mut affinity = vec![0; AFFINITY_BYTES_MAX];
+    let affinity_bytes = sys::affinity(&mut affinity);
+    affinity.truncate(affinity_bytes);
+    Attributes {
+        stdio: standard.flags(pipes),
+        umask: sys::umask(),
+        nice: sys::nice(),
+        oom_score_adj: oom_score_adj().unwrap_or_default(),
+        ignored: sys::ignored_signals(),
+        rows,
+        cols,
+        limits,
+        affinity,
+        inherited,
+        ..Attributes::default()
+    }
+}
+
+fn oom_score_adj() -> Option<i32> {
+    let file = sys::open(c"/proc/self/oom_score_adj", libc::O_RDONLY).ok()?;
+    let mut text = [0; 16];
+    let bytes = sys::read(file.as_raw_fd(), &mut text).ok()?;
+    std::str::from_utf8(&text[..bytes]).ok()?.trim_ascii_end().parse().ok()
+}
+
+/// The working directory, for fchdir(2). A deleted one works; one that may not be entered does not.
+pub(crate) fn working_directory() -> sys::Result<OwnedFd> {
+    sys::open(c".", libc::O_PATH | libc::O_DIRECTORY)
+}
+
+/// The descriptors from 3 up that a command would inherit, in the order of their numbers. Ours are not among them.
+pub(crate) fn inherited() -> Vec<RawFd> {
+    let mut found = listed().unwrap_or_else(|_| (3..PROBED_MAX).filter(|&fd| sys::is_inheritable(fd)).collect());
+    found.sort_unstable();
+    found
+}
+
+fn listed() -> Result<Vec<RawFd>, Errno> {
+    let directory = sys::open(c"/proc/self/fd", libc::O_RDONLY | libc::O_DIRECTORY)?;
+    let (mut found, mut buffer) = (Vec::new(), [0; 1024]);
+    loop {
+        let bytes = sys::read_directory(&directory, &mut buffer)?;
+        if bytes == 0 {
+            return Ok(found);
+        }
+        let mut entries = &buffer[..bytes];
+        while let Some((entry, rest)) = split_entry(entries) {
+            entries = rest;
+            found.extend(
+                number(entry)
+                    .filter(|&fd| fd > libc::STDERR_FILENO && fd != directory.as_raw_fd() && sys::is_inheritable(fd)),
+            );
+        }
+    }
+}
+
+/// The name of the first entry, and what follows it.
+fn split_entry(entries: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = entries.get(ENTRY_LENGTH_AT..)?.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes))?;
+    let (entry, rest) = entries.split_at_checked(usize::from(length))?;
+    Some((entry.get(ENTRY_NAME_AT..)?, rest))
+}
+
+/// The number that a NUL-terminated name is.
+fn number(name: &[u8]) -> Option<RawFd> {
+    let end = name.iter().position(|&byte| byte == 0)?;
+    name[..end].iter().try_fold(0, |number: RawFd, byte| match byte {
+        b'0'..=b'9' => number.checked_mul(10)?.checked_add(RawFd::from(byte - b'0')),
+        _ => None,
+    })
+}

@@ -1,0 +1,269 @@
+//! Which environment a command gets: rules on `NAME=value` byte strings, pure, for the shim and the host.
+//!
+//! Invariants: what no rule names is passed on as it is and in its order, entries without `=` or without a name, double
+//! ones and bytes that are no text included, as execve(2) would have; values are looked at in `BASH_ENV` only.
+//!
+//! The defaults for pagers and TERM exist because a command that finds a terminal where the caller had none would start
+//! pagers that wait for a key. With pipes in place of the terminal there is nothing to prevent, and what the command
+//! sees must be what the caller's own shell would have shown it, so none is set.
+
+use std::ffi::{CStr, CString};
+
+/// The variable that marks everything below a run: the shim that finds it is the real shell at once.
+pub const INSIDE: &CStr = c"REXEC_INSIDE=1";
+
+/// What a command gets when its caller left the name unset.
+pub const DEFAULTS: [&CStr; 7] = [
+    c"PAGER=cat",
+    c"GIT_PAGER=cat",
+    c"GH_PAGER=cat",
+    c"MANPAGER=cat",
+    c"SYSTEMD_PAGER=cat",
+    c"AWS_PAGER=",
+    c"TERM=xterm-256color",
+];
+
+/// What becomes of one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It travels as it is.
+    Keep,
+    /// It does not travel.
+    Drop,
+    /// The real shell's path takes its place.
+    Shell,
+}
+
+/// The rules for one command.
+#[derive(Debug, Clone)]
+pub struct Rules<'a> {
+    shell: CString,
+    drop: &'a [u8],
+    defaults: bool,
+}
+
+impl<'a> Rules<'a> {
+    /// Rules for a command run by this shell. `drop` is the value of `REXEC_ENV_DROP`; `pipes` tells that the command
+    /// has pipes in place of a terminal.
+    #[must_use]
+    pub fn new(shell: &CStr, drop: &'a [u8], pipes: bool) -> Self {
+        let mut entry = b"SHELL=".to_vec();
+        entry.extend_from_slice(shell.to_bytes());
+        let shell = CString::new(entry).expect("a C string has no NUL inside");
+        Self { shell, drop, defaults: !pipes }
+    }
+
+    /// What becomes of this entry.
+    #[must_use]
+    pub fn fate(&self, entry: &[u8]) -> Fate {
+        let name = name(entry);
+        let ours = match entry.first() {
+            Some(b'R') => name.starts_with(b"REXEC_"),
+            Some(b'C') => name == b"CLAUDE_CODE_SHELL",
+            Some(b'B') => is_recipe(entry),
+            _ => false,
+        };
+        if ours || is_listed(name, self.drop) {
+            Fate::Drop
+        } else if name == b"SHELL" && name.len() < entry.len() {
+            Fate::Shell
+        } else {
+            Fate::Keep
+        }
+    }
+
+    /// The environment of the command: the caller's by the rules, then what is added to it.
+    #[must_use]
+    pub fn apply<'s>(&'s self, entries: impl IntoIterator<Item = &'s CStr>) -> Vec<&'s CStr> {
+        let entries = entries.into_iter();
+        let mut env = Vec::with_capacity(entries.size_hint().0 + DEFAULTS.len() + 1);
+        let mut unset = if self.defaults { [true; DEFAULTS.len()] } else { [false; DEFAULTS.len()] };
+        for entry in entries {
+            match self.fate(entry.to_bytes()) {
+                Fate::Keep => env.push(entry),
+                Fate::Drop => continue,
+                Fate::Shell => env.push(&*self.shell),
+            }
+            if let Some(default) = default_of(entry.to_bytes()) {
+                unset[default] = false;
+            }
+        }
+        env.push(INSIDE);
+        env.extend(DEFAULTS.into_iter().zip(unset).filter_map(|(default, unset)| unset.then_some(default)));
+        env
+    }
+}
+
+/// Whether an entry is the recipe that makes bash hand its commands to the shim: a `BASH_ENV` whose file is ours. Such
+/// a bash would come round to the shim again and again, so no real shell ever gets it from us.
+#[must_use]
+pub fn is_recipe(entry: &[u8]) -> bool {
+    entry.strip_prefix(b"BASH_ENV=").is_some_and(|path| {
+        let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        file.starts_with(b"rexec")
+    })
+}
+
+/// The name of an entry: what lies before its first `=`, all of it when there is none.
+fn name(entry: &[u8]) -> &[u8] {
+    let end = entry.iter().position(|&byte| byte == b'=').unwrap_or(entry.len());
+    &entry[..end]
+}
+
+/// Which of the defaults this entry makes needless.
+fn default_of(entry: &[u8]) -> Option<usize> {
+    // Most entries are none of them, and their first byte says so.
+    if !matches!(entry.first(), Some(b'P' | b'G' | b'M' | b'S' | b'A' | b'T')) {
+        return None;
+    }
+    let name = name(entry);
+    DEFAULTS.iter().position(|default| name.len() < entry.len() && self::name(default.to_bytes()) == name)
+}
+
+/// Whether a name matches one of the globs in a list separated by `:`, `,` or blanks.
+fn is_listed(name: &[u8], list: &[u8]) -> bool {
+    list.split(|byte| matches!(byte, b':' | b',' | b' ' | b'\t' | b'\n'))
+        .any(|glob| !glob.is_empty() && matches_glob(name, glob))
+}
+
+/// Whether a name matches a glob of `*` (any bytes) and `?` (any one byte).
+fn matches_glob(name: &[u8], glob: &[u8]) -> bool {
+    let (mut n, mut g) = (0, 0);
+    // Where to go on when what follows the last `*` did not match: with one byte more for the `*`.
+    let mut retry = None;
+    while n < name.len() {
+        match glob.get(g) {
+            Some(b'*') => {
+                retry = Some((n, g));
+                g += 1;
+            }
+            Some(&byte) if byte == b'?' || byte == name[n] => {
+                n += 1;
+                g += 1;
+            }
+            _ => match retry {
+                Some((start, star)) => {
+                    retry = Some((start + 1, star));
+                    n = start + 1;
+                    g = star + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    glob[g..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(drop: &str) -> Rules<'_> {
+        Rules::new(c"/bin/bash", drop.as_bytes(), false)
+    }
+
+    fn applied(rules: &Rules<'_>, entries: &[&CStr]) -> Vec<CString> {
+        rules.apply(entries.iter().copied()).into_iter().map(CStr::to_owned).collect()
+    }
+
+    #[test]
+    fn our_own_variables_and_recipes_do_not_travel() {
+        let rules = rules("");
+        for entry in [
+            "REXEC_SOCKET=/x",
+            "REXEC_=",
+            "REXEC_ENV_DROP=A",
+            "REXEC_NO_VALUE",
+            "CLAUDE_CODE_SHELL=/x/rexec-bash",
+            "BASH_ENV=/usr/lib/rexec/rexec-env",
+            "BASH_ENV=rexec.sh",
+        ] {
+            assert_eq!(rules.fate(entry.as_bytes()), Fate::Drop, "{entry}");
+        }
+    }
+
+    #[test]
+    fn everything_else_travels_as_it_is() {
+        let rules = rules("");
+        for entry in [
+            &b"REXEC=1"[..],
+            b"rexec_socket=/x",
+            b"BASH_ENV=/rexec/env",
+            b"BASH_ENV=",
+            b"BASH_ENVX=rexec",
+            b"LD_PRELOAD=/x.so",
+            b"BASH_FUNC_ls%%=() { :; }",
+            b"A=",
+            b"B=\xff\xfe=",
+            b"NO_VALUE",
+            b"SHELL",
+            b"=nameless",
+            b"",
+            b"TERM=dumb",
+            b"SHELLOPTS=x",
+        ] {
+            assert_eq!(rules.fate(entry), Fate::Keep, "{}", entry.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn the_order_and_double_names_stay() {
+        let entries = [c"Z=1", c"A=1", c"Z=2", c"NO_VALUE", c"=x", c"SHELL=/x/rexec-bash", c"SHELL=/y"];
+        let expected =
+            [c"Z=1", c"A=1", c"Z=2", c"NO_VALUE", c"=x", c"SHELL=/bin/bash", c"SHELL=/bin/bash", c"REXEC_INSIDE=1"];
+        assert_eq!(applied(&Rules::new(c"/bin/bash", b"", true), &entries), expected.map(CStr::to_owned));
+    }
+
+    #[test]
+    fn defaults_fill_only_what_is_unset() {
+        let env = applied(&rules(""), &[c"PAGER=less", c"AWS_PAGER=", c"TERM=dumb", c"GH_PAGER", c"MANPAGERS=x"]);
+        let has = |entry: &CStr| env.iter().filter(|found| ***found == *entry).count();
+        assert_eq!(has(c"PAGER=less"), 1);
+        assert_eq!(has(c"PAGER=cat"), 0);
+        assert_eq!(has(c"AWS_PAGER="), 1);
+        assert_eq!(has(c"TERM=xterm-256color"), 0);
+        assert_eq!(has(c"GH_PAGER=cat"), 1, "an entry without a value does not set the name");
+        assert_eq!(has(c"MANPAGER=cat"), 1);
+        assert_eq!(has(c"GIT_PAGER=cat"), 1);
+    }
+
+    #[test]
+    fn a_default_may_take_the_place_of_what_was_dropped() {
+        let rules = rules("PAGER");
+        let env = applied(&rules, &[c"PAGER=less"]);
+        assert!(env.contains(&c"PAGER=cat".to_owned()) && !env.contains(&c"PAGER=less".to_owned()));
+    }
+
+    #[test]
+    fn with_pipes_nothing_but_the_mark_is_added() {
+        assert_eq!(applied(&Rules::new(c"/bin/sh", b"", true), &[]), [INSIDE.to_owned()]);
+        assert_eq!(applied(&rules(""), &[]).len(), 1 + DEFAULTS.len());
+    }
+
+    #[test]
+    fn a_listed_name_is_dropped_by_any_separator() {
+        let rules = rules("*_TOKEN:AWS_*,SECRET  X?Z\tEXACT:");
+        for name in ["GITHUB_TOKEN", "_TOKEN", "AWS_", "AWS_KEY", "SECRET", "XYZ", "EXACT"] {
+            assert_eq!(rules.fate(format!("{name}=v").as_bytes()), Fate::Drop, "{name}");
+        }
+        for name in ["GITHUB_TOKENS", "aws_key", "SECRETS", "XZ", "XYYZ", "EXAC", "", "PATH"] {
+            assert_eq!(rules.fate(format!("{name}=v").as_bytes()), Fate::Keep, "{name}");
+        }
+    }
+
+    #[test]
+    fn globs_backtrack() {
+        for (name, glob, expected) in [
+            ("abcbc", "a*bc", true),
+            ("abcbd", "a*bc", false),
+            ("", "*", true),
+            ("", "?", false),
+            ("abc", "***", true),
+            ("abc", "?*?*?", true),
+            ("ab", "?*?*?", false),
+            ("aaaaaaaaaaaaaaaaaaaaaaaaaaab", "*a*a*a*a*a*c", false),
+        ] {
+            assert_eq!(matches_glob(name.as_bytes(), glob.as_bytes()), expected, "{name} {glob}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The way to the host: its socket found, trusted, and connected to.
+//!
+//! Invariants: not one byte is sent before the directory has been judged and the listener's user is known to be ours;
+//! a socket that is denied as such means a sandbox, and then the caller's own shell is the answer.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use rexec_sh::options::{Options, given};
+use rexec_sh::place::{self, PlaceError};
+
+use crate::report::{NOT_FOUND, Report};
+use crate::sys;
+
+/// How often, and how long apart, a host that restarts is tried again.
+const RETRIES_MAX: u32 = 3;
+const RETRY_PAUSE_MS: i32 = 50;
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum NoHost {
+    /// Nobody listens.
+    Absent(Report),
+    /// This process may not use sockets.
+    Denied,
+    /// Something is there, and it is not to be used.
+    Unfit(Report),
+}
+
+/// Connects to the host of this user.
+pub(crate) fn connect(options: &Options<'_>) -> Result<OwnedFd, NoHost> {
+    // Before the directory is looked at: a sandbox may hide that too.
+    let socket = sys::socket().map_err(|error| denied(error, Path::new("a socket")))?;
+    let uid = sys::effective_uid();
+    let path = place::socket_path(options.socket.map(|path| path.to_bytes()), uid).map_err(|error| {
+        let path = given(options.socket).escape_ascii();
+        NoHost::Unfit(Report::new(
+            NOT_FOUND,
+            format_args!("REXEC_SOCKET cannot be used: {error}: {path}"),
+            "set REXEC_SOCKET to a shorter path, or unset it",
+        ))
+    })?;
+    // A missing directory is left to connect(2), which also tells when a sandbox denies it.
+    match place::check_directory(place::directory(&path), uid) {
+        Ok(()) | Err(PlaceError::Missing | PlaceError::Unreadable(_)) => {}
+        Err(error) => return Err(NoHost::Unfit(unfit(&path, error))),
+    }
+    connect_patiently(&socket, &path)?;
+    match sys::peer_uid(&socket) {
+        Ok(peer) if peer == uid => Ok(socket),
+        Ok(peer) => Err(NoHost::Unfit(Report::new(
+            NOT_FOUND,
+            format_args!("the process that listens on {} belongs to another user (uid {peer})", path.display()),
+            "start rexec-host as the user you are, with REXEC_SOCKET set to the same path on both sides",
+        ))),
+        Err(error) => Err(denied(error, &path)),
+    }
+}
+
+fn connect_patiently(socket: &OwnedFd, path: &Path) -> Result<(), NoHost> {
+    let mut retries = 0;
+    loop {
+        match sys::connect(socket, path.as_os_str().as_bytes()) {
+            Ok(()) | Err(Errno::EISCONN) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(Errno::ENOENT | Errno::ECONNREFUSED) if retries < RETRIES_MAX && is_starting(path) => {
+                retries += 1;
+                sys::pause(RETRY_PAUSE_MS);
+            }
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ECONNREFUSED) => return Err(NoHost::Absent(absent(path))),
+            Err(error) => return Err(denied(error, path)),
+        }
+    }
+}
+
+/// Whether a host holds the lock although its socket does not answer: it is about to listen.
+fn is_starting(path: &Path) -> bool {
+    let lock: PathBuf = place::lock_path(path);
+    CString::new(lock.into_os_string().into_vec()).is_ok_and(|lock| sys::is_locked(&lock))
+}
+
+#[cold]
+fn absent(path: &Path) -> Report {
+    Report::new(
+        NOT_FOUND,
+        format_args!("no rexec-host is listening on {}", path.display()),
+        "start rexec-host in a terminal, then run the command again",
+    )
+    .under("HOST NOT FOUND\n")
+}
+
+#[cold]
+fn unfit(path: &Path, error: PlaceError) -> Report {
+    let directory = place::directory(path).display();
+    Report::new(
+        NOT_FOUND,
+        format_args!("the directory of the host's socket cannot be trusted: {error}: {directory}"),
+        "make it a directory of your own with mode 0700 (or set REXEC_SOCKET to a path in one), start rexec-host, \
+         then run the command again",
+    )
+}
+
+#[cold]
+fn denied(error: Errno, path: &Path) -> NoHost {
+    match error {
+        Errno::EPERM | Errno::EACCES | Errno::EAFNOSUPPORT => NoHost::Denied,
+        _ => NoHost::Unfit(Report::new(
+            NOT_FOUND,
+            format_args!("{} cannot be connected to: {}", path.display(), error.desc()),
+            "restart rexec-host in a terminal, then run the command again",
+        )),
+    }
+}

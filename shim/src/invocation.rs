@@ -1,0 +1,299 @@
+//! Which invocations of a shell go to the host, and which real shell a name stands for. Pure: arguments in, answer out.
+//!
+//! Only `-c STRING` goes to the host, with options of the shell before the `-c`, in one cluster with it (`-lc`), or
+//! behind it (`-c -l STRING`). Options are read as the shells themselves read them (bash 5, dash, zsh), because some
+//! take an argument that must not be mistaken for the command. Whatever a shell would reject goes to the real shell,
+//! which words the error.
+
+/// A real shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shell {
+    /// The system's sh, whichever program that is.
+    Sh,
+    /// bash.
+    Bash,
+    /// zsh.
+    Zsh,
+}
+
+/// Who executes an invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// The host, in a terminal of its own.
+    Host,
+    /// The real shell, in place of this process.
+    RealShell,
+}
+
+impl Shell {
+    /// The shell that a path or `argv[0]` stands for: the last part of it, less the `-` of a login shell and a
+    /// leading `rexec-`. Nothing when that is no shell's name.
+    #[must_use]
+    pub fn named(path: &[u8]) -> Option<Self> {
+        let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        let file = file.strip_prefix(b"-").unwrap_or(file);
+        match file.strip_prefix(b"rexec-").unwrap_or(file) {
+            b"sh" => Some(Self::Sh),
+            b"bash" => Some(Self::Bash),
+            b"zsh" => Some(Self::Zsh),
+            _ => None,
+        }
+    }
+}
+
+/// Options of bash that are words. In bash one dash is as good as two.
+const WORDS: [&[u8]; 10] = [
+    b"debug",
+    b"debugger",
+    b"login",
+    b"noediting",
+    b"noprofile",
+    b"norc",
+    b"posix",
+    b"protected",
+    b"restricted",
+    b"verbose",
+];
+/// Those that take an argument.
+const WORDS_WITH_ARGUMENT: [&[u8]; 2] = [b"rcfile", b"init-file"];
+
+/// What a word with one or two dashes is to a shell.
+enum Word {
+    Flag,
+    TakesArgument,
+    /// Something to be printed in place of running a command, or an error.
+    Other,
+    /// No word but a cluster of letters.
+    Letters,
+}
+
+/// Whether the arguments (`argv[0]` included) have the form `-c STRING`, whatever stdin is.
+#[must_use]
+pub fn is_command<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>) -> bool {
+    let mut argv = argv.into_iter();
+    if argv.next().is_none_or(|name| name.starts_with(b"-")) {
+        return false;
+    }
+    let (mut command, mut letters_seen) = (false, false);
+    while let Some(argument) = argv.next() {
+        let (sign, letters) = match argument {
+            b"-" | b"--" => return command && argv.next().is_some(),
+            [sign @ (b'-' | b'+'), letters @ ..] => (*sign, letters),
+            _ => return command,
+        };
+        match word(shell, sign, letters, letters_seen) {
+            Word::Flag => continue,
+            Word::TakesArgument => {
+                argv.next();
+                continue;
+            }
+            Word::Other => return false,
+            Word::Letters => letters_seen = true,
+        }
+        for (at, letter) in letters.iter().enumerate() {
+            match letter {
+                b'c' => command = true,
+                // In zsh the name may be the rest of the word, and `-b` ends the options.
+                b'o' if shell == Shell::Zsh && at + 1 < letters.len() => break,
+                b'b' if shell == Shell::Zsh => return command && argv.next().is_some(),
+                b'o' => drop(argv.next()),
+                b'O' if shell != Shell::Zsh => drop(argv.next()),
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+fn word(shell: Shell, sign: u8, letters: &[u8], letters_seen: bool) -> Word {
+    let (word, dashes) = match letters.strip_prefix(b"-") {
+        Some(word) if sign == b'-' => (word, 2),
+        _ => (letters, 1),
+    };
+    let known = !letters_seen && (dashes == 2 || (shell == Shell::Bash && sign == b'-'));
+    if shell == Shell::Zsh {
+        return match (dashes, word) {
+            (1, _) => Word::Letters,
+            (_, b"version" | b"help") => Word::Other,
+            (_, b"emulate") => Word::TakesArgument,
+            (_, _) => Word::Flag,
+        };
+    }
+    if known && WORDS.contains(&word) {
+        Word::Flag
+    } else if known && WORDS_WITH_ARGUMENT.contains(&word) {
+        Word::TakesArgument
+    } else if dashes == 2 || (known && matches!(word, b"version" | b"help")) {
+        Word::Other
+    } else {
+        Word::Letters
+    }
+}
+
+/// Who executes these arguments. A terminal on stdin is for the real shell: a person may type there.
+#[must_use]
+pub fn route<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>, stdin_is_terminal: bool) -> Route {
+    if !stdin_is_terminal && is_command(shell, argv) { Route::Host } else { Route::RealShell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goes_to_the_host(shell: Shell, argv: &[&str]) -> bool {
+        route(shell, argv.iter().map(|argument| argument.as_bytes()), false) == Route::Host
+    }
+
+    #[test]
+    fn names_stand_for_shells() {
+        for (name, shell) in [
+            ("bash", Shell::Bash),
+            ("/x/rexec-bash", Shell::Bash),
+            ("-bash", Shell::Bash),
+            ("-rexec-zsh", Shell::Zsh),
+            ("/bashdir/zsh", Shell::Zsh),
+            ("rexec-sh", Shell::Sh),
+            ("/bin/sh", Shell::Sh),
+        ] {
+            assert_eq!(Shell::named(name.as_bytes()), Some(shell), "{name}");
+        }
+        for name in ["", "-", "recorder", "bash/", "rexec", "dash", "rexec-rexec-sh"] {
+            assert_eq!(Shell::named(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn command_strings_go_to_the_host() {
+        for line in [
+            "bash -c X",
+            "bash -lc X",
+            "bash -cl X",
+            "bash -c -l X",
+            "bash -l -c X",
+            "bash -ec X",
+            "bash -xec X",
+            "bash -i -c X",
+            "bash -ic X",
+            "bash +x -c X",
+            "bash +c X",
+            "bash -c X name a b",
+            "bash -c X -x --version",
+            "bash -o pipefail -c X",
+            "bash +o posix -c X",
+            "bash -eo pipefail -c X",
+            "bash -euo pipefail -c X",
+            "bash -co errexit X",
+            "bash -oO pipefail extglob -c X",
+            "bash -O extglob -c X",
+            "bash +O extglob -c X",
+            "bash -Oc extglob X",
+            "bash -o -c -c X",
+            "bash --norc -c X",
+            "bash --norc --noprofile -c X",
+            "bash -norc -c X",
+            "bash --rcfile F -c X",
+            "bash -rcfile F -c X",
+            "bash --init-file F --posix -c X",
+            "bash --rcfile -c -c X",
+            "bash --login -ec X",
+            "bash -restricted -c X",
+            "bash -c -- X",
+            "bash -c - X",
+            "bash -c -e -- X",
+            "bash -c -- -X",
+            "bash -sc X",
+            "bash -c -s X",
+        ] {
+            assert!(goes_to_the_host(Shell::Bash, &line.split(' ').collect::<Vec<_>>()), "{line}");
+        }
+        assert!(goes_to_the_host(Shell::Bash, &["bash", "-c", ""]), "an empty command is a command");
+    }
+
+    #[test]
+    fn everything_else_goes_to_the_real_shell() {
+        for line in [
+            "bash",
+            "bash -c",
+            "bash -c -l",
+            "bash -c --",
+            "bash -c -o X",
+            "bash script -c X",
+            "bash -x script -c X",
+            "bash -- -c X",
+            "bash - -c X",
+            "bash --norc -- -c X",
+            "bash -s",
+            "bash -s -c",
+            "bash -i",
+            "bash -l",
+            "bash --version",
+            "bash -version",
+            "bash --help",
+            "bash -o -c X",
+            "bash -O -c X",
+            "bash --rcfile -c X",
+            "bash --version -c X",
+            "bash --frobnicate -c X",
+            "bash -c --norc X",
+            "-bash",
+            "-bash -c X",
+        ] {
+            assert!(!goes_to_the_host(Shell::Bash, &line.split(' ').collect::<Vec<_>>()), "{line}");
+        }
+        assert!(!goes_to_the_host(Shell::Bash, &["bash", "", "-c", "X"]), "an empty script name is a script");
+        assert!(!goes_to_the_host(Shell::Bash, &[]));
+        assert!(!goes_to_the_host(Shell::Bash, &[""]));
+    }
+
+    #[test]
+    fn a_terminal_on_stdin_is_for_the_real_shell() {
+        for argv in [&["bash", "-c", "X"][..], &["bash", "-ic", "X"]] {
+            let argv = argv.iter().map(|argument| argument.as_bytes());
+            assert_eq!(route(Shell::Bash, argv, true), Route::RealShell);
+        }
+    }
+
+    #[test]
+    fn sh_has_letters_and_the_words_of_bash_with_two_dashes() {
+        for (line, host) in [
+            ("sh -c X", true),
+            ("sh -ec X", true),
+            ("sh -o errexit -c X", true),
+            ("sh -c -o errexit X", true),
+            ("sh -lc X", true),
+            ("sh -c -- X", true),
+            ("sh --norc -c X", true),
+            ("sh -restricted X", true),
+            ("sh -rcfile X", true),
+            ("sh -s", false),
+            ("sh -- -c X", false),
+            ("sh --help -c X", false),
+            ("sh file", false),
+            ("sh -login -c X", false),
+        ] {
+            assert_eq!(goes_to_the_host(Shell::Sh, &line.split(' ').collect::<Vec<_>>()), host, "{line}");
+        }
+    }
+
+    #[test]
+    fn zsh_takes_names_in_the_same_word_and_any_word() {
+        for (line, host) in [
+            ("zsh -c X", true),
+            ("zsh -fc X", true),
+            ("zsh -oextendedglob -c X", true),
+            ("zsh -o extendedglob -c X", true),
+            ("zsh -foc -c X", true),
+            ("zsh --extended-glob -c X", true),
+            ("zsh --emulate sh -c X", true),
+            ("zsh -O -c X", true),
+            ("zsh -c -b X", true),
+            ("zsh -b -c X", false),
+            ("zsh -oc X", false),
+            ("zsh --emulate -c X", false),
+            ("zsh --version -c X", false),
+            ("zsh -f", false),
+        ] {
+            assert_eq!(goes_to_the_host(Shell::Zsh, &line.split(' ').collect::<Vec<_>>()), host, "{line}");
+        }
+    }
+}

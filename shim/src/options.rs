@@ -1,0 +1,173 @@
+//! The shim's own options, which are environment variables: its command line belongs to the shell.
+//!
+//! Invariants: an empty value is no value; of double names the first counts, as for getenv(3); values are judged only
+//! when a command goes to the host, so that a wrong one never stops a real shell.
+
+use std::ffi::CStr;
+use std::fmt;
+
+use crate::wire::Sanitize;
+
+/// The options as they were given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options<'a> {
+    /// `REXEC_INSIDE`: this is already a run of the host's.
+    pub inside: Option<&'a CStr>,
+    /// `REXEC_SHELL`: the real shell's path.
+    pub shell: Option<&'a CStr>,
+    /// `REXEC_SOCKET`: the path of the host's socket.
+    pub socket: Option<&'a CStr>,
+    /// `REXEC_FALLBACK`: what a missing host means.
+    pub fallback: Option<&'a CStr>,
+    /// `REXEC_TTY`: whether the command gets a terminal.
+    pub tty: Option<&'a CStr>,
+    /// `REXEC_ENV_DROP`: names that do not travel.
+    pub env_drop: Option<&'a CStr>,
+    /// `REXEC_WHOAMI`: what the caller calls itself.
+    pub whoami: Option<&'a CStr>,
+    /// `REXEC_SANITIZE`: the treatment of output.
+    pub sanitize: Option<&'a CStr>,
+}
+
+/// Options that were judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choices {
+    /// A missing host means that the real shell runs the command.
+    pub fallback: bool,
+    /// The command gets pipes in place of a terminal.
+    pub pipes: bool,
+    /// The treatment of output.
+    pub sanitize: Sanitize,
+}
+
+/// An option with a value that means nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionError<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: &'a CStr,
+    /// What it may be.
+    pub allowed: &'static str,
+}
+
+impl fmt::Display for OptionError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is `{}`, which means nothing", self.name, self.value.to_bytes().escape_ascii())
+    }
+}
+
+impl std::error::Error for OptionError<'_> {}
+
+impl<'a> Options<'a> {
+    /// Finds the options in an environment.
+    #[must_use]
+    pub fn find(env: impl IntoIterator<Item = &'a CStr>) -> Self {
+        let mut options = Self::default();
+        for entry in env {
+            if entry.to_bytes().starts_with(b"REXEC_") {
+                options.take(entry);
+            }
+        }
+        options
+    }
+
+    fn take(&mut self, entry: &'a CStr) {
+        let bytes = entry.to_bytes_with_nul();
+        let Some(equals) = bytes.iter().position(|&byte| byte == b'=') else { return };
+        let slot = match &bytes[..equals] {
+            b"REXEC_INSIDE" => &mut self.inside,
+            b"REXEC_SHELL" => &mut self.shell,
+            b"REXEC_SOCKET" => &mut self.socket,
+            b"REXEC_FALLBACK" => &mut self.fallback,
+            b"REXEC_TTY" => &mut self.tty,
+            b"REXEC_ENV_DROP" => &mut self.env_drop,
+            b"REXEC_WHOAMI" => &mut self.whoami,
+            b"REXEC_SANITIZE" => &mut self.sanitize,
+            _ => return,
+        };
+        let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).expect("the tail of a C string is one");
+        // An empty value is kept until all are found: it hides a later one of the same name.
+        slot.get_or_insert(value);
+    }
+
+    /// Judges the options that choose between a few words.
+    ///
+    /// # Errors
+    /// The first one that is none of its words.
+    pub fn judge(&self) -> Result<Choices, OptionError<'a>> {
+        let fallback = match given(self.fallback) {
+            b"" => false,
+            b"shell" => true,
+            _ => return Err(wrong("REXEC_FALLBACK", self.fallback, "shell")),
+        };
+        let pipes = match given(self.tty) {
+            b"" | b"auto" => false,
+            b"never" => true,
+            _ => return Err(wrong("REXEC_TTY", self.tty, "auto or never")),
+        };
+        let sanitize = match given(self.sanitize) {
+            b"" => Sanitize::Default,
+            b"raw" => Sanitize::Raw,
+            b"strip" => Sanitize::Strip,
+            b"collapse" => Sanitize::Collapse,
+            _ => return Err(wrong("REXEC_SANITIZE", self.sanitize, "raw, strip or collapse")),
+        };
+        Ok(Choices { fallback, pipes, sanitize })
+    }
+}
+
+/// The bytes of a value; none when it was not given.
+#[must_use]
+pub fn given(value: Option<&CStr>) -> &[u8] {
+    value.map_or(&[], CStr::to_bytes)
+}
+
+fn wrong<'a>(name: &'static str, value: Option<&'a CStr>, allowed: &'static str) -> OptionError<'a> {
+    OptionError { name, value: value.unwrap_or_default(), allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_found_and_the_first_of_a_name_counts() {
+        let options = Options::find([c"A=1", c"REXEC_TTY=never", c"REXEC_TTY=auto", c"REXEC_WHOAMI=a=b", c"REXEC_X=1"]);
+        assert_eq!(options.tty, Some(c"never"));
+        assert_eq!(options.whoami, Some(c"a=b"));
+        assert_eq!(
+            Options::find([c"REXEC_INSIDE", c"REXEC_SHELL="]),
+            Options { shell: Some(c""), ..Options::default() }
+        );
+    }
+
+    #[test]
+    fn words_are_judged() {
+        let judged = |entry| Options::find([entry]).judge();
+        let none = Choices { fallback: false, pipes: false, sanitize: Sanitize::Default };
+        assert_eq!(Options::default().judge(), Ok(none));
+        assert_eq!(judged(c"REXEC_TTY="), Ok(none));
+        assert_eq!(judged(c"REXEC_TTY=auto"), Ok(none));
+        assert_eq!(judged(c"REXEC_TTY=never"), Ok(Choices { pipes: true, ..none }));
+        assert_eq!(judged(c"REXEC_FALLBACK=shell"), Ok(Choices { fallback: true, ..none }));
+        for (entry, sanitize) in [
+            (c"REXEC_SANITIZE=raw", Sanitize::Raw),
+            (c"REXEC_SANITIZE=strip", Sanitize::Strip),
+            (c"REXEC_SANITIZE=collapse", Sanitize::Collapse),
+            (c"REXEC_SANITIZE=", Sanitize::Default),
+        ] {
+            assert_eq!(judged(entry), Ok(Choices { sanitize, ..none }));
+        }
+    }
+
+    #[test]
+    fn a_wrong_word_is_named_with_its_value() {
+        for entry in [c"REXEC_TTY=always", c"REXEC_FALLBACK=yes", c"REXEC_SANITIZE=RAW", c"REXEC_SANITIZE=\xff"] {
+            assert!(Options::find([entry]).judge().is_err(), "{entry:?}");
+        }
+        let error = Options::find([c"REXEC_TTY=al\xffways"]).judge().unwrap_err();
+        assert_eq!(error.to_string(), r"REXEC_TTY is `al\xffways`, which means nothing");
+        assert_eq!(error.allowed, "auto or never");
+    }
+}

@@ -1,0 +1,399 @@
+//! The relay: from the RUN frame being sent to the command's exit, one poll(2) over everything that can happen.
+//!
+//! ```text
+//! socket ──▶ buffer ──▶ chunk ──▶ outlet (1 or 2)        signals, parent, readers gone ──▶ outgoing ──▶ socket
+//! ```
+//!
+//! Invariants: output is written in the order of its frames, straight from the one read buffer; while an outlet does
+//! not take it, nothing more is read from the host, and signals and deaths are still attended to; stdin is never
+//! touched; an exit code that has arrived is never lost to a failed write.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc;
+use rexec_sh::wire::{
+    self, Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, Stream, WireError, encode_abort, encode_closed,
+    encode_signal,
+};
+
+use crate::outlet::{Outlet, Written};
+use crate::report::{FAILED, Report};
+use crate::sys::{self, SignalSet, bit};
+
+/// One frame of the largest size; bytes. Larger than what the C libraries take from their heaps, so that it is fresh
+/// zeros of the kernel's, of which only the touched pages exist.
+const BUFFER_BYTES: usize = HEADER_BYTES + FRAME_BYTES_MAX;
+/// How long the host has to end a command that is aborted.
+const ABORT_PATIENCE: Duration = Duration::from_secs(5);
+/// The exit code of an aborted command: that of SIGTERM.
+const ABORTED: u8 = 128 + libc::SIGTERM as u8;
+
+/// The signals that are passed on to the command.
+pub(crate) const FORWARDED: SignalSet = bit(libc::SIGINT as u32)
+    | bit(libc::SIGTERM as u32)
+    | bit(libc::SIGHUP as u32)
+    | bit(libc::SIGQUIT as u32)
+    | bit(libc::SIGUSR1 as u32)
+    | bit(libc::SIGUSR2 as u32)
+    | bit(libc::SIGTSTP as u32)
+    | bit(libc::SIGCONT as u32);
+
+/// How a relay ends.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The caller gets this code.
+    Exit(u8),
+    /// The host will not run the command.
+    Refused,
+    /// Something failed.
+    Failed(Report),
+}
+
+/// Bytes of the buffer on their way to an outlet.
+#[derive(Debug)]
+struct Chunk {
+    stream: Stream,
+    from: usize,
+    to: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Relay {
+    socket: OwnedFd,
+    signals: OwnedFd,
+    /// Gone once the parent is, or when its death does not matter.
+    parent: Option<OwnedFd>,
+    outlets: [Outlet; 2],
+    buffer: Vec<u8>,
+    /// What has arrived and is not decoded yet: `buffer[start..end]`.
+    start: usize,
+    end: usize,
+    greeted: bool,
+    chunk: Option<Chunk>,
+    /// How to end once the chunk is written.
+    ending: Option<End>,
+    outgoing: Vec<u8>,
+    /// How much of `outgoing` still belongs to the request.
+    request: usize,
+    is_orphan: bool,
+    aborting: Option<Instant>,
+}
+
+impl Relay {
+    /// A relay for a connection on which the first part of the request was sent; `rest` is what remains of it.
+    pub(crate) fn new(socket: OwnedFd, signals: OwnedFd, parent: Option<OwnedFd>, outlets: [Outlet; 2]) -> Self {
+        Self {
+            socket,
+            signals,
+            parent,
+            outlets,
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            greeted: false,
+            chunk: None,
+            ending: None,
+            outgoing: Vec::new(),
+            request: 0,
+            is_orphan: false,
+            aborting: None,
+        }
+    }
+
+    /// What remains of the request, to be sent as the host takes it.
+    pub(crate) fn queue_request(&mut self, rest: &[u8]) {
+        self.outgoing.extend_from_slice(rest);
+        self.request = self.outgoing.len();
+    }
+
+    /// Relays until the end.
+    pub(crate) fn run(mut self) -> End {
+        loop {
+            if let Some(end) = self.advance() {
+                return end;
+            }
+            self.flush();
+            if let Some(end) = self.wait() {
+                return end;
+            }
+        }
+    }
+
+    /// Decodes and writes as far as both go.
+    fn advance(&mut self) -> Option<End> {
+        loop {
+            if self.chunk.is_some() && !self.write_chunk() {
+                return None;
+            }
+            if let Some(end) = self.ending.take() {
+                return Some(end);
+            }
+            match self.decode() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(End::Failed(self.misunderstood(error))),
+            }
+        }
+    }
+
+    /// Takes one item off the buffer; false when there is no whole one.
+    fn decode(&mut self) -> Result<bool, WireError> {
+        let bytes = &self.buffer[self.start..self.end];
+        if !self.greeted {
+            if let Decoded::Item(_, taken) = Hello::decode(bytes)? {
+                (self.greeted, self.start) = (true, self.start + taken);
+                return Ok(true);
+            }
+            return Ok(false);
+        }
+        let (frame, taken) = match FromHost::decode(bytes)? {
+            Decoded::Incomplete => {
+                self.make_room();
+                return Ok(false);
+            }
+            Decoded::Skip(taken) => {
+                self.start += taken;
+                return Ok(true);
+            }
+            Decoded::Item(frame, taken) => (frame, taken),
+        };
+        let to = self.start + taken;
+        let chunk = |stream, bytes: &[u8]| Some(Chunk { stream, from: to - bytes.len(), to });
+        match frame {
+            FromHost::Out(bytes) => self.chunk = chunk(Stream::Out, bytes),
+            FromHost::Err(bytes) => self.chunk = chunk(Stream::Err, bytes),
+            FromHost::Note(text) => {
+                self.chunk = chunk(Stream::Err, text);
+                self.end_line();
+            }
+            FromHost::Exit(_) if self.aborting.is_some() => self.ending = Some(End::Exit(ABORTED)),
+            FromHost::Exit(exit) => self.ending = Some(End::Exit(exit.code())),
+            FromHost::Fail { code, text } => {
+                self.chunk = chunk(Stream::Err, text);
+                self.ending = Some(End::Exit(code));
+                self.end_line();
+            }
+            FromHost::Refuse => self.ending = Some(End::Refused),
+        }
+        self.start = to;
+        Ok(true)
+    }
+
+    /// Ends the host's own words with a newline; it takes the place of the frame's header.
+    fn end_line(&mut self) {
+        let Some(chunk) = &mut self.chunk else { return };
+        if chunk.from < chunk.to && self.buffer[chunk.to - 1] != b'\n' {
+            self.buffer.copy_within(chunk.from..chunk.to, chunk.from - 1);
+            self.buffer[chunk.to - 1] = b'\n';
+            chunk.from -= 1;
+        }
+    }
+
+    /// Moves a frame that is not whole to the front, so that the rest of it fits behind.
+    fn make_room(&mut self) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+    }
+
+    /// Writes the chunk; false when its outlet takes no more of it now.
+    fn write_chunk(&mut self) -> bool {
+        let Some(chunk) = &mut self.chunk else { return true };
+        let outlet = &mut self.outlets[index(chunk.stream)];
+        while chunk.from < chunk.to && !outlet.is_closed() {
+            match outlet.write(&self.buffer[chunk.from..chunk.to]) {
+                Written::Bytes(bytes) => chunk.from += bytes,
+                Written::Blocked => return false,
+                Written::Failed(error) => {
+                    let stream = chunk.stream;
+                    self.on_unwritable(stream, error);
+                    break;
+                }
+            }
+        }
+        self.chunk = None;
+        true
+    }
+
+    fn on_unwritable(&mut self, stream: Stream, error: Errno) {
+        self.close(stream);
+        let is_no_reader = matches!(error, Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN | Errno::EIO);
+        if stream == Stream::Out && !is_no_reader && !self.outlets[index(Stream::Err)].is_closed() {
+            // The command cannot tell its caller of this: to it, the write has succeeded.
+            Report::without_hint(FAILED, format_args!("the command's output cannot be written: {}", error.desc()))
+                .write();
+        }
+    }
+
+    /// Tells the host, once, that nobody reads this stream.
+    fn close(&mut self, stream: Stream) {
+        let outlet = &mut self.outlets[index(stream)];
+        if !outlet.is_closed() {
+            outlet.close();
+            encode_closed(stream, &mut self.outgoing);
+        }
+        if self.is_orphan && stream == Stream::Out {
+            self.abort();
+        }
+    }
+
+    fn abort(&mut self) {
+        if self.aborting.is_none() {
+            self.aborting = Some(Instant::now() + ABORT_PATIENCE);
+            encode_abort(&mut self.outgoing);
+        }
+    }
+
+    /// Sends what the socket takes now.
+    fn flush(&mut self) {
+        if self.outgoing.is_empty() {
+            return;
+        }
+        match sys::send(self.socket.as_raw_fd(), &self.outgoing) {
+            Ok(sent) => {
+                self.outgoing.drain(..sent);
+                self.request = self.request.saturating_sub(sent);
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            // The host has closed its end. Its last words may still be read.
+            Err(_) => self.outgoing.clear(),
+        }
+    }
+
+    /// Sleeps until something happens, and attends to it.
+    fn wait(&mut self) -> Option<End> {
+        let blocked = self.chunk.as_ref().map(|chunk| chunk.stream);
+        let mut events = if blocked.is_none() { libc::POLLIN } else { 0 };
+        if !self.outgoing.is_empty() {
+            events |= libc::POLLOUT;
+        }
+        // A descriptor without events would still report its hang-up, again and again.
+        let socket = if events == 0 { -1 } else { self.socket.as_raw_fd() };
+        let [out, err] = &self.outlets;
+        let mut watched = [
+            sys::watch(socket, events),
+            sys::watch(self.signals.as_raw_fd(), libc::POLLIN),
+            sys::watch(self.parent.as_ref().map_or(-1, AsRawFd::as_raw_fd), libc::POLLIN),
+            out.watch(blocked == Some(Stream::Out)),
+            err.watch(blocked == Some(Stream::Err)),
+        ];
+        match sys::poll(&mut watched, self.patience_ms()) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Some(End::Failed(Report::without_hint(FAILED, error.desc()))),
+        }
+        if self.aborting.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Some(End::Exit(ABORTED));
+        }
+        let [socket, signals, parent, out, err] = watched.map(|watched| watched.revents);
+        if signals != 0 {
+            self.on_signals();
+        }
+        for (stream, events) in [(Stream::Out, out), (Stream::Err, err)] {
+            if events & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
+                self.close(stream);
+            }
+        }
+        if parent != 0 {
+            self.on_orphaned();
+        }
+        if socket & (libc::POLLIN | libc::POLLHUP | libc::POLLERR) != 0 && self.chunk.is_none() {
+            return self.receive();
+        }
+        None
+    }
+
+    /// How long to sleep: for ever, unless the host is ending an aborted command.
+    fn patience_ms(&self) -> i32 {
+        self.aborting.map_or(-1, |deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
+        })
+    }
+
+    fn on_signals(&mut self) {
+        while let Some(signal) = sys::next_signal(&self.signals) {
+            encode_signal(signal, &mut self.outgoing);
+            if i32::from(signal) == libc::SIGTSTP {
+                self.flush();
+                sys::stop_self();
+            }
+        }
+    }
+
+    /// Nobody may be left to stop the command; a living reader of its output is somebody.
+    fn on_orphaned(&mut self) {
+        self.parent = None;
+        self.is_orphan = true;
+        if !self.outlets[index(Stream::Out)].has_reader() {
+            self.abort();
+        }
+    }
+
+    fn receive(&mut self) -> Option<End> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        match sys::receive(self.socket.as_raw_fd(), &mut self.buffer[self.end..]) {
+            Err(Errno::EAGAIN | Errno::EINTR) => None,
+            Ok(received @ 1..) => {
+                self.end += received;
+                None
+            }
+            Ok(0) | Err(_) if self.aborting.is_some() => Some(End::Exit(ABORTED)),
+            Ok(0) | Err(_) => Some(End::Failed(self.lost())),
+        }
+    }
+
+    #[cold]
+    fn lost(&self) -> Report {
+        if self.request > 0 {
+            let problem = "the host went away before it had the whole command; it did not run";
+            return Report::new(FAILED, problem, "start rexec-host in a terminal, then run the command again");
+        }
+        Report::new(
+            FAILED,
+            "the host went away in mid-run; whether the command finished is unknown",
+            "look at what the command has changed before you run it again",
+        )
+    }
+
+    #[cold]
+    fn misunderstood(&self, error: WireError) -> Report {
+        match error {
+            WireError::Version { newest, oldest } => {
+                let ours = (wire::VERSION_MIN, wire::VERSION);
+                Report::new(
+                    FAILED,
+                    format_args!(
+                        "rexec-sh speaks protocol {} and rexec-host {}, so the command did not run",
+                        versions(ours),
+                        versions((oldest, newest))
+                    ),
+                    "install rexec-sh and rexec-host of the same release, then restart rexec-host",
+                )
+            }
+            WireError::NotRexec => Report::new(
+                FAILED,
+                "what listens on the host's socket is not rexec-host",
+                "stop it, start rexec-host in a terminal, then run the command again",
+            ),
+            error => Report::new(
+                FAILED,
+                format_args!("rexec-host cannot be understood ({error}); whether the command finished is unknown"),
+                "install rexec-sh and rexec-host of the same release, then restart rexec-host",
+            ),
+        }
+    }
+}
+
+fn versions((oldest, newest): (u16, u16)) -> String {
+    if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") }
+}
+
+fn index(stream: Stream) -> usize {
+    match stream {
+        Stream::Out => 0,
+        Stream::Err => 1,
+    }
+}

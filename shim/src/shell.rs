@@ -1,0 +1,79 @@
+//! Finding the real shell, and becoming it.
+//!
+//! Invariants: a shell is taken from fixed places, never from PATH, where the shim itself may stand; a file that is the
+//! shim (same device and inode) is never taken, so no chain of executions comes back here.
+
+use std::ffi::CStr;
+
+use rexec_sh::environment;
+use rexec_sh::invocation::Shell;
+
+use crate::report::{FAILED, NOT_EXECUTABLE, NOT_FOUND, Report};
+use crate::sys::{self, Kind, Status};
+
+/// Where sh may be. The shim may stand in the place of the first ones; dash then serves as well.
+const SH: [&CStr; 5] = [c"/bin/sh", c"/usr/bin/sh", c"/usr/local/bin/sh", c"/bin/dash", c"/usr/bin/dash"];
+const BASH: [&CStr; 5] = [
+    c"/bin/bash",
+    c"/usr/bin/bash",
+    c"/usr/local/bin/bash",
+    c"/run/current-system/sw/bin/bash",
+    c"/opt/homebrew/bin/bash",
+];
+const ZSH: [&CStr; 5] =
+    [c"/bin/zsh", c"/usr/bin/zsh", c"/usr/local/bin/zsh", c"/run/current-system/sw/bin/zsh", c"/opt/homebrew/bin/zsh"];
+
+/// The real shell's path: what `REXEC_SHELL` says, else the first that is found.
+pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Report> {
+    // Without /proc, the path we were executed by is the next best.
+    let myself = sys::status_at(c"/proc/self/exe").or_else(|_| sys::status_at(sys::executed_path())).ok();
+    let is_myself = |found: &Status| myself.is_some_and(|myself| myself.is_same_file(found));
+    if let Some(path) = chosen.filter(|path| !path.is_empty()) {
+        return check_chosen(path, is_myself).map(|()| path);
+    }
+    let (name, places) = match shell {
+        Shell::Sh => ("sh", &SH),
+        Shell::Bash => ("bash", &BASH),
+        Shell::Zsh => ("zsh", &ZSH),
+    };
+    let usable = |found: Status| found.kind == Kind::Regular && found.mode & 0o111 != 0 && !is_myself(&found);
+    places.iter().find(|path| sys::status_at(path).is_ok_and(usable)).copied().ok_or_else(|| {
+        let (first, last) = (places[0].to_string_lossy(), places[places.len() - 1].to_string_lossy());
+        Report::new(
+            NOT_FOUND,
+            format_args!("there is no {name} in the usual places ({first} to {last})"),
+            "set REXEC_SHELL to the absolute path of the shell that is to run commands",
+        )
+    })
+}
+
+fn check_chosen(path: &CStr, is_myself: impl Fn(&Status) -> bool) -> Result<(), Report> {
+    let wrong = |why: &str| {
+        let problem = format!("REXEC_SHELL is `{}`, which {why}", path.to_bytes().escape_ascii());
+        Err(Report::new(FAILED, problem, "set REXEC_SHELL to the absolute path of a real shell, or unset it"))
+    };
+    match sys::status_at(path) {
+        _ if !path.to_bytes().starts_with(b"/") => wrong("is not an absolute path"),
+        Err(error) => wrong(&format!("cannot be found ({})", error.desc())),
+        Ok(found) if is_myself(&found) => wrong("is rexec-sh itself"),
+        Ok(found) if found.kind != Kind::Regular || !sys::is_executable(path) => wrong("is not an executable file"),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Becomes the real shell, arguments untouched; returns only when that failed.
+///
+/// `is_command` tells that bash will run a command string. If that bash was told to hand such strings to the shim, it
+/// would come back here for ever, so what told it is taken out.
+pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr], is_command: bool) -> Report {
+    let kept: Vec<&CStr>;
+    let env = if is_command && env.iter().any(|entry| environment::is_recipe(entry.to_bytes())) {
+        kept = env.iter().copied().filter(|entry| !environment::is_recipe(entry.to_bytes())).collect();
+        &kept
+    } else {
+        env
+    };
+    let error = sys::execute(path, argv, env);
+    let code = if error == nix::errno::Errno::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };
+    Report::without_hint(code, format_args!("{} cannot be executed: {}", path.to_string_lossy(), error.desc()))
+}

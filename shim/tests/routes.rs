@@ -1,0 +1,93 @@
+//! What the real shell executes in the shim's place, and which shell that is. No host is listening anywhere here.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use common::{Place, outcome};
+
+#[test]
+fn what_is_no_command_string_is_the_real_shell_with_untouched_arguments() {
+    let place = Place::new();
+    let script = place.dir.join("script");
+    fs::write(&script, "echo \"${0##*/} $*\"\n").unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = place.shim("rexec-bash");
+        outcome(&command.args(arguments).output().unwrap())
+    };
+    let path = script.to_str().unwrap();
+    assert_eq!(run(&[path, "-c", "x"]), (Some(0), "script -c x\n".into(), String::new()));
+    assert!(run(&["--version"]).1.starts_with("GNU bash"));
+    assert_eq!(run(&[]), (Some(0), String::new(), String::new()));
+    assert_eq!(run(&["-s", "a"]), (Some(0), String::new(), String::new()));
+    assert_eq!(run(&["-c"]).0, Some(2));
+}
+
+#[test]
+fn a_command_inside_a_run_is_the_real_shell() {
+    let place = Place::new();
+    let output = place.bash("echo \"$0 $REXEC_SOCKET\"; exit 3").env("REXEC_INSIDE", "1").output().unwrap();
+    let name = format!("{} {}\n", place.dir.join("rexec-bash").display(), place.socket().display());
+    assert_eq!(outcome(&output), (Some(3), name, String::new()));
+}
+
+#[test]
+fn the_name_chooses_the_shell() {
+    let place = Place::new();
+    let asks = "echo ${BASH_VERSION:+bash}";
+    for (name, expected) in [("rexec-bash", "bash\n"), ("bash", "bash\n")] {
+        let output = place.shim(name).args(["-c", asks]).env("REXEC_INSIDE", "1").output().unwrap();
+        assert_eq!(outcome(&output).1, expected);
+    }
+    let sh = place.shim("rexec-sh").args(["-c", "readlink /proc/$$/exe"]).env("REXEC_INSIDE", "1").output().unwrap();
+    let real = fs::canonicalize("/bin/sh").unwrap();
+    assert_eq!(outcome(&sh).1.trim_end(), real.to_str().unwrap());
+    // A caller may set argv[0] to anything; then the file's name counts.
+    let script = format!("REXEC_INSIDE=1 exec -a recorder \"$0\" -c '{asks}'");
+    assert_eq!(outcome(&place.real_shell(&script).output().unwrap()).1, "bash\n");
+}
+
+#[test]
+fn a_login_shell_is_the_real_shell() {
+    let place = Place::new();
+    let output = place.real_shell("HOME=/ exec -a -rexec-bash \"$0\" -c 'shopt -q login_shell && echo login'").output();
+    assert_eq!(outcome(&output.unwrap()).1, "login\n");
+}
+
+#[test]
+fn a_chosen_shell_must_be_real() {
+    let place = Place::new();
+    let other = place.dir.join("other");
+    fs::write(&other, "#!/bin/sh\necho other \"$@\"\n").unwrap();
+    let run = |shell: &str| {
+        let mut command = place.bash("x");
+        outcome(&command.env("REXEC_SHELL", shell).env("REXEC_INSIDE", "1").output().unwrap())
+    };
+    let (code, _, stderr) = run(other.to_str().unwrap());
+    assert_eq!(code, Some(125));
+    assert!(stderr.contains("is not an executable file") && stderr.contains("hint: "), "{stderr}");
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(run(other.to_str().unwrap()), (Some(0), "other -c x\n".into(), String::new()));
+    for (shell, why) in [
+        ("bin/bash", "is not an absolute path"),
+        ("/nonexistent/bash", "cannot be found"),
+        ("/bin", "is not an executable file"),
+        (place.dir.join("bash").to_str().unwrap(), "is rexec-sh itself"),
+    ] {
+        let (code, stdout, stderr) = run(shell);
+        assert_eq!((code, stdout.as_str()), (Some(125), ""));
+        assert!(stderr.contains(why), "{shell}: {stderr}");
+    }
+}
+
+#[test]
+fn a_bash_that_hands_its_commands_to_the_shim_does_not_come_round() {
+    let place = Place::new();
+    let recipe = place.dir.join("rexec-env");
+    let text = "if [ -n \"$BASH_EXECUTION_STRING\" ]; then exec \"$SHIM\" -c \"$BASH_EXECUTION_STRING\"; fi\n";
+    fs::write(&recipe, text).unwrap();
+    let mut command = place.bash("echo once ${BASH_ENV-unset}");
+    command.env("BASH_ENV", &recipe).env("SHIM", place.dir.join("rexec-bash")).env("REXEC_FALLBACK", "shell");
+    assert_eq!(outcome(&command.output().unwrap()), (Some(0), "once unset\n".into(), String::new()));
+}

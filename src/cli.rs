@@ -1,0 +1,74 @@
+//! The command lines: `rexec-host` ([`host`]) and `rexec` ([`rexec`]), one file per subcommand.
+//!
+//! Output goes through `io::Write`, because the printing macros panic when nobody reads. A broken pipe is success.
+
+pub mod check;
+pub mod host;
+pub mod list;
+pub mod print;
+pub mod rexec;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rexec_sh::place;
+
+use crate::failure::Failure;
+use crate::sys::process;
+
+/// The variable that names the socket.
+pub const SOCKET_VARIABLE: &str = "REXEC_SOCKET";
+/// The variable that names the journal's directory.
+pub const HOME_VARIABLE: &str = "REXEC_HOME";
+
+/// Ends a program: words on standard error if it failed.
+fn finish(result: Result<u8, Failure>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            // Nobody is left to be told when this fails.
+            let _ = write!(io::stderr(), "{failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Writes to standard output.
+fn say(text: &str) -> Result<u8, Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(format_args!("cannot write: {error}"), ""))
+        }
+        _ => Ok(0),
+    }
+}
+
+/// Where the socket is.
+fn socket_path() -> Result<PathBuf, Failure> {
+    use std::os::unix::ffi::OsStrExt;
+    let explicit = std::env::var_os(SOCKET_VARIABLE);
+    place::socket_path(explicit.as_deref().map(OsStr::as_bytes), process::uid())
+        .map_err(|error| Failure::new(error, format_args!("set {SOCKET_VARIABLE} to a shorter path")))
+}
+
+/// Where the journals are.
+fn home() -> Result<PathBuf, Failure> {
+    let set = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
+    if let Some(home) = set(HOME_VARIABLE) {
+        return Ok(PathBuf::from(home));
+    }
+    set("HOME").map(|home| PathBuf::from(home).join(".rexec")).ok_or_else(|| {
+        Failure::new(
+            "there is no place for the journal: HOME is not set",
+            format_args!("set {HOME_VARIABLE} to a directory"),
+        )
+    })
+}
+
+/// What is wrong with a call, in words that name the argument.
+fn wrong_call(error: &lexopt::Error, program: &str) -> Failure {
+    Failure::usage(error, format_args!("{program} --help shows the options"))
+}

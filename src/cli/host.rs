@@ -1,0 +1,148 @@
+//! `rexec-host`: the arguments.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lexopt::prelude::{Long, Short, ValueExt};
+
+use crate::failure::Failure;
+use crate::host::{Host, Options};
+use crate::limits;
+use crate::sys::terminal;
+
+const HELP: &str = "\
+rexec-host: runs the commands of AI coding agents on one console, under your eye
+
+usage: rexec-host [options]
+
+Start it in a terminal of your own and leave it there. Agents whose shell is
+rexec-sh send it their commands; it runs each one in a terminal, shows it here,
+journals it, and gives output and exit code back. ^C ends it: every command is
+stopped first; a second ^C kills them at once.
+
+options:
+      --pty-size COLSxROWS  size of the commands' terminals
+                            (default 160x48, larger if this terminal is)
+      --no-pty              run commands on pipes, byte for byte as without rexec
+      --grace SECONDS       from TERM to KILL when you end a command (default 2)
+  -h, --help                print this help
+  -V, --version             print the version
+
+environment:
+  REXEC_SOCKET  the socket (default /run/user/UID/rexec/host.sock, else
+                /tmp/rexec-UID/host.sock); its directory must be yours alone
+  REXEC_HOME    the journals' directory (default ~/.rexec)
+
+examples:
+  rexec-host
+  REXEC_HOME=/srv/audit rexec-host --grace 10
+";
+
+/// Everything of the program but its start.
+#[must_use]
+pub fn main() -> ExitCode {
+    std::panic::set_hook(Box::new({
+        let before = std::panic::take_hook();
+        move |info| {
+            terminal::restore();
+            before(info);
+        }
+    }));
+    super::finish(run())
+}
+
+enum Call {
+    Say(&'static str),
+    Host(Arguments),
+}
+
+#[derive(Default)]
+struct Arguments {
+    pty_size: Option<(u16, u16)>,
+    pipes_only: bool,
+    grace: Option<Duration>,
+}
+
+fn run() -> Result<u8, Failure> {
+    match parse()? {
+        Call::Say(text) => super::say(text),
+        Call::Host(arguments) => {
+            let options = Options {
+                socket: super::socket_path()?,
+                home: super::home()?,
+                pty_size: arguments.pty_size,
+                pipes_only: arguments.pipes_only,
+                grace: arguments.grace.unwrap_or(limits::GRACE),
+            };
+            Host::open(options)?.run()?;
+            Ok(0)
+        }
+    }
+}
+
+fn parse() -> Result<Call, Failure> {
+    let mut parser = lexopt::Parser::from_env();
+    let mut arguments = Arguments::default();
+    let wrong = |error: lexopt::Error| super::wrong_call(&error, "rexec-host");
+    while let Some(argument) = parser.next().map_err(wrong)? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Call::Say(HELP)),
+            Short('V') | Long("version") => {
+                return Ok(Call::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
+            }
+            Long("no-pty") => arguments.pipes_only = true,
+            Long("pty-size") => {
+                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                arguments.pty_size = Some(size(&text)?);
+            }
+            Long("grace") => {
+                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                arguments.grace = Some(grace(&text)?);
+            }
+            other => return Err(wrong(other.unexpected())),
+        }
+    }
+    Ok(Call::Host(arguments))
+}
+
+fn size(text: &str) -> Result<(u16, u16), Failure> {
+    let parse = || {
+        let (cols, rows) = text.split_once('x')?;
+        let size = (cols.parse().ok()?, rows.parse().ok()?);
+        (size.0 > 0 && size.1 > 0).then_some(size)
+    };
+    parse().ok_or_else(|| {
+        Failure::usage(
+            format_args!("--pty-size: {text:?} is no size"),
+            "columns and rows from 1 to 65535, as in 160x48",
+        )
+    })
+}
+
+fn grace(text: &str) -> Result<Duration, Failure> {
+    let seconds = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
+    seconds.filter(|grace| *grace <= limits::GRACE_MAX).ok_or_else(|| {
+        let most = limits::GRACE_MAX.as_secs();
+        Failure::usage(
+            format_args!("--grace: {text:?} is no time"),
+            format_args!("seconds from 0 to {most}, as in 2 or 0.5"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_checked() {
+        assert_eq!(size("160x48"), Ok((160, 48)));
+        for text in ["", "x", "160", "160x", "0x48", "-1x5", "70000x1", "160x48x1"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert_eq!(grace("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["", "soon", "-1", "nan", "inf", "3601"] {
+            assert!(grace(text).is_err(), "{text}");
+        }
+    }
+}

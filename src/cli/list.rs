@@ -1,0 +1,89 @@
+//! `rexec --list [N]`: the newest journals and how many commands each has.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::sink::reader::Reader;
+use crate::sink::recorder::journals;
+
+/// How many journals are listed unless asked otherwise.
+pub const DEFAULT: usize = 10;
+
+/// Why the journals cannot be listed.
+#[derive(Debug)]
+pub enum ListError {
+    Read { path: PathBuf, source: io::Error },
+    Write(io::Error),
+}
+
+impl fmt::Display for ListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListError::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            ListError::Write(source) => write!(f, "cannot write the list: {source}"),
+        }
+    }
+}
+
+impl Error for ListError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            ListError::Read { source, .. } | ListError::Write(source) => Some(source),
+        }
+    }
+}
+
+impl ListError {
+    /// What the human can do about it, if anything.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ListError::Read { .. } => Some("REXEC_HOME names the directory of the journals; the default is ~/.rexec"),
+            ListError::Write(_) => None,
+        }
+    }
+
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        1
+    }
+}
+
+/// Writes up to `n` lines, newest first. No directory yet means no journals.
+pub fn list(home: &Path, n: usize, out: &mut impl Write) -> Result<(), ListError> {
+    let journals = match journals(home) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(|source| ListError::Read { path: home.to_owned(), source })?,
+    };
+    for (name, path) in journals.into_iter().take(n) {
+        let runs = match count_runs(&path) {
+            // Removed since the directory was read.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            counted => counted.map_err(|source| ListError::Read { path, source })?,
+        };
+        match writeln!(out, "{} commands={runs}", crate::text::banner::escape_line(&name, 255)) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            written => written.map_err(ListError::Write)?,
+        }
+    }
+    match out.flush() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(ListError::Write(error)),
+        _ => Ok(()),
+    }
+}
+
+fn count_runs(path: &Path) -> io::Result<usize> {
+    let mut reader = Reader::new(File::open(path)?);
+    let mut runs = HashSet::new();
+    while let Some(header) = reader.next_header() {
+        let header = header?;
+        if matches!(header.kind.as_str(), "start" | "end" | "lost") {
+            runs.insert(header.seq);
+        }
+    }
+    Ok(runs.len())
+}

@@ -1,0 +1,189 @@
+//! `rexec --print NAME`: a journal in the console's format.
+//!
+//! Invariant: of all that commands, callers and outputs wrote into the journal, nothing reaches the terminal as a
+//! control character but tab and newline.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::sink::reader::{Entry, Reader};
+use crate::sink::record::{Run, Start};
+use crate::text::banner::{banner, end_line, escape_line, escape_text};
+
+const REFERENCE_BYTES_MAX: usize = 1024;
+
+/// Why a journal cannot be printed.
+#[derive(Debug)]
+pub enum PrintError {
+    /// The name is none.
+    Usage {
+        name: String,
+    },
+    NotFound {
+        path: PathBuf,
+    },
+    NotAJournal {
+        path: PathBuf,
+    },
+    Read {
+        path: PathBuf,
+        source: io::Error,
+    },
+    Write(io::Error),
+}
+
+impl fmt::Display for PrintError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrintError::Usage { name } => write!(f, "--print needs a journal's name, not {name:?}"),
+            PrintError::NotFound { path } => write!(f, "no journal {}", path.display()),
+            PrintError::NotAJournal { path } => write!(f, "{} is no file and so no journal", path.display()),
+            PrintError::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            PrintError::Write(source) => write!(f, "cannot write the journal: {source}"),
+        }
+    }
+}
+
+impl Error for PrintError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            PrintError::Read { source, .. } | PrintError::Write(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl PrintError {
+    /// What the human can do about it, if anything.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            PrintError::Usage { .. } | PrintError::NotFound { .. } | PrintError::NotAJournal { .. } => {
+                Some("rexec --list shows the names of the newest journals")
+            }
+            PrintError::Read { .. } | PrintError::Write(_) => None,
+        }
+    }
+
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            PrintError::Usage { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Prints the journal `name`: its name with or without `.jsonl`, or a path.
+pub fn print(home: &Path, name: &str, out: &mut impl Write) -> Result<(), PrintError> {
+    let path = find(home, name)?;
+    let file = File::open(&path).map_err(|source| PrintError::Read { path: path.clone(), source })?;
+    let mut reader = Reader::new(file);
+    match render(&mut reader, out) {
+        Err(Failure::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(Failure::Write(error)) => Err(PrintError::Write(error)),
+        Err(Failure::Read(source)) => Err(PrintError::Read { path, source }),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn find(home: &Path, name: &str) -> Result<PathBuf, PrintError> {
+    if name.is_empty() || matches!(name, "." | "..") || name.contains('\0') {
+        return Err(PrintError::Usage { name: name.to_owned() });
+    }
+    let path = if name.contains('/') {
+        PathBuf::from(name)
+    } else {
+        home.join(format!("{}.jsonl", name.strip_suffix(".jsonl").unwrap_or(name)))
+    };
+    match fs::metadata(&path) {
+        // Anything but a file could keep us waiting for ever.
+        Ok(metadata) if metadata.is_file() => Ok(path),
+        Ok(_) => Err(PrintError::NotAJournal { path }),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(PrintError::NotFound { path })
+        }
+        Err(source) => Err(PrintError::Read { path, source }),
+    }
+}
+
+enum Failure {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Write(error)
+    }
+}
+
+fn render(reader: &mut Reader, out: &mut impl Write) -> Result<(), Failure> {
+    // Runs that began and did not end yet; everything else is printed as it comes.
+    let mut begun: BTreeMap<u64, Box<Start>> = BTreeMap::new();
+    for entry in reader.by_ref() {
+        match entry.map_err(Failure::Read)? {
+            Entry::Start(start) => {
+                begun.insert(start.seq, start);
+            }
+            Entry::Run(run) => {
+                begun.remove(&run.seq);
+                render_run(&run, out)?;
+            }
+            Entry::Lost(lost) => {
+                begun.remove(&lost.seq);
+                writeln!(out, "{}", banner(&lost.time, lost.seq, &lost.whoami, &lost.dir, &lost.command))?;
+                writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")?;
+            }
+            Entry::Dropped(dropped) => {
+                writeln!(out, "… {} records were dropped while the journal could not be written\n", dropped.count)?;
+            }
+            Entry::Open(_) | Entry::Close(_) => {}
+        }
+    }
+    for start in begun.values() {
+        writeln!(out, "{}", banner(&start.time, start.seq, &start.whoami, &start.dir, &start.command))?;
+        writeln!(out, "… no end is recorded yet\n")?;
+    }
+    for (count, what) in
+        [(reader.unparsable(), "could not be read"), (reader.unknown(), "need a newer version of rexec")]
+    {
+        if count > 0 {
+            writeln!(out, "… lines of the journal that {what}: {count}")?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", banner(&run.time, run.seq, &run.whoami, &run.dir, &run.command))?;
+    let cut = run.output_cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(run.output.len());
+    // A journal that was edited may cut through a character.
+    let (head, tail) = run.output.split_at_checked(cut).unwrap_or((&run.output, ""));
+    write_lines(head, out)?;
+    if let Some(omitted) = run.output_omitted {
+        write!(out, "… {omitted} bytes omitted")?;
+        if let Some(raw) = &run.raw {
+            write!(out, ", see {}", escape_line(raw, REFERENCE_BYTES_MAX))?;
+        }
+        if let Some(error) = &run.raw_error {
+            write!(out, " ({})", escape_line(error, REFERENCE_BYTES_MAX))?;
+        }
+        writeln!(out)?;
+    }
+    write_lines(tail, out)?;
+    if let Some(line) = end_line(run.exit, run.signal, run.duration_ms, run.error.as_deref()) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)
+}
+
+fn write_lines(text: &str, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(escape_text(text).as_bytes())?;
+    if text.is_empty() || text.ends_with('\n') { Ok(()) } else { writeln!(out) }
+}

@@ -1,0 +1,133 @@
+//! What happens to a job, as entries of its log: plain data.
+
+use std::time::Duration;
+
+/// Where output came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stream {
+    /// The terminal.
+    Tty,
+    /// A pipe that is the command's descriptor 1.
+    Out,
+    /// A pipe that is the command's descriptor 2.
+    Err,
+}
+
+impl Stream {
+    /// All of them, in the order in which they are read.
+    pub const ALL: [Self; 3] = [Self::Tty, Self::Out, Self::Err];
+}
+
+/// A set of streams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Streams(u8);
+
+impl Streams {
+    /// The set of these.
+    #[must_use]
+    pub fn of(streams: &[Stream]) -> Self {
+        Self(streams.iter().fold(0, |bits, &stream| bits | 1 << stream as u8))
+    }
+
+    /// Whether it holds this one.
+    #[must_use]
+    pub fn contains(self, stream: Stream) -> bool {
+        self.0 & 1 << stream as u8 != 0
+    }
+
+    /// Whether it holds none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Takes this one out.
+    pub fn remove(&mut self, stream: Stream) {
+        self.0 &= !(1 << stream as u8);
+    }
+}
+
+/// How a shell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this code.
+    Code(u8),
+    /// It died by this signal.
+    Signal(u8),
+}
+
+impl Exit {
+    /// The code as shells report it: 128 + the signal for a death by signal.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => signal.saturating_add(128),
+        }
+    }
+}
+
+/// Why a job is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The caller closed its connection, or said so.
+    CallerGone,
+    /// A person asked.
+    Asked,
+    /// The host is ending.
+    Shutdown,
+}
+
+/// Why a command did not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartError {
+    /// The code for the caller: 126 or 127 as a shell would say it, else 125.
+    pub code: u8,
+    /// One sentence, and a hint on a second line where there is one.
+    pub text: String,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The shell ended. `stopped` says why it was asked to, if it was.
+    Ended { exit: Exit, stopped: Option<Reason> },
+    /// It never ran.
+    NotStarted(StartError),
+    /// It was asked to stop before it ran.
+    NeverRun(Reason),
+    /// Its guard went away, or it could not be killed: nobody knows how it ended.
+    Lost { stopped: Option<Reason> },
+}
+
+/// One thing that happened to a job, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// It wrote this.
+    Output { stream: Stream, bytes: Box<[u8]> },
+    /// It asked for terminal input, which nobody gives; the name is the program's.
+    WantedInput { program: String },
+    /// It was asked to end; that may take until the grace is over.
+    Stopping { reason: Reason },
+    /// The shell was reaped; output may still follow.
+    Exited { exit: Exit },
+    /// Nothing follows. It took this long from its start to the end of its shell.
+    Closed { outcome: Outcome, took: Duration },
+}
+
+impl Entry {
+    /// The output in it, bytes.
+    #[must_use]
+    pub fn output_bytes(&self) -> usize {
+        match self {
+            Self::Output { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+    }
+
+    /// Whether a reader that fell behind may miss it. Only output may be missed.
+    #[must_use]
+    pub fn may_be_missed(&self) -> bool {
+        matches!(self, Self::Output { .. })
+    }
+}

@@ -1,0 +1,39 @@
+//! The languages that peers speak, translated: bytes into what is asked of the host, a job's log into bytes.
+//!
+//! No descriptors and no poll: a protocol sees the bytes that came in and appends the bytes that go out.
+
+pub mod caller;
+pub mod command;
+pub mod jsonl;
+pub mod shim;
+
+use command::Command;
+
+/// What a peer asks of the host.
+#[derive(Debug)]
+pub enum Asked {
+    /// Run a command.
+    Run(Box<Command>),
+    /// Run a command that was given as words, by the host's own environment.
+    RunWords(Box<jsonl::Request>),
+    /// Deliver this signal to the command.
+    Signal(u8),
+    /// End the command.
+    Abort,
+    /// Nobody reads the command's output any more.
+    OutputClosed,
+}
+
+/// Why a peer is ended: it gets the bytes, if any, and nothing else notices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// One sentence.
+    pub text: String,
+}
+
+impl Violation {
+    /// A violation in these words.
+    pub fn new(text: impl std::fmt::Display) -> Self {
+        Self { text: text.to_string() }
+    }
+}

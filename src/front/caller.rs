@@ -1,0 +1,68 @@
+//! Who calls: the name of the agent, from what its environment says of it.
+
+/// The name, for banner and journal. `given` is what the caller calls itself, if it does.
+pub fn name<'a>(given: &[u8], env: impl Iterator<Item = &'a [u8]>) -> String {
+    if !given.is_empty() {
+        return String::from_utf8_lossy(given).into_owned();
+    }
+    let mut best: Option<(usize, String)> = None;
+    for entry in env {
+        let Some((rank, name)) = known(entry) else { continue };
+        if best.as_ref().is_none_or(|(other, _)| rank < *other) {
+            best = Some((rank, name));
+        }
+    }
+    best.map_or_else(|| "shell".to_owned(), |(_, name)| name)
+}
+
+/// Whether a caller's environment says that this is a look at the shell and no command.
+pub fn is_probe<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
+    env.any(|entry| entry.starts_with(b"AI_AGENT=claude-code") && entry.ends_with(b"_harness"))
+}
+
+/// Variables that name an agent, the surer ones first. An agent started by another one inherits the outer one's
+/// variables, so those that only its own commands get rank before those of a session.
+const KNOWN: [(&[u8], &str); 17] = [
+    (b"CODEX_THREAD_ID=", "Codex"),
+    (b"CODEX_CI=", "Codex"),
+    (b"GEMINI_CLI=", "Gemini CLI"),
+    (b"QWEN_CODE=", "Qwen Code"),
+    (b"OPENCODE=", "opencode"),
+    (b"PI_CODING_AGENT=", "pi"),
+    (b"COPILOT_CLI=", "Copilot CLI"),
+    (b"CLINE_CONNECTOR_CLI_LAUNCH=", "Cline"),
+    (b"CRUSH=", "Crush"),
+    (b"GOOSE_TERMINAL=", "Goose"),
+    (b"OR_APP_NAME=Aider", "Aider"),
+    (b"MSWEA_", "mini-swe-agent"),
+    (b"CLAUDECODE=", "Claude Code"),
+    (b"AI_AGENT=claude-code", "Claude Code"),
+    (b"GEMINI_SESSION_ID=", "Gemini CLI"),
+    (b"QWEN_CODE_SESSION_ID=", "Qwen Code"),
+    (b"CODEX_HOME=", "Codex"),
+];
+
+fn known(entry: &[u8]) -> Option<(usize, String)> {
+    let at = KNOWN.iter().position(|(prefix, _)| entry.starts_with(prefix))?;
+    Some((at, KNOWN[at].1.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(given: &str, env: &[&str]) -> String {
+        name(given.as_bytes(), env.iter().map(|entry| entry.as_bytes()))
+    }
+
+    #[test]
+    fn the_callers_own_word_goes_first_then_the_surest_variable() {
+        assert_eq!(called("Me", &["CLAUDECODE=1"]), "Me");
+        assert_eq!(called("", &["PATH=/bin", "CLAUDECODE=1"]), "Claude Code");
+        assert_eq!(called("", &["CODEX_HOME=/h", "CODEX_CI=1"]), "Codex");
+        assert_eq!(called("", &["CLAUDECODE=1", "GEMINI_CLI=1"]), "Gemini CLI", "the inner agent");
+        assert_eq!(called("", &["HOME=/h"]), "shell");
+        assert!(is_probe([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));
+        assert!(!is_probe([b"AI_AGENT=claude-code_2-1_agent".as_slice()].into_iter()));
+    }
+}

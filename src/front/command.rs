@@ -1,0 +1,68 @@
+//! A command as the host handles it: the caller's own RUN frame, and what people want to know of it.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+
+use rexec_sh::wire::{Decoded, FromShim, Run, Sanitize, Stdio};
+
+use super::caller;
+use crate::text::unwrap;
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The RUN frame, which goes to the guard as it came.
+    pub frame: Vec<u8>,
+    /// What the caller's descriptors are.
+    pub stdio: Stdio,
+    /// How many descriptors come with the frame.
+    pub descriptors: usize,
+    /// The treatment of output that the caller wants.
+    pub sanitize: Sanitize,
+    /// The caller's window, rows and columns, if it has one.
+    pub window: Option<(u16, u16)>,
+    /// Who calls.
+    pub whoami: String,
+    /// The shell's path.
+    pub shell: String,
+    /// The arguments.
+    pub exec: Vec<Vec<u8>>,
+    /// The command without the agent's wrapper.
+    pub text: Vec<u8>,
+    /// Variables that the caller gave by name (JSONL); never those of a shim's environment.
+    pub envs: BTreeMap<String, String>,
+    /// An agent's look at the shell.
+    pub is_probe: bool,
+}
+
+impl Command {
+    /// The command of a RUN frame.
+    #[must_use]
+    pub fn of(run: &Run<'_>, frame: &[u8]) -> Self {
+        let env = || run.env.iter().map(CStr::to_bytes);
+        let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes));
+        let (rows, cols) = (run.attributes.rows, run.attributes.cols);
+        Self {
+            frame: frame.to_vec(),
+            stdio: run.attributes.stdio,
+            descriptors: run.descriptor_count(),
+            sanitize: run.attributes.sanitize,
+            window: (rows > 0 && cols > 0).then_some((rows, cols)),
+            whoami: caller::name(run.whoami, env()),
+            shell: run.shell.to_string_lossy().into_owned(),
+            exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
+            text: unwrapped.command,
+            envs: BTreeMap::new(),
+            is_probe: unwrapped.is_probe || caller::is_probe(env()),
+        }
+    }
+
+    /// The frame, read again.
+    #[must_use]
+    pub fn run(&self) -> Option<Box<Run<'_>>> {
+        match FromShim::decode(&self.frame) {
+            Ok(Decoded::Item(FromShim::Run(run), _)) => Some(run),
+            _ => None,
+        }
+    }
+}

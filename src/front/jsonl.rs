@@ -1,0 +1,255 @@
+//! The JSONL language: one request per connection, lines in, one line out. For the `rexec` command and for programs
+//! that speak JSON; its commands get the host's environment plus `envs`.
+//!
+//! ```text
+//! {"action":"ping"}                                            ▶ {"result":"pong","version":"…","pid":…}
+//! {"whoami":"Me","dir":"/p","exec":["ls"],"envs":{},"stdin":"…"} ▶ {"exit":0,"output":"…"}
+//! {"action":"abort"}                                           (after a request; closing the connection is the same)
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Asked, Violation};
+use crate::core::entry::{Entry, Outcome};
+use crate::core::log::Item;
+use crate::limits;
+use crate::text::sanitize::{Mode, Sanitizer};
+
+/// A command as words, to be run with the host's environment.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Request {
+    /// Who asks.
+    pub whoami: String,
+    /// The working directory.
+    pub dir: String,
+    /// Variables added to the host's environment.
+    #[serde(default)]
+    pub envs: BTreeMap<String, String>,
+    /// Program, found by PATH, and arguments.
+    pub exec: Vec<String>,
+    /// The command's standard input; without it, it is /dev/null.
+    #[serde(default)]
+    pub stdin: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Action {
+    action: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Pong {
+    result: &'static str,
+    version: &'static str,
+    pid: u32,
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    exit: u8,
+    output: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    output_omitted: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// One JSONL connection.
+#[derive(Debug)]
+pub struct Jsonl {
+    sanitizer: Sanitizer,
+    output: Vec<u8>,
+    omitted: u64,
+    has_asked: bool,
+    is_over: bool,
+}
+
+impl Jsonl {
+    /// A connection that has said nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            sanitizer: Sanitizer::new(Mode::Strip),
+            output: Vec::new(),
+            omitted: 0,
+            has_asked: false,
+            is_over: false,
+        }
+    }
+
+    /// Whether it has asked for a command.
+    #[must_use]
+    pub fn has_asked(&self) -> bool {
+        self.has_asked
+    }
+
+    /// Whether everything was said.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Takes whole lines off the front of `inbox`; gives the next thing asked, if there is one.
+    ///
+    /// # Errors
+    /// A line that is too long, no JSON, or no request.
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+        while let Some(end) = memchr::memchr(b'\n', inbox) {
+            let line: Vec<u8> = inbox.drain(..=end).collect();
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            if let Some(asked) = self.line(&line, out)? {
+                return Ok(Some(asked));
+            }
+        }
+        if inbox.len() > limits::JSON_LINE_BYTES_MAX {
+            return Err(Violation::new(format_args!("a line of over {} bytes", limits::JSON_LINE_BYTES_MAX)));
+        }
+        Ok(None)
+    }
+
+    fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+        let no_json = |error: serde_json::Error| Violation::new(format_args!("no request: {error}"));
+        let Action { action } = serde_json::from_slice(line).map_err(no_json)?;
+        match action.as_deref() {
+            Some("ping") => {
+                let pong = Pong { result: "pong", version: env!("CARGO_PKG_VERSION"), pid: std::process::id() };
+                put_line(&pong, out);
+                self.is_over = true;
+                Ok(None)
+            }
+            Some("abort") if self.has_asked => Ok(Some(Asked::Abort)),
+            Some(other) => Err(Violation::new(format_args!("unknown action {other:?}"))),
+            None if self.has_asked => Err(Violation::new("a second request on one connection")),
+            None => {
+                let request: Request = serde_json::from_slice(line).map_err(no_json)?;
+                check(&request)?;
+                self.has_asked = true;
+                Ok(Some(Asked::RunWords(Box::new(request))))
+            }
+        }
+    }
+
+    /// Takes one item of the job's log; the response is made of all of them.
+    pub fn accept(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
+        match item {
+            Item::Entry(Entry::Output { bytes, .. }) => {
+                self.sanitizer.push(bytes, &mut self.output);
+                self.bound();
+            }
+            Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
+            Item::Entry(_) | Item::Missed { .. } => {}
+        }
+    }
+
+    /// One line holds the whole output, so there has to be an end to it.
+    fn bound(&mut self) {
+        if let Some(beyond) = self.output.len().checked_sub(limits::JSON_OUTPUT_BYTES_MAX) {
+            self.omitted += u64::try_from(beyond).expect("a length fits 64 bits");
+            self.output.truncate(limits::JSON_OUTPUT_BYTES_MAX);
+        }
+    }
+
+    fn close(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
+        self.sanitizer.finish(&mut self.output);
+        self.bound();
+        let (exit, error, message) = match outcome {
+            Outcome::Ended { exit, stopped } => (exit.code(), stopped.map(|_| "aborted"), None),
+            Outcome::NotStarted(why) if why.code == 127 => (127, Some("not_found"), Some(why.text.as_str())),
+            Outcome::NotStarted(why) => (why.code, Some("spawn_failed"), Some(why.text.as_str())),
+            Outcome::NeverRun(_) => (125, Some("aborted"), None),
+            Outcome::Lost { .. } => (125, Some("lost"), None),
+        };
+        let output = String::from_utf8_lossy(&self.output);
+        put_line(&Response { exit, output: &output, error, message, output_omitted: self.omitted }, out);
+        self.is_over = true;
+    }
+
+    /// The last word to a peer that broke the rules, or that cannot be served.
+    pub fn fail(&mut self, code: u8, text: &str, out: &mut Vec<u8>) {
+        let response =
+            Response { exit: code, output: "", error: Some("refused"), message: Some(text), output_omitted: 0 };
+        put_line(&response, out);
+        self.is_over = true;
+    }
+}
+
+impl Default for Jsonl {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn put_line(value: &impl Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(&mut *out, value).expect("these types always serialize into memory");
+    out.push(b'\n');
+}
+
+fn check(request: &Request) -> Result<(), Violation> {
+    let has_nul = |text: &String| text.contains('\0');
+    if request.exec.first().is_none_or(String::is_empty) {
+        return Err(Violation::new("no request: exec is empty"));
+    }
+    if request.exec.iter().any(has_nul) || has_nul(&request.dir) {
+        return Err(Violation::new("no request: a NUL in exec or dir"));
+    }
+    let is_bad =
+        |(name, value): (&String, &String)| name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value);
+    if request.envs.iter().any(is_bad) {
+        return Err(Violation::new("no request: envs holds a name or value that no environment can hold"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::entry::{Exit, Stream};
+    use std::time::Duration;
+
+    fn take(lines: &str) -> (Result<Option<Asked>, Violation>, String) {
+        let (mut jsonl, mut out) = (Jsonl::new(), Vec::new());
+        let asked = jsonl.take(&mut lines.as_bytes().to_vec(), &mut out);
+        (asked, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_ping_is_answered_and_nonsense_is_named() {
+        let (asked, out) = take("{\"action\":\"ping\"}\n");
+        assert!(matches!(asked, Ok(None)) && out.starts_with("{\"result\":\"pong\",\"version\":\""), "{out}");
+        for (line, words) in [
+            ("{\"action\":\"dance\"}\n", "unknown action"),
+            ("{\"action\":\n", "no request"),
+            ("{\"action\":\"abort\"}\n", "unknown action"),
+            ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[]}\n", "exec is empty"),
+            ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[\"a\"],\"envs\":{\"A=B\":\"c\"}}\n", "envs"),
+        ] {
+            assert!(take(line).0.unwrap_err().text.contains(words), "{line}");
+        }
+        assert!(matches!(take("{\"whoami\":").0, Ok(None)));
+    }
+
+    #[test]
+    fn a_request_becomes_one_line_of_clean_output() {
+        let (mut jsonl, mut out) = (Jsonl::new(), Vec::new());
+        let line = b"{\"whoami\":\"Me\",\"dir\":\"/tmp\",\"exec\":[\"ls\"]}\n";
+        assert!(matches!(jsonl.take(&mut line.to_vec(), &mut out), Ok(Some(Asked::RunWords(_)))));
+        let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[1mfoo\x1b[0m\r\n".as_slice().into() };
+        jsonl.accept(&Item::Entry(&entry), &mut out);
+        let end =
+            Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(1), stopped: None }, took: Duration::ZERO };
+        jsonl.accept(&Item::Entry(&end), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "{\"exit\":1,\"output\":\"foo\\n\"}\n");
+        assert!(jsonl.is_over());
+    }
+}

@@ -1,0 +1,205 @@
+//! The shim's language: frames in, frames out. The format is `rexec_sh::wire`.
+
+use rexec_sh::wire::{self, Decoded, FromShim, Hello, Sanitize};
+
+use super::command::Command;
+use super::{Asked, Violation};
+use crate::core::entry::{Entry, Exit, Outcome, Stream};
+use crate::core::log::Item;
+use crate::text::sanitize::{Mode, Sanitizer};
+
+/// How far a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Hello,
+    Run,
+    Running,
+}
+
+/// One connection of a shim.
+#[derive(Debug)]
+pub struct Shim {
+    stage: Stage,
+    /// The command writes to a terminal that is the caller's descriptor 1.
+    tty_is_stdout: bool,
+    stdout: Sanitizer,
+    stderr: Sanitizer,
+    text: Vec<u8>,
+}
+
+impl Shim {
+    /// A connection that has said nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            stage: Stage::Hello,
+            tty_is_stdout: true,
+            stdout: Sanitizer::new(Mode::Raw),
+            stderr: Sanitizer::new(Mode::Raw),
+            text: Vec::new(),
+        }
+    }
+
+    /// Whether it has said hello.
+    #[must_use]
+    pub fn has_said_hello(&self) -> bool {
+        self.stage != Stage::Hello
+    }
+
+    /// Whether it has asked for a command.
+    #[must_use]
+    pub fn has_asked(&self) -> bool {
+        self.stage == Stage::Running
+    }
+
+    /// Takes what is whole off the front of `inbox`; gives the next thing asked, if there is one.
+    ///
+    /// # Errors
+    /// The first byte that is not of this language or not in its place.
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+        loop {
+            let (asked, taken) = match self.stage {
+                Stage::Hello => match Hello::decode(inbox).map_err(Violation::new)? {
+                    Decoded::Item(_, taken) => {
+                        self.stage = Stage::Run;
+                        out.extend_from_slice(&Hello::OURS.encode());
+                        (None, taken)
+                    }
+                    _ => return Ok(None),
+                },
+                Stage::Run | Stage::Running => match FromShim::decode(inbox).map_err(Violation::new)? {
+                    Decoded::Incomplete => return Ok(None),
+                    Decoded::Skip(taken) => (None, taken),
+                    Decoded::Item(frame, taken) => (Some(self.translate(frame, &inbox[..taken])?), taken),
+                },
+            };
+            inbox.drain(..taken);
+            if asked.is_some() {
+                return Ok(asked);
+            }
+        }
+    }
+
+    fn translate(&mut self, frame: FromShim<'_>, bytes: &[u8]) -> Result<Asked, Violation> {
+        match (frame, self.stage) {
+            (FromShim::Run(run), Stage::Run) => {
+                self.stage = Stage::Running;
+                Ok(Asked::Run(Box::new(Command::of(&run, bytes))))
+            }
+            (FromShim::Run(_), _) => Err(Violation::new("a second RUN on one connection")),
+            (_, Stage::Hello | Stage::Run) => Err(Violation::new("a control frame before the RUN")),
+            (FromShim::Signal(signal), _) => Ok(Asked::Signal(signal)),
+            (FromShim::Abort, _) => Ok(Asked::Abort),
+            // One stream without a reader is like a closed pipe to those that write to it; both may be the terminal.
+            (FromShim::Closed(_), _) => Ok(Asked::OutputClosed),
+        }
+    }
+
+    /// Sets how the command's output is treated: as the caller wants it, else as the host was told to.
+    pub fn prepare(&mut self, command: &Command, tty_is_stdout: bool, host: Mode) {
+        let chosen = |caller_looks_at_it: bool| match command.sanitize {
+            Sanitize::Raw => Mode::Raw,
+            Sanitize::Strip => Mode::Strip,
+            // A person looks at a terminal; and what comes through pipes alone is what the program meant for pipes.
+            Sanitize::Default if caller_looks_at_it || !tty_is_stdout => Mode::Raw,
+            Sanitize::Default | Sanitize::Collapse => host,
+        };
+        self.tty_is_stdout = tty_is_stdout;
+        self.stdout = Sanitizer::new(chosen(command.stdio.stdout_tty));
+        self.stderr = Sanitizer::new(chosen(command.stdio.stderr_tty));
+    }
+
+    /// Translates one item of the job's log.
+    pub fn accept(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
+        match item {
+            Item::Entry(Entry::Output { stream, bytes }) => self.output(*stream, bytes, out),
+            Item::Entry(Entry::WantedInput { program }) => {
+                let note = format!("rexec: command asked for terminal input ({program}); got end of file\n");
+                wire::encode_note(note.as_bytes(), out);
+            }
+            Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
+            Item::Entry(Entry::Stopping { .. } | Entry::Exited { .. }) | Item::Missed { .. } => {}
+        }
+    }
+
+    fn output(&mut self, stream: Stream, bytes: &[u8], out: &mut Vec<u8>) {
+        let (sanitizer, to) = match stream {
+            Stream::Tty if self.tty_is_stdout => (&mut self.stdout, wire::Stream::Out),
+            // Words for a person at a terminal that the caller does not have.
+            Stream::Tty => return,
+            Stream::Out => (&mut self.stdout, wire::Stream::Out),
+            Stream::Err => (&mut self.stderr, wire::Stream::Err),
+        };
+        sanitizer.push(bytes, &mut self.text);
+        wire::encode_output(to, &self.text, out);
+        self.text.clear();
+    }
+
+    fn close(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
+        for (sanitizer, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
+            sanitizer.finish(&mut self.text);
+            wire::encode_output(to, &self.text, out);
+            self.text.clear();
+        }
+        match outcome {
+            Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(wire::Exit::Code(*code), out),
+            Outcome::Ended { exit: Exit::Signal(signal), .. } => wire::encode_exit(wire::Exit::Signal(*signal), out),
+            Outcome::NotStarted(why) => wire::encode_fail(why.code, why.text.as_bytes(), out),
+            Outcome::NeverRun(_) => {
+                wire::encode_fail(125, b"rexec: the host ended before the command could start\nhint: start rexec-host, then run the command again\n", out);
+            }
+            Outcome::Lost { .. } => {
+                wire::encode_fail(125, b"rexec: the command's guard went away; whether the command finished is unknown\nhint: check what it was to do before you run it again\n", out);
+            }
+        }
+    }
+
+    /// The last word to a peer that broke the rules, or that cannot be served.
+    pub fn fail(&self, code: u8, text: &str, out: &mut Vec<u8>) {
+        if self.stage == Stage::Hello {
+            out.extend_from_slice(&Hello::OURS.encode());
+        }
+        wire::encode_fail(code, text.as_bytes(), out);
+    }
+}
+
+impl Default for Shim {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn frames_out_of_place_are_violations() {
+        let mut out = Vec::new();
+        let mut shim = Shim::new();
+        assert_eq!(
+            shim.take(&mut b"GET / HTTP".to_vec(), &mut out).unwrap_err().text,
+            "the peer does not speak the rexec protocol"
+        );
+        let mut inbox = Hello::OURS.encode().to_vec();
+        wire::encode_abort(&mut inbox);
+        assert!(shim.take(&mut inbox, &mut out).is_err());
+        assert!(shim.has_said_hello() && !shim.has_asked());
+    }
+
+    #[test]
+    fn output_is_cleaned_and_the_exit_comes_last() {
+        let (mut shim, mut out) = (Shim::new(), Vec::new());
+        shim.stdout = Sanitizer::new(Mode::Strip);
+        let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into() };
+        shim.accept(&Item::Entry(&entry), &mut out);
+        let end =
+            Entry::Closed { outcome: Outcome::Ended { exit: Exit::Signal(15), stopped: None }, took: Duration::ZERO };
+        shim.accept(&Item::Entry(&end), &mut out);
+        let mut expected = Vec::new();
+        wire::encode_output(wire::Stream::Out, b"red", &mut expected);
+        wire::encode_exit(wire::Exit::Signal(15), &mut expected);
+        assert_eq!(out, expected);
+    }
+}

@@ -1,0 +1,482 @@
+//! The host: one process, one thread, one loop that owns everything.
+//!
+//! ```text
+//! wait ─▶ intake ─▶ tick ─▶ effects ─▶ pump ─▶ reconcile ─┐
+//!  ▲   descriptors   deadlines  starts,   logs →   drop what is over,    │
+//!  │   → facts                  orders    readers  may it sleep?         │
+//!  └──────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Invariants: `wait` is the only call that sleeps; readiness is remembered and cleared by `WouldBlock` alone; every
+//! source is read at most a budget's worth, then the next one has its turn; a run waits for nothing but its own
+//! terminal, guard and caller. Every reason to wake up is a [`Source`].
+
+mod door;
+mod peer;
+mod plan;
+mod run;
+mod screen;
+mod scribe;
+mod spares;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::core::engine::{Effect, Engine, JobId};
+use crate::core::entry::{Reason, Stream};
+use crate::failure::Failure;
+use crate::io::poller::{Poller, Ready, Token};
+use crate::limits;
+use crate::sink::console::Console;
+use crate::sink::journal::Journal;
+use crate::sys::signal::{Asked, Signals};
+use crate::sys::{process, pty};
+use crate::text::reason::reason;
+
+use door::{Arrival, Door};
+use peer::Peer;
+use run::Run;
+use screen::Screen;
+use scribe::Scribe;
+use spares::Spares;
+
+/// What a caller is told that cannot be served now.
+const BUSY: &str =
+    "rexec: the host is busy: too many commands or too few descriptors\nhint: run the command again in a moment\n";
+
+/// What the command line chose.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The socket's path.
+    pub socket: PathBuf,
+    /// The journal's directory.
+    pub home: PathBuf,
+    /// The terminals' size, if it is not the console's.
+    pub pty_size: Option<(u16, u16)>,
+    /// Pipes instead of terminals for every command.
+    pub pipes_only: bool,
+    /// From TERM to KILL when a person ends a command.
+    pub grace: Duration,
+}
+
+/// A connection's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PeerId(u64);
+
+/// Every reason to wake up, but for time.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Door,
+    Watch,
+    Signals,
+    Screen,
+    Keys,
+    Recorder,
+    Peer(PeerId),
+    Control(JobId),
+    Stream(JobId, Stream),
+}
+
+/// How far the end has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    No,
+    Since(Instant),
+}
+
+/// Everything.
+#[derive(Debug)]
+pub struct Host {
+    options: Options,
+    own: words::Own,
+    now: Instant,
+    poller: Poller,
+    sources: HashMap<Token, Source>,
+    /// Sources to visit.
+    ready: BTreeSet<Token>,
+    /// Jobs whose readers have room again, or that may be over.
+    dirty: BTreeSet<JobId>,
+    engine: Engine,
+    door: Door,
+    signals: Signals,
+    screen: Screen,
+    console: Console,
+    scribe: Scribe,
+    journal: Journal,
+    peers: BTreeMap<PeerId, Peer>,
+    last_peer: u64,
+    /// Peers that have not asked for a command yet, by their next deadline.
+    greeting: BTreeSet<(Instant, PeerId)>,
+    /// Peers that only have bytes left to take.
+    leaving: BTreeSet<PeerId>,
+    runs: BTreeMap<JobId, Run>,
+    /// Ended jobs that left processes running, oldest first.
+    stragglers: VecDeque<JobId>,
+    spares: Spares,
+    size: pty::Size,
+    start_retry: Option<Instant>,
+    closing: Closing,
+    /// The one buffer that everything is read into.
+    buffer: Box<[u8]>,
+}
+
+impl Host {
+    /// Becomes the host: takes the lock, opens journal and socket, takes the terminal over.
+    ///
+    /// # Errors
+    /// A sentence and a hint for the person who started it.
+    pub fn open(options: Options) -> Result<Self, Failure> {
+        let own = words::Own::read();
+        let lock = door::become_host(&options.socket)?;
+        let failed = |error: std::io::Error| {
+            Failure::new(
+                format_args!("the host cannot start: {}", reason(&error)),
+                "raise the limits on descriptors (ulimit -n)",
+            )
+        };
+        let mut poller = Poller::new().map_err(failed)?;
+        let signals = Signals::take().map_err(failed)?;
+        let scribe = Scribe::start(&mut poller, &options.home)?;
+        process::raise_descriptor_limit();
+        process::adopt_orphans().map_err(failed)?;
+        let screen = Screen::take(&mut poller).map_err(failed)?;
+        let door = Door::open(&mut poller, options.socket.clone(), lock)?;
+        let size = terminal_size(options.pty_size, screen.size());
+        let mut sources = HashMap::new();
+        sources.insert(poller.register(&signals).map_err(failed)?, Source::Signals);
+        sources.insert(scribe.token(), Source::Recorder);
+        sources.insert(door.token, Source::Door);
+        sources.extend(door.watch_token.map(|token| (token, Source::Watch)));
+        sources.extend(screen.token.map(|token| (token, Source::Screen)));
+        sources.extend(screen.keys_token.map(|token| (token, Source::Keys)));
+        let mut host = Self {
+            own,
+            now: Instant::now(),
+            poller,
+            sources,
+            ready: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+            engine: Engine::default(),
+            door,
+            signals,
+            console: Console::new(screen.kind()),
+            screen,
+            scribe,
+            journal: Journal::default(),
+            peers: BTreeMap::new(),
+            last_peer: 0,
+            greeting: BTreeSet::new(),
+            leaving: BTreeSet::new(),
+            runs: BTreeMap::new(),
+            stragglers: VecDeque::new(),
+            spares: Spares::new(size),
+            size,
+            start_retry: None,
+            closing: Closing::No,
+            buffer: vec![0; limits::READ_BUDGET_BYTES].into(),
+            options,
+        };
+        host.greet();
+        Ok(host)
+    }
+
+    fn greet(&mut self) {
+        use std::io::Write;
+        let out = self.screen.out.buffer();
+        // Writing into memory cannot fail.
+        let _ = writeln!(out, "rexec host listening on {}", self.door.path().display());
+        let _ = writeln!(out, "rexec journal: {}", self.scribe.path.display());
+        if self.scribe.lost > 0 {
+            let _ = writeln!(
+                out,
+                "rexec: {} commands of an earlier host have no end; they are marked as lost",
+                self.scribe.lost
+            );
+        }
+        out.push(b'\n');
+    }
+
+    /// Runs until it is asked to end and everything has ended.
+    ///
+    /// # Errors
+    /// Only when the poll itself fails.
+    pub fn run(mut self) -> Result<(), Failure> {
+        let _ = self.screen.flush();
+        loop {
+            let timeout = self.timeout();
+            self.wait(timeout)?;
+            self.intake();
+            self.tick();
+            self.perform();
+            self.pump();
+            if self.reconcile() {
+                break;
+            }
+        }
+        self.close();
+        Ok(())
+    }
+
+    /// How long nothing has to happen. With nothing at all to do, a spare guard is made instead of sleeping.
+    fn timeout(&self) -> Option<Duration> {
+        if !self.ready.is_empty()
+            || !self.dirty.is_empty()
+            || self.engine.has_changed()
+            || self.spares.wants_another() && !self.is_closing()
+        {
+            return Some(Duration::ZERO);
+        }
+        let closing = match self.closing {
+            Closing::No => None,
+            Closing::Since(at) => Some(at + limits::SHUTDOWN_MAX),
+        };
+        let deadlines = [
+            self.engine.deadline(),
+            self.peers_deadline(),
+            self.console.deadline(),
+            self.journal.deadline(),
+            self.door.retry_at,
+            self.start_retry,
+            closing,
+        ];
+        let first = deadlines.into_iter().flatten().min()?;
+        // Rounded up: a poll that ends just before its time would only come again.
+        Some(first.saturating_duration_since(Instant::now()) + Duration::from_micros(999))
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Failure> {
+        let events = self.poller.wait(timeout).map_err(|error| {
+            Failure::new(format_args!("waiting for events failed: {}", reason(&error)), "start the host again")
+        })?;
+        let events: Vec<Ready> = events.collect();
+        self.now = Instant::now();
+        let is_quiet = events.is_empty() && self.ready.is_empty() && self.dirty.is_empty();
+        for event in events {
+            self.remember(event);
+        }
+        if is_quiet && self.spares.wants_another() && !self.is_closing() {
+            self.prepare_spare();
+        }
+        Ok(())
+    }
+
+    /// Without terminals or processes to spare, commands make their own guards when they come.
+    fn prepare_spare(&mut self) {
+        if self.spares.prepare(&mut self.poller).is_err() {
+            self.spares.pause(self.now);
+        }
+    }
+
+    fn remember(&mut self, event: Ready) {
+        let Some(source) = self.sources.get(&event.token) else {
+            if event.readable {
+                self.spares.forget(&mut self.poller, event.token);
+            }
+            return;
+        };
+        match *source {
+            Source::Peer(id) => self.remember_peer(id, event),
+            Source::Control(job) => self.remember_control(job, event),
+            Source::Stream(job, stream) => self.remember_stream(job, stream, event),
+            Source::Screen => self.screen.remember(event),
+            Source::Recorder => self.scribe.port.remember(event),
+            Source::Door | Source::Watch | Source::Signals | Source::Keys => {}
+        }
+        self.ready.insert(event.token);
+    }
+
+    /// Every source that has something is visited once.
+    fn intake(&mut self) {
+        for token in std::mem::take(&mut self.ready) {
+            let Some(&source) = self.sources.get(&token) else { continue };
+            match source {
+                Source::Door => self.visit_door(token),
+                Source::Watch => {
+                    if self.door.has_changed() {
+                        self.check_socket();
+                    }
+                }
+                Source::Signals => self.visit_signals(),
+                Source::Screen => {}
+                Source::Keys => {
+                    if !self.screen.discard_keys(&mut self.poller) {
+                        self.sources.remove(&token);
+                        self.ask_to_end();
+                    }
+                }
+                Source::Recorder => self.visit_recorder(),
+                Source::Peer(id) => self.visit_peer(id),
+                Source::Control(job) => self.visit_control(job),
+                Source::Stream(job, stream) => self.visit_stream(job, stream),
+            }
+        }
+    }
+
+    fn visit_door(&mut self, token: Token) {
+        for _ in 0..limits::ACCEPTS_PER_TURN {
+            match self.door.accept(self.now) {
+                Arrival::Peer(fd) => self.admit(fd),
+                Arrival::TurnedAway => {}
+                Arrival::Nobody => return,
+            }
+        }
+        self.ready.insert(token);
+    }
+
+    fn check_socket(&mut self) {
+        if self.is_closing() {
+            return;
+        }
+        let before = [Some(self.door.token), self.door.watch_token];
+        let line = match self.door.restore(&mut self.poller) {
+            Ok(false) => return,
+            Ok(true) => format!("… the socket was removed and is there again: {}", self.door.path().display()),
+            Err(failure) => failure.to_string().trim_end().to_owned(),
+        };
+        for token in before.into_iter().flatten() {
+            self.sources.remove(&token);
+        }
+        self.sources.insert(self.door.token, Source::Door);
+        self.ready.insert(self.door.token);
+        self.sources.extend(self.door.watch_token.map(|token| (token, Source::Watch)));
+        self.console.say(&line, self.screen.out.buffer());
+    }
+
+    fn visit_signals(&mut self) {
+        while let Some(asked) = self.signals.take_next() {
+            match asked {
+                Asked::End => self.ask_to_end(),
+                Asked::CheckSocket => self.check_socket(),
+                Asked::Resize => {
+                    self.size = terminal_size(self.options.pty_size, self.screen.size());
+                    self.spares.resize(self.size);
+                }
+            }
+        }
+    }
+
+    /// The first time everything is terminated, the second time it is killed.
+    fn ask_to_end(&mut self) {
+        if self.closing == Closing::No {
+            self.closing = Closing::Since(self.now);
+            self.sources.remove(&self.door.token);
+            self.door.close(&mut self.poller);
+            self.console
+                .say("… ending: every command is stopped; once more kills them at once", self.screen.out.buffer());
+        }
+        let grace = self.options.grace.min(limits::SHUTDOWN_GRACE);
+        self.engine.stop_all(Reason::Shutdown, grace, self.now);
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing != Closing::No
+    }
+
+    fn visit_recorder(&mut self) {
+        match self.scribe.read() {
+            Some(lines) => {
+                for line in lines {
+                    self.console.say(&format!("… {line}"), self.screen.out.buffer());
+                }
+            }
+            None => {
+                self.sources.remove(&self.scribe.token());
+                let line = match self.scribe.restart(&mut self.poller) {
+                    Ok(()) => format!("… the recorder died; the journal goes on in {}", self.scribe.path.display()),
+                    Err(failure) => format!("… the recorder died and nothing is journalled: {failure}"),
+                };
+                self.sources.insert(self.scribe.token(), Source::Recorder);
+                self.console.say(line.trim_end(), self.screen.out.buffer());
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        self.engine.tick(self.now);
+        self.tick_peers();
+        self.journal.tick(&mut self.engine, self.now);
+        if self.door.retry_at.is_some_and(|at| at <= self.now) {
+            self.door.retry_at = None;
+            self.ready.insert(self.door.token);
+        }
+        if self.start_retry.is_some_and(|at| at <= self.now) {
+            self.start_retry = None;
+            self.engine.start_queued();
+        }
+    }
+
+    fn perform(&mut self) {
+        while let Some(effect) = self.engine.next_effect() {
+            match effect {
+                Effect::Start(job) => self.start(job),
+                Effect::Order(job, order) => self.order(job, order),
+            }
+        }
+    }
+
+    /// Every reader of every log that has something gets it, as far as it has room.
+    fn pump(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.append(&mut self.engine.take_changed());
+        for &job in &dirty {
+            if let Some(peer) = self.peer_of(job) {
+                self.pump_peer(peer);
+            }
+            let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
+            self.journal.pump(&mut self.engine, job, out, most);
+        }
+        let (out, most) = self.screen.out.room(limits::CONSOLE_HIGH_BYTES);
+        self.console.pump(&mut self.engine, out, most, self.now);
+        if !self.screen.flush() {
+            self.ask_to_end();
+        }
+        self.flush_recorder();
+        for job in dirty {
+            self.revisit(job);
+            self.reconcile_run(job);
+        }
+    }
+
+    fn flush_recorder(&mut self) {
+        let progress = self.scribe.flush();
+        self.journal.on_flush(&mut self.engine, progress.has_moved, progress.is_empty, self.now);
+        if progress.has_moved {
+            let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
+            self.journal.pump_all(&mut self.engine, out, most);
+            self.dirty.extend(self.runs.keys());
+        }
+    }
+
+    /// Whether everything is over.
+    fn reconcile(&mut self) -> bool {
+        let Closing::Since(at) = self.closing else { return false };
+        let is_done = self.engine.is_idle() && self.peers.values().all(Peer::has_nothing_to_take);
+        is_done || self.now >= at + limits::SHUTDOWN_MAX
+    }
+
+    /// The way out: what is left to say is said, within a bound, and the terminal is given back.
+    fn close(mut self) {
+        let end = Instant::now() + limits::CONSOLE_FAREWELL;
+        while self.screen.flush() && !self.screen.out.is_empty() && Instant::now() < end {
+            let wait = end.saturating_duration_since(Instant::now());
+            if self.wait(Some(wait)).is_err() {
+                break;
+            }
+        }
+        self.screen.give_back();
+        self.scribe.finish(&mut self.poller, limits::RECORDER_FAREWELL);
+    }
+}
+
+/// Large enough that programs do not cut what an agent needs, larger if the console is, or as the human says.
+fn terminal_size(chosen: Option<(u16, u16)>, console: Option<pty::Size>) -> pty::Size {
+    match (chosen, console) {
+        (Some((cols, rows)), _) => pty::Size { rows, cols },
+        (None, None) => pty::Size { rows: limits::PTY_ROWS, cols: limits::PTY_COLS },
+        (None, Some(console)) => {
+            pty::Size { rows: console.rows.max(limits::PTY_ROWS), cols: console.cols.max(limits::PTY_COLS) }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The door: the socket that callers connect to, the lock that makes this process the only host, and the watch that
+//! notices when somebody cleans the socket away.
+//!
+//! Invariants: the socket is bound and removed only while the lock is held, and removed only if it is still ours; an
+//! accept that fails for want of descriptors is tried again later and never spins.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rexec_sh::place;
+
+use crate::failure::Failure;
+use crate::io::poller::{Poller, Token};
+use crate::limits;
+use crate::sys::{self, file, process, socket};
+use crate::text::reason::reason;
+
+/// The listening socket and what guards it.
+#[derive(Debug)]
+pub(super) struct Door {
+    path: PathBuf,
+    lock: file::Lock,
+    listener: UnixListener,
+    identity: Option<(u64, u64)>,
+    watch: Option<sys::watch::Watch>,
+    /// The listener's token; events of another one are of a listener that was replaced.
+    pub(super) token: Token,
+    /// The watch's token.
+    pub(super) watch_token: Option<Token>,
+    /// Given up for a moment when accept(2) finds no number for a new descriptor.
+    reserve: Option<File>,
+    /// When accept(2) is to be tried again although nothing tells so.
+    pub(super) retry_at: Option<Instant>,
+}
+
+/// What accept gave.
+pub(super) enum Arrival {
+    /// A connection of our own user.
+    Peer(OwnedFd),
+    /// Somebody who may not speak with us, or whom we have no descriptor for; already gone.
+    TurnedAway,
+    /// Nobody more at the moment.
+    Nobody,
+}
+
+/// Takes the lock that makes this process the host of that socket.
+pub(super) fn become_host(path: &Path) -> Result<file::Lock, Failure> {
+    let directory = place::directory(path);
+    file::make_private_directory(directory).map_err(|error| {
+        Failure::new(
+            format_args!("the socket's directory {} cannot be made: {}", directory.display(), reason(&error)),
+            "set REXEC_SOCKET to a path in a directory that only you can enter",
+        )
+    })?;
+    place::check_directory(directory, process::uid())
+        .map_err(|error| Failure::new(error, "set REXEC_SOCKET to a path in a directory that only you can enter"))?;
+    let lock_path = place::lock_path(path);
+    match file::Lock::take(&lock_path) {
+        Ok(Some(lock)) => {
+            lock.write_pid(process::pid());
+            Ok(lock)
+        }
+        Ok(None) => {
+            let pid = std::fs::read_to_string(&lock_path).unwrap_or_default();
+            let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() };
+            Err(Failure::new(
+                format_args!("another host is already running for {} (process {pid})", path.display()),
+                "use that one, or end it first",
+            ))
+        }
+        Err(error) => Err(Failure::new(
+            format_args!("the lock {} cannot be taken: {}", lock_path.display(), reason(&error)),
+            "remove that file if it is not yours, or set REXEC_SOCKET to another path",
+        )),
+    }
+}
+
+impl Door {
+    /// Opens the door. A stale socket of ours is replaced; anything else at the path is left alone.
+    pub(super) fn open(poller: &mut Poller, path: PathBuf, lock: file::Lock) -> Result<Self, Failure> {
+        let failed = |error: &io::Error| {
+            Failure::new(
+                format_args!("cannot listen on {}: {}", path.display(), reason(error)),
+                "remove what is at that path, or set REXEC_SOCKET to another one",
+            )
+        };
+        let listener = bind(&path).map_err(|error| failed(&error))?;
+        let token = poller.register(&listener).map_err(|error| failed(&error))?;
+        let identity = file::identity(&path);
+        let reserve = file::null().ok();
+        let mut door =
+            Self { path, lock, listener, identity, watch: None, token, watch_token: None, reserve, retry_at: None };
+        door.watch_directory(poller);
+        Ok(door)
+    }
+
+    fn watch_directory(&mut self, poller: &mut Poller) {
+        if let Some(watch) = self.watch.take() {
+            poller.deregister(&watch);
+        }
+        self.watch = sys::watch::Watch::on(place::directory(&self.path)).ok();
+        self.watch_token = self.watch.as_ref().and_then(|watch| poller.register(watch).ok());
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets one caller in.
+    pub(super) fn accept(&mut self, now: Instant) -> Arrival {
+        match self.listener.accept() {
+            Ok((stream, _)) => {
+                let fd = OwnedFd::from(stream);
+                let is_ours = socket::peer_uid(&fd).is_ok_and(|uid| uid == process::uid());
+                if is_ours && sys::set_nonblocking(&fd).is_ok() { Arrival::Peer(fd) } else { Arrival::TurnedAway }
+            }
+            Err(error) if error.raw_os_error().is_some_and(sys::is_shortage) && !sys::is_transient(&error) => {
+                self.turn_one_away();
+                self.retry_at = Some(now + limits::ACCEPT_RETRY);
+                Arrival::Nobody
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Arrival::Nobody,
+            // The caller was gone before it was let in.
+            Err(_) => Arrival::TurnedAway,
+        }
+    }
+
+    /// Without a number for it a caller would wait for ever: the reserve is lent to tell it that the host is busy. It
+    /// comes back when somebody else has left.
+    fn turn_one_away(&mut self) {
+        if self.reserve.take().is_some()
+            && let Ok((stream, _)) = self.listener.accept()
+        {
+            let fd = OwnedFd::from(stream);
+            if socket::peer_uid(&fd).is_ok_and(|uid| uid == process::uid()) {
+                let mut words = rexec_sh::wire::Hello::OURS.encode().to_vec();
+                rexec_sh::wire::encode_fail(125, super::BUSY.as_bytes(), &mut words);
+                let _ = socket::send(&fd, &words, &[]);
+            }
+        }
+        self.reserve = file::null().ok();
+    }
+
+    /// Whether the watch saw something.
+    pub(super) fn has_changed(&self) -> bool {
+        self.watch.as_ref().is_some_and(sys::watch::Watch::drain)
+    }
+
+    /// Makes the socket again if it is gone; tells whether it was.
+    pub(super) fn restore(&mut self, poller: &mut Poller) -> Result<bool, Failure> {
+        if self.identity.is_some() && file::identity(&self.path) == self.identity {
+            return Ok(false);
+        }
+        let lock_path = place::lock_path(&self.path);
+        if !self.lock.is_at(&lock_path) {
+            self.lock = become_host(&self.path)?;
+        }
+        let listener = bind(&self.path).map_err(|error| {
+            Failure::new(
+                format_args!("the socket {} is gone and cannot be made again: {}", self.path.display(), reason(&error)),
+                "end the host and start it again",
+            )
+        })?;
+        poller.deregister(&self.listener);
+        self.listener = listener;
+        self.identity = file::identity(&self.path);
+        if let Ok(token) = poller.register(&self.listener) {
+            self.token = token;
+        }
+        self.watch_directory(poller);
+        Ok(true)
+    }
+
+    /// Closes the door: the socket goes if it is still ours.
+    pub(super) fn close(&mut self, poller: &mut Poller) {
+        poller.deregister(&self.listener);
+        if self.identity.is_some() && file::identity(&self.path) == self.identity {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        self.identity = None;
+        self.retry_at = None;
+        if let Some(watch) = self.watch.take() {
+            poller.deregister(&watch);
+        }
+    }
+}
+
+/// Binds, in place of a socket that nobody listens on any more. The lock is held.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    if let Ok(there) = std::fs::symlink_metadata(path)
+        && there.file_type().is_socket()
+        && there.uid() == process::uid()
+    {
+        std::fs::remove_file(path)?;
+    }
+    socket::listen(path)
+}

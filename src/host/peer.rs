@@ -1,0 +1,335 @@
+//! Peers: the connections, from hello to the last byte.
+//!
+//! Invariants: a peer's bytes are bounded and its time until a whole request too; descriptors that come are taken in at
+//! once; a peer that breaks the rules gets one error and is gone, and nobody else notices; a peer that hangs up ends
+//! its command.
+
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use rexec_sh::wire;
+
+use super::{Host, PeerId, Source};
+use crate::core::engine::{Cursor, JobId};
+use crate::core::entry::{Entry, Reason};
+use crate::core::log::{Item, Lag};
+use crate::front::jsonl::Jsonl;
+use crate::front::shim::Shim;
+use crate::front::{Asked, Violation};
+use crate::io::outlet::{Flush, Outlet};
+use crate::io::poller::Ready;
+use crate::io::port::{Input, Port};
+use crate::limits;
+use crate::sys::socket;
+
+/// The language of a peer: its first byte decides.
+#[derive(Debug)]
+pub(super) enum Protocol {
+    Undecided,
+    Shim(Shim),
+    Jsonl(Jsonl),
+}
+
+impl Protocol {
+    fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+        loop {
+            match (&mut *self, inbox.first()) {
+                (_, None) => return Ok(None),
+                (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
+                (Self::Undecided, Some(_)) => *self = Self::Shim(Shim::new()),
+                (Self::Shim(shim), _) => return shim.take(inbox, out),
+                (Self::Jsonl(jsonl), _) => return jsonl.take(inbox, out),
+            }
+        }
+    }
+
+    fn accept(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
+        match self {
+            Self::Undecided => {}
+            Self::Shim(shim) => shim.accept(item, out),
+            Self::Jsonl(jsonl) => jsonl.accept(item, out),
+        }
+    }
+
+    fn fail(&mut self, code: u8, text: &str, out: &mut Vec<u8>) {
+        match self {
+            Self::Undecided => {}
+            Self::Shim(shim) => shim.fail(code, text, out),
+            Self::Jsonl(jsonl) => jsonl.fail(code, text, out),
+        }
+    }
+
+    fn has_said_hello(&self) -> bool {
+        match self {
+            Self::Undecided => false,
+            Self::Shim(shim) => shim.has_said_hello(),
+            Self::Jsonl(_) => true,
+        }
+    }
+
+    fn has_asked(&self) -> bool {
+        match self {
+            Self::Undecided => false,
+            Self::Shim(shim) => shim.has_asked(),
+            Self::Jsonl(jsonl) => jsonl.has_asked(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Jsonl(jsonl) if jsonl.is_over())
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Peer {
+    port: Port,
+    pub(super) protocol: Protocol,
+    inbox: Vec<u8>,
+    pub(super) descriptors: Vec<OwnedFd>,
+    out: Outlet,
+    since: Instant,
+    /// Its reading of its command's log, until it has it all.
+    cursor: Option<Cursor>,
+    pub(super) job: Option<JobId>,
+    /// Everything is said: it goes when its bytes are out, or when this time has come.
+    leaves_by: Option<Instant>,
+}
+
+impl Peer {
+    /// Whether it waits for nothing that is on its way.
+    pub(super) fn has_nothing_to_take(&self) -> bool {
+        self.cursor.is_none() && self.out.is_empty()
+    }
+}
+
+impl Host {
+    /// Remembers an event of a peer's.
+    pub(super) fn remember_peer(&mut self, id: PeerId, event: Ready) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.port.remember(event);
+        }
+    }
+
+    /// A caller was let in.
+    pub(super) fn admit(&mut self, fd: OwnedFd) {
+        let Ok(port) = Port::new(&mut self.poller, fd) else { return };
+        self.last_peer += 1;
+        let id = PeerId(self.last_peer);
+        let token = port.token();
+        self.sources.insert(token, Source::Peer(id));
+        self.ready.insert(token);
+        self.greeting.insert((self.now + limits::HELLO_TIMEOUT, id));
+        let peer = Peer {
+            port,
+            protocol: Protocol::Undecided,
+            inbox: Vec::new(),
+            descriptors: Vec::new(),
+            out: Outlet::default(),
+            since: self.now,
+            cursor: None,
+            job: None,
+            leaves_by: None,
+        };
+        self.peers.insert(id, peer);
+        if self.peers.len() > limits::PEERS_MAX {
+            self.part(id, 125, super::BUSY);
+        }
+    }
+
+    /// A peer's socket may have something.
+    pub(super) fn visit_peer(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if peer.port.is_writable()
+            && let Some(job) = peer.job
+        {
+            self.dirty.insert(job);
+        }
+        let (mut budget, mut is_gone, mut lost_descriptors) = (limits::READ_BUDGET_BYTES, false, false);
+        while peer.port.is_readable() && budget > 0 {
+            let (buffer, descriptors) = (&mut self.buffer, &mut peer.descriptors);
+            let input = peer.port.read(|fd| {
+                let received = socket::receive_with_descriptors(fd, buffer, descriptors)?;
+                lost_descriptors |= received.lost_descriptors;
+                Ok(received.bytes)
+            });
+            match input {
+                Input::Bytes(length) => {
+                    peer.inbox.extend_from_slice(&self.buffer[..length]);
+                    budget = budget.saturating_sub(length);
+                }
+                Input::Nothing => break,
+                Input::End => {
+                    is_gone = true;
+                    break;
+                }
+            }
+        }
+        if peer.port.is_readable() && !is_gone {
+            self.ready.insert(peer.port.token());
+        }
+        if is_gone {
+            return self.lose(id);
+        }
+        if lost_descriptors {
+            return self.part(id, 125, super::BUSY);
+        }
+        self.hear(id);
+    }
+
+    /// Takes what a peer has said, as far as it is whole.
+    fn hear(&mut self, id: PeerId) {
+        while let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.leaves_by.is_none()) {
+            let expected = if peer.protocol.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
+            if peer.descriptors.len() > expected {
+                return self.part(
+                    id,
+                    125,
+                    "rexec: more descriptors than a request may carry\nhint: install shim and host of one version\n",
+                );
+            }
+            let asked = match peer.protocol.take(&mut peer.inbox, peer.out.buffer()) {
+                Ok(asked) => asked,
+                Err(violation) => {
+                    let text = format!("rexec: {}\nhint: install shim and host of one version\n", violation.text);
+                    return self.part(id, 125, &text);
+                }
+            };
+            match asked {
+                None => {
+                    if peer.protocol.is_over() {
+                        self.farewell(id);
+                    }
+                    return;
+                }
+                Some(Asked::Run(command)) => self.submit_command(id, *command),
+                Some(Asked::RunWords(request)) => self.submit_words(id, &request),
+                Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.engine.signal(job, signal)),
+                Some(Asked::OutputClosed) => self.with_job(id, Host::on_output_closed),
+                Some(Asked::Abort) => self.with_job(id, |host, job| {
+                    host.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, host.now);
+                }),
+            }
+        }
+    }
+
+    fn with_job(&mut self, id: PeerId, act: impl FnOnce(&mut Self, JobId)) {
+        if let Some(job) = self.peers.get(&id).and_then(|peer| peer.job) {
+            act(self, job);
+        }
+    }
+
+    /// Binds a peer to the command it asked for.
+    pub(super) fn attend(&mut self, id: PeerId, job: JobId) {
+        let cursor = self.engine.attach(job, Lag::Hold);
+        if let Some(peer) = self.peers.get_mut(&id) {
+            self.greeting.remove(&(peer.since + limits::HELLO_TIMEOUT, id));
+            self.greeting.remove(&(peer.since + limits::REQUEST_TIMEOUT, id));
+            peer.cursor = cursor;
+            peer.job = Some(job);
+            // Everything of the request is in the command now.
+            peer.inbox.shrink_to_fit();
+        }
+    }
+
+    /// A peer hung up: so its command ends.
+    fn lose(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.remove(&id) else { return };
+        for timeout in [limits::HELLO_TIMEOUT, limits::REQUEST_TIMEOUT] {
+            self.greeting.remove(&(peer.since + timeout, id));
+        }
+        self.leaving.remove(&id);
+        if let Some(cursor) = peer.cursor {
+            self.engine.detach(cursor);
+        }
+        if let Some(job) = peer.job {
+            self.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, self.now);
+        }
+        self.sources.remove(&peer.port.token());
+        peer.port.close(&mut self.poller);
+    }
+
+    /// Ends a peer with an error.
+    pub(super) fn part(&mut self, id: PeerId, code: u8, text: &str) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.protocol.fail(code, text, peer.out.buffer());
+        peer.descriptors.clear();
+        self.farewell(id);
+    }
+
+    /// Everything for this peer is queued.
+    fn farewell(&mut self, id: PeerId) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            if let Some(cursor) = peer.cursor.take() {
+                self.engine.detach(cursor);
+            }
+            peer.leaves_by = Some(self.now + limits::FAREWELL_TIMEOUT);
+            self.leaving.insert(id);
+        }
+        self.flush_peer(id);
+    }
+
+    /// Gives a peer what its command's log has for it.
+    pub(super) fn pump_peer(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let mut is_end = false;
+        while let Some(cursor) = peer.cursor
+            && peer.out.pending() < limits::OUTLET_HIGH_BYTES
+            && let Some(item) = self.engine.next(cursor)
+        {
+            is_end = matches!(item, Item::Entry(Entry::Closed { .. }));
+            peer.protocol.accept(&item, peer.out.buffer());
+            self.engine.advance(cursor);
+            if peer.out.pending() >= limits::OUTLET_HIGH_BYTES && !send(peer) {
+                break;
+            }
+        }
+        if is_end { self.farewell(id) } else { self.flush_peer(id) }
+    }
+
+    fn flush_peer(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let is_lost = !send(peer);
+        if is_lost || (peer.leaves_by.is_some() && peer.out.is_empty()) {
+            self.lose(id);
+        }
+    }
+
+    /// Ends those that took too long for their hello, their request, or their last bytes.
+    pub(super) fn tick_peers(&mut self) {
+        while let Some(&(at, id)) = self.greeting.first().filter(|(at, _)| *at <= self.now) {
+            self.greeting.remove(&(at, id));
+            let Some(peer) = self.peers.get(&id) else { continue };
+            let request_by = peer.since + limits::REQUEST_TIMEOUT;
+            if peer.protocol.has_said_hello() && self.now < request_by {
+                self.greeting.insert((request_by, id));
+            } else {
+                self.part(id, 125, "rexec: the request took too long\nhint: run the command again\n");
+            }
+        }
+        let late = |id: &PeerId| self.peers.get(id).is_none_or(|peer| peer.leaves_by.is_some_and(|at| at <= self.now));
+        let late: Vec<PeerId> = self.leaving.iter().copied().filter(late).collect();
+        late.into_iter().for_each(|id| {
+            self.leaving.remove(&id);
+            self.lose(id);
+        });
+    }
+
+    /// When [`Host::tick_peers`] has something to do.
+    pub(super) fn peers_deadline(&self) -> Option<Instant> {
+        let leaving = self.leaving.iter().filter_map(|id| self.peers.get(id)?.leaves_by);
+        self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).min()
+    }
+}
+
+/// Sends what goes; `false` when the peer is gone. A hello alone is not worth a wake-up of the shim.
+fn send(peer: &mut Peer) -> bool {
+    if !peer.port.is_writable() || peer.out.pending() <= wire::HELLO_BYTES && peer.leaves_by.is_none() {
+        return true;
+    }
+    let port = &mut peer.port;
+    match peer.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[]))) {
+        Ok(Flush::Done | Flush::Blocked) => true,
+        Err(_) => false,
+    }
+}

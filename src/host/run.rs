@@ -1,0 +1,496 @@
+//! Runs: what the host holds of a command, from the request to the last left-over process.
+//!
+//! A run outlives its job: the job closes with the shell's end and its last output, the run goes when its guard is gone
+//! and its streams are closed. Until then left-over processes can write, and what they write is read and dropped, so
+//! that they neither block nor die.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Instant, SystemTime};
+
+use super::plan::Plan;
+use super::spares::Spare;
+use super::{Host, PeerId, Source};
+use crate::core::engine::JobId;
+use crate::core::entry::{StartError, Stream};
+use crate::core::job::Order;
+use crate::core::log::Lag;
+use crate::front::command::Command;
+use crate::front::jsonl::Request;
+use crate::io::outlet::Outlet;
+use crate::io::poller::Ready;
+use crate::io::port::{Input, Port};
+use crate::limits;
+use crate::sink::console::Heading;
+use crate::sink::record::{self, Start};
+use crate::sys::control::{self, Report, Stage};
+use crate::sys::{self, pty, socket};
+use crate::text::banner;
+use crate::text::reason::reason;
+use crate::text::sanitize::Mode;
+
+/// A command on its way to a guard.
+#[derive(Debug)]
+struct Pending {
+    command: Command,
+    descriptors: Vec<OwnedFd>,
+}
+
+/// The link to a run's guard.
+#[derive(Debug)]
+struct Link {
+    pid: i32,
+    control: Port,
+    /// The rest of the RUN frame, then orders.
+    out: Outlet,
+    inbox: Vec<u8>,
+    shell_is_over: bool,
+}
+
+/// One command, as the host holds it.
+#[derive(Debug)]
+pub(super) struct Run {
+    peer: Option<PeerId>,
+    /// Until it is started; or why it cannot be.
+    pending: Option<Result<Pending, StartError>>,
+    program: String,
+    accepted: Instant,
+    guard: Option<Link>,
+    streams: [Option<Port>; Stream::ALL.len()],
+    /// Nobody reads the output: when the next byte of it is worth a SIGPIPE.
+    strike_from: Option<Instant>,
+}
+
+impl Host {
+    /// Remembers an event of a guard's.
+    pub(super) fn remember_control(&mut self, job: JobId, event: Ready) {
+        if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
+            link.control.remember(event);
+        }
+    }
+
+    /// Remembers an event of a stream's.
+    pub(super) fn remember_stream(&mut self, job: JobId, stream: Stream, event: Ready) {
+        if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
+            port.remember(event);
+        }
+    }
+
+    /// The peer that asked for this job.
+    pub(super) fn peer_of(&self, job: JobId) -> Option<PeerId> {
+        self.runs.get(&job)?.peer
+    }
+
+    /// A shim's command.
+    pub(super) fn submit_command(&mut self, peer: PeerId, command: Command) {
+        let Some(from) = self.peers.get_mut(&peer) else { return };
+        let descriptors = std::mem::take(&mut from.descriptors);
+        if descriptors.len() != command.descriptors {
+            return self.part(peer, 125, super::BUSY);
+        }
+        self.submit(peer, command, Ok(descriptors));
+    }
+
+    /// A command as words, with the host's environment.
+    pub(super) fn submit_words(&mut self, peer: PeerId, request: &Request) {
+        let (command, descriptors) = super::words::command(request, &self.own);
+        self.submit(peer, command, descriptors);
+    }
+
+    fn submit(&mut self, peer: PeerId, command: Command, descriptors: Result<Vec<OwnedFd>, StartError>) {
+        let Some(job) = self.engine.submit() else { return self.part(peer, 125, super::BUSY) };
+        self.attend(peer, job);
+        let dir = match &descriptors {
+            Ok(descriptors) => descriptors.first().and_then(sys::path_of).unwrap_or_default(),
+            Err(_) => std::path::PathBuf::new(),
+        };
+        self.record(job, &command, dir.as_os_str().as_encoded_bytes());
+        let program = command.exec.first().map(|program| String::from_utf8_lossy(program).into_owned());
+        let run = Run {
+            peer: Some(peer),
+            pending: Some(descriptors.map(|descriptors| Pending { command, descriptors })),
+            program: program.unwrap_or_default(),
+            accepted: self.now,
+            guard: None,
+            streams: [const { None }; Stream::ALL.len()],
+            strike_from: None,
+        };
+        self.runs.insert(job, run);
+    }
+
+    /// Tells journal and console of a new command.
+    fn record(&mut self, job: JobId, command: &Command, dir: &[u8]) {
+        let time = record::timestamp(SystemTime::now());
+        let mut start = Start {
+            seq: job.0,
+            time: time.clone(),
+            whoami: command.whoami.clone(),
+            envs: command.envs.clone(),
+            command: String::from_utf8_lossy(&command.text).into_owned(),
+            shell: command.shell.clone(),
+            probe: command.is_probe,
+            ..Start::default()
+        };
+        start.set_exec(command.exec.iter().map(Vec::as_slice));
+        start.set_dir(dir);
+        let heading = Heading {
+            time,
+            whoami: command.whoami.clone(),
+            dir: start.dir.clone(),
+            command: start.command.clone(),
+            is_probe: command.is_probe,
+        };
+        if let Some(cursor) = self.engine.attach(job, self.journal.lag()) {
+            self.journal.begin(cursor, &start, self.scribe.out.buffer());
+        }
+        if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
+            self.console.begin(&mut self.engine, cursor, heading);
+        }
+    }
+
+    /// Performs the start of a job.
+    pub(super) fn start(&mut self, job: JobId) {
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        match run.pending.take() {
+            None => {}
+            Some(Err(why)) => self.engine.on_start_failed(job, why),
+            Some(Ok(pending)) => match self.hand_over(job, &pending) {
+                Ok(()) => {
+                    let waited = self.now.saturating_duration_since(self.runs[&job].accepted);
+                    self.journal.note(job, |end| end.queued_ms = u64::try_from(waited.as_millis()).unwrap_or(0));
+                    self.start_retry = None;
+                }
+                Err(error) => self.on_start_refused(job, pending, &error),
+            },
+        }
+    }
+
+    /// Want of something that comes back is waited for; anything else ends the job.
+    fn on_start_refused(&mut self, job: JobId, pending: Pending, error: &std::io::Error) {
+        let may_wait = error.raw_os_error().is_some_and(sys::is_shortage) && !self.is_closing();
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        if may_wait && self.now.saturating_duration_since(run.accepted) < limits::START_TIMEOUT {
+            run.pending = Some(Ok(pending));
+            self.engine.retry(job);
+            self.start_retry = Some(self.now + limits::START_RETRY);
+            return;
+        }
+        let text = format!(
+            "rexec: the command cannot be started: {}\nhint: end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)\n",
+            reason(error)
+        );
+        self.engine.on_start_failed(job, StartError { code: 125, text });
+    }
+
+    /// Gives a command to a guard.
+    fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
+        let command = &pending.command;
+        let plan = Plan::of(command.stdio, self.options.pipes_only);
+        let pipes = plan.open_pipes()?;
+        let mut descriptors: Vec<i32> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+        descriptors.extend(pipes.iter().map(|(_, _, write)| write.as_raw_fd()));
+        let first = [&[plan.bits()], command.frame.as_slice()].concat();
+        // A guard can have been killed while it waited: then the next one gets the command.
+        let (mut spare, sent) = loop {
+            let mut spare = self.spares.take(&mut self.poller)?;
+            match spare.control.write(|fd| socket::send(fd, &first, &descriptors)) {
+                Ok(sent) => break (spare, sent.unwrap_or(0)),
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => spare.close(&mut self.poller),
+                Err(error) => {
+                    spare.close(&mut self.poller);
+                    return Err(error);
+                }
+            }
+        };
+        if let Some((rows, cols)) = command.window {
+            let _ = pty::resize(spare.master.fd(), pty::Size { rows, cols });
+        }
+        spare.control.expect_input();
+        let mut out = Outlet::default();
+        out.buffer().extend_from_slice(&first[sent..]);
+        let mut streams = [const { None }; Stream::ALL.len()];
+        for (stream, read, _) in pipes {
+            streams[stream as usize] = Some(Port::new(&mut self.poller, read)?);
+        }
+        self.prepare_protocol(job, command, plan.tty_is_stdout());
+        self.bind(job, spare, out, streams);
+        self.engine.on_started(job, plan.streams(), self.now);
+        Ok(())
+    }
+
+    fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
+        let peer = self.runs.get(&job).and_then(|run| run.peer);
+        if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
+            && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
+        {
+            shim.prepare(command, tty_is_stdout, Mode::Strip);
+        }
+    }
+
+    /// The run now has a guard and streams.
+    fn bind(&mut self, job: JobId, spare: Spare, out: Outlet, mut streams: [Option<Port>; Stream::ALL.len()]) {
+        streams[Stream::Tty as usize] = Some(spare.master);
+        for (stream, port) in Stream::ALL.into_iter().zip(&streams) {
+            if let Some(port) = port {
+                self.sources.insert(port.token(), Source::Stream(job, stream));
+            }
+        }
+        self.sources.insert(spare.control.token(), Source::Control(job));
+        if let Some(run) = self.runs.get_mut(&job) {
+            run.streams = streams;
+            run.guard =
+                Some(Link { pid: spare.pid, control: spare.control, out, inbox: Vec::new(), shell_is_over: false });
+        }
+        self.flush_guard(job);
+    }
+
+    /// Gives an order to the job's guard.
+    pub(super) fn order(&mut self, job: JobId, order: Order) {
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        if order == Order::Lend {
+            // End of file, where a reader in line mode takes it.
+            type_end_of_file(run);
+        }
+        if let Some(link) = &mut run.guard {
+            link.out.buffer().extend_from_slice(&control::encode_order(order));
+        }
+        self.flush_guard(job);
+    }
+
+    fn flush_guard(&mut self, job: JobId) {
+        if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut())
+            && link.control.is_writable()
+        {
+            let port = &mut link.control;
+            // A guard that is gone is noticed by its end.
+            let _ = link.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[])));
+        }
+    }
+
+    /// A guard may have reported something.
+    pub(super) fn visit_control(&mut self, job: JobId) {
+        self.flush_guard(job);
+        let mut is_gone = false;
+        let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) else { return };
+        while link.control.is_readable() && !is_gone {
+            let buffer = &mut self.buffer;
+            match link.control.read(|fd| socket::receive(fd, buffer)) {
+                Input::Bytes(length) => link.inbox.extend_from_slice(&self.buffer[..length]),
+                Input::Nothing => {}
+                Input::End => is_gone = true,
+            }
+        }
+        let reports = std::mem::take(&mut link.inbox);
+        let mut chunks = reports.chunks_exact(control::REPORT_BYTES);
+        for chunk in &mut chunks {
+            if let Some(report) = chunk.first_chunk().and_then(Report::decode) {
+                self.on_report(job, report);
+            }
+        }
+        let rest = chunks.remainder().to_vec();
+        if is_gone {
+            self.on_guard_gone(job);
+        } else if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
+            link.inbox = rest;
+        }
+        self.dirty.insert(job);
+    }
+
+    fn on_report(&mut self, job: JobId, report: Report) {
+        match report {
+            Report::Failed { stage, errno } => {
+                let why = self.start_error(job, stage, errno);
+                // Nothing of it runs.
+                self.on_shell_over(job);
+                self.engine.on_start_failed(job, why);
+            }
+            Report::Stopped { reads, program } => self.engine.on_input_stop(job, reads, program.to_string()),
+            Report::TookBack => {
+                if let Some(run) = self.runs.get_mut(&job) {
+                    type_end_of_file(run);
+                }
+            }
+            Report::Left { pid, program } => self.journal.on_left(job, pid, program.to_string()),
+            Report::Unkillable { pid } => self.journal.note(job, |end| end.unkillable.push(pid)),
+            Report::PipeBroken => {
+                if let Some(run) = self.runs.get_mut(&job) {
+                    run.strike_from = Some(self.now + limits::BROKEN_PIPE_PAUSE);
+                }
+            }
+            Report::Exited { exit, left } => {
+                self.on_shell_over(job);
+                self.engine.on_exit(job, exit, self.now);
+                self.drain_streams(job);
+                if left > 0 {
+                    self.stragglers.push_back(job);
+                }
+            }
+        }
+    }
+
+    fn on_shell_over(&mut self, job: JobId) {
+        if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
+            link.shell_is_over = true;
+        }
+    }
+
+    /// The slave is closed now: this read finds either the end or a left-over process that holds the terminal.
+    fn drain_streams(&mut self, job: JobId) {
+        for stream in Stream::ALL {
+            if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
+                port.expect_input();
+                self.visit_stream(job, stream);
+            }
+        }
+    }
+
+    fn on_guard_gone(&mut self, job: JobId) {
+        let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.take()) else { return };
+        self.sources.remove(&link.control.token());
+        link.control.close(&mut self.poller);
+        self.engine.on_guard_gone(job, self.now);
+        if !link.shell_is_over {
+            let ours: std::collections::BTreeSet<i32> = self.own_processes().collect();
+            sys::process::kill_orphans(&|pid| ours.contains(&pid));
+        }
+        self.drain_streams(job);
+    }
+
+    /// Every child that the host knows.
+    fn own_processes(&self) -> impl Iterator<Item = i32> {
+        let guards = self.runs.values().filter_map(|run| Some(run.guard.as_ref()?.pid));
+        guards.chain(self.spares.pids()).chain([self.scribe.pid])
+    }
+
+    /// A command's stream may have something.
+    pub(super) fn visit_stream(&mut self, job: JobId, stream: Stream) {
+        let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) else { return };
+        let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
+        let wanted = is_over || self.engine.job(job).is_some_and(|known| known.wants_output(stream));
+        if !wanted {
+            return;
+        }
+        let (mut filled, mut is_end) = (0, false);
+        while port.is_readable() && !is_end && filled < self.buffer.len() {
+            let buffer = &mut self.buffer[filled..];
+            match port.read(|fd| sys::read(fd, buffer)) {
+                Input::Bytes(length) => filled += length,
+                Input::Nothing => {}
+                Input::End => is_end = true,
+            }
+        }
+        if port.is_readable() && !is_end {
+            self.ready.insert(port.token());
+        }
+        if filled > 0 && !is_over {
+            self.on_output(job, stream, filled);
+        }
+        if is_end {
+            self.close_stream(job, stream);
+            self.engine.on_hangup(job, stream, self.now);
+        }
+        self.dirty.insert(job);
+    }
+
+    fn on_output(&mut self, job: JobId, stream: Stream, length: usize) {
+        self.engine.on_output(job, stream, self.buffer[..length].into(), self.now);
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        if run.strike_from.is_some_and(|from| self.now >= from) {
+            // Not again before the guard has answered.
+            run.strike_from = Some(self.now + limits::FAREWELL_TIMEOUT);
+            self.engine.on_broken_pipe(job);
+        }
+    }
+
+    /// The caller's reader is gone. Pipes are closed, so that the writer is struck as on the caller's own pipe; a
+    /// terminal cannot be closed, so who writes to it from now on gets the signal by hand.
+    pub(super) fn on_output_closed(&mut self, job: JobId) {
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        if run.streams[Stream::Out as usize].is_some() {
+            self.close_stream(job, Stream::Out);
+            self.engine.on_hangup(job, Stream::Out, self.now);
+        } else if run.strike_from.is_none() {
+            run.strike_from = Some(self.now);
+        }
+    }
+
+    fn close_stream(&mut self, job: JobId, stream: Stream) {
+        if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].take()) {
+            self.sources.remove(&port.token());
+            port.close(&mut self.poller);
+        }
+    }
+
+    /// Streams that are readable and wanted again are visited in the next turn.
+    pub(super) fn revisit(&mut self, job: JobId) {
+        let Some(run) = self.runs.get(&job) else { return };
+        let Some(known) = self.engine.job(job) else { return };
+        for (stream, port) in Stream::ALL.into_iter().zip(&run.streams) {
+            if let Some(port) = port.as_ref().filter(|port| port.is_readable() && known.wants_output(stream)) {
+                self.ready.insert(port.token());
+            }
+        }
+    }
+
+    /// Forgets a run of which nothing is left, and closes the terminal of the oldest straggler beyond the bound.
+    pub(super) fn reconcile_run(&mut self, job: JobId) {
+        let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
+        let Some(run) = self.runs.get(&job) else { return };
+        if is_over && run.guard.is_none() {
+            for stream in Stream::ALL {
+                self.close_stream(job, stream);
+            }
+            self.runs.remove(&job);
+            self.stragglers.retain(|&other| other != job);
+        }
+        while self.stragglers.len() > limits::STRAGGLERS_MAX
+            && let Some(oldest) = self.stragglers.pop_front()
+        {
+            for stream in Stream::ALL {
+                self.close_stream(oldest, stream);
+            }
+            let line = format!("… too many commands left processes running: the terminal of #{} is closed", oldest.0);
+            self.console.say(&line, self.screen.out.buffer());
+        }
+    }
+
+    /// What a shell would say of it.
+    fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
+        let error = std::io::Error::from_raw_os_error(errno);
+        let words = reason(&error);
+        let program = self.runs.get(&job).map_or("", |run| run.program.as_str());
+        let program = banner::escape_line(program, 256);
+        let (code, text) = match (stage, error.kind()) {
+            (Stage::Exec, std::io::ErrorKind::NotFound) => {
+                (127, format!("rexec: {program}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
+            }
+            (Stage::Exec, std::io::ErrorKind::ArgumentListTooLong) => {
+                (126, format!("{program}: {words}\nhint: pass the data in a file or on standard input\n"))
+            }
+            (Stage::Exec, _) => {
+                (126, format!("rexec: {program}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
+            }
+            (Stage::Directory, _) => (
+                126,
+                format!(
+                    "rexec: the working directory cannot be entered: {words}\nhint: change to a directory that you may enter\n"
+                ),
+            ),
+            (Stage::Fork | Stage::Descriptors, _) => (
+                125,
+                format!(
+                    "rexec: the command cannot be started: {words}\nhint: raise the limits of the host (ulimit -n, ulimit -u)\n"
+                ),
+            ),
+        };
+        StartError { code, text }
+    }
+}
+
+/// ^D, which a reader in line mode takes as the end of its input.
+fn type_end_of_file(run: &mut Run) {
+    const END_OF_FILE: &[u8] = &[4];
+    if let Some(port) = &mut run.streams[Stream::Tty as usize] {
+        // A terminal whose input is full already has something to read.
+        let _ = port.write(|fd| sys::write(fd, END_OF_FILE));
+    }
+}

@@ -1,0 +1,89 @@
+//! The human's terminal, as the loop uses it: what is written goes out as it can, what is typed is taken in.
+
+use crate::io::outlet::{Flush, Outlet};
+use crate::io::poller::{Poller, Ready, Token};
+use crate::sink::console::Kind;
+use crate::sys::terminal::{Keys, Output};
+use crate::sys::{self, pty};
+
+/// The terminal.
+#[derive(Debug)]
+pub(super) struct Screen {
+    output: Output,
+    /// `None` when it cannot be polled; then it never has to wait either.
+    pub(super) token: Option<Token>,
+    pub(super) out: Outlet,
+    is_writable: bool,
+    is_gone: bool,
+    keys: Option<Keys>,
+    pub(super) keys_token: Option<Token>,
+}
+
+impl Screen {
+    /// Takes standard input and output over.
+    pub(super) fn take(poller: &mut Poller) -> std::io::Result<Self> {
+        let output = Output::standard()?;
+        let token = if output.is_pollable() { Some(poller.register(&output)?) } else { None };
+        let keys = Keys::take();
+        let keys_token = keys.as_ref().and_then(|keys| poller.register(keys).ok());
+        let out = Outlet::default();
+        Ok(Self { output, token, out, is_writable: true, is_gone: false, keys, keys_token })
+    }
+
+    /// What it is.
+    pub(super) fn kind(&self) -> Kind {
+        if self.output.is_terminal() { Kind::Terminal } else { Kind::Text }
+    }
+
+    /// Its size, if it is a terminal.
+    pub(super) fn size(&self) -> Option<pty::Size> {
+        pty::size(&self.output)
+    }
+
+    /// Remembers an event.
+    pub(super) fn remember(&mut self, ready: Ready) {
+        self.is_writable |= ready.writable;
+    }
+
+    /// Takes the keys that were typed; `false` when the terminal is gone.
+    pub(super) fn discard_keys(&mut self, poller: &mut Poller) -> bool {
+        let lives = self.keys.as_mut().is_none_or(Keys::discard);
+        if !lives && let Some(keys) = self.keys.take() {
+            poller.deregister(&keys);
+        }
+        lives
+    }
+
+    /// Writes what goes; `false` when a terminal is gone. A pipe that nobody reads any more is no reason to end: the
+    /// journal still has everything.
+    pub(super) fn flush(&mut self) -> bool {
+        if self.is_gone {
+            self.out.clear();
+            return true;
+        }
+        if !self.is_writable || self.out.is_empty() {
+            return true;
+        }
+        let (output, is_writable) = (&self.output, &mut self.is_writable);
+        let flushed = self.out.flush(|bytes| match output.write(bytes) {
+            Err(error) if sys::is_transient(&error) => {
+                *is_writable = false;
+                Ok(None)
+            }
+            written => written.map(Some),
+        });
+        match flushed {
+            Ok(Flush::Done | Flush::Blocked) => true,
+            Err(_) => {
+                self.is_gone = true;
+                self.out.clear();
+                !self.output.is_terminal()
+            }
+        }
+    }
+
+    /// Gives the terminal back.
+    pub(super) fn give_back(&mut self) {
+        self.keys = None;
+    }
+}

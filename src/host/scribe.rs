@@ -1,0 +1,126 @@
+//! The host's link to the recorder's process.
+//!
+//! Invariants: the recorder is restarted when it dies, and said so; at the host's end it gets everything that is
+//! queued, within a bound of time.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::io::outlet::{Flush, Outlet};
+use crate::io::poller::{Poller, Token};
+use crate::io::port::{Input, Port};
+use crate::sink::recorder::{self, Limits};
+use crate::sys::{self, process, socket};
+use crate::text::reason::reason;
+
+/// The recorder, from the host's side.
+#[derive(Debug)]
+pub(super) struct Scribe {
+    home: PathBuf,
+    /// The journal's file.
+    pub(super) path: PathBuf,
+    /// Runs of earlier hosts that were marked as lost.
+    pub(super) lost: u64,
+    pub(super) port: Port,
+    pub(super) pid: i32,
+    /// Frames on their way.
+    pub(super) out: Outlet,
+    inbox: Vec<u8>,
+}
+
+/// What a flush did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Progress {
+    pub(super) has_moved: bool,
+    pub(super) is_empty: bool,
+}
+
+impl Scribe {
+    /// Opens a journal and starts its recorder.
+    pub(super) fn start(poller: &mut Poller, home: &Path) -> Result<Self, Failure> {
+        let opened = recorder::open(home, process::uid()).map_err(|error| Failure::new(&error, error.hint()))?;
+        let failed = |error: io::Error| {
+            Failure::new(
+                format_args!("the journal's recorder cannot be started: {}", reason(&error)),
+                "raise the limits on processes and descriptors (ulimit -u, ulimit -n)",
+            )
+        };
+        let (path, lost) = (opened.path.clone(), opened.lost);
+        let (near, far) = socket::pair().map_err(failed)?;
+        let keep: Vec<i32> = opened.descriptor().into_iter().chain([far.as_raw_fd()]).collect();
+        let work = move || recorder::serve(opened, UnixStream::from(far), Limits::default());
+        let pid = process::fork_helper(c"rexec-recorder", &keep, work).map_err(failed)?;
+        let port = Port::new(poller, near).map_err(failed)?;
+        Ok(Self { home: home.to_owned(), path, lost, port, pid, out: Outlet::default(), inbox: Vec::new() })
+    }
+
+    /// Its name in the poll.
+    pub(super) fn token(&self) -> Token {
+        self.port.token()
+    }
+
+    /// Starts another recorder in place of one that died; what was queued goes to the new one.
+    pub(super) fn restart(&mut self, poller: &mut Poller) -> Result<(), Failure> {
+        let next = Self::start(poller, &self.home)?;
+        let before = std::mem::replace(self, next);
+        self.out = before.out;
+        before.port.close(poller);
+        Ok(())
+    }
+
+    /// Sends what goes.
+    pub(super) fn flush(&mut self) -> Progress {
+        let before = self.out.pending();
+        if before > 0 && self.port.is_writable() {
+            let port = &mut self.port;
+            let flushed = self.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[])));
+            return Progress { has_moved: self.out.pending() < before, is_empty: matches!(flushed, Ok(Flush::Done)) };
+        }
+        Progress { has_moved: false, is_empty: before == 0 }
+    }
+
+    /// Takes the recorder's status lines; `None` when it is gone.
+    pub(super) fn read(&mut self) -> Option<Vec<String>> {
+        let mut buffer = [0; 1024];
+        loop {
+            match self.port.read(|fd| socket::receive(fd, &mut buffer)) {
+                Input::Bytes(length) => self.inbox.extend_from_slice(&buffer[..length]),
+                Input::Nothing => break,
+                Input::End => return None,
+            }
+        }
+        let mut lines = Vec::new();
+        while let Some(end) = memchr::memchr(b'\n', &self.inbox) {
+            let line: Vec<u8> = self.inbox.drain(..=end).collect();
+            lines.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
+        }
+        Some(lines)
+    }
+
+    /// The host's end: sends the rest and waits for the recorder to finish, in all no longer than this.
+    pub(super) fn finish(mut self, poller: &mut Poller, most: std::time::Duration) {
+        crate::sink::record::encode_close(self.out.buffer());
+        let end = std::time::Instant::now() + most;
+        let mut closed = false;
+        loop {
+            if !closed && self.flush().is_empty {
+                // The recorder ends at the end of its input.
+                closed = sys::socket::shut_writing(self.port.fd()).is_ok();
+            }
+            if self.port.is_readable() && self.read().is_none() {
+                return;
+            }
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let token = self.port.token();
+            let Ok(events) = poller.wait(Some(left)) else { return };
+            let ours: Vec<_> = events.filter(|ready| ready.token == token).collect();
+            ours.into_iter().for_each(|ready| self.port.remember(ready));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Guards made ahead of demand, so that a command does not wait for a fork and a terminal.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Instant;
+
+use crate::io::poller::{Poller, Token};
+use crate::io::port::Port;
+use crate::limits;
+use crate::sys::{guard, pty};
+
+/// A guard with its registered descriptors.
+#[derive(Debug)]
+pub(super) struct Spare {
+    pub(super) pid: i32,
+    pub(super) control: Port,
+    pub(super) master: Port,
+}
+
+/// The guards that wait.
+#[derive(Debug)]
+pub(super) struct Spares {
+    waiting: VecDeque<Spare>,
+    size: pty::Size,
+    paused_until: Option<Instant>,
+}
+
+impl Spares {
+    /// None yet.
+    pub(super) fn new(size: pty::Size) -> Self {
+        Self { waiting: VecDeque::new(), size, paused_until: None }
+    }
+
+    /// Whether another one is worth making when there is nothing else to do.
+    pub(super) fn wants_another(&self) -> bool {
+        self.waiting.len() < limits::SPARE_GUARDS && self.paused_until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Making one failed: the next try is not now. Nothing wakes up for it; commands make their own meanwhile.
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.paused_until = Some(now + limits::SPARE_PAUSE);
+    }
+
+    /// Makes one.
+    pub(super) fn prepare(&mut self, poller: &mut Poller) -> io::Result<()> {
+        let spare = make(poller, self.size)?;
+        self.waiting.push_back(spare);
+        Ok(())
+    }
+
+    /// One that waits, or a new one.
+    pub(super) fn take(&mut self, poller: &mut Poller) -> io::Result<Spare> {
+        match self.waiting.pop_front() {
+            Some(spare) => Ok(spare),
+            None => make(poller, self.size),
+        }
+    }
+
+    /// Forgets one that died while it waited; whether this was one.
+    pub(super) fn forget(&mut self, poller: &mut Poller, token: Token) -> bool {
+        let Some(at) = self.waiting.iter().position(|spare| spare.control.token() == token) else { return false };
+        if let Some(spare) = self.waiting.remove(at) {
+            spare.close(poller);
+        }
+        true
+    }
+
+    /// The window size from now on.
+    pub(super) fn resize(&mut self, size: pty::Size) {
+        self.size = size;
+        for spare in &self.waiting {
+            let _ = pty::resize(spare.master.fd(), size);
+        }
+    }
+
+    /// The processes that wait.
+    pub(super) fn pids(&self) -> impl Iterator<Item = i32> {
+        self.waiting.iter().map(|spare| spare.pid)
+    }
+}
+
+impl Spare {
+    /// Lets it go: it ends when its control socket does.
+    pub(super) fn close(self, poller: &mut Poller) {
+        self.control.close(poller);
+        self.master.close(poller);
+    }
+}
+
+fn make(poller: &mut Poller, size: pty::Size) -> io::Result<Spare> {
+    let guard = guard::make(size)?;
+    let control = Port::new(poller, guard.control)?;
+    let master = match Port::new(poller, guard.master) {
+        Ok(master) => master,
+        Err(error) => {
+            control.close(poller);
+            return Err(error);
+        }
+    };
+    Ok(Spare { pid: guard.pid, control, master })
+}

@@ -1,0 +1,111 @@
+//! Every bound and timeout of the host, each with what happens when it is reached.
+//!
+//! The wire's own bounds are in `rexec_sh::wire`, because the shim keeps them too.
+
+use std::time::Duration;
+
+/// Commands running at once. Beyond it they queue in order of arrival; the caller only sees a later start.
+pub const RUNNING_MAX: usize = 1_000;
+/// Commands known at once, queued ones included. Beyond it a caller is told to try again, with code 125.
+pub const JOBS_MAX: usize = 4_096;
+/// Connections at once. Beyond it a new one is told that the host is busy.
+pub const PEERS_MAX: usize = 4_600;
+/// Connections accepted in one turn of the loop. The rest waits for the next turn.
+pub const ACCEPTS_PER_TURN: usize = 64;
+
+/// Output kept for one command's slowest reader, bytes. When the caller is that far behind, the command's terminal is
+/// not read further and the command blocks, as on a full pipe. A reader that may be skipped is told what it lost.
+pub const LOG_BYTES: usize = 128 << 10;
+/// Output kept over all commands, bytes. Beyond it what only the console and the journal have not read is dropped,
+/// oldest command first, and they are told how much.
+pub const LOGS_BYTES: usize = 16 << 20;
+/// What an entry of a log weighs beside its bytes, so that a million short writes are bounded too.
+pub const ENTRY_OVERHEAD_BYTES: usize = 64;
+/// One source is read this far, bytes, before the next one gets its turn.
+pub const READ_BUDGET_BYTES: usize = 128 << 10;
+/// Frames queued for one connection, bytes, above which nothing more is put there until it has moved.
+pub const OUTLET_HIGH_BYTES: usize = 128 << 10;
+
+/// A connection that has not said hello by then is ended.
+pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection whose request is not whole by then is ended.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest JSONL request, bytes; a longer line ends the connection with an error.
+pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
+/// Output that one JSONL response holds, bytes; the rest is counted.
+pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
+/// A caller that does not take its last frames within this time of its command's end is let go.
+pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// After the shell's end, a stream that somebody still holds open counts as finished after this much silence.
+pub const DRAIN_IDLE: Duration = Duration::from_millis(100);
+/// After the shell's end, a stream that somebody still holds open counts as finished after this time in any case.
+pub const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// From TERM to KILL when the caller went away: agents kill with SIGKILL only, nobody waits for a clean end.
+pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
+/// From TERM to KILL when a person asked (`--grace`).
+pub const GRACE: Duration = Duration::from_secs(2);
+/// The longest grace that `--grace` takes.
+pub const GRACE_MAX: Duration = Duration::from_secs(3_600);
+/// After KILL the guard hunts the tree; what lives longer than this is reported as unkillable.
+pub const KILL_TIMEOUT: Duration = Duration::from_secs(6);
+/// A guard walks its tree this often at most before it reports what it could not kill.
+pub const KILL_ROUNDS_MAX: u32 = 100;
+/// How long a guard hunts before it reports what it could not kill.
+pub const KILL_HUNT: Duration = Duration::from_secs(5);
+/// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
+pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
+/// The stop for terminal input at which a command is hung up.
+pub const INPUT_STOPS_MAX: u32 = 5;
+/// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
+pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
+
+/// Guards with terminal and session ready, kept ahead of demand. When none is left the next one is made on demand.
+pub const SPARE_GUARDS: usize = 2;
+/// Ended commands whose left-over processes are watched. Beyond it the oldest one's terminal is closed.
+pub const STRAGGLERS_MAX: usize = 256;
+/// Left-over processes named in a record; the rest is only counted.
+pub const STRAGGLERS_NAMED_MAX: usize = 16;
+
+/// The whole of a shutdown. What has not ended by then is killed and left to the guards.
+pub const SHUTDOWN_MAX: Duration = Duration::from_secs(5);
+/// Of that, the grace commands get between TERM and KILL.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+
+/// Descriptors the host asks for; the hard limit may be lower. Commands keep their caller's limit.
+pub const HOST_DESCRIPTORS: u64 = 65_536;
+/// After accept(2) failed for want of descriptors or memory it is tried again this much later.
+pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// A command that cannot start for want of descriptors, terminals or processes is tried again this often, …
+pub const START_RETRY: Duration = Duration::from_millis(100);
+/// … and given up with code 125 after this time.
+pub const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The terminal's size when the console is not wider, rows.
+pub const PTY_ROWS: u16 = 48;
+/// The terminal's size when the console is not wider, columns. At 80, `ps aux` loses data that an agent needs.
+pub const PTY_COLS: u16 = 160;
+
+/// Console output queued, bytes, above which commands' output waits in their logs (and may be skipped).
+pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;
+/// Blocks that wait for their turn on the console. Beyond it the oldest are shown as one line that counts them.
+pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
+/// A command that has had the console this long yields it to those that wait.
+pub const CONSOLE_FLOOR: Duration = Duration::from_secs(2);
+/// A command that took longer than this gets an end line.
+pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
+/// The console's last words may take this long at the host's end.
+pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
+/// The longest command shown in a banner, bytes.
+pub const BANNER_COMMAND_BYTES: usize = 4_096;
+
+/// Bytes queued for the journal's recorder above which a command's output waits in its log …
+pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
+/// … and after which, if the recorder takes nothing for this long, output for the journal is skipped and counted.
+pub const RECORDER_STALL: Duration = Duration::from_secs(1);
+/// Bytes queued for the recorder above which even records are given up, and counted.
+pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
+/// At the host's end the recorder may take this long to write what is queued.
+pub const RECORDER_FAREWELL: Duration = Duration::from_secs(2);
+/// After a spare guard could not be made none is tried for this long.
+pub const SPARE_PAUSE: Duration = Duration::from_secs(1);

@@ -1,0 +1,319 @@
+//! The console: one block per command on the human's terminal, never two commands mixed within one.
+//!
+//! A block is a banner, the command's live output, an end line where there is something to say, and a blank line.
+//! Blocks come in order of start. The run that is being shown has the *floor*; the others wait in their logs, where
+//! they may lose output, and are told how much. A run that has had the floor for a while yields it at a line start when
+//! others wait, and goes on later under a second banner.
+//!
+//! Invariants: nothing here waits or touches a descriptor; what is queued is bounded, and so is the number of waiting
+//! blocks; what is left out is counted exactly; nothing of a command reaches the terminal but through its filter, which
+//! is reset at the end of each turn.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use crate::core::engine::{Cursor, Engine, JobId};
+use crate::core::entry::{Entry, Exit, Outcome, Reason};
+use crate::core::log::Item;
+use crate::limits;
+use crate::text::banner;
+use crate::text::safe::{HEADER_SGR, SafeFilter};
+use crate::text::sanitize::{Mode, Sanitizer};
+
+/// What the human's side of the console is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A terminal: colours and moves within lines pass.
+    Terminal,
+    /// A file or pipe: text only.
+    Text,
+}
+
+/// What stands in a block's banner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// When it began, RFC 3339.
+    pub time: String,
+    /// Who calls.
+    pub whoami: String,
+    /// Where.
+    pub dir: String,
+    /// What.
+    pub command: String,
+    /// An agent's look at the shell: one line instead of a block.
+    pub is_probe: bool,
+}
+
+#[derive(Debug)]
+enum Filter {
+    Safe(SafeFilter),
+    Text { sanitizer: Sanitizer, is_line_start: bool },
+}
+
+impl Filter {
+    fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Terminal => Self::Safe(SafeFilter::new()),
+            Kind::Text => Self::Text { sanitizer: Sanitizer::new(Mode::Strip), is_line_start: true },
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Safe(filter) => filter.push(bytes, out),
+            Self::Text { sanitizer, is_line_start } => {
+                let before = out.len();
+                sanitizer.push(bytes, out);
+                if out.len() > before {
+                    *is_line_start = out.ends_with(b"\n");
+                }
+            }
+        }
+    }
+
+    fn is_line_start(&self) -> bool {
+        match self {
+            Self::Safe(filter) => filter.at_line_start(),
+            Self::Text { is_line_start, .. } => *is_line_start,
+        }
+    }
+
+    /// Leaves the terminal as before the turn, at a line start.
+    fn end_turn(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Safe(filter) => filter.end_block(out),
+            Self::Text { sanitizer, is_line_start } => {
+                let before = out.len();
+                sanitizer.finish(out);
+                if !(if out.len() > before { out.ends_with(b"\n") } else { *is_line_start }) {
+                    out.push(b'\n');
+                }
+                *is_line_start = true;
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Block {
+    job: JobId,
+    cursor: Cursor,
+    heading: Heading,
+    filter: Filter,
+    has_banner: bool,
+}
+
+/// The turn of the block at the front of the queue.
+#[derive(Debug, Clone, Copy)]
+struct Floor {
+    since: Instant,
+}
+
+/// Blocks that were never shown, because too many waited.
+#[derive(Debug, Default)]
+struct Unshown {
+    commands: u64,
+    first: u64,
+    last: u64,
+}
+
+/// The console.
+#[derive(Debug)]
+pub struct Console {
+    kind: Kind,
+    blocks: VecDeque<Block>,
+    floor: Option<Floor>,
+    unshown: Unshown,
+}
+
+impl Console {
+    /// An empty console.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self { kind, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+    }
+
+    /// One line of the host's own, between blocks or as a line of its own within one.
+    pub fn say(&mut self, line: &str, out: &mut Vec<u8>) {
+        if let (Some(_), Some(block)) = (self.floor, self.blocks.front_mut()) {
+            block.filter.end_turn(out);
+        }
+        header(self.kind, line, out);
+    }
+
+    /// A command begins. Beyond the bound of waiting blocks the oldest of them is given up.
+    pub fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading) {
+        if self.blocks.len() >= limits::CONSOLE_BLOCKS_MAX {
+            let oldest = usize::from(self.floor.is_some());
+            if let Some(block) = self.blocks.remove(oldest) {
+                engine.detach(block.cursor);
+                if self.unshown.commands == 0 {
+                    self.unshown.first = block.job.0;
+                }
+                self.unshown.commands += 1;
+                self.unshown.last = block.job.0;
+            }
+        }
+        let filter = Filter::new(self.kind);
+        self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false });
+    }
+
+    /// Shows what there is to show, until `out` is this long.
+    pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize, now: Instant) {
+        while out.len() < most {
+            if self.floor.is_none() && !self.take_floor(engine, out, now) {
+                return;
+            }
+            let block = self.blocks.front_mut().expect("the floor is the front block's");
+            match engine.next(block.cursor) {
+                Some(item) => {
+                    let is_end = block.show(self.kind, &item, out);
+                    engine.advance(block.cursor);
+                    if is_end {
+                        engine.detach(block.cursor);
+                        self.blocks.pop_front();
+                        self.floor = None;
+                    } else if self.may_yield(now) {
+                        self.yield_floor(out);
+                    }
+                }
+                None if self.may_yield(now) => self.yield_floor(out),
+                None => return,
+            }
+        }
+    }
+
+    /// When a waiting block may get the floor.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let floor = self.floor.filter(|_| self.blocks.len() > 1)?;
+        Some(floor.since + limits::CONSOLE_FLOOR)
+    }
+
+    /// Whether the front block has had its time and somebody else has something to show. A block whose line is not
+    /// finished keeps the floor for as long again: it may be a progress line, and a broken line is hard to read.
+    fn may_yield(&self, now: Instant) -> bool {
+        let (Some(floor), Some(block)) = (self.floor, self.blocks.front()) else { return false };
+        let time = limits::CONSOLE_FLOOR * if block.filter.is_line_start() { 1 } else { 2 };
+        self.blocks.len() > 1 && now.saturating_duration_since(floor.since) >= time
+    }
+
+    fn yield_floor(&mut self, out: &mut Vec<u8>) {
+        let Some(mut block) = self.blocks.pop_front() else { return };
+        block.filter.end_turn(out);
+        header(self.kind, &format!("… #{} goes on, others wait", block.job.0), out);
+        out.push(b'\n');
+        self.blocks.push_back(block);
+        self.floor = None;
+    }
+
+    /// Gives the floor to the first block that has something to show, and prints its banner.
+    fn take_floor(&mut self, engine: &Engine, out: &mut Vec<u8>, now: Instant) -> bool {
+        let shows = |block: &Block| !block.has_banner || engine.next(block.cursor).is_some();
+        let Some(at) = self.blocks.iter().position(shows) else { return false };
+        if self.unshown.commands > 0 {
+            let Unshown { commands, first, last } = std::mem::take(&mut self.unshown);
+            let line = format!("… {commands} commands not shown (#{first} to #{last}), see the journal");
+            header(self.kind, &line, out);
+            out.push(b'\n');
+        }
+        let mut block = self.blocks.remove(at).expect("the index is in range");
+        block.open(self.kind, out);
+        self.blocks.push_front(block);
+        self.floor = Some(Floor { since: now });
+        true
+    }
+}
+
+impl Block {
+    fn open(&mut self, kind: Kind, out: &mut Vec<u8>) {
+        let Heading { time, whoami, dir, command, is_probe } = &self.heading;
+        if *is_probe {
+            if !self.has_banner {
+                let line = banner::banner(time, self.job.0, whoami, dir, "(a look at the shell, in the journal)");
+                header(kind, &line, out);
+            }
+        } else {
+            let mut line = banner::banner(time, self.job.0, whoami, dir, command);
+            if self.has_banner {
+                line.push_str(" (goes on)");
+            }
+            header(kind, &line, out);
+        }
+        self.has_banner = true;
+    }
+
+    /// Shows one item; whether it was the last.
+    fn show(&mut self, kind: Kind, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
+        match item {
+            Item::Entry(Entry::Closed { outcome, took }) => {
+                let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                self.close(kind, outcome, took, out);
+                return true;
+            }
+            _ if self.heading.is_probe => {}
+            Item::Entry(Entry::Output { bytes, .. }) => self.filter.push(bytes, out),
+            Item::Missed { bytes } => self.remark(kind, &format!("… {bytes} bytes not shown, see the journal"), out),
+            Item::Entry(Entry::WantedInput { program }) => {
+                let program = banner::escape_line(program, 32);
+                self.remark(kind, &format!("… {program} asked for input and got end of file"), out);
+            }
+            Item::Entry(Entry::Stopping { reason }) => {
+                let why = match reason {
+                    Reason::CallerGone => "its caller is gone",
+                    Reason::Asked => "you asked",
+                    Reason::Shutdown => "the host is ending",
+                };
+                self.remark(kind, &format!("… stopping: {why}"), out);
+            }
+            Item::Entry(Entry::Exited { .. }) => {}
+        }
+        false
+    }
+
+    fn remark(&mut self, kind: Kind, line: &str, out: &mut Vec<u8>) {
+        self.filter.end_turn(out);
+        header(kind, line, out);
+    }
+
+    fn close(&mut self, kind: Kind, outcome: &Outcome, took: u64, out: &mut Vec<u8>) {
+        self.filter.end_turn(out);
+        let line = match outcome {
+            Outcome::Ended { exit, stopped } => {
+                let signal = match exit {
+                    Exit::Signal(signal) => Some(*signal),
+                    Exit::Code(_) => None,
+                };
+                banner::end_line(exit.code(), signal, took, stopped.map(|_| "aborted"))
+            }
+            Outcome::NotStarted(why) => {
+                let first = why.text.lines().next().unwrap_or_default();
+                Some(banner::escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400))
+            }
+            Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
+            Outcome::Lost { .. } => Some("lost: its guard went away".to_owned()),
+        };
+        if self.heading.is_probe {
+            return;
+        }
+        if let Some(line) = line {
+            header(kind, &line, out);
+        }
+        out.push(b'\n');
+    }
+}
+
+/// A line of the host's own, in the one style that commands cannot use.
+fn header(kind: Kind, line: &str, out: &mut Vec<u8>) {
+    match kind {
+        Kind::Terminal => {
+            out.extend_from_slice(HEADER_SGR);
+            out.extend_from_slice(line.as_bytes());
+            out.extend_from_slice(b"\x1b[0m\n");
+        }
+        Kind::Text => {
+            out.extend_from_slice(line.as_bytes());
+            out.push(b'\n');
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The journal's records: one JSON object per line, each with its format version `v` and its `type`.
+//!
+//! ```text
+//! open                      first line of a file: who writes it
+//! start                     a run begins
+//! end                       the same run, complete: everything the start said, its output and how it ended
+//! lost                      a start whose end was never written, found when the next journal was opened
+//! dropped                   records that were given up while the disk could not be written
+//! close                     last line of a file whose host left in order
+//! ```
+//!
+//! Invariants: no line is longer than [`LINE_BYTES_MAX`], because the caller's fields are cut by `Start::fitted` and
+//! the output by its excerpt; a reader gets every field it does not know out of the way by ignoring it, and every
+//! field it misses by a default, so fields may come and go within one `v`.
+
+mod frame;
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use crate::text::encode::base64;
+
+pub use frame::{Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start};
+
+/// The version of every record this build writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+/// The longest line, bytes with its newline.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// The most of each field, bytes as JSON spells them. Together with the output they stay below [`LINE_BYTES_MAX`].
+const COMMAND_BYTES_MAX: usize = 192 << 10;
+const EXEC_BYTES_MAX: usize = 224 << 10;
+const EXEC_B64_BYTES_MAX: usize = 192 << 10;
+const ENVS_BYTES_MAX: usize = 32 << 10;
+const DIR_BYTES_MAX: usize = 32 << 10;
+const NAME_BYTES_MAX: usize = 2 << 10;
+const LEFT_MAX: usize = 256;
+const COMM_BYTES_MAX: usize = 64;
+
+/// What is known of a run when it begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Start {
+    pub seq: u64,
+    /// RFC 3339, UTC, milliseconds: see [`timestamp`].
+    pub time: String,
+    pub whoami: String,
+    pub dir: String,
+    /// What the caller set on purpose; never the values of an inherited environment.
+    pub envs: BTreeMap<String, String>,
+    /// The whole argument vector as the caller gave it.
+    pub exec: Vec<String>,
+    /// What a person would say was run: without the agent's wrapping.
+    pub command: String,
+    pub shell: String,
+    /// The bytes of `exec` in base64, when they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec_b64: Option<Vec<String>>,
+    /// The bytes of `dir` in base64, when they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir_b64: Option<String>,
+    /// One of the runs an agent makes at its own start, to learn about the shell.
+    #[serde(skip_serializing_if = "is_false")]
+    pub probe: bool,
+    /// A field above was cut to keep the line within its bound.
+    #[serde(skip_serializing_if = "is_false")]
+    pub clipped: bool,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct End {
+    pub seq: u64,
+    pub exit: u8,
+    pub signal: Option<u8>,
+    pub duration_ms: u64,
+    pub queued_ms: u64,
+    /// Raw output bytes of all streams; what exceeds the bytes sent by [`encode_output`] counts as omitted.
+    pub bytes: u64,
+    /// `aborted`, `not_started`, …
+    pub error: Option<String>,
+    pub left: Vec<Left>,
+    pub unkillable: Vec<i32>,
+}
+
+/// A process that outlived the run's shell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Left {
+    pub pid: i32,
+    pub comm: String,
+}
+
+/// The complete record of a run, type `end`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    pub seq: u64,
+    pub whoami: String,
+    pub dir: String,
+    pub envs: BTreeMap<String, String>,
+    pub exec: Vec<String>,
+    pub exit: u8,
+    /// Clean text: the beginning and the end of the output when it was long.
+    pub output: String,
+    /// When the run began.
+    pub time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    pub command: String,
+    pub shell: String,
+    pub duration_ms: u64,
+    pub queued_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<u8>,
+    pub bytes: u64,
+    /// Raw bytes that `output` leaves out, and at which byte of `output` they would stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_omitted: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_cut: Option<u64>,
+    /// The file with the raw output, relative to the journal's directory. Complete unless `raw_error` says why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_error: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unkillable: Vec<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec_b64: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir_b64: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub probe: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub clipped: bool,
+}
+
+/// A run that began and whose end is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lost {
+    pub seq: u64,
+    pub whoami: String,
+    pub dir: String,
+    pub exec: Vec<String>,
+    pub command: String,
+    pub time: String,
+}
+
+/// The first line of a journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Open {
+    pub time: String,
+    /// The host's process.
+    pub pid: u32,
+    /// The host's version.
+    pub version: String,
+}
+
+/// Records that were given up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dropped {
+    pub count: u64,
+    pub time: String,
+}
+
+/// The last line of a journal that was closed in order, or that was repaired.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Close {
+    pub time: String,
+}
+
+impl Start {
+    /// Sets `exec`, and its twin when an argument is not UTF-8.
+    pub fn set_exec<'a>(&mut self, arguments: impl Iterator<Item = &'a [u8]> + Clone) {
+        let is_text = arguments.clone().all(|argument| std::str::from_utf8(argument).is_ok());
+        self.exec_b64 = (!is_text).then(|| arguments.clone().map(base64).collect());
+        self.exec = arguments.map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
+    }
+
+    /// Sets `dir`, and its twin when it is not UTF-8.
+    pub fn set_dir(&mut self, dir: &[u8]) {
+        self.dir_b64 = std::str::from_utf8(dir).is_err().then(|| base64(dir));
+        self.dir = String::from_utf8_lossy(dir).into_owned();
+    }
+
+    /// The same, with every field cut to its bound; `None` when nothing needs it.
+    fn fitted(&self) -> Option<Start> {
+        let twin_bytes = |twin: &Vec<String>| twin.iter().map(|argument| argument.len() + 3).sum::<usize>();
+        let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
+            && self.exec.iter().map(|argument| json_len(argument) + 3).sum::<usize>() <= EXEC_BYTES_MAX
+            && self.exec_b64.as_ref().map_or(0, twin_bytes) <= EXEC_B64_BYTES_MAX
+            && self.envs.iter().map(|(name, value)| json_len(name) + json_len(value) + 6).sum::<usize>()
+                <= ENVS_BYTES_MAX
+            && json_len(&self.dir) <= DIR_BYTES_MAX
+            && self.dir_b64.as_ref().map_or(0, String::len) <= DIR_BYTES_MAX
+            && [&self.time, &self.whoami, &self.shell].iter().all(|name| json_len(name) <= NAME_BYTES_MAX);
+        if fits {
+            return None;
+        }
+        let mut room = EXEC_BYTES_MAX;
+        let mut exec = Vec::new();
+        for argument in &self.exec {
+            if room < 8 {
+                break;
+            }
+            let argument = clip(argument, room - 3);
+            room = room.saturating_sub(json_len(&argument) + 3);
+            exec.push(argument);
+        }
+        let mut room = ENVS_BYTES_MAX;
+        let mut envs = self.envs.clone();
+        envs.retain(|name, value| {
+            let bytes = json_len(name) + json_len(value) + 6;
+            let fits = bytes <= room;
+            room -= if fits { bytes } else { 0 };
+            fits
+        });
+        Some(Start {
+            seq: self.seq,
+            time: clip(&self.time, NAME_BYTES_MAX),
+            whoami: clip(&self.whoami, NAME_BYTES_MAX),
+            dir: clip(&self.dir, DIR_BYTES_MAX),
+            envs,
+            exec,
+            command: clip(&self.command, COMMAND_BYTES_MAX),
+            shell: clip(&self.shell, NAME_BYTES_MAX),
+            // Half of a twin is of no use to anybody.
+            exec_b64: self.exec_b64.clone().filter(|twin| twin_bytes(twin) <= EXEC_B64_BYTES_MAX),
+            dir_b64: self.dir_b64.clone().filter(|twin| twin.len() <= DIR_BYTES_MAX),
+            probe: self.probe,
+            clipped: true,
+        })
+    }
+}
+
+impl End {
+    /// The same within its bounds; `None` when nothing needs it.
+    fn fitted(&self) -> Option<End> {
+        let fits = self.left.len() <= LEFT_MAX
+            && self.unkillable.len() <= LEFT_MAX
+            && self.left.iter().all(|left| json_len(&left.comm) <= COMM_BYTES_MAX)
+            && self.error.as_ref().is_none_or(|error| json_len(error) <= NAME_BYTES_MAX);
+        if fits {
+            return None;
+        }
+        let shorter = |left: &Left| Left { pid: left.pid, comm: clip(&left.comm, COMM_BYTES_MAX) };
+        Some(End {
+            error: self.error.as_ref().map(|error| clip(error, NAME_BYTES_MAX)),
+            left: self.left.iter().take(LEFT_MAX).map(shorter).collect(),
+            unkillable: self.unkillable.iter().take(LEFT_MAX).copied().collect(),
+            ..*self
+        })
+    }
+}
+
+impl Run {
+    /// What the start and the end say together; the output is the recorder's to add.
+    #[must_use]
+    pub fn new(start: Start, end: End) -> Run {
+        Run {
+            seq: start.seq,
+            whoami: start.whoami,
+            dir: start.dir,
+            envs: start.envs,
+            exec: start.exec,
+            exit: end.exit,
+            output: String::new(),
+            time: start.time,
+            error: end.error,
+            command: start.command,
+            shell: start.shell,
+            duration_ms: end.duration_ms,
+            queued_ms: end.queued_ms,
+            signal: end.signal,
+            bytes: end.bytes,
+            output_omitted: None,
+            output_cut: None,
+            raw: None,
+            raw_error: None,
+            left: end.left,
+            unkillable: end.unkillable,
+            exec_b64: start.exec_b64,
+            dir_b64: start.dir_b64,
+            probe: start.probe,
+            clipped: start.clipped,
+        }
+    }
+
+    /// The record's line. An output that would burst the line is left out rather than the record.
+    #[must_use]
+    pub fn line(&self) -> Vec<u8> {
+        let line = line("end", self);
+        if line.len() <= LINE_BYTES_MAX {
+            return line;
+        }
+        self::line(
+            "end",
+            &Run { output: String::new(), output_omitted: Some(self.bytes), output_cut: Some(0), ..self.clone() },
+        )
+    }
+}
+
+impl From<Start> for Lost {
+    fn from(start: Start) -> Lost {
+        let Start { seq, whoami, dir, exec, command, time, .. } = start;
+        Lost { seq, whoami, dir, exec, command, time }
+    }
+}
+
+/// One line of the journal: the record's fields behind its version and type, with the newline.
+pub fn line(kind: &str, record: &impl Serialize) -> Vec<u8> {
+    let mut line = format!("{{\"v\":{VERSION},\"type\":\"{kind}\",").into_bytes();
+    let fields = line.len();
+    serde_json::to_writer(&mut line, record).expect("a record has string keys only, and memory does not fail to write");
+    // The record's own opening brace; every record has at least one field, so the comma before it is right.
+    line.remove(fields);
+    line.push(b'\n');
+    line
+}
+
+/// `when` as the journal writes it: RFC 3339, UTC, milliseconds.
+#[must_use]
+pub fn timestamp(when: SystemTime) -> String {
+    let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+    OffsetDateTime::from(when).format(&form).unwrap_or_default()
+}
+
+/// The bytes `text` takes between JSON's quotes.
+fn json_len(text: &str) -> usize {
+    text.chars().map(json_width).sum()
+}
+
+fn json_width(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\x08' | '\x0c' => 2,
+        '\0'..='\x1f' => 6,
+        c => c.len_utf8(),
+    }
+}
+
+/// As much of `text` as fits `max` bytes of JSON, with an ellipsis when that is not all.
+fn clip(text: &str, max: usize) -> String {
+    const ELLIPSIS: char = '…';
+    if json_len(text) <= max {
+        return text.to_owned();
+    }
+    let mut room = max.saturating_sub(ELLIPSIS.len_utf8());
+    let fitting = text.chars().take_while(|&c| {
+        let width = json_width(c);
+        let fits = width <= room;
+        room = room.saturating_sub(width);
+        fits
+    });
+    fitting.chain([ELLIPSIS]).collect()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}

@@ -1,0 +1,274 @@
+//! The recorder: a process of its own that owns the journal's files, so that no disk can hold up the host.
+//!
+//! ```text
+//! host ──frames──▶ socket ──▶ serve ──▶ Appender ──▶ YYYY-MM-DD-HH:MM:SS.jsonl
+//!   ▲                           │  └──▶ RawStore ──▶ raw/SESSION-SEQ.out
+//!   └──── one line per change ──┘
+//! ```
+//!
+//! The host calls [`open`], forks, and the child calls [`serve`]. The child must not die with the host's terminal: it
+//! needs INT, QUIT, HUP, TERM, PIPE and XFSZ ignored, and no copy of the host's end of the socket, or it never sees the
+//! end. When the host is killed the recorder still writes all that was sent.
+//!
+//! Invariants: a start and a complete record are written as they happen, in the order they arrive; per run at most the
+//! head and the tail of its output are in memory; a run is never dropped because its raw file, or the disk, fails.
+
+mod appender;
+mod excerpt;
+mod home;
+mod raw;
+mod repair;
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::RawFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use self::appender::Appender;
+use self::excerpt::Excerpt;
+use self::raw::{RawFile, RawStore, Refusal};
+use crate::text::reason::reason;
+
+use super::record::{Close, Decoder, End, Frame, Run, Start, line, timestamp};
+
+pub use self::home::JournalError;
+pub use self::repair::journals;
+
+/// Read at once from the host.
+const READ_BYTES: usize = 256 << 10;
+/// How long a host that does not read its status lines may hold up the recorder.
+const NOTICE_WAIT: Duration = Duration::from_millis(100);
+
+/// The bounds of a journal.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Of each run's output, how much of its beginning and of its end goes into the record.
+    pub head_bytes: usize,
+    pub tail_bytes: usize,
+    /// Records kept in memory while the disk refuses them; beyond, the oldest are dropped and counted.
+    pub queue_bytes: usize,
+    /// How long after a failure the disk is tried again; a new record tries at once.
+    pub retry: Duration,
+    /// All raw files together; beyond, the oldest are removed, and what is being written stops growing.
+    pub raw_bytes: u64,
+    /// Older raw files are removed.
+    pub raw_age: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            head_bytes: 32 << 10,
+            tail_bytes: 32 << 10,
+            queue_bytes: 4 << 20,
+            retry: Duration::from_secs(5),
+            raw_bytes: 1 << 30,
+            raw_age: Duration::from_secs(30 * 24 * 60 * 60),
+        }
+    }
+}
+
+/// A journal that is ready to be served.
+#[derive(Debug)]
+pub struct Opened {
+    /// The journal's file; its name is free again only when nothing was ever written.
+    pub path: PathBuf,
+    /// Runs of earlier hosts whose end nobody knows, marked so just now.
+    pub lost: u64,
+    home: PathBuf,
+    appender: Appender,
+}
+
+impl Opened {
+    /// The journal's descriptor, which the recorder's process has to keep.
+    #[must_use]
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.appender.descriptor()
+    }
+}
+
+/// Prepares the directory, repairs what earlier hosts left, and begins a journal.
+///
+/// `uid` is the user the host runs as. A directory that is not safe is refused; a disk that cannot be written is not:
+/// [`serve`] tells the host and keeps trying.
+pub fn open(home: &Path, uid: u32) -> Result<Opened, JournalError> {
+    home::prepare(home, uid)?;
+    let lost = repair::repair_all(home);
+    let limits = Limits::default();
+    let appender = Appender::new(home, uid, limits.queue_bytes, limits.retry);
+    Ok(Opened { path: appender.path().to_owned(), lost, home: home.to_owned(), appender })
+}
+
+/// Records what the host says until its end of the socket closes.
+pub fn serve(opened: Opened, socket: UnixStream, limits: Limits) {
+    let mut recorder = Recorder::new(opened, limits);
+    let mut decoder = Decoder::default();
+    let mut chunk = vec![0; READ_BYTES];
+    let _ = socket.set_write_timeout(Some(NOTICE_WAIT));
+    recorder.raw.sweep();
+    loop {
+        recorder.appender.tick(Instant::now());
+        tell(&socket, &mut recorder.appender);
+        let wait = recorder.appender.deadline().map(|at| {
+            // Zero would mean forever.
+            at.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
+        });
+        let _ = socket.set_read_timeout(wait);
+        match (&socket).read(&mut chunk) {
+            Ok(0) => break,
+            Ok(n) => {
+                decoder.feed(&chunk[..n]);
+                while let Some(frame) = decoder.next_frame() {
+                    recorder.on_frame(frame, Instant::now());
+                }
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => break,
+        }
+    }
+    recorder.on_end();
+    tell(&socket, &mut recorder.appender);
+}
+
+fn tell(mut socket: &UnixStream, appender: &mut Appender) {
+    for notice in appender.take_notices() {
+        // One line per notice, whatever a path contains. A host that is gone or does not listen misses it.
+        let text: String = notice.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        let _ = socket.write_all(format!("{text}\n").as_bytes());
+    }
+}
+
+#[derive(Debug)]
+struct Recorder {
+    appender: Appender,
+    raw: RawStore,
+    runs: HashMap<u64, Live>,
+    limits: Limits,
+    is_closing: bool,
+}
+
+/// A run that has not ended.
+#[derive(Debug)]
+struct Live {
+    start: Start,
+    excerpt: Excerpt,
+    raw: Raw,
+}
+
+#[derive(Debug)]
+enum Raw {
+    /// The excerpt still holds everything.
+    Unneeded,
+    Growing(RawFile),
+    /// Not there, or not whole.
+    Failed {
+        reference: Option<String>,
+        why: String,
+    },
+}
+
+impl Recorder {
+    fn new(opened: Opened, limits: Limits) -> Recorder {
+        let mut appender = opened.appender;
+        (appender.queue_max, appender.retry_every) = (limits.queue_bytes, limits.retry);
+        let session = opened.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Recorder {
+            raw: RawStore::new(&opened.home, &session, limits.raw_bytes, limits.raw_age),
+            appender,
+            runs: HashMap::new(),
+            limits,
+            is_closing: false,
+        }
+    }
+
+    fn on_frame(&mut self, frame: Frame<'_>, now: Instant) {
+        match frame {
+            Frame::Start(start) => self.on_start(*start, now),
+            Frame::Output { seq, stream: _, bytes } => self.on_output(seq, bytes),
+            Frame::End(end) => self.on_run_end(*end, now),
+            Frame::Close => self.is_closing = true,
+        }
+    }
+
+    fn on_start(&mut self, start: Start, now: Instant) {
+        if self.runs.contains_key(&start.seq) {
+            return;
+        }
+        self.appender.push(line("start", &start), now);
+        let excerpt = Excerpt::new(self.limits.head_bytes, self.limits.tail_bytes);
+        self.runs.insert(start.seq, Live { start, excerpt, raw: Raw::Unneeded });
+    }
+
+    fn on_output(&mut self, seq: u64, bytes: &[u8]) {
+        // What a straggler writes after its run's end is not recorded.
+        let Some(live) = self.runs.get_mut(&seq) else { return };
+        if matches!(live.raw, Raw::Unneeded) && !live.excerpt.has_room_for(bytes.len()) {
+            live.raw = match self.raw.create(seq) {
+                Ok(file) => Raw::Growing(file),
+                Err(error) => Raw::Failed { reference: None, why: reason(&error) },
+            };
+            for part in live.excerpt.parts() {
+                write_raw(&mut self.raw, &mut live.raw, part);
+            }
+        }
+        write_raw(&mut self.raw, &mut live.raw, bytes);
+        live.excerpt.push(bytes);
+    }
+
+    fn on_run_end(&mut self, end: End, now: Instant) {
+        let Some(live) = self.runs.remove(&end.seq) else { return };
+        let mut run = Run::new(live.start, end);
+        // What the host left out on its way here is missing somewhere, nobody knows where.
+        let received = live.excerpt.pushed();
+        let missing = run.bytes.saturating_sub(received);
+        run.bytes = run.bytes.max(received);
+        let text = live.excerpt.into_text();
+        if text.omitted + missing > 0 {
+            run.output_omitted = Some(text.omitted + missing);
+            run.output_cut = Some(text.cut as u64);
+        }
+        run.output = text.text;
+        match live.raw {
+            Raw::Unneeded => {}
+            Raw::Growing(file) => {
+                run.raw = Some(file.reference());
+                run.raw_error = (missing > 0).then(|| format!("{missing} bytes did not reach the journal"));
+                self.raw.close(file);
+            }
+            Raw::Failed { reference, why } => (run.raw, run.raw_error) = (reference, Some(why)),
+        }
+        self.appender.push(run.line(), now);
+    }
+
+    fn on_end(&mut self) {
+        let now = Instant::now();
+        if self.is_closing {
+            self.appender.push(line("close", &Close { time: timestamp(SystemTime::now()) }), now);
+        } else {
+            self.appender.retry();
+        }
+        self.appender.release();
+    }
+}
+
+/// Appends to a raw file that is being written; gives it up when it takes no more.
+fn write_raw(store: &mut RawStore, raw: &mut Raw, bytes: &[u8]) {
+    let Raw::Growing(file) = raw else { return };
+    let Err(refusal) = store.write(file, bytes) else { return };
+    let failed = match &refusal {
+        Refusal::Quota => Raw::Failed {
+            reference: Some(file.reference()),
+            why: "the rest was left out: raw files have no more room".to_owned(),
+        },
+        Refusal::Disk(error) => Raw::Failed { reference: None, why: reason(error) },
+    };
+    if let Raw::Growing(file) = std::mem::replace(raw, failed) {
+        match refusal {
+            Refusal::Quota => store.close(file),
+            Refusal::Disk(_) => store.discard(file),
+        }
+    }
+}

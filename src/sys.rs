@@ -1,0 +1,103 @@
+//! Every system call of the host: the only folder with `unsafe`, and the only one that names nix.
+//!
+//! Global rules that its SAFETY comments lean on: the process has one thread; between fork or clone and exec a child
+//! makes system calls only; no borrowed descriptor outlives its owner.
+//!
+//! Reading order: [`pty`], [`control`], [`guard`], [`launch`], [`tree`]; then [`socket`], [`signal`], [`terminal`],
+//! [`process`], [`watch`], [`file`].
+
+pub mod control;
+pub mod file;
+pub mod guard;
+mod launch;
+pub mod process;
+pub mod pty;
+pub mod signal;
+pub mod socket;
+pub mod terminal;
+mod tree;
+pub mod watch;
+
+use std::os::fd::{AsFd, AsRawFd};
+
+/// A failed call as io::Error.
+fn io(errno: nix::errno::Errno) -> std::io::Error {
+    errno.into()
+}
+
+/// What a raw call answered, as a result.
+fn check(answer: nix::libc::c_int) -> std::io::Result<nix::libc::c_int> {
+    if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// Whether a read or write would have had to wait, or was only interrupted.
+#[must_use]
+pub fn is_transient(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
+}
+
+/// read(2), repeated when interrupted.
+///
+/// # Errors
+/// As read(2); EAGAIN is `WouldBlock`, EIO is what a terminal gives that nobody holds open.
+pub fn read(fd: &impl AsFd, buffer: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match nix::unistd::read(fd, buffer) {
+            Err(nix::errno::Errno::EINTR) => {}
+            answer => return answer.map_err(io),
+        }
+    }
+}
+
+/// write(2), repeated when interrupted.
+///
+/// # Errors
+/// As write(2); EAGAIN is `WouldBlock`.
+pub fn write(fd: &impl AsFd, bytes: &[u8]) -> std::io::Result<usize> {
+    loop {
+        match nix::unistd::write(fd, bytes) {
+            Err(nix::errno::Errno::EINTR) => {}
+            answer => return answer.map_err(io),
+        }
+    }
+}
+
+/// Whether an error is the EIO of a terminal whose other side nobody holds.
+#[must_use]
+pub fn is_hangup(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(nix::libc::EIO)
+}
+
+/// Whether something was refused for want of descriptors, processes, terminals or memory, which come back.
+#[must_use]
+pub fn is_shortage(errno: i32) -> bool {
+    use nix::libc::{EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC};
+    [EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC].contains(&errno)
+}
+
+/// Sets O_NONBLOCK on a descriptor that this process made itself and shares with nobody.
+///
+/// # Errors
+/// As fcntl(2).
+pub fn set_nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL).map_err(io)?);
+    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).map_err(io)?;
+    Ok(())
+}
+
+/// A pipe whose read end does not block, both ends closed on exec.
+///
+/// # Errors
+/// EMFILE or ENFILE, as pipe2(2).
+pub fn pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
+    let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(io)?;
+    set_nonblocking(&read)?;
+    Ok((read, write))
+}
+
+/// What a descriptor refers to, as /proc names it: a path for files and directories.
+#[must_use]
+pub fn path_of(fd: &impl AsFd) -> Option<std::path::PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())).ok()
+}

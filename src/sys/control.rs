@@ -1,0 +1,182 @@
+//! The language between the host and a guard, over their control socket: private, of one version, of fixed sizes.
+//!
+//! ```text
+//! host ▶ guard   one plan byte and the RUN frame (with descriptors), then orders of two bytes
+//! guard ▶ host   reports of 32 bytes; the socket's end is the end of the guard
+//! ```
+
+use crate::core::entry::Exit;
+use crate::core::job::Order;
+
+/// Plan bit: descriptor 1 is a pipe that travels behind the RUN frame's own descriptors.
+pub const PLAN_OUT_PIPE: u8 = 1;
+/// Plan bit: descriptor 2 is a pipe that travels last.
+pub const PLAN_ERR_PIPE: u8 = 2;
+/// Plan bit: descriptor 2 is the same pipe as descriptor 1.
+pub const PLAN_ERR_IS_OUT: u8 = 4;
+/// Size of an order, bytes.
+pub const ORDER_BYTES: usize = 2;
+/// Size of a report, bytes.
+pub const REPORT_BYTES: usize = 32;
+const PROGRAM_BYTES: usize = 16;
+
+/// The two bytes of an order.
+#[must_use]
+pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
+    match order {
+        Order::Signal(signal) => [1, signal],
+        Order::Terminate => [2, 0],
+        Order::Kill => [3, 0],
+        Order::Lend => [4, 0],
+        Order::HangUp => [5, 0],
+        Order::BreakPipe => [6, 0],
+    }
+}
+
+/// Reads an order; `None` when it is none.
+#[must_use]
+pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
+    Some(match bytes {
+        [1, signal] => Order::Signal(signal),
+        [2, _] => Order::Terminate,
+        [3, _] => Order::Kill,
+        [4, _] => Order::Lend,
+        [5, _] => Order::HangUp,
+        [6, _] => Order::BreakPipe,
+        _ => return None,
+    })
+}
+
+/// Where a start failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Making the process.
+    Fork,
+    /// Entering the working directory.
+    Directory,
+    /// Putting descriptors in their places.
+    Descriptors,
+    /// Executing the shell.
+    Exec,
+}
+
+/// A program's name, as the kernel keeps it: 15 bytes at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Program([u8; PROGRAM_BYTES]);
+
+impl Program {
+    /// The name's first bytes.
+    #[must_use]
+    pub fn new(name: &[u8]) -> Self {
+        let mut bytes = [0; PROGRAM_BYTES];
+        let length = name.len().min(PROGRAM_BYTES);
+        bytes[..length].copy_from_slice(&name[..length]);
+        Self(bytes)
+    }
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(PROGRAM_BYTES);
+        let shown = |c: char| if c.is_control() { '?' } else { c };
+        String::from_utf8_lossy(&self.0[..end]).chars().map(shown).try_for_each(|c| write!(f, "{c}"))
+    }
+}
+
+/// What a guard tells the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// The shell could not be started; nothing but the guard's end follows.
+    Failed { stage: Stage, errno: i32 },
+    /// A group was stopped because it reads the terminal (or changes its modes).
+    Stopped { reads: bool, program: Program },
+    /// The slice is over, the foreground is the guard's again.
+    TookBack,
+    /// This process is left over; sent before `Exited`, for the first few.
+    Left { pid: i32, program: Program },
+    /// The shell was reaped and the terminal's slave is closed; this many processes are left over.
+    Exited { exit: Exit, left: u32 },
+    /// This process lived through the hunt.
+    Unkillable { pid: i32 },
+    /// SIGPIPE was sent.
+    PipeBroken,
+}
+
+impl Report {
+    /// The 32 bytes of it.
+    #[must_use]
+    pub fn encode(self) -> [u8; REPORT_BYTES] {
+        let (kind, small, number, count, program) = match self {
+            Self::Failed { stage, errno } => (2, stage as u8, errno, 0, Program::default()),
+            Self::Stopped { reads, program } => (3, u8::from(reads), 0, 0, program),
+            Self::TookBack => (4, 0, 0, 0, Program::default()),
+            Self::Left { pid, program } => (5, 0, pid, 0, program),
+            Self::Exited { exit: Exit::Code(code), left } => (6, code, 0, left, Program::default()),
+            Self::Exited { exit: Exit::Signal(signal), left } => (7, signal, 0, left, Program::default()),
+            Self::Unkillable { pid } => (8, 0, pid, 0, Program::default()),
+            Self::PipeBroken => (9, 0, 0, 0, Program::default()),
+        };
+        let mut bytes = [0; REPORT_BYTES];
+        bytes[0] = kind;
+        bytes[1] = small;
+        bytes[4..8].copy_from_slice(&number.to_le_bytes());
+        bytes[8..12].copy_from_slice(&count.to_le_bytes());
+        bytes[16..].copy_from_slice(&program.0);
+        bytes
+    }
+
+    /// Reads a report; `None` when it is none.
+    #[must_use]
+    pub fn decode(bytes: &[u8; REPORT_BYTES]) -> Option<Self> {
+        let number = i32::from_le_bytes(*bytes[4..].first_chunk()?);
+        let count = u32::from_le_bytes(*bytes[8..].first_chunk()?);
+        let program = Program(*bytes[16..].first_chunk()?);
+        Some(match bytes[0] {
+            2 => Self::Failed {
+                stage: match bytes[1] {
+                    0 => Stage::Fork,
+                    1 => Stage::Directory,
+                    2 => Stage::Descriptors,
+                    _ => Stage::Exec,
+                },
+                errno: number,
+            },
+            3 => Self::Stopped { reads: bytes[1] == 1, program },
+            4 => Self::TookBack,
+            5 => Self::Left { pid: number, program },
+            6 => Self::Exited { exit: Exit::Code(bytes[1]), left: count },
+            7 => Self::Exited { exit: Exit::Signal(bytes[1]), left: count },
+            8 => Self::Unkillable { pid: number },
+            9 => Self::PipeBroken,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_reports_come_back_as_they_were_sent() {
+        use Order::{BreakPipe, HangUp, Kill, Lend, Signal, Terminate};
+        for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe] {
+            assert_eq!(decode_order(encode_order(order)), Some(order));
+        }
+        let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
+        let reports = [
+            Report::Failed { stage: Stage::Directory, errno: 2 },
+            Report::Stopped { reads: true, program },
+            Report::TookBack,
+            Report::Left { pid: 1, program: Program::new(b"node") },
+            Report::Exited { exit: Exit::Code(255), left: 3 },
+            Report::Exited { exit: Exit::Signal(9), left: 0 },
+            Report::Unkillable { pid: i32::MAX },
+            Report::PipeBroken,
+        ];
+        for report in reports {
+            assert_eq!(Report::decode(&report.encode()), Some(report));
+        }
+        assert_eq!(Program::new(b"no\x1bde").to_string(), "no?de");
+    }
+}

@@ -1,0 +1,235 @@
+//! From the guard to the shell: what happens between clone and execve.
+//!
+//! The child shares the guard's memory (CLONE_VM, and the guard waits: CLONE_VFORK), which costs no page copies, so it
+//! makes system calls only: everything it needs is prepared beforehand in [`Launch`], and what fails is written into
+//! [`Launch::failure`] for the guard to read.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::libc::{self, c_char, c_int, c_void};
+use rexec_sh::wire::{Attributes, Run};
+
+use super::control::Stage;
+
+/// The signals that a guard ignores for itself and that the command must not inherit ignored.
+pub(super) const GUARD_IGNORES: [c_int; 6] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTTIN, libc::SIGTTOU];
+
+/// Everything the child needs, ready for system calls.
+pub(super) struct Launch<'a> {
+    argv: Vec<*const c_char>,
+    env: Vec<*const c_char>,
+    shell: &'a CStr,
+    attributes: &'a Attributes,
+    directory: RawFd,
+    /// Pairs of source and target; no source is a target.
+    places: Vec<(RawFd, RawFd)>,
+    /// Limits that differ from the guard's own, by number of the resource.
+    limits: Vec<(c_int, libc::rlimit64)>,
+    oom_score_adj: Option<Vec<u8>>,
+    nice: bool,
+    failure: Cell<Option<(Stage, i32)>>,
+}
+
+/// The guard's own attributes, read once: only what differs is set in the child.
+#[derive(Debug)]
+pub(super) struct Baseline {
+    limits: Vec<libc::rlimit64>,
+    oom_score_adj: i32,
+    nice: i32,
+}
+
+const RESOURCES: c_int = 16;
+
+impl Baseline {
+    /// Reads them.
+    pub(super) fn read() -> Self {
+        let limits = (0..RESOURCES).map(|resource| {
+            let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: the call fills the structure; the resource's number is in range.
+            let _ = unsafe { libc::prlimit64(0, resource_number(resource), std::ptr::null(), &raw mut limit) };
+            limit
+        });
+        let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+        // SAFETY: the call takes numbers only.
+        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        Self { limits: limits.collect(), oom_score_adj: text.trim().parse().unwrap_or(0), nice }
+    }
+}
+
+/// Limits and scheduling of this process, as a command would inherit them.
+pub(super) fn inherited() -> Attributes {
+    let own = Baseline::read();
+    Attributes {
+        nice: own.nice,
+        oom_score_adj: own.oom_score_adj,
+        limits: own.limits.iter().map(|limit| (limit.rlim_cur, limit.rlim_max)).collect(),
+        ..Attributes::default()
+    }
+}
+
+#[cfg(target_env = "gnu")]
+fn resource_number(resource: c_int) -> libc::__rlimit_resource_t {
+    resource.unsigned_abs()
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn resource_number(resource: c_int) -> c_int {
+    resource
+}
+
+/// The descriptors of a command.
+#[derive(Debug)]
+pub(super) struct Descriptors {
+    pub(super) directory: OwnedFd,
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) inherited: Vec<OwnedFd>,
+    pub(super) stdout: RawFd,
+    pub(super) stderr: RawFd,
+    /// Keeps the two numbers above valid.
+    pub(super) _kept: Vec<OwnedFd>,
+}
+
+impl<'a> Launch<'a> {
+    /// Prepares the child of this run.
+    pub(super) fn new(run: &'a Run<'a>, descriptors: &Descriptors, baseline: &Baseline) -> Self {
+        let pointers = |strings: rexec_sh::wire::Strings<'a>| {
+            strings.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect::<Vec<_>>()
+        };
+        let attributes = &run.attributes;
+        let stdio = attributes.stdio;
+        let mut places = Vec::with_capacity(3 + descriptors.inherited.len());
+        places.extend(descriptors.stdin.as_ref().map(|fd| (fd.as_raw_fd(), 0)));
+        places.extend(stdio.stdout.then_some((descriptors.stdout, 1)));
+        places.extend(stdio.stderr.then_some((descriptors.stderr, 2)));
+        places.extend(descriptors.inherited.iter().map(AsRawFd::as_raw_fd).zip(attributes.inherited.iter().copied()));
+        let limits = (0..RESOURCES).zip(&attributes.limits).zip(&baseline.limits);
+        let limits = limits.filter_map(|((resource, &(soft, hard)), own)| {
+            let wanted = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
+            ((own.rlim_cur, own.rlim_max) != (soft, hard)).then_some((resource, wanted))
+        });
+        Self {
+            argv: pointers(run.argv),
+            env: pointers(run.env),
+            shell: run.shell,
+            attributes,
+            directory: descriptors.directory.as_raw_fd(),
+            places,
+            limits: limits.collect(),
+            oom_score_adj: (attributes.oom_score_adj != baseline.oom_score_adj)
+                .then(|| attributes.oom_score_adj.to_string().into_bytes()),
+            nice: attributes.nice != baseline.nice,
+            failure: Cell::new(None),
+        }
+    }
+
+    /// Makes the shell's process and waits until it has executed the shell.
+    ///
+    /// # Errors
+    /// Where it failed and why; there is no process then.
+    pub(super) fn start(&self) -> Result<i32, (Stage, i32)> {
+        const STACK_BYTES: usize = 64 << 10;
+        let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
+        let top = stack.as_mut_ptr_range().end.cast::<c_void>();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let argument = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+        // SAFETY: the child runs on a stack of its own that lives until it has executed or exited (CLONE_VFORK), the
+        // argument outlives it for the same reason, and `child` makes system calls only.
+        let pid = super::check(unsafe { libc::clone(child, top, flags, argument) })
+            .map_err(|error| (Stage::Fork, error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
+        match self.failure.get() {
+            None => Ok(pid),
+            Some(failure) => {
+                // SAFETY: the call takes numbers and no status is asked for.
+                unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+                Err(failure)
+            }
+        }
+    }
+
+    /// The child's part. Gives where it failed; it does not come back when it succeeds.
+    fn execute(&self) -> (Stage, i32) {
+        // SAFETY: system calls on numbers and on memory that `Launch` owns, in a process that is about to execute.
+        unsafe {
+            libc::setpgid(0, 0);
+            self.set_dispositions();
+            libc::umask(self.attributes.umask);
+            if libc::fchdir(self.directory) < 0 {
+                return (Stage::Directory, last_errno());
+            }
+            for &(source, target) in &self.places {
+                if libc::dup2(source, target) < 0 {
+                    return (Stage::Descriptors, last_errno());
+                }
+            }
+            self.set_scheduling();
+            let mask = self.attributes.blocked;
+            libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0_usize, size_of::<u64>());
+            libc::execve(self.shell.as_ptr(), self.argv.as_ptr(), self.env.as_ptr());
+            (Stage::Exec, last_errno())
+        }
+    }
+
+    /// Default for what the guard ignores, ignored for what the caller ignored.
+    ///
+    /// # Safety
+    /// Only in the child.
+    unsafe fn set_dispositions(&self) {
+        let ignored = |signal: c_int| self.attributes.ignored & 1 << (signal - 1) != 0;
+        for signal in GUARD_IGNORES.into_iter().filter(|&signal| !ignored(signal)) {
+            // SAFETY: a disposition without a handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        for signal in (1..=64).filter(|&signal| ignored(signal)) {
+            // SAFETY: as above; signals that the C library keeps to itself are refused, which does no harm.
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
+        }
+    }
+
+    /// What can only be approached is set as far as it goes: a host with less than its caller cannot give more.
+    ///
+    /// # Safety
+    /// Only in the child.
+    unsafe fn set_scheduling(&self) {
+        // SAFETY: system calls on numbers and on memory that `Launch` owns.
+        unsafe {
+            if let Some(text) = &self.oom_score_adj {
+                let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                libc::write(file, text.as_ptr().cast(), text.len());
+                libc::close(file);
+            }
+            let mask = &self.attributes.affinity;
+            if !mask.is_empty() {
+                libc::syscall(libc::SYS_sched_setaffinity, 0, mask.len(), mask.as_ptr());
+            }
+            if self.nice {
+                libc::setpriority(libc::PRIO_PROCESS, 0, self.attributes.nice);
+            }
+            for (resource, limit) in &self.limits {
+                let number = resource_number(*resource);
+                if libc::prlimit64(0, number, limit, std::ptr::null_mut()) < 0 {
+                    // The hard limit cannot be raised: the soft one as far as it goes.
+                    let mut own = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+                    libc::prlimit64(0, number, std::ptr::null(), &raw mut own);
+                    own.rlim_cur = limit.rlim_cur.min(own.rlim_max);
+                    libc::prlimit64(0, number, &raw const own, std::ptr::null_mut());
+                }
+            }
+        }
+    }
+}
+
+fn last_errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+extern "C" fn child(argument: *mut c_void) -> c_int {
+    // SAFETY: `start` passes a reference to a `Launch` that outlives this child.
+    let launch = unsafe { &*argument.cast::<Launch<'_>>() };
+    launch.failure.set(Some(launch.execute()));
+    // SAFETY: ends this process without running anything of the guard's.
+    unsafe { libc::_exit(127) }
+}

@@ -1,0 +1,94 @@
+//! Pseudoterminals: one pair per command.
+//!
+//! Made with posix_openpt(O_CLOEXEC) and TIOCGPTPEER, never with the C library's openpty or forkpty: theirs are
+//! inherited by whatever is executed meanwhile, which then holds or reads another command's terminal.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::sys::termios::{OutputFlags, SetArg, tcgetattr, tcsetattr};
+
+/// A window size in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub cols: u16,
+}
+
+/// Both sides of a new pseudoterminal.
+#[derive(Debug)]
+pub struct Pty {
+    /// The host's side; it does not block.
+    pub master: OwnedFd,
+    /// The command's side.
+    pub slave: OwnedFd,
+}
+
+/// Opens a pair in the usual line discipline, but with output processing off: what the command writes arrives as it
+/// was written, and three times as fast.
+///
+/// # Errors
+/// ENOSPC when the system has no more terminals, EMFILE and ENFILE when it has no more descriptors.
+pub fn open(size: Size) -> io::Result<Pty> {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+    let master = nix::pty::posix_openpt(flags).map_err(super::io)?;
+    nix::pty::unlockpt(&master).map_err(super::io)?;
+    let master: OwnedFd = master.into();
+    let slave_flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: the ioctl takes an integer and gives a new descriptor.
+    let slave = super::check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, slave_flags) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    let slave = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(slave) };
+    let mut modes = tcgetattr(&slave).map_err(super::io)?;
+    modes.output_flags.remove(OutputFlags::OPOST);
+    tcsetattr(&slave, SetArg::TCSANOW, &modes).map_err(super::io)?;
+    resize(&master, size)?;
+    Ok(Pty { master, slave })
+}
+
+/// Sets the window size; a foreground group is told by SIGWINCH.
+///
+/// # Errors
+/// As ioctl_tty(2).
+pub fn resize(tty: &OwnedFd, size: Size) -> io::Result<()> {
+    let size = libc::winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the ioctl reads the structure during the call only.
+    super::check(unsafe { libc::ioctl(tty.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) })?;
+    Ok(())
+}
+
+/// The window size of a terminal, `None` for anything else and for a terminal that does not know it.
+#[must_use]
+pub fn size(tty: &impl AsRawFd) -> Option<Size> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the ioctl fills the structure during the call only.
+    super::check(unsafe { libc::ioctl(tty.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) }).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then_some(Size { rows: size.ws_row, cols: size.ws_col })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_arrive_as_they_were_written_and_both_sides_close_on_exec() {
+        let pty = open(Size { rows: 48, cols: 160 }).unwrap();
+        assert_eq!(size(&pty.slave), Some(Size { rows: 48, cols: 160 }));
+        assert_eq!(super::super::write(&pty.slave, b"a\r\nb\n").unwrap(), 5);
+        let mut buffer = [0; 16];
+        let length = super::super::read(&pty.master, &mut buffer).unwrap();
+        assert_eq!(&buffer[..length], b"a\r\nb\n");
+        for fd in [&pty.master, &pty.slave] {
+            let flags = nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_GETFD).unwrap();
+            assert_eq!(flags & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
+        }
+        let pending = super::super::read(&pty.master, &mut buffer).unwrap_err();
+        assert!(super::super::is_transient(&pending));
+        drop(pty.slave);
+        assert!(super::super::is_hangup(&super::super::read(&pty.master, &mut buffer).unwrap_err()));
+    }
+}

@@ -1,0 +1,143 @@
+//! Unix sockets: the listener, messages with descriptors, and who is on the other side.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use nix::libc;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socketpair,
+};
+
+/// The most descriptors in one message: those of a RUN, and two pipes.
+pub const DESCRIPTORS_MAX: usize = rexec_sh::wire::INHERITED_MAX + 4;
+
+/// A connected pair, closed on exec; the first does not block.
+///
+/// # Errors
+/// EMFILE or ENFILE, as socketpair(2).
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (near, far) =
+        socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).map_err(super::io)?;
+    super::set_nonblocking(&near)?;
+    Ok((near, far))
+}
+
+/// Sends bytes with descriptors on the first of them, without waiting and without SIGPIPE.
+///
+/// # Errors
+/// As sendmsg(2).
+pub fn send(socket: &impl AsFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
+    let rights = [ControlMessage::ScmRights(descriptors)];
+    let messages = if descriptors.is_empty() { &[][..] } else { &rights[..] };
+    let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+    sendmsg::<()>(socket.as_fd().as_raw_fd(), &[IoSlice::new(bytes)], messages, flags, None).map_err(super::io)
+}
+
+/// Receives bytes without waiting.
+///
+/// # Errors
+/// As recv(2).
+pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    let fd = socket.as_fd().as_raw_fd();
+    nix::sys::socket::recv(fd, buffer, MsgFlags::MSG_DONTWAIT).map_err(super::io)
+}
+
+/// What came with one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// How many bytes; 0 is the end.
+    pub bytes: usize,
+    /// Descriptors got lost, because this process has no numbers left for them (MSG_CTRUNC).
+    pub lost_descriptors: bool,
+}
+
+/// Receives bytes and the descriptors that come with them, which are closed on exec.
+///
+/// # Errors
+/// As recvmsg(2).
+pub fn receive_with_descriptors(
+    socket: &impl AsFd,
+    buffer: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<Received> {
+    let mut space = nix::cmsg_space!([RawFd; DESCRIPTORS_MAX]);
+    let mut slices = [IoSliceMut::new(buffer)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(socket.as_fd().as_raw_fd(), &mut slices, Some(&mut space), flags).map_err(super::io)?;
+    let mut lost_descriptors = message.flags.contains(MsgFlags::MSG_CTRUNC);
+    match message.cmsgs() {
+        Err(_) => lost_descriptors = true,
+        Ok(messages) => {
+            for message in messages {
+                if let ControlMessageOwned::ScmRights(fds) = message {
+                    // SAFETY: the kernel made them for this process with this message.
+                    descriptors.extend(fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+                }
+            }
+        }
+    }
+    Ok(Received { bytes: message.bytes, lost_descriptors })
+}
+
+/// Tells the other side that nothing more comes.
+///
+/// # Errors
+/// As shutdown(2).
+pub fn shut_writing(socket: &impl AsFd) -> io::Result<()> {
+    let fd = socket.as_fd().as_raw_fd();
+    nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Write).map_err(super::io)
+}
+
+/// The user who connected, or who listens, at the time of connect(2) or listen(2).
+///
+/// # Errors
+/// As getsockopt(2).
+pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
+    let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials);
+    Ok(credentials.map_err(super::io)?.uid())
+}
+
+/// Binds and listens. The socket's file is 0600 from its first instant.
+///
+/// # Errors
+/// As bind(2); `AddrInUse` when the path exists, be it a socket or not.
+pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    // The mode comes from the umask. The process has one thread, nothing else is made meanwhile.
+    let before = nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_retain(0o177));
+    let bound = UnixListener::bind(path);
+    nix::sys::stat::umask(before);
+    let listener = bound?;
+    let mode = std::fs::symlink_metadata(path)?.permissions().mode() & 0o777;
+    if mode & 0o177 != 0 {
+        return Err(io::Error::other(format!("the new socket has mode {mode:04o}")));
+    }
+    listener.set_nonblocking(true)?;
+    // std listens with a backlog of 128; the kernel's bound is larger, and a full backlog makes callers wait.
+    // SAFETY: the call takes numbers.
+    super::check(unsafe { libc::listen(listener.as_raw_fd(), libc::SOMAXCONN) })?;
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_travel_with_the_first_byte_and_close_on_exec() {
+        let (near, far) = pair().unwrap();
+        let (read, write) = super::super::pipe().unwrap();
+        assert_eq!(send(&near, b"run", &[write.as_raw_fd()]).unwrap(), 3);
+        drop(write);
+        let (mut buffer, mut fds) = ([0; 8], Vec::new());
+        let received = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap();
+        assert_eq!((received.bytes, received.lost_descriptors, fds.len()), (3, false, 1));
+        super::super::write(&fds[0], b"x").unwrap();
+        fds.clear();
+        assert_eq!(super::super::read(&read, &mut buffer).unwrap(), 1);
+        assert_eq!(super::super::read(&read, &mut buffer).unwrap(), 0, "no copy of the write end is left");
+        assert_eq!(peer_uid(&near).unwrap(), nix::unistd::geteuid().as_raw());
+    }
+}

@@ -1,0 +1,150 @@
+//! The human's terminal: where the console is written, and where keys come from.
+//!
+//! Inherited descriptors belong to the parent shell too, so O_NONBLOCK is never set on them: what can be reopened is
+//! reopened through /proc, which gives an open file description of our own. The terminal's modes are put back on every
+//! way out, also when the host panics.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::sync::Mutex;
+
+use nix::libc;
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+
+/// How a descriptor can be written without waiting.
+#[derive(Debug)]
+pub enum Output {
+    /// A terminal or pipe, reopened without blocking; can be polled.
+    Pollable(File),
+    /// A socket, written with MSG_DONTWAIT; can be polled.
+    Socket(OwnedFd),
+    /// A regular file or the like: never has to wait, cannot be polled.
+    Plain(OwnedFd),
+}
+
+impl Output {
+    /// Takes the process's standard output over.
+    ///
+    /// # Errors
+    /// EMFILE or ENFILE.
+    pub fn standard() -> io::Result<Self> {
+        let inherited = io::stdout().as_fd().try_clone_to_owned()?;
+        let kind = File::from(inherited.try_clone()?).metadata()?.file_type();
+        let reopened =
+            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/proc/self/fd/1");
+        let is_terminal = nix::unistd::isatty(&inherited).unwrap_or(false);
+        Ok(match reopened {
+            Ok(file) if kind.is_fifo() || is_terminal => Self::Pollable(file),
+            _ if kind.is_socket() => Self::Socket(inherited),
+            _ => Self::Plain(inherited),
+        })
+    }
+
+    /// Writes without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`, or what write(2) gives.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Pollable(file) => super::write(file, bytes),
+            Self::Socket(fd) => super::socket::send(fd, bytes, &[]),
+            Self::Plain(fd) => super::write(fd, bytes),
+        }
+    }
+
+    /// Whether it is a terminal.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Pollable(file) if nix::unistd::isatty(file).unwrap_or(false))
+    }
+
+    /// Whether it can be polled for room.
+    #[must_use]
+    pub fn is_pollable(&self) -> bool {
+        !matches!(self, Self::Plain(_))
+    }
+}
+
+impl AsRawFd for Output {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Pollable(file) => file.as_raw_fd(),
+            Self::Socket(fd) | Self::Plain(fd) => fd.as_raw_fd(),
+        }
+    }
+}
+
+/// The modes to put back, also from the panic hook.
+static BEFORE: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
+
+/// The human's keys. While it lives, the terminal gives single keys without echo; signals from keys stay on.
+#[derive(Debug)]
+pub struct Keys(File);
+
+impl Keys {
+    /// Takes the process's standard input over, if it is its terminal and the host is in the foreground.
+    #[must_use]
+    pub fn take() -> Option<Self> {
+        let stdin = io::stdin();
+        let before = tcgetattr(&stdin).ok()?;
+        if nix::unistd::tcgetpgrp(&stdin).ok()? != nix::unistd::getpgrp() {
+            return None;
+        }
+        let keys = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open("/proc/self/fd/0")
+            .ok()?;
+        let mut modes = before.clone();
+        modes.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
+        tcsetattr(&stdin, SetArg::TCSANOW, &modes).ok()?;
+        *BEFORE.lock().ok()? = Some((stdin.as_fd().try_clone_to_owned().ok()?, before));
+        Some(Self(keys))
+    }
+
+    /// Reads and forgets what was typed; `false` when the terminal is gone.
+    pub fn discard(&mut self) -> bool {
+        let mut buffer = [0; 256];
+        loop {
+            match super::read(&self.0, &mut buffer) {
+                Ok(0) => return false,
+                Ok(_) => {}
+                Err(error) => return super::is_transient(&error),
+            }
+        }
+    }
+}
+
+impl AsRawFd for Keys {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Puts the terminal's modes back. What was typed meanwhile is dropped: it was not meant for the parent shell.
+pub fn restore() {
+    if let Ok(mut before) = BEFORE.try_lock()
+        && let Some((terminal, modes)) = before.take()
+    {
+        let _ = tcsetattr(&terminal, SetArg::TCSAFLUSH, &modes);
+    }
+}
+
+/// Writes to a descriptor that may be anything, for a message before the end. It may wait.
+pub fn say(fd: &impl AsFd, text: &str) {
+    let mut rest = text.as_bytes();
+    while let Ok(length) = super::write(fd, rest) {
+        rest = &rest[length..];
+        if rest.is_empty() || length == 0 {
+            return;
+        }
+    }
+}

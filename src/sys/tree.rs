@@ -1,0 +1,96 @@
+//! The tree below a guard, read from /proc.
+//!
+//! A guard is a child subreaper, so its descendants are exactly the processes of its command: also those that made
+//! sessions of their own, were forked twice or cleaned their environment. While a guard does not reap, none of its
+//! direct children's numbers can be given to another process; a deeper one that dies is reaped by its own parent, and
+//! its number could in theory be reused between the look and the signal, which no interface without a descriptor for
+//! each process prevents.
+
+use std::fs;
+
+use super::control::Program;
+
+/// A process as /proc/PID/stat shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) group: i32,
+    pub(super) session: i32,
+    pub(super) is_zombie: bool,
+    pub(super) is_stopped: bool,
+    pub(super) program: Program,
+}
+
+/// Reads one process; `None` when it is gone.
+pub(super) fn process(pid: i32) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let (open, close) = (memchr::memchr(b'(', &stat)?, memchr::memrchr(b')', &stat)?);
+    let mut fields = stat.get(close + 2..)?.split(|&byte| byte == b' ');
+    let state = *fields.next()?.first()?;
+    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (_parent, group, session): (Option<i32>, i32, i32) = (number(), number()?, number()?);
+    Some(Process {
+        pid,
+        group,
+        session,
+        is_zombie: state == b'Z' || state == b'X',
+        is_stopped: state == b'T',
+        program: Program::new(stat.get(open + 1..close)?),
+    })
+}
+
+/// The direct children of a process, zombies included.
+pub(super) fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = tasks.flatten().map(|task| fs::read_to_string(task.path().join("children")));
+    let mut children = Vec::new();
+    for list in lists {
+        match list {
+            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            // A kernel without CONFIG_PROC_CHILDREN has no such file.
+            Err(_) => return children_by_parent(pid),
+        }
+    }
+    children
+}
+
+fn children_by_parent(parent: i32) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+        let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        line.and_then(|ppid| ppid.trim().parse().ok()) == Some(parent)
+    })
+    .collect()
+}
+
+/// Every living descendant of a process, nearest first.
+pub(super) fn descendants(root: i32) -> Vec<Process> {
+    let (mut found, mut pids, mut at) = (Vec::new(), children(root), 0);
+    while let Some(&pid) = pids.get(at) {
+        at += 1;
+        pids.extend(children(pid));
+        found.extend(process(pid).filter(|process| !process.is_zombie));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_and_its_children_are_seen() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let (me, pid) = (i32::try_from(std::process::id()).unwrap(), i32::try_from(child.id()).unwrap());
+        assert!(children(me).contains(&pid));
+        assert!(children_by_parent(me).contains(&pid));
+        let seen = descendants(me).into_iter().find(|process| process.pid == pid).unwrap();
+        let same = process(me).unwrap();
+        assert_eq!((seen.group, seen.session, seen.is_stopped), (same.group, same.session, false));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(process(pid), None);
+    }
+}

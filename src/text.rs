@@ -1,0 +1,16 @@
+//! Text as pure functions: bytes in, bytes out. No descriptors, no clock of its own, no dependency on the host.
+//!
+//! `parser` is the one grammar of terminal output; `sanitize` (for agents) and `safe` (for the console) are what is
+//! made of it.
+
+pub mod banner;
+mod csi;
+pub mod encode;
+mod parser;
+pub mod reason;
+pub mod safe;
+pub mod sanitize;
+mod scan;
+pub mod settle;
+pub mod unwrap;
+mod width;

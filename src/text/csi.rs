@@ -1,0 +1,68 @@
+//! The inside of a control sequence: private marker, numeric parameters, intermediates.
+
+/// A well-formed control sequence body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Csi<'a> {
+    /// `<`, `=`, `>` or `?`, if the body opens with one.
+    pub(crate) private: Option<u8>,
+    /// Digits, `;` and `:`.
+    pub(crate) params: &'a [u8],
+    pub(crate) intermediates: &'a [u8],
+}
+
+impl<'a> Csi<'a> {
+    /// Takes a body apart; a malformed one has no effect and is `None`.
+    pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
+        let split = body.iter().rposition(|b| !matches!(b, 0x20..=0x2F)).map_or(0, |at| at + 1);
+        let (params, intermediates) = body.split_at(split);
+        let (private, params) = match params {
+            [marker @ b'<'..=b'?', rest @ ..] => (Some(*marker), rest),
+            _ => (None, params),
+        };
+        let well_formed = params.iter().all(|b| matches!(b, b'0'..=b'9' | b';' | b':'));
+        well_formed.then_some(Self { private, params, intermediates })
+    }
+
+    /// Every parameter's first component; a missing one is 0, one too large is 65,535.
+    pub(crate) fn values(&self) -> impl Iterator<Item = u16> + 'a {
+        let params = self.params;
+        let count = if params.is_empty() { 0 } else { usize::MAX };
+        params.split(|&b| b == b';').take(count).map(first_number)
+    }
+
+    /// Parameter `at`, 0 if it is not there.
+    pub(crate) fn value(&self, at: usize) -> u16 {
+        self.values().nth(at).unwrap_or(0)
+    }
+
+    /// Parameter `at` as a count: 1 if it is missing or 0.
+    pub(crate) fn count(&self, at: usize) -> u16 {
+        self.value(at).max(1)
+    }
+}
+
+/// The digits before any colon as a number.
+pub(crate) fn first_number(param: &[u8]) -> u16 {
+    let digits = param.iter().take_while(|&&b| b != b':');
+    digits.fold(0u16, |number, digit| number.saturating_mul(10).saturating_add(u16::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_taken_apart() {
+        let csi = Csi::parse(b"?25;1049").unwrap();
+        assert_eq!((csi.private, csi.values().collect::<Vec<_>>()), (Some(b'?'), vec![25, 1049]));
+        let csi = Csi::parse(b"4:3;;99999 q").map(|_| ());
+        assert_eq!(csi, None, "a letter is no body");
+        let csi = Csi::parse(b"4:3;;99999 ").unwrap();
+        assert_eq!((csi.values().collect::<Vec<_>>(), csi.intermediates), (vec![4, 0, 65535], b" ".as_slice()));
+        assert_eq!(Csi::parse(b"").unwrap().values().count(), 0);
+        assert_eq!(Csi::parse(b";").unwrap().values().count(), 2);
+        assert_eq!(Csi::parse(b"1?2"), None);
+        assert_eq!(Csi::parse(b"1 2"), None);
+        assert_eq!((Csi::parse(b"0").unwrap().count(0), Csi::parse(b"7").unwrap().count(0)), (1, 7));
+    }
+}

@@ -1,0 +1,51 @@
+//! Base64 (RFC 4648, section 4), for the journal's twins of fields that are not UTF-8.
+//!
+//! Encoding only; always padded, never broken into lines.
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// `bytes` in base64 with padding.
+#[must_use]
+pub fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            // A group of n bytes fills n + 1 digits; the rest is padding.
+            let digit = ALPHABET[(bits >> (18 - 6 * at)) as usize & 63];
+            text.push(if at <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn the_vectors_of_the_rfc() {
+        let vectors = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (plain, encoded) in vectors {
+            assert_eq!(base64(plain.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn every_digit_and_every_byte() {
+        let all: Vec<u8> = (0..=255).collect();
+        let text = base64(&all);
+        assert!(text.starts_with("AAECAwQFBgcICQoL") && text.ends_with("+fr7/P3+/w=="));
+        assert_eq!(base64(&[0xff; 3]), "////");
+        assert_eq!(base64(&[0xfb, 0xef, 0xbe]), "++++");
+    }
+}

@@ -1,0 +1,11 @@
+//! Errors of the system in words.
+
+/// An error without its number, which the standard library appends: `No space left on device`.
+#[must_use]
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}

@@ -1,0 +1,268 @@
+//! What of a program's output may reach the human's terminal.
+//!
+//! An allow list, after the rule that a terminal is a program with a command language: a query's reply is typed into
+//! the human's shell, a title or clipboard string outlives the run, a mode left on breaks the next one. [`SafeFilter`]
+//! passes text, TAB, LF, CR, BS, colours, moves inside of the lines this block printed, erasing at the cursor, and the
+//! two modes that [`SafeFilter::end_block`] restores. Everything else is swallowed.
+//!
+//! Invariants:
+//! * the cursor never leaves the block's own lines, so no earlier line of the console can be changed;
+//! * after `end_block` the terminal is as before the block, with the cursor at the start of a fresh line;
+//! * the way the input was split never shows; memory is bounded; nothing is held back but half a character.
+//!
+//! [`raw::RawFilter`] is for those who want the bytes as they are: it passes all and repairs afterwards.
+
+mod header;
+pub mod raw;
+mod sgr;
+
+use std::io::Write as _;
+
+pub use header::{escape_header, escape_line};
+pub use sgr::HEADER_SGR;
+
+use crate::text::csi::Csi;
+use crate::text::parser::{Parser, Sink};
+
+/// Ends any half-sent sequence, then undoes what the filter lets through. Moves no cursor.
+pub const BLOCK_RESET: &[u8] = b"\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h";
+
+/// The farthest a single sequence may move, whatever it asks for.
+const MOVE_MAX: u16 = 9_999;
+
+/// The filter of one run; see the module's text.
+#[derive(Debug, Default)]
+pub struct SafeFilter {
+    parser: Parser,
+    block: Block,
+}
+
+/// Where the cursor is within the lines that this block printed.
+#[derive(Debug)]
+struct Block {
+    /// Counted from the block's first line.
+    row: u32,
+    last_row: u32,
+    at_column_0: bool,
+    last_row_blank: bool,
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self { row: 0, last_row: 0, at_column_0: true, last_row_blank: true }
+    }
+}
+
+impl SafeFilter {
+    /// A filter at the start of a block.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends what of the next bytes may be shown.
+    pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
+        self.parser.push(input, &mut SafeSink { block: &mut self.block, out });
+    }
+
+    /// Ends the block: whatever was unfinished is dropped, the terminal is reset and the cursor moves to a fresh line.
+    pub fn end_block(&mut self, out: &mut Vec<u8>) {
+        self.parser.finish(&mut SafeSink { block: &mut self.block, out });
+        out.extend_from_slice(BLOCK_RESET);
+        let below = self.block.last_row - self.block.row;
+        if below > 0 {
+            move_by(out, below, b'B');
+        }
+        if below > 0 || !self.block.is_fresh() {
+            out.extend_from_slice(b"\r\n");
+        }
+        self.block = Block::default();
+    }
+
+    /// Whether the block could end here without cutting a line, a character or a sequence in two.
+    pub fn at_line_start(&self) -> bool {
+        self.parser.is_at_rest() && self.block.is_fresh()
+    }
+}
+
+impl Block {
+    /// On the block's last line, with nothing on it.
+    fn is_fresh(&self) -> bool {
+        self.row == self.last_row && self.at_column_0 && self.last_row_blank
+    }
+
+    fn line_feed(&mut self) {
+        self.row = self.row.saturating_add(1);
+        if self.row > self.last_row {
+            self.last_row = self.row;
+            self.last_row_blank = true;
+        }
+        self.at_column_0 = true;
+    }
+
+    fn line_feeds(&mut self, run: &[u8]) {
+        for part in run.split_inclusive(|&b| b == b'\n') {
+            if part != b"\n" {
+                self.printed();
+            }
+            if part.ends_with(b"\n") {
+                self.line_feed();
+            }
+        }
+    }
+
+    fn printed(&mut self) {
+        self.at_column_0 = false;
+        self.last_row_blank &= self.row != self.last_row;
+    }
+
+    fn erased_line(&mut self) {
+        self.last_row_blank |= self.row == self.last_row;
+    }
+}
+
+struct SafeSink<'a> {
+    block: &'a mut Block,
+    out: &'a mut Vec<u8>,
+}
+
+impl Sink for SafeSink<'_> {
+    const READS_SEQUENCES: bool = true;
+
+    fn text(&mut self, run: &[u8]) {
+        self.block.line_feeds(run);
+        show_bidi(run, self.out);
+    }
+
+    fn control(&mut self, byte: u8) {
+        match byte {
+            b'\r' => {
+                self.block.at_column_0 = true;
+                self.out.push(byte);
+            }
+            0x08 => self.out.push(byte),
+            0x0B | 0x0C => {
+                self.block.line_feed();
+                self.out.push(b'\n');
+            }
+            _ => {}
+        }
+    }
+
+    fn escape(&mut self, _intermediates: &[u8], _last: u8) {}
+
+    fn csi(&mut self, body: &[u8], last: u8) {
+        let Some(csi) = Csi::parse(body) else { return };
+        match (csi.private, csi.intermediates) {
+            (None, []) => self.plain_csi(&csi, last),
+            (Some(b'?'), []) if matches!(last, b'h' | b'l') => {
+                for mode in csi.values().filter(|mode| matches!(mode, 7 | 25)) {
+                    write(self.out, mode.into(), b"\x1b[?", last);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl SafeSink<'_> {
+    fn plain_csi(&mut self, csi: &Csi<'_>, last: u8) {
+        if last == b'm' {
+            return sgr::filter(csi.params, self.out);
+        }
+        if csi.values().count() > 1 || csi.params.contains(&b':') {
+            return;
+        }
+        match last {
+            b'K' => self.erase_line(csi.value(0)),
+            b'J' if csi.value(0) == 0 => self.erase_below(),
+            b'G' | b'C' | b'D' => {
+                let count = csi.count(0).min(MOVE_MAX);
+                match last {
+                    b'G' => self.block.at_column_0 = count == 1,
+                    b'C' => self.block.at_column_0 = false,
+                    // Where a move to the left ends is not known here; a column too many is only a blank line.
+                    _ => {}
+                }
+                move_by(self.out, count.into(), last);
+            }
+            b'A' | b'F' => self.move_up(csi.count(0).min(MOVE_MAX).into(), last),
+            b'B' | b'E' => self.move_down(csi.count(0).min(MOVE_MAX).into(), last),
+            _ => {}
+        }
+    }
+
+    fn erase_line(&mut self, what: u16) {
+        if what > 2 {
+            return;
+        }
+        if what == 2 || (what == 0 && self.block.at_column_0) {
+            self.block.erased_line();
+        }
+        write(self.out, what.into(), b"\x1b[", b'K');
+    }
+
+    /// Below the block's last line there is nothing of ours, so there only the line itself is erased.
+    fn erase_below(&mut self) {
+        if self.block.row == self.block.last_row {
+            return self.erase_line(0);
+        }
+        self.block.last_row = self.block.row;
+        self.block.last_row_blank = self.block.at_column_0;
+        self.out.extend_from_slice(b"\x1b[0J");
+    }
+
+    /// Upwards, at most to the block's first line. `F` ends in the first column, `A` keeps its own.
+    fn move_up(&mut self, count: u32, last: u8) {
+        let rows = count.min(self.block.row);
+        self.block.row -= rows;
+        self.move_rows(rows, b'A', last == b'F');
+    }
+
+    /// Downwards, at most to the block's last line.
+    fn move_down(&mut self, count: u32, last: u8) {
+        let rows = count.min(self.block.last_row - self.block.row);
+        self.block.row += rows;
+        self.move_rows(rows, b'B', last == b'E');
+    }
+
+    fn move_rows(&mut self, rows: u32, last: u8, to_column_0: bool) {
+        if rows > 0 {
+            move_by(self.out, rows, last);
+        }
+        if to_column_0 {
+            self.block.at_column_0 = true;
+            self.out.push(b'\r');
+        }
+    }
+}
+
+fn move_by(out: &mut Vec<u8>, count: u32, last: u8) {
+    write(out, count, b"\x1b[", last);
+}
+
+fn write(out: &mut Vec<u8>, number: u32, start: &[u8], last: u8) {
+    out.extend_from_slice(start);
+    write!(out, "{number}").expect("writing to memory cannot fail");
+    out.push(last);
+}
+
+/// Copies text, with the characters that reorder what a human reads made visible.
+fn show_bidi(run: &[u8], out: &mut Vec<u8>) {
+    let mut start = 0;
+    for at in memchr::memchr_iter(0xE2, run) {
+        let Some(code) = bidi_control(&run[at..]) else { continue };
+        out.extend_from_slice(&run[start..at]);
+        write!(out, "⟨{code:04X}⟩").expect("writing to memory cannot fail");
+        start = at + 3;
+    }
+    out.extend_from_slice(&run[start..]);
+}
+
+/// The embeddings, overrides and isolates: U+202A to U+202E and U+2066 to U+2069.
+fn bidi_control(bytes: &[u8]) -> Option<u32> {
+    match bytes {
+        [0xE2, 0x80, last @ 0xAA..=0xAE, ..] => Some(0x2000 + u32::from(last & 0x3F)),
+        [0xE2, 0x81, last @ 0xA6..=0xA9, ..] => Some(0x2040 + u32::from(last & 0x3F)),
+        _ => None,
+    }
+}

@@ -1,0 +1,92 @@
+//! The rows of one screen, and where its cursor is. The terminal has two: the main screen and the alternate one.
+//!
+//! Rows come into being when the cursor reaches them; those not there yet are blank.
+
+use std::collections::VecDeque;
+
+use super::row::Row;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Grid {
+    pub(crate) rows: VecDeque<Row>,
+    pub(crate) cursor: Cursor,
+    pub(crate) saved: Option<(Cursor, Charsets)>,
+    /// The first row that scrolls.
+    pub(crate) top: usize,
+    /// The last row that scrolls, if it is not the screen's last one.
+    pub(crate) bottom: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cursor {
+    pub(crate) row: usize,
+    pub(crate) col: usize,
+    /// The last column was written: the next character goes to the next row.
+    pub(crate) wraps: bool,
+}
+
+/// The two character sets and which of them is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Charsets {
+    pub(crate) sets: [u8; 2],
+    pub(crate) used: usize,
+}
+
+impl Default for Charsets {
+    fn default() -> Self {
+        Self { sets: *b"BB", used: 0 }
+    }
+}
+
+impl Charsets {
+    pub(crate) fn is_line_drawing(&self) -> bool {
+        self.sets[self.used] == b'0'
+    }
+}
+
+impl Grid {
+    /// A blank screen with its first row.
+    pub(crate) fn new() -> Self {
+        Self { rows: VecDeque::from([Row::default()]), ..Self::default() }
+    }
+
+    pub(crate) fn row_mut(&mut self, at: usize) -> &mut Row {
+        if self.rows.len() <= at {
+            self.rows.resize_with(at + 1, Row::default);
+        }
+        &mut self.rows[at]
+    }
+
+    /// The cursor's row.
+    pub(crate) fn current(&mut self) -> &mut Row {
+        self.row_mut(self.cursor.row)
+    }
+
+    /// Takes row `from` out and puts a blank one in, so that it is row `to` afterwards.
+    pub(crate) fn replace_row(&mut self, from: usize, to: usize) {
+        if let Some(mut row) = self.rows.remove(from) {
+            row.reset();
+            self.rows.insert(to, row);
+        }
+    }
+
+    /// How many rows the text reaches: up to the cursor, and below it while they are not blank.
+    pub(crate) fn live_rows(&self) -> usize {
+        let mut count = self.rows.len();
+        while count > self.cursor.row + 1 && self.rows[count - 1].is_empty() {
+            count -= 1;
+        }
+        count
+    }
+
+    /// Appends the screen as text; the last row is an open line.
+    pub(crate) fn render(&self, out: &mut Vec<u8>) {
+        let count = self.live_rows();
+        for (at, row) in self.rows.iter().take(count).enumerate() {
+            row.render(out);
+            if at + 1 < count && !row.joined() {
+                out.push(b'\n');
+            }
+        }
+    }
+}

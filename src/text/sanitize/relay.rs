@@ -1,0 +1,231 @@
+//! Which rows of a growing screen a reader has been given already.
+//!
+//! As long as a program has never moved its cursor up, a line is done when its line feed comes. After that any row may
+//! change, so a row is given when it stood still for a while, scrolled off, or the program ended. A row that was given
+//! and changes is given again; if it is the line the reader saw last and only grew, the reader gets the new bytes.
+//!
+//! The reader's stream is made of lines. `open` is the one it has the beginning of.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::time::{Duration, Instant};
+
+use super::grid::Grid;
+use super::row::Row;
+
+/// What the relay remembers of a row.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Track {
+    /// 0 until the relay first dealt with the row.
+    id: u64,
+    touched: bool,
+    /// The text at the last look, and since when it has been like this.
+    seen: Option<u64>,
+    since: Option<Instant>,
+    /// The text that the reader has.
+    sent: Option<u64>,
+    /// Whether the text at the last look was empty.
+    blank: bool,
+}
+
+impl Track {
+    pub(crate) fn touch(&mut self) {
+        self.touched = true;
+    }
+
+    /// Whether the reader still has to see what was seen at the last look.
+    fn is_news(&self) -> bool {
+        self.seen.is_some() && self.seen != self.sent && !self.blank
+    }
+
+    fn is_due(&self, now: Instant, still: Duration) -> bool {
+        self.seen.is_some() && self.seen != self.sent && self.since.is_some_and(|since| now >= since + still)
+    }
+}
+
+/// The row above the screen's first one.
+const ABOVE: u64 = u64::MAX;
+
+#[derive(Debug, Clone)]
+struct Open {
+    id: u64,
+    text: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Relay {
+    still: Duration,
+    moved_up: bool,
+    /// Rows are marked as sent without being sent: the reader has them already.
+    muted: bool,
+    last_id: u64,
+    open: Option<Open>,
+    scratch: Vec<u8>,
+}
+
+impl Relay {
+    pub(crate) fn new(still: Duration) -> Self {
+        Self { still, moved_up: false, muted: false, last_id: 0, open: None, scratch: Vec::new() }
+    }
+
+    pub(crate) fn still(&self) -> Duration {
+        self.still
+    }
+
+    pub(crate) fn set_moved_up(&mut self) {
+        self.moved_up = true;
+    }
+
+    pub(crate) fn has_moved_up(&self) -> bool {
+        self.moved_up
+    }
+
+    pub(crate) fn has_open_line(&self) -> bool {
+        self.open.is_some()
+    }
+
+    pub(crate) fn set_muted(&mut self, muted: bool) {
+        self.muted = muted;
+    }
+
+    /// The row is taken from the top of the screen and will never change again.
+    pub(crate) fn row_leaves(&mut self, row: &mut Row, out: &mut Vec<u8>) {
+        self.send(row, Some(ABOVE), true, out);
+        if let Some(open) = self.open.as_mut().filter(|open| open.id == row.track.id) {
+            open.id = ABOVE;
+        }
+    }
+
+    /// The cursor leaves row `at` by a line feed.
+    pub(crate) fn line_done(&mut self, rows: &mut VecDeque<Row>, at: usize, out: &mut Vec<u8>) {
+        if self.moved_up || at >= rows.len() {
+            return;
+        }
+        let mut start = at;
+        while start > 0 && (rows[start - 1].track.sent.is_none() || rows[start - 1].joined()) {
+            start -= 1;
+        }
+        for at in start..=at {
+            self.send_at(rows, at, true, out);
+        }
+    }
+
+    /// Ends the line the reader has the beginning of.
+    pub(crate) fn close_line(&mut self, out: &mut Vec<u8>) {
+        if self.open.take().is_some() {
+            out.push(b'\n');
+        }
+    }
+
+    /// Looks at every row that was touched; what differs from the last look has been so since `at`.
+    pub(crate) fn look(&mut self, rows: &mut VecDeque<Row>, at: Instant) {
+        for row in rows.iter_mut().filter(|row| row.track.touched) {
+            self.scratch.clear();
+            row.render(&mut self.scratch);
+            let text = digest(&self.scratch);
+            let track = &mut row.track;
+            track.touched = false;
+            track.blank = self.scratch.is_empty();
+            if track.seen != Some(text) {
+                track.seen = Some(text);
+                track.since = Some(at);
+            }
+        }
+    }
+
+    /// Sends the rows that stood still long enough. Blank rows wait for text below them: most are about to be drawn.
+    pub(crate) fn send_due(&mut self, grid: &mut Grid, now: Instant, out: &mut Vec<u8>) {
+        let count = grid.live_rows();
+        let mut blanks = 0;
+        for at in 0..count {
+            let track = grid.rows[at].track;
+            if track.touched || !track.is_due(now, self.still) {
+                // A row the reader never saw and nobody wrote is as good as one that stands still.
+                let untouched = !track.touched && track.seen.is_none() && track.sent.is_none();
+                blanks = if untouched && grid.rows[at].is_empty() { blanks + 1 } else { 0 };
+            } else if track.blank {
+                blanks = if track.sent.is_none() { blanks + 1 } else { 0 };
+            } else {
+                for at in at - blanks..=at {
+                    self.send_at(&mut grid.rows, at, at + 1 < count, out);
+                }
+                blanks = 0;
+            }
+        }
+    }
+
+    /// When the next row will have stood still long enough; `touched_at` is when rows were last written.
+    pub(crate) fn deadline(&self, rows: &VecDeque<Row>, touched_at: Instant) -> Option<Instant> {
+        let since = rows.iter().filter_map(|row| match row.track {
+            Track { touched: true, .. } => Some(touched_at),
+            track if track.is_news() => track.since,
+            _ => None,
+        });
+        since.min().map(|since| since + self.still)
+    }
+
+    /// The program has ended: sends every row that the reader does not have.
+    pub(crate) fn send_all(&mut self, grid: &mut Grid, out: &mut Vec<u8>) {
+        let count = grid.live_rows();
+        for at in 0..count {
+            self.send_at(&mut grid.rows, at, at + 1 < count, out);
+        }
+    }
+
+    fn send_at(&mut self, rows: &mut VecDeque<Row>, at: usize, complete: bool, out: &mut Vec<u8>) {
+        let above = match at {
+            0 => Some(ABOVE),
+            _ => rows[at - 1].joined().then_some(rows[at - 1].track.id),
+        };
+        self.send(&mut rows[at], above, complete, out);
+    }
+
+    /// Sends a row, unless the reader has it as it is. `above` is the row that this one continues, if it does.
+    fn send(&mut self, row: &mut Row, above: Option<u64>, complete: bool, out: &mut Vec<u8>) {
+        if row.track.id == 0 {
+            self.last_id += 1;
+            row.track.id = self.last_id;
+        }
+        self.scratch.clear();
+        row.render(&mut self.scratch);
+        let text = digest(&self.scratch);
+        let ends = complete && !row.joined();
+        let open = self.open.as_ref();
+        let is_open = open.is_some_and(|open| open.id == row.track.id);
+        let continues = open.is_some_and(|open| Some(open.id) == above);
+        let known = row.track.sent == Some(text);
+        let erased = self.scratch.is_empty() && (row.track.sent.is_some() || !(ends || continues));
+        if (known || erased) && !(is_open && ends) {
+            return;
+        }
+        row.track = Track { sent: Some(text), seen: Some(text), touched: false, ..row.track };
+        if self.muted {
+            self.open = None;
+            return;
+        }
+        if erased {
+            // Nothing is left of the line that the reader has the beginning of.
+            return self.close_line(out);
+        }
+        match &self.open {
+            Some(open) if is_open && self.scratch.starts_with(&open.text) => {
+                out.extend_from_slice(&self.scratch[open.text.len()..]);
+            }
+            Some(_) if !continues => {
+                out.push(b'\n');
+                out.extend_from_slice(&self.scratch);
+            }
+            _ => out.extend_from_slice(&self.scratch),
+        }
+        self.open = (!ends).then(|| Open { id: row.track.id, text: self.scratch.clone() });
+        if ends {
+            out.push(b'\n');
+        }
+    }
+}
+
+fn digest(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text);
+    hasher.finish()
+}

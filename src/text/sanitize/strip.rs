@@ -1,0 +1,60 @@
+//! Pure deletion: escape sequences and controls vanish, nothing is held back and nothing is looked up again.
+//!
+//! The one rule with a memory is the carriage return: any number of CR before a line feed belong to that line feed; a
+//! CR before other text starts a new line, unless the output is at a line's start anyway; a CR at the end is nothing.
+
+use crate::text::parser::Sink;
+
+/// What of the output so far decides how the next character appears.
+#[derive(Debug)]
+pub(crate) struct Strip {
+    return_seen: bool,
+    at_line_start: bool,
+}
+
+impl Default for Strip {
+    fn default() -> Self {
+        Self { return_seen: false, at_line_start: true }
+    }
+}
+
+impl Strip {
+    pub(crate) fn sink<'a>(&'a mut self, out: &'a mut Vec<u8>) -> StripSink<'a> {
+        StripSink { strip: self, out }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct StripSink<'a> {
+    strip: &'a mut Strip,
+    out: &'a mut Vec<u8>,
+}
+
+impl Sink for StripSink<'_> {
+    const READS_SEQUENCES: bool = false;
+
+    #[inline]
+    fn text(&mut self, run: &[u8]) {
+        if self.strip.return_seen {
+            self.strip.return_seen = false;
+            if !run.starts_with(b"\n") && !self.strip.at_line_start {
+                self.out.push(b'\n');
+            }
+        }
+        self.out.extend_from_slice(run);
+        self.strip.at_line_start = run.ends_with(b"\n");
+    }
+
+    #[inline]
+    fn control(&mut self, byte: u8) {
+        match byte {
+            b'\r' => self.strip.return_seen = true,
+            0x0B | 0x0C => self.text(b"\n"),
+            _ => {}
+        }
+    }
+
+    fn escape(&mut self, _intermediates: &[u8], _last: u8) {}
+
+    fn csi(&mut self, _body: &[u8], _last: u8) {}
+}

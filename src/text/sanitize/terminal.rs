@@ -1,0 +1,403 @@
+//! What a terminal would show: a screen of the program's own size, and the lines that scrolled off it.
+//!
+//! A line that scrolls off the top of the main screen is final, because no program can change it any more. The
+//! alternate screen leaves no trace. Two things differ from a real terminal on purpose: a line feed implies a carriage
+//! return on the main screen (a program under `stty -opost` does not staircase), and see `Row::joined`.
+//!
+//! Invariants: the cursor is within the screen; rows exist at most down to the screen's last one; text that leaves is
+//! either sent to the reader or erased by the program, never lost to a clear or a reset.
+
+use super::grid::{Charsets, Cursor, Grid};
+use super::relay::Relay;
+use super::row::Row;
+use crate::text::csi::Csi;
+use crate::text::width::width;
+
+/// What `_` to `~` mean in the line drawing set.
+const LINE_DRAWING: [char; 32] = [
+    ' ', '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─', '⎼', '⎽', '├', '┤',
+    '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',
+];
+
+#[derive(Debug, Clone)]
+pub(crate) struct Terminal {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) main: Grid,
+    pub(crate) alt: Option<Grid>,
+    pub(crate) autowrap: bool,
+    pub(crate) insert: bool,
+    pub(crate) charsets: Charsets,
+    /// The last character with a width, for REP.
+    pub(crate) last: Option<char>,
+    /// Where there is none, a line is given away when it scrolls off.
+    pub(crate) relay: Option<Relay>,
+}
+
+impl Terminal {
+    pub(crate) fn new(rows: u16, cols: u16, relay: Option<Relay>) -> Self {
+        Self {
+            rows: usize::from(rows.max(1)),
+            cols: usize::from(cols.max(1)),
+            main: Grid::new(),
+            alt: None,
+            autowrap: true,
+            insert: false,
+            charsets: Charsets::default(),
+            last: None,
+            relay,
+        }
+    }
+
+    pub(crate) fn grid(&mut self) -> &mut Grid {
+        self.alt.as_mut().unwrap_or(&mut self.main)
+    }
+
+    /// The last row that scrolls.
+    pub(crate) fn bottom(&mut self) -> usize {
+        let last = self.rows - 1;
+        self.grid().bottom.unwrap_or(last)
+    }
+
+    /// A row leaves the main screen for good.
+    fn row_leaves(relay: &mut Option<Relay>, row: &mut Row, out: &mut Vec<u8>) {
+        match relay {
+            Some(relay) => relay.row_leaves(row, out),
+            None => {
+                row.render(out);
+                if !row.joined() {
+                    out.push(b'\n');
+                }
+            }
+        }
+    }
+
+    pub(crate) fn scroll_up(&mut self, count: usize, out: &mut Vec<u8>) {
+        let bottom = self.bottom();
+        let Self { main, alt, relay, .. } = self;
+        let is_main = alt.is_none();
+        let grid = alt.as_mut().unwrap_or(main);
+        grid.row_mut(bottom);
+        for _ in 0..count.min((bottom + 1).saturating_sub(grid.top)) {
+            if grid.top == 0 && is_main {
+                Self::row_leaves(relay, &mut grid.rows[0], out);
+            }
+            grid.replace_row(grid.top, bottom);
+        }
+    }
+
+    /// Down by one row, scrolling at the bottom.
+    pub(crate) fn index(&mut self, out: &mut Vec<u8>) {
+        let (bottom, last) = (self.bottom(), self.rows - 1);
+        let grid = self.grid();
+        if grid.cursor.row == bottom {
+            self.scroll_up(1, out);
+        } else if grid.cursor.row < last {
+            grid.cursor.row += 1;
+        }
+        self.grid().current();
+    }
+
+    /// Up by one row, scrolling at the top.
+    pub(crate) fn reverse_index(&mut self) {
+        let bottom = self.bottom();
+        let grid = self.grid();
+        grid.cursor.wraps = false;
+        if grid.cursor.row == grid.top {
+            self.scroll_down(1, bottom);
+        } else {
+            grid.cursor.row = grid.cursor.row.saturating_sub(1);
+        }
+    }
+
+    pub(crate) fn scroll_down(&mut self, count: usize, bottom: usize) {
+        let grid = self.grid();
+        grid.row_mut(bottom);
+        let top = grid.top;
+        for _ in 0..count.min((bottom + 1).saturating_sub(top)) {
+            grid.replace_row(bottom, top);
+        }
+    }
+
+    pub(crate) fn line_feed(&mut self, out: &mut Vec<u8>) {
+        if self.alt.is_none() {
+            let at = self.main.cursor.row;
+            if let Some(relay) = &mut self.relay {
+                relay.line_done(&mut self.main.rows, at, out);
+            }
+            self.main.cursor.col = 0;
+        }
+        self.grid().cursor.wraps = false;
+        self.index(out);
+    }
+
+    pub(crate) fn carriage_return(&mut self) {
+        let cursor = &mut self.grid().cursor;
+        cursor.col = 0;
+        cursor.wraps = false;
+    }
+
+    pub(crate) fn backspace(&mut self) {
+        let cursor = &mut self.grid().cursor;
+        cursor.col = cursor.col.saturating_sub(1);
+        cursor.wraps = false;
+    }
+
+    pub(crate) fn tab(&mut self) {
+        let last = self.cols - 1;
+        let grid = self.grid();
+        let Cursor { col, wraps, .. } = grid.cursor;
+        let stop = ((col / 8 + 1) * 8).min(last);
+        let row = grid.current();
+        if wraps || stop <= col {
+            if row.len() <= col + 1 {
+                row.keep_tab();
+            }
+            return;
+        }
+        // Over existing text a TAB is a motion, at the end of the text it is text.
+        if col >= row.len() {
+            row.write_tab(col, stop);
+        }
+        grid.cursor.col = stop;
+    }
+
+    /// Text as the parser gives it: valid UTF-8 with TAB and LF.
+    pub(crate) fn feed(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let mut rest = text;
+        while let Some(&byte) = rest.first() {
+            let len = match byte {
+                b'\n' => {
+                    self.line_feed(out);
+                    1
+                }
+                b'\t' => {
+                    self.tab();
+                    1
+                }
+                b' '..=b'~' => {
+                    let len = rest.iter().position(|b| !matches!(b, b' '..=b'~')).unwrap_or(rest.len());
+                    self.ascii(&rest[..len], out);
+                    len
+                }
+                _ => {
+                    let (c, len) = decode(rest);
+                    self.character(c, out);
+                    len
+                }
+            };
+            rest = &rest[len..];
+        }
+    }
+
+    fn ascii(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        if self.insert || self.charsets.is_line_drawing() {
+            for &byte in text {
+                self.character(char::from(byte), out);
+            }
+            return;
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            self.wrap_if_due(1, out);
+            let cols = self.cols;
+            let grid = self.grid();
+            let col = grid.cursor.col;
+            let (now, later) = rest.split_at(rest.len().min(cols - col));
+            grid.current().write_ascii(col, now);
+            self.advance(now.len());
+            rest = later;
+        }
+        self.last = text.last().map(|&byte| char::from(byte));
+    }
+
+    pub(crate) fn character(&mut self, c: char, out: &mut Vec<u8>) {
+        let c = match u32::from(c).checked_sub(u32::from('_')) {
+            Some(at) if self.charsets.is_line_drawing() => *LINE_DRAWING.get(at as usize).unwrap_or(&c),
+            _ => c,
+        };
+        let columns = width(c);
+        if columns == 0 {
+            return self.mark(c);
+        }
+        self.last = Some(c);
+        self.wrap_if_due(columns, out);
+        let (cols, insert) = (self.cols, self.insert);
+        let grid = self.grid();
+        let col = grid.cursor.col;
+        let row = grid.current();
+        if insert {
+            row.insert(col, columns, cols);
+        }
+        row.write_char(col, c, columns);
+        self.advance(columns);
+    }
+
+    /// A character without a width joins the one before the cursor.
+    fn mark(&mut self, c: char) {
+        let grid = self.grid();
+        let Cursor { col, wraps, .. } = grid.cursor;
+        let at = if wraps { Some(col) } else { col.checked_sub(1) };
+        grid.current().add_mark(at, c);
+    }
+
+    fn wrap_if_due(&mut self, columns: usize, out: &mut Vec<u8>) {
+        let (cols, autowrap) = (self.cols, self.autowrap);
+        let grid = self.grid();
+        let does_not_fit = columns == 2 && grid.cursor.col + 1 == cols;
+        if !grid.cursor.wraps && !does_not_fit {
+            return;
+        }
+        grid.cursor.wraps = false;
+        if autowrap {
+            grid.current().set_wrapped();
+            self.index(out);
+            self.grid().cursor.col = 0;
+        } else if columns == 2 {
+            grid.cursor.col = cols.saturating_sub(2);
+        }
+    }
+
+    fn advance(&mut self, columns: usize) {
+        let cols = self.cols;
+        let cursor = &mut self.grid().cursor;
+        cursor.col += columns;
+        if cursor.col >= cols {
+            cursor.col = cols - 1;
+            cursor.wraps = true;
+        }
+    }
+
+    /// Everything on the screen becomes final, because it is about to be cleared.
+    pub(crate) fn flush_rows(&mut self, out: &mut Vec<u8>) {
+        if self.alt.is_none() {
+            let count = self.main.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |at| at + 1);
+            let mut joined = false;
+            for row in self.main.rows.iter_mut().take(count) {
+                Self::row_leaves(&mut self.relay, row, out);
+                joined = row.joined();
+            }
+            match &mut self.relay {
+                Some(relay) => relay.close_line(out),
+                None if joined => out.push(b'\n'),
+                None => {}
+            }
+        }
+        self.grid().rows.clear();
+    }
+
+    /// Repeats the last character.
+    pub(crate) fn repeat(&mut self, count: usize, out: &mut Vec<u8>) {
+        let Some(c) = self.last else { return };
+        for _ in 0..count.min(self.rows * self.cols) {
+            self.character(c, out);
+        }
+    }
+
+    pub(crate) fn save_cursor(&mut self) {
+        let charsets = self.charsets;
+        let grid = self.grid();
+        grid.saved = Some((grid.cursor, charsets));
+    }
+
+    pub(crate) fn restore_cursor(&mut self) {
+        let (rows, cols) = (self.rows, self.cols);
+        let grid = self.grid();
+        let Some((mut cursor, charsets)) = grid.saved else {
+            grid.cursor = Cursor::default();
+            return;
+        };
+        // The screen may have shrunk since.
+        cursor.row = cursor.row.min(rows - 1);
+        cursor.col = cursor.col.min(cols - 1);
+        grid.cursor = cursor;
+        self.charsets = charsets;
+    }
+
+    pub(crate) fn enter_alternate(&mut self, save: bool) {
+        if self.alt.is_some() {
+            return;
+        }
+        if save {
+            self.save_cursor();
+        }
+        let cursor = Cursor { wraps: false, ..self.main.cursor };
+        self.alt = Some(Grid { cursor, ..Grid::default() });
+    }
+
+    pub(crate) fn leave_alternate(&mut self, restore: bool) {
+        let Some(alt) = self.alt.take() else { return };
+        if restore {
+            self.restore_cursor();
+        } else {
+            self.main.cursor = Cursor { wraps: false, ..alt.cursor };
+        }
+    }
+
+    /// Full reset.
+    pub(crate) fn reset(&mut self, out: &mut Vec<u8>) {
+        self.leave_alternate(false);
+        self.flush_rows(out);
+        let fresh = Self::new(1, 1, self.relay.take());
+        *self = Self { rows: self.rows, cols: self.cols, ..fresh };
+    }
+
+    /// Reset of the modes alone.
+    pub(crate) fn soft_reset(&mut self) {
+        self.autowrap = true;
+        self.insert = false;
+        self.charsets = Charsets::default();
+        let grid = self.grid();
+        grid.top = 0;
+        grid.bottom = None;
+    }
+
+    pub(crate) fn set_private_modes(&mut self, csi: &Csi<'_>, on: bool) {
+        for mode in csi.values() {
+            match (mode, on) {
+                (7, _) => self.autowrap = on,
+                (1048, true) => self.save_cursor(),
+                (1048, false) => self.restore_cursor(),
+                (47 | 1047 | 1049, true) => self.enter_alternate(mode == 1049),
+                (47 | 1047 | 1049, false) => self.leave_alternate(mode == 1049),
+                _ => {}
+            }
+        }
+    }
+
+    /// The window has a new size. Nothing is laid out anew; what no longer fits scrolls off.
+    pub(crate) fn resize(&mut self, rows: u16, cols: u16, out: &mut Vec<u8>) {
+        self.rows = usize::from(rows.max(1));
+        self.cols = usize::from(cols.max(1));
+        let (last_row, last_col) = (self.rows - 1, self.cols - 1);
+        let Self { main, alt, relay, .. } = self;
+        while main.rows.len() > last_row + 1 {
+            if main.cursor.row + 1 < main.rows.len() && main.rows.back().is_some_and(Row::is_empty) {
+                main.rows.pop_back();
+                continue;
+            }
+            Self::row_leaves(relay, &mut main.rows[0], out);
+            main.rows.pop_front();
+            main.cursor.row = main.cursor.row.saturating_sub(1);
+        }
+        for grid in [Some(main), alt.as_mut()].into_iter().flatten() {
+            grid.rows.truncate(last_row + 1);
+            grid.top = 0;
+            grid.bottom = None;
+            grid.cursor.row = grid.cursor.row.min(last_row);
+            grid.cursor.col = grid.cursor.col.min(last_col);
+            grid.cursor.wraps = false;
+        }
+    }
+}
+
+/// The first character of valid UTF-8 that is not ASCII, and its length.
+fn decode(text: &[u8]) -> (char, usize) {
+    let bits = |at: usize| u32::from(text[at] & 0x3F);
+    let (code, len) = match text[0] {
+        lead @ ..0xE0 => (u32::from(lead & 0x1F) << 6 | bits(1), 2),
+        lead @ 0xE0..0xF0 => (u32::from(lead & 0x0F) << 12 | bits(1) << 6 | bits(2), 3),
+        lead => (u32::from(lead & 0x07) << 18 | bits(1) << 12 | bits(2) << 6 | bits(3), 4),
+    };
+    (char::from_u32(code).expect("the parser gives valid UTF-8"), len)
+}

@@ -1,0 +1,158 @@
+//! A host of our own: its start, what /proc says about it, its end.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Error, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::{OutputFlags, SetArg, tcgetattr, tcsetattr};
+use nix::unistd::Pid;
+
+use crate::Bench;
+use crate::shell::environment;
+
+const START_MAX: Duration = Duration::from_secs(10);
+const STOP_MAX: Duration = Duration::from_secs(5);
+/// How long a host gets to make its spare guards before anything is measured.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Where the host's console goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Console {
+    Null,
+    /// A pseudo-terminal that a thread of this program reads as fast as it can.
+    Terminal,
+}
+
+/// A running host; its end comes with the drop.
+#[derive(Debug)]
+pub(crate) struct Host {
+    child: Child,
+    socket: PathBuf,
+    started_in: Duration,
+}
+
+impl Host {
+    /// Starts a host and waits until it has settled.
+    pub(crate) fn start(bench: &Bench) -> io::Result<Self> {
+        let host = Self::start_cold(bench)?;
+        std::thread::sleep(SETTLE);
+        Ok(host)
+    }
+
+    /// Starts a host and measures the time until it takes a connection.
+    pub(crate) fn start_cold(bench: &Bench) -> io::Result<Self> {
+        let folder = bench.scratch.folder()?;
+        let socket = folder.join("host.sock");
+        let mut command = Command::new(bench.bin.join("rexec-host"));
+        command.env_clear().envs(environment()).env_remove("REXEC_WHOAMI");
+        command.env("REXEC_SOCKET", &socket).env("REXEC_HOME", folder.join("home"));
+        command.stdin(Stdio::null()).stdout(console(bench.console)?);
+        command.stderr(File::create(folder.join("stderr"))?);
+        let start = Instant::now();
+        let mut child = command.spawn()?;
+        while UnixStream::connect(&socket).is_err() {
+            if let Some(status) = child.try_wait()? {
+                let said = fs::read_to_string(folder.join("stderr"))?;
+                return Err(Error::other(format!("the host ended at its start: {status}: {}", said.trim())));
+            }
+            if start.elapsed() > START_MAX {
+                return Err(Error::other("the host does not listen"));
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(Self { child, socket, started_in: start.elapsed() })
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    pub(crate) fn started_in(&self) -> Duration {
+        self.started_in
+    }
+
+    /// A number from the host's /proc/PID/status, such as VmRSS (KiB).
+    pub(crate) fn status(&self, field: &str) -> io::Result<u64> {
+        status(self.child.id(), field)
+    }
+
+    /// Makes VmHWM start afresh.
+    pub(crate) fn reset_peak(&self) -> io::Result<()> {
+        fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
+    }
+
+    /// User and system time the host has used so far (clock ticks of 10 ms).
+    pub(crate) fn cpu(&self) -> io::Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let (_, fields) = stat.rsplit_once(')').ok_or_else(|| Error::other("no name in /proc/PID/stat"))?;
+        let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
+        Ok(Duration::from_millis(ticks.sum::<u64>() * 10))
+    }
+
+    /// The host's children: guards, and what it keeps for its console and journal.
+    pub(crate) fn children(&self) -> io::Result<Vec<u32>> {
+        let pid = self.child.id();
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        Ok(list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        // A host that is gone already has been waited for by nobody else, so the pid is still its own.
+        let _ = kill(pid, Signal::SIGTERM);
+        let asked = Instant::now();
+        while asked.elapsed() < STOP_MAX {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A number from /proc/PID/status.
+pub(crate) fn status(pid: u32, field: &str) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value
+        .and_then(|value| value.split_whitespace().next()?.parse().ok())
+        .ok_or_else(|| Error::other(format!("/proc/{pid}/status has no {field}")))
+}
+
+fn console(console: Console) -> io::Result<Stdio> {
+    if console == Console::Null {
+        return Ok(Stdio::null());
+    }
+    let (mut master, slave) = terminal()?;
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 64 << 10];
+        // The read fails with EIO once the host and everything it started is gone.
+        while matches!(master.read(&mut buffer), Ok(1..)) {}
+    });
+    Ok(slave.into())
+}
+
+/// A pseudo-terminal that leaves output as it was written: the side to read, and the side of the program.
+pub(crate) fn terminal() -> io::Result<(File, OwnedFd)> {
+    let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let slave =
+        OpenOptions::new().read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits()).open(ptsname_r(&master)?)?;
+    let mut mode = tcgetattr(slave.as_fd())?;
+    mode.output_flags.remove(OutputFlags::OPOST);
+    tcsetattr(slave.as_fd(), SetArg::TCSANOW, &mode)?;
+    Ok((File::from(OwnedFd::from(master)), slave.into()))
+}

@@ -1,0 +1,85 @@
+//! What the shim alone costs: instructions from exec to exit, and its time, against a host that answers at once.
+//!
+//! The stand-in takes the RUN frame and answers EXIT; it runs nothing.
+
+use std::io::{self, Error, ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rexec_sh::wire::{Decoded, Exit, FromShim, HELLO_BYTES, Hello, encode_exit};
+
+use crate::Bench;
+use crate::shell::{Shell, nowhere};
+use crate::table::{Goal, Table, median, millis};
+
+pub(crate) fn measure(bench: &Bench, table: &mut Table) -> io::Result<()> {
+    let shim = shim_to_stand_in(bench)?;
+    let (nowhere, floor) = (nowhere()?, Shell::real("true"));
+    let (mut ours, mut least) = (Vec::new(), Vec::new());
+    for _ in 0..bench.rounds(500, 100) {
+        ours.push(shim.time("true", &nowhere)?);
+        least.push(floor.time("true", &nowhere)?);
+    }
+    let (ours, least) = (median(&ours), median(&least));
+    let ratio = ours.as_secs_f64() / least.as_secs_f64();
+    table.compare("the shim alone, no host's work : /bin/true", [millis(ours), millis(least)], ratio, Goal::None);
+    match instructions(&shim)? {
+        Some(count) => {
+            table.absolute("shim, instructions from exec to exit", (count, "instr."), Goal::AtMost(90_000.0))
+        }
+        None => table.remark("shim, instructions: valgrind is missing, not measured".to_owned()),
+    }
+    Ok(())
+}
+
+/// The shim, calling a stand-in that lives as long as this program.
+pub(crate) fn shim_to_stand_in(bench: &Bench) -> io::Result<Shell> {
+    let socket = bench.scratch.folder()?.join("host.sock");
+    let listener = UnixListener::bind(&socket)?;
+    std::thread::spawn(move || listener.incoming().flatten().for_each(|peer| drop(answer(peer))));
+    Ok(Shell::shim(bench, &socket, "sh"))
+}
+
+/// What callgrind counts for one command through the shim; nothing when there is no valgrind.
+fn instructions(shim: &Shell) -> io::Result<Option<f64>> {
+    let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match valgrind {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    let wrapper = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"];
+    let output = shim.command_below(&wrapper, "true").output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let count = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    if !output.status.success() || count.is_none() {
+        let last = said.lines().next_back().unwrap_or_default();
+        return Err(Error::other(format!("the shim below callgrind: {}: {last}", output.status)));
+    }
+    Ok(count)
+}
+
+fn answer(mut peer: UnixStream) -> io::Result<()> {
+    peer.set_read_timeout(Some(Duration::from_secs(10)))?;
+    peer.write_all(&Hello::OURS.encode())?;
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        // Descriptors that travel with the bytes are closed by the kernel, because this reads without taking them.
+        let read = peer.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
+        bytes.extend_from_slice(&buffer[..read]);
+        let Some(frames) = bytes.get(HELLO_BYTES..) else { continue };
+        match FromShim::decode(frames) {
+            Ok(Decoded::Incomplete) => {}
+            Ok(Decoded::Item(FromShim::Run(_), _)) => {
+                let mut reply = Vec::new();
+                encode_exit(Exit::Code(0), &mut reply);
+                return peer.write_all(&reply);
+            }
+            other => return Err(Error::other(format!("not a RUN: {other:?}"))),
+        }
+    }
+}

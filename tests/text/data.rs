@@ -1,0 +1,91 @@
+//! The recorded and hand-written cases under `tests/data/corpus`, and a small seeded generator of inputs.
+
+use std::path::Path;
+
+/// One line of a corpus file.
+pub(crate) struct Case {
+    pub(crate) id: String,
+    pub(crate) rows: u16,
+    pub(crate) cols: u16,
+    pub(crate) input: Vec<u8>,
+    pub(crate) strip: Vec<u8>,
+    pub(crate) collapse: Vec<u8>,
+}
+
+/// Every case: captures of real programs, cases written by hand, and mutated ones.
+pub(crate) fn all() -> Vec<Case> {
+    ["captures", "cases", "fuzz"].into_iter().flat_map(load).collect()
+}
+
+pub(crate) fn load(name: &str) -> Vec<Case> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/corpus/{name}.jsonl"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines().map(case).collect()
+}
+
+fn case(line: &str) -> Case {
+    let value: serde_json::Value = serde_json::from_str(line).unwrap();
+    let bytes = |key: &str| base64(value[key].as_str().unwrap());
+    let size = |key: &str| u16::try_from(value[key].as_u64().unwrap()).unwrap();
+    Case {
+        id: value["id"].as_str().unwrap().to_owned(),
+        rows: size("rows"),
+        cols: size("cols"),
+        input: bytes("input"),
+        strip: bytes("strip"),
+        collapse: bytes("collapse"),
+    }
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let (mut bits, mut count) = (0u32, 0);
+    for c in text.bytes().filter(|&c| c != b'=') {
+        let digit = match c {
+            b'A'..=b'Z' => c - b'A',
+            b'a'..=b'z' => c - b'a' + 26,
+            b'0'..=b'9' => c - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => panic!("not base64: {c}"),
+        };
+        bits = bits << 6 | u32::from(digit);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    bytes
+}
+
+/// What to add to a failure: both sides, readable.
+pub(crate) fn sides(left: &[u8], right: &[u8]) -> String {
+    let at = left.iter().zip(right).position(|(l, r)| l != r).unwrap_or(left.len().min(right.len()));
+    let show = |bytes: &[u8]| {
+        let part = &bytes[at.saturating_sub(60).min(bytes.len())..(at + 60).min(bytes.len())];
+        format!("{:?}", String::from_utf8_lossy(part))
+    };
+    format!("differ at {at} ({} and {} bytes)\n left {}\nright {}", left.len(), right.len(), show(left), show(right))
+}
+
+/// xorshift64*: good enough to choose test inputs, and the same on every machine.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() >> 33) as usize % bound
+    }
+}

@@ -1,0 +1,264 @@
+//! What holds for any input at all, tried on mutated and invented ones.
+//!
+//! The loops are short in a normal run; `REXEC_FUZZ_SECONDS` makes each of them as long as that.
+
+use std::time::{Duration, Instant};
+
+use rexec_host::text::sanitize::{Mode, Sanitizer};
+
+use crate::corpus::run;
+use crate::data::{self, Random, sides};
+
+/// Runs `body` with ever new randomness for a fixed number of rounds, or for the time the environment asks for.
+pub(crate) fn rounds(normally: u64, mut body: impl FnMut(&mut Random)) {
+    let asked: Option<u64> = std::env::var("REXEC_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let start = Instant::now();
+    let mut seed = 0;
+    let more = |seed: u64| match asked {
+        Some(seconds) => start.elapsed() < Duration::from_secs(seconds),
+        None => seed < normally,
+    };
+    while more(seed) {
+        seed += 1;
+        body(&mut Random::new(seed));
+    }
+}
+
+const TOKENS: &[&[u8]] = &[
+    b"\x1b[",
+    b"\x1b]",
+    b"\x1bP",
+    b"\x1b_",
+    b"\x1b^",
+    b"\x1bX",
+    b"\x1b\\",
+    b"\x1b(0",
+    b"\x1b(B",
+    b"\x1b",
+    b"\x07",
+    b"\x18",
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b"\t",
+    b"\x08",
+    b"\0",
+    b"\x0b",
+    b"\x0e",
+    b"\x0f",
+    b"\x7f",
+    b"\xc2\x9b",
+    b"\xc2",
+    b"\x9b",
+    b"\xe2\x98",
+    b"\xe2\x98\x83",
+    b"\xf0\x9f\x98\x80",
+    b"\xf0\x9f",
+    b"\xff",
+    b"\xcc\x81",
+    b"\xe2\x80\x8d",
+    b"\xef\xb8\x8f",
+    b"\xe6\x97\xa5",
+    b"a",
+    b"word ",
+    b"   ",
+    b"----------------------",
+    b"\x1b[A",
+    b"\x1b[2A",
+    b"\x1b[K",
+    b"\x1b[1K",
+    b"\x1b[2K",
+    b"\x1b[J",
+    b"\x1b[1J",
+    b"\x1b[2J",
+    b"\x1b[H",
+    b"\x1b[3;5H",
+    b"\x1b[9G",
+    b"\x1b[2P",
+    b"\x1b[3@",
+    b"\x1b[4h",
+    b"\x1b[4l",
+    b"\x1b[2L",
+    b"\x1b[M",
+    b"\x1b[S",
+    b"\x1b[2T",
+    b"\x1b[3X",
+    b"\x1b[5b",
+    b"\x1b[2;4r",
+    b"\x1b[r",
+    b"\x1b7",
+    b"\x1b8",
+    b"\x1bD",
+    b"\x1bE",
+    b"\x1bM",
+    b"\x1bc",
+    b"\x1b[!p",
+    b"\x1b[?7l",
+    b"\x1b[?7h",
+    b"\x1b[?1049h",
+    b"\x1b[?1049l",
+    b"\x1b[?47h",
+    b"\x1b[?47l",
+    b"\x1b[0;31m",
+    b"\x1b[m",
+    b"\x1b[10C",
+    b"\x1b[200C",
+    b"\x1b[3D",
+    b"\x1b[B",
+    b"\x1b[2E",
+    b"\x1b[F",
+    b"\x1b[2d",
+    b"\x1b]0;title\x07",
+    b"\x1b]52;c;AA\n",
+    b"52;",
+    b"1337;",
+    b"3",
+    b";",
+    b"m",
+];
+
+/// A random input: a piece of a real one with random changes, or tokens in random order.
+pub(crate) fn invent(random: &mut Random, seeds: &[data::Case]) -> Vec<u8> {
+    let mut input = Vec::new();
+    if random.below(3) == 0 {
+        let seed = &seeds[random.below(seeds.len())].input;
+        let start = random.below(seed.len() + 1);
+        let len = random.below(1500).min(seed.len() - start);
+        input.extend_from_slice(&seed[start..start + len]);
+        for _ in 0..random.below(20) {
+            let at = random.below(input.len() + 1);
+            let end = (at + random.below(4)).min(input.len());
+            let token = TOKENS[random.below(TOKENS.len())];
+            input.splice(at..end, token.iter().copied());
+        }
+    } else {
+        for _ in 0..random.below(80) {
+            match random.below(8) {
+                0 => input.push(random.next() as u8),
+                1 => input.extend(std::iter::repeat_n(b'x', random.below(200))),
+                _ => input.extend_from_slice(TOKENS[random.below(TOKENS.len())]),
+            }
+        }
+    }
+    input
+}
+
+pub(crate) fn in_random_pieces<'a>(random: &mut Random, input: &'a [u8]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    let mut rest = input;
+    while !rest.is_empty() {
+        let most = [1, 4, 40, 400][random.below(4)];
+        let (piece, tail) = rest.split_at((1 + random.below(most)).min(rest.len()));
+        pieces.push(piece);
+        rest = tail;
+    }
+    pieces
+}
+
+pub(crate) fn assert_clean(out: &[u8]) {
+    let text = std::str::from_utf8(out).expect("the output is UTF-8");
+    let bad = text.chars().find(|&c| c.is_control() && c != '\t' && c != '\n');
+    assert_eq!(bad, None, "in {text:?}");
+}
+
+#[test]
+fn strip_is_clean_idempotent_bounded_and_blind_to_splits() {
+    let seeds = data::all();
+    rounds(3000, |random| {
+        let input = invent(random, &seeds);
+        let whole = run(Mode::Strip, [input.as_slice()]);
+        assert_clean(&whole);
+        assert!(whole.len() <= 3 * input.len());
+        let again = run(Mode::Strip, [whole.as_slice()]);
+        assert!(again == whole, "twice: {input:?} {}", sides(&again, &whole));
+        let split = run(Mode::Strip, in_random_pieces(random, &input));
+        assert!(split == whole, "split: {input:?} {}", sides(&split, &whole));
+    });
+}
+
+fn a_screen(random: &mut Random) -> Mode {
+    let rows = [24, 24, 48, 1, 2, 5][random.below(6)];
+    let cols = [80, 80, 160, 2, 10, 40][random.below(6)];
+    Mode::Collapse { rows, cols }
+}
+
+#[test]
+fn collapse_is_clean_and_blind_to_splits() {
+    let seeds = data::all();
+    rounds(3000, |random| {
+        let input = invent(random, &seeds);
+        let mode = a_screen(random);
+        let whole = run(mode, [input.as_slice()]);
+        assert_clean(&whole);
+        let split = run(mode, in_random_pieces(random, &input));
+        assert!(split == whole, "{mode:?} split: {input:?} {}", sides(&split, &whole));
+    });
+}
+
+#[test]
+fn final_and_live_text_are_the_text_so_far() {
+    let seeds = data::all();
+    rounds(1000, |random| {
+        let input = invent(random, &seeds);
+        let mode = a_screen(random);
+        let (mut sanitizer, mut out, mut taken) = (Sanitizer::new(mode), Vec::new(), 0);
+        for piece in in_random_pieces(random, &input).into_iter().take(30) {
+            sanitizer.push(piece, &mut out);
+            taken += piece.len();
+            let mut now = out.clone();
+            sanitizer.live(&mut now);
+            let mut direct = Sanitizer::new(mode);
+            let mut expected = Vec::new();
+            direct.push(&input[..taken], &mut expected);
+            direct.live(&mut expected);
+            assert!(now == expected, "{mode:?} after {taken} of {input:?} {}", sides(&now, &expected));
+        }
+    });
+}
+
+/// One byte sequence after the other that costs a terminal much more than it costs the program.
+#[test]
+fn memory_is_bounded_for_hostile_input() {
+    let floods: [&[u8]; 9] = [
+        "\u{301}".as_bytes(),
+        "a\u{301}\r".as_bytes(),
+        b"\t",
+        b"x",
+        b"\x1b]0;",
+        b"\x1b[;",
+        b"\x1b[65535b",
+        b"\x1b[999;999Hx",
+        b"\x1b[?1049h\x1b7\x1b[2;4r\x1bM",
+    ];
+    for flood in floods {
+        let mut sanitizer = Sanitizer::new(Mode::Collapse { rows: 24, cols: 80 });
+        let mut out = Vec::new();
+        let piece = flood.repeat(4096 / flood.len());
+        for _ in 0..200 {
+            out.clear();
+            sanitizer.push(&piece, &mut out);
+        }
+        out.clear();
+        sanitizer.live(&mut out);
+        assert!(out.len() <= 24 * (80 * 4 + 4096 + 1) + (16 << 10), "{flood:?}: {}", out.len());
+    }
+}
+
+#[test]
+fn plain_text_is_verbatim() {
+    rounds(300, |random| {
+        let mut text = String::new();
+        for _ in 0..random.below(3000) {
+            match random.below(12) {
+                0 => text.push('\n'),
+                1 => text.push('\t'),
+                2 => text.push(['é', '日', '😀', '\u{301}', '─', 'ß', '\u{A0}'][random.below(7)]),
+                _ => text.push((b' ' + random.below(95) as u8) as char),
+            }
+        }
+        let pieces = in_random_pieces(random, text.as_bytes());
+        assert_eq!(run(Mode::Strip, pieces.iter().copied()), text.as_bytes());
+        let mode = a_screen(random);
+        assert_eq!(run(mode, pieces), text.as_bytes(), "{mode:?}");
+    });
+}
