@@ -1,0 +1,298 @@
+//! What a case of the tables is, and how one is run by the real shell and by the shim and compared.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use crate::support::call::{Call, Input, Outcome, Output, Target, dir, usual_env};
+use crate::support::host::{Host, PLAIN as PLAIN_HOST, Setup};
+use crate::support::programs;
+use crate::support::strip::strip;
+use crate::support::temp::{Files, TempDir};
+use crate::support::waiting::{self, PATIENCE};
+use crate::support::warden::{State, USUAL};
+
+/// How the shim is used, and with which oracle it is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// `REXEC_TTY=never` against the shell on pipes.
+    Pipe,
+    /// `REXEC_SANITIZE=raw` against the shell on a terminal.
+    Raw,
+    /// `REXEC_SANITIZE=strip` against the stripped output of the shell on a terminal.
+    Strip,
+}
+
+use Mode::{Pipe, Raw, Strip};
+
+/// Where a case is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// An empty directory, which is also the home.
+    Home,
+    /// A directory below it with a name that is not UTF-8.
+    OddName,
+    /// A directory that exists no longer.
+    Deleted,
+    /// A directory that its owner may not enter.
+    Forbidden,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) script: &'static [u8],
+    /// What stands before the script.
+    pub(crate) options: &'static [&'static str],
+    /// What stands behind the script.
+    pub(crate) args: &'static [&'static [u8]],
+    /// Which shell the caller wants, and what it calls it.
+    pub(crate) shell: &'static str,
+    pub(crate) argv0: &'static str,
+    /// Added to the usual environment.
+    pub(crate) env: &'static [&'static [u8]],
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+    pub(crate) state: State,
+    pub(crate) place: Place,
+    /// Content of a file that is open as descriptor 3.
+    pub(crate) third: Option<&'static [u8]>,
+    pub(crate) needs: &'static [&'static str],
+    pub(crate) modes: &'static [Mode],
+    /// A file that something left in the background writes after the shell's exit.
+    pub(crate) later: Option<&'static str>,
+}
+
+/// A case as most are.
+pub(crate) const PLAIN: Case = Case {
+    name: "",
+    script: b"",
+    options: &["-c"],
+    args: &[],
+    shell: "bash",
+    argv0: "bash",
+    env: &[],
+    input: Input::Null,
+    output: Output::Apart,
+    state: USUAL,
+    place: Place::Home,
+    third: None,
+    needs: &[],
+    modes: &[Pipe, Raw, Strip],
+    later: None,
+};
+
+/// What the shell or the shim made of a case.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    outcome: Outcome,
+    files: Files,
+}
+
+impl Case {
+    fn call(&self, home: &TempDir, user: Option<u32>) -> Call {
+        let place = self.prepare(home.path(), user);
+        let mut argv = vec![self.argv0.as_bytes().to_vec()];
+        argv.extend(self.options.iter().map(|option| option.as_bytes().to_vec()));
+        if !self.script.is_empty() {
+            argv.push(self.script.to_vec());
+        }
+        argv.extend(self.args.iter().map(|arg| arg.to_vec()));
+        let mut env = usual_env(home.path());
+        env.extend(self.env.iter().map(|entry| entry.to_vec()));
+        let extra = self.third.map(|bytes| (file_with(bytes, home), 3));
+        let (input, output, state) = (self.input, self.output, self.state);
+        Call { name: self.shell, argv, env, dir: place, input, output, state, user, extra: extra.into_iter().collect() }
+    }
+
+    fn prepare(&self, home: &Path, user: Option<u32>) -> OwnedFd {
+        let name: &[u8] = match self.place {
+            Place::Home => return dir(home),
+            Place::OddName => b"caf\xe9 \x01 dir",
+            Place::Deleted | Place::Forbidden => b"place",
+        };
+        let path = home.join(std::ffi::OsStr::from_bytes(name));
+        fs::create_dir(&path).expect("a fresh directory");
+        chown(&path, user, user).expect("the directory is ours to give away");
+        let place = dir(&path);
+        match self.place {
+            Place::Deleted => fs::remove_dir(&path).expect("it is empty"),
+            Place::Forbidden => fs::set_permissions(&path, fs::Permissions::from_mode(0)).expect("it is ours"),
+            Place::Home | Place::OddName => {}
+        }
+        place
+    }
+
+    fn run(&self, home: &TempDir, user: Option<u32>, target: Target<'_>, env: &[&str]) -> Result<Seen, String> {
+        let mut call = self.call(home, user);
+        call.env.extend(env.iter().map(|entry| entry.as_bytes().to_vec()));
+        let mut calling = call.start(target).map_err(|error| format!("cannot be executed: {error}"))?;
+        let outcome = match self.later {
+            // The real shell's pipes are held open by what it left; the shim's end with the shim.
+            Some(_) if !matches!(target, Target::Shim(_)) => calling.finish_early(PATIENCE),
+            _ => calling.finish(PATIENCE),
+        };
+        let Some(outcome) = outcome else { return Err(format!("hangs; processes: {:#?}", calling.warden.tree())) };
+        if let Some(later) = self.later {
+            let path = home.join(later);
+            let is_written = || fs::metadata(&path).is_ok_and(|data| data.len() > 0);
+            if !waiting::until_true(Duration::from_secs(10), is_written) {
+                return Err(format!("what was left in the background never wrote {later}; {outcome:?}"));
+            }
+        }
+        Ok(Seen { outcome, files: home.take_files() })
+    }
+
+    /// Runs it everywhere and says what differs.
+    fn differences(&self, bench: &Bench) -> Vec<String> {
+        let home = TempDir::new(bench.user);
+        let mut found = Vec::new();
+        for &mode in self.modes {
+            let oracle = if mode == Pipe { Target::Real } else { Target::RealOnTerminal };
+            let env: &[&str] = match mode {
+                Pipe => &["REXEC_TTY=never"],
+                Raw => &["REXEC_SANITIZE=raw"],
+                Strip => &["REXEC_SANITIZE=strip"],
+            };
+            let theirs = self.run(&home, bench.user, oracle, &[]);
+            let ours = match &bench.host {
+                Some(host) => self.run(&home, bench.user, Target::Shim(&host.socket()), env),
+                None => self.run(&home, bench.user, oracle, &[]),
+            };
+            let difference = match (theirs, ours) {
+                (Ok(theirs), Ok(ours)) => compare(mode, theirs, ours),
+                (Err(error), _) => Some(format!("the real shell {error}")),
+                (_, Err(error)) => Some(format!("the shim {error}")),
+            };
+            let name = self.name;
+            found.extend(difference.map(|text| format!("── {name} ({mode:?}, user {:?})\n{text}", bench.user)));
+        }
+        found
+    }
+}
+
+fn file_with(bytes: &[u8], home: &TempDir) -> OwnedFd {
+    let path = home.join(".third");
+    File::create(&path).and_then(|mut file| file.write_all(bytes)).expect("a file");
+    let file = File::open(&path).expect("the file");
+    fs::remove_file(path).expect("the file");
+    file.into()
+}
+
+/// Takes out the pid in what bash says of a child that a signal killed: `bash: line 1:  4711 Killed …`.
+fn without_pids(stderr: &[u8]) -> Vec<u8> {
+    let without = |line: &[u8]| {
+        let Some(at) = find(line, b"line ").and_then(|at| Some(at + find(&line[at..], b":")? + 1)) else {
+            return line.to_vec();
+        };
+        let rest = line[at..].trim_ascii_start();
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits > 0 { [&line[..at], b" PID", &rest[digits..]].concat() } else { line.to_vec() }
+    };
+    stderr.split_inclusive(|&byte| byte == b'\n').flat_map(without).collect()
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    memchr::memmem::find(bytes, what)
+}
+
+fn compare(mode: Mode, mut theirs: Seen, mut ours: Seen) -> Option<String> {
+    for outcome in [&mut theirs.outcome, &mut ours.outcome] {
+        outcome.stdout = without_pids(&outcome.stdout);
+        outcome.stderr = without_pids(&outcome.stderr);
+    }
+    if mode == Strip {
+        for outcome in [&mut theirs.outcome, &mut ours.outcome] {
+            outcome.stdout = strip(&outcome.stdout);
+            outcome.stderr = strip(&outcome.stderr);
+        }
+    }
+    let mut lines = Vec::new();
+    let (a, b) = (&theirs.outcome, &ours.outcome);
+    if a.code() != b.code() {
+        lines.push(format!("   code   real {:?}, shim {:?}", a.ended, b.ended));
+    }
+    for (what, a, b) in [("stdout", &a.stdout, &b.stdout), ("stderr", &a.stderr, &b.stderr)] {
+        if a != b {
+            lines.push(format!("   {what} real {}\n          shim {}", around(a, b), around(b, a)));
+        }
+    }
+    for name in theirs.files.keys().chain(ours.files.keys()) {
+        let (a, b) = (theirs.files.get(name), ours.files.get(name));
+        if a != b {
+            let tell = |file: Option<&(u32, Vec<u8>)>, other: Option<&(u32, Vec<u8>)>| match file {
+                None => "missing".to_owned(),
+                Some((mode, bytes)) => format!("{mode:o} {}", around(bytes, other.map_or(&[], |(_, bytes)| bytes))),
+            };
+            let name = name.escape_ascii();
+            lines.push(format!("   file {name}: real {}\n          shim {}", tell(a, b), tell(b, a)));
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    if a.stderr == b.stderr && !a.stderr.is_empty() {
+        lines.push(format!("   stderr of both: {}", around(&a.stderr, b"")));
+    }
+    Some(lines.join("\n"))
+}
+
+/// The bytes for a message, from a little before the first one that differs.
+fn around(bytes: &[u8], other: &[u8]) -> String {
+    let same = bytes.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let from = same.saturating_sub(60);
+    let to = bytes.len().min(same + 300);
+    format!("({} bytes, from {from}) {}", bytes.len(), bytes[from..to].escape_ascii())
+}
+
+/// Where cases are run: as which user, by which host. Without a host, the real shell is compared with itself, which
+/// shows cases that do not always give the same answer.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) user: Option<u32>,
+    pub(crate) host: Option<Host>,
+}
+
+/// The usual user, and an unprivileged one when we may become that.
+pub(crate) fn users() -> Vec<Option<u32>> {
+    if nix::unistd::geteuid().is_root() { vec![None, Some(65534)] } else { vec![None] }
+}
+
+impl Bench {
+    pub(crate) fn new(user: Option<u32>) -> Self {
+        let theirs = std::env::var_os("REXEC_UNDER_TEST").is_some_and(|value| value == "theirs");
+        let host = (!theirs).then(|| Host::with(Setup { user, ..PLAIN_HOST }));
+        Self { user, host }
+    }
+}
+
+/// How many cases run at once: most of them wait rather than work.
+const AT_ONCE: usize = 4;
+
+/// Runs a table as every user and fails with everything that differs.
+pub(crate) fn check(table: &[Case]) {
+    let (found, count, next) = (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicUsize::new(0));
+    for user in users() {
+        let bench = Bench::new(user);
+        next.store(0, Relaxed);
+        let work = || {
+            while let Some(case) = table.get(next.fetch_add(1, Relaxed)) {
+                if case.needs.iter().all(|program| programs::has(program)) {
+                    let differences = case.differences(&bench);
+                    count.fetch_add(case.modes.len(), Relaxed);
+                    found.lock().expect("no case panics").extend(differences);
+                }
+            }
+        };
+        std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
+    }
+    let (found, count) = (found.into_inner().expect("no case panics"), count.into_inner());
+    assert!(found.is_empty(), "{} of {count} comparisons differ:\n{}", found.len(), found.join("\n"));
+}

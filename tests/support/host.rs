@@ -1,0 +1,266 @@
+//! A host of the test's own, and the check that it leaves nothing behind.
+//!
+//! Each host has a directory of mode 0700 with its socket and its journal. When a test lets go of its host, the host
+//! must first be idle again (no process but its guards in reserve, no descriptor more than at the start), then leave
+//! on SIGTERM within the promised time, remove its socket, and leave a journal in which every start has its end.
+//! Pseudo terminals are not counted: one lives exactly as long as a descriptor for it.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use super::call::{Call, Outcome, Reader, Target, dir, usual_env};
+use super::journal::{self, Journal};
+use super::procs::{self, Process};
+use super::programs;
+use super::temp::TempDir;
+use super::terminal::Terminal;
+use super::waiting::{self, PATIENCE};
+use super::warden::{Control, Ended, Plan, State, USUAL, Warden};
+
+/// How a host is started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) user: Option<u32>,
+    /// A real terminal in the place of the console; else it is a file.
+    pub(crate) terminal: bool,
+    pub(crate) flags: &'static [&'static str],
+    /// A program, with its arguments, that starts the host.
+    pub(crate) wrapper: &'static [&'static str],
+    pub(crate) state: State,
+}
+
+/// A host as most tests want it.
+pub(crate) const PLAIN: Setup = Setup { user: None, terminal: false, flags: &[], wrapper: &[], state: USUAL };
+
+/// The bound on an ordered shutdown, five seconds, with slack for a busy machine.
+pub(crate) const SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// What an idle host has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Baseline {
+    descriptors: usize,
+    processes: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) home: TempDir,
+    pub(crate) warden: Warden,
+    pub(crate) terminal: Option<Terminal>,
+    console: Option<Reader>,
+    setup: Setup,
+    baseline: Baseline,
+    is_checked: bool,
+}
+
+impl Host {
+    pub(crate) fn start() -> Self {
+        Self::with(PLAIN)
+    }
+
+    pub(crate) fn with(setup: Setup) -> Self {
+        Self::in_dir(TempDir::new(setup.user), setup)
+    }
+
+    /// Starts a host in a directory that an earlier one may have used, and waits until it is ready.
+    pub(crate) fn in_dir(home: TempDir, setup: Setup) -> Self {
+        let terminal = setup.terminal.then(|| Terminal::new(120, 40));
+        let console = terminal.as_ref().map(|terminal| Reader::new(terminal.master_file().into(), usize::MAX));
+        let warden = launch(home.path(), &setup, terminal.as_ref());
+        let baseline = Baseline { descriptors: 0, processes: 0 };
+        let mut host = Self { home, warden, terminal, console, setup, baseline, is_checked: false };
+        let ready = waiting::until_true(PATIENCE, || {
+            let text = host.console_text();
+            text.contains("rexec host listening on ") && text.contains("rexec journal: ")
+        });
+        if !ready {
+            host.is_checked = true;
+            panic!("the host did not become ready; it said: {}{}", host.console_text(), host.errors());
+        }
+        host.baseline = waiting::until_steady(Duration::from_millis(60), || host.now());
+        host
+    }
+
+    /// The pid of the host itself, whatever started it.
+    pub(crate) fn pid(&self) -> i32 {
+        if self.setup.wrapper.is_empty() {
+            return self.warden.pid();
+        }
+        let host = self.warden.tree().into_iter().find(|process| process.comm.starts_with("rexec-host"));
+        host.map_or(self.warden.pid(), |process| process.pid)
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.home.join("host.sock")
+    }
+
+    /// The directory of its journal.
+    pub(crate) fn journal_home(&self) -> PathBuf {
+        self.home.join("journal")
+    }
+
+    pub(crate) fn journal(&self) -> Journal {
+        Journal::read(&self.journal_home())
+    }
+
+    /// Waits until the journal answers a question.
+    pub(crate) fn wait_for<T>(&self, what: &str, ask: impl FnMut(&Journal) -> Option<T>) -> T {
+        journal::wait_for(&self.journal_home(), PATIENCE, ask)
+            .unwrap_or_else(|| panic!("the journal never had {what}: {:#?}", self.journal()))
+    }
+
+    /// What stands on its console.
+    pub(crate) fn console_text(&self) -> String {
+        let bytes = match &self.console {
+            Some(reader) => reader.so_far(),
+            None => fs::read(self.home.join("console")).unwrap_or_default(),
+        };
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// What it wrote on its standard error.
+    pub(crate) fn errors(&self) -> String {
+        fs::read_to_string(self.home.join("errors")).unwrap_or_default()
+    }
+
+    /// Runs `bash -c SCRIPT` by the shim in the host's directory, in terminal mode.
+    pub(crate) fn run(&self, script: &(impl AsRef<[u8]> + ?Sized)) -> Outcome {
+        self.call(script).run(Target::Shim(&self.socket()))
+    }
+
+    /// A call that fits this host: its user, its directory.
+    pub(crate) fn call(&self, script: &(impl AsRef<[u8]> + ?Sized)) -> Call {
+        Call { user: self.setup.user, ..Call::bash(script, self.home.path()) }
+    }
+
+    /// Everything below the host: guards, shells, and what those started.
+    pub(crate) fn tree(&self) -> Vec<Process> {
+        procs::descendants(self.pid())
+    }
+
+    fn now(&self) -> Baseline {
+        let pid = self.pid();
+        Baseline { descriptors: procs::descriptors(pid), processes: procs::descendants(pid).len() }
+    }
+
+    /// Waits until nothing runs and everything is given back.
+    pub(crate) fn wait_idle(&self) {
+        let base = self.baseline;
+        let is_idle = || {
+            let now = self.now();
+            now.descriptors <= base.descriptors && now.processes <= base.processes
+        };
+        if !waiting::until_true(PATIENCE, is_idle) {
+            let list: Vec<String> =
+                self.tree().iter().map(|p| format!("{} {} {} {}", p.pid, p.state, p.comm, p.command())).collect();
+            let fds = procs::descriptor_list(self.pid());
+            panic!("the host does not become idle: {base:?} at first, now {:?}\n{list:#?}\n{fds:#?}", self.now());
+        }
+        let zombies: Vec<Process> = self.tree().into_iter().filter(Process::is_zombie).collect();
+        let reaped =
+            || zombies.iter().all(|zombie| Process::of(zombie.pid).is_none_or(|now| now.start != zombie.start));
+        assert!(waiting::until_true(PATIENCE, reaped), "zombies stay: {zombies:?}");
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal).expect("the host runs");
+    }
+
+    /// SIGKILLs it, waits for its end, and gives back the directory for the next one. What its guards still do goes
+    /// on below the warden.
+    pub(crate) fn kill(mut self) -> (TempDir, Warden) {
+        self.is_checked = true;
+        self.signal(Signal::SIGKILL);
+        self.warden.wait(PATIENCE).expect("SIGKILL ends it");
+        let empty = TempDir::new(None);
+        let idle = Warden::start(Plan::new::<&str, &str>(Path::new("/bin/true"), &["true"], &[])).expect("true");
+        (std::mem::replace(&mut self.home, empty), std::mem::replace(&mut self.warden, idle))
+    }
+
+    /// Waits for the end of a host that was told to leave, and checks what it leaves.
+    pub(crate) fn check_end(&mut self) -> Ended {
+        self.is_checked = true;
+        let Some(ended) = self.warden.wait(SHUTDOWN) else {
+            panic!("the host does not leave; {}\n{:#?}", self.errors(), self.warden.tree());
+        };
+        let gone = self.warden.is_empty_within(SHUTDOWN);
+        assert!(gone, "processes outlive the host: {:#?}", self.warden.tree());
+        assert!(!self.socket().exists(), "the socket outlives the host");
+        let faults = self.journal().faults();
+        assert!(faults.is_empty(), "the journal has faults: {faults:#?}");
+        ended
+    }
+
+    /// The whole check: idle again, an ordered end, nothing left. Dropping a host does the same.
+    pub(crate) fn finish(mut self) {
+        self.check();
+    }
+
+    fn check(&mut self) {
+        self.wait_idle();
+        self.signal(Signal::SIGTERM);
+        self.check_end();
+    }
+
+    /// Takes the directory out of a host that was checked.
+    pub(crate) fn into_home(mut self) -> TempDir {
+        assert!(self.is_checked);
+        std::mem::replace(&mut self.home, TempDir::new(None))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if !self.is_checked && !std::thread::panicking() {
+            self.check();
+        }
+    }
+}
+
+/// The environment of a host that lives in this directory.
+pub(crate) fn environment(home: &Path) -> Vec<Vec<u8>> {
+    let mut env = usual_env(home);
+    env.push(format!("REXEC_SOCKET={}", home.join("host.sock").display()).into_bytes());
+    env.push(format!("REXEC_HOME={}", home.join("journal").display()).into_bytes());
+    env
+}
+
+/// Starts a host process without waiting for anything.
+pub(crate) fn launch(home: &Path, setup: &Setup, terminal: Option<&Terminal>) -> Warden {
+    let host = programs::host().to_str().expect("a path in UTF-8");
+    let argv: Vec<&str> = setup.wrapper.iter().copied().chain([host]).chain(setup.flags.iter().copied()).collect();
+    let program = match setup.wrapper.first() {
+        Some(wrapper) => {
+            let found = programs::PATH.split(':').map(|dir| Path::new(dir).join(wrapper)).find(|path| path.exists());
+            found.unwrap_or_else(|| panic!("{wrapper} is not installed"))
+        }
+        None => programs::host().to_owned(),
+    };
+    let mut plan = Plan::new(&program, &argv, &environment(home));
+    plan.dir = Some(dir(home));
+    plan.user = setup.user;
+    plan.state = setup.state;
+    let log = |name: &str| OwnedFd::from(append(&home.join(name), setup.user));
+    plan.descriptors = match terminal {
+        Some(terminal) => vec![(terminal.slave(), 0), (terminal.slave(), 1), (log("errors"), 2)],
+        None => {
+            let null = File::open("/dev/null").expect("/dev/null");
+            vec![(null.into(), 0), (log("console"), 1), (log("errors"), 2)]
+        }
+    };
+    plan.control = terminal.map_or(Control::None, |terminal| Control::Foreground(terminal.slave()));
+    Warden::start(plan).expect("the host can be executed")
+}
+
+fn append(path: &Path, user: Option<u32>) -> File {
+    let file = OpenOptions::new().create(true).append(true).open(path).expect("a log file");
+    if user.is_some() {
+        std::os::unix::fs::chown(path, user, user).expect("the file is ours to give away");
+    }
+    file
+}

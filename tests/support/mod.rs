@@ -1,0 +1,16 @@
+//! The black-box harness: starts the real binaries, watches them from outside, and knows nothing of their insides.
+//!
+//! A test starts a [`Host`] and makes [`Call`]s, each either to the real shell or to the shim. Both run below a
+//! [`Warden`], so that whatever they leave behind is known exactly and is gone when the test is over.
+
+pub(crate) mod call;
+pub(crate) mod dice;
+pub(crate) mod host;
+pub(crate) mod journal;
+pub(crate) mod procs;
+pub(crate) mod programs;
+pub(crate) mod strip;
+pub(crate) mod temp;
+pub(crate) mod terminal;
+pub(crate) mod waiting;
+pub(crate) mod warden;

@@ -1,0 +1,112 @@
+//! Facts about processes, read from /proc.
+
+use std::collections::VecDeque;
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// One process, as /proc/PID/stat tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) comm: String,
+    pub(crate) state: char,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    /// When it started, in clock ticks: with the pid it names a process for ever.
+    pub(crate) start: u64,
+}
+
+impl Process {
+    /// Reads it; `None` when there is no such process.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        let bytes = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (open, close) = (text.find('(')?, text.rfind(')')?);
+        let fields: Vec<&str> = text.get(close + 2..)?.split_ascii_whitespace().collect();
+        let number = |n: usize| fields.get(n)?.parse().ok();
+        Some(Self {
+            pid,
+            comm: text.get(open + 1..close)?.to_owned(),
+            state: fields.first()?.chars().next()?,
+            parent: number(1)?,
+            group: number(2)?,
+            session: number(3)?,
+            start: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Whether this very process still runs; a zombie does not.
+    pub(crate) fn is_alive(&self) -> bool {
+        Self::of(self.pid).is_some_and(|now| now.start == self.start && now.state != 'Z')
+    }
+
+    pub(crate) fn is_zombie(&self) -> bool {
+        self.state == 'Z'
+    }
+
+    /// Its arguments, joined by blanks.
+    pub(crate) fn command(&self) -> String {
+        let bytes = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
+    }
+
+    /// Sends a signal, unless it has ended.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.is_alive() {
+            _ = kill(Pid::from_raw(self.pid), signal);
+        }
+    }
+}
+
+/// Whether this pid is a process that runs.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    Process::of(pid).is_some_and(|process| !process.is_zombie())
+}
+
+/// The children of a process, zombies included.
+pub(crate) fn children(pid: i32) -> Vec<Process> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut found = Vec::new();
+    for thread in threads.flatten() {
+        let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        found.extend(list.split_ascii_whitespace().filter_map(|pid| Process::of(pid.parse().ok()?)));
+    }
+    found
+}
+
+/// Every process below this one, nearest first.
+pub(crate) fn descendants(pid: i32) -> Vec<Process> {
+    let (mut found, mut ahead) = (Vec::new(), VecDeque::from([pid]));
+    while let Some(pid) = ahead.pop_front() {
+        for child in children(pid) {
+            ahead.push_back(child.pid);
+            found.push(child);
+        }
+    }
+    found
+}
+
+/// How many descriptors a process has open.
+pub(crate) fn descriptors(pid: i32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// What the descriptors of a process are, for a message.
+pub(crate) fn descriptor_list(pid: i32) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let name = |entry: fs::DirEntry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        format!("{} → {}", entry.file_name().to_string_lossy(), target.display())
+    };
+    entries.flatten().map(name).collect()
+}
+
+/// A number of kilobytes from /proc/PID/status, in bytes: `VmRSS`, `VmHWM`.
+pub(crate) fn memory(pid: i32, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
+    line.split_ascii_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
+}

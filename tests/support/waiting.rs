@@ -1,0 +1,49 @@
+//! Waiting for facts, with a deadline. A deadline is a guard against hanging and never a measure of speed.
+
+use std::time::{Duration, Instant};
+
+/// How long a fact may take that has no bound of its own, on a machine with too few processors.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// Asks until there is an answer; `None` when the time is over.
+pub(crate) fn until<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + within;
+    loop {
+        if let Some(answer) = ask() {
+            return Some(answer);
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Asks until it is so; false when the time is over.
+pub(crate) fn until_true(within: Duration, mut ask: impl FnMut() -> bool) -> bool {
+    until(within, || ask().then_some(())).is_some()
+}
+
+/// Waits until `sample` has given the same answer for `quiet`, and returns that answer.
+pub(crate) fn until_steady<T: PartialEq>(quiet: Duration, mut sample: impl FnMut() -> T) -> T {
+    let (mut last, mut since, deadline) = (sample(), Instant::now(), Instant::now() + PATIENCE);
+    while since.elapsed() < quiet && Instant::now() < deadline {
+        std::thread::sleep(PAUSE);
+        let now = sample();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    last
+}
+
+/// Whether the long form of the tests was asked for.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("REXEC_TEST_LONG").is_some_and(|value| value == "1")
+}
+
+/// The size of a test: the usual one, or the one of the long form.
+pub(crate) fn size(usual: usize, long: usize) -> usize {
+    if is_long() { long } else { usual }
+}
