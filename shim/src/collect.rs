@@ -7,10 +7,12 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::wire::{AFFINITY_BYTES_MAX, Attributes, LIMITS_MAX, Stdio, Stream};
+use rexec_sh::wire::{AFFINITY_BYTES_MAX, Attributes, Stdio, Stream};
 
 use crate::sys::{self, Kind, Status};
 
+/// How many resource limits Linux has.
+const RESOURCES: u32 = 16;
 /// How far descriptors are tried one by one when /proc does not list them.
 const PROBED_MAX: RawFd = 1024;
 /// Where the length and the name of an entry lie in a struct linux_dirent64.
@@ -96,8 +98,7 @@ impl Standard {
 /// Everything but the signal mask and the options.
 pub(crate) fn attributes(standard: &Standard, pipes: bool, inherited: Vec<RawFd>) -> Attributes {
     let (rows, cols) = standard.window_size().unwrap_or_default();
-    let mut limits = Vec::with_capacity(LIMITS_MAX);
-    limits.extend((0..).map_while(sys::limit).take(LIMITS_MAX));
+    let limits = (0..RESOURCES).map_while(sys::limit).collect();
     let mut affinity = vec![0; AFFINITY_BYTES_MAX];
     let affinity_bytes = sys::affinity(&mut affinity);
     affinity.truncate(affinity_bytes);

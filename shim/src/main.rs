@@ -15,6 +15,7 @@ mod report;
 mod shell;
 mod sys;
 
+use std::convert::Infallible;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -58,46 +59,52 @@ enum Attempt {
     Failed(Report),
 }
 
-/// The whole program; returns the exit code unless it becomes the real shell.
+/// The whole program.
 pub(crate) fn run(argv: &[&'static CStr], env: &[&'static CStr]) -> ! {
-    sys::exit(start(argv, env).unwrap_or_else(|report| report.write()))
+    sys::exit(start(argv, env).write())
 }
 
-fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Result<u8, Report> {
+/// Returns only when something failed.
+fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
     let options = Options::find(env.iter().copied());
     let name = argv.first().copied().unwrap_or_default();
     let named = Shell::named(name.to_bytes()).or_else(|| Shell::named(sys::executed_path().to_bytes()));
     let kind = named.unwrap_or(Shell::Sh);
-    let shell = shell::find(kind, options.shell)?;
+    let shell = match shell::find(kind, options.shell) {
+        Ok(shell) => shell,
+        Err(report) => return report,
+    };
     let call = Call { argv, env, options, shell };
     if !given(options.inside).is_empty() {
-        return Err(shell::become_shell(shell, argv, env, false));
+        return shell::become_shell(shell, argv, env, false);
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
     let mut standard = Standard::inspect();
     match route(kind, arguments(), standard.is_stdin_terminal()) {
-        Route::RealShell => {
-            return Err(shell::become_shell(shell, argv, env, is_command(kind, arguments())));
-        }
+        Route::RealShell => return shell::become_shell(shell, argv, env, is_command(kind, arguments())),
         Route::Host => {}
     }
-    let choices = options.judge().map_err(|error| {
-        let hint = format_args!("set {} to {}, or unset it", error.name, error.allowed);
-        Report::new(FAILED, error, hint)
-    })?;
+    let choices = match options.judge() {
+        Ok(choices) => choices,
+        Err(error) => {
+            let hint = format_args!("set {} to {}, or unset it", error.name, error.allowed);
+            return Report::new(FAILED, error, hint);
+        }
+    };
     match call.attempt(&mut standard, choices) {
-        Ok(code) => Ok(code),
-        Err(Attempt::Locally) => Err(shell::become_shell(shell, argv, env, true)),
-        Err(Attempt::Absent(_)) if choices.fallback => Err(shell::become_shell(shell, argv, env, true)),
-        Err(Attempt::Absent(report) | Attempt::Failed(report)) => Err(report),
+        Ok(never) => match never {},
+        Err(Attempt::Locally) => shell::become_shell(shell, argv, env, true),
+        Err(Attempt::Absent(_)) if choices.fallback => shell::become_shell(shell, argv, env, true),
+        Err(Attempt::Absent(report) | Attempt::Failed(report)) => report,
     }
 }
 
 impl Call<'_> {
-    fn attempt(&self, standard: &mut Standard, choices: Choices) -> Result<u8, Attempt> {
-        // Taken first: the later, the longer a parent's death could go unseen.
-        let parent = parent();
+    /// Has the host run the command, and leaves with its exit code.
+    fn attempt(&self, standard: &mut Standard, choices: Choices) -> Result<Infallible, Attempt> {
         standard.plug().map_err(|error| failed("/dev/null cannot be opened", error))?;
+        // Taken early: the later, the longer a parent's death could go unseen.
+        let parent = parent();
         let inherited = collect::inherited();
         let directory = collect::working_directory().map_err(|error| match error {
             Errno::EACCES => Attempt::Locally,
@@ -139,7 +146,8 @@ impl Call<'_> {
         let mut relay = Relay::new(socket, signal_watch, parent, outlets);
         relay.queue_request(&request[sent..]);
         match relay.run() {
-            End::Exit(code) => Ok(code),
+            // At once: what would be closed and freed on the way back ends with the process.
+            End::Exit(code) => sys::exit(code),
             End::Failed(report) => Err(Attempt::Failed(report)),
             End::Refused => {
                 signals.restore();

@@ -190,8 +190,10 @@ pub(crate) fn window_size(fd: RawFd) -> Option<(u16, u16)> {
 
 /// open(2), close-on-exec.
 pub(crate) fn open(path: &CStr, flags: c_int) -> Result<OwnedFd> {
-    // SAFETY: the path is a C string; no file is created, so there is no mode.
-    own(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
+    let flags = flags | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string; no file is created, so there is no mode. The raw call, because musl's would set
+    // close-on-exec a second time.
+    own(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) })
 }
 
 /// read(2).

@@ -96,8 +96,9 @@ fn a_listener_of_another_user_gets_no_byte() {
         return;
     }
     let place = Place::new();
-    // The directory is handed over for the time of the bind, and the listener outlives its owner's rights.
-    let script = "import os,socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\nos.chmod(sys.argv[1],0o777)\n\
+    // It binds with our rights, and listens, which is what the shim gets to know of it, with another user's.
+    let script = "import os,socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\n\
+                  os.chmod(sys.argv[1],0o777)\n\
                   os.setuid(65534)\ns.listen(5)\nos.write(1,b'!')\nc,_=s.accept()\n\
                   os.write(1,str(len(c.recv(100))).encode())";
     let mut command = Command::new("python3");
