@@ -30,6 +30,12 @@ pub(crate) trait Sink {
     /// Whether the contents of sequences matter to this sink; if not they are passed empty.
     const READS_SEQUENCES: bool;
 
+    /// A chance to take a prefix of ordinary text and plain control sequences (`CSI …` only) on its own, from a
+    /// control on. Returns how much it took, and how many sequences.
+    #[inline]
+    fn shortcut(&mut self, _input: &[u8]) -> (usize, u64) {
+        (0, 0)
+    }
     /// Text, TAB and LF; never empty, only whole characters.
     fn text(&mut self, run: &[u8]);
     /// A C0 control other than TAB, LF, ESC, CAN and SUB.
@@ -149,6 +155,11 @@ impl Parser {
         }
         if at_end {
             return run.len;
+        }
+        let (taken, sequences) = sink.shortcut(&input[run.len..]);
+        if taken > 0 {
+            self.stats.sequences += sequences;
+            return run.len + taken;
         }
         match input[run.len] {
             ESC => {
