@@ -224,11 +224,7 @@ impl Host {
 
     /// How long nothing has to happen. With nothing at all to do, a spare guard is made instead of sleeping.
     fn timeout(&self) -> Option<Duration> {
-        if !self.ready.is_empty()
-            || !self.dirty.is_empty()
-            || self.engine.has_changed()
-            || self.spares.wants_another() && !self.is_closing()
-        {
+        if self.has_work() || self.wants_spare() {
             return Some(Duration::ZERO);
         }
         let closing = match self.closing {
