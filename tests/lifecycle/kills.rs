@@ -73,7 +73,7 @@ fn signalled(host: &Host, script: &str, signal: Signal, target: Target<'_>) -> O
     let mut calling = host.call(script).start(target).expect("it starts");
     let stdout = calling.stdout.as_ref().expect("a pipe");
     assert!(stdout.wait_for(b"ready\n", PATIENCE), "it never became ready");
-    calling.warden.signal(signal);
+    calling.warden.signal_group(signal);
     calling.finish(PATIENCE).unwrap_or_else(|| panic!("{script} hangs after {signal}: {:#?}", host.tree()))
 }
 
@@ -88,7 +88,9 @@ fn signals_reach_the_command() {
         let exec = "echo ready; exec sleep 1000".to_owned();
         let survive =
             format!("trap 'echo got {name}; n=1' {name}; echo ready; until [ $n ]; do sleep 0.01; done; echo on");
-        for script in [trap, plain, exec, survive] {
+        // A shell ignores QUIT, whoever runs it.
+        let scripts = if signal == SIGQUIT { vec![trap, exec, survive] } else { vec![trap, plain, exec, survive] };
+        for script in scripts {
             let theirs = signalled(&host, &script, signal, Target::Real);
             let ours = signalled(&host, &format!("{script} "), signal, Target::Shim(&host.socket()));
             if (theirs.code(), theirs.out()) != (ours.code(), ours.out()) {
