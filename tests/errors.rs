@@ -14,7 +14,7 @@ use support::call::{Call, Outcome, Target};
 use support::host::{self, Host, PLAIN, Setup};
 use support::programs;
 use support::temp::TempDir;
-use support::waiting::PATIENCE;
+use support::waiting::{self, PATIENCE};
 use support::warden::Ended;
 
 /// What is wrong with the words, if anything is.
@@ -149,18 +149,11 @@ fn a_host_that_cannot_start_tells_why() {
     fs::set_permissions(open.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let file = TempDir::new(None);
     fs::write(file.join("journal"), "a file in the way").expect("a file");
-    let user = nix::unistd::geteuid().is_root().then_some(65534);
-    let locked = TempDir::new(user);
-    fs::create_dir(locked.join("journal")).expect("a directory");
-    fs::set_permissions(locked.join("journal"), fs::Permissions::from_mode(0o500)).expect("ours");
-    std::os::unix::fs::chown(locked.join("journal"), user, user).expect("ours to give away");
     let busy = TempDir::new(None);
     fs::create_dir(busy.join("host.sock")).expect("a directory");
-    let theirs = Setup { user, ..PLAIN };
     let cases = [
         ("a socket directory that others may list", &open, PLAIN),
         ("a file in the place of the journal's directory", &file, PLAIN),
-        ("a journal's directory that may not be written", &locked, theirs),
         ("a directory in the place of the socket", &busy, PLAIN),
     ];
     let mut found = Vec::new();
@@ -171,6 +164,22 @@ fn a_host_that_cannot_start_tells_why() {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// A journal that cannot be written stops no command, so the host lives; the person at the console is told.
+#[test]
+fn a_journal_that_cannot_be_written_is_told() {
+    let user = nix::unistd::geteuid().is_root().then_some(65534);
+    let home = TempDir::new(user);
+    let place = home.join("journal");
+    fs::create_dir(&place).expect("a directory");
+    std::os::unix::fs::chown(&place, user, user).expect("ours to give away");
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o500)).expect("ours");
+    let host = Host::in_dir(home, Setup { user, ..PLAIN });
+    assert_eq!(host.run("echo on").out(), "on\n");
+    let is_told = || host.console_text().contains("journal cannot be written: ");
+    assert!(waiting::until_true(PATIENCE, is_told), "{}", host.console_text());
+    drop(host.leave());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::support::host::Host;
 use crate::support::programs;
 
 /// Far above what the host takes to end any of them, far below what a person would bear.
-const HANG: Duration = Duration::from_secs(30);
+const HANG: Duration = Duration::from_secs(20);
 
 struct Prompt {
     name: &'static str,
@@ -37,7 +37,13 @@ const TABLE: &[Prompt] = &[
     Prompt { name: "a silent read", script: "read -s x </dev/tty; echo end", ..QUIET },
     Prompt { name: "cat of the terminal", script: "cat /dev/tty; echo end", ..ASKS },
     Prompt { name: "two reads", script: "read x </dev/tty; read y </dev/tty; echo end", ..ASKS },
-    Prompt { name: "a read below timeout", script: "timeout 25 sh -c 'read x </dev/tty'; echo end", ..ASKS },
+    Prompt { name: "a read below timeout", script: "timeout 60 sh -c 'read x </dev/tty'; echo $? end", out: "1 end", ..ASKS },
+    Prompt {
+        name: "a read in a group of its own",
+        script: "python3 -c 'import subprocess; subprocess.run([\"sh\", \"-c\", \"read x </dev/tty\"], process_group=0)'; echo end",
+        needs: &["python3"],
+        ..ASKS
+    },
     Prompt {
         name: "a password",
         script: "python3 -c 'import getpass; getpass.getpass()'; echo end",
@@ -46,11 +52,10 @@ const TABLE: &[Prompt] = &[
     },
     Prompt { name: "less", script: "less /etc/services /etc/passwd; echo end", needs: &["less"], ..PAGES },
     Prompt { name: "less in a pipe", script: "seq 1 1000 | less; echo end", needs: &["less"], ..PAGES },
-    Prompt { name: "less below timeout", script: "timeout 25 less /etc/passwd; echo end", needs: &["less"], ..PAGES },
+    Prompt { name: "less below timeout", script: "timeout 60 less /etc/passwd; echo end", needs: &["less"], ..PAGES },
     Prompt { name: "vi", script: "vim -u NONE file </dev/tty; echo end", needs: &["vim"], ..PAGES },
     Prompt { name: "python", script: "python3 -i </dev/tty; echo end", needs: &["python3"], ..QUIET },
-    // On pipes node only polls the terminal, which stops nobody.
-    Prompt { name: "node", script: "node -i </dev/tty; echo end", needs: &["node"], modes: &[STRIP], ..QUIET },
+    Prompt { name: "node", script: "node -i </dev/tty; echo end", needs: &["node"], ..QUIET },
     Prompt { name: "stty sane", script: "stty sane </dev/tty; sleep 1; echo end", ..QUIET },
     Prompt { name: "stty tostop", script: "stty tostop </dev/tty; echo end; echo again", out: "end\nagain", ..QUIET },
     Prompt {

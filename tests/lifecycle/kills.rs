@@ -119,3 +119,80 @@ fn a_stubborn_command_is_killed_after_all() {
     calling.warden.signal(SIGKILL);
     assert!(waiting::until_true(GONE, || !shell.is_alive()), "{:#?}", host.tree());
 }
+
+/// An agent that is killed cannot tell its shell; whether somebody still reads the output decides.
+#[test]
+fn killing_the_agent_ends_a_command_that_nobody_waits_for() {
+    let host = Host::start();
+    let shim = crate::support::programs::shims().join("bash");
+    for (into, ends) in [("> out", true), ("| cat > out", false)] {
+        _ = fs::remove_file(host.home.join("pids"));
+        let script = format!(
+            "{{ REXEC_INSIDE= ; unset REXEC_INSIDE; '{}' -c 'echo $$ >> pids; echo $$ >> pids; sleep 4; echo lived > lived' {into}; }} & wait",
+            shim.display()
+        );
+        let agent = host.call(&script).env(&format!("REXEC_SOCKET={}", host.socket().display()));
+        let agent = agent.start(Target::Real).expect("the agent starts");
+        assert!(waiting::until_true(PATIENCE, || pids(&host).len() >= 2), "the command never started");
+        let command = Process::of(pids(&host)[0]).expect("it runs");
+        for process in agent.warden.tree().iter().filter(|process| process.comm == "bash" && !process.command().contains("sleep 4; echo lived > lived' >")) {
+            // Of the two the shim is left alone; it is the one whose arguments start with the link.
+            if !process.command().contains("test-shims") || process.pid == agent.pid() {
+                process.signal(SIGKILL);
+            }
+        }
+        if ends {
+            assert!(waiting::until_true(GONE, || !command.is_alive()), "it runs on: {:#?}", host.tree());
+            assert!(!host.home.join("lived").exists(), "it ran to its end");
+        } else {
+            assert!(waiting::until_true(PATIENCE, || host.home.join("lived").exists()), "it was ended though somebody reads");
+        }
+    }
+}
+
+#[test]
+fn a_killed_guard_takes_its_own_command_only() {
+    let host = Host::start();
+    let mut lost = start(&host, "echo $$ >> pids; echo $PPID >> pids; echo ready; sleep 1000");
+    let mut other = start(&host, "echo ready; sleep 2; echo through; exit 3");
+    for calling in [&lost, &other] {
+        assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE));
+    }
+    let [shell, guard] = pids(&host)[..] else { panic!("two pids") };
+    let (shell, guard) = (Process::of(shell).expect("it runs"), Process::of(guard).expect("it runs"));
+    guard.signal(SIGKILL);
+    let seen = lost.finish(PATIENCE).expect("the shim is told");
+    assert_eq!(seen.code(), 125, "{seen:?}");
+    assert!(seen.err().starts_with("rexec: ") && seen.err().contains("\nhint: "), "{}", seen.err());
+    assert!(waiting::until_true(GONE, || !shell.is_alive()), "{:#?}", host.tree());
+    let seen = other.finish(PATIENCE).expect("the other one ends");
+    assert_eq!((seen.out().as_str(), seen.code()), ("ready\nthrough\n", 3));
+}
+
+#[test]
+fn a_stopped_host_only_delays() {
+    let host = Host::start();
+    let mut before = start(&host, "echo ready; sleep 0.1; echo done; exit 3");
+    assert!(before.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE));
+    host.signal(Signal::SIGSTOP);
+    let mut after = start(&host, "echo late; exit 4");
+    std::thread::sleep(Duration::from_secs(1));
+    host.signal(Signal::SIGCONT);
+    assert_eq!(before.finish(PATIENCE).map(|seen| (seen.code(), seen.out())), Some((3, "ready\ndone\n".to_owned())));
+    assert_eq!(after.finish(PATIENCE).map(|seen| (seen.code(), seen.out())), Some((4, "late\n".to_owned())));
+}
+
+#[test]
+fn a_stopped_call_stops_its_command_and_goes_on_later() {
+    let host = Host::start();
+    let mut calling = start(&host, "echo $$ >> pids; echo $$ >> pids; echo ready; while :; do sleep 0.02; test -e go && break; done; echo done");
+    assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE));
+    let pid = pids(&host)[0];
+    calling.warden.signal(Signal::SIGTSTP);
+    let is = |pid: i32, state: char| Process::of(pid).is_some_and(|now| now.state == state);
+    assert!(waiting::until_true(PATIENCE, || is(pid, 'T') && is(calling.pid(), 'T')), "{:?}", host.tree());
+    fs::write(host.home.join("go"), "").expect("a file");
+    calling.warden.signal(Signal::SIGCONT);
+    let seen = calling.finish(PATIENCE).expect("it goes on");
+    assert_eq!((seen.code(), seen.out().as_str()), (0, "ready\ndone\n"));
+}
