@@ -4,7 +4,7 @@
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
 //! Reading order: [`pty`], [`control`], [`guard`], `launch`, `tree`; then [`socket`], [`signal`], [`terminal`],
-//! [`process`], [`watch`], [`file`].
+//! [`process`], [`watch`], [`mod@file`].
 
 pub mod control;
 pub mod file;
