@@ -318,10 +318,17 @@ fn open_line_after(open_len: usize, run: &[u8]) -> Option<usize> {
 
 /// Where the last `keep` complete lines and the open one begin, if there are lines before them.
 fn start_of_last_lines(text: &[u8], keep: usize) -> Option<usize> {
-    if text.len() <= keep {
-        return None;
+    let (mut lines, mut end) = (keep, text.len());
+    // Counting is faster than finding each.
+    while let Some(chunk) = text[..end].last_chunk::<128>() {
+        let count = usize::from(chunk.iter().map(|&byte| u8::from(byte == b'\n')).sum::<u8>());
+        if count > lines {
+            break;
+        }
+        lines -= count;
+        end -= chunk.len();
     }
-    memchr::memrchr_iter(b'\n', text).nth(keep).map(|at| at + 1)
+    memchr::memrchr_iter(b'\n', &text[..end]).nth(lines).map(|at| at + 1)
 }
 
 #[derive(Debug)]

@@ -66,9 +66,9 @@ impl Sink for StripSink<'_> {
 }
 
 /// How much input the shortcut takes at a time: it writes into zeroed memory, and zeroing more than it fills is a waste.
-const WINDOW_BYTES: usize = 1024;
+const WINDOW_BYTES: usize = 2048;
 /// Text is copied in steps of this size, and what was too much is overwritten.
-const STEP: usize = 32;
+const STEP: usize = WIDE;
 /// So much input there must be from the start of a block, for copies that begin anywhere in it.
 const BLOCK_BYTES: usize = WIDE + STEP;
 
@@ -76,9 +76,6 @@ impl StripSink<'_> {
     /// Short runs of text between colours and carriage returns, 64 bytes at a time. Whatever is neither ends it: long
     /// runs, characters that are not ASCII, other controls, sequences that are not whole.
     fn coloured(&mut self, input: &[u8]) -> (usize, u64) {
-        if input.len() < BLOCK_BYTES {
-            return (0, 0);
-        }
         let input = &input[..input.len().min(WINDOW_BYTES)];
         let start = self.out.len();
         self.out.resize(start + input.len() + BLOCK_BYTES, 0);
@@ -86,12 +83,24 @@ impl StripSink<'_> {
         let (mut at, mut sequences) = (0, 0);
         let mut returned = self.strip.return_seen;
         let mut clean = 0;
-        'block: while let Some(block) = input.get(at..at + BLOCK_BYTES) {
+        let mut padded = [0; BLOCK_BYTES];
+        'block: while at < input.len() {
             let base = at;
-            let masks = scan::masks(block.first_chunk().expect("a block is longer"));
+            let block = match input[at..].first_chunk::<BLOCK_BYTES>() {
+                Some(block) => block,
+                None => {
+                    // Padded with NUL, where the loop ends.
+                    padded.fill(0);
+                    padded[..input.len() - at].copy_from_slice(&input[at..]);
+                    &padded
+                }
+            };
+            let wide = block.first_chunk().expect("a block is wider");
+            let odd = scan::odd_bytes(wide);
+            let mut finals = None;
             let mut pos = 0;
             loop {
-                let stops = masks.odd & u64::MAX << pos;
+                let stops = odd & u64::MAX << pos;
                 let end = stops.trailing_zeros() as usize;
                 if end > pos {
                     if returned {
@@ -127,7 +136,8 @@ impl StripSink<'_> {
                         window.put(b'\t');
                     }
                     0x1B => {
-                        let ends = (masks.last | masks.odd) & u64::MAX.checked_shl(end as u32 + 2).unwrap_or(0);
+                        let finals = *finals.get_or_insert_with(|| scan::last_bytes(wide));
+                        let ends = (finals | odd) & u64::MAX.checked_shl(end as u32 + 2).unwrap_or(0);
                         let last = ends.trailing_zeros() as usize;
                         if last == WIDE {
                             if end == 0 {
@@ -136,7 +146,7 @@ impl StripSink<'_> {
                             }
                             continue 'block;
                         }
-                        if block[end + 1] != b'[' || masks.last >> last & 1 == 0 {
+                        if block[end + 1] != b'[' || finals >> last & 1 == 0 {
                             break 'block;
                         }
                         sequences += 1;
@@ -187,15 +197,8 @@ impl Window<'_> {
     }
 
     #[inline]
-    fn copy(&mut self, block: &[u8], from: usize, to: usize) {
-        let mut step = |done: usize| {
-            let (out, part) = (&mut self.out[self.len + done..][..STEP], &block[from + done..][..STEP]);
-            out.copy_from_slice(part);
-        };
-        step(0);
-        if to - from > STEP {
-            step(STEP);
-        }
+    fn copy(&mut self, block: &[u8; BLOCK_BYTES], from: usize, to: usize) {
+        self.out[self.len..][..STEP].copy_from_slice(&block[from..][..STEP]);
         self.len += to - from;
     }
 }
