@@ -124,7 +124,7 @@ impl Case {
         let place = dir(&path);
         match self.place {
             Place::Deleted => fs::remove_dir(&path).expect("it is empty"),
-            Place::Forbidden => fs::set_permissions(&path, fs::Permissions::from_mode(0)).expect("it is ours"),
+            Place::Forbidden => fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("it is ours"),
             Place::Home | Place::OddName => {}
         }
         place

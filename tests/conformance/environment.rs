@@ -84,7 +84,7 @@ const TABLE: &[Case] = &[
     Case { name: "time zone", script: b"date -d @0 +%H%Z", env: &[b"TZ=Europe/Zurich"], ..PLAIN },
 ];
 
-const LONG: [u8; 131_071] = {
+static LONG: [u8; 131_071] = {
     let mut bytes = [b'v'; 131_071];
     let name = *b"LONG=";
     let mut n = 0;

@@ -37,7 +37,12 @@ const TABLE: &[Prompt] = &[
     Prompt { name: "a silent read", script: "read -s x </dev/tty; echo end", ..QUIET },
     Prompt { name: "cat of the terminal", script: "cat /dev/tty; echo end", ..ASKS },
     Prompt { name: "two reads", script: "read x </dev/tty; read y </dev/tty; echo end", ..ASKS },
-    Prompt { name: "a read below timeout", script: "timeout 60 sh -c 'read x </dev/tty'; echo $? end", out: "1 end", ..ASKS },
+    Prompt {
+        name: "a read below timeout",
+        script: "timeout 60 sh -c 'read x </dev/tty'; echo $? end",
+        out: "1 end",
+        ..ASKS
+    },
     Prompt {
         name: "a read in a group of its own",
         script: "python3 -c 'import subprocess; subprocess.run([\"sh\", \"-c\", \"read x </dev/tty\"], process_group=0)'; echo end",
