@@ -9,7 +9,7 @@
 //!
 //! Invariants: `wait` is the only call that sleeps; readiness is remembered and cleared by `WouldBlock` alone; every
 //! source is read at most a budget's worth, then the next one has its turn; a run waits for nothing but its own
-//! terminal, guard and caller. Every reason to wake up is a [`Source`].
+//! terminal, guard and caller. Every reason to wake up is a `Source`.
 
 mod door;
 mod peer;

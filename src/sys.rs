@@ -3,8 +3,8 @@
 //! Global rules that its SAFETY comments lean on: the process has one thread; between fork or clone and exec a child
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`pty`], [`control`], [`guard`], [`launch`], [`tree`]; then [`socket`], [`signal`], [`terminal`],
-//! [`process`], [`watch`], [`file`].
+//! Reading order: [`pty`], [`control`], [`guard`], `launch`, `tree`; then [`socket`], [`signal`], [`terminal`],
+//! [`process`], [`watch`], [`mod@file`].
 
 pub mod control;
 pub mod file;

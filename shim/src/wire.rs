@@ -287,7 +287,7 @@ pub struct Run<'a> {
     pub whoami: &'a [u8],
     /// The shell to execute.
     pub shell: &'a CStr,
-    /// Its arguments, argv[0] first.
+    /// Its arguments, `argv[0]` first.
     pub argv: Strings<'a>,
     /// Its environment, `NAME=value`.
     pub env: Strings<'a>,

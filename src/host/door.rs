@@ -56,8 +56,10 @@ pub(super) fn become_host(path: &Path) -> Result<file::Lock, Failure> {
             "set REXEC_SOCKET to a path in a directory that only you can enter",
         )
     })?;
-    place::check_directory(directory, process::uid())
-        .map_err(|error| Failure::new(error, "set REXEC_SOCKET to a path in a directory that only you can enter"))?;
+    place::check_directory(directory, process::uid()).map_err(|error| {
+        let advice = "set REXEC_SOCKET to a path in a directory that only you can enter";
+        Failure::new(format_args!("{}: {error}", directory.display()), advice)
+    })?;
     let lock_path = place::lock_path(path);
     match file::Lock::take(&lock_path) {
         Ok(Some(lock)) => {

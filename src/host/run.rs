@@ -488,8 +488,9 @@ impl Host {
 }
 
 /// ^D, which a reader in line mode takes as the end of its input.
+pub(super) const END_OF_FILE: &[u8] = &[4];
+
 fn type_end_of_file(run: &mut Run) {
-    const END_OF_FILE: &[u8] = &[4];
     if let Some(port) = &mut run.streams[Stream::Tty as usize] {
         // A terminal whose input is full already has something to read.
         let _ = port.write(|fd| sys::write(fd, END_OF_FILE));

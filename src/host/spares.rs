@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::Port;
 use crate::limits;
-use crate::sys::{guard, pty};
+use crate::sys::{self, guard, pty};
 
 /// A guard with its registered descriptors.
 #[derive(Debug)]
@@ -94,6 +94,9 @@ impl Spare {
 
 fn make(poller: &mut Poller, size: pty::Size) -> io::Result<Spare> {
     let guard = guard::make(size)?;
+    // Who waits with poll(2) for input before reading would never be stopped for reading: an end of file that is there
+    // from the start makes it read, and be seen.
+    let _ = sys::write(&guard.master, super::run::END_OF_FILE);
     let control = Port::new(poller, guard.control)?;
     let master = match Port::new(poller, guard.master) {
         Ok(master) => master,

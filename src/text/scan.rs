@@ -5,6 +5,8 @@
 
 /// How many bytes are looked at together.
 pub(crate) const WIDE: usize = 64;
+/// As long as text is plain, so many.
+const WIDEST: usize = 256;
 
 /// A run of clean bytes at the start of some input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,13 @@ pub(crate) fn clean_run(input: &[u8]) -> Run {
     let mut len = 0;
     let mut high = 0u8;
     let mut rest = input;
+    while let Some((chunk, tail)) = rest.split_first_chunk::<WIDEST>() {
+        if !is_plain(chunk) {
+            break;
+        }
+        len += WIDEST;
+        rest = tail;
+    }
     while let Some((chunk, tail)) = rest.split_first_chunk::<WIDE>() {
         if !is_plain(chunk) {
             // No early exit inside of a chunk: that is what lets the compiler use vector registers.
@@ -71,48 +80,61 @@ pub(crate) fn clean_run(input: &[u8]) -> Run {
     Run { len, ascii: high < 0x80 }
 }
 
-/// Whether all bytes are ASCII and none is a stop: the common case, in the fewest operations per byte. Counted down from
+/// Whether all bytes are printable ASCII or LF: the common case, in the fewest operations per byte. Counted down from
 /// 0x7E, printable characters are small numbers, and everything else is not.
 #[inline]
-fn is_plain(chunk: &[u8; WIDE]) -> bool {
+fn is_plain<const N: usize>(chunk: &[u8; N]) -> bool {
     let mut most = 0u8;
     for &byte in chunk {
-        let is_blank = (byte.wrapping_add(0x80 - b'\t') as i8) < -0x7E;
-        most = most.max(if is_blank { 0 } else { 0x7Eu8.wrapping_sub(byte) });
+        most = most.max(if byte == b'\n' { 0 } else { 0x7Eu8.wrapping_sub(byte) });
     }
     most <= 0x7E - 0x20
 }
 
-/// Which of 64 bytes are what, one bit each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Masks {
-    /// Not printable ASCII.
-    pub(crate) odd: u64,
-    /// May end a control sequence: 0x40 to 0x7E.
-    pub(crate) last: u64,
+/// One bit for each byte that is not printable ASCII.
+#[inline]
+pub(crate) fn odd_bytes(block: &[u8; WIDE]) -> u64 {
+    // Signed: bytes from 0x80 up are below the printable ones.
+    gather(block, |byte| (byte as i8) < 0x20 || byte == 0x7F)
 }
 
+/// One bit for each byte that may end a control sequence: 0x40 to 0x7E.
 #[inline]
-pub(crate) fn masks(block: &[u8; WIDE]) -> Masks {
-    let (mut odd, mut last) = ([0u8; WIDE], [0u8; WIDE]);
-    for ((odd, last), &byte) in odd.iter_mut().zip(&mut last).zip(block) {
-        // Signed: bytes from 0x80 up are below the printable ones.
-        let signed = byte as i8;
-        *odd = if signed < 0x20 || signed == 0x7F { 0xFF } else { 0 };
-        *last = if signed >= 0x40 && signed != 0x7F { 0xFF } else { 0 };
+pub(crate) fn last_bytes(block: &[u8; WIDE]) -> u64 {
+    gather(block, |byte| (byte as i8) >= 0x40 && byte != 0x7F)
+}
+
+/// One bit for each byte that `is` holds for. Bits are first collected across the block, eight places apart, because
+/// that is what vector registers can do without an instruction for it, and then put in order as a matrix of 8 by 8.
+#[inline]
+fn gather(block: &[u8; WIDE], is: impl Fn(u8) -> bool) -> u64 {
+    let flags = block.map(|byte| if is(byte) { 0xFF } else { 0 });
+    let mut bits = [0u8; 16];
+    for at in 0..16 {
+        bits[at] = flags[at] & PLACES[at]
+            | flags[at + 16] & PLACES[at + 16]
+            | flags[at + 32] & PLACES[at + 32]
+            | flags[at + 48] & PLACES[at + 48];
     }
-    Masks { odd: gather(&odd), last: gather(&last) }
+    let bits = u128::from_le_bytes(bits);
+    let mut matrix = bits as u64 | (bits >> 64) as u64;
+    for (distance, mask) in [(7, 0x00AA_00AA_00AA_00AA), (14, 0x0000_CCCC_0000_CCCC), (28, 0x0000_0000_F0F0_F0F0)] {
+        let swapped = (matrix ^ (matrix >> distance)) & mask;
+        matrix ^= swapped ^ (swapped << distance);
+    }
+    matrix
 }
 
-/// One bit for each byte that is not 0.
-#[inline]
-fn gather(flags: &[u8; WIDE]) -> u64 {
-    let (words, _) = flags.as_chunks::<8>();
-    words.iter().rev().fold(0, |bits, word| {
-        let ones = u64::from_le_bytes(*word) & each(1);
-        bits << 8 | ones.wrapping_mul(0x0102_0408_1020_4080) >> 56
-    })
-}
+/// Every byte's bit: one for each eight bytes.
+const PLACES: [u8; WIDE] = {
+    let mut places = [0; WIDE];
+    let mut at = 0;
+    while at < WIDE {
+        places[at] = 1 << (at / 8);
+        at += 1;
+    }
+    places
+};
 
 const HIGH: u64 = each(0x80);
 
@@ -142,8 +164,9 @@ mod tests {
                 let mut block = [b'0'; WIDE];
                 block[at] = byte;
                 let bit = |is: bool| u64::from(is) << at;
-                let expected = Masks { odd: bit(!matches!(byte, b' '..=b'~')), last: bit(matches!(byte, b'@'..=b'~')) };
-                assert_eq!(masks(&block), expected, "byte {byte:02x} at {at}");
+                let seen = (odd_bytes(&block), last_bytes(&block));
+                let expected = (bit(!matches!(byte, b' '..=b'~')), bit(matches!(byte, b'@'..=b'~')));
+                assert_eq!(seen, expected, "byte {byte:02x} at {at}");
             }
         }
     }

@@ -159,6 +159,12 @@ impl Call {
         plan.dir = Some(self.dir);
         plan.state = self.state;
         plan.user = self.user;
+        if self.user.is_some() {
+            // An agent's streams are its own.
+            for (fd, _) in &wires.ends {
+                _ = std::os::unix::fs::fchown(fd, self.user, self.user);
+            }
+        }
         plan.descriptors = wires.ends;
         plan.descriptors.extend(self.extra);
         plan.control = wires.control;

@@ -48,10 +48,15 @@ impl Journal {
         self.of_type("end").find(|record| record["command"].as_str() == Some(command))
     }
 
-    /// Says what does not fit: bad lines, runs without an end, with two, or with an end and no start.
+    /// Says what is wrong with it: bad lines, and records that do not fit.
     pub(crate) fn faults(&self) -> Vec<String> {
-        let mut faults: Vec<String> =
-            self.bad.iter().map(|(path, line)| format!("bad line in {}: {line}", path.display())).collect();
+        let bad = self.bad.iter().map(|(path, line)| format!("bad line in {}: {line}", path.display()));
+        bad.chain(self.misfits()).collect()
+    }
+
+    /// Says what does not fit: runs without an end, with two, or with an end and no start.
+    pub(crate) fn misfits(&self) -> Vec<String> {
+        let mut faults = Vec::new();
         let mut runs: BTreeMap<(PathBuf, u64), [u32; 2]> = BTreeMap::new();
         for (path, record) in &self.records {
             let Some(kind) = record["type"].as_str() else {

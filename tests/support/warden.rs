@@ -226,6 +226,13 @@ impl Warden {
         }
     }
 
+    /// Sends a signal to the program's group, as agents do.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        if self.ended.is_none() {
+            _ = nix::sys::signal::killpg(nix::unistd::Pid::from_raw(self.pid), signal);
+        }
+    }
+
     /// Kills the whole tree; true when nothing withstood.
     pub(crate) fn clear(&mut self) -> bool {
         for _ in 0..500 {
@@ -331,10 +338,11 @@ impl Prepared {
     fn become_program(&self) -> Result<(), Errno> {
         // SAFETY: the pointers were made from strings that live in the plan, with a null at the end.
         unsafe {
-            libc::setpgid(0, 0);
             if let Control::Foreground(terminal) = &self.plan.control {
                 libc::setsid();
                 check(libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0))?;
+            } else {
+                libc::setpgid(0, 0);
             }
             if let Some(dir) = &self.plan.dir {
                 check(libc::fchdir(dir.as_raw_fd()))?;

@@ -8,14 +8,14 @@
 //! modes at their defaults, and is to be written from there; it is bounded by [`PENDING_BYTES_MAX`]; no line in it is
 //! so long that a row could not keep all of its marks.
 
+mod sink;
+
 use std::time::{Duration, Instant};
 
 use super::grid::Charsets;
 use super::relay::Relay;
 use super::row::{EXTRA_BYTES_MAX, Row};
 use super::terminal::Terminal;
-use crate::text::csi::Csi;
-use crate::text::parser::Sink;
 use crate::text::width::width;
 
 const PENDING_BYTES_MAX: usize = 16 << 10;
@@ -50,10 +50,6 @@ impl Collapse {
             pending_at: None,
             alt_screen_bytes: 0,
         }
-    }
-
-    pub(crate) fn sink<'a>(&'a mut self, out: &'a mut Vec<u8>) -> CollapseSink<'a> {
-        CollapseSink { collapse: self, out }
     }
 
     pub(crate) fn alt_screen_bytes(&self) -> u64 {
@@ -318,94 +314,15 @@ fn open_line_after(open_len: usize, run: &[u8]) -> Option<usize> {
 
 /// Where the last `keep` complete lines and the open one begin, if there are lines before them.
 fn start_of_last_lines(text: &[u8], keep: usize) -> Option<usize> {
-    if text.len() <= keep {
-        return None;
-    }
-    memchr::memrchr_iter(b'\n', text).nth(keep).map(|at| at + 1)
-}
-
-#[derive(Debug)]
-pub(crate) struct CollapseSink<'a> {
-    collapse: &'a mut Collapse,
-    out: &'a mut Vec<u8>,
-}
-
-impl CollapseSink<'_> {
-    /// Before anything that edits. Afterwards, `changed` tells the relay whether lines above could have changed.
-    fn lay_out(&mut self) -> &mut Terminal {
-        self.collapse.lay_out(self.out);
-        &mut self.collapse.terminal
-    }
-
-    fn edit(&mut self, change: impl FnOnce(&mut Terminal, &mut Vec<u8>) -> bool) {
-        let row = self.lay_out().main.cursor.row;
-        let terminal = &mut self.collapse.terminal;
-        let reaches_up = change(terminal, self.out);
-        if (reaches_up || terminal.main.cursor.row < row)
-            && let Some(relay) = &mut terminal.relay
-        {
-            relay.set_moved_up();
+    let (mut lines, mut end) = (keep, text.len());
+    // Counting is faster than finding each.
+    while let Some(chunk) = text[..end].last_chunk::<128>() {
+        let count = usize::from(chunk.iter().map(|&byte| u8::from(byte == b'\n')).sum::<u8>());
+        if count > lines {
+            break;
         }
+        lines -= count;
+        end -= chunk.len();
     }
-}
-
-impl Sink for CollapseSink<'_> {
-    const READS_SEQUENCES: bool = true;
-
-    #[inline]
-    fn text(&mut self, run: &[u8]) {
-        if self.collapse.is_alternate() {
-            self.collapse.alt_screen_bytes += run.len() as u64;
-        }
-        self.collapse.text(run, self.out);
-    }
-
-    fn control(&mut self, byte: u8) {
-        match byte {
-            b'\r' if !self.collapse.pending.is_empty() => self.collapse.return_seen = true,
-            b'\r' => self.collapse.terminal.carriage_return(),
-            0x08 => self.lay_out().backspace(),
-            0x0B | 0x0C => self.text(b"\n"),
-            0x0E => self.lay_out().charsets.used = 1,
-            0x0F => self.lay_out().charsets.used = 0,
-            _ => {}
-        }
-    }
-
-    fn escape(&mut self, intermediates: &[u8], last: u8) {
-        match (intermediates, last) {
-            ([set @ (b'(' | b')')], _) => self.lay_out().charsets.sets[usize::from(*set == b')')] = last,
-            ([], b'7' | b'8' | b'D' | b'E' | b'M' | b'c') => self.edit(|terminal, out| {
-                match last {
-                    b'7' => terminal.save_cursor(),
-                    b'8' => terminal.restore_cursor(),
-                    b'M' => terminal.reverse_index(),
-                    b'c' => terminal.reset(out),
-                    _ => {
-                        terminal.grid().cursor.wraps = false;
-                        if last == b'E' {
-                            terminal.carriage_return();
-                        }
-                        terminal.index(out);
-                    }
-                }
-                last == b'M'
-            }),
-            _ => {}
-        }
-    }
-
-    #[inline]
-    fn csi(&mut self, body: &[u8], last: u8) {
-        if last == b'm' {
-            return;
-        }
-        let Some(csi) = Csi::parse(body) else { return };
-        match (csi.private, csi.intermediates, last) {
-            (None, [], b'@'..=b'H' | b'J'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'`'..=b'b' | b'd'..=b'f' | b'h') => {}
-            (None, [], b'l' | b'r' | b's' | b'u') | (None, [b'!'], b'p') | (Some(b'?'), [], b'h' | b'l') => {}
-            _ => return,
-        }
-        self.edit(|terminal, out| terminal.control_sequence(&csi, last, out));
-    }
+    memchr::memrchr_iter(b'\n', &text[..end]).nth(lines).map(|at| at + 1)
 }

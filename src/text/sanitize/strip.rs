@@ -66,9 +66,9 @@ impl Sink for StripSink<'_> {
 }
 
 /// How much input the shortcut takes at a time: it writes into zeroed memory, and zeroing more than it fills is a waste.
-const WINDOW_BYTES: usize = 1024;
+const WINDOW_BYTES: usize = 2048;
 /// Text is copied in steps of this size, and what was too much is overwritten.
-const STEP: usize = 32;
+const STEP: usize = WIDE;
 /// So much input there must be from the start of a block, for copies that begin anywhere in it.
 const BLOCK_BYTES: usize = WIDE + STEP;
 
@@ -76,87 +76,34 @@ impl StripSink<'_> {
     /// Short runs of text between colours and carriage returns, 64 bytes at a time. Whatever is neither ends it: long
     /// runs, characters that are not ASCII, other controls, sequences that are not whole.
     fn coloured(&mut self, input: &[u8]) -> (usize, u64) {
-        if input.len() < BLOCK_BYTES {
-            return (0, 0);
-        }
         let input = &input[..input.len().min(WINDOW_BYTES)];
         let start = self.out.len();
         self.out.resize(start + input.len() + BLOCK_BYTES, 0);
-        let mut window = Window { out: &mut self.out[start..], len: 0, at_line_start: self.strip.at_line_start };
-        let (mut at, mut sequences) = (0, 0);
-        let mut returned = self.strip.return_seen;
-        let mut clean = 0;
-        'block: while let Some(block) = input.get(at..at + BLOCK_BYTES) {
-            let base = at;
-            let masks = scan::masks(block.first_chunk().expect("a block is longer"));
-            let mut pos = 0;
-            loop {
-                let stops = masks.odd & u64::MAX << pos;
-                let end = stops.trailing_zeros() as usize;
-                if end > pos {
-                    if returned {
-                        returned = false;
-                        window.new_line(block[pos]);
-                    }
-                    window.copy(block, pos, end);
-                }
-                at = base + end;
-                if end == WIDE {
-                    clean = if pos == 0 { clean + 1 } else { 0 };
-                    if clean == 2 {
-                        break 'block;
-                    }
-                    continue 'block;
-                }
-                match block[end] {
-                    b'\n' => {
-                        returned = false;
-                        window.put(b'\n');
-                    }
-                    b'\r' if block[end + 1] == b'\n' => {
-                        returned = false;
-                        window.put(b'\n');
-                        at += 1;
-                    }
-                    b'\r' => returned = true,
-                    b'\t' => {
-                        if returned {
-                            returned = false;
-                            window.new_line(b'\t');
-                        }
-                        window.put(b'\t');
-                    }
-                    0x1B => {
-                        let ends = (masks.last | masks.odd) & u64::MAX.checked_shl(end as u32 + 2).unwrap_or(0);
-                        let last = ends.trailing_zeros() as usize;
-                        if last == WIDE {
-                            if end == 0 {
-                                // Longer than a block.
-                                break 'block;
-                            }
-                            continue 'block;
-                        }
-                        if block[end + 1] != b'[' || masks.last >> last & 1 == 0 {
-                            break 'block;
-                        }
-                        sequences += 1;
-                        at = base + last;
-                    }
-                    _ => break 'block,
-                }
-                at += 1;
-                pos = at - base;
-                if pos >= WIDE {
-                    continue 'block;
-                }
+        let Strip { return_seen, at_line_start } = *self.strip;
+        let out = &mut self.out[start..];
+        let mut window = Window { out, len: 0, at_line_start, return_seen, sequences: 0 };
+        let mut padded = [0; BLOCK_BYTES];
+        let (mut at, mut clean_blocks) = (0, 0);
+        while at < input.len() && clean_blocks < 2 {
+            let block = input[at..].first_chunk::<BLOCK_BYTES>().unwrap_or_else(|| {
+                // Padded with NUL, where the window ends.
+                padded.fill(0);
+                padded[..input.len() - at].copy_from_slice(&input[at..]);
+                &padded
+            });
+            let taken = window.take(block);
+            clean_blocks = if taken.clean { clean_blocks + 1 } else { 0 };
+            at += taken.bytes;
+            if taken.foreign {
+                break;
             }
         }
-        if window.len > 0 {
-            self.strip.at_line_start = window.out[window.len - 1] == b'\n';
+        let Window { len, return_seen, sequences, .. } = window;
+        if let Some(&last) = len.checked_sub(1).map(|last| &self.out[start + last]) {
+            self.strip.at_line_start = last == b'\n';
         }
-        self.strip.return_seen = returned;
-        let len = start + window.len;
-        self.out.truncate(len);
+        self.strip.return_seen = return_seen;
+        self.out.truncate(start + len);
         (at, sequences)
     }
 }
@@ -167,16 +114,73 @@ struct Window<'a> {
     len: usize,
     /// Where the output was before the window.
     at_line_start: bool,
+    return_seen: bool,
+    sequences: u64,
+}
+
+/// What the window took of a block.
+struct Taken {
+    bytes: usize,
+    /// All of it was one run of text.
+    clean: bool,
+    /// What comes next is not for the window.
+    foreign: bool,
 }
 
 impl Window<'_> {
-    /// A carriage return came before `next`.
+    /// Takes text, line ends and sequences up to the block's 64th byte, or up to a sequence that goes on behind it.
     #[inline]
-    fn new_line(&mut self, next: u8) {
-        let is_start = if self.len == 0 { self.at_line_start } else { self.out[self.len - 1] == b'\n' };
-        if next != b'\n' && !is_start {
-            self.out[self.len] = b'\n';
-            self.len += 1;
+    fn take(&mut self, block: &[u8; BLOCK_BYTES]) -> Taken {
+        let wide = block.first_chunk().expect("a block is wider");
+        let odd = scan::odd_bytes(wide);
+        // Needed only where there are sequences.
+        let mut last = None;
+        let mut bytes = 0;
+        while bytes < WIDE {
+            let end = (odd & u64::MAX << bytes).trailing_zeros() as usize;
+            if end > bytes {
+                self.copy(block, bytes, end);
+            }
+            if end == WIDE {
+                return Taken { bytes: end, clean: bytes == 0, foreign: false };
+            }
+            bytes = end;
+            let byte = block[bytes];
+            if byte == 0x1B {
+                let last = *last.get_or_insert_with(|| scan::last_bytes(wide));
+                match plain_csi(block, odd, last, bytes) {
+                    Some(0) if bytes > 0 => break,
+                    Some(0) | None => return Taken { bytes, clean: false, foreign: true },
+                    Some(len) => bytes += len,
+                }
+                self.sequences += 1;
+            } else if byte == b'\r' {
+                self.return_seen = true;
+                bytes += 1;
+            } else if byte == b'\n' {
+                self.return_seen = false;
+                self.put(byte);
+                bytes += 1;
+            } else if byte == b'\t' {
+                self.new_line_if_due();
+                self.put(byte);
+                bytes += 1;
+            } else {
+                return Taken { bytes, clean: false, foreign: true };
+            }
+        }
+        Taken { bytes, clean: false, foreign: false }
+    }
+
+    /// Before text: a carriage return that no line feed followed starts a line.
+    #[inline]
+    fn new_line_if_due(&mut self) {
+        if self.return_seen {
+            self.return_seen = false;
+            let is_start = if self.len == 0 { self.at_line_start } else { self.out[self.len - 1] == b'\n' };
+            if !is_start {
+                self.put(b'\n');
+            }
         }
     }
 
@@ -187,15 +191,21 @@ impl Window<'_> {
     }
 
     #[inline]
-    fn copy(&mut self, block: &[u8], from: usize, to: usize) {
-        let mut step = |done: usize| {
-            let (out, part) = (&mut self.out[self.len + done..][..STEP], &block[from + done..][..STEP]);
-            out.copy_from_slice(part);
-        };
-        step(0);
-        if to - from > STEP {
-            step(STEP);
-        }
+    fn copy(&mut self, block: &[u8; BLOCK_BYTES], from: usize, to: usize) {
+        self.new_line_if_due();
+        self.out[self.len..][..STEP].copy_from_slice(&block[from..][..STEP]);
         self.len += to - from;
     }
+}
+
+/// The length of the control sequence at the ESC at `at`: nothing if it is none or not a plain one, 0 if the block ends
+/// before it does. `odd` and `last` say which bytes are not printable, and which may end it.
+#[inline]
+fn plain_csi(block: &[u8; BLOCK_BYTES], odd: u64, last: u64, at: usize) -> Option<usize> {
+    let behind = u64::MAX.checked_shl(at as u32 + 2).unwrap_or(0);
+    let end = ((last | odd) & behind).trailing_zeros() as usize;
+    if end == WIDE {
+        return Some(0);
+    }
+    (block[at + 1] == b'[' && last >> end & 1 == 1).then(|| end + 1 - at)
 }

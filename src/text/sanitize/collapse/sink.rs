@@ -1,0 +1,103 @@
+//! What the parser's findings do to a collapsing terminal, and which of them can wait.
+//!
+//! Colours change nothing. A carriage return before a line feed changes nothing either, so it waits for what comes
+//! next. Whatever else is not text needs the terminal up to date.
+
+use super::Collapse;
+use crate::text::csi::Csi;
+use crate::text::parser::Sink;
+use crate::text::sanitize::terminal::Terminal;
+
+/// A terminal together with where its final text goes.
+#[derive(Debug)]
+pub(crate) struct CollapseSink<'a> {
+    collapse: &'a mut Collapse,
+    out: &'a mut Vec<u8>,
+}
+
+impl Collapse {
+    pub(crate) fn sink<'a>(&'a mut self, out: &'a mut Vec<u8>) -> CollapseSink<'a> {
+        CollapseSink { collapse: self, out }
+    }
+}
+
+impl CollapseSink<'_> {
+    /// Before anything that edits.
+    fn lay_out(&mut self) -> &mut Terminal {
+        self.collapse.lay_out(self.out);
+        &mut self.collapse.terminal
+    }
+
+    /// Carries out a change that says whether it may have reached rows above the cursor, and lets the relay know.
+    fn edit(&mut self, change: impl FnOnce(&mut Terminal, &mut Vec<u8>) -> bool) {
+        let row = self.lay_out().main.cursor.row;
+        let terminal = &mut self.collapse.terminal;
+        let reaches_up = change(terminal, self.out);
+        if (reaches_up || terminal.main.cursor.row < row)
+            && let Some(relay) = &mut terminal.relay
+        {
+            relay.set_moved_up();
+        }
+    }
+}
+
+impl Sink for CollapseSink<'_> {
+    const READS_SEQUENCES: bool = true;
+
+    #[inline]
+    fn text(&mut self, run: &[u8]) {
+        if self.collapse.is_alternate() {
+            self.collapse.alt_screen_bytes += run.len() as u64;
+        }
+        self.collapse.text(run, self.out);
+    }
+
+    fn control(&mut self, byte: u8) {
+        match byte {
+            b'\r' if !self.collapse.pending.is_empty() => self.collapse.return_seen = true,
+            b'\r' => self.collapse.terminal.carriage_return(),
+            0x08 => self.lay_out().backspace(),
+            0x0B | 0x0C => self.text(b"\n"),
+            0x0E => self.lay_out().charsets.used = 1,
+            0x0F => self.lay_out().charsets.used = 0,
+            _ => {}
+        }
+    }
+
+    fn escape(&mut self, intermediates: &[u8], last: u8) {
+        match (intermediates, last) {
+            ([set @ (b'(' | b')')], _) => self.lay_out().charsets.sets[usize::from(*set == b')')] = last,
+            ([], b'7' | b'8' | b'D' | b'E' | b'M' | b'c') => self.edit(|terminal, out| {
+                match last {
+                    b'7' => terminal.save_cursor(),
+                    b'8' => terminal.restore_cursor(),
+                    b'M' => terminal.reverse_index(),
+                    b'c' => terminal.reset(out),
+                    _ => {
+                        terminal.grid().cursor.wraps = false;
+                        if last == b'E' {
+                            terminal.carriage_return();
+                        }
+                        terminal.index(out);
+                    }
+                }
+                last == b'M'
+            }),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn csi(&mut self, body: &[u8], last: u8) {
+        if last == b'm' {
+            return;
+        }
+        let Some(csi) = Csi::parse(body) else { return };
+        match (csi.private, csi.intermediates, last) {
+            (None, [], b'@'..=b'H' | b'J'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'`'..=b'b' | b'd'..=b'f' | b'h') => {}
+            (None, [], b'l' | b'r' | b's' | b'u') | (None, [b'!'], b'p') | (Some(b'?'), [], b'h' | b'l') => {}
+            _ => return,
+        }
+        self.edit(|terminal, out| terminal.control_sequence(&csi, last, out));
+    }
+}

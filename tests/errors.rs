@@ -1,0 +1,244 @@
+//! Every failure that a user can cause is told in one sentence that starts with `rexec:`, with a hint.
+
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+mod support;
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use support::call::{Call, Outcome, Target};
+use support::host::{self, Host, PLAIN, Setup};
+use support::programs;
+use support::temp::TempDir;
+use support::waiting::PATIENCE;
+use support::warden::Ended;
+
+/// What is wrong with the words, if anything is.
+fn fault(text: &str) -> Option<&'static str> {
+    let sentences = text.lines().filter(|line| line.starts_with("rexec: ")).count();
+    let hints = text.lines().filter(|line| line.starts_with("hint: ") && line.len() > 10).count();
+    match (sentences, hints) {
+        (1, 1) if !text.contains("panicked") && !text.contains("os error") => None,
+        (1, 1) => Some("it speaks the language of programs"),
+        (1, _) => Some("no hint, or several"),
+        _ => Some("not one sentence"),
+    }
+}
+
+fn run(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(program);
+    command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null());
+    command.envs(env.iter().copied()).output().expect("the program starts")
+}
+
+struct Wrong {
+    program: fn() -> &'static Path,
+    args: &'static [&'static str],
+    code: i32,
+    /// What the sentence names.
+    names: &'static [&'static str],
+}
+
+const WRONG: &[Wrong] = &[
+    Wrong { program: programs::host, args: &["--no-such-flag"], code: 2, names: &["--no-such-flag"] },
+    Wrong { program: programs::host, args: &["-Z"], code: 2, names: &["-Z"] },
+    Wrong { program: programs::host, args: &["stray"], code: 2, names: &["stray"] },
+    Wrong { program: programs::host, args: &["--pty-size"], code: 2, names: &["--pty-size"] },
+    Wrong { program: programs::host, args: &["--pty-size", "wide"], code: 2, names: &["--pty-size", "wide"] },
+    Wrong { program: programs::host, args: &["--pty-size", "0x0"], code: 2, names: &["--pty-size", "0x0"] },
+    Wrong { program: programs::host, args: &["--pty-size", "80"], code: 2, names: &["--pty-size", "80"] },
+    Wrong { program: programs::host, args: &["--pty-size", "99999x5"], code: 2, names: &["--pty-size", "99999x5"] },
+    Wrong { program: programs::host, args: &["--grace", "soon"], code: 2, names: &["--grace", "soon"] },
+    Wrong { program: programs::host, args: &["--grace=-1"], code: 2, names: &["--grace", "-1"] },
+    Wrong { program: programs::host, args: &["--grace", "99999999999999999999"], code: 2, names: &["--grace"] },
+    Wrong { program: programs::host, args: &["--no-pty=yes"], code: 2, names: &["--no-pty"] },
+    Wrong { program: programs::rexec, args: &["--no-such-flag"], code: 2, names: &["--no-such-flag"] },
+    Wrong { program: programs::rexec, args: &["--list", "many"], code: 2, names: &["many"] },
+    Wrong { program: programs::rexec, args: &["--print"], code: 2, names: &["--print"] },
+    Wrong { program: programs::rexec, args: &["--print", "no-such-one"], code: 1, names: &["no-such-one"] },
+    Wrong { program: programs::rexec, args: &["--print", "../../etc/passwd"], code: 1, names: &["passwd"] },
+];
+
+#[test]
+fn wrong_calls_are_told() {
+    let home = TempDir::new(None);
+    let path = |name: &str| home.join(name).to_str().expect("a path in UTF-8").to_owned();
+    let (socket, journal) = (path("host.sock"), path("journal"));
+    let mut found = Vec::new();
+    for wrong in WRONG {
+        let output = run((wrong.program)(), wrong.args, &[("REXEC_SOCKET", &socket), ("REXEC_HOME", &journal)]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let fault = fault(&text).or_else(|| {
+            let unnamed = wrong.names.iter().any(|name| !text.contains(name));
+            let silent = output.stdout.is_empty();
+            let code = output.status.code();
+            if unnamed {
+                Some("it does not name what is wrong")
+            } else if code != Some(wrong.code) && code != Some(if wrong.code == 1 { 2 } else { wrong.code }) {
+                Some("another code")
+            } else {
+                (!silent).then_some("it writes on stdout too")
+            }
+        });
+        found.extend(fault.map(|fault| format!("{:?}: {fault}: {:?}\n{text}", wrong.args, output.status.code())));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+fn assert_told(what: &str, code: i32, seen: &Outcome) {
+    let text = seen.err();
+    assert_eq!(fault(&text), None, "{what}: {text}");
+    assert_eq!((seen.code(), seen.out().as_str()), (code, ""), "{what}: {text}");
+}
+
+#[test]
+fn a_missing_host_is_told() {
+    let home = TempDir::new(None);
+    let socket = home.join("host.sock");
+    let seen = Call::bash("echo ran", home.path()).run(Target::Shim(&socket));
+    assert_told("no host", 127, &seen);
+    assert!(seen.err().contains("HOST NOT FOUND"), "{}", seen.err());
+    let fallback = Call::bash("echo ran; exit 3", home.path()).env("REXEC_FALLBACK=shell").run(Target::Shim(&socket));
+    assert_eq!((fallback.code(), fallback.out(), fallback.err()), (3, "ran\n".to_owned(), String::new()));
+}
+
+#[test]
+fn whether_a_host_runs_is_told() {
+    let home = TempDir::new(None);
+    let check = |socket: &Path| {
+        let socket = socket.to_str().expect("a path in UTF-8");
+        let output = run(programs::rexec(), &["--check-host"], &[("REXEC_SOCKET", socket)]);
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    assert_eq!(check(&home.join("host.sock")), (Some(127), "HOST NOT FOUND\n".to_owned()));
+    let host = Host::start();
+    assert_eq!(check(&host.socket()), (Some(0), "HOST RUNNING\n".to_owned()));
+}
+
+#[test]
+fn wrong_values_in_the_environment_are_told() {
+    let host = Host::start();
+    for entry in ["REXEC_TTY=sometimes", "REXEC_SANITIZE=a-little", "REXEC_FALLBACK=maybe"] {
+        let seen = host.call("echo ran").env(entry).run(Target::Shim(&host.socket()));
+        assert_told(entry, 125, &seen);
+        let (name, value) = entry.split_once('=').expect("an entry");
+        assert!(seen.err().contains(name) && seen.err().contains(value), "{}", seen.err());
+    }
+    let seen = host.call("echo ran").env("REXEC_SHELL=/nonexistent/shell").run(Target::Shim(&host.socket()));
+    assert!(seen.code() == 127 || seen.code() == 125, "{seen:?}");
+    assert_eq!(fault(&seen.err()), None, "{}", seen.err());
+}
+
+/// Starts a host that cannot live and returns what it said.
+fn doomed(home: &TempDir, setup: &Setup) -> (i32, String) {
+    let mut warden = host::launch(home.path(), setup, None);
+    // One that lives is ended by the warden.
+    let ended = warden.wait(Duration::from_secs(5));
+    let console = || format!("it lives: {}", fs::read_to_string(home.join("console")).unwrap_or_default());
+    let text = if ended.is_some() { fs::read_to_string(home.join("errors")).unwrap_or_default() } else { console() };
+    (ended.map_or(0, Ended::code), text)
+}
+
+#[test]
+fn a_host_that_cannot_start_tells_why() {
+    let open = TempDir::new(None);
+    fs::set_permissions(open.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let file = TempDir::new(None);
+    fs::write(file.join("journal"), "a file in the way").expect("a file");
+    let user = nix::unistd::geteuid().is_root().then_some(65534);
+    let locked = TempDir::new(user);
+    fs::create_dir(locked.join("journal")).expect("a directory");
+    fs::set_permissions(locked.join("journal"), fs::Permissions::from_mode(0o500)).expect("ours");
+    std::os::unix::fs::chown(locked.join("journal"), user, user).expect("ours to give away");
+    let busy = TempDir::new(None);
+    fs::create_dir(busy.join("host.sock")).expect("a directory");
+    let theirs = Setup { user, ..PLAIN };
+    let cases = [
+        ("a socket directory that others may list", &open, PLAIN),
+        ("a file in the place of the journal's directory", &file, PLAIN),
+        ("a journal's directory that may not be written", &locked, theirs),
+        ("a directory in the place of the socket", &busy, PLAIN),
+    ];
+    let mut found = Vec::new();
+    for (what, home, setup) in cases {
+        let (code, text) = doomed(home, &setup);
+        if code == 0 || fault(&text).is_some() {
+            found.push(format!("{what}: code {code}, {:?}: {text}", fault(&text)));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_second_host_is_told() {
+    let host = Host::start();
+    let (code, text) = doomed_beside(&host);
+    assert!(code != 0 && fault(&text).is_none(), "code {code}: {text}");
+}
+
+fn doomed_beside(host: &Host) -> (i32, String) {
+    let mut warden = host::launch(host.home.path(), &PLAIN, None);
+    let ended = warden.wait(PATIENCE).expect("it leaves at once");
+    (ended.code(), host.errors())
+}
+
+#[test]
+fn a_path_that_is_too_long_is_told() {
+    let home = TempDir::new(None);
+    let long = home.join(&"d".repeat(120)).join("host.sock");
+    let seen = Call::bash("echo ran", home.path()).run(Target::Shim(&long));
+    assert!(seen.code() == 127 || seen.code() == 125, "{seen:?}");
+    assert_eq!(fault(&seen.err()), None, "{}", seen.err());
+    let path = long.to_str().expect("a path in UTF-8");
+    let output = run(programs::host(), &[], &[("REXEC_SOCKET", path), ("HOME", "/nonexistent")]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(fault(&text), None, "{text}");
+}
+
+#[test]
+fn too_many_inherited_descriptors_are_told() {
+    let host = Host::start();
+    for (count, code) in [(16, 0), (17, 125)] {
+        let null = || OwnedFd::from(fs::File::open("/dev/null").expect("/dev/null"));
+        let extra = (0..count).map(|n| (null(), 3 + n)).collect();
+        let seen = Call { extra, ..host.call("exit 0") }.run(Target::Shim(&host.socket()));
+        if code == 0 {
+            assert_eq!((seen.code(), seen.err().as_str()), (0, ""), "{count} descriptors");
+        } else {
+            assert_told("17 descriptors", code, &seen);
+        }
+    }
+}
+
+#[test]
+fn arguments_that_just_fit_run_or_are_told() {
+    let host = Host::start();
+    let call = |bytes: usize| {
+        let mut call = host.call("echo ran").env("REXEC_TTY=never");
+        let filler = |n: usize| [format!("FILL{n}=").as_bytes(), &vec![b'x'; 100_000][..]].concat();
+        call.env.extend((0..bytes / 100_000).map(filler));
+        call.env.push([b"LAST=".as_slice(), &vec![b'x'; bytes % 100_000]].concat());
+        call
+    };
+    let fits = |bytes: usize| call(bytes).start(Target::Real).is_ok();
+    let (mut low, mut high) = (0, 8 << 20);
+    while high - low > 1 {
+        let middle = usize::midpoint(low, high);
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    let mut executed = 0;
+    for less in (0..3_000).step_by(150) {
+        let Ok(mut calling) = call(low - less).start(Target::Shim(&host.socket())) else { continue };
+        executed += 1;
+        let seen = calling.finish(PATIENCE).expect("it ends");
+        let is_right = (seen.code(), seen.out().as_str()) == (0, "ran\n");
+        let is_told =
+            seen.code() == 126 && seen.out().is_empty() && seen.err().lines().any(|line| line.starts_with("hint: "));
+        assert!(is_right || is_told, "{less} bytes below the limit: {seen:?}");
+    }
+    assert!(executed > 0, "the shim could never be executed");
+}

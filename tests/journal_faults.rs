@@ -1,0 +1,140 @@
+//! A journal that cannot be written never fails or delays a command, and a killed host leaves a journal that fits.
+
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::resource::Resource;
+
+use support::call::Target;
+use support::dice::Dice;
+use support::host::{Host, PLAIN, Setup};
+use support::journal::Journal;
+use support::programs;
+use support::temp::TempDir;
+use support::waiting::{self, PATIENCE};
+use support::warden::{State, USUAL};
+
+/// A hundred commands, each with more output than a record's overhead; all must be right.
+fn a_hundred_commands(host: &Host) {
+    for n in 0..100 {
+        let seen = host.run(&format!("seq {n} {}; exit {n}", n + 500));
+        let expected: String = (n..=n + 500).map(|line| format!("{line}\n")).collect();
+        assert_eq!((seen.code(), seen.out()), (n, expected), "command {n}: {}", seen.err());
+        assert_eq!(seen.err(), "", "command {n}");
+    }
+}
+
+#[test]
+fn a_full_disk_fails_no_command() {
+    if !nix::unistd::geteuid().is_root() {
+        return programs::skipped("only root can mount a small file system");
+    }
+    let home = TempDir::new(None);
+    let place = home.join("journal");
+    fs::create_dir(&place).expect("a directory");
+    let options = Some("size=64k,mode=0700");
+    if let Err(error) = mount(Some("tmpfs"), &place, Some("tmpfs"), MsFlags::empty(), options) {
+        return programs::skipped(&format!("no small file system is to be had: {error}"));
+    }
+    let host = Host::in_dir(home, PLAIN);
+    a_hundred_commands(&host);
+    let home = host.leave();
+    umount2(&place, MntFlags::MNT_DETACH).expect("we mounted it");
+    drop(home);
+}
+
+#[test]
+fn a_removed_journal_fails_no_command() {
+    let host = Host::start();
+    assert_eq!(host.run("echo before").out(), "before\n");
+    for entry in fs::read_dir(host.journal_home()).expect("the journal's directory").flatten() {
+        _ = fs::remove_file(entry.path());
+    }
+    a_hundred_commands(&host);
+    drop(host.leave());
+}
+
+#[test]
+fn a_directory_that_became_read_only_fails_no_command() {
+    let user = nix::unistd::geteuid().is_root().then_some(65534);
+    let host = Host::with(Setup { user, ..PLAIN });
+    fs::set_permissions(host.journal_home(), fs::Permissions::from_mode(0o500)).expect("ours");
+    for entry in fs::read_dir(host.journal_home()).expect("the journal's directory").flatten() {
+        _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o400));
+    }
+    a_hundred_commands(&host);
+    drop(host.leave());
+}
+
+#[test]
+fn a_limit_of_file_sizes_fails_no_command() {
+    let state = State { limits: &[(Resource::RLIMIT_FSIZE, 128 << 10, 128 << 10)], ..USUAL };
+    // The console would be a file under the same limit.
+    let host = Host::with(Setup { state, terminal: true, ..PLAIN });
+    a_hundred_commands(&host);
+    drop(host.leave());
+}
+
+#[test]
+fn a_killed_host_has_journalled_what_had_ended() {
+    let host = Host::start();
+    let mut long = host.call("echo started; sleep 1000").start(Target::Shim(&host.socket())).expect("a shim");
+    assert!(long.stdout.as_ref().expect("a pipe").wait_for(b"started\n", PATIENCE));
+    for n in 0..5 {
+        assert_eq!(host.run(&format!("echo {n}")).out(), format!("{n}\n"));
+    }
+    host.wait_for("five ends", |journal| (journal.of_type("end").count() == 5).then_some(()));
+    let (home, mut warden) = host.kill();
+    assert!(warden.is_empty_within(PATIENCE) && long.finish(PATIENCE).is_some());
+    let before = Journal::read(&home.join("journal"));
+    assert_eq!((before.of_type("end").count(), before.of_type("start").count()), (5, 6), "{before:#?}");
+    let next = Host::in_dir(home, PLAIN);
+    let is_lost = |journal: &Journal| (journal.of_type("lost").count() == 1).then_some(());
+    next.wait_for("the lost run", is_lost);
+    next.finish();
+}
+
+#[test]
+fn a_journal_fits_together_however_often_its_host_is_killed() {
+    let rounds = waiting::size(20, 500);
+    let mut dice = Dice::new(42);
+    let mut home = TempDir::new(None);
+    for round in 0..rounds {
+        let host = Host::in_dir(home, PLAIN);
+        let bad = host.journal().bad.len();
+        let (stop, ran) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let enough = dice.below(40);
+        let pause = Duration::from_micros(u64::try_from(dice.below(20_000)).expect("small"));
+        let socket = host.socket();
+        let work = || {
+            while !stop.load(Ordering::Relaxed) {
+                let n = ran.fetch_add(1, Ordering::Relaxed);
+                let call = support::call::Call::bash(&format!("seq 1 {}", n * 40), std::path::Path::new("/"));
+                let Ok(mut calling) = call.start(Target::Shim(&socket)) else { continue };
+                assert!(calling.finish(PATIENCE).is_some(), "a shim hangs");
+            }
+        };
+        let killed = std::thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(work)));
+            waiting::until_true(PATIENCE, || ran.load(Ordering::Relaxed) > enough);
+            std::thread::sleep(pause);
+            let killed = host.kill();
+            stop.store(true, Ordering::Relaxed);
+            killed
+        });
+        home = killed.0;
+        let journal = Journal::read(&home.join("journal"));
+        assert!(journal.bad.len() <= bad + 1, "round {round}: {:?}", journal.bad);
+    }
+    let home = Host::in_dir(home, PLAIN).leave();
+    let journal = Journal::read(&home.join("journal"));
+    let misfits = journal.misfits();
+    assert!(misfits.is_empty(), "{misfits:#?}");
+    assert!(journal.of_type("start").count() > rounds);
+}

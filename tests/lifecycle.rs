@@ -1,0 +1,13 @@
+//! From start to end: kills, signals, shutdown, crashes, what is left behind, and many runs at once.
+
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+mod support;
+
+#[path = "lifecycle/endings.rs"]
+mod endings;
+#[path = "lifecycle/kills.rs"]
+mod kills;
+#[path = "lifecycle/loads.rs"]
+mod loads;
+#[path = "lifecycle/shutdown.rs"]
+mod shutdown;

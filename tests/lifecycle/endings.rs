@@ -1,0 +1,116 @@
+//! The end of output and the end of a run are two facts: what holds the streams open, what closes them early.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::support::call::{Call, Input, Output, Target};
+use crate::support::host::Host;
+use crate::support::procs;
+use crate::support::waiting::{self, PATIENCE};
+
+#[test]
+fn a_command_that_closes_its_terminal_runs_on() {
+    let host = Host::start();
+    for mode in ["REXEC_SANITIZE=raw", "REXEC_TTY=never"] {
+        let seen =
+            host.call("exec >&- 2>&-; sleep 1; echo lived > file; exit 3").env(mode).run(Target::Shim(&host.socket()));
+        assert_eq!((seen.code(), seen.out().as_str()), (3, ""), "{mode}");
+        assert_eq!(fs::read_to_string(host.home.join("file")).expect("it ran to its end"), "lived\n");
+        _ = fs::remove_file(host.home.join("file"));
+        let seen =
+            host.call("exec >log 2>&1; echo start; sleep 1; echo done").env(mode).run(Target::Shim(&host.socket()));
+        assert_eq!(seen.code(), 0);
+        assert_eq!(fs::read_to_string(host.home.join("log")).expect("a log"), "start\ndone\n", "{mode}");
+    }
+}
+
+/// Scripts that leave a server; it writes its pid to `server` and would run for a long time.
+const SERVERS: &[&str] = &[
+    "sleep 1000 & echo $! > server; echo started",
+    "sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > server; echo started",
+    "nohup sleep 1000 >/dev/null 2>&1 & echo $! > server; echo started",
+    "setsid sleep 1000 & sleep 0.1; echo $! > server; echo started",
+    "sleep 1000 & disown; echo $! > server; echo started",
+    "coproc sleep 1000; echo $COPROC_PID > server; echo started",
+    "(while :; do echo noise; sleep 0.01; done) & echo $! > server; echo started",
+    "(while :; do echo noise; done) & echo $! > server; echo started",
+];
+
+#[test]
+fn servers_in_the_background_delay_nothing_and_live() {
+    let host = Host::start();
+    for script in SERVERS {
+        for mode in ["REXEC_SANITIZE=strip", "REXEC_TTY=never"] {
+            let call = host.call(script).env(mode);
+            let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+            // The promise is 1.3 s for the chattiest, far less for the others.
+            let seen =
+                calling.finish(Duration::from_secs(8)).unwrap_or_else(|| panic!("{script} ({mode}) does not return"));
+            assert!(seen.out().starts_with("started\n") || seen.out().contains("noise"), "{script}: {}", seen.out());
+            assert_eq!(seen.code(), 0, "{script}");
+            let pid: i32 = fs::read_to_string(host.home.join("server")).expect("a pid").trim().parse().expect("a pid");
+            let server = procs::Process::of(pid).unwrap_or_else(|| panic!("{script} ({mode}): the server is gone"));
+            let again = host.run("echo next");
+            assert_eq!(again.out(), "next\n");
+            assert!(server.is_alive(), "{script} ({mode}): the server died");
+            let end = host.wait_for("its end", |journal| journal.end_of(script).cloned());
+            assert!(end["left"].as_array().is_some_and(|left| !left.is_empty()), "{script}: {end}");
+            server.signal(nix::sys::signal::Signal::SIGKILL);
+        }
+    }
+}
+
+#[test]
+fn process_substitutions_lose_nothing() {
+    let host = Host::start();
+    for round in 0..waiting::size(100, 300) {
+        let script = format!("seq 1 20 > >(sleep 0.0{}; cat)", round % 5);
+        let seen = host.call(&script).env("REXEC_SANITIZE=raw").run(Target::Shim(&host.socket()));
+        assert_eq!(seen.out().lines().count(), 20, "round {round}: {script}: {:?}", seen.out());
+    }
+}
+
+#[test]
+fn sigpipe_is_default_inside() {
+    let host = Host::start();
+    for mode in ["REXEC_SANITIZE=strip", "REXEC_TTY=never"] {
+        let seen = host.call("yes | head -1; echo ${PIPESTATUS[*]}").env(mode).run(Target::Shim(&host.socket()));
+        assert_eq!((seen.out().as_str(), seen.err().as_str()), ("y\n141 0\n", ""));
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_ends_a_command_that_writes() {
+    let host = Host::start();
+    for mode in ["REXEC_SANITIZE=raw", "REXEC_TTY=never"] {
+        let call = Call { output: Output::Head(4000), ..host.call("yes") }.env(mode);
+        let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+        let seen = calling.finish(Duration::from_secs(10)).unwrap_or_else(|| panic!("yes runs on ({mode})"));
+        assert_eq!((seen.out().lines().count(), seen.code()), (2000, 141), "{mode}");
+    }
+}
+
+#[test]
+fn an_input_that_never_ends_holds_nothing_up() {
+    let host = Host::start();
+    let call = Call { input: Input::Silent, ..host.call("echo x; exit 4") };
+    assert_eq!(call.run(Target::Shim(&host.socket())).code(), 4);
+}
+
+#[test]
+fn runs_know_nothing_of_each_others_descriptors() {
+    let host = Host::start();
+    let run = || {
+        let seen = host.call("sleep 0.2; for n in /proc/$$/fd/*; do echo ${n##*/}; done").env("REXEC_SANITIZE=raw");
+        seen.run(Target::Shim(&host.socket())).out()
+    };
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..50).map(|_| scope.spawn(run)).collect();
+        for run in runs {
+            let seen = run.join().expect("a run");
+            // The shell has a descriptor for the directory while it reads it.
+            assert_eq!(seen.lines().filter(|fd| !["0", "1", "2", "3"].contains(fd)).count(), 0, "{seen}");
+        }
+    });
+    assert!(waiting::until_true(PATIENCE, || host.journal().of_type("end").count() == 50));
+}

@@ -1,0 +1,121 @@
+//! Whoever kills the shim kills the whole tree of its command; signals to the shim reach the command.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+use crate::support::call::{Calling, Outcome, Target};
+use crate::support::host::Host;
+use crate::support::procs::Process;
+use crate::support::waiting::{self, PATIENCE};
+
+/// The promise is 2.5 s on an idle machine.
+const GONE: Duration = Duration::from_secs(6);
+
+/// Ways to escape from the one who kills a process group. Each writes the pids of what must die into `pids`.
+const ESCAPES: &[(&str, &str)] = &[
+    ("plain", "echo $$ >> pids; sleep 1000 & echo $! >> pids; wait"),
+    ("a pipeline", "echo $$ >> pids; sh -c 'echo $$ >> pids; sleep 1000' | (echo $BASHPID >> pids; cat)"),
+    ("TERM ignored", "trap '' TERM; echo $$ >> pids; sleep 1000 & echo $! >> pids; wait"),
+    ("job control", "set -m; echo $$ >> pids; sleep 1000 & echo $! >> pids; sleep 1000 & echo $! >> pids; wait"),
+    ("a session of its own", "echo $$ >> pids; setsid sh -c 'echo $$ >> pids; sleep 1000; :' & sleep 1000"),
+    (
+        "a double fork",
+        "echo $$ >> pids; ( setsid sh -c 'echo $$ >> pids; trap \"\" HUP; sleep 1000; :' >/dev/null 2>&1 & ) ; sleep 1000",
+    ),
+    (
+        "no environment",
+        "echo $$ >> pids; env -i /usr/bin/setsid /bin/sh -c 'echo $$ >> pids; sleep 1000; :' & sleep 1000",
+    ),
+    (
+        "a respawner",
+        "echo $$ >> pids; f() { setsid sh -c 'echo $$ >> pids; sleep 0.05; :' </dev/null >/dev/null 2>&1; f & }; f & sleep 1000",
+    ),
+    ("stopped", "echo $$ >> pids; sleep 1000 & echo $! >> pids; kill -STOP $!; kill -STOP $$; sleep 1000"),
+];
+
+fn pids(host: &Host) -> Vec<i32> {
+    let text = fs::read_to_string(host.home.join("pids")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+fn start(host: &Host, script: &str) -> Calling {
+    host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts")
+}
+
+#[test]
+fn killing_the_shim_kills_every_tree() {
+    let host = Host::start();
+    for (name, script) in ESCAPES {
+        _ = fs::remove_file(host.home.join("pids"));
+        let bystander = start(&host, "sleep 0.2; echo untouched");
+        let calling = start(&host, script);
+        assert!(waiting::until_true(PATIENCE, || pids(&host).len() >= 2), "{name} never started");
+        let tree: Vec<Process> = pids(&host).into_iter().filter_map(Process::of).collect();
+        calling.warden.signal(SIGKILL);
+        let is_gone = || {
+            let left = pids(&host).into_iter().filter_map(Process::of).filter(|now| !now.is_zombie());
+            tree.iter().all(|process| !process.is_alive()) && left.count() == 0
+        };
+        assert!(waiting::until_true(GONE, is_gone), "{name}: left are {:#?}", host.tree());
+        let mut bystander = bystander;
+        let seen = bystander.finish(PATIENCE).expect("other runs end as they would");
+        assert_eq!((seen.out().as_str(), seen.code()), ("untouched\n", 0), "beside {name}");
+    }
+    let aborted = || host.journal().of_type("end").filter(|end| end["error"] == "aborted").count();
+    assert!(waiting::until_true(PATIENCE, || aborted() == ESCAPES.len()), "{:#?}", host.journal());
+}
+
+/// What a script with traps says and returns when its group is signalled, by the real shell or by the shim.
+fn signalled(host: &Host, script: &str, signal: Signal, target: Target<'_>) -> Outcome {
+    let mut calling = host.call(script).start(target).expect("it starts");
+    let stdout = calling.stdout.as_ref().expect("a pipe");
+    assert!(stdout.wait_for(b"ready\n", PATIENCE), "it never became ready");
+    calling.warden.signal_group(signal);
+    calling.finish(PATIENCE).unwrap_or_else(|| panic!("{script} hangs after {signal}: {:#?}", host.tree()))
+}
+
+#[test]
+fn signals_reach_the_command() {
+    let host = Host::start();
+    let mut wrong = Vec::new();
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2] {
+        let name = signal.as_str().trim_start_matches("SIG");
+        let trap = format!("trap 'echo got {name}; exit 7' {name}; echo ready; while :; do sleep 0.01; done");
+        let plain = "echo ready; while :; do sleep 0.01; done".to_owned();
+        let exec = "echo ready; exec sleep 1000".to_owned();
+        let survive =
+            format!("trap 'echo got {name}; n=1' {name}; echo ready; until [ $n ]; do sleep 0.01; done; echo on");
+        // A shell ignores QUIT, whoever runs it.
+        let scripts = if signal == SIGQUIT { vec![trap, exec, survive] } else { vec![trap, plain, exec, survive] };
+        for script in scripts {
+            let theirs = signalled(&host, &script, signal, Target::Real);
+            let ours = signalled(&host, &format!("{script} "), signal, Target::Shim(&host.socket()));
+            if (theirs.code(), theirs.out()) != (ours.code(), ours.out()) {
+                wrong.push(format!(
+                    "{name}: {script}\n  real {} {:?}\n  shim {} {:?} {}",
+                    theirs.code(),
+                    theirs.out(),
+                    ours.code(),
+                    ours.out(),
+                    ours.err()
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_stubborn_command_is_killed_after_all() {
+    let host = Host::start();
+    let calling =
+        start(&host, "trap '' TERM INT HUP; echo $$ >> pids; echo $BASHPID >> pids; while :; do sleep 0.1; done");
+    assert!(waiting::until_true(PATIENCE, || pids(&host).len() >= 2));
+    let shell = Process::of(pids(&host)[0]).expect("it runs");
+    calling.warden.signal(SIGTERM);
+    calling.warden.signal(SIGKILL);
+    assert!(waiting::until_true(GONE, || !shell.is_alive()), "{:#?}", host.tree());
+}

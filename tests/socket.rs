@@ -1,0 +1,303 @@
+//! The socket: who may own it, who may bind it, what is said over it, and how long anyone may take.
+
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use rexec_sh::wire::Hello;
+
+use support::call::{Call, Outcome, Target};
+use support::dice::Dice;
+use support::host::{self, Host, PLAIN};
+use support::programs;
+use support::temp::TempDir;
+use support::waiting::{self, PATIENCE};
+use support::warden::{Plan, Warden};
+
+/// The shim must say what is wrong in one sentence with a hint, and not run anything.
+fn assert_refused(what: &str, seen: &Outcome) {
+    let text = seen.err();
+    assert_eq!((seen.code(), seen.out().as_str()), (127, ""), "{what}: {text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("rexec: ")).count(), 1, "{what}: {text}");
+    assert!(text.lines().any(|line| line.starts_with("hint: ")), "{what}: {text}");
+}
+
+fn call_at(socket: &Path) -> Outcome {
+    let home = TempDir::new(None);
+    Call::bash("echo ran", home.path()).run(Target::Shim(socket))
+}
+
+/// Bytes that a listener got from everyone who connected.
+fn received(listener: &UnixListener) -> usize {
+    listener.set_nonblocking(true).expect("a socket");
+    let mut count = 0;
+    while let Ok((mut stream, _)) = listener.accept() {
+        let mut bytes = Vec::new();
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        count += stream.read_to_end(&mut bytes).unwrap_or(usize::MAX);
+    }
+    count
+}
+
+#[test]
+fn nothing_is_sent_to_a_socket_in_a_directory_of_others() {
+    type Spoil = fn(&TempDir) -> PathBuf;
+    let mut spoils: Vec<(&str, Spoil)> = vec![
+        ("a directory that others may list", |dir| {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+            dir.path().to_owned()
+        }),
+        ("a directory that the group may write", |dir| {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o720)).expect("ours");
+            dir.path().to_owned()
+        }),
+        ("a link to a directory", |dir| {
+            let link = dir.path().with_extension("link");
+            symlink(dir.path(), &link).expect("a link");
+            link
+        }),
+    ];
+    if nix::unistd::geteuid().is_root() {
+        spoils.push(("a directory of another user", |dir| {
+            chown(dir.path(), Some(65534), Some(65534)).expect("we are root");
+            dir.path().to_owned()
+        }));
+    } else {
+        programs::skipped("only root can give a directory away");
+    }
+    for (what, spoil) in spoils {
+        let dir = TempDir::new(None);
+        let listener = UnixListener::bind(dir.join("host.sock")).expect("a socket");
+        let place = spoil(&dir);
+        let seen = call_at(&place.join("host.sock"));
+        _ = fs::remove_file(dir.path().with_extension("link"));
+        assert_refused(what, &seen);
+        assert_eq!(received(&listener), 0, "{what}: bytes were sent");
+    }
+}
+
+#[test]
+fn what_is_no_socket_is_no_host() {
+    let dir = TempDir::new(None);
+    let socket = dir.join("host.sock");
+    assert_refused("nothing", &call_at(&socket));
+    fs::write(&socket, "text").expect("a file");
+    assert_refused("a file", &call_at(&socket));
+    fs::remove_file(&socket).expect("the file");
+    mkfifo(&socket, Mode::S_IRWXU).expect("a FIFO");
+    assert_refused("a FIFO", &call_at(&socket));
+    fs::remove_file(&socket).expect("the FIFO");
+    fs::create_dir(&socket).expect("a directory");
+    assert_refused("a directory", &call_at(&socket));
+    fs::remove_dir(&socket).expect("the directory");
+    drop(UnixListener::bind(&socket).expect("a socket"));
+    assert_refused("a socket that nobody listens on", &call_at(&socket));
+}
+
+#[test]
+fn nothing_is_sent_to_a_listener_of_another_user() {
+    if !nix::unistd::geteuid().is_root() || !programs::has("python3") {
+        return programs::skipped("a listener of another user needs root and python3");
+    }
+    let (theirs, ours) = (TempDir::new(Some(65534)), TempDir::new(None));
+    let script = "import socket
+s = socket.socket(socket.AF_UNIX); s.bind('host.sock'); s.listen(9); open('ready', 'w').write('x')
+while True:
+    c, _ = s.accept(); c.settimeout(5)
+    try: n = len(c.recv(1000))
+    except Exception: n = 0
+    open('got', 'a').write('%d\\n' % n)";
+    let path = Path::new("/usr/bin/python3");
+    let mut plan = Plan::new(path, &["python3", "-c", script], &[format!("PATH={}", programs::PATH)]);
+    (plan.user, plan.dir) = (Some(65534), Some(support::call::dir(theirs.path())));
+    let squatter = Warden::start(plan).expect("python");
+    assert!(waiting::until_true(PATIENCE, || theirs.join("ready").exists()));
+    fs::rename(theirs.join("host.sock"), ours.join("host.sock")).expect("we are root");
+    let seen = call_at(&ours.join("host.sock"));
+    assert_refused("a listener of another user", &seen);
+    let got =
+        waiting::until(PATIENCE, || fs::read_to_string(theirs.join("got")).ok().filter(|got| got.ends_with('\n')));
+    assert_eq!(got.as_deref(), Some("0\n"), "bytes were sent");
+    drop(squatter);
+}
+
+#[test]
+fn of_many_hosts_at_once_one_lives() {
+    for round in 0..waiting::size(4, 100) {
+        let home = TempDir::new(None);
+        let mut hosts: Vec<Warden> = (0..50).map(|_| host::launch(home.path(), &PLAIN, None)).collect();
+        let mut alive = 50;
+        let one_is_left = waiting::until_true(PATIENCE, || {
+            alive = hosts.iter_mut().filter_map(|host| host.wait(Duration::ZERO).is_none().then_some(())).count();
+            alive <= 1
+        });
+        assert!(one_is_left, "round {round}: {alive} hosts live");
+        assert_eq!(alive, 1, "round {round}: {}", fs::read_to_string(home.join("errors")).unwrap_or_default());
+        let ready = || fs::read_to_string(home.join("console")).is_ok_and(|text| text.contains("rexec journal: "));
+        assert!(waiting::until_true(PATIENCE, ready));
+        assert_eq!(Call::bash("echo one", home.path()).run(Target::Shim(&home.join("host.sock"))).out(), "one\n");
+        for host in &mut hosts {
+            host.signal(Signal::SIGTERM);
+            assert!(host.wait(PATIENCE).is_some() && host.is_empty_within(PATIENCE));
+        }
+        assert!(!home.join("host.sock").exists(), "round {round}");
+    }
+}
+
+#[test]
+fn a_stale_socket_is_replaced() {
+    let (home, mut warden) = Host::start().kill();
+    assert!(home.join("host.sock").exists(), "SIGKILL leaves the socket");
+    assert_refused("a dead host's socket", &call_at(&home.join("host.sock")));
+    assert!(warden.is_empty_within(PATIENCE));
+    let next = Host::in_dir(home, PLAIN);
+    assert_eq!(next.run("echo next").out(), "next\n");
+}
+
+#[test]
+fn a_deleted_socket_is_made_again() {
+    let host = Host::start();
+    for _ in 0..3 {
+        fs::remove_file(host.socket()).expect("the socket");
+        assert!(waiting::until_true(PATIENCE, || host.socket().exists()), "the socket stays away");
+        let mode = fs::metadata(host.socket()).expect("the socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(waiting::until_true(PATIENCE, || host.run("echo back").out() == "back\n"));
+    }
+}
+
+#[test]
+fn a_second_host_refuses_and_harms_nothing() {
+    let host = Host::start();
+    let mut second = host::launch(host.home.path(), &PLAIN, None);
+    let ended = second.wait(PATIENCE).expect("it leaves");
+    assert!(ended.code() != 0);
+    let text = host.errors();
+    assert!(text.contains("rexec: ") && text.contains("hint: "), "{text}");
+    assert_eq!(host.run("echo first").out(), "first\n");
+}
+
+#[test]
+fn a_client_of_another_version_is_told() {
+    let host = Host::start();
+    let mut stream = UnixStream::connect(host.socket()).expect("a host");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream.write_all(&Hello { newest: 9, oldest: 9 }.encode()).expect("it takes bytes");
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("an answer and an end");
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.contains('9') && text.contains("protocol"), "{text:?}");
+    assert_eq!(host.run("echo on").out(), "on\n");
+}
+
+#[test]
+fn a_host_of_another_version_is_named() {
+    let dir = TempDir::new(None);
+    let socket = dir.join("host.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the shim");
+        stream.write_all(&Hello { newest: 9, oldest: 9 }.encode()).expect("it takes bytes");
+        _ = stream.read_to_end(&mut Vec::new());
+    });
+    let seen = call_at(&socket);
+    assert_eq!((seen.code(), seen.out().as_str()), (125, ""));
+    assert!(seen.err().contains('9') && seen.err().contains('1'), "both versions: {}", seen.err());
+    assert!(seen.err().starts_with("rexec: ") && seen.err().contains("\nhint: "), "{}", seen.err());
+    answering.join().expect("the listener");
+}
+
+/// Openings that break a rule at once: the host ends each connection without waiting for more.
+fn violations() -> Vec<(&'static str, Vec<u8>)> {
+    let hello = Hello::OURS.encode();
+    let frame = |kind: u8, length: u32, body: &[u8]| [&hello[..], &[kind], &length.to_le_bytes(), body].concat();
+    let mut dice = Dice::new(7);
+    vec![
+        ("garbage", dice.bytes(4000, 0, 255).into_iter().map(|byte| byte & 0x5f).collect()),
+        ("another protocol", b"GET / HTTP/1.0\r\n\r\n".to_vec()),
+        ("a request of four gigabytes", frame(0x01, u32::MAX, b"x")),
+        ("a signal of four gigabytes", frame(0x02, u32::MAX, b"x")),
+        ("an unknown frame", frame(0x7f, 1, b"x")),
+        ("a malformed request", frame(0x01, 100, &[0xff; 100])),
+        ("a signal before a request", frame(0x02, 1, &[15])),
+        ("JSON that is none", b"{nonsense}\n".to_vec()),
+        ("JSON of another kind", b"{\"action\": \"no such action\"}\n".to_vec()),
+    ]
+}
+
+/// Whether the host ends the connection in time.
+fn is_ended(stream: &mut UnixStream, within: Duration) -> bool {
+    stream.set_read_timeout(Some(within)).expect("a socket");
+    match stream.read_to_end(&mut Vec::new()) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
+}
+
+#[test]
+fn violations_end_the_connection_and_disturb_nobody() {
+    let host = Host::start();
+    for (what, bytes) in violations() {
+        let mut stream = UnixStream::connect(host.socket()).expect("a host");
+        // The host may have ended it before all is written.
+        _ = stream.write_all(&bytes);
+        assert!(is_ended(&mut stream, Duration::from_secs(4)), "{what}: the connection stays");
+        assert_eq!(host.run("echo on").out(), "on\n", "after {what}");
+    }
+}
+
+/// The documented bounds are 5 s for a hello and 10 s for a whole request.
+#[test]
+fn slow_clients_are_let_go_in_time() {
+    let host = Host::start();
+    let idle = support::procs::memory(host.pid(), "VmRSS");
+    let hello = Hello::OURS.encode();
+    let openings: [(&str, &[u8], u64); 5] = [
+        ("silence", b"", 5),
+        ("half a hello", &hello[..5], 5),
+        ("only a hello", &hello, 10),
+        ("half a request", &[&hello[..], &[1, 200, 0, 0, 0, 9, 9]].concat(), 10),
+        ("half a line", b"{\"whoami\": ", 10),
+    ];
+    let started = Instant::now();
+    let mut streams = Vec::new();
+    for (what, bytes, seconds) in openings {
+        for _ in 0..20 {
+            let mut stream = UnixStream::connect(host.socket()).expect("a host");
+            stream.write_all(bytes).expect("it takes bytes");
+            streams.push((what, stream, seconds));
+        }
+    }
+    while started.elapsed() < Duration::from_secs(3) {
+        assert_eq!(host.run("echo on").out(), "on\n");
+    }
+    for (what, stream, seconds) in &mut streams {
+        let left = Duration::from_secs(*seconds + 5).saturating_sub(started.elapsed()).max(Duration::from_millis(50));
+        assert!(is_ended(stream, left), "{what}: the connection stays after {:?}", started.elapsed());
+    }
+    let now = support::procs::memory(host.pid(), "VmRSS");
+    assert!(now <= idle + (16 << 20), "idle {idle} bytes, now {now} bytes");
+}
+
+#[test]
+fn a_client_that_drips_is_let_go_in_time() {
+    let host = Host::start();
+    let mut stream = UnixStream::connect(host.socket()).expect("a host");
+    let bytes = [&Hello::OURS.encode()[..], &[1, 200, 0, 0, 0], &[0; 100]].concat();
+    let started = Instant::now();
+    let refused = bytes.iter().position(|byte| {
+        std::thread::sleep(Duration::from_millis(300));
+        stream.write_all(&[*byte]).is_err()
+    });
+    assert!(refused.is_some(), "all was taken");
+    assert!(started.elapsed() < Duration::from_secs(16), "let go after {:?}", started.elapsed());
+}
