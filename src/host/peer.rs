@@ -308,10 +308,15 @@ impl Host {
                 break;
             }
         }
-        if is_end {
-            self.farewell(id)
+        if !is_end && peer.protocol.deadline().is_some() {
+            self.settling.insert(id);
         } else {
-            self.flush_peer(id)
+            self.settling.remove(&id);
+        }
+        if is_end {
+            self.farewell(id);
+        } else {
+            self.flush_peer(id);
         }
         job
     }
