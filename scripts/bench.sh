@@ -37,6 +37,13 @@ cd -- "$root"
 known=$(sed -n '/^\[\[bench\]\]/,/^$/s/^name = "\(.*\)"$/\1/p' Cargo.toml)
 ((${#benches[@]})) || mapfile -t benches <<<"$known"
 
+# Whatever ends a bench, its sockets, journals and loads go with this script.
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/rexec-bench.XXXXXX")
+export TMPDIR
+trap 'rm -rf -- "$TMPDIR"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 scripts/build.sh >&2
 for bench in "${benches[@]}"; do
     grep -qx -- "$bench" <<<"$known" || die "no bench $bench; there are: ${known//$'\n'/, }"

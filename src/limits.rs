@@ -57,6 +57,10 @@ pub const KILL_HUNT: Duration = Duration::from_secs(5);
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
 /// The stop for terminal input at which a command is hung up.
 pub const INPUT_STOPS_MAX: u32 = 5;
+/// After this much silence of a command its guard looks for stopped processes that are not its own children …
+pub const LOOK_AFTER: Duration = Duration::from_millis(500);
+/// … and again at doubling intervals up to this.
+pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(5);
 /// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 

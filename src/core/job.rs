@@ -36,6 +36,8 @@ pub enum Order {
     HangUp,
     /// Nobody reads the output any more: SIGPIPE to who writes it.
     BreakPipe,
+    /// It has been silent for a while: look for processes below that are stopped at the terminal.
+    Look,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub struct Job {
     open: Streams,
     guard: bool,
     input_stops: u32,
+    /// When the guard is to look through a silent command's tree, and how long after that again.
+    look: Option<(Instant, Duration)>,
     started: Option<Instant>,
     took: Duration,
     /// What happened, for everybody who reads along.
@@ -86,6 +90,7 @@ impl Job {
             open: Streams::default(),
             guard: false,
             input_stops: 0,
+            look: None,
             started: None,
             took: Duration::ZERO,
             log: Log::new(limits::LOG_BYTES),
@@ -99,6 +104,7 @@ impl Job {
         self.open = open;
         self.guard = true;
         self.started = Some(now);
+        self.look = Some((now + limits::LOOK_AFTER, limits::LOOK_AFTER));
     }
 
     /// The command could not be started, now or after it was given to a guard.
@@ -116,6 +122,7 @@ impl Job {
         if let State::Draining { idle_at, .. } = &mut self.state {
             *idle_at = now + limits::DRAIN_IDLE;
         }
+        self.look = self.look.map(|_| (now + limits::LOOK_AFTER, limits::LOOK_AFTER));
         self.log.push(Entry::Output { stream, bytes });
     }
 
@@ -199,10 +206,18 @@ impl Job {
                 self.drain(None, now);
                 None
             }
-            _ => None,
+            _ => self.look(now),
         };
         self.settle(now);
         order
+    }
+
+    /// Stops of its own children are reported to a guard; those below it has to look for.
+    fn look(&mut self, now: Instant) -> Option<Order> {
+        let (at, every) = self.look.filter(|(at, _)| now >= *at && self.state == State::Running && self.guard)?;
+        let next = (every * 2).min(limits::LOOK_EVERY_MAX);
+        self.look = Some((at.max(now) + next, next));
+        Some(Order::Look)
     }
 
     /// When [`Job::tick`] has something to do next.
@@ -223,7 +238,8 @@ impl Job {
             }
             _ => None,
         };
-        stop.into_iter().chain(drain).min()
+        let look = self.look.filter(|_| self.state == State::Running && self.guard).map(|(at, _)| at);
+        stop.into_iter().chain(drain).chain(look).min()
     }
 
     /// Whether this stream is to be read.
@@ -476,7 +492,7 @@ mod tests {
     fn a_stop_kills_after_the_grace_and_a_second_one_at_once() {
         let mut run = Run::new();
         assert_eq!(run.job.stop(Reason::Asked, limits::GRACE, run.now), Some(Order::Terminate));
-        assert_eq!(run.job.deadline(), Some(run.now + limits::GRACE));
+        assert!(run.job.deadline().is_some_and(|at| at <= run.now + limits::GRACE));
         assert_eq!(run.job.tick(run.now + limits::GRACE), Some(Order::Kill));
         let mut run = Run::new();
         assert_eq!(run.job.stop(Reason::Asked, limits::GRACE, run.now), Some(Order::Terminate));
@@ -522,6 +538,25 @@ mod tests {
             run.job.log.next(id).is_some().then(|| run.job.log.advance(id))
         });
         assert!(entries.take(3).count() >= 1, "it is told once");
+    }
+
+    #[test]
+    fn a_silent_command_is_looked_through_at_doubling_intervals() {
+        let mut run = Run::new();
+        let mut looks = Vec::new();
+        let start = run.now;
+        while run.now < start + Duration::from_secs(20) {
+            run.now += Duration::from_millis(100);
+            if run.job.tick(run.now) == Some(Order::Look) {
+                looks.push((run.now - start).as_millis() / 100);
+            }
+        }
+        assert_eq!(looks, [5, 15, 35, 75, 125, 175], "tenths of a second");
+        run.apply(Fact::Output);
+        assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AFTER), "output starts it afresh");
+        run.apply(Fact::Exit);
+        run.apply(Fact::HangUp);
+        assert_eq!(run.job.deadline(), None);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::Lend => [4, 0],
         Order::HangUp => [5, 0],
         Order::BreakPipe => [6, 0],
+        Order::Look => [7, 0],
     }
 }
 
@@ -43,6 +44,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [4, _] => Order::Lend,
         [5, _] => Order::HangUp,
         [6, _] => Order::BreakPipe,
+        [7, _] => Order::Look,
         _ => return None,
     })
 }
@@ -159,8 +161,8 @@ mod tests {
 
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {
-        use Order::{BreakPipe, HangUp, Kill, Lend, Signal, Terminate};
-        for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe] {
+        use Order::{BreakPipe, HangUp, Kill, Lend, Look, Signal, Terminate};
+        for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe, Look] {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");

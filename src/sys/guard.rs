@@ -248,16 +248,36 @@ impl Warden {
             return;
         }
         let Ok(group) = getpgid(Some(pid)) else { return };
+        let program = tree::process(pid.as_raw()).map_or_else(Program::default, |process| process.program);
+        self.on_group_stopped(StoppedGroup { group, reads: signal == Signal::SIGTTIN, program });
+    }
+
+    /// Each group is reported once, until it has had its slice of the foreground.
+    fn on_group_stopped(&mut self, stopped: StoppedGroup) {
         if self.shell.is_none() {
-            return hang_up(group);
+            return hang_up(stopped.group);
         }
-        let is_same = |known: &StoppedGroup| known.group == group;
+        let is_same = |known: &StoppedGroup| known.group == stopped.group;
         if self.stopped.iter().any(is_same) || (self.reported.as_ref().is_some_and(is_same) && !self.is_lent()) {
             return;
         }
-        let program = tree::process(pid.as_raw()).map_or_else(Program::default, |process| process.program);
-        self.stopped.push_back(StoppedGroup { group, reads: signal == Signal::SIGTTIN, program });
+        self.stopped.push_back(stopped);
         self.report_next_stop();
+    }
+
+    /// Groups whose processes are not the guard's children (below timeout(1), or with a group of their own) stop
+    /// without a word to it. Those that somebody stopped on purpose are left alone, where the kernel tells which.
+    fn look(&mut self) {
+        if self.shell.is_none() || self.is_lent() {
+            return;
+        }
+        for process in tree::descendants(own_pid().as_raw()).iter().filter(|process| process.is_stopped) {
+            if [0, libc::SIGTTIN, libc::SIGTTOU].contains(&process.stop_signal) {
+                let reads = process.stop_signal != libc::SIGTTOU;
+                let group = Pid::from_raw(process.group);
+                self.on_group_stopped(StoppedGroup { group, reads, program: process.program });
+            }
+        }
     }
 
     fn is_lent(&self) -> bool {
@@ -362,6 +382,7 @@ impl Warden {
                 self.report_next_stop();
             }
             Order::BreakPipe => self.break_pipe(),
+            Order::Look => self.look(),
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Process {
     pub(super) session: i32,
     pub(super) is_zombie: bool,
     pub(super) is_stopped: bool,
+    /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); 0 when unknown.
+    pub(super) stop_signal: i32,
     pub(super) program: Program,
 }
 
@@ -25,16 +27,17 @@ pub(super) struct Process {
 pub(super) fn process(pid: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let (open, close) = (memchr::memchr(b'(', &stat)?, memchr::memrchr(b')', &stat)?);
-    let mut fields = stat.get(close + 2..)?.split(|&byte| byte == b' ');
-    let state = *fields.next()?.first()?;
-    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
-    let (_parent, group, session): (Option<i32>, i32, i32) = (number(), number()?, number()?);
+    // Behind the name: the third field and on, as proc_pid_stat(5) counts them.
+    let fields: Vec<&[u8]> = stat.get(close + 2..)?.trim_ascii_end().split(|&byte| byte == b' ').collect();
+    let field = |number: usize| std::str::from_utf8(fields.get(number - 3)?).ok()?.parse::<i32>().ok();
+    let state = *fields.first()?.first()?;
     Some(Process {
         pid,
-        group,
-        session,
+        group: field(5)?,
+        session: field(6)?,
         is_zombie: state == b'Z' || state == b'X',
         is_stopped: state == b'T',
+        stop_signal: field(52).unwrap_or(0),
         program: Program::new(stat.get(open + 1..close)?),
     })
 }
