@@ -114,6 +114,8 @@ pub struct Host {
     journal: Journal,
     peers: BTreeMap<PeerId, Peer>,
     last_peer: u64,
+    /// Callers let in at once: as many as there are descriptors for.
+    peers_max: usize,
     /// Peers that have not asked for a command yet, by their next deadline.
     greeting: BTreeSet<(Instant, PeerId)>,
     /// Peers that only have bytes left to take.
@@ -177,6 +179,7 @@ impl Host {
             journal: Journal::default(),
             peers: BTreeMap::new(),
             last_peer: 0,
+            peers_max: limits::peers_max(process::descriptor_limit()),
             greeting: BTreeSet::new(),
             leaving: BTreeSet::new(),
             settling: BTreeSet::new(),
@@ -340,6 +343,11 @@ impl Host {
 
     fn visit_door(&mut self, token: Token) {
         for _ in 0..limits::ACCEPTS_PER_TURN {
+            if self.peers.len() >= self.peers_max {
+                // Who leaves makes room; the timer is for callers that hold descriptors without leaving.
+                self.door.retry_at = Some(self.now + limits::ACCEPT_RETRY);
+                return;
+            }
             match self.door.accept(self.now) {
                 Arrival::Peer(fd) => {
                     if let Some(peer) = self.admit(fd) {

@@ -26,7 +26,7 @@ use crate::sys::socket;
 #[derive(Debug)]
 pub(super) enum Protocol {
     Undecided,
-    Shim(Shim),
+    Shim(Box<Shim>),
     Jsonl(Jsonl),
 }
 
@@ -36,7 +36,7 @@ impl Protocol {
             match (&mut *self, inbox.first()) {
                 (_, None) => return Ok(None),
                 (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
-                (Self::Undecided, Some(_)) => *self = Self::Shim(Shim::new()),
+                (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
                 (Self::Shim(shim), _) => return shim.take(inbox, out),
                 (Self::Jsonl(jsonl), _) => return jsonl.take(inbox, out),
             }
@@ -149,9 +149,6 @@ impl Host {
             leaves_by: None,
         };
         self.peers.insert(id, peer);
-        if self.peers.len() > limits::PEERS_MAX {
-            self.part(id, 125, super::BUSY);
-        }
         Some(id)
     }
 
@@ -264,6 +261,9 @@ impl Host {
         }
         self.sources.remove(&peer.port.token());
         peer.port.close(&mut self.poller);
+        if self.door.retry_at.take().is_some() {
+            self.ready.insert(self.door.token);
+        }
     }
 
     /// Ends a peer with an error.

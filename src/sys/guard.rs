@@ -271,7 +271,9 @@ impl Warden {
         if self.shell.is_none() || self.is_lent() {
             return;
         }
-        for process in tree::descendants(own_pid().as_raw()).iter().filter(|process| process.is_stopped) {
+        let me = own_pid().as_raw();
+        let is_news = |process: &&tree::Process| process.is_stopped && process.parent != me;
+        for process in tree::descendants(me).iter().filter(is_news) {
             if [0, libc::SIGTTIN, libc::SIGTTOU].contains(&process.stop_signal) {
                 let reads = process.stop_signal != libc::SIGTTOU;
                 let group = Pid::from_raw(process.group);

@@ -29,6 +29,12 @@ pub fn raise_descriptor_limit() {
     }
 }
 
+/// The limit on descriptors, as it is now.
+#[must_use]
+pub fn descriptor_limit() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| soft)
+}
+
 /// Makes this process the parent of whatever loses its guard.
 ///
 /// # Errors
