@@ -50,8 +50,9 @@ pub const SETTLE: Duration = Duration::from_millis(250);
 /// A caller that does not take its last frames within this time of its command's end is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// After the shell's end, a stream that somebody still holds open counts as finished after this much silence.
-pub const DRAIN_IDLE: Duration = Duration::from_millis(100);
+/// After the shell's end, a stream that somebody still holds open counts as finished after this much silence. With 100 ms
+/// the output of `echo late > >(sleep .05; cat)` was lost at times on two busy cores.
+pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
 /// After the shell's end, a stream that somebody still holds open counts as finished after this time in any case.
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// From TERM to KILL when the caller went away: agents kill with SIGKILL only, nobody waits for a clean end.
