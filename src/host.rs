@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::entry::{Reason, Stream};
 use crate::failure::Failure;
+use crate::front::treatment::Policy;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
 use crate::sink::console::Console;
@@ -59,6 +60,10 @@ pub struct Options {
     pub pipes_only: bool,
     /// From TERM to KILL when a person ends a command.
     pub grace: Duration,
+    /// What is done to output for callers that do not say themselves.
+    pub sanitize: Policy,
+    /// Secrets are masked for callers too, not only in the journal.
+    pub redact_agents: bool,
 }
 
 /// A connection's name.
@@ -113,6 +118,8 @@ pub struct Host {
     greeting: BTreeSet<(Instant, PeerId)>,
     /// Peers that only have bytes left to take.
     leaving: BTreeSet<PeerId>,
+    /// Peers for whom a redrawn line is held back until it stands still.
+    settling: BTreeSet<PeerId>,
     runs: BTreeMap<JobId, Run>,
     /// Ended jobs that left processes running, oldest first.
     stragglers: VecDeque<JobId>,
@@ -172,6 +179,7 @@ impl Host {
             last_peer: 0,
             greeting: BTreeSet::new(),
             leaving: BTreeSet::new(),
+            settling: BTreeSet::new(),
             runs: BTreeMap::new(),
             stragglers: VecDeque::new(),
             spares: Spares::new(size),

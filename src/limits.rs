@@ -34,6 +34,8 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
 /// Output that one JSONL response holds, bytes; the rest is counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
+/// A line that is redrawn is given to the caller once it has stood still this long.
+pub const SETTLE: Duration = Duration::from_millis(250);
 /// A caller that does not take its last frames within this time of its command's end is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 

@@ -86,6 +86,9 @@ pub fn set_nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What a pipe for a command's output holds, bytes: fewer wake-ups than with the usual 64 KiB.
+const PIPE_BYTES: i32 = 256 << 10;
+
 /// A pipe whose read end does not block, both ends closed on exec.
 ///
 /// # Errors
@@ -93,6 +96,8 @@ pub fn set_nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
 pub fn pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(io)?;
     set_nonblocking(&read)?;
+    // Beyond the user's allowance (pipe-user-pages-soft) the usual size has to do.
+    let _ = nix::fcntl::fcntl(&read, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
     Ok((read, write))
 }
 

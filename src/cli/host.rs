@@ -6,6 +6,7 @@ use std::time::Duration;
 use lexopt::prelude::{Long, Short, ValueExt};
 
 use crate::failure::Failure;
+use crate::front::treatment::Policy;
 use crate::host::{Host, Options};
 use crate::limits;
 use crate::sys::terminal;
@@ -24,6 +25,10 @@ options:
       --pty-size COLSxROWS  size of the commands' terminals
                             (default 160x48, larger if this terminal is)
       --no-pty              run commands on pipes, byte for byte as without rexec
+      --sanitize HOW        what agents get of a terminal's output: collapse
+                            resolves redraws (default), strip deletes escape
+                            sequences, raw relays the bytes
+      --redact-agents       mask secrets in what agents get, too
       --grace SECONDS       from TERM to KILL when you end a command (default 2)
   -h, --help                print this help
   -V, --version             print the version
@@ -61,6 +66,8 @@ struct Arguments {
     pty_size: Option<(u16, u16)>,
     pipes_only: bool,
     grace: Option<Duration>,
+    sanitize: Policy,
+    redact_agents: bool,
 }
 
 fn run() -> Result<u8, Failure> {
@@ -73,6 +80,8 @@ fn run() -> Result<u8, Failure> {
                 pty_size: arguments.pty_size,
                 pipes_only: arguments.pipes_only,
                 grace: arguments.grace.unwrap_or(limits::GRACE),
+                sanitize: arguments.sanitize,
+                redact_agents: arguments.redact_agents,
             };
             Host::open(options)?.run()?;
             Ok(0)
@@ -94,6 +103,11 @@ fn parse() -> Result<Call, Failure> {
             Long("pty-size") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
                 arguments.pty_size = Some(size(&text)?);
+            }
+            Long("redact-agents") => arguments.redact_agents = true,
+            Long("sanitize") => {
+                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                arguments.sanitize = policy(&text)?;
             }
             Long("grace") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
@@ -117,6 +131,15 @@ fn size(text: &str) -> Result<(u16, u16), Failure> {
             "columns and rows from 1 to 65535, as in 160x48",
         )
     })
+}
+
+fn policy(text: &str) -> Result<Policy, Failure> {
+    match text {
+        "collapse" => Ok(Policy::Collapse),
+        "strip" => Ok(Policy::Strip),
+        "raw" => Ok(Policy::Raw),
+        _ => Err(Failure::usage(format_args!("--sanitize: {text:?} is no treatment"), "collapse, strip or raw")),
+    }
 }
 
 fn grace(text: &str) -> Result<Duration, Failure> {

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use rexec_sh::wire::{Decoded, FromShim, Run, Sanitize, Stdio};
 
 use super::caller;
+use crate::text::redact::Redactor;
 use crate::text::unwrap;
 
 /// One command.
@@ -55,6 +56,18 @@ impl Command {
             envs: BTreeMap::new(),
             is_probe: unwrapped.is_probe || caller::is_probe(env()),
         }
+    }
+
+    /// A masker of the secrets in its environment.
+    #[must_use]
+    pub fn redactor(&self) -> Redactor {
+        let run = self.run();
+        let entries = run.iter().flat_map(|run| run.env.iter());
+        Redactor::new(entries.filter_map(|entry| {
+            let entry = entry.to_bytes();
+            let at = memchr::memchr(b'=', entry)?;
+            Some((&entry[..at], &entry[at + 1..]))
+        }))
     }
 
     /// The frame, read again.

@@ -43,10 +43,10 @@ impl Protocol {
         }
     }
 
-    fn accept(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
+    fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
         match self {
             Self::Undecided => {}
-            Self::Shim(shim) => shim.accept(item, out),
+            Self::Shim(shim) => shim.accept(item, now, out),
             Self::Jsonl(jsonl) => jsonl.accept(item, out),
         }
     }
@@ -56,6 +56,20 @@ impl Protocol {
             Self::Undecided => {}
             Self::Shim(shim) => shim.fail(code, text, out),
             Self::Jsonl(jsonl) => jsonl.fail(code, text, out),
+        }
+    }
+
+    /// When something that was held back is to be given.
+    fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Shim(shim) => shim.deadline(),
+            Self::Undecided | Self::Jsonl(_) => None,
+        }
+    }
+
+    fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if let Self::Shim(shim) = self {
+            shim.tick(now, out);
         }
     }
 
@@ -241,6 +255,7 @@ impl Host {
             self.greeting.remove(&(peer.since + timeout, id));
         }
         self.leaving.remove(&id);
+        self.settling.remove(&id);
         if let Some(cursor) = peer.cursor {
             self.engine.detach(cursor);
         }
@@ -286,17 +301,22 @@ impl Host {
                 && let Some(item) = self.engine.next(cursor)
             {
                 is_end = matches!(item, Item::Entry(Entry::Closed { .. }));
-                peer.protocol.accept(&item, peer.out.buffer());
+                peer.protocol.accept(&item, self.now, peer.out.buffer());
                 self.engine.advance(cursor);
             }
             if is_end {
                 break;
             }
         }
-        if is_end {
-            self.farewell(id)
+        if !is_end && peer.protocol.deadline().is_some() {
+            self.settling.insert(id);
         } else {
-            self.flush_peer(id)
+            self.settling.remove(&id);
+        }
+        if is_end {
+            self.farewell(id);
+        } else {
+            self.flush_peer(id);
         }
         job
     }
@@ -321,6 +341,14 @@ impl Host {
                 self.part(id, 125, "rexec: the request took too long\nhint: run the command again\n");
             }
         }
+        let is_due =
+            |id: &PeerId| self.peers.get(id).and_then(|peer| peer.protocol.deadline()).is_some_and(|at| at <= self.now);
+        for id in self.settling.iter().copied().filter(is_due).collect::<Vec<_>>() {
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.protocol.tick(self.now, peer.out.buffer());
+                self.roomy.insert(id);
+            }
+        }
         let late = |id: &PeerId| self.peers.get(id).is_none_or(|peer| peer.leaves_by.is_some_and(|at| at <= self.now));
         let late: Vec<PeerId> = self.leaving.iter().copied().filter(late).collect();
         late.into_iter().for_each(|id| {
@@ -332,7 +360,8 @@ impl Host {
     /// When [`Host::tick_peers`] has something to do.
     pub(super) fn peers_deadline(&self) -> Option<Instant> {
         let leaving = self.leaving.iter().filter_map(|id| self.peers.get(id)?.leaves_by);
-        self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).min()
+        let settling = self.settling.iter().filter_map(|id| self.peers.get(id)?.protocol.deadline());
+        self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).chain(settling).min()
     }
 }
 

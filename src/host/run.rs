@@ -16,6 +16,7 @@ use crate::core::job::Order;
 use crate::core::log::Lag;
 use crate::front::command::Command;
 use crate::front::jsonl::Request;
+use crate::front::treatment::Treatment;
 use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
@@ -26,7 +27,6 @@ use crate::sys::control::{self, Report, Stage};
 use crate::sys::{self, pty, socket};
 use crate::text::banner;
 use crate::text::reason::reason;
-use crate::text::sanitize::Mode;
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -220,10 +220,12 @@ impl Host {
 
     fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
         let peer = self.runs.get(&job).and_then(|run| run.peer);
+        let window = command.window.unwrap_or((self.size.rows, self.size.cols));
+        let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
             && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
         {
-            shim.prepare(command, tty_is_stdout, Mode::Strip);
+            shim.prepare(tty_is_stdout, Treatment::both(command, !tty_is_stdout, policy, window, redact));
         }
     }
 
