@@ -19,7 +19,7 @@ const SCRIPTS: &[&str] = &[
     "set -m; echo ready; sleep 1000 & wait",
     "echo ready; yes > /dev/null",
     "echo ready; (trap '' TERM; sleep 1000) | cat",
-    "echo ready; kill -STOP $$",
+    "echo ready; kill -STOP $$; sleep 1000",
     "echo ready; exec >&- 2>&-; sleep 1000",
 ];
 
