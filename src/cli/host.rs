@@ -25,6 +25,8 @@ options:
                             (default 160x48, larger if this terminal is)
       --no-pty              run commands on pipes, byte for byte as without rexec
       --grace SECONDS       from TERM to KILL when you end a command (default 2)
+      --allow-sandboxed     run commands of sandboxed callers too, outside of
+                            their sandboxes; else they run them themselves
   -h, --help                print this help
   -V, --version             print the version
 
@@ -61,6 +63,7 @@ struct Arguments {
     pty_size: Option<(u16, u16)>,
     pipes_only: bool,
     grace: Option<Duration>,
+    allow_sandboxed: bool,
 }
 
 fn run() -> Result<u8, Failure> {
@@ -73,6 +76,7 @@ fn run() -> Result<u8, Failure> {
                 pty_size: arguments.pty_size,
                 pipes_only: arguments.pipes_only,
                 grace: arguments.grace.unwrap_or(limits::GRACE),
+                allow_sandboxed: arguments.allow_sandboxed,
             };
             Host::open(options)?.run()?;
             Ok(0)
@@ -90,6 +94,7 @@ fn parse() -> Result<Call, Failure> {
             Short('V') | Long("version") => {
                 return Ok(Call::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
             }
+            Long("allow-sandboxed") => arguments.allow_sandboxed = true,
             Long("no-pty") => arguments.pipes_only = true,
             Long("pty-size") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
