@@ -28,7 +28,7 @@ enum Duty {
     /// Everybody is let in.
     Off,
     /// Callers are compared with the host.
-    Compare(Standard),
+    Compare(Box<Standard>),
     /// The host could not be read itself, so nobody is let in.
     Close(String),
 }
@@ -38,7 +38,7 @@ impl Sentry {
     pub(super) fn new(allows_sandboxed: bool) -> Self {
         let duty = match Standard::read() {
             _ if allows_sandboxed => Duty::Off,
-            Ok(standard) => Duty::Compare(standard),
+            Ok(standard) => Duty::Compare(Box::new(standard)),
             Err(error) => Duty::Close(reason(&error).to_string()),
         };
         Self { duty, unsaid: 0 }
