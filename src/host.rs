@@ -17,6 +17,7 @@ mod plan;
 mod run;
 mod screen;
 mod scribe;
+mod sentry;
 mod spares;
 mod words;
 
@@ -41,6 +42,7 @@ use peer::Peer;
 use run::Run;
 use screen::Screen;
 use scribe::Scribe;
+use sentry::Sentry;
 use spares::Spares;
 
 /// What a caller is told that cannot be served now.
@@ -64,6 +66,8 @@ pub struct Options {
     pub sanitize: Policy,
     /// Secrets are masked for callers too, not only in the journal.
     pub redact_agents: bool,
+    /// Commands of sandboxed callers are run, outside of their sandboxes.
+    pub allow_sandboxed: bool,
 }
 
 /// A connection's name.
@@ -96,6 +100,7 @@ enum Closing {
 pub struct Host {
     options: Options,
     own: words::Own,
+    sentry: Sentry,
     now: Instant,
     poller: Poller,
     sources: HashMap<Token, Source>,
@@ -140,6 +145,7 @@ impl Host {
     /// A sentence and a hint for the person who started it.
     pub fn open(options: Options) -> Result<Self, Failure> {
         let own = words::Own::read();
+        let sentry = Sentry::new(options.allow_sandboxed);
         let lock = door::become_host(&options.socket)?;
         let failed = |error: std::io::Error| {
             Failure::new(
@@ -164,6 +170,7 @@ impl Host {
         sources.extend(screen.keys_token.map(|token| (token, Source::Keys)));
         let mut host = Self {
             own,
+            sentry,
             now: Instant::now(),
             poller,
             sources,
@@ -208,6 +215,9 @@ impl Host {
                 "rexec: {} commands of an earlier host have no end; they are marked as lost",
                 self.scribe.lost
             );
+        }
+        if let Some(line) = self.sentry.warning() {
+            let _ = writeln!(out, "{line}");
         }
         out.push(b'\n');
     }

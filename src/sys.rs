@@ -4,8 +4,9 @@
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
 //! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `tree`; then [`socket`], [`signal`], [`terminal`],
-//! [`process`], [`watch`], [`mod@file`].
+//! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
+pub mod confinement;
 pub mod control;
 pub mod file;
 pub mod guard;
