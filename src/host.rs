@@ -31,7 +31,7 @@ use crate::failure::Failure;
 use crate::front::treatment::Policy;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
-use crate::sink::console::Console;
+use crate::sink::console::{Console, View};
 use crate::sink::journal::Journal;
 use crate::sys::signal::{Asked, Signals};
 use crate::sys::{process, pty};
@@ -64,6 +64,8 @@ pub struct Options {
     pub grace: Duration,
     /// What is done to output for callers that do not say themselves.
     pub sanitize: Policy,
+    /// What of the commands' output reaches the human's terminal.
+    pub view: View,
     /// Secrets are masked for callers too, not only in the journal.
     pub redact_agents: bool,
     /// Commands of sandboxed callers are run, outside of their sandboxes.
@@ -180,7 +182,7 @@ impl Host {
             engine: Engine::default(),
             door,
             signals,
-            console: Console::new(screen.kind()),
+            console: Console::new(screen.kind(), options.view),
             screen,
             scribe,
             journal: Journal::default(),

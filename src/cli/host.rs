@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::front::treatment::Policy;
 use crate::host::{Host, Options};
 use crate::limits;
+use crate::sink::console::View;
 use crate::sys::terminal;
 
 const HELP: &str = "\
@@ -28,6 +29,9 @@ options:
       --sanitize HOW        what agents get of a terminal's output: collapse
                             resolves redraws (default), strip deletes escape
                             sequences, raw relays the bytes
+      --console HOW         what reaches this terminal: safe passes text, colours
+                            and moves within a command's lines (default), raw
+                            passes everything and resets modes after each command
       --redact-agents       mask secrets in what agents get, too
       --grace SECONDS       from TERM to KILL when you end a command (default 2)
       --allow-sandboxed     run commands of sandboxed callers too, outside of
@@ -70,6 +74,7 @@ struct Arguments {
     grace: Option<Duration>,
     sanitize: Policy,
     redact_agents: bool,
+    view: View,
     allow_sandboxed: bool,
 }
 
@@ -85,6 +90,7 @@ fn run() -> Result<u8, Failure> {
                 grace: arguments.grace.unwrap_or(limits::GRACE),
                 sanitize: arguments.sanitize,
                 redact_agents: arguments.redact_agents,
+                view: arguments.view,
                 allow_sandboxed: arguments.allow_sandboxed,
             };
             Host::open(options)?.run()?;
@@ -108,6 +114,10 @@ fn parse() -> Result<Call, Failure> {
             Long("pty-size") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
                 arguments.pty_size = Some(size(&text)?);
+            }
+            Long("console") => {
+                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                arguments.view = view(&text)?;
             }
             Long("redact-agents") => arguments.redact_agents = true,
             Long("sanitize") => {
@@ -144,6 +154,14 @@ fn policy(text: &str) -> Result<Policy, Failure> {
         "strip" => Ok(Policy::Strip),
         "raw" => Ok(Policy::Raw),
         _ => Err(Failure::usage(format_args!("--sanitize: {text:?} is no treatment"), "collapse, strip or raw")),
+    }
+}
+
+fn view(text: &str) -> Result<View, Failure> {
+    match text {
+        "safe" => Ok(View::Safe),
+        "raw" => Ok(View::Raw),
+        _ => Err(Failure::usage(format_args!("--console: {text:?} is no view"), "safe or raw")),
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Command {
     pub exec: Vec<Vec<u8>>,
     /// The command without the agent's wrapper.
     pub text: Vec<u8>,
+    /// The working directory, where the caller named it; a shim sends the directory itself.
+    pub dir: Option<String>,
     /// Variables that the caller gave by name (JSONL); never those of a shim's environment.
     pub envs: BTreeMap<String, String>,
     /// An agent's look at the shell.
@@ -53,6 +55,7 @@ impl Command {
             shell: run.shell.to_string_lossy().into_owned(),
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             text: unwrapped.command,
+            dir: None,
             envs: BTreeMap::new(),
             is_probe: unwrapped.is_probe || caller::is_probe(env()),
         }

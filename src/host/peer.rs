@@ -216,7 +216,11 @@ impl Host {
             let asked = match peer.protocol.take(&mut peer.inbox, peer.out.buffer()) {
                 Ok(asked) => asked,
                 Err(violation) => {
-                    let text = format!("rexec: {}\nhint: install shim and host of one version\n", violation.text);
+                    let advice = match &peer.protocol {
+                        Protocol::Jsonl(_) => "send one line of JSON with whoami, dir and exec, or an action",
+                        Protocol::Undecided | Protocol::Shim(_) => "install shim and host of one version",
+                    };
+                    let text = format!("rexec: {}\nhint: {advice}\n", violation.text);
                     return self.part(id, 125, &text);
                 }
             };

@@ -100,10 +100,8 @@ impl Host {
     fn submit(&mut self, peer: PeerId, command: Command, descriptors: Result<Vec<OwnedFd>, StartError>) {
         let Some(job) = self.engine.submit() else { return self.part(peer, 125, super::BUSY) };
         self.attend(peer, job);
-        let dir = match &descriptors {
-            Ok(descriptors) => descriptors.first().and_then(sys::path_of).unwrap_or_default(),
-            Err(_) => std::path::PathBuf::new(),
-        };
+        let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
+        let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), std::path::PathBuf::from);
         self.record(job, &command, dir.as_os_str().as_encoded_bytes());
         let program = command.exec.first().map(|program| String::from_utf8_lossy(program).into_owned());
         let run = Run {
