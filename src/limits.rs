@@ -121,7 +121,8 @@ pub const BANNER_COMMAND_BYTES: usize = 4_096;
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
 /// … and after which, if the recorder takes nothing for this long, output for the journal is skipped and counted.
 pub const RECORDER_STALL: Duration = Duration::from_secs(1);
-/// Starts and output wait this long for more, so that a short command wakes the recorder once. Ends never wait.
+/// Output waits this long for more on its way to the recorder, so that it is not woken for every line. Records of starts
+/// and ends never wait.
 pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
 /// Unless this much is queued, bytes.
 pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
