@@ -246,6 +246,14 @@ fn add(name: &[u8], value: &[u8], values: &mut Vec<Secret>) {
     }
 }
 
+/// What stands in the place of the value of this variable.
+#[must_use]
+pub fn masked(name: &[u8]) -> String {
+    let mut out = Vec::new();
+    mask(&shown(name), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// Writes the mask of a secret of this name.
 fn mask(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice("«redacted:".as_bytes());

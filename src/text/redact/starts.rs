@@ -59,9 +59,9 @@ mod tests {
             }
         }
         let words = Starts::new([&b"token"[..], b"key"].into_iter());
-        assert_eq!(words.find(b"no such word in the text"), None);
+        assert_eq!(words.find(b"no such word in the phrase"), None);
         assert_eq!(words.find(b"a monkey"), Some(5));
-        assert_eq!(words.find(b"stop at"), None);
+        assert_eq!(words.find(b"stop it"), Some(6));
         assert_eq!(words.find(b"what"), Some(3));
         assert_eq!(words.find(b""), None);
     }
