@@ -4,6 +4,7 @@
 //! and its streams are closed. Until then left-over processes can write, and what they write is read and dropped, so
 //! that they neither block nor die.
 
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Instant, SystemTime};
 
@@ -139,7 +140,9 @@ impl Host {
             is_probe: command.is_probe,
         };
         if let Some(cursor) = self.engine.attach(job, self.journal.lag()) {
-            self.journal.begin(cursor, &start, self.scribe.out.buffer());
+            let run = command.run();
+            let environment = run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
+            self.journal.begin(cursor, &start, environment, self.scribe.out.buffer());
         }
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.console.begin(&mut self.engine, cursor, heading);

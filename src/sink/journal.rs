@@ -49,11 +49,17 @@ impl Journal {
         self.given_up
     }
 
-    /// A command begins.
-    pub fn begin(&mut self, cursor: Cursor, start: &Start, out: &mut Vec<u8>) {
+    /// A command begins, with this environment (`NAME=value`); what of it is secret is told the recorder, nothing else.
+    pub fn begin<'a>(
+        &mut self,
+        cursor: Cursor,
+        start: &Start,
+        environment: impl IntoIterator<Item = &'a [u8]>,
+        out: &mut Vec<u8>,
+    ) {
         self.has_record = true;
         if out.len() < limits::RECORDER_RECORDS_BYTES {
-            record::encode_start(start, out);
+            record::encode_start_in(start, environment, out);
         } else {
             self.given_up += 1;
         }

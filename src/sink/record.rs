@@ -24,7 +24,9 @@ use time::macros::format_description;
 
 use crate::text::encode::base64;
 
-pub use frame::{Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start};
+pub use frame::{
+    Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start, encode_start_in, secrets,
+};
 
 /// The version of every record this build writes, and the newest it reads.
 pub const VERSION: u32 = 1;
@@ -196,7 +198,7 @@ impl Start {
     }
 
     /// The same, with every field cut to its bound; `None` when nothing needs it.
-    fn fitted(&self) -> Option<Start> {
+    pub(super) fn fitted(&self) -> Option<Start> {
         let twin_bytes = |twin: &Vec<String>| twin.iter().map(|argument| argument.len() + 3).sum::<usize>();
         let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
             && self.exec.iter().map(|argument| json_len(argument) + 3).sum::<usize>() <= EXEC_BYTES_MAX

@@ -1,8 +1,8 @@
 //! The recorder: a process of its own that owns the journal's files, so that no disk can hold up the host.
 //!
 //! ```text
-//! host ──frames──▶ socket ──▶ serve ──▶ Appender ──▶ YYYY-MM-DD-HH:MM:SS.jsonl
-//!   ▲                           │  └──▶ RawStore ──▶ raw/SESSION-SEQ.out
+//! host ──frames──▶ socket ──▶ serve ──▶ Masks ──▶ Appender ──▶ YYYY-MM-DD-HH:MM:SS.jsonl
+//!   ▲                           │          └────▶ RawStore ──▶ raw/SESSION-SEQ.out
 //!   └──── one line per change ──┘
 //! ```
 //!
@@ -11,11 +11,13 @@
 //! end. When the host is killed the recorder still writes all that was sent.
 //!
 //! Invariants: a start and a complete record are written as they happen, in the order they arrive; per run at most the
-//! head and the tail of its output are in memory; a run is never dropped because its raw file, or the disk, fails.
+//! head and the tail of its output are in memory, and what may be the beginning of a secret; a run is never dropped
+//! because its raw file, or the disk, fails; nothing reaches a file that was not masked before.
 
 mod appender;
 mod excerpt;
 mod home;
+mod masks;
 mod raw;
 mod repair;
 
@@ -28,6 +30,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use self::appender::Appender;
 use self::excerpt::Excerpt;
+use self::masks::Masks;
 use self::raw::{RawFile, RawStore, Refusal};
 use crate::text::reason::reason;
 
@@ -146,6 +149,10 @@ struct Recorder {
     appender: Appender,
     raw: RawStore,
     runs: HashMap<u64, Live>,
+    /// The secrets of the run that starts next.
+    secrets: Option<(u64, Vec<u8>)>,
+    /// Masked output on its way to the files.
+    masked: Vec<u8>,
     limits: Limits,
     is_closing: bool,
 }
@@ -153,7 +160,11 @@ struct Recorder {
 /// A run that has not ended.
 #[derive(Debug)]
 struct Live {
+    /// As it is kept.
     start: Start,
+    masks: Masks,
+    /// All bytes of output that came, as they were before the masks.
+    received: u64,
     excerpt: Excerpt,
     raw: Raw,
 }
@@ -179,6 +190,8 @@ impl Recorder {
             raw: RawStore::new(&opened.home, &session, limits.raw_bytes, limits.raw_age),
             appender,
             runs: HashMap::new(),
+            secrets: None,
+            masked: Vec::new(),
             limits,
             is_closing: false,
         }
@@ -186,48 +199,56 @@ impl Recorder {
 
     fn on_frame(&mut self, frame: Frame<'_>, now: Instant) {
         match frame {
-            Frame::Start(start) => self.on_start(*start, now),
-            Frame::Output { seq, stream: _, bytes } => self.on_output(seq, bytes),
+            Frame::Secrets { seq, entries } => self.on_secrets(seq, entries),
+            Frame::Start { start, has_secrets } => self.on_start(*start, has_secrets, now),
+            Frame::Output { seq, stream, bytes } => self.on_output(seq, stream, bytes),
             Frame::End(end) => self.on_run_end(*end, now),
             Frame::Close => self.is_closing = true,
         }
     }
 
-    fn on_start(&mut self, start: Start, now: Instant) {
-        if self.runs.contains_key(&start.seq) {
-            return;
+    fn on_secrets(&mut self, seq: u64, entries: &[u8]) {
+        match &mut self.secrets {
+            Some((known, all)) if *known == seq => all.extend_from_slice(entries),
+            other => *other = Some((seq, entries.to_vec())),
         }
-        self.appender.push(line("start", &start), now);
-        let excerpt = Excerpt::new(self.limits.head_bytes, self.limits.tail_bytes);
-        self.runs.insert(start.seq, Live { start, excerpt, raw: Raw::Unneeded });
     }
 
-    fn on_output(&mut self, seq: u64, bytes: &[u8]) {
+    fn on_start(&mut self, start: Start, has_secrets: bool, now: Instant) {
+        let secrets = self.secrets.take().filter(|(seq, _)| *seq == start.seq);
+        if self.runs.contains_key(&start.seq) || has_secrets != secrets.is_some() {
+            return;
+        }
+        let mut masks = Masks::new(secrets.as_ref().map_or(&[], |(_, entries)| entries));
+        let start = masks.start(start);
+        self.appender.push(line("start", &start), now);
+        let excerpt = Excerpt::new(self.limits.head_bytes, self.limits.tail_bytes);
+        self.runs.insert(start.seq, Live { start, masks, received: 0, excerpt, raw: Raw::Unneeded });
+    }
+
+    fn on_output(&mut self, seq: u64, stream: u8, bytes: &[u8]) {
         // What a straggler writes after its run's end is not recorded.
         let Some(live) = self.runs.get_mut(&seq) else { return };
-        if matches!(live.raw, Raw::Unneeded) && !live.excerpt.has_room_for(bytes.len()) {
-            live.raw = match self.raw.create(seq) {
-                Ok(file) => Raw::Growing(file),
-                Err(error) => Raw::Failed { reference: None, why: reason(&error) },
-            };
-            for part in live.excerpt.parts() {
-                write_raw(&mut self.raw, &mut live.raw, part);
-            }
-        }
-        write_raw(&mut self.raw, &mut live.raw, bytes);
-        live.excerpt.push(bytes);
+        live.received += bytes.len() as u64;
+        self.masked.clear();
+        live.masks.output(stream, bytes, &mut self.masked);
+        live.keep(&self.masked, &mut self.raw);
     }
 
     fn on_run_end(&mut self, end: End, now: Instant) {
-        let Some(live) = self.runs.remove(&end.seq) else { return };
+        let Some(mut live) = self.runs.remove(&end.seq) else { return };
+        self.masked.clear();
+        live.masks.finish(&mut self.masked);
+        live.keep(&self.masked, &mut self.raw);
         let mut run = Run::new(live.start, end);
         // What the host left out on its way here is missing somewhere, nobody knows where.
-        let received = live.excerpt.pushed();
-        let missing = run.bytes.saturating_sub(received);
-        run.bytes = run.bytes.max(received);
+        let missing = run.bytes.saturating_sub(live.received);
+        run.bytes = run.bytes.max(live.received);
+        let kept = live.excerpt.pushed();
         let text = live.excerpt.into_text();
-        if text.omitted + missing > 0 {
-            run.output_omitted = Some(text.omitted + missing);
+        let omitted = before_masks(text.omitted, kept, live.received) + missing;
+        if omitted > 0 {
+            run.output_omitted = Some(omitted);
             run.output_cut = Some(text.cut as u64);
         }
         run.output = text.text;
@@ -252,6 +273,33 @@ impl Recorder {
         }
         self.appender.release();
     }
+}
+
+impl Live {
+    /// Takes masked output into the excerpt, and into a raw file once the excerpt cannot hold everything.
+    fn keep(&mut self, bytes: &[u8], store: &mut RawStore) {
+        if matches!(self.raw, Raw::Unneeded) && !self.excerpt.has_room_for(bytes.len()) {
+            self.raw = match store.create(self.start.seq) {
+                Ok(file) => Raw::Growing(file),
+                Err(error) => Raw::Failed { reference: None, why: reason(&error) },
+            };
+            for part in self.excerpt.parts() {
+                write_raw(store, &mut self.raw, part);
+            }
+        }
+        write_raw(store, &mut self.raw, bytes);
+        self.excerpt.push(bytes);
+    }
+}
+
+/// How many of the `received` bytes those `omitted` of the `masked` ones stand for: exact where nothing was masked, else
+/// as if the masks were spread evenly.
+fn before_masks(omitted: u64, masked: u64, received: u64) -> u64 {
+    if masked == received || omitted == 0 {
+        return omitted;
+    }
+    let share = u128::from(omitted) * u128::from(received) / u128::from(masked);
+    u64::try_from(share).unwrap_or(u64::MAX).max(1)
 }
 
 /// Appends to a raw file that is being written; gives it up when it takes no more.

@@ -1,6 +1,6 @@
 //! Base64 (RFC 4648, section 4), for the journal's twins of fields that are not UTF-8.
 //!
-//! Encoding only; always padded, never broken into lines.
+//! Always padded, never broken into lines.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -20,9 +20,36 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// The bytes of what [`base64`] wrote; `None` for anything else.
+#[must_use]
+pub fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for group in text.as_bytes().chunks(4) {
+        let padding = group.iter().rev().take_while(|&&digit| digit == b'=').count();
+        if padding > 2 {
+            return None;
+        }
+        let value = |digit: u8| match digit {
+            b'A'..=b'Z' => Some(digit - b'A'),
+            b'a'..=b'z' => Some(digit - b'a' + 26),
+            b'0'..=b'9' => Some(digit - b'0' + 52),
+            b'+' => Some(62),
+            b'/' => Some(63),
+            _ => None,
+        };
+        let mut bits = 0_u32;
+        for &digit in &group[..group.len() - padding] {
+            bits = bits << 6 | u32::from(value(digit)?);
+        }
+        bits <<= 6 * padding;
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
+    }
+    (base64(&bytes) == text).then_some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use super::{base64, from_base64};
 
     #[test]
     fn the_vectors_of_the_rfc() {
@@ -37,6 +64,10 @@ mod tests {
         ];
         for (plain, encoded) in vectors {
             assert_eq!(base64(plain.as_bytes()), encoded);
+            assert_eq!(from_base64(encoded).as_deref(), Some(plain.as_bytes()));
+        }
+        for wrong in ["Z", "Zg", "Zg=", "Zh==", "====", "Zm9v\n", "Zg==Zg==", "Z===", "Zm9=vYmE", "Zm 9"] {
+            assert_eq!(from_base64(wrong), None, "{wrong}");
         }
     }
 
@@ -45,6 +76,7 @@ mod tests {
         let all: Vec<u8> = (0..=255).collect();
         let text = base64(&all);
         assert!(text.starts_with("AAECAwQFBgcICQoL") && text.ends_with("+fr7/P3+/w=="));
+        assert_eq!(from_base64(&text), Some(all));
         assert_eq!(base64(&[0xff; 3]), "////");
         assert_eq!(base64(&[0xfb, 0xef, 0xbe]), "++++");
     }

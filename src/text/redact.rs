@@ -1,7 +1,8 @@
 //! Masks secrets in text that is kept: the values of secret-named variables, and tokens known by their shape.
 //!
-//! A secret becomes `«redacted:NAME»`. This is best effort and says so: a program that encodes a secret, or prints it
-//! in two parts with something in between, is not caught.
+//! A secret becomes `«redacted:NAME»`. This is best effort and says so: a program that encodes or quotes a secret, or
+//! prints it in two parts with something in between, an escape sequence for example, is not caught. Caught are a value
+//! without the white space around it, with its lines ended as a terminal ends them, and with U+FFFD for what is not UTF-8.
 //!
 //! Invariants:
 //! * the way the input was split never shows: a byte is passed only once no secret can begin with it;
@@ -10,10 +11,14 @@
 
 mod names;
 mod shapes;
+mod starts;
+
+use std::sync::Arc;
 
 pub use names::is_secret_name;
 
 use shapes::{Shape, Swallow};
+use starts::Starts;
 
 /// Shorter values are too likely to be ordinary words.
 const VALUE_BYTES_MIN: usize = 8;
@@ -21,10 +26,7 @@ const VALUE_BYTES_MIN: usize = 8;
 /// The masker of one stream; see the module's text.
 #[derive(Debug, Clone)]
 pub struct Redactor {
-    /// Longest first, so that the first match is the longest.
-    values: Vec<Secret>,
-    /// The bytes that a value or a shape can begin with.
-    starts: [bool; 256],
+    known: Arc<Known>,
     held: Vec<u8>,
     /// The last two bytes before `held`.
     before: [u8; 2],
@@ -32,10 +34,21 @@ pub struct Redactor {
     count: u64,
 }
 
-#[derive(Debug, Clone)]
+/// What is looked for; copies of a masker share it.
+#[derive(Debug)]
+struct Known {
+    /// Longest first, so that the first match is the longest.
+    values: Vec<Secret>,
+    /// What a value or a shape can begin with.
+    starts: Starts,
+}
+
+#[derive(Debug)]
 struct Secret {
     name: String,
     value: Vec<u8>,
+    /// The value's first bytes once more: most comparisons need no others.
+    start: [u8; VALUE_BYTES_MIN],
 }
 
 /// What there is at the start of some bytes.
@@ -50,21 +63,25 @@ enum Verdict {
 }
 
 impl Redactor {
-    /// A masker for a run with this environment. Only secret-named variables count, and only values of 8 bytes and more.
+    /// A masker for a run with this environment. Only variables count that [`is_secret`].
     pub fn new<N: AsRef<[u8]>, V: AsRef<[u8]>>(environment: impl IntoIterator<Item = (N, V)>) -> Self {
-        let is_secret = |(name, value): &(N, V)| {
-            let value = value.as_ref();
-            value.len() >= VALUE_BYTES_MIN && !value.trim_ascii().is_empty() && is_secret_name(name.as_ref())
-        };
-        let secret = |(name, value): (N, V)| Secret { name: shown(name.as_ref()), value: value.as_ref().to_vec() };
-        let mut values: Vec<Secret> = environment.into_iter().filter(is_secret).map(secret).collect();
+        let mut values = Vec::new();
+        for (name, value) in environment {
+            if is_secret(name.as_ref(), value.as_ref()) {
+                add(name.as_ref(), value.as_ref(), &mut values);
+            }
+        }
         values.sort_by(|a, b| b.value.len().cmp(&a.value.len()).then_with(|| a.value.cmp(&b.value)));
         values.dedup_by(|a, b| a.value == b.value);
-        let mut starts = [false; 256];
-        for &byte in values.iter().map(|secret| &secret.value[0]).chain(shapes::STARTS) {
-            starts[usize::from(byte)] = true;
-        }
-        Self { values, starts, held: Vec::new(), before: [0; 2], swallow: None, count: 0 }
+        let starts = Starts::new(shapes::STARTS.iter().copied().chain(values.iter().map(|secret| &secret.start[..])));
+        let known = Arc::new(Known { values, starts });
+        Self { known, held: Vec::new(), before: [0; 2], swallow: None, count: 0 }
+    }
+
+    /// Another masker of the same secrets, for another stream.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self { known: Arc::clone(&self.known), held: Vec::new(), before: [0; 2], swallow: None, count: 0 }
     }
 
     /// Takes the next bytes and appends what is certain to hold no secret, and masks for those that did.
@@ -91,9 +108,16 @@ impl Redactor {
 
     /// Masks a text that is there as a whole, such as a command.
     pub fn redact(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        let mut whole = Self { held: Vec::new(), before: [0; 2], swallow: None, ..self.clone() };
+        let mut whole = self.fresh();
         whole.scan(text, true, out);
-        self.count = whole.count;
+        self.count += whole.count;
+    }
+
+    /// The same for a text whose end was cut off: what may be the beginning of a secret there is left out.
+    pub fn redact_cut(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let mut whole = self.fresh();
+        whole.scan(text, false, out);
+        self.count += whole.count;
     }
 
     /// How many masks were written.
@@ -119,7 +143,7 @@ impl Redactor {
                 }
                 continue;
             }
-            let Some(next) = text[at..].iter().position(|&byte| self.starts[usize::from(byte)]) else {
+            let Some(next) = self.known.starts.find(&text[at..]) else {
                 self.note(&text[at..]);
                 at = text.len();
                 break;
@@ -146,7 +170,11 @@ impl Redactor {
     }
 
     fn judge(&self, text: &[u8], last: bool) -> Verdict {
-        for (at, Secret { value, .. }) in self.values.iter().enumerate() {
+        let first = text.first_chunk();
+        for (at, Secret { value, start, .. }) in self.known.values.iter().enumerate() {
+            if first.is_some_and(|first| first != start) {
+                continue;
+            }
             if text.starts_with(value) {
                 return Verdict::Value(at);
             }
@@ -162,7 +190,7 @@ impl Redactor {
         self.count += 1;
         match found {
             Verdict::Value(at) => {
-                let Secret { name, value } = &self.values[*at];
+                let Secret { name, value, .. } = &self.known.values[*at];
                 mask(name, out);
                 value.len()
             }
@@ -173,12 +201,12 @@ impl Redactor {
             }
             Verdict::Shape(Shape::Url { password_at, len }) => {
                 // The user's part can be a secret too.
-                let mut user = Self { held: Vec::new(), before: [0; 2], swallow: None, ..self.clone() };
+                let mut user = self.fresh();
                 out.push(text[0]);
                 user.scan(&text[1..*password_at], true, out);
-                self.count = user.count;
+                self.count += user.count;
                 let password = &text[*password_at..*len];
-                let known = self.values.iter().find(|secret| secret.value == password);
+                let known = self.known.values.iter().find(|secret| secret.value == password);
                 mask(known.map_or("URL_PASSWORD", |secret| &secret.name), out);
                 *len
             }
@@ -195,6 +223,38 @@ impl Redactor {
     }
 }
 
+/// Whether a variable holds a secret that can be told from other words: by its name, and its value is long enough.
+#[must_use]
+pub fn is_secret(name: &[u8], value: &[u8]) -> bool {
+    value.len() >= VALUE_BYTES_MIN && is_secret_name(name) && !value.trim_ascii().is_empty()
+}
+
+/// Adds a secret in the forms in which it is found in text.
+fn add(name: &[u8], value: &[u8], values: &mut Vec<Secret>) {
+    let lines: Vec<&[u8]> = value.split(|&byte| byte == b'\n').collect();
+    let forms = [
+        value.to_vec(),
+        value.trim_ascii().to_vec(),
+        lines.join(&b"\r\n"[..]),
+        lines.join(&b"\r\n"[..]).trim_ascii().to_vec(),
+        String::from_utf8_lossy(value).into_owned().into_bytes(),
+    ];
+    for value in forms {
+        if let Some(&start) = value.first_chunk() {
+            values.push(Secret { name: shown(name), value, start });
+        }
+    }
+}
+
+/// What stands in the place of the value of this variable.
+#[must_use]
+pub fn masked(name: &[u8]) -> String {
+    let mut out = Vec::new();
+    mask(&shown(name), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Writes the mask of a secret of this name.
 fn mask(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice("«redacted:".as_bytes());
     out.extend_from_slice(name.as_bytes());

@@ -3,31 +3,82 @@
 //! ```text
 //! kind u8 | seq u64 | length u32 | payload         numbers little-endian
 //! START     the JSON of a Start
+//! SECRETS   entries NAME=value, each with a NUL behind it: what is to be masked in this run
+//! MASKED    the JSON of a Start; SECRETS came before it
 //! OUTPUT    the stream's number u8, raw bytes
 //! END       the JSON of an End
 //! CLOSE     nothing; seq is 0
 //! ```
 //!
+//! A MASKED start whose SECRETS did not come, because a recorder died in between, must not be written.
+//!
 //! Both ends are the same program, forked, so there is no version. Still the decoder trusts no length: what is longer
 //! than any frame the encoder makes is skipped, not stored, and what cannot be understood is counted and passed over.
 
 use super::{End, Start};
+use crate::text::redact::is_secret;
 
 /// The longest payload, bytes. A fitted [`Start`] is the largest one there is.
 pub const FRAME_BYTES_MAX: usize = 768 << 10;
 /// The most output in one frame, bytes.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
+/// The longest variable that is sent as a secret, bytes; execve(2) takes none that is longer.
+const SECRET_BYTES_MAX: usize = 128 << 10;
 const HEADER_BYTES: usize = 13;
 
 const START: u8 = 1;
 const OUTPUT: u8 = 2;
 const END: u8 = 3;
 const CLOSE: u8 = 4;
+const SECRETS: u8 = 5;
+const MASKED: u8 = 6;
 
-/// Appends the frame that says that a run begins.
+/// Appends the frame that says that a run without secrets begins.
 pub fn encode_start(start: &Start, out: &mut Vec<u8>) {
+    encode_start_in(start, [], out);
+}
+
+/// Appends the frames that say that a run begins, and what of its environment (`NAME=value`) is secret.
+pub fn encode_start_in<'a>(start: &Start, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    let has_secrets = encode_secrets(start.seq, environment, out);
     let fitted = start.fitted();
-    encode(START, start.seq, out, |out| put_json(fitted.as_ref().unwrap_or(start), out));
+    let kind = if has_secrets { MASKED } else { START };
+    encode(kind, start.seq, out, |out| put_json(fitted.as_ref().unwrap_or(start), out));
+}
+
+/// Appends the frames with the secrets of an environment, if it has any.
+fn encode_secrets<'a>(seq: u64, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
+    let mut entries = environment.into_iter().filter(|entry| entry.len() <= SECRET_BYTES_MAX && is_secret_entry(entry));
+    let mut next = entries.next();
+    let has_secrets = next.is_some();
+    while next.is_some() {
+        encode(SECRETS, seq, out, |out| {
+            let full_at = out.len() + FRAME_BYTES_MAX - SECRET_BYTES_MAX;
+            while let Some(entry) = next {
+                out.extend_from_slice(entry);
+                out.push(0);
+                next = entries.next();
+                if out.len() >= full_at {
+                    break;
+                }
+            }
+        });
+    }
+    has_secrets
+}
+
+fn is_secret_entry(entry: &[u8]) -> bool {
+    split_entry(entry).is_some_and(|(name, value)| is_secret(name, value))
+}
+
+fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memchr(b'=', entry)?;
+    Some((&entry[..at], &entry[at + 1..]))
+}
+
+/// The variables of a SECRETS frame.
+pub fn secrets(payload: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    payload.split(|&byte| byte == 0).filter_map(split_entry)
 }
 
 /// Appends frames with output of a run. Streams are numbered by the caller: the record keeps their order, not their names.
@@ -69,8 +120,21 @@ fn put_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
 /// What the host said.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    Start(Box<Start>),
-    Output { seq: u64, stream: u8, bytes: &'a [u8] },
+    Start {
+        start: Box<Start>,
+        /// There are secrets to be masked in it.
+        has_secrets: bool,
+    },
+    /// See [`secrets`].
+    Secrets {
+        seq: u64,
+        entries: &'a [u8],
+    },
+    Output {
+        seq: u64,
+        stream: u8,
+        bytes: &'a [u8],
+    },
     End(Box<End>),
     Close,
 }
@@ -117,9 +181,9 @@ impl Decoder {
             self.taken = payload_at + length;
             let payload = payload_at..self.taken;
             match understand(kind, seq, &self.buffer[payload.clone()]) {
-                // Output is made again below: a borrow that leaves the function must not begin inside the loop.
-                Some(Frame::Output { .. }) => break (kind, seq, payload),
-                Some(Frame::Start(start)) => return Some(Frame::Start(start)),
+                // What borrows is made again below: a borrow that leaves the function must not begin inside the loop.
+                Some(Frame::Output { .. } | Frame::Secrets { .. }) => break (kind, seq, payload),
+                Some(Frame::Start { start, has_secrets }) => return Some(Frame::Start { start, has_secrets }),
                 Some(Frame::End(end)) => return Some(Frame::End(end)),
                 Some(Frame::Close) => return Some(Frame::Close),
                 None => self.rejected += 1,
@@ -137,7 +201,11 @@ impl Decoder {
 
 fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
     match kind {
-        START => serde_json::from_slice(payload).ok().map(|start| Frame::Start(Box::new(start))),
+        START | MASKED => {
+            let start = serde_json::from_slice(payload).ok()?;
+            Some(Frame::Start { start: Box::new(start), has_secrets: kind == MASKED })
+        }
+        SECRETS => Some(Frame::Secrets { seq, entries: payload }),
         OUTPUT => payload.split_first().map(|(&stream, bytes)| Frame::Output { seq, stream, bytes }),
         END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),
         CLOSE => Some(Frame::Close),
@@ -224,7 +292,7 @@ mod tests {
             assert!(stream.len() < FRAME_BYTES_MAX, "{}", stream.len());
             let mut decoder = Decoder::default();
             decoder.feed(&stream);
-            let Some(Frame::Start(fitted)) = decoder.next_frame() else { panic!("no start") };
+            let Some(Frame::Start { start: fitted, .. }) = decoder.next_frame() else { panic!("no start") };
             assert!(fitted.clipped && fitted.command.ends_with('…') && fitted.exec_b64.is_some());
             let left = super::super::Left { pid: i32::MIN, comm: unit.repeat(99) };
             let end = End {
@@ -241,6 +309,36 @@ mod tests {
             run.output = "\u{fffd}".repeat(400 << 10);
             assert!(run.line().len() <= LINE_BYTES_MAX);
         }
+    }
+
+    #[test]
+    fn only_secrets_are_sent_and_any_amount_of_them() {
+        let value = "v".repeat(120 << 10);
+        let mut environment: Vec<String> = (0..20).map(|n| format!("KEY_{n}={value}")).collect();
+        let sent = environment.clone();
+        environment
+            .extend(["PATH=/usr/bin:/bin", "SHORT_KEY=1234567", "NOTHING", "PWD=/home/me/project"].map(String::from));
+        environment.push(format!("HUGE_KEY={value}{value}"));
+        let mut stream = Vec::new();
+        encode_start_in(&Start::default(), environment.iter().map(String::as_bytes), &mut stream);
+        let mut decoder = Decoder::default();
+        decoder.feed(&stream);
+        let mut received = Vec::new();
+        loop {
+            match decoder.next_frame() {
+                Some(Frame::Secrets { seq: 0, entries }) => {
+                    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                    received.extend(secrets(entries).map(|(name, value)| format!("{}={}", text(name), text(value))));
+                }
+                Some(Frame::Start { has_secrets: true, .. }) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(received == sent && decoder.next_frame().is_none() && decoder.rejected() == 0);
+        stream.clear();
+        encode_start_in(&Start::default(), [&b"PATH=/usr/bin:/bin"[..]], &mut stream);
+        decoder.feed(&stream);
+        assert!(matches!(decoder.next_frame(), Some(Frame::Start { has_secrets: false, .. })));
     }
 
     #[test]

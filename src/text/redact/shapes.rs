@@ -5,8 +5,11 @@
 
 use super::Verdict;
 
-/// The bytes that a shape begins with.
-pub(super) const STARTS: &[u8] = b"sgnAxe-:";
+/// What a shape begins with.
+pub(super) const STARTS: [&[u8]; 15] = [
+    b"ghp", b"gho", b"ghs", b"ghu", b"ghr", b"git", b"glp", b"npm", b"sk-", b"xox", b"AKI", b"ASI", b"eyJ", b"---",
+    b"://",
+];
 
 /// How far a token is read before it must have shown what it is.
 const TOKEN_BYTES_MAX: usize = 256;

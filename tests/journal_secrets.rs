@@ -1,0 +1,212 @@
+//! What the journal keeps holds no secret: of the environment, the command, the output, wherever it is cut.
+
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+
+use rexec_host::sink::record::{End, Start, encode_close, encode_end, encode_output, encode_start_in};
+use rexec_host::sink::recorder::{Limits, open, serve};
+use serde_json::Value;
+use support::call::Target;
+use support::host::Host;
+use support::temp::TempDir;
+
+/// Forty secret variables; the names are of the kinds that are known, the values of many alphabets.
+fn environment() -> Vec<(String, String)> {
+    const NAMES: [&str; 8] = ["KEY", "ACCESS_TOKEN", "SECRET", "DB_PASSWORD", "PASSWD", "AUTH", "COOKIE", "SENTRY_DSN"];
+    let value = |n: usize| match n % 5 {
+        0 => format!("q{n:02}#f72hs!"),
+        1 => format!("correct horse {n} battery"),
+        2 => format!("zz{n}пароль"),
+        3 => format!("first {n} line\nsecond {n} line"),
+        _ => format!("{n}{}", "Zm9vYmFy/+".repeat(20)),
+    };
+    (0..40).map(|n| (format!("V{n}_{}", NAMES[n % NAMES.len()]), value(n))).collect()
+}
+
+/// Known by their shape, whatever they are called.
+fn tokens() -> Vec<String> {
+    let letters = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2fG4hJ6kL8n";
+    ["ghp_", "sk-ant-api03-", "glpat-", "xoxb-123456789012-", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0."]
+        .map(|start| format!("{start}{letters}"))
+        .to_vec()
+}
+
+const NEAR_MISSES: &str = "PWD=/home/me PATH=/usr/bin:/bin KEYBOARD=dvorak-intl q01#f72h correct horse https://user@host/x \
+                           ghp_short sk-learn==1.4.2 a-string-of-words";
+
+fn entries() -> Vec<Vec<u8>> {
+    let ordinary = ["PATH=/usr/bin:/bin", "PWD=/home/me", "KEYBOARD=dvorak-intl", "SHORT_KEY=correct"];
+    let entries = environment().into_iter().map(|(name, value)| format!("{name}={value}"));
+    entries.chain(ordinary.map(str::to_owned)).map(String::into_bytes).collect()
+}
+
+/// Records runs, each given as its start and the frames of its output, and returns what all files have.
+fn record(home: &Path, runs: &[(Start, Vec<(u8, &[u8])>)], limits: Limits) -> (Vec<Value>, Vec<u8>) {
+    let opened = open(home, fs::metadata(home).unwrap().uid()).unwrap();
+    let path = opened.path.clone();
+    let (mut socket, theirs) = UnixStream::pair().unwrap();
+    let recorder = thread::spawn(move || serve(opened, theirs, limits));
+    let entries = entries();
+    let mut frames = Vec::new();
+    for (start, output) in runs {
+        encode_start_in(start, entries.iter().map(Vec::as_slice), &mut frames);
+        output.iter().for_each(|(stream, bytes)| encode_output(start.seq, *stream, bytes, &mut frames));
+        let bytes = output.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        encode_end(&End { seq: start.seq, bytes, ..End::default() }, &mut frames);
+    }
+    encode_close(&mut frames);
+    socket.write_all(&frames).unwrap();
+    drop(socket);
+    recorder.join().unwrap();
+    let mut all = fs::read(&path).unwrap();
+    let records = all.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let records = records.map(|line| serde_json::from_slice(line).unwrap()).collect();
+    for raw in fs::read_dir(home.join("raw")).into_iter().flatten().flatten() {
+        all.extend(fs::read(raw.path()).unwrap());
+    }
+    (records, all)
+}
+
+/// No eight bytes in a row of any line of a secret.
+fn assert_clean(kept: &[u8], what: &str) {
+    let kept = String::from_utf8_lossy(kept).into_owned();
+    let values = environment().into_iter().map(|(_, value)| value);
+    for secret in values.chain(tokens().into_iter().map(|token| token[token.len() - 30..].to_owned())) {
+        let part: String = secret.lines().next().unwrap_or_default().chars().take(30).collect();
+        assert!(!kept.contains(&part), "{what}: {part:?} of {secret:?} is left in {kept}");
+    }
+}
+
+fn probe() -> String {
+    let lines = environment().into_iter().map(|(name, value)| format!("{name}={value}\n"));
+    lines.chain(tokens().into_iter().map(|token| format!("found {token}\n"))).collect::<String>() + NEAR_MISSES
+}
+
+#[test]
+fn the_fields_of_a_start_are_masked() {
+    let home = TempDir::new(None);
+    let all = probe();
+    let mut start = Start {
+        seq: 1,
+        command: format!("{all} end"),
+        envs: environment().into_iter().collect(),
+        whoami: environment()[0].1.clone(),
+        ..Start::default()
+    };
+    start.envs.insert("PIN_KEY".into(), "1234".into());
+    start.envs.insert("PLAIN".into(), "1234".into());
+    start.set_dir(format!("/srv/{}", environment()[1].1).as_bytes());
+    start.set_exec([&b"sh"[..], b"-c", all.as_bytes()].into_iter());
+    let mut odd = Start { seq: 2, ..Start::default() };
+    odd.set_dir(&[b"/\xff/", environment()[1].1.as_bytes()].concat());
+    odd.set_exec([&b"sh\xff"[..], all.as_bytes()].into_iter());
+    // Cut to its bound in the middle of a secret.
+    let filler = "x".repeat((192 << 10) - 10);
+    let long = Start { seq: 3, command: format!("{filler}{}", environment()[4].1), ..Start::default() };
+    let (records, kept) = record(home.path(), &[(start, vec![]), (odd, vec![]), (long, vec![])], Limits::default());
+    assert_clean(&kept, "start");
+    for record in records.iter().filter(|record| record["seq"] == 1) {
+        let command = record["command"].as_str().unwrap();
+        assert!(command.ends_with(&format!("{NEAR_MISSES} end")), "{command}");
+        assert!(command.contains("V0_KEY=«redacted:V0_KEY»\n"), "{command}");
+        assert_eq!(record["envs"]["PIN_KEY"], "«redacted:PIN_KEY»");
+        assert_eq!(record["envs"]["PLAIN"], "1234");
+        assert_eq!(record["dir"], "/srv/«redacted:V1_ACCESS_TOKEN»");
+    }
+    for record in records.iter().filter(|record| record["seq"] == 2) {
+        let twin = record["exec_b64"][1].as_str().unwrap();
+        let bytes = rexec_host::text::encode::from_base64(twin).unwrap();
+        assert_clean(&bytes, "twin");
+        assert!(String::from_utf8_lossy(&bytes).contains("«redacted:V0_KEY»"));
+        assert_eq!(record["exec_b64"][0], "c2j/");
+        assert!(
+            rexec_host::text::encode::from_base64(record["dir_b64"].as_str().unwrap())
+                .unwrap()
+                .ends_with("»".as_bytes())
+        );
+    }
+    let cut = records.iter().find(|record| record["seq"] == 3).unwrap()["command"].as_str().unwrap();
+    assert_eq!((cut.len(), &cut[cut.len() - 5..]), (filler.len() + 3, "xx…"));
+}
+
+#[test]
+fn output_is_masked_wherever_it_is_cut_into_frames() {
+    let home = TempDir::new(None);
+    let output = format!("{}\n", probe()).replace('\n', "\r\n");
+    let bytes = output.as_bytes();
+    // What an excerpt cannot hold goes to raw files.
+    let limits = Limits { head_bytes: 700, tail_bytes: 900, ..Limits::default() };
+    let start = |seq: usize| Start { seq: seq as u64, command: "env".into(), ..Start::default() };
+    let mut runs: Vec<_> =
+        (0..=bytes.len()).step_by(3).map(|at| (start(at), vec![(0, &bytes[..at]), (0, &bytes[at..])])).collect();
+    runs.push((start(bytes.len() + 1), bytes.chunks(1).map(|byte| (0, byte)).collect()));
+    // Another stream writes in between, as often as it can.
+    let mixed = bytes.chunks(7).flat_map(|piece| [(1, piece), (2, &b"."[..])]).collect();
+    runs.push((start(bytes.len() + 2), mixed));
+    let (records, kept) = record(home.path(), &runs, limits);
+    assert_clean(&kept, "output");
+    let ends: Vec<&Value> = records.iter().filter(|record| record["type"] == "end").collect();
+    assert_eq!(ends.len(), runs.len());
+    for (end, (_, frames)) in ends.iter().zip(&runs) {
+        let sent: u64 = frames.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        assert_eq!((end["bytes"].as_u64(), end.get("raw_error")), (Some(sent), None));
+        assert!(end["output_omitted"].as_u64().is_some_and(|omitted| omitted > 0 && omitted < sent));
+        let raw = fs::read_to_string(home.join(end["raw"].as_str().unwrap())).unwrap();
+        if frames.iter().all(|(stream, _)| *stream == 0) {
+            assert_eq!(raw.lines().last(), Some(NEAR_MISSES));
+            assert_eq!(raw.matches("«redacted:").count(), 45);
+        }
+    }
+}
+
+/// Nothing is held back for good, and short output is whole.
+#[test]
+fn what_may_begin_a_secret_is_kept_when_none_comes() {
+    let home = TempDir::new(None);
+    let run = (Start { seq: 1, ..Start::default() }, vec![(1, &b"out q00#f72"[..]), (2, b"err gh")]);
+    let (records, _) = record(home.path(), &[run], Limits::default());
+    assert_eq!((&records[2]["output"], &records[2]["bytes"]), (&"out err q00#f72gh".into(), &17.into()));
+    assert_eq!(records[2].get("output_omitted"), None);
+}
+
+#[test]
+fn a_host_masks_what_an_agent_sees() {
+    let host = Host::start();
+    let run = |script: &str| {
+        let mut call = host.call(script);
+        call.env.extend(entries());
+        call.run(Target::Shim(&host.socket()))
+    };
+    let (secret, token) = (environment()[0].1.clone(), tokens()[0].clone());
+    let probe = format!("env; : '{secret}' {token}");
+    let seen = run(&probe);
+    assert!(seen.out().contains(&secret) && seen.code() == 0, "{seen:?}");
+    let long = run(&format!("for n in {{1..200}}; do env; done; echo {token}; echo the end"));
+    assert!(long.out().contains(&token) && long.out().ends_with("the end\n"));
+    let request = format!(
+        "{{\"whoami\":\"Words\",\"exec\":[\"sh\",\"-c\",\"echo $API_TOKEN words\"],\"dir\":\"/\",\"envs\":{{\"API_TOKEN\":\"{secret}\"}}}}\n"
+    );
+    let mut words = UnixStream::connect(host.socket()).unwrap();
+    words.write_all(request.as_bytes()).unwrap();
+    host.wait_for("three ends", |journal| (journal.of_type("end").count() == 3).then_some(()));
+    drop(words);
+    let journal = host.journal();
+    let ends: Vec<&Value> = journal.of_type("end").collect();
+    let output = |at: usize| ends[at]["output"].as_str().unwrap();
+    assert!(output(0).contains("V0_KEY=«redacted:V0_KEY»\n") && output(0).contains("KEYBOARD=dvorak-intl\n"));
+    assert_eq!(ends[0]["command"], "env; : '«redacted:V0_KEY»' «redacted:GITHUB_TOKEN»");
+    assert_eq!(
+        (output(2), &ends[2]["envs"]["API_TOKEN"]),
+        ("«redacted:API_TOKEN» words\n", &"«redacted:API_TOKEN»".into())
+    );
+    let mut kept = journal.records.iter().flat_map(|(_, record)| record.to_string().into_bytes()).collect::<Vec<u8>>();
+    kept.extend(fs::read(host.journal_home().join(ends[1]["raw"].as_str().unwrap())).unwrap());
+    assert_clean(&kept, "host");
+}
