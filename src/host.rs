@@ -17,6 +17,7 @@ mod plan;
 mod run;
 mod screen;
 mod scribe;
+mod sentry;
 mod spares;
 mod words;
 
@@ -41,6 +42,7 @@ use peer::Peer;
 use run::Run;
 use screen::Screen;
 use scribe::Scribe;
+use sentry::Sentry;
 use spares::Spares;
 
 /// What a caller is told that cannot be served now.
@@ -64,6 +66,8 @@ pub struct Options {
     pub sanitize: Policy,
     /// Secrets are masked for callers too, not only in the journal.
     pub redact_agents: bool,
+    /// Commands of sandboxed callers are run, outside of their sandboxes.
+    pub allow_sandboxed: bool,
 }
 
 /// A connection's name.
@@ -96,6 +100,7 @@ enum Closing {
 pub struct Host {
     options: Options,
     own: words::Own,
+    sentry: Sentry,
     now: Instant,
     poller: Poller,
     sources: HashMap<Token, Source>,
@@ -114,6 +119,8 @@ pub struct Host {
     journal: Journal,
     peers: BTreeMap<PeerId, Peer>,
     last_peer: u64,
+    /// Callers let in at once: as many as there are descriptors for.
+    peers_max: usize,
     /// Peers that have not asked for a command yet, by their next deadline.
     greeting: BTreeSet<(Instant, PeerId)>,
     /// Peers that only have bytes left to take.
@@ -138,6 +145,7 @@ impl Host {
     /// A sentence and a hint for the person who started it.
     pub fn open(options: Options) -> Result<Self, Failure> {
         let own = words::Own::read();
+        let sentry = Sentry::new(options.allow_sandboxed);
         let lock = door::become_host(&options.socket)?;
         let failed = |error: std::io::Error| {
             Failure::new(
@@ -162,6 +170,7 @@ impl Host {
         sources.extend(screen.keys_token.map(|token| (token, Source::Keys)));
         let mut host = Self {
             own,
+            sentry,
             now: Instant::now(),
             poller,
             sources,
@@ -177,6 +186,7 @@ impl Host {
             journal: Journal::default(),
             peers: BTreeMap::new(),
             last_peer: 0,
+            peers_max: limits::peers_max(process::descriptor_limit()),
             greeting: BTreeSet::new(),
             leaving: BTreeSet::new(),
             settling: BTreeSet::new(),
@@ -205,6 +215,9 @@ impl Host {
                 "rexec: {} commands of an earlier host have no end; they are marked as lost",
                 self.scribe.lost
             );
+        }
+        if let Some(line) = self.sentry.warning() {
+            let _ = writeln!(out, "{line}");
         }
         out.push(b'\n');
     }
@@ -340,6 +353,11 @@ impl Host {
 
     fn visit_door(&mut self, token: Token) {
         for _ in 0..limits::ACCEPTS_PER_TURN {
+            if self.peers.len() >= self.peers_max {
+                // Who leaves makes room; the timer is for callers that hold descriptors without leaving.
+                self.door.retry_at = Some(self.now + limits::ACCEPT_RETRY);
+                return;
+            }
             match self.door.accept(self.now) {
                 Arrival::Peer(fd) => {
                     if let Some(peer) = self.admit(fd) {

@@ -3,9 +3,10 @@
 //! Global rules that its SAFETY comments lean on: the process has one thread; between fork or clone and exec a child
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`pty`], [`control`], [`guard`], `launch`, `tree`; then [`socket`], [`signal`], [`terminal`],
-//! [`process`], [`watch`], [`mod@file`].
+//! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `tree`; then [`socket`], [`signal`], [`terminal`],
+//! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
+pub mod confinement;
 pub mod control;
 pub mod file;
 pub mod guard;
@@ -16,6 +17,7 @@ pub mod signal;
 pub mod socket;
 pub mod terminal;
 mod tree;
+mod warden;
 pub mod watch;
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -28,6 +30,12 @@ fn io(errno: nix::errno::Errno) -> std::io::Error {
 /// What a raw call answered, as a result.
 fn check(answer: nix::libc::c_int) -> std::io::Result<nix::libc::c_int> {
     if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// Ends a forked process without running anything that belongs to the host it was forked from.
+fn exit(code: i32) -> ! {
+    // SAFETY: the call takes a number and does not come back.
+    unsafe { nix::libc::_exit(code) }
 }
 
 /// Whether a read or write would have had to wait, or was only interrupted.

@@ -77,7 +77,6 @@ const TABLE: &[Sandbox] = &[
 ];
 
 #[test]
-#[ignore = "the host does not look at its callers yet"]
 fn commands_of_sandboxed_callers_stay_inside() {
     let host = Host::start();
     let is_root = nix::unistd::geteuid().is_root();

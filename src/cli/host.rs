@@ -30,6 +30,8 @@ options:
                             sequences, raw relays the bytes
       --redact-agents       mask secrets in what agents get, too
       --grace SECONDS       from TERM to KILL when you end a command (default 2)
+      --allow-sandboxed     run commands of sandboxed callers too, outside of
+                            their sandboxes; else they run them themselves
   -h, --help                print this help
   -V, --version             print the version
 
@@ -68,6 +70,7 @@ struct Arguments {
     grace: Option<Duration>,
     sanitize: Policy,
     redact_agents: bool,
+    allow_sandboxed: bool,
 }
 
 fn run() -> Result<u8, Failure> {
@@ -82,6 +85,7 @@ fn run() -> Result<u8, Failure> {
                 grace: arguments.grace.unwrap_or(limits::GRACE),
                 sanitize: arguments.sanitize,
                 redact_agents: arguments.redact_agents,
+                allow_sandboxed: arguments.allow_sandboxed,
             };
             Host::open(options)?.run()?;
             Ok(0)
@@ -99,6 +103,7 @@ fn parse() -> Result<Call, Failure> {
             Short('V') | Long("version") => {
                 return Ok(Call::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
             }
+            Long("allow-sandboxed") => arguments.allow_sandboxed = true,
             Long("no-pty") => arguments.pipes_only = true,
             Long("pty-size") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;

@@ -20,13 +20,14 @@ use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
+use crate::sys::confinement::{Doubt, Moment};
 use crate::sys::socket;
 
 /// The language of a peer: its first byte decides.
 #[derive(Debug)]
 pub(super) enum Protocol {
     Undecided,
-    Shim(Shim),
+    Shim(Box<Shim>),
     Jsonl(Jsonl),
 }
 
@@ -36,7 +37,7 @@ impl Protocol {
             match (&mut *self, inbox.first()) {
                 (_, None) => return Ok(None),
                 (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
-                (Self::Undecided, Some(_)) => *self = Self::Shim(Shim::new()),
+                (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
                 (Self::Shim(shim), _) => return shim.take(inbox, out),
                 (Self::Jsonl(jsonl), _) => return jsonl.take(inbox, out),
             }
@@ -73,6 +74,15 @@ impl Protocol {
         }
     }
 
+    /// The last word to a caller whose command is for its own sandbox.
+    fn refuse(&mut self, words: &str, out: &mut Vec<u8>) {
+        match self {
+            Self::Undecided => {}
+            Self::Shim(_) => wire::encode_refuse(out),
+            Self::Jsonl(jsonl) => jsonl.fail(125, words, out),
+        }
+    }
+
     fn has_said_hello(&self) -> bool {
         match self {
             Self::Undecided => false,
@@ -105,6 +115,7 @@ pub(super) struct Peer {
     /// At most a hello was queued for it so far.
     is_only_greeted: bool,
     since: Instant,
+    accepted: Moment,
     /// Its reading of its command's log, until it has it all.
     cursor: Option<Cursor>,
     pub(super) job: Option<JobId>,
@@ -144,14 +155,12 @@ impl Host {
             out: Outlet::default(),
             is_only_greeted: true,
             since: self.now,
+            accepted: Moment::now(),
             cursor: None,
             job: None,
             leaves_by: None,
         };
         self.peers.insert(id, peer);
-        if self.peers.len() > limits::PEERS_MAX {
-            self.part(id, 125, super::BUSY);
-        }
         Some(id)
     }
 
@@ -218,8 +227,16 @@ impl Host {
                     }
                     return;
                 }
-                Some(Asked::Run(command)) => self.submit_command(id, *command),
-                Some(Asked::RunWords(request)) => self.submit_words(id, &request),
+                Some(Asked::Run(command)) => {
+                    if self.examine(id, &command.whoami, &command.text) {
+                        self.submit_command(id, *command);
+                    }
+                }
+                Some(Asked::RunWords(request)) => {
+                    if self.examine(id, &request.whoami, request.exec.join(" ").as_bytes()) {
+                        self.submit_words(id, &request);
+                    }
+                }
                 Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.engine.signal(job, signal)),
                 Some(Asked::OutputClosed) => self.with_job(id, Host::on_output_closed),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
@@ -264,12 +281,29 @@ impl Host {
         }
         self.sources.remove(&peer.port.token());
         peer.port.close(&mut self.poller);
+        if self.door.retry_at.take().is_some() {
+            self.ready.insert(self.door.token);
+        }
     }
 
     /// Ends a peer with an error.
     pub(super) fn part(&mut self, id: PeerId, code: u8, text: &str) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.protocol.fail(code, text, peer.out.buffer());
+        peer.descriptors.clear();
+        self.farewell(id);
+    }
+
+    /// What the sentry has to say against the caller, if anything.
+    pub(super) fn doubt(&self, id: PeerId) -> Option<Doubt> {
+        let Some(peer) = self.peers.get(&id) else { return Some(Doubt::Shortage) };
+        self.sentry.doubt(peer.port.fd(), peer.accepted)
+    }
+
+    /// Leaves a command to its caller.
+    pub(super) fn refuse(&mut self, id: PeerId, words: &str) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.protocol.refuse(words, peer.out.buffer());
         peer.descriptors.clear();
         self.farewell(id);
     }
