@@ -1,8 +1,10 @@
 //! Many runs, much output, slow readers: everything exact, and the host stays small.
 
 use std::fs;
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
@@ -151,6 +153,32 @@ fn a_slow_reader_slows_only_its_own_command() {
     slow.warden.signal(Signal::SIGKILL);
     slow.warden.signal(Signal::SIGCONT);
     assert!(slow.warden.wait(PATIENCE).is_some());
+}
+
+/// The bounds on the time after a command's end are for streams that others hold open, not for slow readers.
+#[test]
+fn a_slow_reader_gets_everything() {
+    let host = Host::start();
+    let read = |(tty, bytes, pause): (&str, usize, u64)| {
+        let mut command = shim(&host, "head -c 1000000 /dev/zero | tr '\\0' x; echo end");
+        command.env("REXEC_TTY", tty).stdout(Stdio::piped());
+        let mut shim = command.spawn().expect("the shim starts");
+        let (mut stdout, mut buffer, mut count) = (shim.stdout.take().expect("a pipe"), vec![0; bytes], 0);
+        while let Ok(taken @ 1..) = stdout.read(&mut buffer) {
+            count += taken;
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+        assert!(shim.wait().expect("a child").success());
+        count
+    };
+    let cases = [("never", 16 << 10, 50), ("never", 64 << 10, 250), ("auto", 16 << 10, 50), ("auto", 64 << 10, 250)];
+    let all = [cases, cases, cases].concat();
+    let counts: Vec<usize> = std::thread::scope(|scope| {
+        let readers: Vec<_> = all.iter().map(|&case| scope.spawn(move || read(case))).collect();
+        readers.into_iter().map(|reader| reader.join().expect("a reader")).collect()
+    });
+    let wrong: Vec<_> = all.iter().zip(&counts).filter(|(_, count)| **count != 1_000_004).collect();
+    assert!(wrong.is_empty(), "of 1,000,004 bytes arrived: {wrong:?}");
 }
 
 /// Beyond what its descriptors allow, a host may turn callers away; it must say so, and be well afterwards.

@@ -29,7 +29,10 @@ fn load(host: &Host) -> Vec<Calling> {
         assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE), "{script}");
         calling
     };
-    SCRIPTS.iter().chain(SCRIPTS).map(start).collect()
+    let callings: Vec<Calling> = SCRIPTS.iter().chain(SCRIPTS).map(start).collect();
+    // A record is written beside the command, not before it.
+    host.wait_for("every start", |journal| (journal.of_type("start").count() == callings.len()).then_some(()));
+    callings
 }
 
 #[derive(Debug, Clone, Copy)]
