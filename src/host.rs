@@ -444,7 +444,9 @@ impl Host {
     fn tick(&mut self) {
         self.engine.tick(self.now);
         self.tick_peers();
-        self.journal.tick(&mut self.engine, self.now);
+        if self.journal.tick(&mut self.engine, self.now) {
+            self.dirty.extend(self.runs.keys());
+        }
         if self.door.retry_at.is_some_and(|at| at <= self.now) {
             self.door.retry_at = None;
             self.ready.insert(self.door.token);
@@ -483,24 +485,29 @@ impl Host {
         if !self.screen.flush() {
             self.ask_to_end();
         }
-        self.flush_recorder();
+        if self.flush_recorder() {
+            dirty.extend(self.runs.keys());
+        }
+        // Whoever has room again is read in the next intake, before any deadline is judged: what is still in a pipe
+        // after its command's end is not silence.
         for job in dirty {
             self.revisit(job);
             self.reconcile_run(job);
         }
     }
 
-    fn flush_recorder(&mut self) {
+    /// Sends what is due to the recorder, and gives it more; whether logs may have room because of it.
+    fn flush_recorder(&mut self) -> bool {
         if self.scribe.out.is_empty() || !self.journal.is_due(self.scribe.out.pending(), self.now) {
-            return;
+            return false;
         }
         let progress = self.scribe.flush();
         self.journal.on_flush(&mut self.engine, progress.has_moved, progress.is_empty, self.now);
         if progress.has_moved {
             let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
             self.journal.pump_all(&mut self.engine, out, most);
-            self.dirty.extend(self.runs.keys());
         }
+        progress.has_moved
     }
 
     /// Whether everything is over.

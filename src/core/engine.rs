@@ -106,9 +106,9 @@ impl Engine {
     }
 
     /// Nobody holds this stream of the job any more.
-    pub fn on_hangup(&mut self, id: JobId, stream: Stream, now: Instant) {
+    pub fn on_hangup(&mut self, id: JobId, stream: Stream) {
         self.change(id, |job| {
-            job.on_hangup(stream, now);
+            job.on_hangup(stream);
             None
         });
     }
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(engine.next_effect(), Some(Effect::Start(id)));
         engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
         engine.on_output(id, Stream::Tty, b"hi".as_slice().into(), now);
-        engine.on_hangup(id, Stream::Tty, now);
+        engine.on_hangup(id, Stream::Tty);
         engine.on_exit(id, Exit::Code(0), now);
         assert!(engine.is_idle());
         let mut entries = 0;
@@ -334,7 +334,7 @@ mod tests {
         let waiting = &ids[limits::RUNNING_MAX..];
         assert!(waiting.iter().all(|&id| engine.job(id).unwrap().is_queued()));
         engine.on_exit(ids[5], Exit::Code(0), now);
-        engine.on_hangup(ids[5], Stream::Tty, now);
+        engine.on_hangup(ids[5], Stream::Tty);
         assert_eq!(engine.next_effect(), Some(Effect::Start(waiting[0])));
         assert_eq!(engine.next_effect(), None);
         engine.retry(waiting[0]);

@@ -13,7 +13,8 @@
 //! * a job closes exactly once, and `Closed` is the last entry of its log;
 //! * a job that was asked to stop closes only when its guard is gone or the hunt was given up: its tree is dead;
 //! * orders to the guard are answered only while the guard lives, signals for the shell only until its exit;
-//! * silence is counted from the last output, and not while the log is full, because then it is we who do not read.
+//! * silence is counted from the last output, and not while the log is full, because then it is we who do not read; and
+//!   it is judged by `tick` alone, which comes after everything that can be read was read.
 
 use std::time::{Duration, Instant};
 
@@ -149,9 +150,9 @@ impl Job {
     }
 
     /// Nobody holds this stream open any more.
-    pub fn on_hangup(&mut self, stream: Stream, now: Instant) {
+    pub fn on_hangup(&mut self, stream: Stream) {
         self.open.remove(stream);
-        self.settle(now);
+        self.settle(None);
     }
 
     /// The shell was reaped.
@@ -159,7 +160,7 @@ impl Job {
         if self.state == State::Running {
             self.log.push(Entry::Exited { exit });
             self.drain(Some(exit), now);
-            self.settle(now);
+            self.settle(None);
         }
     }
 
@@ -169,7 +170,7 @@ impl Job {
         if self.state == State::Running {
             self.drain(None, now);
         }
-        self.settle(now);
+        self.settle(None);
     }
 
     /// Asks the job to end; the second time it is killed at once.
@@ -185,7 +186,7 @@ impl Job {
             (_, Stop::No) => {
                 self.log.push(Entry::Stopping { reason });
                 self.stop = Stop::Terminating { reason, kill_at: now + grace };
-                self.settle(now);
+                self.settle(None);
                 self.guard.then_some(Order::Terminate)
             }
         }
@@ -208,7 +209,7 @@ impl Job {
             }
             _ => self.look(now),
         };
-        self.settle(now);
+        self.settle(Some(now));
         order
     }
 
@@ -287,11 +288,13 @@ impl Job {
         self.guard && !matches!(self.stop, Stop::No)
     }
 
-    /// The one place that decides whether a job is over.
-    fn settle(&mut self, now: Instant) {
+    /// The one place that decides whether a job is over. Only `tick` passes the time: what one stream still holds must
+    /// not be judged because another one hung up.
+    fn settle(&mut self, time: Option<Instant>) {
         let State::Draining { exit, idle_at, cap_at } = self.state else { return };
-        let gave_up = matches!(self.stop, Stop::Killed { give_up_at, .. } if now >= give_up_at);
-        let drained = self.open.is_empty() || (!self.log.is_full() && now >= idle_at.min(cap_at));
+        let has_passed = |at: Instant| time.is_some_and(|now| now >= at);
+        let gave_up = matches!(self.stop, Stop::Killed { give_up_at, .. } if has_passed(give_up_at));
+        let drained = self.open.is_empty() || (!self.log.is_full() && has_passed(idle_at.min(cap_at)));
         if !drained || (self.waits_for_tree() && !gave_up) {
             return;
         }
@@ -378,7 +381,7 @@ mod tests {
                     None
                 }
                 Fact::HangUp => {
-                    self.job.on_hangup(Stream::Tty, self.now);
+                    self.job.on_hangup(Stream::Tty);
                     None
                 }
                 // A guard that is gone reports nothing.
@@ -435,6 +438,22 @@ mod tests {
             }
         });
         assert_eq!(orders, 8 * 7 * 6 * 5 * 4 * 3 * 2 / 4);
+    }
+
+    #[test]
+    fn the_hang_up_of_one_stream_judges_no_other() {
+        let mut job = Job::new();
+        job.log.attach(Lag::Hold);
+        let now = Instant::now();
+        job.on_started(Streams::of(&[Stream::Tty, Stream::Out]), now);
+        job.on_exit(Exit::Code(0), now);
+        // For so long the log was full, and has room now: the pipe still holds data that nobody could read.
+        let later = now + Duration::from_secs(3);
+        job.on_hangup(Stream::Tty);
+        assert!(!job.is_closed());
+        job.on_output(Stream::Out, b"late".as_slice().into(), later);
+        assert_eq!(job.tick(later), None);
+        assert!(job.is_closed(), "what came after the cap is still given, and then it is over");
     }
 
     #[test]

@@ -390,7 +390,7 @@ impl Host {
         }
         if is_end {
             self.close_stream(job, stream);
-            self.engine.on_hangup(job, stream, self.now);
+            self.engine.on_hangup(job, stream);
         }
         self.dirty.insert(job);
     }
@@ -411,7 +411,7 @@ impl Host {
         let Some(run) = self.runs.get_mut(&job) else { return };
         if run.streams[Stream::Out as usize].is_some() {
             self.close_stream(job, Stream::Out);
-            self.engine.on_hangup(job, Stream::Out, self.now);
+            self.engine.on_hangup(job, Stream::Out);
         } else if run.strike_from.is_none() {
             run.strike_from = Some(self.now);
         }

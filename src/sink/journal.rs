@@ -112,11 +112,13 @@ impl Journal {
         self.held_since.map(|since| since + limits::RECORDER_DELAY)
     }
 
-    /// Time has passed.
-    pub fn tick(&mut self, engine: &mut Engine, now: Instant) {
-        if self.deadline().is_some_and(|at| now >= at) {
+    /// Time has passed; whether logs may have room because of it.
+    pub fn tick(&mut self, engine: &mut Engine, now: Instant) -> bool {
+        let is_due = self.deadline().is_some_and(|at| now >= at);
+        if is_due {
             self.set_stalled(engine, true);
         }
+        is_due
     }
 
     /// Whether output is being left out because the recorder takes nothing.
