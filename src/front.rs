@@ -6,6 +6,7 @@ pub mod caller;
 pub mod command;
 pub mod jsonl;
 pub mod shim;
+pub mod treatment;
 
 use command::Command;
 

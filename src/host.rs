@@ -17,6 +17,7 @@ mod plan;
 mod run;
 mod screen;
 mod scribe;
+mod sentry;
 mod spares;
 mod words;
 
@@ -27,9 +28,10 @@ use std::time::{Duration, Instant};
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::entry::{Reason, Stream};
 use crate::failure::Failure;
+use crate::front::treatment::Policy;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
-use crate::sink::console::Console;
+use crate::sink::console::{Console, View};
 use crate::sink::journal::Journal;
 use crate::sys::signal::{Asked, Signals};
 use crate::sys::{process, pty};
@@ -40,6 +42,7 @@ use peer::Peer;
 use run::Run;
 use screen::Screen;
 use scribe::Scribe;
+use sentry::Sentry;
 use spares::Spares;
 
 /// What a caller is told that cannot be served now.
@@ -59,6 +62,14 @@ pub struct Options {
     pub pipes_only: bool,
     /// From TERM to KILL when a person ends a command.
     pub grace: Duration,
+    /// What is done to output for callers that do not say themselves.
+    pub sanitize: Policy,
+    /// What of the commands' output reaches the human's terminal.
+    pub view: View,
+    /// Secrets are masked for callers too, not only in the journal.
+    pub redact_agents: bool,
+    /// Commands of sandboxed callers are run, outside of their sandboxes.
+    pub allow_sandboxed: bool,
 }
 
 /// A connection's name.
@@ -91,6 +102,7 @@ enum Closing {
 pub struct Host {
     options: Options,
     own: words::Own,
+    sentry: Sentry,
     now: Instant,
     poller: Poller,
     sources: HashMap<Token, Source>,
@@ -109,10 +121,14 @@ pub struct Host {
     journal: Journal,
     peers: BTreeMap<PeerId, Peer>,
     last_peer: u64,
+    /// Callers let in at once: as many as there are descriptors for.
+    peers_max: usize,
     /// Peers that have not asked for a command yet, by their next deadline.
     greeting: BTreeSet<(Instant, PeerId)>,
     /// Peers that only have bytes left to take.
     leaving: BTreeSet<PeerId>,
+    /// Peers for whom a redrawn line is held back until it stands still.
+    settling: BTreeSet<PeerId>,
     runs: BTreeMap<JobId, Run>,
     /// Ended jobs that left processes running, oldest first.
     stragglers: VecDeque<JobId>,
@@ -131,6 +147,7 @@ impl Host {
     /// A sentence and a hint for the person who started it.
     pub fn open(options: Options) -> Result<Self, Failure> {
         let own = words::Own::read();
+        let sentry = Sentry::new(options.allow_sandboxed);
         let lock = door::become_host(&options.socket)?;
         let failed = |error: std::io::Error| {
             Failure::new(
@@ -155,6 +172,7 @@ impl Host {
         sources.extend(screen.keys_token.map(|token| (token, Source::Keys)));
         let mut host = Self {
             own,
+            sentry,
             now: Instant::now(),
             poller,
             sources,
@@ -164,14 +182,16 @@ impl Host {
             engine: Engine::default(),
             door,
             signals,
-            console: Console::new(screen.kind()),
+            console: Console::new(screen.kind(), options.view),
             screen,
             scribe,
             journal: Journal::default(),
             peers: BTreeMap::new(),
             last_peer: 0,
+            peers_max: limits::peers_max(process::descriptor_limit()),
             greeting: BTreeSet::new(),
             leaving: BTreeSet::new(),
+            settling: BTreeSet::new(),
             runs: BTreeMap::new(),
             stragglers: VecDeque::new(),
             spares: Spares::new(size),
@@ -197,6 +217,9 @@ impl Host {
                 "rexec: {} commands of an earlier host have no end; they are marked as lost",
                 self.scribe.lost
             );
+        }
+        if let Some(line) = self.sentry.warning() {
+            let _ = writeln!(out, "{line}");
         }
         out.push(b'\n');
     }
@@ -332,6 +355,11 @@ impl Host {
 
     fn visit_door(&mut self, token: Token) {
         for _ in 0..limits::ACCEPTS_PER_TURN {
+            if self.peers.len() >= self.peers_max {
+                // Who leaves makes room; the timer is for callers that hold descriptors without leaving.
+                self.door.retry_at = Some(self.now + limits::ACCEPT_RETRY);
+                return;
+            }
             match self.door.accept(self.now) {
                 Arrival::Peer(fd) => {
                     if let Some(peer) = self.admit(fd) {

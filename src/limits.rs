@@ -8,8 +8,19 @@ use std::time::Duration;
 pub const RUNNING_MAX: usize = 1_000;
 /// Commands known at once, queued ones included. Beyond it a caller is told to try again, with code 125.
 pub const JOBS_MAX: usize = 4_096;
-/// Connections at once. Beyond it a new one is told that the host is busy.
-pub const PEERS_MAX: usize = 4_600;
+/// Connections at once. Beyond it callers wait in the kernel's queue until somebody leaves.
+pub const PEERS_MAX: usize = 4_096;
+/// Descriptors that the host keeps for itself, spare guards included.
+pub const OWN_DESCRIPTORS: u64 = 32;
+/// Descriptors that a command takes: connection, directory, standard input, guard, terminal, a pipe.
+pub const DESCRIPTORS_PER_COMMAND: u64 = 6;
+
+/// Connections at once with this limit on descriptors.
+#[must_use]
+pub fn peers_max(descriptors: u64) -> usize {
+    let commands = descriptors.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_PER_COMMAND;
+    usize::try_from(commands).unwrap_or(PEERS_MAX).clamp(1, PEERS_MAX)
+}
 /// Connections accepted in one turn of the loop. The rest waits for the next turn.
 pub const ACCEPTS_PER_TURN: usize = 64;
 
@@ -34,11 +45,14 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
 /// Output that one JSONL response holds, bytes; the rest is counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
+/// A line that is redrawn is given to the caller once it has stood still this long.
+pub const SETTLE: Duration = Duration::from_millis(250);
 /// A caller that does not take its last frames within this time of its command's end is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// After the shell's end, a stream that somebody still holds open counts as finished after this much silence.
-pub const DRAIN_IDLE: Duration = Duration::from_millis(100);
+/// After the shell's end, a stream that somebody still holds open counts as finished after this much silence. With 100 ms
+/// the output of `echo late > >(sleep .05; cat)` was lost at times on two busy cores.
+pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
 /// After the shell's end, a stream that somebody still holds open counts as finished after this time in any case.
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// From TERM to KILL when the caller went away: agents kill with SIGKILL only, nobody waits for a clean end.
@@ -107,7 +121,8 @@ pub const BANNER_COMMAND_BYTES: usize = 4_096;
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
 /// … and after which, if the recorder takes nothing for this long, output for the journal is skipped and counted.
 pub const RECORDER_STALL: Duration = Duration::from_secs(1);
-/// Starts and output wait this long for more, so that a short command wakes the recorder once. Ends never wait.
+/// Output waits this long for more on its way to the recorder, so that it is not woken for every line. Records of starts
+/// and ends never wait.
 pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
 /// Unless this much is queued, bytes.
 pub const RECORDER_BATCH_BYTES: usize = 64 << 10;

@@ -3,9 +3,10 @@
 //! Global rules that its SAFETY comments lean on: the process has one thread; between fork or clone and exec a child
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`pty`], [`control`], [`guard`], `launch`, `tree`; then [`socket`], [`signal`], [`terminal`],
-//! [`process`], [`watch`], [`mod@file`].
+//! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `tree`; then [`socket`], [`signal`], [`terminal`],
+//! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
+pub mod confinement;
 pub mod control;
 pub mod file;
 pub mod guard;
@@ -16,6 +17,7 @@ pub mod signal;
 pub mod socket;
 pub mod terminal;
 mod tree;
+mod warden;
 pub mod watch;
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -28,6 +30,12 @@ fn io(errno: nix::errno::Errno) -> std::io::Error {
 /// What a raw call answered, as a result.
 fn check(answer: nix::libc::c_int) -> std::io::Result<nix::libc::c_int> {
     if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// Ends a forked process without running anything that belongs to the host it was forked from.
+fn exit(code: i32) -> ! {
+    // SAFETY: the call takes a number and does not come back.
+    unsafe { nix::libc::_exit(code) }
 }
 
 /// Whether a read or write would have had to wait, or was only interrupted.
@@ -86,6 +94,9 @@ pub fn set_nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What a pipe for a command's output holds, bytes: fewer wake-ups than with the usual 64 KiB.
+const PIPE_BYTES: i32 = 256 << 10;
+
 /// A pipe whose read end does not block, both ends closed on exec.
 ///
 /// # Errors
@@ -93,6 +104,8 @@ pub fn set_nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
 pub fn pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(io)?;
     set_nonblocking(&read)?;
+    // Beyond the user's allowance (pipe-user-pages-soft) the usual size has to do.
+    let _ = nix::fcntl::fcntl(&read, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
     Ok((read, write))
 }
 

@@ -15,7 +15,7 @@ const MAY_NAME: [(&str, &[&str]); 9] = [
     ("front", &["core", "text"]),
     ("sink", &["core", "text"]),
     ("host", &["core", "text", "failure", "sys", "io", "front", "sink"]),
-    ("cli", &["text", "failure", "sys", "sink", "host"]),
+    ("cli", &["text", "failure", "sys", "front", "sink", "host"]),
 ];
 
 /// Each foreign crate that is confined, and the parts that may name it.

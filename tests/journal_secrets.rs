@@ -47,11 +47,11 @@ fn entries() -> Vec<Vec<u8>> {
     entries.chain(ordinary.map(str::to_owned)).map(String::into_bytes).collect()
 }
 
-/// A run's start, and its frames of output with their streams.
-type Recorded<'a> = (Start, Vec<(u8, &'a [u8])>);
+/// A run's start, and the frames of its output: the stream's number and the bytes.
+type Written<'a> = (Start, Vec<(u8, &'a [u8])>);
 
-/// Records runs, each given as its start and the frames of its output, and returns what all files have.
-fn record(home: &Path, runs: &[Recorded<'_>], limits: Limits) -> (Vec<Value>, Vec<u8>) {
+/// Records runs, and returns what all files have.
+fn record(home: &Path, runs: &[Written<'_>], limits: Limits) -> (Vec<Value>, Vec<u8>) {
     let opened = open(home, fs::metadata(home).unwrap().uid()).unwrap();
     let path = opened.path.clone();
     let (mut socket, theirs) = UnixStream::pair().unwrap();

@@ -212,7 +212,11 @@ fn parent() -> Option<OwnedFd> {
 
 #[cold]
 fn failed(what: &str, error: Errno) -> Attempt {
-    Attempt::Failed(Report::without_hint(FAILED, format_args!("{what}: {}", error.desc())))
+    Attempt::Failed(Report::new(
+        FAILED,
+        format_args!("{what}: {}", error.desc()),
+        "nothing was run; run the command again, and restart rexec-host if it fails again",
+    ))
 }
 
 #[cold]

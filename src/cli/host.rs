@@ -6,8 +6,10 @@ use std::time::Duration;
 use lexopt::prelude::{Long, Short, ValueExt};
 
 use crate::failure::Failure;
+use crate::front::treatment::Policy;
 use crate::host::{Host, Options};
 use crate::limits;
+use crate::sink::console::View;
 use crate::sys::terminal;
 
 const HELP: &str = "\
@@ -24,7 +26,16 @@ options:
       --pty-size COLSxROWS  size of the commands' terminals
                             (default 160x48, larger if this terminal is)
       --no-pty              run commands on pipes, byte for byte as without rexec
+      --sanitize HOW        what agents get of a terminal's output: collapse
+                            resolves redraws (default), strip deletes escape
+                            sequences, raw relays the bytes
+      --console HOW         what reaches this terminal: safe passes text, colours
+                            and moves within a command's lines (default), raw
+                            passes everything and resets modes after each command
+      --redact-agents       mask secrets in what agents get, too
       --grace SECONDS       from TERM to KILL when you end a command (default 2)
+      --allow-sandboxed     run commands of sandboxed callers too, outside of
+                            their sandboxes; else they run them themselves
   -h, --help                print this help
   -V, --version             print the version
 
@@ -61,6 +72,10 @@ struct Arguments {
     pty_size: Option<(u16, u16)>,
     pipes_only: bool,
     grace: Option<Duration>,
+    sanitize: Policy,
+    redact_agents: bool,
+    view: View,
+    allow_sandboxed: bool,
 }
 
 fn run() -> Result<u8, Failure> {
@@ -73,6 +88,10 @@ fn run() -> Result<u8, Failure> {
                 pty_size: arguments.pty_size,
                 pipes_only: arguments.pipes_only,
                 grace: arguments.grace.unwrap_or(limits::GRACE),
+                sanitize: arguments.sanitize,
+                redact_agents: arguments.redact_agents,
+                view: arguments.view,
+                allow_sandboxed: arguments.allow_sandboxed,
             };
             Host::open(options)?.run()?;
             Ok(0)
@@ -90,10 +109,20 @@ fn parse() -> Result<Call, Failure> {
             Short('V') | Long("version") => {
                 return Ok(Call::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
             }
+            Long("allow-sandboxed") => arguments.allow_sandboxed = true,
             Long("no-pty") => arguments.pipes_only = true,
             Long("pty-size") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
                 arguments.pty_size = Some(size(&text)?);
+            }
+            Long("console") => {
+                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                arguments.view = view(&text)?;
+            }
+            Long("redact-agents") => arguments.redact_agents = true,
+            Long("sanitize") => {
+                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                arguments.sanitize = policy(&text)?;
             }
             Long("grace") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
@@ -117,6 +146,23 @@ fn size(text: &str) -> Result<(u16, u16), Failure> {
             "columns and rows from 1 to 65535, as in 160x48",
         )
     })
+}
+
+fn policy(text: &str) -> Result<Policy, Failure> {
+    match text {
+        "collapse" => Ok(Policy::Collapse),
+        "strip" => Ok(Policy::Strip),
+        "raw" => Ok(Policy::Raw),
+        _ => Err(Failure::usage(format_args!("--sanitize: {text:?} is no treatment"), "collapse, strip or raw")),
+    }
+}
+
+fn view(text: &str) -> Result<View, Failure> {
+    match text {
+        "safe" => Ok(View::Safe),
+        "raw" => Ok(View::Raw),
+        _ => Err(Failure::usage(format_args!("--console: {text:?} is no view"), "safe or raw")),
+    }
 }
 
 fn grace(text: &str) -> Result<Duration, Failure> {

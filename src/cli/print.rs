@@ -41,7 +41,7 @@ impl fmt::Display for PrintError {
         match self {
             PrintError::Usage { name } => write!(f, "--print needs a journal's name, not {name:?}"),
             PrintError::NotFound { path } => write!(f, "no journal {}", path.display()),
-            PrintError::NotAJournal { path } => write!(f, "{} is no file and so no journal", path.display()),
+            PrintError::NotAJournal { path } => write!(f, "{} is no journal", path.display()),
             PrintError::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             PrintError::Write(source) => write!(f, "cannot write the journal: {source}"),
         }
@@ -87,7 +87,9 @@ pub fn print(home: &Path, name: &str, out: &mut impl Write) -> Result<(), PrintE
         Err(Failure::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(Failure::Write(error)) => Err(PrintError::Write(error)),
         Err(Failure::Read(source)) => Err(PrintError::Read { path, source }),
-        Ok(()) => Ok(()),
+        // A host that was killed in its first moment leaves an empty file, which is a journal still.
+        Ok(0) if reader.unparsable() > 0 => Err(PrintError::NotAJournal { path }),
+        Ok(_) => Ok(()),
     }
 }
 
@@ -122,11 +124,15 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn render(reader: &mut Reader, out: &mut impl Write) -> Result<(), Failure> {
+/// Prints every record; gives how many there were.
+fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
+    let mut records = 0;
     // Runs that began and did not end yet; everything else is printed as it comes.
     let mut begun: BTreeMap<u64, Box<Start>> = BTreeMap::new();
     for entry in reader.by_ref() {
-        match entry.map_err(Failure::Read)? {
+        let entry = entry.map_err(Failure::Read)?;
+        records += 1;
+        match entry {
             Entry::Start(start) => {
                 begun.insert(start.seq, start);
             }
@@ -152,12 +158,13 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<(), Failure> {
     for (count, what) in
         [(reader.unparsable(), "could not be read"), (reader.unknown(), "need a newer version of rexec")]
     {
-        if count > 0 {
+        // A file without a single record is something else altogether, and that is said instead.
+        if count > 0 && records > 0 {
             writeln!(out, "… lines of the journal that {what}: {count}")?;
         }
     }
     out.flush()?;
-    Ok(())
+    Ok(records)
 }
 
 fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {

@@ -460,13 +460,13 @@ mod tests {
     fn a_straggler_delays_the_end_by_its_silence_and_never_beyond_the_cap() {
         let mut run = Run::new();
         run.apply(Fact::Exit);
-        for n in 0..9 {
-            run.now += Duration::from_millis(90);
+        for n in 0..5 {
+            run.now += limits::DRAIN_IDLE - Duration::from_millis(10);
             run.apply(Fact::Output);
             assert_eq!(run.job.tick(run.now), None);
             assert!(!run.job.is_closed(), "output {n} starts the silence afresh");
         }
-        run.now += Duration::from_millis(190);
+        run.now += limits::DRAIN_IDLE;
         assert_eq!(run.job.deadline().map(|at| at <= run.now), Some(true));
         assert_eq!(run.job.tick(run.now), None);
         assert!(run.job.is_closed());

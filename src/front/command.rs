@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use rexec_sh::wire::{Decoded, FromShim, Run, Sanitize, Stdio};
 
 use super::caller;
+use crate::text::redact::Redactor;
 use crate::text::unwrap;
 
 /// One command.
@@ -29,6 +30,8 @@ pub struct Command {
     pub exec: Vec<Vec<u8>>,
     /// The command without the agent's wrapper.
     pub text: Vec<u8>,
+    /// The working directory, where the caller named it; a shim sends the directory itself.
+    pub dir: Option<String>,
     /// Variables that the caller gave by name (JSONL); never those of a shim's environment.
     pub envs: BTreeMap<String, String>,
     /// An agent's look at the shell.
@@ -52,9 +55,22 @@ impl Command {
             shell: run.shell.to_string_lossy().into_owned(),
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             text: unwrapped.command,
+            dir: None,
             envs: BTreeMap::new(),
             is_probe: unwrapped.is_probe || caller::is_probe(env()),
         }
+    }
+
+    /// A masker of the secrets in its environment.
+    #[must_use]
+    pub fn redactor(&self) -> Redactor {
+        let run = self.run();
+        let entries = run.iter().flat_map(|run| run.env.iter());
+        Redactor::new(entries.filter_map(|entry| {
+            let entry = entry.to_bytes();
+            let at = memchr::memchr(b'=', entry)?;
+            Some((&entry[..at], &entry[at + 1..]))
+        }))
     }
 
     /// The frame, read again.

@@ -1,12 +1,14 @@
 //! The shim's language: frames in, frames out. The format is `rexec_sh::wire`.
 
-use rexec_sh::wire::{self, Decoded, FromShim, Hello, Sanitize};
+use std::time::Instant;
+
+use rexec_sh::wire::{self, Decoded, FromShim, Hello};
 
 use super::command::Command;
+use super::treatment::Treatment;
 use super::{Asked, Violation};
 use crate::core::entry::{Entry, Exit, Outcome, Stream};
 use crate::core::log::Item;
-use crate::text::sanitize::{Mode, Sanitizer};
 
 /// How far a connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +24,8 @@ pub struct Shim {
     stage: Stage,
     /// The command writes to a terminal that is the caller's descriptor 1.
     tty_is_stdout: bool,
-    stdout: Sanitizer,
-    stderr: Sanitizer,
+    stdout: Treatment,
+    stderr: Treatment,
     text: Vec<u8>,
 }
 
@@ -34,8 +36,8 @@ impl Shim {
         Self {
             stage: Stage::Hello,
             tty_is_stdout: true,
-            stdout: Sanitizer::new(Mode::Raw),
-            stderr: Sanitizer::new(Mode::Raw),
+            stdout: Treatment::default(),
+            stderr: Treatment::default(),
             text: Vec::new(),
         }
     }
@@ -95,24 +97,32 @@ impl Shim {
         }
     }
 
-    /// Sets how the command's output is treated: as the caller wants it, else as the host was told to.
-    pub fn prepare(&mut self, command: &Command, tty_is_stdout: bool, host: Mode) {
-        let chosen = |caller_looks_at_it: bool| match command.sanitize {
-            Sanitize::Raw => Mode::Raw,
-            Sanitize::Strip => Mode::Strip,
-            // A person looks at a terminal; and what comes through pipes alone is what the program meant for pipes.
-            Sanitize::Default if caller_looks_at_it || !tty_is_stdout => Mode::Raw,
-            Sanitize::Default | Sanitize::Collapse => host,
-        };
+    /// Sets how the command's output is treated.
+    pub fn prepare(&mut self, tty_is_stdout: bool, [stdout, stderr]: [Treatment; 2]) {
         self.tty_is_stdout = tty_is_stdout;
-        self.stdout = Sanitizer::new(chosen(command.stdio.stdout_tty));
-        self.stderr = Sanitizer::new(chosen(command.stdio.stderr_tty));
+        self.stdout = stdout;
+        self.stderr = stderr;
+    }
+
+    /// When something that was held back has stood still for long enough.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        [self.stdout.deadline(), self.stderr.deadline()].into_iter().flatten().min()
+    }
+
+    /// Time has passed: gives what has stood still.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        for (treatment, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
+            treatment.tick(now, &mut self.text);
+            wire::encode_output(to, &self.text, out);
+            self.text.clear();
+        }
     }
 
     /// Translates one item of the job's log.
-    pub fn accept(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
+    pub fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
         match item {
-            Item::Entry(Entry::Output { stream, bytes }) => self.output(*stream, bytes, out),
+            Item::Entry(Entry::Output { stream, bytes }) => self.output(*stream, bytes, now, out),
             Item::Entry(Entry::WantedInput { program }) => {
                 let note = format!("rexec: command asked for terminal input ({program}); got end of file\n");
                 wire::encode_note(note.as_bytes(), out);
@@ -122,24 +132,33 @@ impl Shim {
         }
     }
 
-    fn output(&mut self, stream: Stream, bytes: &[u8], out: &mut Vec<u8>) {
-        let (sanitizer, to) = match stream {
+    fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
+        let (treatment, to) = match stream {
             Stream::Tty if self.tty_is_stdout => (&mut self.stdout, wire::Stream::Out),
             // Words for a person at a terminal that the caller does not have.
             Stream::Tty => return,
             Stream::Out => (&mut self.stdout, wire::Stream::Out),
             Stream::Err => (&mut self.stderr, wire::Stream::Err),
         };
-        sanitizer.push(bytes, &mut self.text);
+        if treatment.is_none() {
+            return wire::encode_output(to, bytes, out);
+        }
+        treatment.push(bytes, now, &mut self.text);
         wire::encode_output(to, &self.text, out);
         self.text.clear();
     }
 
     fn close(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
-        for (sanitizer, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
-            sanitizer.finish(&mut self.text);
+        let mut withheld = 0;
+        for (treatment, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
+            treatment.finish(&mut self.text);
             wire::encode_output(to, &self.text, out);
             self.text.clear();
+            withheld += treatment.withheld_bytes();
+        }
+        if withheld > 0 {
+            let note = format!("rexec: a full-screen program drew {withheld} bytes, which are not kept\n");
+            wire::encode_note(note.as_bytes(), out);
         }
         match outcome {
             Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(wire::Exit::Code(*code), out),
@@ -172,6 +191,7 @@ impl Default for Shim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::sanitize::Mode;
     use std::time::Duration;
 
     #[test]
@@ -190,13 +210,13 @@ mod tests {
 
     #[test]
     fn output_is_cleaned_and_the_exit_comes_last() {
-        let (mut shim, mut out) = (Shim::new(), Vec::new());
-        shim.stdout = Sanitizer::new(Mode::Strip);
+        let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
+        shim.prepare(true, [Treatment::new(Mode::Strip, None), Treatment::default()]);
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into() };
-        shim.accept(&Item::Entry(&entry), &mut out);
+        shim.accept(&Item::Entry(&entry), now, &mut out);
         let end =
             Entry::Closed { outcome: Outcome::Ended { exit: Exit::Signal(15), stopped: None }, took: Duration::ZERO };
-        shim.accept(&Item::Entry(&end), &mut out);
+        shim.accept(&Item::Entry(&end), now, &mut out);
         let mut expected = Vec::new();
         wire::encode_output(wire::Stream::Out, b"red", &mut expected);
         wire::encode_exit(wire::Exit::Signal(15), &mut expected);

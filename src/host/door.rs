@@ -2,9 +2,9 @@
 //! notices when somebody cleans the socket away.
 //!
 //! Invariants: the socket is bound and removed only while the lock is held, and removed only if it is still ours; an
-//! accept that fails for want of descriptors is tried again later and never spins.
+//! accept that fails for want of descriptors is tried again later and never spins. Callers who are not let in yet wait
+//! in the kernel's queue, where they have already connected.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -31,8 +31,6 @@ pub(super) struct Door {
     pub(super) token: Token,
     /// The watch's token.
     pub(super) watch_token: Option<Token>,
-    /// Given up for a moment when accept(2) finds no number for a new descriptor.
-    reserve: Option<File>,
     /// When accept(2) is to be tried again although nothing tells so.
     pub(super) retry_at: Option<Instant>,
 }
@@ -41,7 +39,7 @@ pub(super) struct Door {
 pub(super) enum Arrival {
     /// A connection of our own user.
     Peer(OwnedFd),
-    /// Somebody who may not speak with us, or whom we have no descriptor for; already gone.
+    /// Somebody who may not speak with us, already gone.
     TurnedAway,
     /// Nobody more at the moment.
     Nobody,
@@ -93,9 +91,7 @@ impl Door {
         let listener = bind(&path).map_err(|error| failed(&error))?;
         let token = poller.register(&listener).map_err(|error| failed(&error))?;
         let identity = file::identity(&path);
-        let reserve = file::null().ok();
-        let mut door =
-            Self { path, lock, listener, identity, watch: None, token, watch_token: None, reserve, retry_at: None };
+        let mut door = Self { path, lock, listener, identity, watch: None, token, watch_token: None, retry_at: None };
         door.watch_directory(poller);
         Ok(door)
     }
@@ -122,7 +118,6 @@ impl Door {
                 if is_ours && sys::set_nonblocking(&fd).is_ok() { Arrival::Peer(fd) } else { Arrival::TurnedAway }
             }
             Err(error) if error.raw_os_error().is_some_and(sys::is_shortage) && !sys::is_transient(&error) => {
-                self.turn_one_away();
                 self.retry_at = Some(now + limits::ACCEPT_RETRY);
                 Arrival::Nobody
             }
@@ -130,22 +125,6 @@ impl Door {
             // The caller was gone before it was let in.
             Err(_) => Arrival::TurnedAway,
         }
-    }
-
-    /// Without a number for it a caller would wait for ever: the reserve is lent to tell it that the host is busy. It
-    /// comes back when somebody else has left.
-    fn turn_one_away(&mut self) {
-        if self.reserve.take().is_some()
-            && let Ok((stream, _)) = self.listener.accept()
-        {
-            let fd = OwnedFd::from(stream);
-            if socket::peer_uid(&fd).is_ok_and(|uid| uid == process::uid()) {
-                let mut words = rexec_sh::wire::Hello::OURS.encode().to_vec();
-                rexec_sh::wire::encode_fail(125, super::BUSY.as_bytes(), &mut words);
-                let _ = socket::send(&fd, &words, &[]);
-            }
-        }
-        self.reserve = file::null().ok();
     }
 
     /// Whether the watch saw something.

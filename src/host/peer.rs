@@ -20,13 +20,14 @@ use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
+use crate::sys::confinement::{Doubt, Moment};
 use crate::sys::socket;
 
 /// The language of a peer: its first byte decides.
 #[derive(Debug)]
 pub(super) enum Protocol {
     Undecided,
-    Shim(Shim),
+    Shim(Box<Shim>),
     Jsonl(Jsonl),
 }
 
@@ -36,17 +37,17 @@ impl Protocol {
             match (&mut *self, inbox.first()) {
                 (_, None) => return Ok(None),
                 (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
-                (Self::Undecided, Some(_)) => *self = Self::Shim(Shim::new()),
+                (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
                 (Self::Shim(shim), _) => return shim.take(inbox, out),
                 (Self::Jsonl(jsonl), _) => return jsonl.take(inbox, out),
             }
         }
     }
 
-    fn accept(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
+    fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
         match self {
             Self::Undecided => {}
-            Self::Shim(shim) => shim.accept(item, out),
+            Self::Shim(shim) => shim.accept(item, now, out),
             Self::Jsonl(jsonl) => jsonl.accept(item, out),
         }
     }
@@ -56,6 +57,29 @@ impl Protocol {
             Self::Undecided => {}
             Self::Shim(shim) => shim.fail(code, text, out),
             Self::Jsonl(jsonl) => jsonl.fail(code, text, out),
+        }
+    }
+
+    /// When something that was held back is to be given.
+    fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Shim(shim) => shim.deadline(),
+            Self::Undecided | Self::Jsonl(_) => None,
+        }
+    }
+
+    fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if let Self::Shim(shim) = self {
+            shim.tick(now, out);
+        }
+    }
+
+    /// The last word to a caller whose command is for its own sandbox.
+    fn refuse(&mut self, words: &str, out: &mut Vec<u8>) {
+        match self {
+            Self::Undecided => {}
+            Self::Shim(_) => wire::encode_refuse(out),
+            Self::Jsonl(jsonl) => jsonl.fail(125, words, out),
         }
     }
 
@@ -91,6 +115,7 @@ pub(super) struct Peer {
     /// At most a hello was queued for it so far.
     is_only_greeted: bool,
     since: Instant,
+    accepted: Moment,
     /// Its reading of its command's log, until it has it all.
     cursor: Option<Cursor>,
     pub(super) job: Option<JobId>,
@@ -130,14 +155,12 @@ impl Host {
             out: Outlet::default(),
             is_only_greeted: true,
             since: self.now,
+            accepted: Moment::now(),
             cursor: None,
             job: None,
             leaves_by: None,
         };
         self.peers.insert(id, peer);
-        if self.peers.len() > limits::PEERS_MAX {
-            self.part(id, 125, super::BUSY);
-        }
         Some(id)
     }
 
@@ -193,7 +216,11 @@ impl Host {
             let asked = match peer.protocol.take(&mut peer.inbox, peer.out.buffer()) {
                 Ok(asked) => asked,
                 Err(violation) => {
-                    let text = format!("rexec: {}\nhint: install shim and host of one version\n", violation.text);
+                    let advice = match &peer.protocol {
+                        Protocol::Jsonl(_) => "send one line of JSON with whoami, dir and exec, or an action",
+                        Protocol::Undecided | Protocol::Shim(_) => "install shim and host of one version",
+                    };
+                    let text = format!("rexec: {}\nhint: {advice}\n", violation.text);
                     return self.part(id, 125, &text);
                 }
             };
@@ -204,8 +231,16 @@ impl Host {
                     }
                     return;
                 }
-                Some(Asked::Run(command)) => self.submit_command(id, *command),
-                Some(Asked::RunWords(request)) => self.submit_words(id, &request),
+                Some(Asked::Run(command)) => {
+                    if self.examine(id, &command.whoami, &command.text) {
+                        self.submit_command(id, *command);
+                    }
+                }
+                Some(Asked::RunWords(request)) => {
+                    if self.examine(id, &request.whoami, request.exec.join(" ").as_bytes()) {
+                        self.submit_words(id, &request);
+                    }
+                }
                 Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.engine.signal(job, signal)),
                 Some(Asked::OutputClosed) => self.with_job(id, Host::on_output_closed),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
@@ -241,6 +276,7 @@ impl Host {
             self.greeting.remove(&(peer.since + timeout, id));
         }
         self.leaving.remove(&id);
+        self.settling.remove(&id);
         if let Some(cursor) = peer.cursor {
             self.engine.detach(cursor);
         }
@@ -249,12 +285,29 @@ impl Host {
         }
         self.sources.remove(&peer.port.token());
         peer.port.close(&mut self.poller);
+        if self.door.retry_at.take().is_some() {
+            self.ready.insert(self.door.token);
+        }
     }
 
     /// Ends a peer with an error.
     pub(super) fn part(&mut self, id: PeerId, code: u8, text: &str) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.protocol.fail(code, text, peer.out.buffer());
+        peer.descriptors.clear();
+        self.farewell(id);
+    }
+
+    /// What the sentry has to say against the caller, if anything.
+    pub(super) fn doubt(&self, id: PeerId) -> Option<Doubt> {
+        let Some(peer) = self.peers.get(&id) else { return Some(Doubt::Shortage) };
+        self.sentry.doubt(peer.port.fd(), peer.accepted)
+    }
+
+    /// Leaves a command to its caller.
+    pub(super) fn refuse(&mut self, id: PeerId, words: &str) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.protocol.refuse(words, peer.out.buffer());
         peer.descriptors.clear();
         self.farewell(id);
     }
@@ -286,17 +339,22 @@ impl Host {
                 && let Some(item) = self.engine.next(cursor)
             {
                 is_end = matches!(item, Item::Entry(Entry::Closed { .. }));
-                peer.protocol.accept(&item, peer.out.buffer());
+                peer.protocol.accept(&item, self.now, peer.out.buffer());
                 self.engine.advance(cursor);
             }
             if is_end {
                 break;
             }
         }
-        if is_end {
-            self.farewell(id)
+        if !is_end && peer.protocol.deadline().is_some() {
+            self.settling.insert(id);
         } else {
-            self.flush_peer(id)
+            self.settling.remove(&id);
+        }
+        if is_end {
+            self.farewell(id);
+        } else {
+            self.flush_peer(id);
         }
         job
     }
@@ -321,6 +379,14 @@ impl Host {
                 self.part(id, 125, "rexec: the request took too long\nhint: run the command again\n");
             }
         }
+        let is_due =
+            |id: &PeerId| self.peers.get(id).and_then(|peer| peer.protocol.deadline()).is_some_and(|at| at <= self.now);
+        for id in self.settling.iter().copied().filter(is_due).collect::<Vec<_>>() {
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.protocol.tick(self.now, peer.out.buffer());
+                self.roomy.insert(id);
+            }
+        }
         let late = |id: &PeerId| self.peers.get(id).is_none_or(|peer| peer.leaves_by.is_some_and(|at| at <= self.now));
         let late: Vec<PeerId> = self.leaving.iter().copied().filter(late).collect();
         late.into_iter().for_each(|id| {
@@ -332,7 +398,8 @@ impl Host {
     /// When [`Host::tick_peers`] has something to do.
     pub(super) fn peers_deadline(&self) -> Option<Instant> {
         let leaving = self.leaving.iter().filter_map(|id| self.peers.get(id)?.leaves_by);
-        self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).min()
+        let settling = self.settling.iter().filter_map(|id| self.peers.get(id)?.protocol.deadline());
+        self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).chain(settling).min()
     }
 }
 

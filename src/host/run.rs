@@ -17,6 +17,7 @@ use crate::core::job::Order;
 use crate::core::log::Lag;
 use crate::front::command::Command;
 use crate::front::jsonl::Request;
+use crate::front::treatment::Treatment;
 use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
@@ -27,7 +28,6 @@ use crate::sys::control::{self, Report, Stage};
 use crate::sys::{self, pty, socket};
 use crate::text::banner;
 use crate::text::reason::reason;
-use crate::text::sanitize::Mode;
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -101,10 +101,8 @@ impl Host {
     fn submit(&mut self, peer: PeerId, command: Command, descriptors: Result<Vec<OwnedFd>, StartError>) {
         let Some(job) = self.engine.submit() else { return self.part(peer, 125, super::BUSY) };
         self.attend(peer, job);
-        let dir = match &descriptors {
-            Ok(descriptors) => descriptors.first().and_then(sys::path_of).unwrap_or_default(),
-            Err(_) => std::path::PathBuf::new(),
-        };
+        let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
+        let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), std::path::PathBuf::from);
         self.record(job, &command, dir.as_os_str().as_encoded_bytes());
         let program = command.exec.first().map(|program| String::from_utf8_lossy(program).into_owned());
         let run = Run {
@@ -223,10 +221,12 @@ impl Host {
 
     fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
         let peer = self.runs.get(&job).and_then(|run| run.peer);
+        let window = command.window.unwrap_or((self.size.rows, self.size.cols));
+        let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
             && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
         {
-            shim.prepare(command, tty_is_stdout, Mode::Strip);
+            shim.prepare(tty_is_stdout, Treatment::both(command, !tty_is_stdout, policy, window, redact));
         }
     }
 

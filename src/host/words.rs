@@ -61,6 +61,7 @@ pub(super) fn command(request: &Request, own: &Own) -> (Command, Result<Vec<Owne
         shell: String::from_utf8_lossy(&shell).into_owned(),
         text: exec.join(&b' '),
         exec,
+        dir: Some(request.dir.clone()),
         envs: request.envs.clone(),
         is_probe: false,
     };

@@ -17,6 +17,7 @@ use crate::core::entry::{Entry, Exit, Outcome, Reason};
 use crate::core::log::Item;
 use crate::limits;
 use crate::text::banner;
+use crate::text::safe::raw::RawFilter;
 use crate::text::safe::{HEADER_SGR, SafeFilter};
 use crate::text::sanitize::{Mode, Sanitizer};
 
@@ -44,23 +45,36 @@ pub struct Heading {
     pub is_probe: bool,
 }
 
+/// What of a command's output reaches a terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum View {
+    /// What cannot outlive the command's turn.
+    #[default]
+    Safe,
+    /// Everything; the terminal is put right after each turn.
+    Raw,
+}
+
 #[derive(Debug)]
 enum Filter {
     Safe(SafeFilter),
+    Raw(RawFilter),
     Text { sanitizer: Sanitizer, is_line_start: bool },
 }
 
 impl Filter {
-    fn new(kind: Kind) -> Self {
-        match kind {
-            Kind::Terminal => Self::Safe(SafeFilter::new()),
-            Kind::Text => Self::Text { sanitizer: Sanitizer::new(Mode::Strip), is_line_start: true },
+    fn new(kind: Kind, view: View) -> Self {
+        match (kind, view) {
+            (Kind::Terminal, View::Safe) => Self::Safe(SafeFilter::new()),
+            (Kind::Terminal, View::Raw) => Self::Raw(RawFilter::new()),
+            (Kind::Text, _) => Self::Text { sanitizer: Sanitizer::new(Mode::Strip), is_line_start: true },
         }
     }
 
     fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Safe(filter) => filter.push(bytes, out),
+            Self::Raw(filter) => filter.push(bytes, out),
             Self::Text { sanitizer, is_line_start } => {
                 let before = out.len();
                 sanitizer.push(bytes, out);
@@ -74,6 +88,7 @@ impl Filter {
     fn is_line_start(&self) -> bool {
         match self {
             Self::Safe(filter) => filter.at_line_start(),
+            Self::Raw(filter) => filter.at_line_start(),
             Self::Text { is_line_start, .. } => *is_line_start,
         }
     }
@@ -82,6 +97,7 @@ impl Filter {
     fn end_turn(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::Safe(filter) => filter.end_block(out),
+            Self::Raw(filter) => filter.end_block(out),
             Self::Text { sanitizer, is_line_start } => {
                 let before = out.len();
                 sanitizer.finish(out);
@@ -121,6 +137,7 @@ struct Unshown {
 #[derive(Debug)]
 pub struct Console {
     kind: Kind,
+    view: View,
     blocks: VecDeque<Block>,
     floor: Option<Floor>,
     unshown: Unshown,
@@ -129,8 +146,8 @@ pub struct Console {
 impl Console {
     /// An empty console.
     #[must_use]
-    pub fn new(kind: Kind) -> Self {
-        Self { kind, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+    pub fn new(kind: Kind, view: View) -> Self {
+        Self { kind, view, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
     }
 
     /// One line of the host's own, between blocks or as a line of its own within one.
@@ -154,7 +171,7 @@ impl Console {
                 self.unshown.last = block.job.0;
             }
         }
-        let filter = Filter::new(self.kind);
+        let filter = Filter::new(self.kind, self.view);
         self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false });
     }
 

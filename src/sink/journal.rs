@@ -30,9 +30,10 @@ pub struct Journal {
     waiting_since: Option<Instant>,
     is_stalled: bool,
     given_up: u64,
-    /// Since when something waits for more, and whether it may.
+    /// Since when output waits for more of it, and whether a record is queued, which never waits: once it is with the
+    /// recorder it is safe from this host's death.
     held_since: Option<Instant>,
-    has_end: bool,
+    has_record: bool,
 }
 
 impl Journal {
@@ -56,6 +57,7 @@ impl Journal {
         environment: impl IntoIterator<Item = &'a [u8]>,
         out: &mut Vec<u8>,
     ) {
+        self.has_record = true;
         if out.len() < limits::RECORDER_RECORDS_BYTES {
             record::encode_start_in(start, environment, out);
         } else {
@@ -95,9 +97,10 @@ impl Journal {
     /// Whether what is queued, of this length, is to be sent now. Otherwise [`Journal::send_at`] says when.
     pub fn is_due(&mut self, pending: usize, now: Instant) -> bool {
         let since = *self.held_since.get_or_insert(now);
-        let is_due = self.has_end || pending >= limits::RECORDER_BATCH_BYTES || now >= since + limits::RECORDER_DELAY;
+        let is_due =
+            self.has_record || pending >= limits::RECORDER_BATCH_BYTES || now >= since + limits::RECORDER_DELAY;
         if is_due {
-            self.has_end = false;
+            self.has_record = false;
             self.held_since = None;
         }
         is_due
@@ -154,7 +157,7 @@ impl Journal {
                 Item::Entry(Entry::Closed { outcome, took }) => {
                     let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                     let reader = self.readers.remove(&job).expect("it was found above");
-                    self.has_end = true;
+                    self.has_record = true;
                     if out.len() < limits::RECORDER_RECORDS_BYTES {
                         record::encode_end(&ended(reader.end, outcome, took), out);
                     } else {

@@ -29,6 +29,12 @@ pub fn raise_descriptor_limit() {
     }
 }
 
+/// The limit on descriptors, as it is now.
+#[must_use]
+pub fn descriptor_limit() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| soft)
+}
+
 /// Makes this process the parent of whatever loses its guard.
 ///
 /// # Errors
@@ -79,7 +85,7 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
     match unsafe { nix::unistd::fork() }.map_err(super::io)? {
         ForkResult::Parent { child } => Ok(child.as_raw()),
         ForkResult::Child => {
-            std::panic::set_hook(Box::new(|_| exit(70)));
+            std::panic::set_hook(Box::new(|_| super::exit(70)));
             super::signal::leave_to_host();
             super::guard::close_all_but(keep);
             // They take the numbers 0 to 2, whichever of them were just closed.
@@ -87,14 +93,9 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
             let _nulls = null.map(|null| [null.try_clone(), null.try_clone(), Ok(null)]);
             let _ = nix::sys::prctl::set_name(name);
             work();
-            exit(0)
+            super::exit(0)
         }
     }
-}
-
-fn exit(code: i32) -> ! {
-    // SAFETY: the call takes a number and does not come back.
-    unsafe { nix::libc::_exit(code) }
 }
 
 /// What a command would inherit from this process.

@@ -14,11 +14,13 @@ use super::control::Program;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: i32,
+    pub(super) parent: i32,
     pub(super) group: i32,
     pub(super) session: i32,
     pub(super) is_zombie: bool,
     pub(super) is_stopped: bool,
-    /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); 0 when unknown.
+    /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); 0 when unknown, as it is once the
+    /// parent has waited for the stop.
     pub(super) stop_signal: i32,
     pub(super) program: Program,
 }
@@ -33,6 +35,7 @@ pub(super) fn process(pid: i32) -> Option<Process> {
     let state = *fields.first()?.first()?;
     Some(Process {
         pid,
+        parent: field(4)?,
         group: field(5)?,
         session: field(6)?,
         is_zombie: state == b'Z' || state == b'X',

@@ -195,3 +195,21 @@ fn a_stopped_call_stops_its_command_and_goes_on_later() {
     let seen = calling.finish(PATIENCE).expect("it goes on");
     assert_eq!((seen.code(), seen.out().as_str()), (0, "ready\ndone\n"));
 }
+
+/// Only a stop at the terminal is the host's business; one that was asked for lasts until somebody continues it.
+#[test]
+fn a_command_that_stops_itself_stays_stopped() {
+    let host = Host::start();
+    for script in ["echo ready; kill -STOP $$; echo on", "echo ready; sh -c 'kill -STOP $$; echo on'"] {
+        let mut calling = start(&host, script);
+        let stdout = calling.stdout.as_ref().expect("a pipe");
+        assert!(stdout.wait_for(b"ready\n", PATIENCE));
+        // Far beyond the pause after which the host looks for groups that wait at the terminal.
+        assert!(!stdout.wait_for(b"on\n", Duration::from_secs(2)), "{script}: it was continued");
+        let stopped: Vec<Process> = host.tree().into_iter().filter(|process| process.state == 'T').collect();
+        assert_eq!(stopped.len(), 1, "{script}: {:#?}", host.tree());
+        stopped[0].signal(Signal::SIGCONT);
+        let seen = calling.finish(PATIENCE).expect("it goes on");
+        assert_eq!((seen.out().as_str(), seen.err().as_str(), seen.code()), ("ready\non\n", "", 0), "{script}");
+    }
+}

@@ -19,7 +19,7 @@ const SCRIPTS: &[&str] = &[
     "set -m; echo ready; sleep 1000 & wait",
     "echo ready; yes > /dev/null",
     "echo ready; (trap '' TERM; sleep 1000) | cat",
-    "echo ready; kill -STOP $$",
+    "echo ready; kill -STOP $$; sleep 1000",
     "echo ready; exec >&- 2>&-; sleep 1000",
 ];
 
@@ -29,7 +29,10 @@ fn load(host: &Host) -> Vec<Calling> {
         assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE), "{script}");
         calling
     };
-    SCRIPTS.iter().chain(SCRIPTS).map(start).collect()
+    let callings: Vec<Calling> = SCRIPTS.iter().chain(SCRIPTS).map(start).collect();
+    // A record is written beside the command, not before it.
+    host.wait_for("every start", |journal| (journal.of_type("start").count() == callings.len()).then_some(()));
+    callings
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -237,7 +237,9 @@ pub(crate) fn environment(home: &Path) -> Vec<Vec<u8>> {
 /// Starts a host process without waiting for anything.
 pub(crate) fn launch(home: &Path, setup: &Setup, terminal: Option<&Terminal>) -> Warden {
     let host = programs::host().to_str().expect("a path in UTF-8");
-    let argv: Vec<&str> = setup.wrapper.iter().copied().chain([host]).chain(setup.flags.iter().copied()).collect();
+    let blind = has_no_new_privs().then_some("--allow-sandboxed");
+    let flags = setup.flags.iter().copied().chain(blind);
+    let argv: Vec<&str> = setup.wrapper.iter().copied().chain([host]).chain(flags).collect();
     let program = match setup.wrapper.first() {
         Some(wrapper) => {
             let found = programs::PATH.split(':').map(|dir| Path::new(dir).join(wrapper)).find(|path| path.exists());
@@ -259,6 +261,12 @@ pub(crate) fn launch(home: &Path, setup: &Setup, terminal: Option<&Terminal>) ->
     };
     plan.control = terminal.map_or(Control::None, |terminal| Control::Foreground(terminal.slave()));
     Warden::start(plan).expect("the host can be executed")
+}
+
+/// Whether the tests themselves have no_new_privs, as in some containers: a host then takes nobody in unless it is told
+/// to.
+pub(crate) fn has_no_new_privs() -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("NoNewPrivs:\t1"))
 }
 
 fn append(path: &Path, user: Option<u32>) -> File {

@@ -23,6 +23,7 @@ pub(crate) fn rexec() -> &'static Path {
 pub(crate) fn shims() -> &'static Path {
     static SHIMS: OnceLock<PathBuf> = OnceLock::new();
     SHIMS.get_or_init(|| {
+        super::warden::keep_descriptors_to_ourselves();
         build_shim();
         let dir = host().with_file_name("test-shims");
         _ = fs::create_dir(&dir);

@@ -80,6 +80,12 @@ fn high(fd: OwnedFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// Keeps descriptors that the test process was started with from those it starts.
+pub(crate) fn keep_descriptors_to_ourselves() {
+    // SAFETY: it changes one flag of our descriptors, which those of the standard library have anyway.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
 fn strings<S: AsRef<[u8]>>(list: &[S]) -> Vec<CString> {
     list.iter().map(|bytes| CString::new(bytes.as_ref()).expect("no NUL in a string for execve")).collect()
 }

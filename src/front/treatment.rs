@@ -1,0 +1,115 @@
+//! What is done to a command's output on its way to the caller: nothing, or masked and cleaned in this order.
+
+use std::time::Instant;
+
+use rexec_sh::wire::Sanitize;
+
+use super::command::Command;
+use crate::limits;
+use crate::text::redact::Redactor;
+use crate::text::sanitize::Mode;
+use crate::text::settle::Settle;
+
+/// What the host was told to do with the output of callers that do not say themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// The bytes as the program wrote them.
+    Raw,
+    /// Escape sequences and controls are deleted.
+    Strip,
+    /// Redraws are resolved too.
+    #[default]
+    Collapse,
+}
+
+/// The treatment of one stream.
+#[derive(Debug, Default)]
+pub struct Treatment {
+    redactor: Option<Redactor>,
+    settle: Option<Settle>,
+    masked: Vec<u8>,
+}
+
+impl Treatment {
+    /// Cleaning as the mode says, behind a mask if there is one.
+    #[must_use]
+    pub fn new(mode: Mode, redactor: Option<Redactor>) -> Self {
+        let settle = (mode != Mode::Raw).then(|| Settle::new(mode, limits::SETTLE));
+        Self { redactor, settle, masked: Vec::new() }
+    }
+
+    /// The treatments of descriptors 1 and 2: as the caller wants it, else as the host was told to.
+    #[must_use]
+    pub fn both(command: &Command, on_pipes: bool, policy: Policy, window: (u16, u16), redact: bool) -> [Self; 2] {
+        let collapse = Mode::Collapse { rows: window.0, cols: window.1 };
+        let mode = |caller_looks_at_it: bool| match (command.sanitize, policy) {
+            (Sanitize::Raw, _) => Mode::Raw,
+            (Sanitize::Strip, _) => Mode::Strip,
+            (Sanitize::Collapse, _) => collapse,
+            // A person looks at a terminal; and what comes through pipes alone is what the program meant for pipes.
+            (Sanitize::Default, _) if caller_looks_at_it || on_pipes => Mode::Raw,
+            (Sanitize::Default, Policy::Raw) => Mode::Raw,
+            (Sanitize::Default, Policy::Strip) => Mode::Strip,
+            (Sanitize::Default, Policy::Collapse) => collapse,
+        };
+        let redactor = redact.then(|| command.redactor());
+        [command.stdio.stdout_tty, command.stdio.stderr_tty].map(|is_tty| Self::new(mode(is_tty), redactor.clone()))
+    }
+
+    /// Whether the bytes pass as they are.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.redactor.is_none() && self.settle.is_none()
+    }
+
+    /// Takes bytes and appends what the caller is given now.
+    pub fn push(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
+        let bytes = match &mut self.redactor {
+            None => bytes,
+            Some(redactor) => {
+                self.masked.clear();
+                redactor.push(bytes, &mut self.masked);
+                &self.masked
+            }
+        };
+        match &mut self.settle {
+            None => out.extend_from_slice(bytes),
+            Some(settle) => settle.push(bytes, now, out),
+        }
+    }
+
+    /// When [`Treatment::tick`] has something to give.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.settle.as_ref()?.deadline()
+    }
+
+    /// Time has passed: appends what has stood still.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if let Some(settle) = &mut self.settle {
+            settle.tick(now, out);
+        }
+    }
+
+    /// The stream has ended: appends everything that was held back.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        let mut rest = Vec::new();
+        if let Some(redactor) = &mut self.redactor {
+            redactor.finish(&mut rest);
+        }
+        match &mut self.settle {
+            None => out.append(&mut rest),
+            Some(settle) => {
+                // The end gives everything, so this moment needs no clock of its own.
+                settle.push(&rest, Instant::now(), out);
+                settle.finish(out);
+            }
+        }
+    }
+
+    /// What full-screen programs drew, which the caller was not given, bytes.
+    #[must_use]
+    pub fn withheld_bytes(&self) -> u64 {
+        self.settle.as_ref().map_or(0, |settle| settle.stats().alt_screen_bytes)
+    }
+}

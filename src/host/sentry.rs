@@ -1,0 +1,104 @@
+//! The sentry: nobody's command leaves a sandbox by way of the host.
+//!
+//! When a request has come whole, its caller is looked at. One that is not confined just as the host is gets its
+//! command back: the shim runs the real shell where it is, and says nothing, because agents read what their shell says.
+//! The console tells, the journal has no run of it. The look comes that late because a caller can enter a sandbox after
+//! it connected, and it never leaves one.
+
+use super::{Host, PeerId};
+use crate::limits;
+use crate::sys::confinement::{Doubt, Moment, Standard};
+use crate::text::banner;
+use crate::text::reason::reason;
+
+/// The longest name and command in a line about a command that was left to its caller, bytes.
+const NAME_BYTES: usize = 64;
+const COMMAND_BYTES: usize = 400;
+
+/// Who looks at the callers.
+#[derive(Debug)]
+pub(super) struct Sentry {
+    duty: Duty,
+    /// Commands left to their callers without a line on the console, which had no room.
+    unsaid: u64,
+}
+
+#[derive(Debug)]
+enum Duty {
+    /// Everybody is let in.
+    Off,
+    /// Callers are compared with the host.
+    Compare(Box<Standard>),
+    /// The host could not be read itself, so nobody is let in.
+    Close(String),
+}
+
+impl Sentry {
+    /// The host is read as it is now.
+    pub(super) fn new(allows_sandboxed: bool) -> Self {
+        let duty = match Standard::read() {
+            _ if allows_sandboxed => Duty::Off,
+            Ok(standard) => Duty::Compare(Box::new(standard)),
+            Err(error) => Duty::Close(reason(&error).to_string()),
+        };
+        Self { duty, unsaid: 0 }
+    }
+
+    /// What a person has to know who starts a host that will let nobody in.
+    pub(super) fn warning(&self) -> Option<String> {
+        let why = match &self.duty {
+            Duty::Compare(standard) if standard.is_blind() => "this host has no_new_privs".to_owned(),
+            Duty::Close(why) => why.clone(),
+            Duty::Off | Duty::Compare(_) => return None,
+        };
+        Some(format!(
+            "rexec: sandboxes of callers cannot be seen ({why}): every command is left to its caller; --allow-sandboxed lets all of them in"
+        ))
+    }
+
+    /// What is to be said against the process at the other side of a socket.
+    pub(super) fn doubt(&self, socket: &impl std::os::fd::AsFd, accepted: Moment) -> Option<Doubt> {
+        match &self.duty {
+            Duty::Off => None,
+            Duty::Compare(standard) => standard.compare(socket, accepted).err(),
+            Duty::Close(_) => Some(Doubt::Differs("sandboxes cannot be seen")),
+        }
+    }
+}
+
+impl Host {
+    /// Whether a command may be run here. If not, its caller has been answered and the console told.
+    pub(super) fn examine(&mut self, peer: PeerId, whoami: &str, command: &[u8]) -> bool {
+        match self.doubt(peer) {
+            None => return true,
+            Some(Doubt::Shortage) => self.part(peer, 125, super::BUSY),
+            Some(Doubt::Differs(why)) => {
+                self.tell_refusal(why, whoami, command);
+                self.refuse(
+                    peer,
+                    &format!(
+                        "rexec: the caller is sandboxed ({why}); its commands run in its sandbox only\nhint: run the command without rexec, or start rexec-host with --allow-sandboxed\n"
+                    ),
+                );
+            }
+        }
+        false
+    }
+
+    /// A caller that asks faster than the console can show is counted.
+    fn tell_refusal(&mut self, why: &str, whoami: &str, command: &[u8]) {
+        if self.screen.out.pending() >= limits::CONSOLE_HIGH_BYTES {
+            self.sentry.unsaid += 1;
+            return;
+        }
+        let out = self.screen.out.buffer();
+        let unsaid = std::mem::take(&mut self.sentry.unsaid);
+        if unsaid > 0 {
+            self.console.say(&format!("… {unsaid} more commands of sandboxed callers, not shown"), out);
+        }
+        let whoami = banner::escape_line(whoami, NAME_BYTES);
+        let command = banner::escape_line(&String::from_utf8_lossy(command), COMMAND_BYTES);
+        self.console
+            .say(&format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}"), out);
+    }
+}

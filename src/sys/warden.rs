@@ -1,0 +1,382 @@
+//! What a guard does while its command runs, and after: it waits, reports, obeys, and hunts.
+//!
+//! Invariants: the shell is signalled only while it is not reaped; one stopped group at a time has the foreground; the
+//! foreground and the slave are given back before the shell's status is told; the hunt ends.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpgid};
+
+use super::control::{self, Program, Report};
+use super::{socket, tree};
+use crate::core::entry::Exit;
+use crate::core::job::Order;
+use crate::limits;
+
+/// A group that was stopped at the terminal.
+#[derive(Debug, Clone, Copy)]
+struct StoppedGroup {
+    group: Pid,
+    reads: bool,
+    program: Program,
+}
+
+/// How the end of the command's tree is pursued.
+#[derive(Debug, Clone, Copy)]
+enum Hunt {
+    No,
+    /// The host is gone: terminated, to be killed then.
+    Grace {
+        until: Instant,
+    },
+    /// Every descendant is killed, again and again.
+    Killing {
+        round: u32,
+        next: Instant,
+        until: Instant,
+    },
+    /// What still lives is beyond killing.
+    GivenUp,
+}
+
+/// The guard, once its command runs.
+#[derive(Debug)]
+pub(super) struct Warden {
+    control: OwnedFd,
+    signals: SignalFd,
+    slave: Option<OwnedFd>,
+    /// `Some` if and only if the shell is not reaped: only then is its number its own.
+    shell: Option<Pid>,
+    group: Pid,
+    host_lives: bool,
+    orders: Vec<u8>,
+    stopped: VecDeque<StoppedGroup>,
+    reported: Option<StoppedGroup>,
+    lent_until: Option<Instant>,
+    hunt: Hunt,
+}
+
+impl Warden {
+    /// The watch over a shell that was just started in a group of its own.
+    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: i32) -> Self {
+        let shell = Pid::from_raw(shell);
+        // Also here, because the child may not have got to it yet when it is signalled. It fails when it has executed.
+        let _ = nix::unistd::setpgid(shell, shell);
+        Self {
+            control,
+            signals,
+            slave: Some(slave),
+            shell: Some(shell),
+            group: shell,
+            host_lives: true,
+            orders: Vec::new(),
+            stopped: VecDeque::new(),
+            reported: None,
+            lent_until: None,
+            hunt: Hunt::No,
+        }
+    }
+
+    /// Everything after the start, until there is nothing left to watch; gives the exit code.
+    pub(super) fn watch(mut self) -> i32 {
+        loop {
+            let has_children = self.reap();
+            if self.shell.is_none() && (!has_children || (!self.host_lives && matches!(self.hunt, Hunt::No))) {
+                return 0;
+            }
+            self.tick(Instant::now());
+            match self.wait() {
+                Ok(true) => self.take_orders(),
+                Ok(false) => {}
+                Err(_) => return 1,
+            }
+        }
+    }
+
+    /// The only sleep; tells whether there may be orders.
+    fn wait(&mut self) -> nix::Result<bool> {
+        let now = Instant::now();
+        let hunt = match self.hunt {
+            Hunt::Grace { until } | Hunt::Killing { next: until, .. } => Some(until),
+            Hunt::No | Hunt::GivenUp => None,
+        };
+        let timeout = match self.lent_until.into_iter().chain(hunt).min() {
+            None => PollTimeout::NONE,
+            // Rounded up, so that it is not woken just before the time.
+            Some(at) => {
+                let wait = at.saturating_duration_since(now) + Duration::from_micros(999);
+                PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)
+            }
+        };
+        let mut fds = [
+            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.control.as_fd(), PollFlags::POLLIN),
+        ];
+        let watched = if self.host_lives { 2 } else { 1 };
+        match poll(&mut fds[..watched], timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        let has = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
+        let (has_signal, has_orders) = (has(&fds[0]), has(&fds[1]));
+        if has_signal {
+            // One read takes every SIGCHLD there is: they do not queue.
+            let _ = self.signals.read_signal();
+        }
+        Ok(has_orders)
+    }
+
+    fn report(&self, reports: &[Report]) {
+        let bytes: Vec<u8> = reports.iter().flat_map(|report| report.encode()).collect();
+        // A host that is gone is noticed when the orders are read.
+        let _ = super::write(&self.control, &bytes);
+    }
+
+    /// Collects what ended or stopped; whether any children are left.
+    fn reap(&mut self) -> bool {
+        let mut shell_end = None;
+        let has_children = loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
+                Ok(WaitStatus::StillAlive) => break true,
+                Err(Errno::EINTR) => {}
+                Err(_) => break false,
+                Ok(WaitStatus::Stopped(pid, signal)) => self.on_stopped(pid, signal),
+                Ok(WaitStatus::Exited(pid, code)) if Some(pid) == self.shell => {
+                    shell_end = Some(Exit::Code(code.to_le_bytes()[0]));
+                    self.shell = None;
+                }
+                Ok(WaitStatus::Signaled(pid, signal, _)) if Some(pid) == self.shell => {
+                    shell_end = Some(Exit::Signal((signal as i32).to_le_bytes()[0]));
+                    self.shell = None;
+                }
+                Ok(_) => {}
+            }
+        };
+        if let Some(exit) = shell_end {
+            self.on_shell_end(exit, has_children);
+        }
+        has_children
+    }
+
+    /// The foreground and the slave go back before the status is told, so that the host's next read decides.
+    fn on_shell_end(&mut self, exit: Exit, has_children: bool) {
+        self.take_foreground();
+        self.slave = None;
+        self.lent_until = None;
+        let left = if has_children { tree::descendants(own_pid().as_raw()) } else { Vec::new() };
+        for group in left.iter().filter(|process| process.is_stopped).map(|process| process.group) {
+            hang_up(Pid::from_raw(group));
+        }
+        let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);
+        let mut reports: Vec<Report> =
+            named.map(|process| Report::Left { pid: process.pid, program: process.program }).collect();
+        let left = u32::try_from(left.len()).unwrap_or(u32::MAX);
+        reports.push(Report::Exited { exit, left });
+        self.report(&reports);
+    }
+
+    fn on_stopped(&mut self, pid: Pid, signal: Signal) {
+        // Other stops were asked for by somebody who will also continue it.
+        if !matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU) {
+            return;
+        }
+        let Ok(group) = getpgid(Some(pid)) else { return };
+        let program = tree::process(pid.as_raw()).map_or_else(Program::default, |process| process.program);
+        self.on_group_stopped(StoppedGroup { group, reads: signal == Signal::SIGTTIN, program });
+    }
+
+    /// Each group is reported once, until it has had its slice of the foreground.
+    fn on_group_stopped(&mut self, stopped: StoppedGroup) {
+        if self.shell.is_none() {
+            return hang_up(stopped.group);
+        }
+        let is_same = |known: &StoppedGroup| known.group == stopped.group;
+        if self.stopped.iter().any(is_same) || (self.reported.as_ref().is_some_and(is_same) && !self.is_lent()) {
+            return;
+        }
+        self.stopped.push_back(stopped);
+        self.report_next_stop();
+    }
+
+    /// Groups whose processes are not the guard's children (below timeout(1), or with a group of their own) stop
+    /// without a word to it. Those that somebody stopped on purpose are left alone, where the kernel tells which.
+    fn look(&mut self) {
+        if self.shell.is_none() || self.is_lent() {
+            return;
+        }
+        let me = own_pid().as_raw();
+        let is_news = |process: &&tree::Process| process.is_stopped && process.parent != me;
+        for process in tree::descendants(me).iter().filter(is_news) {
+            if [0, libc::SIGTTIN, libc::SIGTTOU].contains(&process.stop_signal) {
+                let reads = process.stop_signal != libc::SIGTTOU;
+                let group = Pid::from_raw(process.group);
+                self.on_group_stopped(StoppedGroup { group, reads, program: process.program });
+            }
+        }
+    }
+
+    fn is_lent(&self) -> bool {
+        self.lent_until.is_some()
+    }
+
+    /// One group at a time has the foreground.
+    fn report_next_stop(&mut self) {
+        if self.reported.is_none()
+            && let Some(next) = self.stopped.pop_front()
+        {
+            self.reported = Some(next);
+            self.report(&[Report::Stopped { reads: next.reads, program: next.program }]);
+        }
+    }
+
+    fn take_foreground(&self) {
+        if let Some(slave) = &self.slave {
+            let _ = nix::unistd::tcsetpgrp(slave, own_pid());
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        if self.lent_until.is_some_and(|until| now >= until) {
+            self.lent_until = None;
+            self.reported = None;
+            self.take_foreground();
+            self.report(&[Report::TookBack]);
+            self.report_next_stop();
+        }
+        match self.hunt {
+            Hunt::Grace { until } if now >= until => self.start_killing(now),
+            Hunt::Killing { round, next, until } if now >= next => self.kill_round(round, until, now),
+            _ => {}
+        }
+    }
+
+    fn start_killing(&mut self, now: Instant) {
+        self.kill_round(0, now + limits::KILL_HUNT, now);
+    }
+
+    fn kill_round(&mut self, round: u32, until: Instant, now: Instant) {
+        let living = tree::descendants(own_pid().as_raw());
+        if round >= limits::KILL_ROUNDS_MAX || now >= until {
+            let named = living.iter().take(limits::STRAGGLERS_NAMED_MAX);
+            self.report(&named.map(|process| Report::Unkillable { pid: process.pid }).collect::<Vec<_>>());
+            self.hunt = Hunt::GivenUp;
+            return;
+        }
+        for process in living {
+            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+        }
+        let pause = Duration::from_millis(50.min(2 << round.min(5)));
+        self.hunt = Hunt::Killing { round: round + 1, next: now + pause, until };
+    }
+
+    fn take_orders(&mut self) {
+        let mut bytes = [0; 64];
+        while self.host_lives {
+            match socket::receive(&self.control, &mut bytes) {
+                Ok(0) => return self.on_host_gone(),
+                Ok(length) => self.orders.extend_from_slice(&bytes[..length]),
+                Err(error) if super::is_transient(&error) => break,
+                Err(_) => return self.on_host_gone(),
+            }
+        }
+        let orders = std::mem::take(&mut self.orders);
+        let mut chunks = orders.chunks_exact(control::ORDER_BYTES);
+        for chunk in &mut chunks {
+            if let Some(order) = chunk.first_chunk().copied().and_then(control::decode_order) {
+                self.obey(order);
+            }
+        }
+        self.orders = chunks.remainder().to_vec();
+    }
+
+    fn on_host_gone(&mut self) {
+        self.host_lives = false;
+        if self.shell.is_some() {
+            self.terminate();
+            if matches!(self.hunt, Hunt::No) {
+                self.hunt = Hunt::Grace { until: Instant::now() + limits::GRACE_CALLER_GONE };
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Signal(number) if self.shell.is_some() => signal_group(self.group, i32::from(number)),
+            Order::Signal(_) => {}
+            Order::Terminate => self.terminate(),
+            Order::Kill => {
+                if !matches!(self.hunt, Hunt::Killing { .. }) {
+                    self.start_killing(Instant::now());
+                }
+            }
+            Order::Lend => self.lend(),
+            Order::HangUp => {
+                if let Some(stopped) = self.reported.take() {
+                    hang_up(stopped.group);
+                }
+                self.report_next_stop();
+            }
+            Order::BreakPipe => self.break_pipe(),
+            Order::Look => self.look(),
+        }
+    }
+
+    /// TERM first: a stopped process acts on it as soon as it is continued.
+    fn terminate(&self) {
+        if self.shell.is_some() {
+            signal_group(self.group, libc::SIGTERM);
+            signal_group(self.group, libc::SIGCONT);
+        } else {
+            for process in tree::descendants(own_pid().as_raw()) {
+                let _ = kill(Pid::from_raw(process.pid), Signal::SIGTERM);
+                let _ = kill(Pid::from_raw(process.pid), Signal::SIGCONT);
+            }
+        }
+    }
+
+    fn lend(&mut self) {
+        if let (Some(stopped), Some(slave)) = (self.reported, &self.slave) {
+            let _ = nix::unistd::tcsetpgrp(slave, stopped.group);
+            signal_group(stopped.group, libc::SIGCONT);
+            self.lent_until = Some(Instant::now() + limits::FOREGROUND_SLICE);
+        }
+    }
+
+    /// On a pipe the writer alone would be struck. Who writes cannot be seen from here, but it is hardly the shell
+    /// while it has others at work for it.
+    fn break_pipe(&self) {
+        let Some(shell) = self.shell else { return };
+        let members = tree::descendants(own_pid().as_raw());
+        let mut others = members.iter().filter(|process| process.group == self.group.as_raw());
+        let mut struck = false;
+        for process in others.by_ref().filter(|process| process.pid != shell.as_raw()) {
+            struck |= kill(Pid::from_raw(process.pid), Signal::SIGPIPE).is_ok();
+        }
+        if !struck {
+            let _ = kill(shell, Signal::SIGPIPE);
+        }
+        self.report(&[Report::PipeBroken]);
+    }
+}
+
+fn own_pid() -> Pid {
+    nix::unistd::getpid()
+}
+
+fn signal_group(group: Pid, signal: i32) {
+    // SAFETY: the call takes numbers; real-time signals have no name in nix.
+    unsafe { libc::killpg(group.as_raw(), signal) };
+}
+
+fn hang_up(group: Pid) {
+    let _ = killpg(group, Signal::SIGHUP);
+    let _ = killpg(group, Signal::SIGCONT);
+}
