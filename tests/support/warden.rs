@@ -2,7 +2,7 @@
 //!
 //! The warden is a child subreaper: whatever the program starts, however it detaches itself, stays below the warden
 //! until it ends. It reports the program's pid and wait status through a pipe and leaves when nothing is left, so that
-//! the end of the pipe means: the whole tree is gone.
+//! the end of the pipe means: the whole tree is gone. When the test dies, however it dies, the warden kills the tree.
 //!
 //! ```text
 //! test ─▶ warden (own session, own group) ─▶ program (own group) ─▶ …
@@ -261,6 +261,32 @@ impl Drop for Warden {
     }
 }
 
+/// Its arrival ends a wait; there is nothing else to do.
+extern "C" fn on_child(_: c_int) {}
+
+/// Kills every child, and so in a few rounds the whole tree, which a subreaper adopts. Allocates nothing.
+fn kill_children() {
+    let mut list = [0_u8; 4096];
+    // SAFETY: system calls on a descriptor and a buffer of our own, signals to our own children.
+    unsafe {
+        let fd = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY);
+        let length = libc::read(fd, list.as_mut_ptr().cast(), list.len());
+        libc::close(fd);
+        let mut pid = 0;
+        for byte in list.iter().take(usize::try_from(length).unwrap_or(0)) {
+            match byte {
+                b'0'..=b'9' => pid = pid * 10 + libc::pid_t::from(byte - b'0'),
+                _ if pid > 0 => {
+                    libc::kill(pid, libc::SIGKILL);
+                    pid = 0;
+                }
+                _ => {}
+            }
+        }
+        libc::poll(std::ptr::null_mut(), 0, 5);
+    }
+}
+
 /// A plan in the form of system calls.
 struct Prepared {
     plan: Plan,
@@ -322,20 +348,32 @@ impl Prepared {
         unsafe { libc::write(self.report, record.as_ptr().cast(), 8) };
     }
 
+    /// Reaps until nothing is left. When nobody reads the report any more, the test is dead and the tree follows it.
     fn watch(&self, program: libc::pid_t) -> ! {
         let report = u32::try_from(self.report).unwrap_or(0);
         self.tell(PID, program);
-        // SAFETY: the descriptors that are closed belong to this process alone since the fork.
+        // SAFETY: the descriptors that are closed belong to this process alone since the fork, and so do its signals.
         unsafe {
             libc::syscall(libc::SYS_close_range, 0, report - 1, 0);
             libc::syscall(libc::SYS_close_range, report + 1, u32::MAX, 0);
+            let (mut blocked, mut usual): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&raw mut usual);
+            libc::sigemptyset(&raw mut blocked);
+            libc::sigaddset(&raw mut blocked, libc::SIGCHLD);
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const blocked, std::ptr::null_mut());
+            libc::signal(libc::SIGCHLD, on_child as *const () as libc::sighandler_t);
             loop {
                 let mut status = 0;
-                let pid = libc::waitpid(-1, &raw mut status, 0);
-                if pid == program {
-                    self.tell(STATUS, status);
-                } else if pid < 0 && Errno::last() == Errno::ECHILD {
-                    libc::_exit(0);
+                match libc::waitpid(-1, &raw mut status, libc::WNOHANG) {
+                    0 => {
+                        let mut pipe = libc::pollfd { fd: self.report, events: 0, revents: 0 };
+                        if libc::ppoll(&raw mut pipe, 1, std::ptr::null(), &raw const usual) > 0 {
+                            kill_children();
+                        }
+                    }
+                    pid if pid == program => self.tell(STATUS, status),
+                    pid if pid < 0 && Errno::last() == Errno::ECHILD => libc::_exit(0),
+                    _ => {}
                 }
             }
         }
