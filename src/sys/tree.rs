@@ -115,6 +115,15 @@ pub(super) fn want(pid: i32) -> Want {
     }
 }
 
+/// Whether a process caught the stop at the terminal and then stopped itself, as top(1) does to restore the modes
+/// first. That can come after it was continued for the stop.
+pub(super) fn has_stopped_itself(pid: i32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let caught = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+    let terminal = 1 << (libc::SIGTTIN - 1) | 1 << (libc::SIGTTOU - 1);
+    caught.unwrap_or(0) & terminal != 0 && process(pid).is_some_and(|process| process.is_stopped)
+}
+
 /// The member of a stopped group for whose sake it was stopped: the shell that waits for a program is stopped with it.
 pub(super) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
     let last = |sought| members.iter().rev().find(|process| want(process.pid) == sought);
