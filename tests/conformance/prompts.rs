@@ -345,6 +345,12 @@ const OTHERS: &[Prompt] = &[
         out: "Stopped",
         ..QUIET
     },
+    Prompt {
+        name: "a job that stopped itself",
+        script: "bash -c 'set -m; sh -c \"kill -STOP \\$\\$; echo on\" & sleep 2; jobs; kill -KILL %1'; echo end",
+        out: "Stopped",
+        ..QUIET
+    },
 ];
 
 /// A server that wants a password of everybody; gives its port.
