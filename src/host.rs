@@ -14,6 +14,7 @@
 mod door;
 mod peer;
 mod plan;
+mod refusal;
 mod run;
 mod screen;
 mod scribe;

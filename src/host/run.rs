@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 
 use super::plan::Plan;
 use super::spares::Spare;
-use super::{Host, PeerId, Source};
+use super::{Host, PeerId, Source, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
@@ -24,10 +24,8 @@ use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sink::console::Heading;
 use crate::sink::record::{self, Start};
-use crate::sys::control::{self, Report, Stage};
+use crate::sys::control::{self, Report};
 use crate::sys::{self, pty, socket};
-use crate::text::banner;
-use crate::text::reason::reason;
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -176,11 +174,7 @@ impl Host {
             self.start_retry = Some(self.now + limits::START_RETRY);
             return;
         }
-        let text = format!(
-            "rexec: the command cannot be started: {}\nhint: end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)\n",
-            reason(error)
-        );
-        self.engine.on_start_failed(job, StartError { code: 125, text });
+        self.engine.on_start_failed(job, refusal::without_guard(error));
     }
 
     /// Gives a command to a guard.
@@ -302,10 +296,11 @@ impl Host {
     fn on_report(&mut self, job: JobId, report: Report) {
         match report {
             Report::Failed { stage, errno } => {
-                let why = self.start_error(job, stage, errno);
-                // Nothing of it runs.
-                self.on_shell_over(job);
-                self.engine.on_start_failed(job, why);
+                let program = self.runs.get(&job).map_or("", |run| run.program.as_str());
+                self.on_not_started(job, refusal::at_stage(program, stage, errno));
+            }
+            Report::OutOfReach { descriptor, limit } => {
+                self.on_not_started(job, refusal::out_of_reach(descriptor, limit));
             }
             Report::Stopped { reads, program } => {
                 self.engine.on_input_stop(job, reads, program.to_string(), self.now);
@@ -331,6 +326,12 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Nothing of it runs.
+    fn on_not_started(&mut self, job: JobId, why: StartError) {
+        self.on_shell_over(job);
+        self.engine.on_start_failed(job, why);
     }
 
     fn on_shell_over(&mut self, job: JobId) {
@@ -457,38 +458,6 @@ impl Host {
             let line = format!("… too many commands left processes running: the terminal of #{} is closed", oldest.0);
             self.console.say(&line, self.screen.out.buffer());
         }
-    }
-
-    /// What a shell would say of it.
-    fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
-        let error = std::io::Error::from_raw_os_error(errno);
-        let words = reason(&error);
-        let program = self.runs.get(&job).map_or("", |run| run.program.as_str());
-        let program = banner::escape_line(program, 256);
-        let (code, text) = match (stage, error.kind()) {
-            (Stage::Exec, std::io::ErrorKind::NotFound) => {
-                (127, format!("rexec: {program}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
-            }
-            (Stage::Exec, std::io::ErrorKind::ArgumentListTooLong) => {
-                (126, format!("{program}: {words}\nhint: pass the data in a file or on standard input\n"))
-            }
-            (Stage::Exec, _) => {
-                (126, format!("rexec: {program}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
-            }
-            (Stage::Directory, _) => (
-                126,
-                format!(
-                    "rexec: the working directory cannot be entered: {words}\nhint: change to a directory that you may enter\n"
-                ),
-            ),
-            (Stage::Fork | Stage::Descriptors, _) => (
-                125,
-                format!(
-                    "rexec: the command cannot be started: {words}\nhint: raise the limits of the host (ulimit -n, ulimit -u)\n"
-                ),
-            ),
-        };
-        StartError { code, text }
     }
 }
 

@@ -90,6 +90,9 @@ impl std::fmt::Display for Program {
 pub enum Report {
     /// The shell could not be started; nothing but the guard's end follows.
     Failed { stage: Stage, errno: i32 },
+    /// This descriptor of the caller's has a number that is not below the guard's limit; nothing but the guard's end
+    /// follows.
+    OutOfReach { descriptor: i32, limit: u32 },
     /// A group was stopped because it reads the terminal (or changes its modes).
     Stopped { reads: bool, program: Program },
     /// The slice is over, the foreground is the guard's again.
@@ -117,6 +120,7 @@ impl Report {
             Self::Exited { exit: Exit::Signal(signal), left } => (7, signal, 0, left, Program::default()),
             Self::Unkillable { pid } => (8, 0, pid, 0, Program::default()),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
+            Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
         };
         let mut bytes = [0; REPORT_BYTES];
         bytes[0] = kind;
@@ -150,6 +154,7 @@ impl Report {
             7 => Self::Exited { exit: Exit::Signal(bytes[1]), left: count },
             8 => Self::Unkillable { pid: number },
             9 => Self::PipeBroken,
+            10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
     }
@@ -175,6 +180,7 @@ mod tests {
             Report::Exited { exit: Exit::Signal(9), left: 0 },
             Report::Unkillable { pid: i32::MAX },
             Report::PipeBroken,
+            Report::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {
             assert_eq!(Report::decode(&report.encode()), Some(report));

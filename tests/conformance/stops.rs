@@ -61,8 +61,10 @@ fn what_is_left_and_wants_the_terminal_again_ends() {
     if !programs::has("python3") {
         return;
     }
-    let script = "set -m; python3 -c 'import os, signal, termios
-signal.signal(signal.SIGHUP, signal.SIG_IGN); f = os.open(\"/dev/tty\", os.O_RDWR); print(os.getpid(), flush=True)
+    let script = "python3 -c 'import os, signal, termios, time
+signal.signal(signal.SIGHUP, signal.SIG_IGN); f = os.open(\"/dev/tty\", os.O_RDWR)
+shell = os.getppid(); print(os.getpid(), flush=True)
+while os.getppid() == shell: time.sleep(0.01)
 while True: termios.tcsetattr(f, termios.TCSANOW, termios.tcgetattr(f))' >pid & until test -s pid; do :; done; echo end";
     let host = Host::start();
     assert_eq!(host.run(script).out(), "end\n");
