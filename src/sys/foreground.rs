@@ -147,6 +147,7 @@ impl Foreground {
         self.take();
         self.slave = None;
         self.lent_until = None;
+        self.reported = None;
         self.waiting.clear();
     }
 }

@@ -7,6 +7,7 @@
 //! each process prevents.
 
 use std::fs;
+use std::path::Path;
 
 use nix::libc;
 
@@ -97,14 +98,21 @@ pub(super) enum Want {
 
 /// What a stopped process was about to do: it stops in the middle of the system call, which it makes again later.
 pub(super) fn want(pid: i32) -> Want {
-    let Ok(line) = fs::read_to_string(format!("/proc/{pid}/syscall")) else { return Want::Unknown };
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Want::Unknown };
+    let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&thread.path())).collect();
+    let sought = [Want::Input, Want::Modes, Want::Unknown];
+    sought.into_iter().find(|want| wants.contains(want)).unwrap_or(Want::Nothing)
+}
+
+fn want_of_thread(thread: &Path) -> Want {
+    let Ok(line) = fs::read_to_string(thread.join("syscall")) else { return Want::Unknown };
     let mut words = line.split_ascii_whitespace();
     let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return Want::Unknown };
     let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let (first, second) = (number(), number());
     let is_terminal = || {
-        let link = fs::read_link(format!("/proc/{pid}/fd/{}", first.unwrap_or(u64::MAX))).unwrap_or_default();
-        link.starts_with("/dev/pts") || link == std::path::Path::new("/dev/tty")
+        let link = fs::read_link(thread.join("fd").join(first.unwrap_or(u64::MAX).to_string())).unwrap_or_default();
+        link.starts_with("/dev/pts") || link == Path::new("/dev/tty")
     };
     match call {
         libc::SYS_read | libc::SYS_readv if is_terminal() => Want::Input,
