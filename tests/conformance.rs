@@ -19,6 +19,8 @@ mod inherited;
 mod language;
 #[path = "conformance/processes.rs"]
 mod processes;
+#[path = "conformance/prompters.rs"]
+mod prompters;
 #[path = "conformance/prompts.rs"]
 mod prompts;
 #[path = "conformance/stops.rs"]
