@@ -14,6 +14,7 @@
 mod door;
 mod peer;
 mod plan;
+mod roster;
 mod run;
 mod screen;
 mod scribe;
@@ -257,6 +258,7 @@ impl Host {
         let deadlines = [
             self.engine.deadline(),
             self.peers_deadline(),
+            self.endings_deadline(),
             self.console.deadline(),
             self.journal.deadline(),
             self.journal.send_at(),
@@ -444,6 +446,7 @@ impl Host {
     fn tick(&mut self) {
         self.engine.tick(self.now);
         self.tick_peers();
+        self.tick_endings();
         if self.journal.tick(&mut self.engine, self.now) {
             self.dirty.extend(self.runs.keys());
         }
@@ -477,6 +480,7 @@ impl Host {
             dirty.extend(self.pump_peer(peer));
         }
         for &job in &dirty {
+            self.note_left(job);
             let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
             self.journal.pump(&mut self.engine, job, out, most);
         }

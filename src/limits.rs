@@ -43,6 +43,8 @@ pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest JSONL request, bytes; a longer line ends the connection with an error.
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a command, its directory and its caller's name that `rexec ps` is told; longer ones are cut.
+pub const ROSTER_TEXT_BYTES: usize = 256;
 /// Output that one JSONL response holds, bytes; the rest is counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// A line that is redrawn is given to the caller once it has stood still this long.
@@ -82,6 +84,8 @@ pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 pub const SPARE_GUARDS: usize = 2;
 /// Ended commands whose left-over processes are watched. Beyond it the oldest one's terminal is closed.
 pub const STRAGGLERS_MAX: usize = 256;
+/// Left-over processes of one command that are counted; beyond it there are more.
+pub const STRAGGLERS_COUNTED_MAX: usize = 256;
 /// Left-over processes named in a record; the rest is only counted.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 

@@ -16,7 +16,7 @@ pub mod pty;
 pub mod signal;
 pub mod socket;
 pub mod terminal;
-mod tree;
+pub mod tree;
 mod warden;
 pub mod watch;
 

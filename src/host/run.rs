@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Instant, SystemTime};
 
 use super::plan::Plan;
+use super::roster::{Ending, Identity};
 use super::spares::Spare;
 use super::{Host, PeerId, Source};
 use crate::core::engine::JobId;
@@ -23,7 +24,7 @@ use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sink::console::Heading;
-use crate::sink::record::{self, Start};
+use crate::sink::record::{self, Left, Start};
 use crate::sys::control::{self, Report, Stage};
 use crate::sys::{self, pty, socket};
 use crate::text::banner;
@@ -45,6 +46,8 @@ struct Link {
     out: Outlet,
     inbox: Vec<u8>,
     shell_is_over: bool,
+    /// The group of a shell that has ended, until what it left running was looked at.
+    left_by: Option<i32>,
 }
 
 /// One command, as the host holds it.
@@ -53,12 +56,20 @@ pub(super) struct Run {
     peer: Option<PeerId>,
     /// Until it is started; or why it cannot be.
     pending: Option<Result<Pending, StartError>>,
-    program: String,
-    accepted: Instant,
+    pub(super) identity: Identity,
+    pub(super) accepted: Instant,
     guard: Option<Link>,
     streams: [Option<Port>; Stream::ALL.len()],
     /// Nobody reads the output: when the next byte of it is worth a SIGPIPE.
     strike_from: Option<Instant>,
+    pub(super) ending: Ending,
+}
+
+impl Run {
+    /// Its guard's process.
+    pub(super) fn guard_pid(&self) -> Option<i32> {
+        self.guard.as_ref().map(|link| link.pid)
+    }
 }
 
 impl Host {
@@ -103,16 +114,18 @@ impl Host {
         self.attend(peer, job);
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), std::path::PathBuf::from);
-        self.record(job, &command, dir.as_os_str().as_encoded_bytes());
-        let program = command.exec.first().map(|program| String::from_utf8_lossy(program).into_owned());
+        let dir = dir.as_os_str().as_encoded_bytes();
+        self.record(job, &command, dir);
+        let identity = Identity::of(&command, dir);
         let run = Run {
             peer: Some(peer),
             pending: Some(descriptors.map(|descriptors| Pending { command, descriptors })),
-            program: program.unwrap_or_default(),
+            identity,
             accepted: self.now,
             guard: None,
             streams: [const { None }; Stream::ALL.len()],
             strike_from: None,
+            ending: Ending::default(),
         };
         self.runs.insert(job, run);
     }
@@ -186,7 +199,7 @@ impl Host {
     /// Gives a command to a guard.
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
         let command = &pending.command;
-        let plan = Plan::of(command.stdio, self.options.pipes_only);
+        let plan = Plan::of(command.stdio, self.options.pipes_only, command.kills_group);
         let pipes = plan.open_pipes()?;
         let mut descriptors: Vec<i32> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         descriptors.extend(pipes.iter().map(|(_, _, write)| write.as_raw_fd()));
@@ -241,8 +254,14 @@ impl Host {
         self.sources.insert(spare.control.token(), Source::Control(job));
         if let Some(run) = self.runs.get_mut(&job) {
             run.streams = streams;
-            run.guard =
-                Some(Link { pid: spare.pid, control: spare.control, out, inbox: Vec::new(), shell_is_over: false });
+            run.guard = Some(Link {
+                pid: spare.pid,
+                control: spare.control,
+                out,
+                inbox: Vec::new(),
+                shell_is_over: false,
+                left_by: None,
+            });
         }
         self.flush_guard(job);
     }
@@ -290,6 +309,7 @@ impl Host {
                 self.on_report(job, report);
             }
         }
+        self.tell_unkillable(job);
         let rest = chunks.remainder().to_vec();
         if is_gone {
             self.on_guard_gone(job);
@@ -304,7 +324,7 @@ impl Host {
             Report::Failed { stage, errno } => {
                 let why = self.start_error(job, stage, errno);
                 // Nothing of it runs.
-                self.on_shell_over(job);
+                self.on_shell_over(job, None);
                 self.engine.on_start_failed(job, why);
             }
             Report::Stopped { reads, program } => self.engine.on_input_stop(job, reads, program.to_string()),
@@ -313,27 +333,53 @@ impl Host {
                     type_end_of_file(run);
                 }
             }
-            Report::Left { pid, program } => self.journal.on_left(job, pid, program.to_string()),
-            Report::Unkillable { pid } => self.journal.note(job, |end| end.unkillable.push(pid)),
+            Report::Unkillable { pid } => {
+                self.journal.note(job, |end| end.unkillable.push(pid));
+                if let Some(run) = self.runs.get_mut(&job) {
+                    run.ending.unkillable.push(pid);
+                }
+            }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     run.strike_from = Some(self.now + limits::BROKEN_PIPE_PAUSE);
                 }
             }
-            Report::Exited { exit, left } => {
-                self.on_shell_over(job);
+            Report::Exited { exit, group, has_left } => {
+                self.on_shell_over(job, has_left.then_some(group));
                 self.engine.on_exit(job, exit, self.now);
                 self.drain_streams(job);
-                if left > 0 {
+                if has_left {
                     self.stragglers.push_back(job);
                 }
             }
         }
     }
 
-    fn on_shell_over(&mut self, job: JobId) {
+    /// The shell is reaped, or was never there.
+    fn on_shell_over(&mut self, job: JobId, left_by: Option<i32>) {
         if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
             link.shell_is_over = true;
+            link.left_by = left_by;
+        }
+    }
+
+    /// What a command left running is looked at when it closes, and not before: what was just forked has no name of its
+    /// own yet, and may be about to leave the group.
+    pub(super) fn note_left(&mut self, job: JobId) {
+        let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
+        let Some(run) = self.runs.get_mut(&job).filter(|_| is_over) else { return };
+        let Some(link) = &mut run.guard else { return };
+        let Some(group) = link.left_by.take() else { return };
+        let kills_group = std::mem::take(&mut run.identity.kills_group);
+        let left = sys::tree::walk(link.pid).filter(|process| !kills_group || process.group != group);
+        let left = left.map(|process| Left { pid: process.pid, comm: process.program.to_string() });
+        let left: Vec<Left> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
+        if kills_group {
+            self.order(job, Order::KillGroup);
+        }
+        if !left.is_empty() {
+            self.console.on_left(job, &left);
+            self.journal.on_left(job, left);
         }
     }
 
@@ -443,6 +489,7 @@ impl Host {
             for stream in Stream::ALL {
                 self.close_stream(job, stream);
             }
+            self.answer_ending(job, Vec::new());
             self.runs.remove(&job);
             self.stragglers.retain(|&other| other != job);
         }
@@ -461,7 +508,7 @@ impl Host {
     fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
         let error = std::io::Error::from_raw_os_error(errno);
         let words = reason(&error);
-        let program = self.runs.get(&job).map_or("", |run| run.program.as_str());
+        let program = self.runs.get(&job).map_or("", |run| run.identity.program.as_str());
         let program = banner::escape_line(program, 256);
         let (code, text) = match (stage, error.kind()) {
             (Stage::Exec, std::io::ErrorKind::NotFound) => {

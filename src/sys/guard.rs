@@ -64,8 +64,9 @@ fn enter(control: OwnedFd, slave: OwnedFd) -> io::Result<Option<Warden>> {
     let signals = become_guard(&control, &slave)?;
     let baseline = Baseline::read();
     let Some(request) = Request::receive(&control)? else { return Ok(None) };
+    let kills_group = request.plan & control::PLAN_KILL_GROUP != 0;
     match request.start(&slave, &baseline) {
-        Ok(shell) => Ok(Some(Warden::new(control, signals, slave, shell))),
+        Ok(shell) => Ok(Some(Warden::new(control, signals, slave, shell, kills_group))),
         Err((stage, errno)) => {
             super::write(&control, &Report::Failed { stage, errno }.encode())?;
             Ok(None)

@@ -56,6 +56,8 @@ pub(super) struct Warden {
     /// `Some` if and only if the shell is not reaped: only then is its number its own.
     shell: Option<Pid>,
     group: Pid,
+    /// What is left of the shell's group is killed once the caller has its result.
+    kills_group: bool,
     host_lives: bool,
     orders: Vec<u8>,
     stopped: VecDeque<StoppedGroup>,
@@ -66,7 +68,7 @@ pub(super) struct Warden {
 
 impl Warden {
     /// The watch over a shell that was just started in a group of its own.
-    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: i32) -> Self {
+    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: i32, kills_group: bool) -> Self {
         let shell = Pid::from_raw(shell);
         // Also here, because the child may not have got to it yet when it is signalled. It fails when it has executed.
         let _ = nix::unistd::setpgid(shell, shell);
@@ -76,6 +78,7 @@ impl Warden {
             slave: Some(slave),
             shell: Some(shell),
             group: shell,
+            kills_group,
             host_lives: true,
             orders: Vec::new(),
             stopped: VecDeque::new(),
@@ -175,12 +178,7 @@ impl Warden {
         for group in left.iter().filter(|process| process.is_stopped).map(|process| process.group) {
             hang_up(Pid::from_raw(group));
         }
-        let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);
-        let mut reports: Vec<Report> =
-            named.map(|process| Report::Left { pid: process.pid, program: process.program }).collect();
-        let left = u32::try_from(left.len()).unwrap_or(u32::MAX);
-        reports.push(Report::Exited { exit, left });
-        self.report(&reports);
+        self.report(&[Report::Exited { exit, group: self.group.as_raw(), has_left: has_children }]);
     }
 
     fn on_stopped(&mut self, pid: Pid, signal: Signal) {
@@ -299,6 +297,9 @@ impl Warden {
 
     fn on_host_gone(&mut self) {
         self.host_lives = false;
+        if self.kills_group {
+            self.kill_group();
+        }
         if self.shell.is_some() {
             self.terminate();
             if matches!(self.hunt, Hunt::No) {
@@ -326,6 +327,15 @@ impl Warden {
             }
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
+            Order::KillGroup => self.kill_group(),
+        }
+    }
+
+    /// While it has a member the group's number is its own.
+    fn kill_group(&self) {
+        let is_member = |process: &tree::Process| process.group == self.group.as_raw();
+        if self.shell.is_none() && tree::descendants(own_pid().as_raw()).iter().any(is_member) {
+            signal_group(self.group, libc::SIGKILL);
         }
     }
 
