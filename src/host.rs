@@ -133,6 +133,8 @@ pub struct Host {
     runs: BTreeMap<JobId, Run>,
     /// Ended jobs that left processes running, oldest first.
     stragglers: VecDeque<JobId>,
+    /// Left-over processes that a person wants ended, by when they are killed.
+    endings: BTreeSet<(Instant, JobId)>,
     spares: Spares,
     size: pty::Size,
     start_retry: Option<Instant>,
@@ -195,6 +197,7 @@ impl Host {
             settling: BTreeSet::new(),
             runs: BTreeMap::new(),
             stragglers: VecDeque::new(),
+            endings: BTreeSet::new(),
             spares: Spares::new(size),
             size,
             start_retry: None,
@@ -258,7 +261,7 @@ impl Host {
         let deadlines = [
             self.engine.deadline(),
             self.peers_deadline(),
-            self.endings_deadline(),
+            self.endings.first().map(|&(at, _)| at),
             self.console.deadline(),
             self.journal.deadline(),
             self.journal.send_at(),

@@ -4,8 +4,6 @@
 //! once, when the command's tree is empty or its guard has given up; what is left over after a shell's end gets the same
 //! grace as a command that runs.
 
-use std::time::Instant;
-
 use super::peer::Protocol;
 use super::{Host, PeerId};
 use crate::core::engine::JobId;
@@ -48,8 +46,8 @@ enum Stage {
     /// Nobody asked for it.
     #[default]
     No,
-    /// It got TERM, and gets KILL then.
-    Terminated { kill_at: Instant },
+    /// It got TERM, and gets KILL when the grace is over.
+    Terminated,
     /// Its guard hunts it.
     Killed,
 }
@@ -111,7 +109,8 @@ impl Host {
             self.engine.stop(job, Reason::Asked, grace, self.now);
         } else if is_first {
             self.console.say(&format!("… stopping what #{seq} left running: you asked"), self.screen.out.buffer());
-            self.pursue(job, Stage::Terminated { kill_at: self.now + grace }, Order::Terminate);
+            self.pursue(job, Stage::Terminated, Order::Terminate);
+            self.endings.insert((self.now + grace, job));
         } else {
             self.pursue(job, Stage::Killed, Order::Kill);
         }
@@ -127,16 +126,9 @@ impl Host {
 
     /// Kills what was left over and did not go by itself.
     pub(super) fn tick_endings(&mut self) {
-        let is_due = |job: &JobId| self.kill_at(*job).is_some_and(|at| at <= self.now);
-        for job in self.stragglers.iter().copied().filter(is_due).collect::<Vec<_>>() {
+        while let Some(&(at, job)) = self.endings.first().filter(|(at, _)| *at <= self.now) {
+            self.endings.remove(&(at, job));
             self.pursue(job, Stage::Killed, Order::Kill);
-        }
-    }
-
-    fn kill_at(&self, job: JobId) -> Option<Instant> {
-        match self.runs.get(&job)?.ending.left_over {
-            Stage::Terminated { kill_at } => Some(kill_at),
-            Stage::No | Stage::Killed => None,
         }
     }
 
@@ -154,11 +146,6 @@ impl Host {
             ),
         }
         false
-    }
-
-    /// When [`Host::tick_endings`] has something to do.
-    pub(super) fn endings_deadline(&self) -> Option<Instant> {
-        self.stragglers.iter().filter_map(|&job| self.kill_at(job)).min()
     }
 
     /// A guard has reported what it could not kill, if it has.
