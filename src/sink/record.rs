@@ -25,7 +25,8 @@ use time::macros::format_description;
 use crate::text::encode::base64;
 
 pub use frame::{
-    Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start, encode_start_in, secrets,
+    Begun, Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start, encode_start_in,
+    secrets,
 };
 
 /// The version of every record this build writes, and the newest it reads.
