@@ -2,6 +2,7 @@
 //!
 //! The loops are short in a normal run; `REXEC_FUZZ_SECONDS` makes each of them as long as that.
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use rexec_host::text::sanitize::{Mode, Sanitizer};
@@ -21,6 +22,9 @@ pub(crate) fn rounds(normally: u64, mut body: impl FnMut(&mut Random)) {
     while more(seed) {
         seed += 1;
         body(&mut Random::new(seed));
+    }
+    if asked.is_some() {
+        writeln!(std::io::stderr(), "{seed} inputs in {} s", start.elapsed().as_secs()).expect("somebody to tell");
     }
 }
 
