@@ -32,15 +32,20 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
+    fn decide(&mut self, first: Option<&u8>) {
+        match (&*self, first) {
+            (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
+            (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
+            _ => {}
+        }
+    }
+
     fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
-        loop {
-            match (&mut *self, inbox.first()) {
-                (_, None) => return Ok(None),
-                (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
-                (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
-                (Self::Shim(shim), _) => return shim.take(inbox, out),
-                (Self::Jsonl(jsonl), _) => return jsonl.take(inbox, out),
-            }
+        self.decide(inbox.first());
+        match self {
+            Self::Undecided => Ok(None),
+            Self::Shim(shim) => shim.take(inbox, out),
+            Self::Jsonl(jsonl) => jsonl.take(inbox, out),
         }
     }
 
@@ -290,9 +295,10 @@ impl Host {
         }
     }
 
-    /// Ends a peer with an error.
+    /// Ends a peer with an error, in its language if it has said anything.
     pub(super) fn part(&mut self, id: PeerId, code: u8, text: &str) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.protocol.decide(peer.inbox.first());
         peer.protocol.fail(code, text, peer.out.buffer());
         peer.descriptors.clear();
         self.farewell(id);
