@@ -4,5 +4,7 @@
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
 
+#[path = "faults/peers.rs"]
+mod peers;
 #[path = "faults/shortages.rs"]
 mod shortages;

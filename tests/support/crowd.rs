@@ -1,12 +1,14 @@
 //! Many callers at once, without a warden each, and a gate at which their commands wait.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use serde_json::{Value, json};
 
 use super::call::usual_env;
 use super::host::Host;
@@ -25,6 +27,22 @@ pub(crate) fn shim(host: &Host, script: &str) -> Command {
     }
     command.env("REXEC_SOCKET", host.socket()).env("REXEC_SANITIZE", "raw");
     command
+}
+
+/// Asks for a command as words, in JSON; its one answer comes over the connection.
+pub(crate) fn ask(host: &Host, exec: &[&str]) -> UnixStream {
+    let request = json!({ "whoami": "test", "dir": host.home.path(), "exec": exec }).to_string() + "\n";
+    let mut stream = UnixStream::connect(host.socket()).expect("a host");
+    stream.write_all(request.as_bytes()).expect("it takes bytes");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream
+}
+
+/// The answer to a command that was asked for in JSON.
+pub(crate) fn answer(mut stream: UnixStream) -> Value {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("an answer and an end");
+    serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {}", bytes.escape_ascii()))
 }
 
 /// Starts a shim whose output nobody wants.
