@@ -513,8 +513,17 @@ impl Host {
         if progress.has_moved {
             let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
             self.journal.pump_all(&mut self.engine, out, most);
+            self.tell_given_up();
         }
         progress.has_moved
+    }
+
+    fn tell_given_up(&mut self) {
+        let count = self.journal.take_given_up();
+        if count > 0 {
+            let line = format!("… the journal lacks {count} records: its recorder took nothing for too long");
+            self.console.say(&line, self.screen.out.buffer());
+        }
     }
 
     /// Whether everything is over.
@@ -526,6 +535,7 @@ impl Host {
 
     /// The way out: what is left to say is said, within a bound, and the terminal is given back.
     fn close(mut self) {
+        self.tell_given_up();
         let end = Instant::now() + limits::CONSOLE_FAREWELL;
         while self.screen.flush() && !self.screen.out.is_empty() && Instant::now() < end {
             let wait = end.saturating_duration_since(Instant::now());

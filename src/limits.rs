@@ -41,6 +41,9 @@ pub const OUTLET_HIGH_BYTES: usize = 128 << 10;
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection whose request is not whole by then is ended.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Requests that have not come whole yet, over all connections, bytes. Beyond it who sends more of one is told to try
+/// again.
+pub const REQUESTS_BYTES: usize = 64 << 20;
 /// The longest JSONL request, bytes; a longer line ends the connection with an error.
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a command, its directory and its caller's name that `rexec ps` is told; longer ones are cut.

@@ -32,15 +32,20 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
+    fn decide(&mut self, first: Option<&u8>) {
+        match (&*self, first) {
+            (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
+            (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
+            _ => {}
+        }
+    }
+
     fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
-        loop {
-            match (&mut *self, inbox.first()) {
-                (_, None) => return Ok(None),
-                (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
-                (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
-                (Self::Shim(shim), _) => return shim.take(inbox, out),
-                (Self::Jsonl(jsonl), _) => return jsonl.take(inbox, out),
-            }
+        self.decide(inbox.first());
+        match self {
+            Self::Undecided => Ok(None),
+            Self::Shim(shim) => shim.take(inbox, out),
+            Self::Jsonl(jsonl) => jsonl.take(inbox, out),
         }
     }
 
@@ -180,8 +185,12 @@ impl Host {
             });
             match input {
                 Input::Bytes(length) => {
-                    peer.inbox.extend_from_slice(&self.buffer[..length]);
                     budget = budget.saturating_sub(length);
+                    if peer.leaves_by.is_none() {
+                        peer.inbox.extend_from_slice(&self.buffer[..length]);
+                    } else {
+                        peer.descriptors.clear();
+                    }
                 }
                 Input::Nothing => break,
                 Input::End => {
@@ -200,6 +209,18 @@ impl Host {
             return self.part(id, 125, super::BUSY);
         }
         self.hear(id);
+        if self.is_request_too_much(id) {
+            self.part(id, 125, super::BUSY);
+        }
+    }
+
+    /// Whether a request that is still coming has become long, while those of all peers are too much together.
+    fn is_request_too_much(&self, id: PeerId) -> bool {
+        let is_coming = |peer: &&Peer| peer.job.is_none() && peer.leaves_by.is_none();
+        let is_long = |peer: &Peer| peer.inbox.len() > limits::READ_BUDGET_BYTES;
+        self.peers.get(&id).filter(is_coming).is_some_and(is_long)
+            && self.peers.values().filter(is_coming).map(|peer| peer.inbox.len()).sum::<usize>()
+                > limits::REQUESTS_BYTES
     }
 
     /// Takes what a peer has said, as far as it is whole.
@@ -297,10 +318,12 @@ impl Host {
         }
     }
 
-    /// Ends a peer with an error.
+    /// Ends a peer with an error, in its language if it has said anything.
     pub(super) fn part(&mut self, id: PeerId, code: u8, text: &str) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.protocol.decide(peer.inbox.first());
         peer.protocol.fail(code, text, peer.out.buffer());
+        peer.inbox = Vec::new();
         peer.descriptors.clear();
         self.farewell(id);
     }

@@ -17,7 +17,7 @@ use crate::sys::confinement::Doubt;
 /// What people want to know of a command while it is there.
 #[derive(Debug)]
 pub(super) struct Identity {
-    pub(super) program: String,
+    pub(super) shell: String,
     whoami: String,
     dir: String,
     command: String,
@@ -31,7 +31,7 @@ impl Identity {
             String::from_utf8_lossy(&bytes[..most]).into_owned()
         };
         Self {
-            program: command.exec.first().map(|program| clipped(program)).unwrap_or_default(),
+            shell: clipped(command.shell.as_bytes()),
             whoami: clipped(command.whoami.as_bytes()),
             dir: clipped(dir),
             command: clipped(&command.text),

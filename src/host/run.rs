@@ -5,7 +5,7 @@
 //! that they neither block nor die.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Instant, SystemTime};
 
 use super::plan::Plan;
@@ -196,24 +196,25 @@ impl Host {
         self.engine.on_start_failed(job, StartError { code: 125, text });
     }
 
-    /// Gives a command to a guard.
+    /// Gives a command to a guard. Everything that can fail comes before the guard has it: a command that was given
+    /// away is never given again.
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
         let command = &pending.command;
         let plan = Plan::of(command.stdio, self.options.pipes_only, command.kills_group);
-        let pipes = plan.open_pipes()?;
-        let mut descriptors: Vec<i32> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-        descriptors.extend(pipes.iter().map(|(_, _, write)| write.as_raw_fd()));
+        let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut streams = [const { None }; Stream::ALL.len()];
+        let mut far = Vec::new();
+        for (stream, read, write) in plan.open_pipes()? {
+            streams[stream as usize] = Some(Port::new(&mut self.poller, read)?);
+            descriptors.push(write.as_raw_fd());
+            far.push(write);
+        }
         let first = [&[plan.bits()], command.frame.as_slice()].concat();
-        // A guard can have been killed while it waited: then the next one gets the command.
-        let (mut spare, sent) = loop {
-            let mut spare = self.spares.take(&mut self.poller)?;
-            match spare.control.write(|fd| socket::send(fd, &first, &descriptors)) {
-                Ok(sent) => break (spare, sent.unwrap_or(0)),
-                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => spare.close(&mut self.poller),
-                Err(error) => {
-                    spare.close(&mut self.poller);
-                    return Err(error);
-                }
+        let (mut spare, sent) = match self.give(&first, &descriptors) {
+            Ok(given) => given,
+            Err(error) => {
+                streams.into_iter().flatten().for_each(|port: Port| port.close(&mut self.poller));
+                return Err(error);
             }
         };
         if let Some((rows, cols)) = command.window {
@@ -222,14 +223,35 @@ impl Host {
         spare.control.expect_input();
         let mut out = Outlet::default();
         out.buffer().extend_from_slice(&first[sent..]);
-        let mut streams = [const { None }; Stream::ALL.len()];
-        for (stream, read, _) in pipes {
-            streams[stream as usize] = Some(Port::new(&mut self.poller, read)?);
-        }
         self.prepare_protocol(job, command, plan.tty_is_stdout());
         self.bind(job, spare, out, streams);
         self.engine.on_started(job, plan.streams(), self.now);
         Ok(())
+    }
+
+    /// Sends the first bytes to a guard; gives it and how many it took. A guard can have been killed while it waited:
+    /// then the next one gets them. When the user's callers have more descriptors in flight than this host may have, none
+    /// of its own may travel: then they are born with the guard. Waiting would not help, because those callers wait for us.
+    fn give(&mut self, first: &[u8], descriptors: &[RawFd]) -> std::io::Result<(Spare, usize)> {
+        let mut may_travel = true;
+        loop {
+            let (mut spare, travelling) = if may_travel {
+                (self.spares.take(&mut self.poller)?, descriptors)
+            } else {
+                (self.spares.make_with(&mut self.poller, descriptors)?, &[][..])
+            };
+            match spare.control.write(|fd| socket::send(fd, first, travelling)) {
+                Ok(sent) => return Ok((spare, sent.unwrap_or(0))),
+                Err(error) => {
+                    spare.close(&mut self.poller);
+                    if may_travel && sys::is_in_flight_limit(&error) {
+                        may_travel = false;
+                    } else if error.kind() != std::io::ErrorKind::BrokenPipe {
+                        return Err(error);
+                    }
+                }
+            }
+        }
     }
 
     fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
@@ -508,17 +530,16 @@ impl Host {
     fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
         let error = std::io::Error::from_raw_os_error(errno);
         let words = reason(&error);
-        let program = self.runs.get(&job).map_or("", |run| run.identity.program.as_str());
-        let program = banner::escape_line(program, 256);
+        let shell = banner::escape_line(self.runs.get(&job).map_or("", |run| run.identity.shell.as_str()), 256);
         let (code, text) = match (stage, error.kind()) {
             (Stage::Exec, std::io::ErrorKind::NotFound) => {
-                (127, format!("rexec: {program}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
+                (127, format!("rexec: {shell}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
             }
             (Stage::Exec, std::io::ErrorKind::ArgumentListTooLong) => {
-                (126, format!("{program}: {words}\nhint: pass the data in a file or on standard input\n"))
+                (126, format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"))
             }
             (Stage::Exec, _) => {
-                (126, format!("rexec: {program}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
+                (126, format!("rexec: {shell}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
             }
             (Stage::Directory, _) => (
                 126,

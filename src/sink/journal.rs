@@ -43,10 +43,9 @@ impl Journal {
         if self.is_stalled { Lag::Skip } else { Lag::Hold }
     }
 
-    /// Commands of which a record was given up, because the recorder took nothing for too long.
-    #[must_use]
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    /// Records that were given up since the last call, because the recorder took nothing for too long.
+    pub fn take_given_up(&mut self) -> u64 {
+        std::mem::take(&mut self.given_up)
     }
 
     /// A command begins, with this environment (`NAME=value`); what of it is secret is told the recorder, nothing else.
