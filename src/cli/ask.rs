@@ -6,10 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Deserialize;
-
 use crate::failure::Failure;
-use crate::front::roster::Answer;
+use crate::front::roster::{Answer, Reply};
 use crate::sys::{process, socket};
 use crate::text::banner::escape_line;
 
@@ -91,21 +89,16 @@ impl Asked {
     /// # Errors
     /// A host that refuses, that went away or took too long, or words that are no answer.
     pub fn answer(self, patience: Option<Duration>) -> Result<Answer, AskError> {
-        #[derive(Deserialize)]
-        struct Refusal {
-            message: String,
-        }
         self.0.get_ref().set_read_timeout(patience).map_err(AskError::Lost)?;
         let mut line = String::new();
         self.0.take(ANSWER_BYTES_MAX).read_line(&mut line).map_err(AskError::Lost)?;
         if line.is_empty() {
             return Err(AskError::Lost(io::ErrorKind::UnexpectedEof.into()));
         }
-        if let Ok(Refusal { message }) = serde_json::from_str(&line) {
-            let first = message.lines().next().unwrap_or_default();
-            let text = first.strip_prefix("rexec: ").unwrap_or(first).to_owned();
-            return Err(AskError::Refused { text });
+        match Reply::read(&line) {
+            Some(Reply::Answer(answer)) => Ok(answer),
+            Some(Reply::Refused(text)) => Err(AskError::Refused { text }),
+            None => Err(AskError::Unclear),
         }
-        serde_json::from_str(&line).map_err(|_| AskError::Unclear)
     }
 }
