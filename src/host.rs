@@ -544,7 +544,7 @@ impl Host {
             }
         }
         self.screen.give_back();
-        self.scribe.finish(&mut self.poller, limits::RECORDER_FAREWELL);
+        self.scribe.finish(&mut self.poller);
     }
 }
 

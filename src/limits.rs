@@ -135,7 +135,10 @@ pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
 pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
 /// Bytes queued for the recorder above which even records are given up, and counted.
 pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
-/// At the host's end the recorder may take this long to write what is queued.
-pub const RECORDER_FAREWELL: Duration = Duration::from_secs(2);
+/// At the host's end the recorder may take this long to write what is queued, on a disk that is slow; what it has not taken
+/// by then is not in the journal.
+pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
+/// Of that, this long without taking anything.
+pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 /// After a spare guard could not be made none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
