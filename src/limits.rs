@@ -74,11 +74,13 @@ pub const KILL_ROUNDS_MAX: u32 = 100;
 pub const KILL_HUNT: Duration = Duration::from_secs(5);
 /// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
-/// The stop for terminal input at which a command is hung up.
+/// The stop for terminal input at which a command is hung up. If it goes on and stops again, it is killed.
 pub const INPUT_STOPS_MAX: u32 = 5;
 /// After this much silence of a command its guard looks for stopped processes that are not its own children …
 pub const LOOK_AFTER: Duration = Duration::from_millis(500);
-/// … and again at doubling intervals up to this.
+/// … or this much, once one has stopped: it will ask again soon …
+pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// … and again at doubling intervals up to this, which is also the longest that output puts a look off.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(5);
 /// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);

@@ -349,7 +349,9 @@ impl Host {
                 self.on_shell_over(job, None);
                 self.engine.on_start_failed(job, why);
             }
-            Report::Stopped { reads, program } => self.engine.on_input_stop(job, reads, program.to_string()),
+            Report::Stopped { reads, program } => {
+                self.engine.on_input_stop(job, reads, program.to_string(), self.now);
+            }
             Report::TookBack => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     type_end_of_file(run);
