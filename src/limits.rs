@@ -85,7 +85,7 @@ pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 pub const SPARE_GUARDS: usize = 2;
 /// Ended commands whose left-over processes are watched. Beyond it the oldest one's terminal is closed.
 pub const STRAGGLERS_MAX: usize = 256;
-/// Left-over processes named in a record; the rest is only counted.
+/// Processes named in a record, of those that were left over and of those that could not be killed. The rest is not.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 
 /// The whole of a shutdown. What has not ended by then is killed and left to the guards.

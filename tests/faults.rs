@@ -4,6 +4,8 @@
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
 
+#[path = "faults/consoles.rs"]
+mod consoles;
 #[path = "faults/peers.rs"]
 mod peers;
 #[path = "faults/shortages.rs"]

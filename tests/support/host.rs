@@ -108,6 +108,11 @@ impl Host {
         self.console = self.unread.take().map(|unread| Reader::new(unread, usize::MAX));
     }
 
+    /// Closes a pipe that is the console, and that nobody reads.
+    pub(crate) fn close_console(&mut self) {
+        self.unread = None;
+    }
+
     /// The pid of the host itself, whatever started it.
     pub(crate) fn pid(&self) -> i32 {
         if self.setup.wrapper.is_empty() {
