@@ -10,3 +10,5 @@ mod consoles;
 mod peers;
 #[path = "faults/shortages.rs"]
 mod shortages;
+#[path = "faults/trees.rs"]
+mod trees;

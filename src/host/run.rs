@@ -336,7 +336,12 @@ impl Host {
                 }
             }
             Report::Left { pid, program } => self.journal.on_left(job, pid, program.to_string()),
-            Report::Unkillable { pid } => self.journal.note(job, |end| end.unkillable.push(pid)),
+            Report::Unkillable { pid, program } => {
+                self.journal.note(job, |end| end.unkillable.push(pid));
+                let program = banner::escape_line(&program.to_string(), 32);
+                let line = format!("… #{}: {program} (process {pid}) cannot be killed", job.0);
+                self.console.say(&line, self.screen.out.buffer());
+            }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     run.strike_from = Some(self.now + limits::BROKEN_PIPE_PAUSE);

@@ -99,7 +99,7 @@ pub enum Report {
     /// The shell was reaped and the terminal's slave is closed; this many processes are left over.
     Exited { exit: Exit, left: u32 },
     /// This process lived through the hunt.
-    Unkillable { pid: i32 },
+    Unkillable { pid: i32, program: Program },
     /// SIGPIPE was sent.
     PipeBroken,
 }
@@ -115,7 +115,7 @@ impl Report {
             Self::Left { pid, program } => (5, 0, pid, 0, program),
             Self::Exited { exit: Exit::Code(code), left } => (6, code, 0, left, Program::default()),
             Self::Exited { exit: Exit::Signal(signal), left } => (7, signal, 0, left, Program::default()),
-            Self::Unkillable { pid } => (8, 0, pid, 0, Program::default()),
+            Self::Unkillable { pid, program } => (8, 0, pid, 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
         };
         let mut bytes = [0; REPORT_BYTES];
@@ -148,7 +148,7 @@ impl Report {
             5 => Self::Left { pid: number, program },
             6 => Self::Exited { exit: Exit::Code(bytes[1]), left: count },
             7 => Self::Exited { exit: Exit::Signal(bytes[1]), left: count },
-            8 => Self::Unkillable { pid: number },
+            8 => Self::Unkillable { pid: number, program },
             9 => Self::PipeBroken,
             _ => return None,
         })
