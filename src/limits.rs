@@ -91,7 +91,7 @@ pub const SPARE_GUARDS: usize = 2;
 pub const STRAGGLERS_MAX: usize = 256;
 /// Left-over processes of one command that are counted; beyond it there are more.
 pub const STRAGGLERS_COUNTED_MAX: usize = 256;
-/// Left-over processes named in a record; the rest is only counted.
+/// Processes named in a record, of those that were left over and of those that could not be killed. The rest is not.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 
 /// The whole of a shutdown. What has not ended by then is killed and left to the guards.

@@ -357,11 +357,14 @@ impl Host {
                     type_end_of_file(run);
                 }
             }
-            Report::Unkillable { pid } => {
+            Report::Unkillable { pid, program } => {
                 self.journal.note(job, |end| end.unkillable.push(pid));
                 if let Some(run) = self.runs.get_mut(&job) {
                     run.ending.unkillable.push(pid);
                 }
+                let program = banner::escape_line(&program.to_string(), 32);
+                let line = format!("… #{}: {program} (process {pid}) cannot be killed", job.0);
+                self.console.say(&line, self.screen.out.buffer());
             }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {

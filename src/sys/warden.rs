@@ -236,7 +236,8 @@ impl Warden {
         let living = tree::descendants(own_pid().as_raw());
         if round >= limits::KILL_ROUNDS_MAX || now >= until {
             let named = living.iter().take(limits::STRAGGLERS_NAMED_MAX);
-            self.report(&named.map(|process| Report::Unkillable { pid: process.pid }).collect::<Vec<_>>());
+            let report = |process: &tree::Process| Report::Unkillable { pid: process.pid, program: process.program };
+            self.report(&named.map(report).collect::<Vec<_>>());
             self.hunt = Hunt::GivenUp;
             return;
         }
