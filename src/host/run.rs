@@ -350,6 +350,8 @@ impl Host {
                 self.engine.on_start_failed(job, why);
             }
             Report::Stopped { reads, program } => {
+                // What it wrote before it asked, the question perhaps, comes before the word that it asked.
+                self.drain_streams(job);
                 self.engine.on_input_stop(job, reads, program.to_string(), self.now);
             }
             Report::TookBack => {
@@ -410,7 +412,8 @@ impl Host {
         }
     }
 
-    /// The slave is closed now: this read finds either the end or a left-over process that holds the terminal.
+    /// Reads what is there. Once the slave is closed this finds either the end or a left-over process that holds the
+    /// terminal.
     fn drain_streams(&mut self, job: JobId) {
         for stream in Stream::ALL {
             if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
