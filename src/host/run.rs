@@ -26,7 +26,7 @@ use crate::sink::console::Heading;
 use crate::sink::record::{self, Start};
 use crate::sys::control::{self, Report, Stage};
 use crate::sys::{self, pty, socket};
-use crate::text::banner;
+use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
 /// A command on its way to a guard.
@@ -462,7 +462,7 @@ impl Host {
         let error = std::io::Error::from_raw_os_error(errno);
         let words = reason(&error);
         let program = self.runs.get(&job).map_or("", |run| run.program.as_str());
-        let program = banner::escape_line(program, 256);
+        let program = escape_line(program, 256);
         let (code, text) = match (stage, error.kind()) {
             (Stage::Exec, std::io::ErrorKind::NotFound) => {
                 (127, format!("rexec: {program}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))

@@ -12,13 +12,11 @@
 //!
 //! [`raw::RawFilter`] is for those who want the bytes as they are: it passes all and repairs afterwards.
 
-mod header;
 pub mod raw;
 mod sgr;
 
 use std::io::Write as _;
 
-pub use header::{escape_header, escape_line};
 pub use sgr::HEADER_SGR;
 
 use crate::text::csi::Csi;
