@@ -97,7 +97,13 @@ impl Filter {
     /// Leaves the terminal as before the turn, at a line start.
     fn end_turn(&mut self, out: &mut Vec<u8>) {
         match self {
-            Self::Safe(filter) => filter.end_block(out),
+            Self::Safe(filter) => {
+                filter.end_block(out);
+                let hidden = filter.take_hidden_bytes();
+                if hidden > 0 {
+                    header(Kind::Terminal, &format!("… a full-screen program drew {hidden} bytes, not shown"), out);
+                }
+            }
             Self::Raw(filter) => filter.end_block(out),
             Self::Text { sanitizer, is_line_start } => {
                 let before = out.len();

@@ -194,6 +194,27 @@ fn the_allow_list_by_example() {
 }
 
 #[test]
+fn the_alternate_screen_is_counted_and_not_shown() {
+    for (input, expected, hidden) in [
+        ("before\n\x1b[?1049h\x1b[Hmenu\r\n\x1b[3Gx\x08\x1b[K\x1b[?1049lafter", "before\nafter", 6),
+        ("\x1b[?47hmenu\x1bcafter", "after", 4),
+        ("\x1b[?1;1047;25hmenu\x1b[?1047l", "^[?25h", 4),
+        ("\x1b[?1049h\x1b[1mmenu\x1b[m\x1b[?7l", "^[1m^[m^[?7l", 4),
+    ] {
+        assert_eq!(shown(input.as_bytes()), expected, "{input:?}");
+        let mut safe = SafeFilter::new();
+        safe.push(input.as_bytes(), &mut Vec::new());
+        assert_eq!((safe.take_hidden_bytes(), safe.take_hidden_bytes()), (hidden, 0), "{input:?}");
+    }
+    // It is the program's, however often the console goes on to another command in between.
+    let (mut safe, mut out) = (SafeFilter::new(), Vec::new());
+    safe.push(b"\x1b[?1049hone", &mut out);
+    safe.end_block(&mut out);
+    safe.push(b"two\x1b[?1049lthree", &mut out);
+    assert!(out.ends_with(b"\x1b[?7hthree"), "{}", out.escape_ascii());
+}
+
+#[test]
 fn a_block_ends_on_a_fresh_line() {
     for (input, expected) in [
         ("", ""),
