@@ -119,12 +119,20 @@ pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;
 pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
 /// A command that has had the console this long yields it to those that wait.
 pub const CONSOLE_FLOOR: Duration = Duration::from_secs(2);
-/// A command that took longer than this gets an end line.
+/// A command that took longer than this gets an end line, even when all went well.
 pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
 /// The console's last words may take this long at the host's end.
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
-/// The longest command shown in a banner, bytes.
-pub const BANNER_COMMAND_BYTES: usize = 4_096;
+/// The most of a command that stands in a banner on the console, columns. The journal has all of it.
+pub const BANNER_COLUMNS: usize = 400;
+/// The most of a program's name in a line about it, columns.
+pub const PROGRAM_COLUMNS: usize = 32;
+/// The same as [`BANNER_COLUMNS`] in the banner under which a command goes on after others.
+pub const BANNER_AGAIN_COLUMNS: usize = 60;
+/// At the host's end with `--console raw`, the terminal may take this long to answer what commands have asked it …
+pub const REPLIES_MAX: Duration = Duration::from_millis(500);
+/// … and has answered everything when it was silent this long after the reply to the host's own question.
+pub const REPLIES_SILENCE: Duration = Duration::from_millis(50);
 
 /// Bytes queued for the journal's recorder above which a command's output waits in its log …
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use crate::failure::Failure;
 use crate::front::roster::{Answer, Reply};
 use crate::sys::{process, socket};
-use crate::text::banner::escape_line;
+use crate::text::escape::escape_line;
 
 /// How long a host may take to answer what needs no waiting.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest answer that is read, bytes.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
-/// The longest words of a host that are shown, bytes.
-const WORDS_BYTES_MAX: usize = 1_024;
+/// The longest words of a host that are shown, columns.
+const WORDS_COLUMNS: usize = 1_024;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl fmt::Display for AskError {
             Self::Stranger { uid } => write!(f, "the host's socket belongs to another user ({uid}); nothing was said"),
             Self::Lost(source) => write!(f, "the host did not answer: {source}"),
             Self::Unclear => write!(f, "the host gave an answer that is not understood"),
-            Self::Refused { text } => write!(f, "{}", escape_line(text, WORDS_BYTES_MAX)),
+            Self::Refused { text } => write!(f, "{}", escape_line(text, WORDS_COLUMNS)),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::sink::console::Heading;
 use crate::sink::record::{self, Left, Start};
 use crate::sys::control::{self, Report, Stage};
 use crate::sys::{self, pty, socket};
-use crate::text::banner;
+use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
 /// A command on its way to a guard.
@@ -364,7 +364,7 @@ impl Host {
                 if let Some(run) = self.runs.get_mut(&job) {
                     run.ending.unkillable.push(pid);
                 }
-                let program = banner::escape_line(&program.to_string(), 32);
+                let program = escape_line(&program.to_string(), 32);
                 let line = format!("… #{}: {program} (process {pid}) cannot be killed", job.0);
                 self.console.say(&line, self.screen.out.buffer());
             }
@@ -538,7 +538,7 @@ impl Host {
     fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
         let error = std::io::Error::from_raw_os_error(errno);
         let words = reason(&error);
-        let shell = banner::escape_line(self.runs.get(&job).map_or("", |run| run.identity.shell.as_str()), 256);
+        let shell = escape_line(self.runs.get(&job).map_or("", |run| run.identity.shell.as_str()), 256);
         let (code, text) = match (stage, error.kind()) {
             (Stage::Exec, std::io::ErrorKind::NotFound) => {
                 (127, format!("rexec: {shell}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))

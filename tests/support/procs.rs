@@ -119,11 +119,3 @@ pub(crate) fn memory(pid: i32, field: &str) -> u64 {
     let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
     line.split_ascii_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
-
-/// The processor time that a process has used, to a hundredth of a second.
-pub(crate) fn processor_time(pid: i32) -> Duration {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
-    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10)
-}
