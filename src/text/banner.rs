@@ -3,9 +3,8 @@
 //! Invariants: nothing here lets a control character or a bidirectional override through, whatever a command, a
 //! directory or a caller's name contains; a banner and an end line are one line each and end without a newline.
 
-use std::time::Duration;
-
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::escape::escape_line;
 use crate::limits;
