@@ -14,6 +14,7 @@
 mod door;
 mod peer;
 mod plan;
+mod refusal;
 mod roster;
 mod run;
 mod screen;

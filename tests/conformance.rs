@@ -21,5 +21,7 @@ mod language;
 mod processes;
 #[path = "conformance/prompts.rs"]
 mod prompts;
+#[path = "conformance/stops.rs"]
+mod stops;
 #[path = "conformance/streams.rs"]
 mod streams;

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 use super::plan::Plan;
 use super::roster::{Ending, Identity};
 use super::spares::Spare;
-use super::{Host, PeerId, Source};
+use super::{Host, PeerId, Source, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
@@ -25,10 +25,9 @@ use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sink::console::Heading;
 use crate::sink::record::{self, Left, Start};
-use crate::sys::control::{self, Report, Stage};
+use crate::sys::control::{self, Report};
 use crate::sys::{self, pty, socket};
 use crate::text::escape::escape_line;
-use crate::text::reason::reason;
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -189,11 +188,7 @@ impl Host {
             self.start_retry = Some(self.now + limits::START_RETRY);
             return;
         }
-        let text = format!(
-            "rexec: the command cannot be started: {}\nhint: end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)\n",
-            reason(error)
-        );
-        self.engine.on_start_failed(job, StartError { code: 125, text });
+        self.engine.on_start_failed(job, refusal::without_guard(error));
     }
 
     /// Gives a command to a guard. Everything that can fail comes before the guard has it: a command that was given
@@ -344,10 +339,11 @@ impl Host {
     fn on_report(&mut self, job: JobId, report: Report) {
         match report {
             Report::Failed { stage, errno } => {
-                let why = self.start_error(job, stage, errno);
-                // Nothing of it runs.
-                self.on_shell_over(job, None);
-                self.engine.on_start_failed(job, why);
+                let shell = self.runs.get(&job).map_or("", |run| run.identity.shell.as_str());
+                self.on_not_started(job, refusal::at_stage(shell, stage, errno));
+            }
+            Report::OutOfReach { descriptor, limit } => {
+                self.on_not_started(job, refusal::out_of_reach(descriptor, limit));
             }
             Report::Stopped { reads, program } => {
                 // What it wrote before it asked, the question perhaps, comes before the word that it asked.
@@ -382,6 +378,12 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Nothing of it runs.
+    fn on_not_started(&mut self, job: JobId, why: StartError) {
+        self.on_shell_over(job, None);
+        self.engine.on_start_failed(job, why);
     }
 
     /// The shell is reaped, or was never there.
@@ -532,37 +534,6 @@ impl Host {
             let line = format!("… too many commands left processes running: the terminal of #{} is closed", oldest.0);
             self.console.say(&line, self.screen.out.buffer());
         }
-    }
-
-    /// What a shell would say of it.
-    fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
-        let error = std::io::Error::from_raw_os_error(errno);
-        let words = reason(&error);
-        let shell = escape_line(self.runs.get(&job).map_or("", |run| run.identity.shell.as_str()), 256);
-        let (code, text) = match (stage, error.kind()) {
-            (Stage::Exec, std::io::ErrorKind::NotFound) => {
-                (127, format!("rexec: {shell}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
-            }
-            (Stage::Exec, std::io::ErrorKind::ArgumentListTooLong) => {
-                (126, format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"))
-            }
-            (Stage::Exec, _) => {
-                (126, format!("rexec: {shell}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
-            }
-            (Stage::Directory, _) => (
-                126,
-                format!(
-                    "rexec: the working directory cannot be entered: {words}\nhint: change to a directory that you may enter\n"
-                ),
-            ),
-            (Stage::Fork | Stage::Descriptors, _) => (
-                125,
-                format!(
-                    "rexec: the command cannot be started: {words}\nhint: raise the limits of the host (ulimit -n, ulimit -u)\n"
-                ),
-            ),
-        };
-        StartError { code, text }
     }
 }
 
