@@ -173,7 +173,7 @@ mod tests {
             Report::Left { pid: 1, program: Program::new(b"node") },
             Report::Exited { exit: Exit::Code(255), left: 3 },
             Report::Exited { exit: Exit::Signal(9), left: 0 },
-            Report::Unkillable { pid: i32::MAX },
+            Report::Unkillable { pid: i32::MAX, program: Program::new(b"sleep") },
             Report::PipeBroken,
         ];
         for report in reports {
