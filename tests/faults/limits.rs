@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Child;
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -65,10 +66,12 @@ fn a_stopped_recorder_costs_no_command_anything() {
     let (host, recorder) = with_stopped_recorder();
     let before = procs::memory(host.pid(), "VmRSS");
     let script = format!("head -c {BYTES} /dev/zero | tr '\\0' x");
+    let started = Instant::now();
     for _ in 0..3 {
         let output = shim(&host, &script).output().expect("a shim");
         assert_eq!((output.stdout.len() as u64, output.status.code()), (BYTES, Some(0)));
     }
+    assert!(started.elapsed() < PATIENCE, "they waited for the recorder: {:?}", started.elapsed());
     let peak = procs::memory(host.pid(), "VmHWM");
     assert!(peak <= before + (8 << 20), "{before} bytes before, at most {peak}");
     recorder.signal(Signal::SIGCONT);
