@@ -196,7 +196,7 @@ fn no_process_outside_of_a_command_is_signalled() {
     let hits: usize = std::thread::scope(|scope| {
         let watch = || watch_canaries(&is_over, &canaries);
         let watches: Vec<_> = (0..6).map(|_| scope.spawn(watch)).collect();
-        for round in 0..waiting::size(40, 250) {
+        for round in 0..waiting::size(25, 250) {
             let script =
                 "echo $$ >> pids; sleep 1000 & echo $! >> pids; setsid sh -c 'echo $$ >> pids; sleep 1000; :' & wait";
             let mut shims: Vec<Child> = (0..4).map(|_| quiet(&host, script)).collect();

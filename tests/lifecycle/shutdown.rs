@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-use nix::fcntl::{FcntlArg, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 
 use crate::support::call::{Calling, Target};
@@ -121,6 +121,7 @@ fn the_flags_of_inherited_descriptors_stay() {
         let mut host = Host::with(Setup { terminal: true, ..PLAIN });
         let terminal = host.terminal.as_ref().expect("a terminal").slave();
         let before = fcntl(&terminal, FcntlArg::F_GETFL).expect("flags");
+        assert!(!OFlag::from_bits_retain(before).contains(OFlag::O_NONBLOCK), "the host has set it");
         assert_eq!(host.run("echo x").out(), "x\n");
         let during = fcntl(&terminal, FcntlArg::F_GETFL).expect("flags");
         if signal == Signal::SIGKILL {
