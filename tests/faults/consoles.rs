@@ -70,7 +70,7 @@ fn a_console_that_is_not_read_holds_nobody_up() {
         }
         let peak = procs::memory(host.pid(), "VmHWM");
         assert!(peak <= before + (8 << 20), "{before} bytes before, at most {peak}");
-        assert!(!is_nonblocking(&host), "nor does it block its parent any more");
+        assert!(!is_nonblocking(&host), "the host has set O_NONBLOCK, for its parent too");
         host.read_console();
         let text = assert_all_accounted_for(&host, BYTES);
         let is_there = |n: i32| text.contains(&format!("\n{n}\n")) || text.contains(&format!("\n{n}\r\n"));

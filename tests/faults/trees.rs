@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -172,7 +173,8 @@ fn is_among_few_numbers(name: &str) -> bool {
 /// Processes that nobody may signal, one after the other, so that they get numbers as soon as those are free.
 fn watch_canaries(is_over: &AtomicBool, numbers: &Mutex<BTreeSet<u32>>) -> usize {
     let mut hit = 0;
-    while !is_over.load(Ordering::Relaxed) {
+    let deadline = Instant::now() + 4 * PATIENCE;
+    while !is_over.load(Ordering::Relaxed) && Instant::now() < deadline {
         let canary = Command::new("/bin/sleep").arg("0.05").stdin(Stdio::null()).spawn();
         // There may be no number left at the moment.
         let Ok(mut canary) = canary else { continue };
@@ -197,8 +199,9 @@ fn no_process_outside_of_a_command_is_signalled() {
         let watch = || watch_canaries(&is_over, &canaries);
         let watches: Vec<_> = (0..6).map(|_| scope.spawn(watch)).collect();
         for round in 0..waiting::size(25, 250) {
-            let script =
-                "echo $$ >> pids; sleep 1000 & echo $! >> pids; setsid sh -c 'echo $$ >> pids; sleep 1000; :' & wait";
+            // Those that ignore TERM are hunted.
+            let script = "trap '' TERM; echo $$ >> pids; sleep 1000 & echo $! >> pids
+                setsid sh -c 'echo $$ >> pids; sleep 1000; :' & wait";
             let mut shims: Vec<Child> = (0..4).map(|_| quiet(&host, script)).collect();
             let pids = || pids_in(&host.home.join("pids"));
             assert!(waiting::until_true(PATIENCE, || pids().len() >= 12), "round {round}: {:?}", pids());
