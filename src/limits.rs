@@ -152,3 +152,13 @@ pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
 pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 /// After a spare guard could not be made none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_connections_as_descriptors_allow() {
+        assert_eq!([1, 64, 1_024, 1 << 20].map(peers_max), [1, 5, 165, PEERS_MAX]);
+    }
+}

@@ -380,6 +380,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn beyond_the_bound_no_job_is_taken_in() {
+        let mut engine = Engine::default();
+        assert!((0..limits::JOBS_MAX).all(|_| engine.submit().is_some()));
+        assert_eq!(engine.submit(), None);
+        engine.stop(JobId(limits::RUNNING_MAX as u64 + 1), Reason::CallerGone, limits::GRACE, Instant::now());
+        assert!(engine.submit().is_some(), "one that goes makes room");
+    }
+
     /// Runs 300 jobs that write half a log each, with one reader of this kind, and gives the bytes kept.
     fn kept_with(lag: Lag) -> usize {
         let mut engine = Engine::default();
