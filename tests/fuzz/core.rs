@@ -156,7 +156,7 @@ impl World<'_> {
                 self.engine.stop(job, reason, Duration::from_millis(200), self.now);
             }
             4 => self.engine.signal(job, 15),
-            5 if self.jobs[&job].guard => self.engine.on_input_stop(job, stream == 0, "less".to_owned()),
+            5 if self.jobs[&job].guard => self.engine.on_input_stop(job, stream == 0, "less".to_owned(), self.now),
             6 => self.engine.on_broken_pipe(job),
             7 => self.engine.start_queued(),
             8 => {

@@ -50,7 +50,7 @@ fn check(asked: &Asked, sent: usize) {
             assert!(!request.exec[0].is_empty() && all.all(|text| !text.contains('\0')), "{request:?}");
         }
         Asked::Signal(signal) => assert!((1..=64).contains(signal)),
-        Asked::Abort | Asked::OutputClosed => {}
+        Asked::Abort | Asked::OutputClosed | Asked::List | Asked::Kill(_) => {}
     }
 }
 
@@ -151,7 +151,7 @@ fn what_guards_send() {
         bytes[0] %= 12;
         if let Some(report) = Report::decode(&bytes) {
             assert_eq!(Report::decode(&report.encode()), Some(report), "{bytes:?}");
-            if let Report::Stopped { program, .. } | Report::Left { program, .. } = report {
+            if let Report::Stopped { program, .. } | Report::Unkillable { program, .. } = report {
                 let text = program.to_string();
                 assert!(!text.contains(char::is_control), "{text:?}");
             }

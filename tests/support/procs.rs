@@ -90,6 +90,14 @@ pub(crate) fn descendants(pid: i32) -> Vec<Process> {
     found
 }
 
+/// The processor time that a process has used itself, as /proc counts it: in ticks of 10 ms.
+pub(crate) fn processor_time(pid: i32) -> Duration {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Behind the name, where `utime` and `stime` are the twelfth and the thirteenth field.
+    let fields = text.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().skip(11).take(2);
+    fields.filter_map(|ticks| ticks.parse::<u32>().ok()).map(|ticks| Duration::from_millis(10) * ticks).sum()
+}
+
 /// How many descriptors a process has open.
 pub(crate) fn descriptors(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
@@ -110,12 +118,4 @@ pub(crate) fn memory(pid: i32, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
     line.split_ascii_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-/// The processor time that a process has used, to a hundredth of a second.
-pub(crate) fn processor_time(pid: i32) -> Duration {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
-    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10)
 }
