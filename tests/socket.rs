@@ -237,7 +237,11 @@ fn a_request_that_is_taken_back_at_once_is_not_run() {
         let mut answer = Vec::new();
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
         socket.read_to_end(&mut answer).expect("an answer and the end");
-        assert!(memchr::memmem::find(&answer, b"ended before the command could start").is_some(), "{answer:?}");
+        assert!(
+            memchr::memmem::find(&answer, b"ended before the command could start").is_some(),
+            "{answer:?}\n{}",
+            host.console_text()
+        );
     }
     assert_eq!(host.run("echo well").out(), "well\n");
     host.wait_idle();
