@@ -178,6 +178,18 @@ JSON
     esac
 }
 
+# Whether the process whose number is in a file ends within a bounded time. What has ended has no command line.
+has_ended() { # FILE
+    local tries pid name
+    [[ -s $1 ]] || return 0
+    read -r pid <"$1"
+    for ((tries = 0; tries < 100; tries++)); do
+        { read -rd '' name <"/proc/$pid/cmdline" && [[ -n $name ]]; } 2>/dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
 # Runs an agent once with a shell; what reached the model is then in AGENT/NAME.json.
 drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
     local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line
@@ -192,6 +204,7 @@ drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
         PATH="$PATH" HOME="$record/home" USER="${USER:-root}" LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$record/tmp" \
         "${settings[@]}" "$@" "${line[@]}" </dev/null >"$record.out" 2>"$record.err") || code=$?
     end "$model"
+    has_ended "$record/project/open" || printf 'it lives\n' >"$record.left-open"
     ((code == 0)) || printf '%s ended with %d: %s\n' "$agent" "$code" "$(tail -n 5 "$record.out" "$record.err")"
     printf '%s with %s: %d s\n' "$agent" "$shell" "$((SECONDS - took))"
 }

@@ -1,7 +1,9 @@
 // The agents: what they are called, how their shell tools are asked, how they report, what is special about them.
 //
 // `whoami` is the name that the journal must give; `tool` the name of the shell tool; `input` its input for a case;
-// `read` gives what a report says about a command: its output and, where it is told, its exit code.
+// `read` gives what a report says about a command: its output and, where it is told, its exit code. `wrapper` is what
+// the agent puts before a command, `alsoRuns` lists what it runs beside the cases; with `isUnseen` the host must run
+// nothing. What a case has started under the number in the file `open` must have ended soon after the agent.
 
 import { command, isGone, leaving, lives, usual } from "./cases.mjs";
 
@@ -85,6 +87,10 @@ const codex = {
       marker: undefined,
     },
     typing("what is typed there", "typed\n", ({ output, code }) => code === 0 && output.includes("got typed")),
+    {
+      ...command("a command that is left open", "echo $$ >open; echo marker-open; exec sleep 300", "", { more: { yield_time_ms: 500 } }),
+      isRight: ({ output, code }) => isRunning({ code }) && output === "marker-open\n",
+    },
   ],
 };
 

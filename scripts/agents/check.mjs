@@ -48,20 +48,21 @@ function records() {
 
 const isRightIn = (results, n) => results[n] !== undefined && cases[n].isRight(read(results[n]));
 
-function judge(who, results) {
+function judge(who, results, run) {
+  check(!existsSync(join(folder, `${run}.left-open`)), `with ${who}: what was left open ends with the agent`);
   check(results.length === cases.length, `with ${who}, ${cases.length} results reached the model`, results.length);
   for (const [n, { name }] of cases.entries()) check(isRightIn(results, n), `with ${who}: ${name}`, results[n]);
 }
 
 const reference = resultsIn("reference.json");
-judge("bash", reference);
+judge("bash", reference, "reference");
 if (failed > 0) {
   process.stdout.write(`${agentName}: ${failed} of ${count} checks of the reference failed\n`);
   process.exit(3);
 }
 if (only === undefined) {
   const ours = resultsIn("ours.json");
-  judge("rexec", ours);
+  judge("rexec", ours, "ours");
   for (const [n, { name }] of cases.entries()) {
     const [a, b] = [reference[n], ours[n]].map((result) => result && [comparable(result.text), result.isError]);
     check(JSON.stringify(a) === JSON.stringify(b), `as with bash: ${name}`, { bash: a, rexec: b });
