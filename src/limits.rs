@@ -62,6 +62,9 @@ pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// From TERM to KILL when the caller went away: agents kill with SIGKILL only, nobody waits for a clean end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
+/// For callers that kill their shell's group: from the end of the output to the kill. Codex itself lets 27 to 36 ms go by
+/// after the shell's exit, 76 to 88 ms when somebody holds the streams; what is to leave the group does so meanwhile.
+pub const GROUP_LEAVE: Duration = Duration::from_millis(30);
 /// From TERM to KILL when a person asked (`--grace`).
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The longest grace that `--grace` takes.

@@ -195,7 +195,9 @@ impl Host {
     /// away is never given again.
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
         let command = &pending.command;
-        let plan = Plan::of(command.stdio, self.options.pipes_only, command.kills_group);
+        // What an agent reads of the shell for itself is for a program and not for people.
+        let pipes_only = self.options.pipes_only || command.is_probe;
+        let plan = Plan::of(command.stdio, pipes_only, command.kills_group);
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut streams = [const { None }; Stream::ALL.len()];
         let mut far = Vec::new();

@@ -52,6 +52,7 @@ pub(super) struct Warden {
     group: Pid,
     /// What is left of the shell's group is killed once the caller has its result.
     kills_group: bool,
+    group_ends: Option<Instant>,
     host_lives: bool,
     orders: Vec<u8>,
     hunt: Hunt,
@@ -70,6 +71,7 @@ impl Warden {
             shell: Some(shell),
             group: shell,
             kills_group,
+            group_ends: None,
             host_lives: true,
             orders: Vec::new(),
             hunt: Hunt::No,
@@ -99,7 +101,7 @@ impl Warden {
             Hunt::Grace { until } | Hunt::Killing { next: until, .. } => Some(until),
             Hunt::No | Hunt::GivenUp => None,
         };
-        let timeout = match self.foreground.lent_until().into_iter().chain(hunt).min() {
+        let timeout = match self.foreground.lent_until().into_iter().chain(hunt).chain(self.group_ends).min() {
             None => PollTimeout::NONE,
             // Rounded up, so that it is not woken just before the time.
             Some(at) => {
@@ -221,6 +223,10 @@ impl Warden {
     fn tick(&mut self, now: Instant) {
         let reports = self.foreground.tick(now);
         self.report(&reports);
+        if self.group_ends.is_some_and(|at| now >= at) {
+            self.group_ends = None;
+            self.kill_group();
+        }
         match self.hunt {
             Hunt::Grace { until } if now >= until => self.start_killing(now),
             Hunt::Killing { round, next, until } if now >= next => self.kill_round(round, until, now),
@@ -298,7 +304,7 @@ impl Warden {
             }
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
-            Order::KillGroup => self.kill_group(),
+            Order::KillGroup => self.group_ends = Some(Instant::now() + limits::GROUP_LEAVE),
         }
     }
 
