@@ -140,6 +140,7 @@ impl Host {
             command: String::from_utf8_lossy(&command.text).into_owned(),
             shell: command.shell.clone(),
             probe: command.is_probe,
+            window: Some(self.window(command)),
             ..Start::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
@@ -251,9 +252,14 @@ impl Host {
         }
     }
 
+    /// Rows and columns of the command's terminal.
+    fn window(&self, command: &Command) -> (u16, u16) {
+        command.window.unwrap_or((self.size.rows, self.size.cols))
+    }
+
     fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
         let peer = self.runs.get(&job).and_then(|run| run.peer);
-        let window = command.window.unwrap_or((self.size.rows, self.size.cols));
+        let window = self.window(command);
         let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
             && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
