@@ -14,6 +14,7 @@
 mod door;
 mod peer;
 mod plan;
+mod roster;
 mod run;
 mod screen;
 mod scribe;
@@ -132,6 +133,8 @@ pub struct Host {
     runs: BTreeMap<JobId, Run>,
     /// Ended jobs that left processes running, oldest first.
     stragglers: VecDeque<JobId>,
+    /// Left-over processes that a person wants ended, by when they are killed.
+    endings: BTreeSet<(Instant, JobId)>,
     spares: Spares,
     size: pty::Size,
     start_retry: Option<Instant>,
@@ -194,6 +197,7 @@ impl Host {
             settling: BTreeSet::new(),
             runs: BTreeMap::new(),
             stragglers: VecDeque::new(),
+            endings: BTreeSet::new(),
             spares: Spares::new(size),
             size,
             start_retry: None,
@@ -257,6 +261,7 @@ impl Host {
         let deadlines = [
             self.engine.deadline(),
             self.peers_deadline(),
+            self.endings.first().map(|&(at, _)| at),
             self.console.deadline(),
             self.journal.deadline(),
             self.journal.send_at(),
@@ -444,6 +449,7 @@ impl Host {
     fn tick(&mut self) {
         self.engine.tick(self.now);
         self.tick_peers();
+        self.tick_endings();
         if self.journal.tick(&mut self.engine, self.now) {
             self.dirty.extend(self.runs.keys());
         }
@@ -477,6 +483,7 @@ impl Host {
             dirty.extend(self.pump_peer(peer));
         }
         for &job in &dirty {
+            self.note_left(job);
             let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
             self.journal.pump(&mut self.engine, job, out, most);
         }
@@ -505,8 +512,17 @@ impl Host {
         if progress.has_moved {
             let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
             self.journal.pump_all(&mut self.engine, out, most);
+            self.tell_given_up();
         }
         progress.has_moved
+    }
+
+    fn tell_given_up(&mut self) {
+        let count = self.journal.take_given_up();
+        if count > 0 {
+            let line = format!("… the journal lacks {count} records: its recorder took nothing for too long");
+            self.console.say(&line, self.screen.out.buffer());
+        }
     }
 
     /// Whether everything is over.
@@ -518,6 +534,7 @@ impl Host {
 
     /// The way out: what is left to say is said, within a bound, and the terminal is given back.
     fn close(mut self) {
+        self.tell_given_up();
         let now = Instant::now();
         self.show_until(now + limits::CONSOLE_FAREWELL / 2);
         self.console.leave(self.screen.out.buffer());
@@ -527,7 +544,7 @@ impl Host {
             self.hear_terminal_out(question);
         }
         self.screen.give_back();
-        self.scribe.finish(&mut self.poller, limits::RECORDER_FAREWELL);
+        self.scribe.finish(&mut self.poller);
     }
 
     /// Shows what there is to show, until then at most.

@@ -41,8 +41,13 @@ pub const OUTLET_HIGH_BYTES: usize = 128 << 10;
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection whose request is not whole by then is ended.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Requests that have not come whole yet, over all connections, bytes. Beyond it who sends more of one is told to try
+/// again.
+pub const REQUESTS_BYTES: usize = 64 << 20;
 /// The longest JSONL request, bytes; a longer line ends the connection with an error.
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a command, its directory and its caller's name that `rexec ps` is told; longer ones are cut.
+pub const ROSTER_TEXT_BYTES: usize = 256;
 /// Output that one JSONL response holds, bytes; the rest is counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// A line that is redrawn is given to the caller once it has stood still this long.
@@ -69,11 +74,13 @@ pub const KILL_ROUNDS_MAX: u32 = 100;
 pub const KILL_HUNT: Duration = Duration::from_secs(5);
 /// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
-/// The stop for terminal input at which a command is hung up.
+/// The stop for terminal input at which a command is hung up. If it goes on and stops again, it is killed.
 pub const INPUT_STOPS_MAX: u32 = 5;
 /// After this much silence of a command its guard looks for stopped processes that are not its own children …
 pub const LOOK_AFTER: Duration = Duration::from_millis(500);
-/// … and again at doubling intervals up to this.
+/// … or this much, once one has stopped: it will ask again soon …
+pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// … and again at doubling intervals up to this, which is also the longest that output puts a look off.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(5);
 /// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
@@ -82,6 +89,8 @@ pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 pub const SPARE_GUARDS: usize = 2;
 /// Ended commands whose left-over processes are watched. Beyond it the oldest one's terminal is closed.
 pub const STRAGGLERS_MAX: usize = 256;
+/// Left-over processes of one command that are counted; beyond it there are more.
+pub const STRAGGLERS_COUNTED_MAX: usize = 256;
 /// Left-over processes named in a record; the rest is only counted.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 
@@ -136,7 +145,10 @@ pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
 pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
 /// Bytes queued for the recorder above which even records are given up, and counted.
 pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
-/// At the host's end the recorder may take this long to write what is queued.
-pub const RECORDER_FAREWELL: Duration = Duration::from_secs(2);
+/// At the host's end the recorder may take this long to write what is queued, on a disk that is slow; what it has not taken
+/// by then is not in the journal.
+pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
+/// Of that, this long without taking anything.
+pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 /// After a spare guard could not be made none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::resource::Resource;
+use nix::sys::signal::Signal;
 
 use support::call::Target;
 use support::dice::Dice;
 use support::host::{Host, PLAIN, Setup};
 use support::journal::Journal;
+use support::procs::{self, Process};
 use support::programs;
 use support::temp::TempDir;
 use support::waiting::{self, PATIENCE};
@@ -79,6 +81,35 @@ fn a_limit_of_file_sizes_fails_no_command() {
     let host = Host::with(Setup { state, terminal: true, ..PLAIN });
     a_hundred_commands(&host);
     drop(host.leave());
+}
+
+fn recorder(host: &Host) -> Process {
+    let found =
+        procs::children(host.pid()).into_iter().find(|child| child.comm == "rexec-recorder" && !child.is_zombie());
+    found.unwrap_or_else(|| panic!("no recorder: {:#?}", host.tree()))
+}
+
+/// The recorder dies when a part of a frame has been sent, which happens only if it takes too little.
+#[test]
+fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
+    let host = Host::start();
+    for round in 0..3 {
+        let before = recorder(&host);
+        before.signal(Signal::SIGSTOP);
+        assert_eq!(host.run("seq 1 200000").out().lines().count(), 200_000, "a recorder that takes nothing");
+        let within = format!("echo within {round}; exit 5");
+        assert_eq!(host.run(&within).code(), 5);
+        before.signal(Signal::SIGKILL);
+        let replaced = || host.console_text().matches("the recorder died; the journal goes on").count() == round + 1;
+        assert!(waiting::until_true(PATIENCE, replaced), "{}", host.console_text());
+        let after = format!("echo after {round}");
+        assert_eq!(host.run(&after).out(), format!("after {round}\n"));
+        for command in [&within, &after] {
+            let end = host.wait_for(&format!("the end of {command}"), |journal| journal.end_of(command).cloned());
+            assert_eq!(end["exit"], if *command == within { 5 } else { 0 });
+        }
+    }
+    host.finish();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
@@ -16,7 +16,6 @@ use nix::unistd::mkfifo;
 use rexec_sh::wire::Hello;
 
 use support::call::{Call, Outcome, Target};
-use support::dice::Dice;
 use support::host::{self, Host, PLAIN};
 use support::programs;
 use support::temp::TempDir;
@@ -214,90 +213,4 @@ fn a_host_of_another_version_is_named() {
     assert!(seen.err().contains('9') && seen.err().contains('1'), "both versions: {}", seen.err());
     assert!(seen.err().starts_with("rexec: ") && seen.err().contains("\nhint: "), "{}", seen.err());
     answering.join().expect("the listener");
-}
-
-/// Openings that break a rule at once: the host ends each connection without waiting for more.
-fn violations() -> Vec<(&'static str, Vec<u8>)> {
-    let hello = Hello::OURS.encode();
-    let frame = |kind: u8, length: u32, body: &[u8]| [&hello[..], &[kind], &length.to_le_bytes(), body].concat();
-    let mut dice = Dice::new(7);
-    vec![
-        ("garbage", dice.bytes(4000, 0, 255).into_iter().map(|byte| byte & 0x5f).collect()),
-        ("another protocol", b"GET / HTTP/1.0\r\n\r\n".to_vec()),
-        ("a request of four gigabytes", frame(0x01, u32::MAX, b"x")),
-        ("a signal of four gigabytes", frame(0x02, u32::MAX, b"x")),
-        ("an unknown frame", frame(0x7f, 1, b"x")),
-        ("a malformed request", frame(0x01, 100, &[0xff; 100])),
-        ("a signal before a request", frame(0x02, 1, &[15])),
-        ("JSON that is none", b"{nonsense}\n".to_vec()),
-        ("JSON of another kind", b"{\"action\": \"no such action\"}\n".to_vec()),
-    ]
-}
-
-/// Whether the host ends the connection in time.
-fn is_ended(stream: &mut UnixStream, within: Duration) -> bool {
-    stream.set_read_timeout(Some(within)).expect("a socket");
-    match stream.read_to_end(&mut Vec::new()) {
-        Ok(_) => true,
-        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
-    }
-}
-
-#[test]
-fn violations_end_the_connection_and_disturb_nobody() {
-    let host = Host::start();
-    for (what, bytes) in violations() {
-        let mut stream = UnixStream::connect(host.socket()).expect("a host");
-        // The host may have ended it before all is written.
-        _ = stream.write_all(&bytes);
-        assert!(is_ended(&mut stream, Duration::from_secs(4)), "{what}: the connection stays");
-        assert_eq!(host.run("echo on").out(), "on\n", "after {what}");
-    }
-}
-
-/// The documented bounds are 5 s for a hello and 10 s for a whole request.
-#[test]
-fn slow_clients_are_let_go_in_time() {
-    let host = Host::start();
-    let idle = support::procs::memory(host.pid(), "VmRSS");
-    let hello = Hello::OURS.encode();
-    let openings: [(&str, &[u8], u64); 5] = [
-        ("silence", b"", 5),
-        ("half a hello", &hello[..5], 5),
-        ("only a hello", &hello, 10),
-        ("half a request", &[&hello[..], &[1, 200, 0, 0, 0, 9, 9]].concat(), 10),
-        ("half a line", b"{\"whoami\": ", 10),
-    ];
-    let started = Instant::now();
-    let mut streams = Vec::new();
-    for (what, bytes, seconds) in openings {
-        for _ in 0..20 {
-            let mut stream = UnixStream::connect(host.socket()).expect("a host");
-            stream.write_all(bytes).expect("it takes bytes");
-            streams.push((what, stream, seconds));
-        }
-    }
-    while started.elapsed() < Duration::from_secs(3) {
-        assert_eq!(host.run("echo on").out(), "on\n");
-    }
-    for (what, stream, seconds) in &mut streams {
-        let left = Duration::from_secs(*seconds + 5).saturating_sub(started.elapsed()).max(Duration::from_millis(50));
-        assert!(is_ended(stream, left), "{what}: the connection stays after {:?}", started.elapsed());
-    }
-    let now = support::procs::memory(host.pid(), "VmRSS");
-    assert!(now <= idle + (16 << 20), "idle {idle} bytes, now {now} bytes");
-}
-
-#[test]
-fn a_client_that_drips_is_let_go_in_time() {
-    let host = Host::start();
-    let mut stream = UnixStream::connect(host.socket()).expect("a host");
-    let bytes = [&Hello::OURS.encode()[..], &[1, 200, 0, 0, 0], &[0; 100]].concat();
-    let started = Instant::now();
-    let refused = bytes.iter().position(|byte| {
-        std::thread::sleep(Duration::from_millis(300));
-        stream.write_all(&[*byte]).is_err()
-    });
-    assert!(refused.is_some(), "all was taken");
-    assert!(started.elapsed() < Duration::from_secs(16), "let go after {:?}", started.elapsed());
 }

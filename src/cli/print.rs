@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sink::reader::{Entry, Reader};
 use crate::sink::record::{Run, Start};
-use crate::text::banner::{banner, end_line};
+use crate::text::banner::{banner, end_line, left_line};
 use crate::text::escape::{escape_line, escape_text};
 
 /// The most of a file's name or an error that is shown, columns.
@@ -197,6 +197,10 @@ fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
     }
     write_lines(tail, out)?;
     if let Some(line) = end_line(run.exit, run.signal, run.duration_ms, run.error.as_deref()) {
+        writeln!(out, "{line}")?;
+    }
+    let named = run.left.iter().map(|left| (left.comm.as_str(), left.pid));
+    if let Some(line) = left_line(run.left_count, named) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)

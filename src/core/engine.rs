@@ -96,8 +96,8 @@ impl Engine {
     }
 
     /// A group of the job was stopped because it reads the terminal, or changes its modes.
-    pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String) {
-        self.change(id, |job| job.on_input_stop(reads, program));
+    pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String, now: Instant) {
+        self.change(id, |job| job.on_input_stop(reads, program, now));
     }
 
     /// The job wrote although nobody reads its output any more.

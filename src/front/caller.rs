@@ -20,6 +20,12 @@ pub fn is_probe<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"AI_AGENT=claude-code") && entry.ends_with(b"_harness"))
 }
 
+/// Whether a caller kills what is left of its shell's group as soon as it has the result, as Codex does after every command.
+/// Its group is the shim's, so the host has to do it.
+pub fn kills_group<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
+    env.any(|entry| entry.starts_with(b"CODEX_THREAD_ID=") || entry.starts_with(b"CODEX_CI="))
+}
+
 /// Variables that name an agent, the surer ones first. An agent started by another one inherits the outer one's
 /// variables, so those that only its own commands get rank before those of a session.
 const KNOWN: [(&[u8], &str); 17] = [
@@ -64,5 +70,7 @@ mod tests {
         assert_eq!(called("", &["HOME=/h"]), "shell");
         assert!(is_probe([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));
         assert!(!is_probe([b"AI_AGENT=claude-code_2-1_agent".as_slice()].into_iter()));
+        assert!(kills_group([b"A=b".as_slice(), b"CODEX_CI=1"].into_iter()));
+        assert!(!kills_group([b"CODEX_HOME=/h".as_slice(), b"CLAUDECODE=1"].into_iter()), "hooks and other agents");
     }
 }

@@ -5,10 +5,11 @@
 //! that they neither block nor die.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Instant, SystemTime};
 
 use super::plan::Plan;
+use super::roster::{Ending, Identity};
 use super::spares::Spare;
 use super::{Host, PeerId, Source};
 use crate::core::engine::JobId;
@@ -23,7 +24,7 @@ use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sink::console::Heading;
-use crate::sink::record::{self, Start};
+use crate::sink::record::{self, Left, Start};
 use crate::sys::control::{self, Report, Stage};
 use crate::sys::{self, pty, socket};
 use crate::text::escape::escape_line;
@@ -45,6 +46,8 @@ struct Link {
     out: Outlet,
     inbox: Vec<u8>,
     shell_is_over: bool,
+    /// The group of a shell that has ended, until what it left running was looked at.
+    left_by: Option<i32>,
 }
 
 /// One command, as the host holds it.
@@ -53,12 +56,20 @@ pub(super) struct Run {
     peer: Option<PeerId>,
     /// Until it is started; or why it cannot be.
     pending: Option<Result<Pending, StartError>>,
-    program: String,
-    accepted: Instant,
+    pub(super) identity: Identity,
+    pub(super) accepted: Instant,
     guard: Option<Link>,
     streams: [Option<Port>; Stream::ALL.len()],
     /// Nobody reads the output: when the next byte of it is worth a SIGPIPE.
     strike_from: Option<Instant>,
+    pub(super) ending: Ending,
+}
+
+impl Run {
+    /// Its guard's process.
+    pub(super) fn guard_pid(&self) -> Option<i32> {
+        self.guard.as_ref().map(|link| link.pid)
+    }
 }
 
 impl Host {
@@ -103,16 +114,18 @@ impl Host {
         self.attend(peer, job);
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), std::path::PathBuf::from);
-        self.record(job, &command, dir.as_os_str().as_encoded_bytes());
-        let program = command.exec.first().map(|program| String::from_utf8_lossy(program).into_owned());
+        let dir = dir.as_os_str().as_encoded_bytes();
+        self.record(job, &command, dir);
+        let identity = Identity::of(&command, dir);
         let run = Run {
             peer: Some(peer),
             pending: Some(descriptors.map(|descriptors| Pending { command, descriptors })),
-            program: program.unwrap_or_default(),
+            identity,
             accepted: self.now,
             guard: None,
             streams: [const { None }; Stream::ALL.len()],
             strike_from: None,
+            ending: Ending::default(),
         };
         self.runs.insert(job, run);
     }
@@ -183,24 +196,25 @@ impl Host {
         self.engine.on_start_failed(job, StartError { code: 125, text });
     }
 
-    /// Gives a command to a guard.
+    /// Gives a command to a guard. Everything that can fail comes before the guard has it: a command that was given
+    /// away is never given again.
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
         let command = &pending.command;
-        let plan = Plan::of(command.stdio, self.options.pipes_only);
-        let pipes = plan.open_pipes()?;
-        let mut descriptors: Vec<i32> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-        descriptors.extend(pipes.iter().map(|(_, _, write)| write.as_raw_fd()));
+        let plan = Plan::of(command.stdio, self.options.pipes_only, command.kills_group);
+        let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut streams = [const { None }; Stream::ALL.len()];
+        let mut far = Vec::new();
+        for (stream, read, write) in plan.open_pipes()? {
+            streams[stream as usize] = Some(Port::new(&mut self.poller, read)?);
+            descriptors.push(write.as_raw_fd());
+            far.push(write);
+        }
         let first = [&[plan.bits()], command.frame.as_slice()].concat();
-        // A guard can have been killed while it waited: then the next one gets the command.
-        let (mut spare, sent) = loop {
-            let mut spare = self.spares.take(&mut self.poller)?;
-            match spare.control.write(|fd| socket::send(fd, &first, &descriptors)) {
-                Ok(sent) => break (spare, sent.unwrap_or(0)),
-                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => spare.close(&mut self.poller),
-                Err(error) => {
-                    spare.close(&mut self.poller);
-                    return Err(error);
-                }
+        let (mut spare, sent) = match self.give(&first, &descriptors) {
+            Ok(given) => given,
+            Err(error) => {
+                streams.into_iter().flatten().for_each(|port: Port| port.close(&mut self.poller));
+                return Err(error);
             }
         };
         if let Some((rows, cols)) = command.window {
@@ -209,14 +223,35 @@ impl Host {
         spare.control.expect_input();
         let mut out = Outlet::default();
         out.buffer().extend_from_slice(&first[sent..]);
-        let mut streams = [const { None }; Stream::ALL.len()];
-        for (stream, read, _) in pipes {
-            streams[stream as usize] = Some(Port::new(&mut self.poller, read)?);
-        }
         self.prepare_protocol(job, command, plan.tty_is_stdout());
         self.bind(job, spare, out, streams);
         self.engine.on_started(job, plan.streams(), self.now);
         Ok(())
+    }
+
+    /// Sends the first bytes to a guard; gives it and how many it took. A guard can have been killed while it waited:
+    /// then the next one gets them. When the user's callers have more descriptors in flight than this host may have, none
+    /// of its own may travel: then they are born with the guard. Waiting would not help, because those callers wait for us.
+    fn give(&mut self, first: &[u8], descriptors: &[RawFd]) -> std::io::Result<(Spare, usize)> {
+        let mut may_travel = true;
+        loop {
+            let (mut spare, travelling) = if may_travel {
+                (self.spares.take(&mut self.poller)?, descriptors)
+            } else {
+                (self.spares.make_with(&mut self.poller, descriptors)?, &[][..])
+            };
+            match spare.control.write(|fd| socket::send(fd, first, travelling)) {
+                Ok(sent) => return Ok((spare, sent.unwrap_or(0))),
+                Err(error) => {
+                    spare.close(&mut self.poller);
+                    if may_travel && sys::is_in_flight_limit(&error) {
+                        may_travel = false;
+                    } else if error.kind() != std::io::ErrorKind::BrokenPipe {
+                        return Err(error);
+                    }
+                }
+            }
+        }
     }
 
     fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
@@ -241,8 +276,14 @@ impl Host {
         self.sources.insert(spare.control.token(), Source::Control(job));
         if let Some(run) = self.runs.get_mut(&job) {
             run.streams = streams;
-            run.guard =
-                Some(Link { pid: spare.pid, control: spare.control, out, inbox: Vec::new(), shell_is_over: false });
+            run.guard = Some(Link {
+                pid: spare.pid,
+                control: spare.control,
+                out,
+                inbox: Vec::new(),
+                shell_is_over: false,
+                left_by: None,
+            });
         }
         self.flush_guard(job);
     }
@@ -290,6 +331,7 @@ impl Host {
                 self.on_report(job, report);
             }
         }
+        self.tell_unkillable(job);
         let rest = chunks.remainder().to_vec();
         if is_gone {
             self.on_guard_gone(job);
@@ -304,36 +346,64 @@ impl Host {
             Report::Failed { stage, errno } => {
                 let why = self.start_error(job, stage, errno);
                 // Nothing of it runs.
-                self.on_shell_over(job);
+                self.on_shell_over(job, None);
                 self.engine.on_start_failed(job, why);
             }
-            Report::Stopped { reads, program } => self.engine.on_input_stop(job, reads, program.to_string()),
+            Report::Stopped { reads, program } => {
+                self.engine.on_input_stop(job, reads, program.to_string(), self.now);
+            }
             Report::TookBack => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     type_end_of_file(run);
                 }
             }
-            Report::Left { pid, program } => self.journal.on_left(job, pid, program.to_string()),
-            Report::Unkillable { pid } => self.journal.note(job, |end| end.unkillable.push(pid)),
+            Report::Unkillable { pid } => {
+                self.journal.note(job, |end| end.unkillable.push(pid));
+                if let Some(run) = self.runs.get_mut(&job) {
+                    run.ending.unkillable.push(pid);
+                }
+            }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     run.strike_from = Some(self.now + limits::BROKEN_PIPE_PAUSE);
                 }
             }
-            Report::Exited { exit, left } => {
-                self.on_shell_over(job);
+            Report::Exited { exit, group, has_left } => {
+                self.on_shell_over(job, has_left.then_some(group));
                 self.engine.on_exit(job, exit, self.now);
                 self.drain_streams(job);
-                if left > 0 {
+                if has_left {
                     self.stragglers.push_back(job);
                 }
             }
         }
     }
 
-    fn on_shell_over(&mut self, job: JobId) {
+    /// The shell is reaped, or was never there.
+    fn on_shell_over(&mut self, job: JobId, left_by: Option<i32>) {
         if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
             link.shell_is_over = true;
+            link.left_by = left_by;
+        }
+    }
+
+    /// What a command left running is looked at when it closes, and not before: what was just forked has no name of its
+    /// own yet, and may be about to leave the group.
+    pub(super) fn note_left(&mut self, job: JobId) {
+        let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
+        let Some(run) = self.runs.get_mut(&job).filter(|_| is_over) else { return };
+        let Some(link) = &mut run.guard else { return };
+        let Some(group) = link.left_by.take() else { return };
+        let kills_group = std::mem::take(&mut run.identity.kills_group);
+        let left = sys::tree::walk(link.pid).filter(|process| !kills_group || process.group != group);
+        let left = left.map(|process| Left { pid: process.pid, comm: process.program.to_string() });
+        let left: Vec<Left> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
+        if kills_group {
+            self.order(job, Order::KillGroup);
+        }
+        if !left.is_empty() {
+            self.console.on_left(job, &left);
+            self.journal.on_left(job, left);
         }
     }
 
@@ -443,6 +513,7 @@ impl Host {
             for stream in Stream::ALL {
                 self.close_stream(job, stream);
             }
+            self.answer_ending(job, Vec::new());
             self.runs.remove(&job);
             self.stragglers.retain(|&other| other != job);
         }
@@ -461,17 +532,16 @@ impl Host {
     fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
         let error = std::io::Error::from_raw_os_error(errno);
         let words = reason(&error);
-        let program = self.runs.get(&job).map_or("", |run| run.program.as_str());
-        let program = escape_line(program, 256);
+        let shell = escape_line(self.runs.get(&job).map_or("", |run| run.identity.shell.as_str()), 256);
         let (code, text) = match (stage, error.kind()) {
             (Stage::Exec, std::io::ErrorKind::NotFound) => {
-                (127, format!("rexec: {program}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
+                (127, format!("rexec: {shell}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
             }
             (Stage::Exec, std::io::ErrorKind::ArgumentListTooLong) => {
-                (126, format!("{program}: {words}\nhint: pass the data in a file or on standard input\n"))
+                (126, format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"))
             }
             (Stage::Exec, _) => {
-                (126, format!("rexec: {program}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
+                (126, format!("rexec: {shell}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
             }
             (Stage::Directory, _) => (
                 126,

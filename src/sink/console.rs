@@ -16,6 +16,7 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Exit, Outcome, Reason};
 use crate::core::log::Item;
 use crate::limits;
+use crate::sink::record::Left;
 use crate::text::banner;
 use crate::text::escape::escape_line;
 use crate::text::safe::raw::RawFilter;
@@ -124,6 +125,8 @@ struct Block {
     heading: Heading,
     filter: Filter,
     has_banner: bool,
+    /// What its shell left running, to be told at the end.
+    left: Option<String>,
 }
 
 /// The turn of the block at the front of the queue.
@@ -179,7 +182,16 @@ impl Console {
             }
         }
         let filter = Filter::new(self.kind, self.view);
-        self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false });
+        self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false, left: None });
+    }
+
+    /// The command left these processes running.
+    pub fn on_left(&mut self, job: JobId, left: &[Left]) {
+        if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {
+            let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+            let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);
+            block.left = banner::left_line(count, named.map(|left| (left.comm.as_str(), left.pid)));
+        }
     }
 
     /// Shows what there is to show, until `out` is this long.
@@ -334,8 +346,8 @@ impl Block {
         if self.heading.is_probe {
             return;
         }
-        if let Some(line) = line {
-            header(kind, &line, out);
+        for line in line.iter().chain(&self.left) {
+            header(kind, line, out);
         }
         out.push(b'\n');
     }

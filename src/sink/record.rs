@@ -25,7 +25,8 @@ use time::macros::format_description;
 use crate::text::encode::base64;
 
 pub use frame::{
-    Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start, encode_start_in, secrets,
+    Begun, Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start, encode_start_in,
+    secrets,
 };
 
 /// The version of every record this build writes, and the newest it reads.
@@ -87,6 +88,8 @@ pub struct End {
     /// `aborted`, `not_started`, …
     pub error: Option<String>,
     pub left: Vec<Left>,
+    /// Processes that were left running, those that are not named too.
+    pub left_count: u32,
     pub unkillable: Vec<i32>,
 }
 
@@ -133,6 +136,9 @@ pub struct Run {
     pub raw_error: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
+    /// Processes that were left running, those that are not named too.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_count: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unkillable: Vec<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,6 +298,7 @@ impl Run {
             raw: None,
             raw_error: None,
             left: end.left,
+            left_count: end.left_count,
             unkillable: end.unkillable,
             exec_b64: start.exec_b64,
             dir_b64: start.dir_b64,
@@ -366,6 +373,11 @@ fn clip(text: &str, max: usize) -> String {
         fits
     });
     fitting.chain([ELLIPSIS]).collect()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -3,6 +3,7 @@
 //! Invariants: nothing here lets a control character or a bidirectional override through, whatever a command, a
 //! directory or a caller's name contains; a banner and an end line are one line each and end without a newline.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::escape::escape_line;
@@ -45,6 +46,30 @@ pub fn end_line(exit: u8, signal: Option<u8>, duration_ms: u64, error: Option<&s
     Some(line)
 }
 
+/// `left running: node (4711), sleep (4712) and 3 more`, or nothing for a run that left nothing behind.
+pub fn left_line<'a>(count: u32, named: impl IntoIterator<Item = (&'a str, i32)>) -> Option<String> {
+    if count == 0 {
+        return None;
+    }
+    let mut line = "left running:".to_owned();
+    let mut shown = 0;
+    for (program, pid) in named {
+        let comma = if shown == 0 { "" } else { "," };
+        let _ = write!(line, "{comma} {} ({pid})", escape_line(program, 64));
+        shown += 1;
+    }
+    match count.saturating_sub(shown) {
+        0 => {}
+        more if shown == 0 => {
+            let _ = write!(line, " {more} processes");
+        }
+        more => {
+            let _ = write!(line, " and {more} more");
+        }
+    }
+    Some(line)
+}
+
 /// The journal's times have milliseconds; a person reading a log does not need them.
 fn whole_seconds(time: &str) -> String {
     match time.split_once('.') {
@@ -53,7 +78,9 @@ fn whole_seconds(time: &str) -> String {
     }
 }
 
-fn duration(ms: u64) -> String {
+/// `14.2 s`, `3 min 07 s`, `2 h 05 min`.
+#[must_use]
+pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0..=59 => format!("{seconds}.{} s", ms % 1000 / 100),

@@ -5,7 +5,8 @@ use rexec_host::text::safe::raw::RawFilter;
 use rexec_host::text::safe::{BLOCK_RESET, SafeFilter};
 
 use crate::data::{self, sides};
-use crate::properties::{in_random_pieces, invent, rounds};
+use crate::dice::rounds;
+use crate::properties::invent;
 
 fn filter<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -160,7 +161,7 @@ fn captures_and_mutations_leave_only_allowed_bytes() {
         let input = invent(random, &seeds);
         let whole = filter([input.as_slice()]);
         assert_allowed(&whole, &input);
-        let split = filter(in_random_pieces(random, &input));
+        let split = filter(random.pieces(&input));
         assert!(split == whole, "{input:?}: {}", sides(&split, &whole));
     });
 }
@@ -255,7 +256,7 @@ fn raw_passes_all_and_a_header_is_one_clean_line() {
         let input = invent(random, &seeds);
         let mut raw = RawFilter::new();
         let mut out = Vec::new();
-        for piece in in_random_pieces(random, &input) {
+        for piece in random.pieces(&input) {
             raw.push(piece, &mut out);
         }
         assert!(out.ends_with(&input) && (input.is_empty() || out.starts_with(b"\x1b[22;0t")));

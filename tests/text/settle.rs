@@ -7,7 +7,8 @@ use rexec_host::text::settle::Settle;
 
 use crate::corpus::run;
 use crate::data::{self, sides};
-use crate::properties::{in_random_pieces, invent, rounds};
+use crate::dice::rounds;
+use crate::properties::invent;
 
 const STILL_MS: u64 = 250;
 const MODE: Mode = Mode::Collapse { rows: 24, cols: 80 };
@@ -206,7 +207,7 @@ fn bytes_of_one_instant_may_be_split_anyhow_and_nothing_is_lost() {
             let input = [invent(random, &seeds), b"\n".to_vec()].concat();
             let now = start + Duration::from_millis(at);
             whole.push(&input, now, &mut left);
-            for piece in in_random_pieces(random, &input) {
+            for piece in random.pieces(&input) {
                 split.push(piece, now, &mut right);
             }
             all.extend_from_slice(&input);

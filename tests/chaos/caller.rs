@@ -1,0 +1,223 @@
+//! One caller: runs errands one after the other, and kills some of them on the way.
+//!
+//! What it expects of an errand depends on what was done to it, and never on how long anything took.
+
+use std::fs;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::chaos::Chaos;
+use crate::errand::{Errand, LEFT_OVER};
+use crate::support::call::{Calling, Outcome, Target};
+use crate::support::dice::Dice;
+use crate::support::procs::{self, Process};
+use crate::support::programs;
+use crate::support::temp::TempDir;
+use crate::support::waiting::{self, PATIENCE};
+use crate::support::warden::Ended;
+
+/// The promise is 2.5 s on an idle machine, and a host that is not stopped.
+const GONE: Duration = Duration::from_secs(15);
+/// The code of a run whose end nobody knows.
+const UNKNOWN: i32 = 125;
+const SHIM_KILLED: Ended = Ended::Signal(Signal::SIGKILL as i32);
+
+/// What is done to an errand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attack {
+    Shim,
+    Guard,
+    /// The program that called the shim.
+    Agent,
+}
+
+#[derive(Debug)]
+pub(crate) struct Caller<'a> {
+    chaos: &'a Chaos,
+    home: TempDir,
+    dice: Dice,
+    number: usize,
+    count: usize,
+}
+
+impl<'a> Caller<'a> {
+    pub(crate) fn new(chaos: &'a Chaos, number: usize) -> Self {
+        let dice = Dice::new(chaos.seed.wrapping_mul(31).wrapping_add(number as u64 + 1));
+        Self { chaos, home: TempDir::new(None), dice, number, count: 0 }
+    }
+
+    fn next_tag(&mut self) -> String {
+        self.count += 1;
+        format!("chaos-{}-{}", self.number, self.count)
+    }
+
+    /// One errand more, with everything that may happen to it.
+    pub(crate) fn round(&mut self) {
+        match self.dice.below(12) {
+            0 => self.doomed(Attack::Shim),
+            1 => self.doomed(Attack::Guard),
+            2 => self.doomed(Attack::Agent),
+            3 => self.disturbed(Attack::Shim),
+            4 => self.disturbed(Attack::Guard),
+            _ => {
+                let errand = Errand::roll(&mut self.dice);
+                self.undisturbed(&errand);
+            }
+        }
+    }
+
+    fn start(&self, errand: &Errand, tag: &str) -> Calling {
+        self.chaos.counts.calls.fetch_add(1, Relaxed);
+        errand.call(&self.home, tag).start(Target::Shim(&self.chaos.socket)).expect("the shim starts")
+    }
+
+    fn finish(&self, errand: &Errand, tag: &str, calling: &mut Calling) -> Option<Outcome> {
+        let outcome = calling.finish(PATIENCE);
+        if outcome.is_none() {
+            let tree = procs::descendants(self.chaos.host);
+            self.chaos
+                .fault(&format!("{tag} hangs: {errand:?}\nit: {:#?}\nthe host: {tree:#?}", calling.warden.tree()));
+            calling.warden.clear();
+            self.home.take_files();
+        }
+        outcome
+    }
+
+    /// Nobody touches this one.
+    pub(crate) fn undisturbed(&mut self, errand: &Errand) {
+        let tag = self.next_tag();
+        let mut calling = self.start(errand, &tag);
+        if let Some(outcome) = self.finish(errand, &tag, &mut calling) {
+            self.judge(errand, &tag, outcome, false);
+        }
+    }
+
+    /// Something is killed while an errand runs that would end by itself: its outcome was there before, and is right,
+    /// or it is the one of the attack.
+    fn disturbed(&mut self, attack: Attack) {
+        let (errand, tag) = (Errand::roll(&mut self.dice), self.next_tag());
+        let mut calling = self.start(&errand, &tag);
+        std::thread::sleep(Duration::from_micros(self.dice.below(30_000) as u64));
+        let is_hit = match attack {
+            Attack::Guard => self.kill_guard(&tag),
+            Attack::Shim | Attack::Agent => {
+                calling.warden.signal(Signal::SIGKILL);
+                true
+            }
+        };
+        let Some(outcome) = self.finish(&errand, &tag, &mut calling) else { return };
+        let is_lost = match attack {
+            Attack::Guard => is_hit && is_lost(&outcome),
+            Attack::Shim | Attack::Agent => outcome.ended == SHIM_KILLED,
+        };
+        // What it leaves in the background lives on if its shell had ended.
+        self.expect_gone(&tag, &errand, LEFT_OVER);
+        if is_lost {
+            self.chaos.count(attack);
+            self.home.take_files();
+        } else {
+            self.judge(&errand, &tag, outcome, is_hit);
+        }
+        self.chaos.fault_unless(calling.warden.is_empty_within(LEFT_OVER), || format!("{tag}: {:?}", calling.warden));
+    }
+
+    /// Something of a command is killed that would never end: all of it must go.
+    fn doomed(&mut self, attack: Attack) {
+        let (errand, tag) = (Errand::endless(&mut self.dice), self.next_tag());
+        let mut calling = if attack == Attack::Agent { self.agent(&errand, &tag) } else { self.start(&errand, &tag) };
+        if !self.is_ready(&errand, &tag, &calling, attack) {
+            return;
+        }
+        let mut expected = SHIM_KILLED;
+        if attack == Attack::Guard {
+            // A process that is just executing a program shows no environment.
+            let is_hit = waiting::until_true(PATIENCE, || self.kill_guard(&tag));
+            self.chaos.fault_unless(is_hit, || format!("{tag} has no guard: {errand:?}"));
+            expected = Ended::Code(UNKNOWN);
+        } else {
+            calling.warden.signal(Signal::SIGKILL);
+        }
+        if let Some(outcome) = self.finish(&errand, &tag, &mut calling) {
+            let is_right = outcome.ended == expected && (attack != Attack::Guard || is_lost(&outcome));
+            self.chaos.fault_unless(is_right, || format!("{tag}, {attack:?} killed: {errand:?} ended {outcome:?}"));
+            self.chaos.count(attack);
+        }
+        self.expect_gone(&tag, &errand, GONE);
+        self.chaos.fault_unless(calling.warden.is_empty_within(GONE), || {
+            format!("{tag}, {attack:?} killed, leaves beside the host {:#?}", calling.warden.tree())
+        });
+        self.home.take_files();
+    }
+
+    /// Waits until a command is far enough to be killed.
+    fn is_ready(&self, errand: &Errand, tag: &str, calling: &Calling, attack: Attack) -> bool {
+        let told = || match &calling.stdout {
+            Some(stdout) if attack != Attack::Agent => (stdout.has_ended(), stdout.so_far()),
+            _ => {
+                let told = fs::read(self.home.join("out")).unwrap_or_default();
+                (told.starts_with(b"rexec: "), told)
+            }
+        };
+        let answer = waiting::until(PATIENCE, || match told() {
+            (_, told) if memchr::memmem::find(&told, b"ready\n").is_some() => Some(true),
+            (is_over, _) => is_over.then_some(false),
+        });
+        if answer != Some(true) {
+            let (said, tree) = (told().1.escape_ascii().to_string(), calling.warden.tree());
+            self.chaos.fault(&format!("{tag} never became ready: {errand:?} said {said}; {tree:#?}"));
+        }
+        answer == Some(true)
+    }
+
+    /// A shell in the place of an agent, which calls the shim and waits. Nobody reads what it writes.
+    fn agent(&self, errand: &Errand, tag: &str) -> Calling {
+        self.chaos.counts.calls.fetch_add(1, Relaxed);
+        let shim = programs::shims().join("bash");
+        let script = format!("unset REXEC_INSIDE; '{}' -c \"$SCRIPT\" > out 2>&1 & wait", shim.display());
+        let call = errand.call(&self.home, tag);
+        let call = crate::support::call::Call { argv: vec![b"bash".to_vec(), b"-c".to_vec(), script.into()], ..call };
+        let socket = format!("REXEC_SOCKET={}", self.chaos.socket.display());
+        let call = call.env(&socket).env(&format!("SCRIPT={}", errand.script()));
+        call.start(Target::Real).expect("the agent starts")
+    }
+
+    /// Compares with the real shell. What comes later of an errand whose guard was killed may not come.
+    fn judge(&self, errand: &Errand, tag: &str, outcome: Outcome, is_hit: bool) {
+        let code = outcome.code();
+        let seen = errand.seen(outcome, &self.home, !is_hit);
+        match errand.fault(&seen, &self.home, !is_hit) {
+            Some(fault) => self.chaos.fault(&format!("{tag} {errand:?}\n   {fault}")),
+            None => self.chaos.expect_in_journal(tag, code),
+        }
+    }
+
+    /// Kills the guard that has this errand; whether there was one.
+    fn kill_guard(&self, tag: &str) -> bool {
+        let has_errand = |guard: &Process| procs::children(guard.pid).iter().any(|child| is_tagged(child, tag));
+        let Some(guard) = procs::children(self.chaos.host).into_iter().find(has_errand) else { return false };
+        guard.signal(Signal::SIGKILL);
+        true
+    }
+
+    fn expect_gone(&self, tag: &str, errand: &Errand, within: Duration) {
+        let left = || procs::descendants(self.chaos.host).into_iter().filter(|process| is_tagged(process, tag));
+        if !waiting::until_true(within, || left().next().is_none()) {
+            self.chaos.fault(&format!("{tag} {errand:?} leaves {:#?}", left().collect::<Vec<_>>()));
+        }
+    }
+}
+
+/// Whether this is what a caller gets whose guard was killed.
+fn is_lost(outcome: &Outcome) -> bool {
+    let is_told = outcome.err().contains("rexec: ") || outcome.out().contains("rexec: ");
+    outcome.ended == Ended::Code(UNKNOWN) && is_told
+}
+
+/// Whether a process was started for this errand, by its environment.
+fn is_tagged(process: &Process, tag: &str) -> bool {
+    let entry = format!("TAG={tag}");
+    let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+    process.is_alive() && environment.split(|&byte| byte == 0).any(|found| found == entry.as_bytes())
+}
