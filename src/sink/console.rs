@@ -23,6 +23,9 @@ use crate::text::safe::raw::RawFilter;
 use crate::text::safe::{HEADER_SGR, SafeFilter};
 use crate::text::sanitize::{Mode, Sanitizer};
 
+/// The most of a program's name in a line about it; the kernel keeps 15 bytes.
+const PROGRAM_COLUMNS: usize = 32;
+
 /// What the human's side of the console is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -305,7 +308,7 @@ impl Block {
             Item::Entry(Entry::Output { bytes, .. }) => self.filter.push(bytes, out),
             Item::Missed { bytes } => self.remark(kind, &format!("… {bytes} bytes not shown, see the journal"), out),
             Item::Entry(Entry::WantedInput { program }) => {
-                let program = escape_line(program, limits::PROGRAM_COLUMNS);
+                let program = escape_line(program, PROGRAM_COLUMNS);
                 self.remark(kind, &format!("… {program} asked for input and got end of file"), out);
             }
             Item::Entry(Entry::Stopping { reason }) => {
