@@ -141,3 +141,17 @@ fn only_allowed_bytes_leave_the_host() {
     let control = file.chars().find(|&c| c.is_control() && !matches!(c, '\n' | '\t'));
     assert_eq!(control, None, "{file}");
 }
+
+/// A command's terminal has 160 columns, the pane 100.
+#[test]
+fn a_progress_bar_wider_than_the_pane_is_one_line() {
+    if !programs::has("tmux") {
+        return;
+    }
+    let pane = Pane::start(None, &[]);
+    pane.run(r"for n in {10..40}; do printf '\r%0120d' $n; done; printf '\nit is done\n'");
+    let screen = || pane.tmux(&["capture-pane", "-p", "-J"]);
+    assert!(waiting::until_true(PATIENCE, || screen().contains("\nit is done")), "{}", screen());
+    let bars: Vec<String> = screen().lines().filter(|line| line.starts_with("000")).map(str::to_owned).collect();
+    assert_eq!(bars, [format!("{:0120}", 40)]);
+}

@@ -68,9 +68,13 @@ enum Filter {
 }
 
 impl Filter {
-    fn new(kind: Kind, view: View) -> Self {
+    fn new(kind: Kind, view: View, columns: u16) -> Self {
         match (kind, view) {
-            (Kind::Terminal, View::Safe) => Self::Safe(SafeFilter::new()),
+            (Kind::Terminal, View::Safe) => {
+                let mut filter = SafeFilter::new();
+                filter.resize(columns);
+                Self::Safe(filter)
+            }
             (Kind::Terminal, View::Raw) => Self::Raw(RawFilter::new()),
             (Kind::Text, _) => Self::Text { sanitizer: Sanitizer::new(Mode::Strip), is_line_start: true },
         }
@@ -151,6 +155,8 @@ struct Unshown {
 pub struct Console {
     kind: Kind,
     view: View,
+    /// The terminal's width, 0 if it is not known.
+    columns: u16,
     blocks: VecDeque<Block>,
     floor: Option<Floor>,
     unshown: Unshown,
@@ -160,7 +166,17 @@ impl Console {
     /// An empty console.
     #[must_use]
     pub fn new(kind: Kind, view: View) -> Self {
-        Self { kind, view, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+        Self { kind, view, columns: 0, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+    }
+
+    /// The terminal is now so many columns wide.
+    pub fn resize(&mut self, columns: u16) {
+        self.columns = columns;
+        for block in &mut self.blocks {
+            if let Filter::Safe(filter) = &mut block.filter {
+                filter.resize(columns);
+            }
+        }
     }
 
     /// One line of the host's own, between blocks or as a line of its own within one.
@@ -184,7 +200,7 @@ impl Console {
                 self.unshown.last = block.job.0;
             }
         }
-        let filter = Filter::new(self.kind, self.view);
+        let filter = Filter::new(self.kind, self.view, self.columns);
         self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false, left: None });
     }
 
