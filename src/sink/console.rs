@@ -20,7 +20,7 @@ use crate::sink::record::Left;
 use crate::text::banner;
 use crate::text::escape::escape_line;
 use crate::text::safe::raw::RawFilter;
-use crate::text::safe::{HEADER_SGR, SafeFilter};
+use crate::text::safe::{HEADER_SGR, SafeFilter, show_bidi};
 use crate::text::sanitize::{Mode, Sanitizer};
 
 /// The most of a program's name in a line about it; the kernel keeps 15 bytes.
@@ -85,10 +85,11 @@ impl Filter {
             Self::Safe(filter) => filter.push(bytes, out),
             Self::Raw(filter) => filter.push(bytes, out),
             Self::Text { sanitizer, is_line_start } => {
-                let before = out.len();
-                sanitizer.push(bytes, out);
-                if out.len() > before {
-                    *is_line_start = out.ends_with(b"\n");
+                let mut text = Vec::new();
+                sanitizer.push(bytes, &mut text);
+                show_bidi(&text, out);
+                if let Some(last) = text.last() {
+                    *is_line_start = *last == b'\n';
                 }
             }
         }

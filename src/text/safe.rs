@@ -319,7 +319,7 @@ fn write(out: &mut Vec<u8>, number: u32, start: &[u8], last: u8) {
 }
 
 /// Copies text, with the characters that reorder what a human reads made visible.
-fn show_bidi(run: &[u8], out: &mut Vec<u8>) {
+pub fn show_bidi(run: &[u8], out: &mut Vec<u8>) {
     let mut start = 0;
     for at in memchr::memchr_iter(0xE2, run) {
         let Some(code) = bidi_control(&run[at..]) else { continue };
