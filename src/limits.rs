@@ -128,8 +128,6 @@ pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
 /// The most of a command that stands in a banner on the console, columns. The journal has all of it.
 pub const BANNER_COLUMNS: usize = 400;
-/// The most of a program's name in a line about it, columns.
-pub const PROGRAM_COLUMNS: usize = 32;
 /// The same as [`BANNER_COLUMNS`] in the banner under which a command goes on after others.
 pub const BANNER_AGAIN_COLUMNS: usize = 60;
 /// At the host's end with `--console raw`, the terminal may take this long to answer what commands have asked it …
