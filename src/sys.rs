@@ -18,7 +18,7 @@ pub mod pty;
 pub mod signal;
 pub mod socket;
 pub mod terminal;
-mod tree;
+pub mod tree;
 mod warden;
 pub mod watch;
 
@@ -83,6 +83,12 @@ pub fn is_hangup(error: &std::io::Error) -> bool {
 pub fn is_shortage(errno: i32) -> bool {
     use nix::libc::{EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC};
     [EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC].contains(&errno)
+}
+
+/// Whether descriptors could not be sent because all processes of this user together have too many on their way.
+#[must_use]
+pub fn is_in_flight_limit(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(nix::libc::ETOOMANYREFS)
 }
 
 /// Sets O_NONBLOCK on a descriptor that this process made itself and shares with nobody.

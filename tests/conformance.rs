@@ -17,6 +17,8 @@ mod exits;
 mod inherited;
 #[path = "conformance/language.rs"]
 mod language;
+#[path = "conformance/probes.rs"]
+mod probes;
 #[path = "conformance/processes.rs"]
 mod processes;
 #[path = "conformance/prompters.rs"]

@@ -39,6 +39,8 @@ pub enum Order {
     BreakPipe,
     /// It has been silent for a while: look for processes below that are stopped at the terminal.
     Look,
+    /// The caller has its result and would now kill what is left of the shell's group.
+    KillGroup,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -288,6 +290,12 @@ impl Job {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.state == State::Running
+    }
+
+    /// Whether it was asked to end.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stop != Stop::No && self.is_alive()
     }
 
     /// Whether nothing more happens to it.

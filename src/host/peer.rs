@@ -32,15 +32,20 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
+    fn decide(&mut self, first: Option<&u8>) {
+        match (&*self, first) {
+            (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
+            (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
+            _ => {}
+        }
+    }
+
     fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
-        loop {
-            match (&mut *self, inbox.first()) {
-                (_, None) => return Ok(None),
-                (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
-                (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
-                (Self::Shim(shim), _) => return shim.take(inbox, out),
-                (Self::Jsonl(jsonl), _) => return jsonl.take(inbox, out),
-            }
+        self.decide(inbox.first());
+        match self {
+            Self::Undecided => Ok(None),
+            Self::Shim(shim) => shim.take(inbox, out),
+            Self::Jsonl(jsonl) => jsonl.take(inbox, out),
         }
     }
 
@@ -111,7 +116,7 @@ pub(super) struct Peer {
     pub(super) protocol: Protocol,
     inbox: Vec<u8>,
     pub(super) descriptors: Vec<OwnedFd>,
-    out: Outlet,
+    pub(super) out: Outlet,
     /// At most a hello was queued for it so far.
     is_only_greeted: bool,
     since: Instant,
@@ -180,8 +185,12 @@ impl Host {
             });
             match input {
                 Input::Bytes(length) => {
-                    peer.inbox.extend_from_slice(&self.buffer[..length]);
                     budget = budget.saturating_sub(length);
+                    if peer.leaves_by.is_none() {
+                        peer.inbox.extend_from_slice(&self.buffer[..length]);
+                    } else {
+                        peer.descriptors.clear();
+                    }
                 }
                 Input::Nothing => break,
                 Input::End => {
@@ -200,6 +209,18 @@ impl Host {
             return self.part(id, 125, super::BUSY);
         }
         self.hear(id);
+        if self.is_request_too_much(id) {
+            self.part(id, 125, super::BUSY);
+        }
+    }
+
+    /// Whether a request that is still coming has become long, while those of all peers are too much together.
+    fn is_request_too_much(&self, id: PeerId) -> bool {
+        let is_coming = |peer: &&Peer| peer.job.is_none() && peer.leaves_by.is_none();
+        let is_long = |peer: &Peer| peer.inbox.len() > limits::READ_BUDGET_BYTES;
+        self.peers.get(&id).filter(is_coming).is_some_and(is_long)
+            && self.peers.values().filter(is_coming).map(|peer| peer.inbox.len()).sum::<usize>()
+                > limits::REQUESTS_BYTES
     }
 
     /// Takes what a peer has said, as far as it is whole.
@@ -241,6 +262,8 @@ impl Host {
                         self.submit_words(id, &request);
                     }
                 }
+                Some(Asked::List) => self.list(id),
+                Some(Asked::Kill(seq)) => self.kill(id, seq),
                 Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.engine.signal(job, signal)),
                 Some(Asked::OutputClosed) => self.with_job(id, Host::on_output_closed),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
@@ -259,9 +282,8 @@ impl Host {
     /// Binds a peer to the command it asked for.
     pub(super) fn attend(&mut self, id: PeerId, job: JobId) {
         let cursor = self.engine.attach(job, Lag::Hold);
+        self.end_greeting(id);
         if let Some(peer) = self.peers.get_mut(&id) {
-            self.greeting.remove(&(peer.since + limits::HELLO_TIMEOUT, id));
-            self.greeting.remove(&(peer.since + limits::REQUEST_TIMEOUT, id));
             peer.cursor = cursor;
             peer.job = Some(job);
             // Everything of the request is in the command now.
@@ -269,12 +291,18 @@ impl Host {
         }
     }
 
-    /// A peer hung up: so its command ends.
-    fn lose(&mut self, id: PeerId) {
-        let Some(peer) = self.peers.remove(&id) else { return };
+    /// A peer has asked: its time for that is not counted any more.
+    pub(super) fn end_greeting(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get(&id) else { return };
         for timeout in [limits::HELLO_TIMEOUT, limits::REQUEST_TIMEOUT] {
             self.greeting.remove(&(peer.since + timeout, id));
         }
+    }
+
+    /// A peer hung up: so its command ends.
+    fn lose(&mut self, id: PeerId) {
+        self.end_greeting(id);
+        let Some(peer) = self.peers.remove(&id) else { return };
         self.leaving.remove(&id);
         self.settling.remove(&id);
         if let Some(cursor) = peer.cursor {
@@ -290,11 +318,17 @@ impl Host {
         }
     }
 
-    /// Ends a peer with an error.
+    /// Ends a peer with an error, in its language if it has said anything.
     pub(super) fn part(&mut self, id: PeerId, code: u8, text: &str) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.protocol.decide(peer.inbox.first());
         peer.protocol.fail(code, text, peer.out.buffer());
+        peer.inbox = Vec::new();
         peer.descriptors.clear();
+        // Its last bytes may take their time; its command does not run on meanwhile.
+        if let Some(job) = peer.job.take() {
+            self.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, self.now);
+        }
         self.farewell(id);
     }
 
@@ -313,7 +347,7 @@ impl Host {
     }
 
     /// Everything for this peer is queued.
-    fn farewell(&mut self, id: PeerId) {
+    pub(super) fn farewell(&mut self, id: PeerId) {
         if let Some(peer) = self.peers.get_mut(&id) {
             if let Some(cursor) = peer.cursor.take() {
                 self.engine.detach(cursor);

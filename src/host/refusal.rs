@@ -5,11 +5,11 @@ use std::io;
 use crate::core::entry::StartError;
 use crate::sys::control::Stage;
 use crate::sys::pty;
-use crate::text::banner;
+use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// The longest name of a program in a sentence, bytes.
-const PROGRAM_BYTES: usize = 256;
+/// The longest path of a shell in a sentence, columns.
+const SHELL_COLUMNS: usize = 256;
 
 /// No guard is to be had, or it cannot be told.
 pub(super) fn without_guard(error: &io::Error) -> StartError {
@@ -22,18 +22,18 @@ pub(super) fn without_guard(error: &io::Error) -> StartError {
 }
 
 /// The guard could not start the shell. As far as a shell would say something of it, it says the same.
-pub(super) fn at_stage(program: &str, stage: Stage, errno: i32) -> StartError {
+pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
     let error = io::Error::from_raw_os_error(errno);
     let words = reason(&error);
-    let program = banner::escape_line(program, PROGRAM_BYTES);
+    let shell = escape_line(shell, SHELL_COLUMNS);
     let check_path = "check the path of the shell (REXEC_SHELL)";
     match (stage, error.kind()) {
-        (Stage::Exec, io::ErrorKind::NotFound) => refusal(127, &format!("{program}: not found"), check_path),
+        (Stage::Exec, io::ErrorKind::NotFound) => refusal(127, &format!("{shell}: not found"), check_path),
         (Stage::Exec, io::ErrorKind::ArgumentListTooLong) => StartError {
             code: 126,
-            text: format!("{program}: {words}\nhint: pass the data in a file or on standard input\n"),
+            text: format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"),
         },
-        (Stage::Exec, _) => refusal(126, &format!("{program}: {words}"), check_path),
+        (Stage::Exec, _) => refusal(126, &format!("{shell}: {words}"), check_path),
         (Stage::Directory, _) => refusal(
             126,
             &format!("the working directory cannot be entered: {words}"),

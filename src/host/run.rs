@@ -5,10 +5,11 @@
 //! that they neither block nor die.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Instant, SystemTime};
 
 use super::plan::Plan;
+use super::roster::{Ending, Identity};
 use super::spares::Spare;
 use super::{Host, PeerId, Source, refusal};
 use crate::core::engine::JobId;
@@ -23,9 +24,10 @@ use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sink::console::Heading;
-use crate::sink::record::{self, Start};
+use crate::sink::record::{self, Left, Start};
 use crate::sys::control::{self, Report};
 use crate::sys::{self, pty, socket};
+use crate::text::escape::escape_line;
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ struct Link {
     out: Outlet,
     inbox: Vec<u8>,
     shell_is_over: bool,
+    /// The group of a shell that has ended, until what it left running was looked at.
+    left_by: Option<i32>,
 }
 
 /// One command, as the host holds it.
@@ -51,12 +55,20 @@ pub(super) struct Run {
     peer: Option<PeerId>,
     /// Until it is started; or why it cannot be.
     pending: Option<Result<Pending, StartError>>,
-    program: String,
-    accepted: Instant,
+    pub(super) identity: Identity,
+    pub(super) accepted: Instant,
     guard: Option<Link>,
     streams: [Option<Port>; Stream::ALL.len()],
     /// Nobody reads the output: when the next byte of it is worth a SIGPIPE.
     strike_from: Option<Instant>,
+    pub(super) ending: Ending,
+}
+
+impl Run {
+    /// Its guard's process.
+    pub(super) fn guard_pid(&self) -> Option<i32> {
+        self.guard.as_ref().map(|link| link.pid)
+    }
 }
 
 impl Host {
@@ -101,16 +113,18 @@ impl Host {
         self.attend(peer, job);
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), std::path::PathBuf::from);
-        self.record(job, &command, dir.as_os_str().as_encoded_bytes());
-        let program = command.exec.first().map(|program| String::from_utf8_lossy(program).into_owned());
+        let dir = dir.as_os_str().as_encoded_bytes();
+        self.record(job, &command, dir);
+        let identity = Identity::of(&command, dir);
         let run = Run {
             peer: Some(peer),
             pending: Some(descriptors.map(|descriptors| Pending { command, descriptors })),
-            program: program.unwrap_or_default(),
+            identity,
             accepted: self.now,
             guard: None,
             streams: [const { None }; Stream::ALL.len()],
             strike_from: None,
+            ending: Ending::default(),
         };
         self.runs.insert(job, run);
     }
@@ -126,6 +140,7 @@ impl Host {
             command: String::from_utf8_lossy(&command.text).into_owned(),
             shell: command.shell.clone(),
             probe: command.is_probe,
+            window: Some(self.window(command)),
             ..Start::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
@@ -177,24 +192,27 @@ impl Host {
         self.engine.on_start_failed(job, refusal::without_guard(error));
     }
 
-    /// Gives a command to a guard.
+    /// Gives a command to a guard. Everything that can fail comes before the guard has it: a command that was given
+    /// away is never given again.
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
         let command = &pending.command;
-        let plan = Plan::of(command.stdio, self.options.pipes_only);
-        let pipes = plan.open_pipes()?;
-        let mut descriptors: Vec<i32> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-        descriptors.extend(pipes.iter().map(|(_, _, write)| write.as_raw_fd()));
+        // What an agent reads of the shell for itself is for a program and not for people.
+        let pipes_only = self.options.pipes_only || command.is_probe;
+        let plan = Plan::of(command.stdio, pipes_only, command.kills_group);
+        let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut streams = [const { None }; Stream::ALL.len()];
+        let mut far = Vec::new();
+        for (stream, read, write) in plan.open_pipes()? {
+            streams[stream as usize] = Some(Port::new(&mut self.poller, read)?);
+            descriptors.push(write.as_raw_fd());
+            far.push(write);
+        }
         let first = [&[plan.bits()], command.frame.as_slice()].concat();
-        // A guard can have been killed while it waited: then the next one gets the command.
-        let (mut spare, sent) = loop {
-            let mut spare = self.spares.take(&mut self.poller)?;
-            match spare.control.write(|fd| socket::send(fd, &first, &descriptors)) {
-                Ok(sent) => break (spare, sent.unwrap_or(0)),
-                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => spare.close(&mut self.poller),
-                Err(error) => {
-                    spare.close(&mut self.poller);
-                    return Err(error);
-                }
+        let (mut spare, sent) = match self.give(&first, &descriptors) {
+            Ok(given) => given,
+            Err(error) => {
+                streams.into_iter().flatten().for_each(|port: Port| port.close(&mut self.poller));
+                return Err(error);
             }
         };
         if let Some((rows, cols)) = command.window {
@@ -203,19 +221,45 @@ impl Host {
         spare.control.expect_input();
         let mut out = Outlet::default();
         out.buffer().extend_from_slice(&first[sent..]);
-        let mut streams = [const { None }; Stream::ALL.len()];
-        for (stream, read, _) in pipes {
-            streams[stream as usize] = Some(Port::new(&mut self.poller, read)?);
-        }
         self.prepare_protocol(job, command, plan.tty_is_stdout());
         self.bind(job, spare, out, streams);
         self.engine.on_started(job, plan.streams(), self.now);
         Ok(())
     }
 
+    /// Sends the first bytes to a guard; gives it and how many it took. A guard can have been killed while it waited:
+    /// then the next one gets them. When the user's callers have more descriptors in flight than this host may have, none
+    /// of its own may travel: then they are born with the guard. Waiting would not help, because those callers wait for us.
+    fn give(&mut self, first: &[u8], descriptors: &[RawFd]) -> std::io::Result<(Spare, usize)> {
+        let mut may_travel = true;
+        loop {
+            let (mut spare, travelling) = if may_travel {
+                (self.spares.take(&mut self.poller)?, descriptors)
+            } else {
+                (self.spares.make_with(&mut self.poller, descriptors)?, &[][..])
+            };
+            match spare.control.write(|fd| socket::send(fd, first, travelling)) {
+                Ok(sent) => return Ok((spare, sent.unwrap_or(0))),
+                Err(error) => {
+                    spare.close(&mut self.poller);
+                    if may_travel && sys::is_in_flight_limit(&error) {
+                        may_travel = false;
+                    } else if error.kind() != std::io::ErrorKind::BrokenPipe {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Rows and columns of the command's terminal.
+    fn window(&self, command: &Command) -> (u16, u16) {
+        command.window.unwrap_or((self.size.rows, self.size.cols))
+    }
+
     fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
         let peer = self.runs.get(&job).and_then(|run| run.peer);
-        let window = command.window.unwrap_or((self.size.rows, self.size.cols));
+        let window = self.window(command);
         let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
             && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
@@ -235,8 +279,14 @@ impl Host {
         self.sources.insert(spare.control.token(), Source::Control(job));
         if let Some(run) = self.runs.get_mut(&job) {
             run.streams = streams;
-            run.guard =
-                Some(Link { pid: spare.pid, control: spare.control, out, inbox: Vec::new(), shell_is_over: false });
+            run.guard = Some(Link {
+                pid: spare.pid,
+                control: spare.control,
+                out,
+                inbox: Vec::new(),
+                shell_is_over: false,
+                left_by: None,
+            });
         }
         self.flush_guard(job);
     }
@@ -284,6 +334,7 @@ impl Host {
                 self.on_report(job, report);
             }
         }
+        self.tell_unkillable(job);
         let rest = chunks.remainder().to_vec();
         if is_gone {
             self.on_guard_gone(job);
@@ -296,13 +347,15 @@ impl Host {
     fn on_report(&mut self, job: JobId, report: Report) {
         match report {
             Report::Failed { stage, errno } => {
-                let program = self.runs.get(&job).map_or("", |run| run.program.as_str());
-                self.on_not_started(job, refusal::at_stage(program, stage, errno));
+                let shell = self.runs.get(&job).map_or("", |run| run.identity.shell.as_str());
+                self.on_not_started(job, refusal::at_stage(shell, stage, errno));
             }
             Report::OutOfReach { descriptor, limit } => {
                 self.on_not_started(job, refusal::out_of_reach(descriptor, limit));
             }
             Report::Stopped { reads, program } => {
+                // What it wrote before it asked, the question perhaps, comes before the word that it asked.
+                self.drain_streams(job);
                 self.engine.on_input_stop(job, reads, program.to_string(), self.now);
             }
             Report::TookBack => {
@@ -310,18 +363,25 @@ impl Host {
                     type_end_of_file(run);
                 }
             }
-            Report::Left { pid, program } => self.journal.on_left(job, pid, program.to_string()),
-            Report::Unkillable { pid } => self.journal.note(job, |end| end.unkillable.push(pid)),
+            Report::Unkillable { pid, program } => {
+                self.journal.note(job, |end| end.unkillable.push(pid));
+                if let Some(run) = self.runs.get_mut(&job) {
+                    run.ending.unkillable.push(pid);
+                }
+                let program = escape_line(&program.to_string(), 32);
+                let line = format!("… #{}: {program} (process {pid}) cannot be killed", job.0);
+                self.console.say(&line, self.screen.out.buffer());
+            }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     run.strike_from = Some(self.now + limits::BROKEN_PIPE_PAUSE);
                 }
             }
-            Report::Exited { exit, left } => {
-                self.on_shell_over(job);
+            Report::Exited { exit, group, has_left } => {
+                self.on_shell_over(job, has_left.then_some(group));
                 self.engine.on_exit(job, exit, self.now);
                 self.drain_streams(job);
-                if left > 0 {
+                if has_left {
                     self.stragglers.push_back(job);
                 }
             }
@@ -330,17 +390,40 @@ impl Host {
 
     /// Nothing of it runs.
     fn on_not_started(&mut self, job: JobId, why: StartError) {
-        self.on_shell_over(job);
+        self.on_shell_over(job, None);
         self.engine.on_start_failed(job, why);
     }
 
-    fn on_shell_over(&mut self, job: JobId) {
+    /// The shell is reaped, or was never there.
+    fn on_shell_over(&mut self, job: JobId, left_by: Option<i32>) {
         if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
             link.shell_is_over = true;
+            link.left_by = left_by;
         }
     }
 
-    /// The slave is closed now: this read finds either the end or a left-over process that holds the terminal.
+    /// What a command left running is looked at when it closes, and not before: what was just forked has no name of its
+    /// own yet, and may be about to leave the group.
+    pub(super) fn note_left(&mut self, job: JobId) {
+        let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
+        let Some(run) = self.runs.get_mut(&job).filter(|_| is_over) else { return };
+        let Some(link) = &mut run.guard else { return };
+        let Some(group) = link.left_by.take() else { return };
+        let kills_group = std::mem::take(&mut run.identity.kills_group);
+        let left = sys::tree::walk(link.pid).filter(|process| !kills_group || process.group != group);
+        let left = left.map(|process| Left { pid: process.pid, comm: process.program.to_string() });
+        let left: Vec<Left> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
+        if kills_group {
+            self.order(job, Order::KillGroup);
+        }
+        if !left.is_empty() {
+            self.console.on_left(job, &left);
+            self.journal.on_left(job, left);
+        }
+    }
+
+    /// Reads what is there. Once the slave is closed this finds either the end or a left-over process that holds the
+    /// terminal.
     fn drain_streams(&mut self, job: JobId) {
         for stream in Stream::ALL {
             if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
@@ -446,6 +529,7 @@ impl Host {
             for stream in Stream::ALL {
                 self.close_stream(job, stream);
             }
+            self.answer_ending(job, Vec::new());
             self.runs.remove(&job);
             self.stragglers.retain(|&other| other != job);
         }

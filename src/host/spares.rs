@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::RawFd;
 use std::time::Instant;
 
 use crate::io::poller::{Poller, Token};
@@ -48,7 +49,7 @@ impl Spares {
 
     /// Makes one.
     pub(super) fn prepare(&mut self, poller: &mut Poller) -> io::Result<()> {
-        let spare = make(poller, self.size)?;
+        let spare = make(poller, self.size, &[])?;
         self.waiting.push_back(spare);
         Ok(())
     }
@@ -57,8 +58,13 @@ impl Spares {
     pub(super) fn take(&mut self, poller: &mut Poller) -> io::Result<Spare> {
         match self.waiting.pop_front() {
             Some(spare) => Ok(spare),
-            None => make(poller, self.size),
+            None => make(poller, self.size, &[]),
         }
+    }
+
+    /// A new one that holds copies of these descriptors.
+    pub(super) fn make_with(&self, poller: &mut Poller, held: &[RawFd]) -> io::Result<Spare> {
+        make(poller, self.size, held)
     }
 
     /// Forgets one that died while it waited; whether this was one.
@@ -92,8 +98,8 @@ impl Spare {
     }
 }
 
-fn make(poller: &mut Poller, size: pty::Size) -> io::Result<Spare> {
-    let guard = guard::make(size)?;
+fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd]) -> io::Result<Spare> {
+    let guard = guard::make(size, held)?;
     // Who waits with poll(2) for input before reading would never be stopped for reading: an end of file that is there
     // from the start makes it read, and be seen.
     let _ = sys::write(&guard.master, super::run::END_OF_FILE);

@@ -43,10 +43,9 @@ impl Journal {
         if self.is_stalled { Lag::Skip } else { Lag::Hold }
     }
 
-    /// Commands of which a record was given up, because the recorder took nothing for too long.
-    #[must_use]
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    /// Records that were given up since the last call, because the recorder took nothing for too long.
+    pub fn take_given_up(&mut self) -> u64 {
+        std::mem::take(&mut self.given_up)
     }
 
     /// A command begins, with this environment (`NAME=value`); what of it is secret is told the recorder, nothing else.
@@ -73,9 +72,13 @@ impl Journal {
         }
     }
 
-    /// The command left this process running, one of those that are named.
-    pub fn on_left(&mut self, job: JobId, pid: i32, comm: String) {
-        self.note(job, |end| end.left.push(Left { pid, comm }));
+    /// The command left these processes running.
+    pub fn on_left(&mut self, job: JobId, left: Vec<Left>) {
+        self.note(job, |end| {
+            end.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+            end.left = left;
+            end.left.truncate(limits::STRAGGLERS_NAMED_MAX);
+        });
     }
 
     /// Tells how the recorder takes what it is given; with `engine`, because holding back may begin or end.

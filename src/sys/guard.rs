@@ -12,7 +12,7 @@
 //! an ended command left behind is left alone.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -37,11 +37,12 @@ pub struct Guard {
     pub master: OwnedFd,
 }
 
-/// Makes a guard with terminal and session, ready for a command.
+/// Makes a guard with terminal and session, ready for a command. It holds copies of these descriptors from birth, as if
+/// they had come with the command.
 ///
 /// # Errors
 /// What pipe(2)-like calls and fork(2) give for want of terminals, descriptors or processes.
-pub fn make(size: pty::Size) -> io::Result<Guard> {
+pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     let (control, far) = socket::pair()?;
     let pty = pty::open(size)?;
     // SAFETY: the process has one thread, so the child may go on as an ordinary process.
@@ -50,7 +51,9 @@ pub fn make(size: pty::Size) -> io::Result<Guard> {
         ForkResult::Child => {
             std::panic::set_hook(Box::new(|_| super::exit(70)));
             let (slave, _) = (pty.slave, std::mem::ManuallyDrop::new((pty.master, control)));
-            let code = match enter(far, slave) {
+            // SAFETY: this process has copies of its own, and what owned them before the fork is never dropped here.
+            let held = held.iter().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
+            let code = match enter(far, slave, held) {
                 Ok(Some(warden)) => warden.watch(),
                 Ok(None) => 0,
                 Err(error) => error.raw_os_error().unwrap_or(1),
@@ -61,12 +64,13 @@ pub fn make(size: pty::Size) -> io::Result<Guard> {
 }
 
 /// Becomes a guard, waits for a command and starts it. `None` when there is nothing to watch.
-fn enter(control: OwnedFd, slave: OwnedFd) -> io::Result<Option<Warden>> {
-    let signals = become_guard(&control, &slave)?;
+fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<Warden>> {
+    let signals = become_guard(&control, &slave, &held)?;
     let baseline = Baseline::read();
-    let Some(request) = Request::receive(&control)? else { return Ok(None) };
+    let Some(request) = Request::receive(&control, held)? else { return Ok(None) };
+    let kills_group = request.plan & control::PLAN_KILL_GROUP != 0;
     match request.start(&slave, &baseline) {
-        Ok(shell) => Ok(Some(Warden::new(control, signals, slave, shell))),
+        Ok(shell) => Ok(Some(Warden::new(control, signals, slave, shell, kills_group))),
         Err(report) => {
             super::write(&control, &report.encode())?;
             Ok(None)
@@ -76,8 +80,8 @@ fn enter(control: OwnedFd, slave: OwnedFd) -> io::Result<Option<Warden>> {
 
 /// Leaves the host behind: descriptors, session, dispositions, mask. What is set here is set explicitly, because the
 /// host's own choices came along with the fork.
-fn become_guard(control: &OwnedFd, slave: &OwnedFd) -> io::Result<SignalFd> {
-    close_all_but(&[control.as_raw_fd(), slave.as_raw_fd()]);
+fn become_guard(control: &OwnedFd, slave: &OwnedFd, held: &[OwnedFd]) -> io::Result<SignalFd> {
+    close_all_but(&[control, slave].into_iter().chain(held).map(AsRawFd::as_raw_fd).collect::<Vec<_>>());
     // Descriptors 0 to 2 are taken, so that what arrives later never lands on a target of the command's own.
     for _ in 0..3 {
         let fd = nix::fcntl::fcntl(control, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(0)).map_err(super::io)?;
@@ -124,8 +128,8 @@ struct Request {
 
 impl Request {
     /// Waits for one; `None` when the host went away before it was whole.
-    fn receive(control: &OwnedFd) -> io::Result<Option<Self>> {
-        let mut request = Self { plan: 0, frame: Vec::new(), descriptors: Vec::new() };
+    fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<Self>> {
+        let mut request = Self { plan: 0, frame: Vec::new(), descriptors: held };
         let mut buffer = vec![0; 64 << 10];
         loop {
             let received = socket::receive_with_descriptors(control, &mut buffer, &mut request.descriptors)?;
@@ -200,7 +204,7 @@ fn clear_of(targets: &[i32], fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     loop {
         let copy = nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(lowest)).map_err(super::io)?;
         // SAFETY: the descriptor is new and nobody else's.
-        let copy = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(copy) };
+        let copy = unsafe { OwnedFd::from_raw_fd(copy) };
         if !targets.contains(&copy.as_raw_fd()) {
             return Ok(copy);
         }

@@ -1,15 +1,13 @@
 //! Unix sockets: the listener, messages with descriptors, and who is on the other side.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use nix::libc;
-use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socketpair,
-};
+use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 
 /// The most descriptors in one message: those of a RUN, and two pipes.
 pub const DESCRIPTORS_MAX: usize = rexec_sh::wire::INHERITED_MAX + 4;
@@ -54,7 +52,14 @@ pub struct Received {
     pub lost_descriptors: bool,
 }
 
-/// Receives bytes and the descriptors that come with them, which are closed on exec.
+/// Room for a control message with this many descriptors, in words, so that it is aligned for its header.
+const CONTROL_WORDS: usize =
+    // SAFETY: the call only computes with the number.
+    (unsafe { libc::CMSG_SPACE((DESCRIPTORS_MAX * size_of::<RawFd>()) as u32) } as usize)
+        .div_ceil(size_of::<u64>());
+
+/// Receives bytes and the descriptors that come with them, which are closed on exec. Not by way of nix, which loses those
+/// that came when others did not fit.
 ///
 /// # Errors
 /// As recvmsg(2).
@@ -63,23 +68,32 @@ pub fn receive_with_descriptors(
     buffer: &mut [u8],
     descriptors: &mut Vec<OwnedFd>,
 ) -> io::Result<Received> {
-    let mut space = nix::cmsg_space!([RawFd; DESCRIPTORS_MAX]);
-    let mut slices = [IoSliceMut::new(buffer)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<()>(socket.as_fd().as_raw_fd(), &mut slices, Some(&mut space), flags).map_err(super::io)?;
-    let mut lost_descriptors = message.flags.contains(MsgFlags::MSG_CTRUNC);
-    match message.cmsgs() {
-        Err(_) => lost_descriptors = true,
-        Ok(messages) => {
-            for message in messages {
-                if let ControlMessageOwned::ScmRights(fds) = message {
-                    // SAFETY: the kernel made them for this process with this message.
-                    descriptors.extend(fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-                }
+    let mut control = [0_u64; CONTROL_WORDS];
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: a msghdr of zeros is a valid, empty one; everything pointed to outlives the calls, and the kernel writes
+    // within the lengths it is told. It made the descriptors for this process with this message.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let received = libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
+        let bytes = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        while let Some(there) = header.as_ref() {
+            if (there.cmsg_level, there.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                // A size_t with glibc, a socklen_t with musl.
+                let length: usize = there.cmsg_len as _;
+                let count = (length - libc::CMSG_LEN(0) as usize) / size_of::<RawFd>();
+                let first = libc::CMSG_DATA(header).cast::<RawFd>();
+                let numbers = (0..count).map(|n| first.add(n).read_unaligned());
+                descriptors.extend(numbers.map(|fd| OwnedFd::from_raw_fd(fd)));
             }
+            header = libc::CMSG_NXTHDR(&raw const message, header);
         }
+        Ok(Received { bytes, lost_descriptors: message.msg_flags & libc::MSG_CTRUNC != 0 })
     }
-    Ok(Received { bytes: message.bytes, lost_descriptors })
 }
 
 /// Tells the other side that nothing more comes.
@@ -138,6 +152,14 @@ mod tests {
         fds.clear();
         assert_eq!(super::super::read(&read, &mut buffer).unwrap(), 1);
         assert_eq!(super::super::read(&read, &mut buffer).unwrap(), 0, "no copy of the write end is left");
+        let write = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(send(&near, b"many", &[write.as_raw_fd(); 100]).unwrap(), 4);
+        let received = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap();
+        assert_eq!(
+            (received.lost_descriptors, fds.len()),
+            (true, DESCRIPTORS_MAX),
+            "those that came are ours to close"
+        );
         assert_eq!(peer_uid(&near).unwrap(), nix::unistd::geteuid().as_raw());
     }
 }

@@ -6,6 +6,7 @@
 //! its number could in theory be reused between the look and the signal, which no interface without a descriptor for
 //! each process prevents.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 
@@ -15,17 +16,24 @@ use super::control::Program;
 
 /// A process as /proc/PID/stat shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Process {
-    pub(super) pid: i32,
-    pub(super) parent: i32,
-    pub(super) group: i32,
-    pub(super) session: i32,
-    pub(super) is_zombie: bool,
-    pub(super) is_stopped: bool,
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its parent's number.
+    pub parent: i32,
+    /// Its process group.
+    pub group: i32,
+    /// Its session.
+    pub session: i32,
+    /// Whether it has ended and waits to be reaped.
+    pub is_zombie: bool,
+    /// Whether it is stopped.
+    pub is_stopped: bool,
     /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); 0 when unknown, as it is once the
     /// parent has waited for the stop.
-    pub(super) stop_signal: i32,
-    pub(super) program: Program,
+    pub stop_signal: i32,
+    /// Its program's name.
+    pub program: Program,
 }
 
 /// Reads one process; `None` when it is gone.
@@ -76,13 +84,21 @@ fn children_by_parent(parent: i32) -> Vec<i32> {
 
 /// Every living descendant of a process, nearest first.
 pub(super) fn descendants(root: i32) -> Vec<Process> {
-    let (mut found, mut pids, mut at) = (Vec::new(), children(root), 0);
-    while let Some(&pid) = pids.get(at) {
-        at += 1;
-        pids.extend(children(pid));
-        found.extend(process(pid).filter(|process| !process.is_zombie));
-    }
-    found
+    walk(root).collect()
+}
+
+/// The living descendants of a process, nearest first, read as they are asked for.
+pub fn walk(root: i32) -> impl Iterator<Item = Process> {
+    let mut pids = VecDeque::from(children(root));
+    std::iter::from_fn(move || {
+        loop {
+            let pid = pids.pop_front()?;
+            pids.extend(children(pid));
+            if let Some(process) = process(pid).filter(|process| !process.is_zombie) {
+                return Some(process);
+            }
+        }
+    })
 }
 
 /// What a stopped process wants of a terminal.

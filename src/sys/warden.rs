@@ -50,6 +50,9 @@ pub(super) struct Warden {
     /// `Some` if and only if the shell is not reaped: only then is its number its own.
     shell: Option<Pid>,
     group: Pid,
+    /// What is left of the shell's group is killed once the caller has its result.
+    kills_group: bool,
+    group_ends: Option<Instant>,
     host_lives: bool,
     orders: Vec<u8>,
     hunt: Hunt,
@@ -57,7 +60,7 @@ pub(super) struct Warden {
 
 impl Warden {
     /// The watch over a shell that was just started in a group of its own.
-    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: i32) -> Self {
+    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: i32, kills_group: bool) -> Self {
         let shell = Pid::from_raw(shell);
         // Also here, because the child may not have got to it yet when it is signalled. It fails when it has executed.
         let _ = nix::unistd::setpgid(shell, shell);
@@ -67,6 +70,8 @@ impl Warden {
             foreground: Foreground::new(slave),
             shell: Some(shell),
             group: shell,
+            kills_group,
+            group_ends: None,
             host_lives: true,
             orders: Vec::new(),
             hunt: Hunt::No,
@@ -96,7 +101,7 @@ impl Warden {
             Hunt::Grace { until } | Hunt::Killing { next: until, .. } => Some(until),
             Hunt::No | Hunt::GivenUp => None,
         };
-        let timeout = match self.foreground.lent_until().into_iter().chain(hunt).min() {
+        let timeout = match self.foreground.lent_until().into_iter().chain(hunt).chain(self.group_ends).min() {
             None => PollTimeout::NONE,
             // Rounded up, so that it is not woken just before the time.
             Some(at) => {
@@ -165,12 +170,7 @@ impl Warden {
         for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
             self.foreground.hang_up(Pid::from_raw(group));
         }
-        let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);
-        let mut reports: Vec<Report> =
-            named.map(|process| Report::Left { pid: process.pid, program: process.program }).collect();
-        let left = u32::try_from(left.len()).unwrap_or(u32::MAX);
-        reports.push(Report::Exited { exit, left });
-        self.report(&reports);
+        self.report(&[Report::Exited { exit, group: self.group.as_raw(), has_left: has_children }]);
     }
 
     fn on_stopped(&mut self, pid: Pid, signal: Signal) {
@@ -223,6 +223,10 @@ impl Warden {
     fn tick(&mut self, now: Instant) {
         let reports = self.foreground.tick(now);
         self.report(&reports);
+        if self.group_ends.is_some_and(|at| now >= at) {
+            self.group_ends = None;
+            self.kill_group();
+        }
         match self.hunt {
             Hunt::Grace { until } if now >= until => self.start_killing(now),
             Hunt::Killing { round, next, until } if now >= next => self.kill_round(round, until, now),
@@ -238,7 +242,8 @@ impl Warden {
         let living = tree::descendants(own_pid().as_raw());
         if round >= limits::KILL_ROUNDS_MAX || now >= until {
             let named = living.iter().take(limits::STRAGGLERS_NAMED_MAX);
-            self.report(&named.map(|process| Report::Unkillable { pid: process.pid }).collect::<Vec<_>>());
+            let report = |process: &tree::Process| Report::Unkillable { pid: process.pid, program: process.program };
+            self.report(&named.map(report).collect::<Vec<_>>());
             self.hunt = Hunt::GivenUp;
             return;
         }
@@ -271,6 +276,9 @@ impl Warden {
 
     fn on_host_gone(&mut self) {
         self.host_lives = false;
+        if self.kills_group {
+            self.kill_group();
+        }
         if self.shell.is_some() {
             self.terminate();
             if matches!(self.hunt, Hunt::No) {
@@ -296,6 +304,15 @@ impl Warden {
             }
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
+            Order::KillGroup => self.group_ends = Some(Instant::now() + limits::GROUP_LEAVE),
+        }
+    }
+
+    /// While it has a member the group's number is its own.
+    fn kill_group(&self) {
+        let is_member = |process: &tree::Process| process.group == self.group.as_raw();
+        if self.shell.is_none() && tree::descendants(own_pid().as_raw()).iter().any(is_member) {
+            signal_group(self.group, libc::SIGKILL);
         }
     }
 

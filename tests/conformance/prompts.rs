@@ -1,5 +1,6 @@
 //! Programs that ask the terminal when nobody is there to answer: all of them end, and who does not ask runs on.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Mutex;
@@ -7,11 +8,15 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use super::case::{Bench, users};
 use super::prompters::{OTHERS, READERS};
 use crate::support::call::{Call, Outcome, Output, Target};
 use crate::support::host::Host;
+use crate::support::procs::Process;
 use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
 
 /// Far above what the host takes to end any of them, so that it is a guard against hanging only.
 pub(super) const HANG: Duration = Duration::from_secs(30);
@@ -118,6 +123,27 @@ impl Prompt {
         let is_right = is_hung_up || (seen.code() == 0 && seen.out().contains(self.out));
         (!is_told || !is_right).then(|| describe(&seen))
     }
+}
+
+/// The host learns of both in one turn of its loop, from two descriptors.
+#[test]
+fn the_question_comes_before_the_word_that_it_was_asked() {
+    let host = Host::start();
+    let script = "echo $$ > pid; until test -e go; do sleep 0.01; done; echo 'name?'; read x </dev/tty";
+    let call = Call { output: Output::OneFile, ..host.call(script) };
+    let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+    let shell = || Process::of(fs::read_to_string(host.home.join("pid")).ok()?.trim().parse().ok()?);
+    assert!(waiting::until(PATIENCE, shell).is_some(), "it never started");
+    host.signal(Signal::SIGSTOP);
+    fs::write(host.home.join("go"), "").expect("a file");
+    assert!(waiting::until_true(PATIENCE, || shell().is_some_and(|shell| shell.state == 'T')), "it never asked");
+    // Its guard has told the host by now, which it does when it is woken by the stop.
+    let guard = shell().expect("it is stopped").parent;
+    assert!(waiting::until_true(PATIENCE, || Process::of(guard).is_some_and(|guard| guard.state == 'S')));
+    host.signal(Signal::SIGCONT);
+    let seen = calling.finish(PATIENCE).expect("it ends");
+    let (question, word) = (seen.out().find("name?"), seen.out().find("asked for terminal input"));
+    assert!(question.is_some() && question < word, "{seen:?}");
 }
 
 /// The programs that the caller is told about.

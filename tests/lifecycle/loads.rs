@@ -6,15 +6,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
-use crate::support::call::{Target, usual_env};
+use crate::support::call::Target;
+use crate::support::crowd::{Gate, WAIT_AT_GATE, codes, quiet, shim};
 use crate::support::dice::Dice;
-use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::host::Host;
+use crate::support::journal::Journal;
 use crate::support::procs;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
-use crate::support::warden::{State, USUAL};
 
 /// Processes that keep the processors busy while a test runs.
 struct Hogs(Vec<Child>);
@@ -33,20 +36,6 @@ impl Drop for Hogs {
             _ = hog.wait();
         }
     }
-}
-
-/// A shim without a warden, for when there are many of them.
-fn shim(host: &Host, script: &str) -> Command {
-    use std::os::unix::ffi::OsStringExt;
-    let mut command = Command::new(programs::shims().join("bash"));
-    command.args(["-c", script]).stdin(Stdio::null()).current_dir(host.home.path()).env_clear();
-    for entry in usual_env(host.home.path()) {
-        let text = String::from_utf8(entry).expect("the usual environment is text");
-        let (name, value) = text.split_once('=').expect("an entry");
-        command.env(name, std::ffi::OsString::from_vec(value.into()));
-    }
-    command.env("REXEC_SOCKET", host.socket()).env("REXEC_SANITIZE", "raw");
-    command
 }
 
 #[test]
@@ -102,15 +91,36 @@ fn a_thousand_commands_in_a_row_succeed() {
     }
 }
 
+/// A thousand run at once, the others wait for them in order of arrival.
 #[test]
-fn a_thousand_commands_at_once_return_their_codes() {
+fn more_commands_than_may_run_wait_for_the_others() {
+    const RUNNING: usize = 1_000;
+    const WAITING: usize = 50;
+    let (_, descriptors) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    if descriptors < 7_000 {
+        return programs::skipped(&format!("{descriptors} descriptors are too few for a thousand commands at once"));
+    }
     let host = Host::start();
-    let start = |_| shim(&host, "sleep 1; exit 7").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a shim");
-    let mut shims: Vec<Child> = (0..1_000).map(start).collect();
-    let codes: Vec<Option<i32>> = shims.iter_mut().map(|shim| shim.wait().expect("a child").code()).collect();
-    let wrong: Vec<_> = codes.iter().filter(|code| **code != Some(7)).collect();
-    assert!(wrong.is_empty(), "{} of 1,000 differ: {:?}", wrong.len(), &wrong[..wrong.len().min(10)]);
-    assert!(waiting::until_true(PATIENCE, || host.journal().of_type("end").count() == 1_000));
+    let mut gate = Gate::new(host.home.path(), None);
+    let script = format!("{WAIT_AT_GATE}; exit 7");
+    let mut shims: Vec<Child> = (0..RUNNING + WAITING).map(|_| quiet(&host, &script)).collect();
+    gate.wait_for(RUNNING);
+    let every_start = |journal: &Journal| (journal.of_type("start").count() == RUNNING + WAITING).then_some(());
+    host.wait_for("every start", every_start);
+    assert_eq!(waiting::until_steady(Duration::from_millis(300), || gate.arrived()), RUNNING, "at the gate");
+    gate.let_through(1);
+    gate.wait_for(RUNNING + 1);
+    gate.let_through(RUNNING + WAITING - 1);
+    let wrong: Vec<_> = codes(&mut shims).into_iter().filter(|code| *code != Some(7)).collect();
+    assert!(wrong.is_empty(), "{} differ: {:?}", wrong.len(), &wrong[..wrong.len().min(10)]);
+    let every_end = |journal: &Journal| (journal.of_type("end").count() == RUNNING + WAITING).then_some(());
+    host.wait_for("every end", every_end);
+    let has_queued = |end: &&Value| end["queued_ms"].as_u64().is_some_and(|queued| queued >= 300);
+    let journal = host.journal();
+    let queued: Vec<_> = journal.of_type("end").filter(has_queued).map(|end| end["seq"].as_u64()).collect();
+    assert!(queued.len() >= WAITING, "{} commands have waited", queued.len());
+    let peak = procs::memory(host.pid(), "VmHWM");
+    assert!(peak <= 96 << 20, "at most {peak} bytes");
 }
 
 #[test]
@@ -179,26 +189,4 @@ fn a_slow_reader_gets_everything() {
     });
     let wrong: Vec<_> = all.iter().zip(&counts).filter(|(_, count)| **count != 1_000_004).collect();
     assert!(wrong.is_empty(), "of 1,000,004 bytes arrived: {wrong:?}");
-}
-
-/// Beyond what its descriptors allow, a host may turn callers away; it must say so, and be well afterwards.
-#[test]
-fn a_host_with_few_descriptors_serves_or_tells() {
-    let limits = &[(nix::sys::resource::Resource::RLIMIT_NOFILE, 64, 64)];
-    let host = Host::with(Setup { state: State { limits, ..USUAL }, ..PLAIN });
-    let start =
-        |_| shim(&host, "sleep 0.1; exit 7").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a shim");
-    let shims: Vec<Child> = (0..100).map(start).collect();
-    let mut served = 0;
-    for shim in shims {
-        let output = shim.wait_with_output().expect("a child");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        match output.status.code() {
-            Some(7) => served += 1,
-            Some(125) => assert!(text.starts_with("rexec: ") && text.contains("\nhint: "), "{text}"),
-            other => panic!("{other:?}: {text}"),
-        }
-    }
-    assert!(served > 0);
-    assert_eq!(host.run("echo well").out(), "well\n");
 }

@@ -7,10 +7,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::fcntl::OFlag;
 use nix::sys::signal::Signal;
+use nix::unistd::pipe2;
 
 use super::call::{Call, Outcome, Reader, Target, dir, usual_env};
 use super::journal::{self, Journal};
@@ -27,6 +30,10 @@ pub(crate) struct Setup {
     pub(crate) user: Option<u32>,
     /// A real terminal in the place of the console; else it is a file.
     pub(crate) terminal: bool,
+    /// A pipe in the place of the console, as before a pager.
+    pub(crate) pipe: bool,
+    /// Nobody reads the terminal or the pipe until [`Host::read_console`] is called.
+    pub(crate) is_stuck: bool,
     pub(crate) flags: &'static [&'static str],
     /// A program, with its arguments, that starts the host.
     pub(crate) wrapper: &'static [&'static str],
@@ -34,7 +41,8 @@ pub(crate) struct Setup {
 }
 
 /// A host as most tests want it.
-pub(crate) const PLAIN: Setup = Setup { user: None, terminal: false, flags: &[], wrapper: &[], state: USUAL };
+pub(crate) const PLAIN: Setup =
+    Setup { user: None, terminal: false, pipe: false, is_stuck: false, flags: &[], wrapper: &[], state: USUAL };
 
 /// The bound on an ordered shutdown, five seconds, with slack for a busy machine.
 pub(crate) const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -52,6 +60,8 @@ pub(crate) struct Host {
     pub(crate) warden: Warden,
     pub(crate) terminal: Option<Terminal>,
     console: Option<Reader>,
+    /// What nobody reads yet.
+    unread: Option<OwnedFd>,
     setup: Setup,
     baseline: Baseline,
     is_checked: bool,
@@ -69,13 +79,21 @@ impl Host {
     /// Starts a host in a directory that an earlier one may have used, and waits until it is ready.
     pub(crate) fn in_dir(home: TempDir, setup: Setup) -> Self {
         let terminal = setup.terminal.then(|| Terminal::new(120, 40));
-        let console = terminal.as_ref().map(|terminal| Reader::new(terminal.master_file().into(), usize::MAX));
-        let warden = launch(home.path(), &setup, terminal.as_ref());
+        let (near, far) = match &terminal {
+            Some(terminal) => (Some(terminal.master_file().into()), None),
+            None if setup.pipe => pipe2(OFlag::O_CLOEXEC).map(|(near, far)| (Some(near), Some(far))).expect("a pipe"),
+            None => (None, None),
+        };
+        let warden = launch_on(home.path(), &setup, terminal.as_ref(), far);
         let baseline = Baseline { descriptors: 0, processes: 0 };
-        let mut host = Self { home, warden, terminal, console, setup, baseline, is_checked: false };
+        let mut host = Self { home, warden, terminal, console: None, unread: near, setup, baseline, is_checked: false };
+        if !setup.is_stuck {
+            host.read_console();
+        }
         let ready = waiting::until_true(PATIENCE, || {
             let text = host.console_text();
-            text.contains("rexec host listening on ") && text.contains("rexec journal: ")
+            let has_said = text.contains("rexec host listening on ") && text.contains("rexec journal: ");
+            has_said || (setup.is_stuck && UnixStream::connect(host.socket()).is_ok())
         });
         if !ready {
             host.is_checked = true;
@@ -83,6 +101,16 @@ impl Host {
         }
         host.baseline = waiting::until_steady(Duration::from_millis(60), || host.now());
         host
+    }
+
+    /// Begins to read a terminal or pipe that is the console.
+    pub(crate) fn read_console(&mut self) {
+        self.console = self.unread.take().map(|unread| Reader::new(unread, usize::MAX));
+    }
+
+    /// Closes a pipe that is the console, and that nobody reads.
+    pub(crate) fn close_console(&mut self) {
+        self.unread = None;
     }
 
     /// The pid of the host itself, whatever started it.
@@ -184,6 +212,14 @@ impl Host {
 
     /// Waits for the end of a host that was told to leave, and checks what it leaves.
     pub(crate) fn check_end(&mut self) -> Ended {
+        let ended = self.check_gone();
+        let faults = self.journal().faults();
+        assert!(faults.is_empty(), "the journal has faults: {faults:#?}");
+        ended
+    }
+
+    /// The same without the journal.
+    pub(crate) fn check_gone(&mut self) -> Ended {
         self.is_checked = true;
         let Some(ended) = self.warden.wait(SHUTDOWN) else {
             panic!("the host does not leave; {}\n{:#?}", self.errors(), self.warden.tree());
@@ -191,8 +227,6 @@ impl Host {
         let gone = self.warden.is_empty_within(SHUTDOWN);
         assert!(gone, "processes outlive the host: {:#?}", self.warden.tree());
         assert!(!self.socket().exists(), "the socket outlives the host");
-        let faults = self.journal().faults();
-        assert!(faults.is_empty(), "the journal has faults: {faults:#?}");
         ended
     }
 
@@ -236,15 +270,17 @@ pub(crate) fn environment(home: &Path) -> Vec<Vec<u8>> {
 
 /// Starts a host process without waiting for anything.
 pub(crate) fn launch(home: &Path, setup: &Setup, terminal: Option<&Terminal>) -> Warden {
+    launch_on(home, setup, terminal, None)
+}
+
+/// As [`launch`], with this pipe as the console if it is not a terminal.
+fn launch_on(home: &Path, setup: &Setup, terminal: Option<&Terminal>, pipe: Option<OwnedFd>) -> Warden {
     let host = programs::host().to_str().expect("a path in UTF-8");
     let blind = has_no_new_privs().then_some("--allow-sandboxed");
     let flags = setup.flags.iter().copied().chain(blind);
     let argv: Vec<&str> = setup.wrapper.iter().copied().chain([host]).chain(flags).collect();
     let program = match setup.wrapper.first() {
-        Some(wrapper) => {
-            let found = programs::PATH.split(':').map(|dir| Path::new(dir).join(wrapper)).find(|path| path.exists());
-            found.unwrap_or_else(|| panic!("{wrapper} is not installed"))
-        }
+        Some(wrapper) => programs::find(wrapper).unwrap_or_else(|| panic!("{wrapper} is not installed")),
         None => programs::host().to_owned(),
     };
     let mut plan = Plan::new(&program, &argv, &environment(home));
@@ -256,7 +292,7 @@ pub(crate) fn launch(home: &Path, setup: &Setup, terminal: Option<&Terminal>) ->
         Some(terminal) => vec![(terminal.slave(), 0), (terminal.slave(), 1), (log("errors"), 2)],
         None => {
             let null = File::open("/dev/null").expect("/dev/null");
-            vec![(null.into(), 0), (log("console"), 1), (log("errors"), 2)]
+            vec![(null.into(), 0), (pipe.unwrap_or_else(|| log("console")), 1), (log("errors"), 2)]
         }
     };
     plan.control = terminal.map_or(Control::None, |terminal| Control::Foreground(terminal.slave()));

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -87,6 +88,19 @@ pub(crate) fn descendants(pid: i32) -> Vec<Process> {
         }
     }
     found
+}
+
+/// The processor time that a process has used itself, as /proc counts it: in ticks of 10 ms.
+pub(crate) fn processor_time(pid: i32) -> Duration {
+    processor_time_of(&format!("/proc/{pid}/stat"))
+}
+
+/// The same of a process or thread whose file in /proc this is.
+pub(crate) fn processor_time_of(path: &str) -> Duration {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    // Behind the name, where `utime` and `stime` are the twelfth and the thirteenth field.
+    let fields = text.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().skip(11).take(2);
+    fields.filter_map(|ticks| ticks.parse::<u32>().ok()).map(|ticks| Duration::from_millis(10) * ticks).sum()
 }
 
 /// How many descriptors a process has open.

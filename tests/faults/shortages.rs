@@ -1,0 +1,266 @@
+//! Too few descriptors or processes: commands wait for them, nothing spins, and who cannot be served is told so.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::Resource;
+
+use crate::support::call::{Calling, Target};
+use crate::support::crowd::{Gate, WAIT_AT_GATE, codes, quiet, shim};
+use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::journal::Journal;
+use crate::support::procs;
+use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
+use crate::support::warden::{State, USUAL};
+
+/// Longer than everything that a host tries again, many times over.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// A user without privileges: ourselves, or somebody else if we are root.
+fn plain_user() -> Option<u32> {
+    nix::unistd::geteuid().is_root().then_some(65534)
+}
+
+/// Sets a soft limit of a host while it runs.
+fn set_limit(host: &Host, user: Option<u32>, option: &str) {
+    use std::os::unix::process::CommandExt;
+    let mut prlimit = Command::new("prlimit");
+    prlimit.args([&format!("--pid={}", host.pid()), option]);
+    if let Some(user) = user {
+        prlimit.uid(user).gid(user);
+    }
+    assert!(prlimit.status().expect("prlimit is part of util-linux").success(), "{option}");
+}
+
+/// Leaves a host so many numbers for new descriptors.
+fn leave_descriptors(host: &Host, count: usize) {
+    let is_free = |number: &usize| !Path::new(&format!("/proc/{}/fd/{number}", host.pid())).is_symlink();
+    let limit = (0..).filter(is_free).nth(count).expect("numbers do not end");
+    set_limit(host, None, &format!("--nofile={limit}:"));
+}
+
+/// Nothing can happen for a while: a host that tries again and again would use as much of a processor as we do here.
+fn assert_calm(host: &Host, what: &str) {
+    let own = || procs::processor_time_of("/proc/thread-self/stat");
+    let (before, own_before) = (procs::processor_time(host.pid()), own());
+    let enough = || own() - own_before >= Duration::from_millis(200);
+    let started = Instant::now();
+    while started.elapsed() < QUIET || (!enough() && started.elapsed() < PATIENCE) {
+        std::hint::spin_loop();
+    }
+    let (used, own) = (procs::processor_time(host.pid()) - before, own() - own_before);
+    assert!(used <= own / 5 + Duration::from_millis(20), "{what}: {used:?} of processor time where we had {own:?}");
+}
+
+/// How often a process has slept.
+fn sleeps(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+/// The callers have far more descriptors in flight together than the host may have open, which also keeps the host of a
+/// plain user from sending any.
+#[test]
+fn many_callers_of_a_host_with_few_descriptors_are_served() {
+    const CALLERS: usize = 200;
+    let limits = &[(Resource::RLIMIT_NOFILE, 64, 64)];
+    let user = plain_user();
+    let host = Host::with(Setup { user, state: State { limits, ..USUAL }, ..PLAIN });
+    let mut gate = Gate::new(host.home.path(), user);
+    let agent = format!(
+        "unset REXEC_INSIDE; for n in {{1..{CALLERS}}}; do '{}' -c '{WAIT_AT_GATE}; exit 7' & pids+=($!); done
+        for pid in ${{pids[*]}}; do wait $pid; codes+=($?); done; printf '%s\\n' ${{codes[*]}} | sort | uniq -c",
+        programs::shims().join("bash").display()
+    );
+    let agent = host.call(&agent).env(&format!("REXEC_SOCKET={}", host.socket().display()));
+    let mut agent = agent.start(Target::Real).expect("a shell");
+    gate.wait_for(5);
+    assert_eq!(waiting::until_steady(QUIET / 2, || gate.arrived()), 5, "more than there are descriptors for");
+    assert_calm(&host, "a full house");
+    gate.let_through(CALLERS);
+    let seen = agent.finish(PATIENCE * 2).expect("every call ends");
+    assert_eq!((seen.out().trim(), seen.err().as_str()), (&*format!("{CALLERS} 7"), ""));
+}
+
+/// accept(2) fails with EMFILE, and no event tells when that has changed.
+#[test]
+fn a_host_without_descriptors_lets_callers_wait() {
+    let host = Host::start();
+    leave_descriptors(&host, 0);
+    let mut shims: Vec<Child> = (0..5).map(|n| quiet(&host, &format!("exit {n}"))).collect();
+    assert_calm(&host, "no descriptor for a caller");
+    assert!(shims.iter_mut().all(|shim| shim.try_wait().expect("a child").is_none()), "they were turned away");
+    set_limit(&host, None, "--nofile=1000:");
+    assert_eq!(codes(&mut shims), [0, 1, 2, 3, 4].map(Some));
+}
+
+/// A connection is let in, but the descriptors that come over it are lost: the command cannot be run, and did not.
+#[test]
+fn a_caller_whose_descriptors_get_lost_is_told() {
+    let host = Host::start();
+    leave_descriptors(&host, 1);
+    let output = shim(&host, "echo > ran").output().expect("a shim");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{text}");
+    assert!(text.starts_with("rexec: the host is busy") && text.contains("\nhint: "), "{text}");
+    assert!(!host.home.join("ran").exists());
+    set_limit(&host, None, "--nofile=1000:");
+    assert_eq!(host.run("echo well").out(), "well\n");
+}
+
+/// Whether system calls can be made to fail.
+fn can_inject() -> bool {
+    let works = || Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status();
+    programs::has("strace")
+        && (works().is_ok_and(|status| status.success()) || {
+            programs::skipped("strace may not trace");
+            false
+        })
+}
+
+#[test]
+fn callers_wait_out_a_system_without_descriptors() {
+    if !can_inject() {
+        return;
+    }
+    let wrapper = &["strace", "-qq", "-o/dev/null", "-etrace=accept4", "-einject=accept4:error=ENFILE:when=1+2"];
+    let host = Host::with(Setup { wrapper, ..PLAIN });
+    let started = Instant::now();
+    for n in 0..10 {
+        assert_eq!(host.run(&format!("exit {n}")).code(), n);
+    }
+    assert!(started.elapsed() >= Duration::from_millis(500), "no call has failed");
+}
+
+/// What fails before a guard has the command is tried again; a command that a guard has is never given to another.
+#[test]
+fn no_command_runs_twice() {
+    if !can_inject() {
+        return;
+    }
+    let wrapper = &["strace", "-qq", "-o/dev/null", "-etrace=epoll_ctl", "-einject=epoll_ctl:error=ENOSPC:when=20+7"];
+    let host = Host::with(Setup { wrapper, flags: &["--no-pty"], ..PLAIN });
+    for n in 0..40 {
+        let output = shim(&host, &format!("echo >> ran-{n}; exit 7")).output().expect("a shim");
+        let ran = fs::metadata(host.home.join(&format!("ran-{n}"))).map_or(0, |data| data.len());
+        let text = String::from_utf8_lossy(&output.stderr);
+        match output.status.code() {
+            Some(7) => assert_eq!(ran, 1, "command {n}"),
+            Some(125) => assert_eq!(ran, 0, "command {n}: {text}"),
+            other => panic!("command {n}: {other:?}: {text}"),
+        }
+    }
+    let has_waited = |end: &&serde_json::Value| end["queued_ms"].as_u64() >= Some(90);
+    host.wait_for("a second try", |journal| journal.of_type("end").find(has_waited).map(|_| ()));
+    _ = host.leave();
+}
+
+fn nproc_host() -> (Host, Option<u32>) {
+    let user = plain_user();
+    (Host::with(Setup { user, ..PLAIN }), user)
+}
+
+/// Starts commands of which more than the guards in reserve can serve need a fork, which fails.
+fn start_beyond_reserve(host: &Host, user: Option<u32>) -> Vec<Calling> {
+    set_limit(host, user, "--nproc=1:");
+    let start = |n| host.call(&format!("echo {n}; exit 7")).start(Target::Shim(&host.socket())).expect("a shim");
+    let callings = (0..5).map(start).collect();
+    let is_known = |journal: &Journal| (journal.of_type("start").count() == 5).then_some(());
+    host.wait_for("every start", is_known);
+    host.wait_for("those of the reserve", |journal| (journal.of_type("end").count() == 2).then_some(()));
+    callings
+}
+
+#[test]
+fn commands_wait_for_processes() {
+    let (host, user) = nproc_host();
+    let mut callings = start_beyond_reserve(&host, user);
+    assert_calm(&host, "no process for a guard");
+    assert_eq!(host.journal().of_type("end").count(), 2, "there was room for more than the reserve");
+    set_limit(&host, user, "--nproc=10000:");
+    for (n, calling) in callings.iter_mut().enumerate() {
+        let seen = calling.finish(PATIENCE).expect("it is served");
+        assert_eq!((seen.code(), seen.out(), seen.err()), (7, format!("{n}\n"), String::new()));
+    }
+    let has_waited = |journal: &Journal| {
+        let ends = journal.of_type("end").filter(|end| end["queued_ms"].as_u64() >= Some(500));
+        (ends.count() == 3).then_some(())
+    };
+    host.wait_for("how long they waited", has_waited);
+}
+
+#[test]
+fn commands_do_not_wait_for_ever() {
+    let (host, user) = nproc_host();
+    let mut callings = start_beyond_reserve(&host, user);
+    let mut told = 0;
+    for calling in &mut callings {
+        // The bound is 30 s.
+        let seen = calling.finish(PATIENCE * 2).expect("it is answered");
+        if seen.code() == 7 {
+            continue;
+        }
+        told += 1;
+        let text = seen.err();
+        assert_eq!((seen.code(), seen.out().as_str()), (125, ""), "{text}");
+        let sentence = "rexec: the command cannot be started: Resource temporarily unavailable\nhint: ";
+        assert!(text.starts_with(sentence), "{text}");
+    }
+    assert_eq!(told, 3);
+    set_limit(&host, user, "--nproc=10000:");
+    assert_eq!(host.run("echo well").out(), "well\n");
+}
+
+/// The kernel bounds what a user's processes have sent and nobody has received, and a stopped host receives nothing.
+#[test]
+fn callers_of_a_stopped_host_wait() {
+    const CALLERS: usize = 60;
+    let user = plain_user();
+    let host = Host::with(Setup { user, ..PLAIN });
+    host.signal(nix::sys::signal::Signal::SIGSTOP);
+    let limits = &[(Resource::RLIMIT_NOFILE, 40, 40)];
+    let start = |n| {
+        let mut call = host.call(&format!("exit {n}"));
+        call.state = State { limits, ..USUAL };
+        call.start(Target::Shim(&host.socket())).expect("a shim")
+    };
+    let mut callings: Vec<_> = (0..CALLERS).map(start).collect();
+    // A caller that has sent its command waits in poll(2) for an answer, and one that could not for a moment only: its
+    // sleeps are counted.
+    let has_paused = |calling: &Calling| sleeps(calling.pid()) > 20;
+    let one_waits = waiting::until_true(PATIENCE, || callings.iter().any(has_paused));
+    assert!(one_waits, "all of them could send");
+    host.signal(nix::sys::signal::Signal::SIGCONT);
+    for (n, calling) in callings.iter_mut().enumerate() {
+        let seen = calling.finish(PATIENCE).expect("it is served");
+        assert_eq!((seen.code(), seen.err()), (i32::try_from(n).expect("small"), String::new()), "caller {n}");
+    }
+}
+
+/// The shell itself cannot be executed: the codes are those of a shell that cannot execute a program.
+#[test]
+fn a_shell_that_cannot_be_executed_is_told() {
+    let host = Host::start();
+    let cases: [(&str, &[u8], i32, &str); 2] = [
+        ("script", b"#!/nonexistent/interpreter\n", 127, "not found"),
+        ("rubbish", b"\x7fELF\0\0\0\0", 126, "Exec format error"),
+    ];
+    for (name, bytes, code, words) in cases {
+        let path = host.home.join(name);
+        fs::write(&path, bytes).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
+        let path = path.to_str().expect("a path in UTF-8");
+        let theirs = Command::new("/bin/bash").args(["-c", path]).output().expect("bash");
+        let ours = host.call("echo ran").env(&format!("REXEC_SHELL={path}")).run(Target::Shim(&host.socket()));
+        assert_eq!((theirs.status.code(), ours.code(), ours.out().as_str()), (Some(code), code, ""), "{}", ours.err());
+        let sentence = format!("rexec: {path}: {words}\nhint: ");
+        assert!(ours.err().starts_with(&sentence), "{}", ours.err());
+        let end = host.wait_for("its end", |journal| journal.of_type("end").find(|end| end["shell"] == path).cloned());
+        assert_eq!(end["exit"], code, "{end}");
+    }
+}
