@@ -99,6 +99,9 @@ impl Host {
             host.is_checked = true;
             panic!("the host did not become ready; it said: {}{}", host.console_text(), host.errors());
         }
+        // Its recorder and two spare guards, which it makes when it has nothing else to do; a host of few means has fewer.
+        let all_are_there = || procs::children(host.pid()).len() >= 3;
+        _ = waiting::until_true(Duration::from_secs(2), all_are_there);
         host.baseline = waiting::until_steady(Duration::from_millis(60), || host.now());
         host
     }
