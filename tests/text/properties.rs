@@ -147,7 +147,7 @@ pub(crate) fn invent(random: &mut Random, seeds: &[data::Case]) -> Vec<u8> {
                     // As long as what the fast paths take at a time, now and then.
                     let token = |random: &mut Random| TOKENS[random.below(TOKENS.len())];
                     let group: Vec<&[u8]> = (0..random.below(6)).map(|_| token(random)).collect();
-                    let times = if random.below(8) == 0 { 600 } else { 9 };
+                    let times = if random.below(16) == 0 { 300 } else { 5 };
                     input.extend_from_slice(&group.concat().repeat(random.below(times)));
                 }
                 _ => input.extend_from_slice(TOKENS[random.below(TOKENS.len())]),
