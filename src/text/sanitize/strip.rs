@@ -3,7 +3,9 @@
 //! The one rule with a memory is the carriage return: any number of CR before a line feed belong to that line feed; a
 //! CR before other text starts a new line, unless the output is at a line's start anyway; a CR at the end is nothing.
 
-use super::window::{Reading, Window};
+use std::ops::Range;
+
+use super::window::{BLOCK_BYTES, Reading, Window};
 use crate::text::parser::Sink;
 
 /// What of the output so far decides how the next character appears.
@@ -77,7 +79,7 @@ impl Reading for Deletion {
     const RETURN_STARTS_LINE: bool = true;
 
     #[inline]
-    fn is_nothing(_body: &[u8], _last: u8, _after_return: bool) -> bool {
+    fn is_nothing(_block: &[u8; BLOCK_BYTES], _body: Range<usize>, _after_return: bool) -> bool {
         true
     }
 }

@@ -6,6 +6,7 @@
 //! Invariant: the text is valid UTF-8 without C1 code points; a character or sequence that is not whole is not taken.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use crate::text::scan::{self, WIDE};
 
@@ -15,7 +16,7 @@ const TEXT_BYTES: usize = 2048 - 2 * BLOCK_BYTES;
 /// Text is copied in steps of this size, and what was too much is overwritten.
 const STEP: usize = WIDE;
 /// So much input there must be from the start of a block, for copies and sequences that begin anywhere in it.
-const BLOCK_BYTES: usize = WIDE + STEP;
+pub(super) const BLOCK_BYTES: usize = WIDE + STEP;
 /// So many blocks without anything to do are a long run of text, which others copy faster.
 const CLEAN_BLOCKS_MAX: usize = 4;
 
@@ -24,8 +25,9 @@ pub(super) trait Reading {
     /// A carriage return before other text starts a new line. If not, it is not for the window.
     const RETURN_STARTS_LINE: bool;
 
-    /// Whether a control sequence means nothing, with a carriage return before it or without.
-    fn is_nothing(body: &[u8], last: u8, after_return: bool) -> bool;
+    /// Whether the control sequence whose body and last byte are at these places means nothing, with a carriage return
+    /// before it or without.
+    fn is_nothing(block: &[u8; BLOCK_BYTES], body: Range<usize>, after_return: bool) -> bool;
 }
 
 /// What was taken of some input, as text.
@@ -91,15 +93,15 @@ impl<R: Reading> Window<R> {
     /// bytes that are not plain text.
     #[inline]
     fn take(&mut self, block: &[u8; BLOCK_BYTES], stops: u64) -> Taken {
+        let mut ends = None;
         let mut from = 0;
         if self.return_seen {
-            let taken = self.after_return(block, 0);
+            let taken = self.after_return(block, 0, &mut ends);
             if taken.foreign || taken.bytes >= WIDE {
                 return taken;
             }
             from = taken.bytes;
         }
-        let mut ends = None;
         let mut stops = stops & u64::MAX << from;
         let mut len = self.len;
         // A run is copied where it begins; where it ends is known later.
@@ -108,8 +110,7 @@ impl<R: Reading> Window<R> {
             let at = stops.trailing_zeros() as usize;
             let byte = block[at];
             let next = if byte == 0x1B {
-                let ends = *ends.get_or_insert_with(|| scan::sequence_ends(wide(block)));
-                match sequence_len::<R>(block, ends, at, false) {
+                match sequence_len::<R>(block, &mut ends, at, false) {
                     Some(0) if at > 0 => return self.end(len + at - from, at, false),
                     Some(0) | None => return self.end(len + at - from, at, true),
                     Some(len) => {
@@ -118,19 +119,29 @@ impl<R: Reading> Window<R> {
                     }
                 }
             } else if byte == b'\r' {
-                if !matches!(block[at + 1], b'\n' | b'\r') {
-                    self.len = len + at - from;
-                    let taken = self.after_return(block, at);
-                    if taken.foreign || taken.bytes >= WIDE {
-                        return taken;
+                let behind = block[at + 1];
+                if matches!(behind, b'\n' | b'\r') {
+                    at + 1
+                } else {
+                    len += at - from;
+                    if R::RETURN_STARTS_LINE && matches!(behind, b' '..=b'~') {
+                        from = at + 1;
+                        len = self.start_line(len);
+                    } else {
+                        self.len = len;
+                        let taken = self.after_return(block, at, &mut ends);
+                        if taken.foreign {
+                            return taken;
+                        }
+                        (from, len) = (taken.bytes, self.len);
                     }
-                    len = self.len;
-                    from = taken.bytes;
+                    if from >= WIDE {
+                        return self.end(len, from, false);
+                    }
                     stops &= u64::MAX << from;
                     self.step(len, block, from);
                     continue;
                 }
-                at + 1
             } else {
                 let bytes = character_len(block, at);
                 if bytes == 0 || at + bytes > WIDE {
@@ -157,7 +168,7 @@ impl<R: Reading> Window<R> {
     }
 
     /// From a carriage return on: what comes after it decides what it is.
-    fn after_return(&mut self, block: &[u8; BLOCK_BYTES], at: usize) -> Taken {
+    fn after_return(&mut self, block: &[u8; BLOCK_BYTES], at: usize, ends: &mut Option<u64>) -> Taken {
         self.return_seen = true;
         let mut at = at;
         while at < WIDE {
@@ -168,7 +179,7 @@ impl<R: Reading> Window<R> {
                     return Taken { bytes: at, foreign: false };
                 }
                 0x1B => {
-                    match sequence_len::<R>(block, scan::sequence_ends(wide(block)), at, true) {
+                    match sequence_len::<R>(block, ends, at, true) {
                         Some(0) if at > 0 => return Taken { bytes: at, foreign: false },
                         Some(0) | None => return Taken { bytes: at, foreign: true },
                         Some(len) => at += len,
@@ -177,16 +188,21 @@ impl<R: Reading> Window<R> {
                 }
                 b'\t' | b' '..=b'~' if R::RETURN_STARTS_LINE => {
                     self.return_seen = false;
-                    if !self.is_at_line_start() {
-                        self.text[self.len] = b'\n';
-                        self.len += 1;
-                    }
+                    self.len = self.start_line(self.len);
                     return Taken { bytes: at, foreign: false };
                 }
                 _ => return Taken { bytes: at, foreign: true },
             }
         }
         Taken { bytes: at, foreign: false }
+    }
+
+    /// Begins a line at `len`, unless one begins there anyway.
+    #[inline]
+    fn start_line(&mut self, len: usize) -> usize {
+        let is_started = len.checked_sub(1).map_or(self.at_line_start, |last| self.text[last] == b'\n');
+        self.text[len] = b'\n';
+        len + usize::from(!is_started)
     }
 
     pub(super) fn is_at_line_start(&self) -> bool {
@@ -204,17 +220,21 @@ fn wide(block: &[u8; BLOCK_BYTES]) -> &[u8; WIDE] {
 }
 
 /// The length of the control sequence at the ESC at `at`, 0 if the block ends before it does; nothing if it is none or
-/// means something. `ends` are the bytes that no sequence goes on with.
+/// means something. `ends` are the bytes that no sequence goes on with, looked for when there is one.
 #[inline]
-fn sequence_len<R: Reading>(block: &[u8; BLOCK_BYTES], ends: u64, at: usize, after_return: bool) -> Option<usize> {
-    let behind = u64::MAX.checked_shl(at as u32 + 2).unwrap_or(0);
-    let end = (ends & behind).trailing_zeros() as usize;
+fn sequence_len<R: Reading>(
+    block: &[u8; BLOCK_BYTES],
+    ends: &mut Option<u64>,
+    at: usize,
+    after_return: bool,
+) -> Option<usize> {
+    let ends = *ends.get_or_insert_with(|| scan::sequence_ends(wide(block)));
+    let end = (ends & u64::MAX << 2 << at).trailing_zeros() as usize;
     if end == WIDE {
         return Some(0);
     }
-    let last = block[end];
-    let is_whole = block[at + 1] == b'[' && matches!(last, 0x40..=0x7E);
-    (is_whole && R::is_nothing(&block[at + 2..end], last, after_return)).then_some(end + 1 - at)
+    let is_whole = block[at + 1] == b'[' && matches!(block[end], 0x40..=0x7E);
+    (is_whole && R::is_nothing(block, at + 2..end, after_return)).then_some(end + 1 - at)
 }
 
 /// The length of the character that begins at `at`, if it is plainly one: beyond ASCII, whole, no C1 control, and not

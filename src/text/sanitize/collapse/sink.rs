@@ -4,11 +4,13 @@
 //! changes nothing either, so it waits for what comes next. Lines with nothing else are taken many at a time. Whatever
 //! else is not text needs the terminal up to date.
 
+use std::ops::Range;
+
 use super::Collapse;
 use crate::text::csi::Csi;
 use crate::text::parser::Sink;
 use crate::text::sanitize::terminal::Terminal;
-use crate::text::sanitize::window::{Reading, Window};
+use crate::text::sanitize::window::{BLOCK_BYTES, Reading, Window};
 
 /// A terminal together with where its final text goes.
 #[derive(Debug)]
@@ -117,8 +119,8 @@ impl Sink for CollapseSink<'_> {
 
     #[inline]
     fn csi(&mut self, body: &[u8], last: u8) {
-        let is_pending = !self.collapse.pending.is_empty();
-        if last == b'm' || is_pending && Pending::is_nothing(body, last, self.collapse.return_seen) {
+        let is_at_end = !self.collapse.pending.is_empty() && !self.collapse.return_seen;
+        if last == b'm' || is_at_end && erases_behind(body, last) {
             return;
         }
         let Some(csi) = Csi::parse(body) else { return };
@@ -140,7 +142,13 @@ impl Reading for Pending {
     const RETURN_STARTS_LINE: bool = false;
 
     #[inline]
-    fn is_nothing(body: &[u8], last: u8, after_return: bool) -> bool {
-        last == b'm' || (matches!(last, b'K' | b'J') && matches!(body, b"" | b"0") && !after_return)
+    fn is_nothing(block: &[u8; BLOCK_BYTES], body: Range<usize>, after_return: bool) -> bool {
+        let last = block[body.end];
+        last == b'm' || !after_return && erases_behind(&block[body], last)
     }
+}
+
+/// Whether the sequence erases what is behind the cursor, in the line or on the screen.
+fn erases_behind(body: &[u8], last: u8) -> bool {
+    matches!(last, b'K' | b'J') && matches!(body, b"" | b"0")
 }
