@@ -75,6 +75,8 @@ impl Pane {
         let host = wrapper.map_or(host.clone(), |wrapper| wrapper.replace('@', &host));
         let mut env = environment(home.path());
         env.push(format!("HOST={host}").into_bytes());
+        // script(1) takes the user's own shell otherwise, which may be none.
+        env.push(b"SHELL=/bin/bash".to_vec());
         let socket = home.join("tmux.sock");
         let socket = socket.to_str().expect("a path in UTF-8");
         let mut argv = vec!["tmux", "-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30"];
