@@ -15,6 +15,7 @@ mod door;
 mod farewell;
 mod peer;
 mod plan;
+mod refusal;
 mod roster;
 mod run;
 mod screen;

@@ -62,6 +62,9 @@ pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// From TERM to KILL when the caller went away: agents kill with SIGKILL only, nobody waits for a clean end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
+/// For callers that kill their shell's group: from the end of the output to the kill. Codex itself lets 27 to 36 ms go by
+/// after the shell's exit, 76 to 88 ms when somebody holds the streams; what is to leave the group does so meanwhile.
+pub const GROUP_LEAVE: Duration = Duration::from_millis(30);
 /// From TERM to KILL when a person asked (`--grace`).
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The longest grace that `--grace` takes.
@@ -91,7 +94,7 @@ pub const SPARE_GUARDS: usize = 2;
 pub const STRAGGLERS_MAX: usize = 256;
 /// Left-over processes of one command that are counted; beyond it there are more.
 pub const STRAGGLERS_COUNTED_MAX: usize = 256;
-/// Left-over processes named in a record; the rest is only counted.
+/// Processes named in a record, of those that were left over and of those that could not be killed. The rest is not.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 
 /// The whole of a shutdown. What has not ended by then is killed and left to the guards.
@@ -150,3 +153,13 @@ pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
 pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 /// After a spare guard could not be made none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_connections_as_descriptors_allow() {
+        assert_eq!([1, 64, 1_024, 1 << 20].map(peers_max), [1, 5, 165, PEERS_MAX]);
+    }
+}

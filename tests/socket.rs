@@ -4,18 +4,20 @@
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{IoSlice, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use rexec_sh::wire::Hello;
+use rexec_sh::wire::{self, Hello};
 
 use support::call::{Call, Outcome, Target};
+use support::crowd::{Gate, WAIT_AT_GATE};
 use support::host::{self, Host, PLAIN};
 use support::programs;
 use support::temp::TempDir;
@@ -174,6 +176,46 @@ fn a_deleted_socket_is_made_again() {
     }
 }
 
+/// Whoever cleans temporary files may take everything: socket, lock, directory and journal.
+#[test]
+fn a_removed_directory_is_made_again() {
+    let host = Host::start();
+    assert_eq!(host.run("echo before").out(), "before\n");
+    fs::remove_dir_all(host.home.path()).expect("it is ours");
+    assert!(waiting::until_true(PATIENCE, || host.socket().exists()), "the socket stays away");
+    let mode = fs::metadata(host.home.path()).expect("the directory").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert!(waiting::until_true(PATIENCE, || host.run("echo back").out() == "back\n"));
+    host.wait_for("a command after that", |journal| journal.end_of("echo back").map(|_| ()));
+    let (code, text) = {
+        let mut second = host::launch(host.home.path(), &PLAIN, None);
+        (second.wait(PATIENCE).expect("it leaves").code(), host.errors())
+    };
+    assert!(code != 0 && text.contains("another host is already running"), "{code}: {text}");
+}
+
+/// Two hosts may share a home: each has a journal of its own, and neither takes the other's commands for lost.
+#[test]
+fn two_hosts_with_one_home_keep_apart() {
+    let host = Host::start();
+    let other = TempDir::new(None);
+    let socket = other.join("host.sock");
+    let wrapper = vec!["env", format!("REXEC_SOCKET={}", socket.display()).leak()].leak();
+    let mut gate = Gate::new(host.home.path(), None);
+    let mut first = host.call(&format!("{WAIT_AT_GATE}; exit 3")).start(Target::Shim(&host.socket())).expect("a shim");
+    gate.wait_for(1);
+    let mut second = host::launch(host.home.path(), &host::Setup { wrapper, ..PLAIN }, None);
+    assert!(waiting::until_true(PATIENCE, || UnixStream::connect(&socket).is_ok()), "{}", host.errors());
+    assert_eq!(host.call("echo second").run(Target::Shim(&socket)).out(), "second\n");
+    second.signal(Signal::SIGTERM);
+    assert!(second.wait(PATIENCE).is_some() && second.is_empty_within(PATIENCE));
+    gate.let_through(1);
+    assert_eq!(first.finish(PATIENCE).map(|seen| seen.code()), Some(3));
+    let journal = host.wait_for("both ends", |journal| (journal.of_type("end").count() == 2).then(|| host.journal()));
+    let files: std::collections::BTreeSet<_> = journal.records.iter().map(|(path, _)| path).collect();
+    assert_eq!((files.len(), journal.of_type("lost").count()), (2, 0), "{journal:#?}");
+}
+
 #[test]
 fn a_second_host_refuses_and_harms_nothing() {
     let host = Host::start();
@@ -213,4 +255,36 @@ fn a_host_of_another_version_is_named() {
     assert!(seen.err().contains('9') && seen.err().contains('1'), "both versions: {}", seen.err());
     assert!(seen.err().starts_with("rexec: ") && seen.err().contains("\nhint: "), "{}", seen.err());
     answering.join().expect("the listener");
+}
+
+/// What a shim sends whose caller dies in that very moment: the request and its end in one piece.
+#[test]
+fn a_request_that_is_taken_back_at_once_is_not_run() {
+    use std::os::fd::AsRawFd;
+    let host = Host::start();
+    let ran = host.home.join("ran");
+    let attributes = wire::Attributes { umask: 0o22, ..wire::Attributes::default() };
+    let script = std::ffi::CString::new(format!("echo > {}", ran.display())).expect("no NUL");
+    let mut stream = Hello::OURS.encode().to_vec();
+    let argv = [c"sh", c"-c", &script].into_iter();
+    wire::encode_run(&attributes, (b"test", c"/bin/sh"), argv, std::iter::empty(), &mut stream).expect("it is short");
+    wire::encode_abort(&mut stream);
+    for _ in 0..50 {
+        let mut socket = UnixStream::connect(host.socket()).expect("a host");
+        let here = support::call::dir(host.home.path());
+        let (bytes, fds) = ([IoSlice::new(&stream)], [here.as_raw_fd()]);
+        let rights = [ControlMessage::ScmRights(&fds)];
+        sendmsg::<()>(socket.as_raw_fd(), &bytes, &rights, MsgFlags::empty(), None).expect("it takes all");
+        let mut answer = Vec::new();
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket.read_to_end(&mut answer).expect("an answer and the end");
+        assert!(
+            memchr::memmem::find(&answer, b"ended before the command could start").is_some(),
+            "{answer:?}\n{}",
+            host.console_text()
+        );
+    }
+    assert_eq!(host.run("echo well").out(), "well\n");
+    host.wait_idle();
+    assert!(!ran.exists(), "it ran");
 }

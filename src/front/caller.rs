@@ -45,7 +45,8 @@ const KNOWN: [(&[u8], &str); 17] = [
     (b"AI_AGENT=claude-code", "Claude Code"),
     (b"GEMINI_SESSION_ID=", "Gemini CLI"),
     (b"QWEN_CODE_SESSION_ID=", "Qwen Code"),
-    (b"CODEX_HOME=", "Codex"),
+    // Its hooks and looks at the shell have no more than what it was started with.
+    (b"CODEX_", "Codex"),
 ];
 
 fn known(entry: &[u8]) -> Option<(usize, String)> {
@@ -66,6 +67,8 @@ mod tests {
         assert_eq!(called("Me", &["CLAUDECODE=1"]), "Me");
         assert_eq!(called("", &["PATH=/bin", "CLAUDECODE=1"]), "Claude Code");
         assert_eq!(called("", &["CODEX_HOME=/h", "CODEX_CI=1"]), "Codex");
+        assert_eq!(called("", &["CODEX_MANAGED_BY_NPM=1", "SHLVL=1"]), "Codex", "a hook");
+        assert_eq!(called("", &["CODEX_HOME=/h", "OPENCODE=1"]), "opencode", "not what a profile may set");
         assert_eq!(called("", &["CLAUDECODE=1", "GEMINI_CLI=1"]), "Gemini CLI", "the inner agent");
         assert_eq!(called("", &["HOME=/h"]), "shell");
         assert!(is_probe([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));

@@ -361,7 +361,8 @@ impl Block {
                 Some(escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400))
             }
             Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
-            Outcome::Lost { .. } => Some("lost: its guard went away".to_owned()),
+            Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),
+            Outcome::Lost { stopped: Some(_) } => Some("lost: how it ended is unknown".to_owned()),
         };
         if self.heading.is_probe {
             return;

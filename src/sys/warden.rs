@@ -52,6 +52,7 @@ pub(super) struct Warden {
     group: Pid,
     /// What is left of the shell's group is killed once the caller has its result.
     kills_group: bool,
+    group_ends: Option<Instant>,
     host_lives: bool,
     orders: Vec<u8>,
     hunt: Hunt,
@@ -70,6 +71,7 @@ impl Warden {
             shell: Some(shell),
             group: shell,
             kills_group,
+            group_ends: None,
             host_lives: true,
             orders: Vec::new(),
             hunt: Hunt::No,
@@ -99,7 +101,7 @@ impl Warden {
             Hunt::Grace { until } | Hunt::Killing { next: until, .. } => Some(until),
             Hunt::No | Hunt::GivenUp => None,
         };
-        let timeout = match self.foreground.lent_until().into_iter().chain(hunt).min() {
+        let timeout = match self.foreground.lent_until().into_iter().chain(hunt).chain(self.group_ends).min() {
             None => PollTimeout::NONE,
             // Rounded up, so that it is not woken just before the time.
             Some(at) => {
@@ -192,9 +194,9 @@ impl Warden {
     }
 
     fn on_group_stopped(&mut self, group: Pid, reads: bool, members: &[tree::Process]) {
-        let asker = tree::asker(members, if reads { Want::Input } else { Want::Modes });
-        let program = asker.map(|process| process.program).unwrap_or_default();
-        let report = self.foreground.on_stopped(StoppedGroup { group, reads, program });
+        let Some(asker) = tree::asker(members, if reads { Want::Input } else { Want::Modes }) else { return };
+        let stopped = StoppedGroup { group, reads, asker: asker.pid, program: asker.program };
+        let report = self.foreground.on_stopped(stopped);
         self.report(report.as_slice());
     }
 
@@ -221,6 +223,10 @@ impl Warden {
     fn tick(&mut self, now: Instant) {
         let reports = self.foreground.tick(now);
         self.report(&reports);
+        if self.group_ends.is_some_and(|at| now >= at) {
+            self.group_ends = None;
+            self.kill_group();
+        }
         match self.hunt {
             Hunt::Grace { until } if now >= until => self.start_killing(now),
             Hunt::Killing { round, next, until } if now >= next => self.kill_round(round, until, now),
@@ -236,7 +242,8 @@ impl Warden {
         let living = tree::descendants(own_pid().as_raw());
         if round >= limits::KILL_ROUNDS_MAX || now >= until {
             let named = living.iter().take(limits::STRAGGLERS_NAMED_MAX);
-            self.report(&named.map(|process| Report::Unkillable { pid: process.pid }).collect::<Vec<_>>());
+            let report = |process: &tree::Process| Report::Unkillable { pid: process.pid, program: process.program };
+            self.report(&named.map(report).collect::<Vec<_>>());
             self.hunt = Hunt::GivenUp;
             return;
         }
@@ -297,7 +304,7 @@ impl Warden {
             }
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
-            Order::KillGroup => self.kill_group(),
+            Order::KillGroup => self.group_ends = Some(Instant::now() + limits::GROUP_LEAVE),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -14,6 +14,7 @@ use crate::caller::Attack;
 use crate::support::dice::Dice;
 use crate::support::host::Host;
 use crate::support::procs::{self, Process};
+use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 
 /// How often what happened.
@@ -23,6 +24,7 @@ pub(crate) struct Counts {
     pub(crate) shims: AtomicUsize,
     pub(crate) guards: AtomicUsize,
     pub(crate) agents: AtomicUsize,
+    pub(crate) people: AtomicUsize,
     pub(crate) spares: AtomicUsize,
     pub(crate) stops: AtomicUsize,
 }
@@ -37,6 +39,8 @@ pub(crate) struct Chaos {
     faults: Mutex<Vec<String>>,
     /// Runs that nobody disturbed, by the name that the journal has for them, with their codes.
     codes: Mutex<BTreeMap<String, i32>>,
+    /// Directories of errands that were attacked: nobody knows how long they are used.
+    places: Mutex<Vec<Arc<TempDir>>>,
 }
 
 impl Chaos {
@@ -49,6 +53,7 @@ impl Chaos {
             is_over: AtomicBool::new(false),
             faults: Mutex::default(),
             codes: Mutex::default(),
+            places: Mutex::default(),
         }
     }
 
@@ -57,6 +62,7 @@ impl Chaos {
             Attack::Shim => &self.counts.shims,
             Attack::Guard => &self.counts.guards,
             Attack::Agent => &self.counts.agents,
+            Attack::Person => &self.counts.people,
         };
         count.fetch_add(1, Relaxed);
     }
@@ -79,6 +85,13 @@ impl Chaos {
         self.codes.lock().expect("no thread panics").insert(tag.to_owned(), code);
     }
 
+    /// A directory that stays until everything is over.
+    pub(crate) fn place(&self) -> Arc<TempDir> {
+        let place = Arc::new(TempDir::new(None));
+        self.places.lock().expect("no thread panics").push(Arc::clone(&place));
+        place
+    }
+
     pub(crate) fn goes_on(&self) -> bool {
         !self.is_over.load(Relaxed)
     }
@@ -86,7 +99,8 @@ impl Chaos {
     /// Ends it once the time is over and everything has happened at least once, or something is wrong.
     pub(crate) fn watch(&self, time: Duration, most: Duration) {
         let start = Instant::now();
-        let counts = [&self.counts.shims, &self.counts.guards, &self.counts.agents, &self.counts.stops];
+        let all = &self.counts;
+        let counts = [&all.shims, &all.guards, &all.agents, &all.people, &all.stops];
         loop {
             let is_due = start.elapsed() >= time && counts.iter().all(|count| count.load(Relaxed) > 0);
             if is_due || start.elapsed() >= most || self.faults().len() > 5 {

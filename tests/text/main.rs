@@ -9,3 +9,4 @@ mod dice;
 mod properties;
 mod redact;
 mod settle;
+mod wrappers;
