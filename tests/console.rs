@@ -164,3 +164,19 @@ fn a_host_that_leaves_ends_what_is_shown() {
     stage.console.leave(&mut stage.out);
     assert_eq!(stage.taken(), "", "nothing is shown any more");
 }
+
+#[test]
+fn what_a_full_screen_program_draws_is_said_once() {
+    let mut stage = Stage::new(Kind::Terminal);
+    let one = stage.start("vi");
+    stage.write(one, "before\n\x1b[?1049hmenu");
+    stage.shown();
+    stage.engine.on_input_stop(one, true, "vi".to_owned(), stage.now);
+    let asked = stage.shown();
+    assert!(asked.contains("… vi asked for input") && !asked.contains("drew"), "{asked:?}");
+    stage.write(one, "menu\x1b[?1049lafter\n");
+    stage.end(one, 0);
+    let shown = stage.shown();
+    let (text, remark) = shown.split_once("after\n").expect("what follows is shown");
+    assert!(!text.contains("menu") && remark.contains("… a full-screen program drew 8 bytes, not shown\x1b[0m\n"));
+}

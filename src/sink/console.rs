@@ -106,13 +106,7 @@ impl Filter {
     /// Leaves the terminal as before the turn, at a line start.
     fn end_turn(&mut self, out: &mut Vec<u8>) {
         match self {
-            Self::Safe(filter) => {
-                filter.end_block(out);
-                let hidden = filter.take_hidden_bytes();
-                if hidden > 0 {
-                    header(Kind::Terminal, &format!("… a full-screen program drew {hidden} bytes, not shown"), out);
-                }
-            }
+            Self::Safe(filter) => filter.end_block(out),
             Self::Raw(filter) => filter.end_block(out),
             Self::Text { sanitizer, is_line_start } => {
                 let before = out.len();
@@ -265,7 +259,7 @@ impl Console {
 
     fn yield_floor(&mut self, out: &mut Vec<u8>) {
         let Some(mut block) = self.blocks.pop_front() else { return };
-        block.filter.end_turn(out);
+        block.end_turn(self.kind, out);
         header(self.kind, &format!("… #{} goes on, others wait", block.job.0), out);
         out.push(b'\n');
         self.blocks.push_back(block);
@@ -346,8 +340,19 @@ impl Block {
         header(kind, line, out);
     }
 
-    fn close(&mut self, kind: Kind, outcome: &Outcome, took: u64, out: &mut Vec<u8>) {
+    /// Ends the turn, and says what of it is not on the screen.
+    fn end_turn(&mut self, kind: Kind, out: &mut Vec<u8>) {
         self.filter.end_turn(out);
+        if let Filter::Safe(filter) = &mut self.filter {
+            let hidden = filter.take_hidden_bytes();
+            if hidden > 0 {
+                header(kind, &format!("… a full-screen program drew {hidden} bytes, not shown"), out);
+            }
+        }
+    }
+
+    fn close(&mut self, kind: Kind, outcome: &Outcome, took: u64, out: &mut Vec<u8>) {
+        self.end_turn(kind, out);
         let line = match outcome {
             Outcome::Ended { exit, stopped } => {
                 let signal = match exit {

@@ -75,6 +75,8 @@ impl Pane {
         let host = wrapper.map_or(host.clone(), |wrapper| wrapper.replace('@', &host));
         let mut env = environment(home.path());
         env.push(format!("HOST={host}").into_bytes());
+        // script(1) takes the user's own shell otherwise, which may be none.
+        env.push(b"SHELL=/bin/bash".to_vec());
         let socket = home.join("tmux.sock");
         let socket = socket.to_str().expect("a path in UTF-8");
         let mut argv = vec!["tmux", "-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30"];
@@ -108,8 +110,15 @@ impl Pane {
 
     /// The state of the pane, a line for each flag.
     pub(crate) fn flags(&self) -> String {
-        let lines: Vec<String> = FLAGS.iter().map(|flag| format!("{flag} #{{{flag}}}")).collect();
-        self.tmux(&["display-message", "-p", &lines.join("\n")])
+        self.look().0
+    }
+
+    /// The state and the screen of one moment.
+    fn look(&self) -> (String, String) {
+        let format: String = FLAGS.iter().map(|flag| format!("{flag} #{{{flag}}}\n")).collect();
+        let seen = self.tmux(&["display-message", "-p", &format, ";", "capture-pane", "-p", "-e"]);
+        let (flags, screen) = seen.split_once("\n\n").expect("an empty line ends the flags");
+        (flags.to_owned(), screen.to_owned())
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -121,16 +130,19 @@ impl Pane {
         Call::bash(script, self.home.path()).run(Target::Shim(&self.socket()))
     }
 
-    /// Runs a command, and waits until its line stands on the screen in plain letters, right below its banner.
-    pub(crate) fn shows_the_next(&self, number: usize) -> bool {
+    /// Runs a command, waits until its line stands on the screen in plain letters, right below its banner, and gives
+    /// the state of the pane then; or the screen, when that does not happen.
+    pub(crate) fn flags_at_the_next(&self, number: usize) -> Result<String, String> {
         let seen = self.run(&format!("printf 'plain %s\\n' {number}"));
         assert_eq!(seen.out(), format!("plain {number}\n"));
         let (banner, text) = (format!("$ printf 'plain %s\\n' {number}"), format!("plain {number}"));
-        waiting::until_true(PATIENCE, || {
-            let screen = self.screen();
+        let flags = waiting::until(PATIENCE, || {
+            let (flags, screen) = self.look();
             let lines: Vec<&str> = screen.lines().collect();
-            lines.windows(2).any(|pair| pair[0].ends_with(&banner) && without_resets(pair[1]) == text)
-        })
+            let stands = lines.windows(2).any(|pair| pair[0].ends_with(&banner) && without_resets(pair[1]) == text);
+            stands.then_some(flags)
+        });
+        flags.ok_or_else(|| self.screen())
     }
 
     /// Ends the host as a person does, and gives what was left for the parent shell to read; empty is nothing.
