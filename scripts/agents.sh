@@ -1,63 +1,85 @@
 #!/usr/bin/env bash
-# Drives a real agent, Claude Code, through rexec and checks that nothing is lost on the way.
+# Drives real agents through rexec and checks that nothing is lost on the way.
 #
-# The model is a stand-in on loopback (agents/model.mjs) that asks for the commands of agents/cases.mjs. The agent runs
-# them twice, with plain bash and with rexec-bash; what reaches the model must be the same but for colours, and the
-# host's journal must have every command under the agent's name. The agent comes from npm and is kept outside the tree.
+# The model is a stand-in on loopback (agents/model.mjs) that asks for the commands of agents/agents.mjs. Each agent
+# runs them twice, with plain bash and with a link of ours; what reaches the model must be the same but for colours, and
+# the host's journal must have every command under the agent's name. Agents come from npm, kept outside the tree.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/agents.sh [--bash-only] [--keep]
+usage: scripts/agents.sh [--bash-only] [--keep] [AGENT …]
 
-  --bash-only   only the reference: no build, no host
-  --keep        keep the folder with all that was recorded, and print its name
+  AGENT          claude, codex, codex-sandboxed, gemini, opencode, qwen, pi (default: all)
+  --bash-only    only the reference: no build, no host
+  --keep         keep the folder with all that was recorded, and print its name
 
 Environment:
   REXEC_CLAUDE           the agent's program, in place of an installed one
   REXEC_CLAUDE_VERSION   the version to install, or latest (default: the one this was last tried with)
-  XDG_CACHE_HOME         where it is installed: rexec-agents below it (default: ~/.cache)
+                         … and so for each of the others
+  XDG_CACHE_HOME         where they are installed: rexec-agents below it (default: ~/.cache)
 USAGE
 }
 
-# An agent's next version may call its shell in another way; a change of this line says that somebody looked.
-tried_version=2.1.329
+# An agent's next version may call its shell in another way; a change of these lines says that somebody looked.
+declare -A package=(
+    [claude]=@anthropic-ai/claude-code@2.1.329
+    [codex]=@openai/codex@0.169.0
+    [gemini]=@google/gemini-cli@0.61.0
+    [opencode]=opencode-ai@1.18.33
+    [qwen]=@qwen-code/qwen-code@0.24.4
+    [pi]=@earendil-works/pi-coding-agent@0.74.2
+)
+all=(claude codex codex-sandboxed gemini opencode qwen pi)
+# In seconds: when all is over, the time up to which an agent may begin, and the most that one gets.
+limit=270
+last_start=210
+patience=90
 
 die() { printf 'agents.sh: %s\n' "$*" >&2; exit 1; }
 # Not being able to try is not a failure, but it is never silent either.
-skip() { printf 'agents.sh: SKIPPED, no real agent was run: %s\n' "$*"; exit 0; }
+skip() { printf '%s: SKIPPED, not run: %s\n' "$1" "$2"; skipped+=("$1"); }
 
 scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 bash_only=no
 keep=no
+inside=
+agents=()
 while (($#)); do
     case $1 in
         --bash-only) bash_only=yes; shift ;;
         --keep) keep=yes; shift ;;
         -h | --help) usage; exit 0 ;;
-        *) usage >&2; die "unknown argument $1" ;;
+        # Not for people: this script again, in namespaces of its own.
+        --inside) inside=$2 work=$3 program=$4 patience=$5; shift 5 ;;
+        *)
+            [[ " ${all[*]} " == *" $1 "* ]] || { usage >&2; die "unknown argument $1"; }
+            agents+=("$1")
+            shift
+            ;;
     esac
 done
+((${#agents[@]})) || agents=("${all[@]}")
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/rexec-agents.XXXXXX")
-pids=()
-clean_up() {
+end() { # PID …
     local pid
-    for pid in "${pids[@]}"; do
-        kill "$pid" 2>/dev/null || true
-    done
-    for pid in "${pids[@]}"; do
-        wait "$pid" 2>/dev/null || true
-    done
+    for pid in "$@"; do kill "$pid" 2>/dev/null || true; done
+    for pid in "$@"; do wait "$pid" 2>/dev/null || true; done
+}
+clean_up() {
     if [[ $keep == yes ]]; then
         printf 'agents.sh: all that was recorded is in %s\n' "$work"
     else
         rm -rf -- "$work"
     fi
 }
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+if [[ -z $inside ]]; then
+    work=$(mktemp -d "${TMPDIR:-/tmp}/rexec-agents.XXXXXX")
+    trap clean_up EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+fi
 
 # Waits until a file says something, for a bounded time.
 wait_for() { # FILE PATTERN WHAT
@@ -69,64 +91,215 @@ wait_for() { # FILE PATTERN WHAT
     die "$3: it did not get ready: $(tail -n 5 -- "$1" 2>/dev/null)"
 }
 
-find_claude() {
-    claude=${REXEC_CLAUDE:-}
-    [[ -z $claude ]] || return 0
-    command -v npm >/dev/null || skip "npm is missing"
-    local version cache=${XDG_CACHE_HOME:-$HOME/.cache}/rexec-agents
-    claude=$cache/node_modules/.bin/claude
+# Finds or installs an agent; its program is then in `program`.
+find_agent() { # AGENT
+    local name=${1%-*} wanted cache
+    local -n given=REXEC_${name^^} version=REXEC_${name^^}_VERSION
+    program=${given:-}
+    [[ -z $program ]] || return 0
+    command -v npm >/dev/null || return 1
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/rexec-agents/$name
+    program=$cache/node_modules/.bin/$name
     mkdir -p -- "$cache"
-    for version in "${REXEC_CLAUDE_VERSION:-$tried_version}" latest; do
-        if timeout 240 npm install --prefix "$cache" --no-audit --no-fund --loglevel error \
-            "@anthropic-ai/claude-code@$version" >"$work/npm" 2>&1; then
+    for wanted in "${version:-${package[$name]##*@}}" latest; do
+        # A version that is there already needs no network.
+        [[ $wanted == latest ]] || ! grep -qsx -- "$wanted" "$cache/version" || return 0
+        if timeout "$((limit - SECONDS))" npm install --prefix "$cache" --no-audit --no-fund --loglevel error \
+            "${package[$name]%@*}@$wanted" >"$work/npm" 2>&1; then
+            printf '%s\n' "$wanted" >"$cache/version"
             return 0
         fi
-        printf 'agents.sh: version %s cannot be installed\n' "$version" >&2
+        printf '%s: version %s cannot be installed: %s\n' "$name" "$wanted" "$(tail -n 1 "$work/npm")" >&2
     done
-    [[ -x $claude ]] || skip "npm cannot install it: $(tail -n 1 "$work/npm")"
+    return 1
 }
 
-# Runs the agent once with a shell; what reached the model is then in NAME.json.
-drive() { # NAME SHELL [VARIABLE=VALUE …]
-    local name=$1 shell=$2 port took=$SECONDS
-    shift 2
-    mkdir -p -- "$work/$name/home" "$work/$name/tmp" "$work/$name/project/inner"
-    node "$scripts/agents/model.mjs" "$work/$name.json" >"$work/$name.port" &
-    pids+=($!)
-    wait_for "$work/$name.port" . "the stand-in of the model"
-    port=$(<"$work/$name.port")
+# The settings and the command line with which an agent talks to our model and asks nobody: in `settings`, a list of
+# variables, and `line`.
+prepare() { # AGENT HOME PORT SHELL
+    local agent=$1 home=$2 url=http://127.0.0.1:$3 shell=$4 say="Run the commands."
+    # How the agent is told which shell to use; for Codex see `with_login_shell`.
+    case $agent in
+        claude)
+            settings=(ANTHROPIC_BASE_URL="$url" ANTHROPIC_API_KEY=none DISABLE_AUTOUPDATER=1
+                CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 CLAUDE_CODE_SHELL="$shell")
+            line=("$program" --print "$say" --allowedTools Bash)
+            ;;
+        codex | codex-sandboxed)
+            local freedom=(--dangerously-bypass-approvals-and-sandbox)
+            # In /tmp, two sandboxes at once come into each other's way.
+            [[ $agent == codex ]] || freedom=(--sandbox workspace-write -c sandbox_workspace_write.exclude_slash_tmp=true
+                -c sandbox_workspace_write.exclude_tmpdir_env_var=true)
+            mkdir -p -- "$home/.codex"
+            cat >"$home/.codex/hooks.json" <<'JSON'
+{ "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "cat >hooked", "timeout": 20 }] }] } }
+JSON
+            settings=(OPENAI_API_KEY=none)
+            line=("$program" exec --skip-git-repo-check "${freedom[@]}" --dangerously-bypass-hook-trust --model mock
+                -c model_provider=mock -c model_providers.mock.name=mock -c model_providers.mock.wire_api=responses
+                -c model_providers.mock.base_url="$url/v1" -c model_providers.mock.env_key=OPENAI_API_KEY "$say")
+            ;;
+        gemini)
+            mkdir -p -- "$home/.gemini"
+            cat >"$home/.gemini/settings.json" <<'JSON'
+{ "security": { "auth": { "selectedType": "gemini-api-key" } }, "privacy": { "usageStatisticsEnabled": false },
+  "general": { "enableAutoUpdate": false }, "tools": { "shell": { "inactivityTimeout": 2 } } }
+JSON
+            settings=(GEMINI_API_KEY=none GOOGLE_GEMINI_BASE_URL="$url" GEMINI_CLI_TRUST_WORKSPACE=true
+                PATH="${shell%/*}:$PATH")
+            line=("$program" --approval-mode yolo --model gemini-2.5-pro --prompt "$say")
+            ;;
+        opencode)
+            mkdir -p -- "$home/.config/opencode"
+            cat >"$home/.config/opencode/opencode.json" <<JSON
+{ "autoupdate": false, "share": "disabled", "permission": "allow", "shell": "$shell",
+  "model": "mock/mock", "small_model": "mock/mock",
+  "provider": { "mock": { "npm": "@ai-sdk/openai-compatible", "name": "mock",
+    "options": { "baseURL": "$url/v1", "apiKey": "none" },
+    "models": { "mock": { "name": "mock", "tool_call": true, "limit": { "context": 200000, "output": 8000 } } } } } }
+JSON
+            settings=(OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_LSP_DOWNLOAD=1)
+            line=("$program" run "$say")
+            ;;
+        qwen)
+            settings=(OPENAI_API_KEY=none OPENAI_BASE_URL="$url/v1" OPENAI_MODEL=mock PATH="${shell%/*}:$PATH")
+            line=("$program" --auth-type openai --approval-mode yolo --prompt "$say")
+            ;;
+        pi)
+            mkdir -p -- "$home/.pi/agent"
+            printf '{ "shellPath": "%s" }\n' "$shell" >"$home/.pi/agent/settings.json"
+            cat >"$home/.pi/agent/models.json" <<JSON
+{ "providers": { "mock": { "baseUrl": "$url/v1", "api": "openai-completions", "apiKey": "none",
+  "models": [{ "id": "mock" }] } } }
+JSON
+            settings=()
+            line=("$program" --provider mock --model mock --print "$say")
+            ;;
+    esac
+}
+
+# Whether the process whose number is in a file ends within a bounded time. What has ended has no command line.
+has_ended() { # FILE
+    local tries pid name
+    [[ -s $1 ]] || return 0
+    read -r pid <"$1"
+    for ((tries = 0; tries < 100; tries++)); do
+        { read -rd '' name <"/proc/$pid/cmdline" && [[ -n $name ]]; } 2>/dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+# Runs an agent once with a shell; what reached the model is then in AGENT/NAME.json.
+drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
+    local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line
+    shift 3
+    mkdir -p -- "$record/home" "$record/tmp" "$record/project/inner"
+    timeout "$patience" node "$scripts/agents/model.mjs" "$agent" "$record.json" >"$record.port" &
+    model=$!
+    wait_for "$record.port" . "the stand-in of the model"
+    prepare "$agent" "$record/home" "$(<"$record.port")" "$shell"
     # A clean environment: neither our caller's agent nor its settings may have a say.
-    (cd -- "$work/$name/project" && exec timeout --kill-after=5 180 env -i \
-        PATH="$PATH" HOME="$work/$name/home" USER="${USER:-root}" LANG=C.UTF-8 TERM=xterm-256color \
-        TMPDIR="$work/$name/tmp" CLAUDE_CODE_TMPDIR="$work/$name/tmp" \
-        ANTHROPIC_BASE_URL="http://127.0.0.1:$port" ANTHROPIC_API_KEY=none \
-        DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 \
-        CLAUDE_CODE_SHELL="$shell" "$@" \
-        "$claude" --print "Run the commands." --allowedTools Bash </dev/null >"$work/$name.out" 2>"$work/$name.err") ||
-        die "the agent failed with $shell: $(tail -n 5 "$work/$name.out" "$work/$name.err")"
-    printf 'with %s: %d s\n' "$shell" "$((SECONDS - took))"
+    (cd -- "$record/project" && exec timeout --kill-after=5 "$patience" env -i \
+        PATH="$PATH" HOME="$record/home" USER="${USER:-root}" LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$record/tmp" \
+        "${settings[@]}" "$@" "${line[@]}" </dev/null >"$record.out" 2>"$record.err") || code=$?
+    end "$model"
+    has_ended "$record/project/open" || printf 'it lives\n' >"$record.left-open"
+    ((code == 0)) || printf '%s ended with %d: %s\n' "$agent" "$code" "$(tail -n 5 "$record.out" "$record.err")"
+    printf '%s with %s: %d s\n' "$agent" "$shell" "$((SECONDS - took))"
 }
 
-command -v node >/dev/null || skip "node is missing"
-find_claude
-version=$(timeout 60 "$claude" --version 2>&1) || skip "it does not start here: $version"
-printf 'agent: %s\n' "$version"
-drive reference "$(command -v bash)"
-if [[ $bash_only == yes ]]; then
-    node "$scripts/agents/check.mjs" "$work/reference.json" "" "" ""
+# The same through a host of its own.
+drive_ours() { # AGENT
+    local agent=$1 place=$work/$1 host shell=$work/links/bash
+    # opencode has a text of its own for a shell that is called just bash.
+    [[ $agent != opencode ]] || shell=$work/prefix/lib/rexec/rexec-bash
+    mkdir -m 700 -- "$place/run"
+    env -u REXEC_INSIDE REXEC_SOCKET="$place/run/host.sock" REXEC_HOME="$place/journal" "$work/prefix/bin/rexec-host" \
+        </dev/null >"$place/console" 2>"$place/host.err" &
+    host=$!
+    wait_for "$place/console" '^rexec journal:' "the host"
+    drive "$agent" ours "$shell" "REXEC_SOCKET=$place/run/host.sock"
+    end "$host"
+}
+
+# Codex takes the login shell of the account. Host and agent get a list of accounts of their own, with our link in it.
+with_login_shell() { # AGENT
+    local list=$work/$1/passwd
+    # shellcheck disable=SC2016 # awk and the inner shell expand these
+    awk -F: -v OFS=: -v uid="$(id -u)" -v shell="$work/links/bash" \
+        '$3 == uid { $7 = shell; found = 1 } 1; END { if (!found) print "agent", "x", uid, uid, "", "/", shell }' \
+        /etc/passwd >"$list"
+    # What it took to mount is given away again: Codex's sandbox does not start with it.
+    # shellcheck disable=SC2016
+    unshare "${as_root[@]}" --mount sh -c 'mount --bind "$1" /etc/passwd && shift && exec "$@"' sh "$list" \
+        setpriv --inh-caps=-all --ambient-caps=-all -- \
+        "$BASH" "$scripts/agents.sh" --inside "$1" "$work" "$program" "$patience"
+}
+
+as_root=()
+[[ $(id -u) == 0 ]] || as_root=(--user --map-current-user --keep-caps)
+
+# Runs an agent both ways at the same time, and judges.
+try() { # AGENT
+    local agent=$1 reference left=$((limit - SECONDS))
+    local patience=$((left < patience ? left : patience))
+    rm -rf -- "${work:?}/$agent"
+    mkdir -- "$work/$agent"
+    drive "$agent" reference "$(command -v bash)" &
+    reference=$!
+    if [[ $bash_only == yes ]]; then
+        wait "$reference"
+        node "$scripts/agents/check.mjs" "$agent" "$work/$agent" --bash-only
+        return
+    fi
+    if [[ $agent == codex* ]]; then
+        with_login_shell "$agent"
+    else
+        drive_ours "$agent"
+    fi
+    wait "$reference"
+    node "$scripts/agents/check.mjs" "$agent" "$work/$agent"
+}
+
+run() { # AGENT
+    local agent=$1 said code=0
+    ((SECONDS < last_start)) || { skip "$agent" "no time is left for it"; return; }
+    find_agent "$agent" || { skip "$agent" "npm cannot install it"; return; }
+    said=$(timeout 60 "$program" --version 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
+    if [[ $agent == codex* ]] && ! unshare "${as_root[@]}" --mount mount --bind /etc/passwd /etc/passwd 2>/dev/null; then
+        skip "$agent" "it needs a list of accounts of its own, and unshare(1) is refused"
+        return
+    fi
+    try "$agent" || code=$?
+    # Agents lose output of their own on busy machines. When it is not us, it is tried again.
+    ((code != 3 || SECONDS >= last_start)) || { code=0; try "$agent" || code=$?; }
+    if ((code)); then
+        [[ $bash_only == yes ]] || printf '%s: the host said:\n%s\n' "$agent" "$(tail -n 20 "$work/$agent/host.err")"
+        failed+=("$agent")
+    else
+        passed+=("$agent $(grep -oE '[0-9]+(\.[0-9]+)+[^ ]*' <<<"$said" | head -n 1)")
+    fi
+}
+
+if [[ -n $inside ]]; then
+    drive_ours "$inside"
     exit
 fi
-
-"$scripts/install.sh" --quiet --prefix "$work/prefix" >"$work/install" 2>&1 ||
-    die "the build failed: $(tail -n 20 "$work/install")"
-mkdir -m 700 -- "$work/run"
-env -u REXEC_INSIDE REXEC_SOCKET="$work/run/host.sock" REXEC_HOME="$work/journal" "$work/prefix/bin/rexec-host" \
-    </dev/null >"$work/console" 2>"$work/host.err" &
-pids+=($!)
-wait_for "$work/console" '^rexec journal:' "the host"
-drive ours "$work/prefix/lib/rexec/rexec-bash" "REXEC_SOCKET=$work/run/host.sock"
-if ! node "$scripts/agents/check.mjs" "$work/reference.json" "$work/ours.json" "$work/journal" "Claude Code"; then
-    printf 'the host said:\n%s\n' "$(tail -n 20 "$work/host.err")"
-    die "a check failed; with --keep all that was recorded stays"
+command -v node >/dev/null || { printf 'agents.sh: SKIPPED, no real agent was run: node is missing\n'; exit 0; }
+passed=() failed=() skipped=()
+if [[ $bash_only == no ]]; then
+    "$scripts/install.sh" --quiet --prefix "$work/prefix" >"$work/install" 2>&1 ||
+        die "the build failed: $(tail -n 20 "$work/install")"
+    # A folder for PATH, with nothing but bash in it.
+    mkdir -- "$work/links"
+    ln -s -- "$work/prefix/lib/rexec/rexec-sh" "$work/links/bash"
+    # Where the programs were built before, that took no time.
+    SECONDS=0
 fi
-printf 'agents.sh: passed with %s\n' "$version"
+for agent in "${agents[@]}"; do
+    run "$agent"
+done
+((${#passed[@]} == 0)) || printf 'agents.sh: passed: %s\n' "$(IFS=, && printf '%s' "${passed[*]}")"
+((${#skipped[@]} == 0)) || printf 'agents.sh: SKIPPED, not run: %s\n' "${skipped[*]}"
+((${#failed[@]} == 0)) || die "a check failed of: ${failed[*]}; with --keep all that was recorded stays"

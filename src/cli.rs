@@ -2,10 +2,13 @@
 //!
 //! Output goes through `io::Write`, because the printing macros panic when nobody reads. A broken pipe is success.
 
+pub mod ask;
 pub mod check;
 pub mod host;
+pub mod kill;
 pub mod list;
 pub mod print;
+pub mod ps;
 pub mod rexec;
 
 use std::ffi::{OsStr, OsString};

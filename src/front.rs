@@ -5,6 +5,7 @@
 pub mod caller;
 pub mod command;
 pub mod jsonl;
+pub mod roster;
 pub mod shim;
 pub mod treatment;
 
@@ -23,6 +24,10 @@ pub enum Asked {
     Abort,
     /// Nobody reads the command's output any more.
     OutputClosed,
+    /// Tell what runs.
+    List,
+    /// End the command with this number, or what it left running.
+    Kill(u64),
 }
 
 /// Why a peer is ended: it gets the bytes, if any, and nothing else notices.

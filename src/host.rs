@@ -12,8 +12,11 @@
 //! terminal, guard and caller. Every reason to wake up is a `Source`.
 
 mod door;
+mod farewell;
 mod peer;
 mod plan;
+mod refusal;
+mod roster;
 mod run;
 mod screen;
 mod scribe;
@@ -132,6 +135,8 @@ pub struct Host {
     runs: BTreeMap<JobId, Run>,
     /// Ended jobs that left processes running, oldest first.
     stragglers: VecDeque<JobId>,
+    /// Left-over processes that a person wants ended, by when they are killed.
+    endings: BTreeSet<(Instant, JobId)>,
     spares: Spares,
     size: pty::Size,
     start_retry: Option<Instant>,
@@ -194,6 +199,7 @@ impl Host {
             settling: BTreeSet::new(),
             runs: BTreeMap::new(),
             stragglers: VecDeque::new(),
+            endings: BTreeSet::new(),
             spares: Spares::new(size),
             size,
             start_retry: None,
@@ -201,6 +207,7 @@ impl Host {
             buffer: vec![0; limits::READ_BUDGET_BYTES].into(),
             options,
         };
+        host.measure_console();
         host.greet();
         Ok(host)
     }
@@ -257,6 +264,7 @@ impl Host {
         let deadlines = [
             self.engine.deadline(),
             self.peers_deadline(),
+            self.endings.first().map(|&(at, _)| at),
             self.console.deadline(),
             self.journal.deadline(),
             self.journal.send_at(),
@@ -397,12 +405,17 @@ impl Host {
             match asked {
                 Asked::End => self.ask_to_end(),
                 Asked::CheckSocket => self.check_socket(),
-                Asked::Resize => {
-                    self.size = terminal_size(self.options.pty_size, self.screen.size());
-                    self.spares.resize(self.size);
-                }
+                Asked::Resize => self.measure_console(),
             }
         }
+    }
+
+    /// Looks how large the console is; so large are, at least, the terminals of the commands that start from now on.
+    fn measure_console(&mut self) {
+        let size = self.screen.size();
+        self.console.resize(size.map_or(0, |size| size.cols));
+        self.size = terminal_size(self.options.pty_size, size);
+        self.spares.resize(self.size);
     }
 
     /// The first time everything is terminated, the second time it is killed.
@@ -444,6 +457,7 @@ impl Host {
     fn tick(&mut self) {
         self.engine.tick(self.now);
         self.tick_peers();
+        self.tick_endings();
         if self.journal.tick(&mut self.engine, self.now) {
             self.dirty.extend(self.runs.keys());
         }
@@ -477,11 +491,11 @@ impl Host {
             dirty.extend(self.pump_peer(peer));
         }
         for &job in &dirty {
+            self.note_left(job);
             let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
             self.journal.pump(&mut self.engine, job, out, most);
         }
-        let (out, most) = self.screen.out.room(limits::CONSOLE_HIGH_BYTES);
-        self.console.pump(&mut self.engine, out, most, self.now);
+        self.pump_console();
         if !self.screen.flush() {
             self.ask_to_end();
         }
@@ -526,18 +540,9 @@ impl Host {
         is_done || self.now >= at + limits::SHUTDOWN_MAX
     }
 
-    /// The way out: what is left to say is said, within a bound, and the terminal is given back.
-    fn close(mut self) {
-        self.tell_given_up();
-        let end = Instant::now() + limits::CONSOLE_FAREWELL;
-        while self.screen.flush() && !self.screen.out.is_empty() && Instant::now() < end {
-            let wait = end.saturating_duration_since(Instant::now());
-            if self.wait(Some(wait)).is_err() {
-                break;
-            }
-        }
-        self.screen.give_back();
-        self.scribe.finish(&mut self.poller, limits::RECORDER_FAREWELL);
+    fn pump_console(&mut self) {
+        let (out, most) = self.screen.out.room(limits::CONSOLE_HIGH_BYTES);
+        self.console.pump(&mut self.engine, out, most, self.now);
     }
 }
 

@@ -46,6 +46,8 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub const REQUESTS_BYTES: usize = 64 << 20;
 /// The longest JSONL request, bytes; a longer line ends the connection with an error.
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a command, its directory and its caller's name that `rexec ps` is told; longer ones are cut.
+pub const ROSTER_TEXT_BYTES: usize = 256;
 /// Output that one JSONL response holds, bytes; the rest is counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// A line that is redrawn is given to the caller once it has stood still this long.
@@ -60,6 +62,9 @@ pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// From TERM to KILL when the caller went away: agents kill with SIGKILL only, nobody waits for a clean end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
+/// For callers that kill their shell's group: from the end of the output to the kill. Codex itself lets 27 to 36 ms go by
+/// after the shell's exit, 76 to 88 ms when somebody holds the streams; what is to leave the group does so meanwhile.
+pub const GROUP_LEAVE: Duration = Duration::from_millis(30);
 /// From TERM to KILL when a person asked (`--grace`).
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The longest grace that `--grace` takes.
@@ -72,11 +77,13 @@ pub const KILL_ROUNDS_MAX: u32 = 100;
 pub const KILL_HUNT: Duration = Duration::from_secs(5);
 /// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
-/// The stop for terminal input at which a command is hung up.
+/// The stop for terminal input at which a command is hung up. If it goes on and stops again, it is killed.
 pub const INPUT_STOPS_MAX: u32 = 5;
 /// After this much silence of a command its guard looks for stopped processes that are not its own children …
 pub const LOOK_AFTER: Duration = Duration::from_millis(500);
-/// … and again at doubling intervals up to this.
+/// … or this much, once one has stopped: it will ask again soon …
+pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// … and again at doubling intervals up to this, which is also the longest that output puts a look off.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(5);
 /// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
@@ -85,6 +92,8 @@ pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 pub const SPARE_GUARDS: usize = 2;
 /// Ended commands whose left-over processes are watched. Beyond it the oldest one's terminal is closed.
 pub const STRAGGLERS_MAX: usize = 256;
+/// Left-over processes of one command that are counted; beyond it there are more.
+pub const STRAGGLERS_COUNTED_MAX: usize = 256;
 /// Processes named in a record, of those that were left over and of those that could not be killed. The rest is not.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 
@@ -113,12 +122,18 @@ pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;
 pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
 /// A command that has had the console this long yields it to those that wait.
 pub const CONSOLE_FLOOR: Duration = Duration::from_secs(2);
-/// A command that took longer than this gets an end line.
+/// A command that took longer than this gets an end line, even when all went well.
 pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
 /// The console's last words may take this long at the host's end.
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
-/// The longest command shown in a banner, bytes.
-pub const BANNER_COMMAND_BYTES: usize = 4_096;
+/// The most of a command that stands in a banner on the console, columns. The journal has all of it.
+pub const BANNER_COLUMNS: usize = 400;
+/// The same as [`BANNER_COLUMNS`] in the banner under which a command goes on after others.
+pub const BANNER_AGAIN_COLUMNS: usize = 60;
+/// At the host's end with `--console raw`, the terminal may take this long to answer what commands have asked it …
+pub const REPLIES_MAX: Duration = Duration::from_millis(500);
+/// … and has answered everything when it was silent this long after the reply to the host's own question.
+pub const REPLIES_SILENCE: Duration = Duration::from_millis(50);
 
 /// Bytes queued for the journal's recorder above which a command's output waits in its log …
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
@@ -131,8 +146,11 @@ pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
 pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
 /// Bytes queued for the recorder above which even records are given up, and counted.
 pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
-/// At the host's end the recorder may take this long to write what is queued.
-pub const RECORDER_FAREWELL: Duration = Duration::from_secs(2);
+/// At the host's end the recorder may take this long to write what is queued, on a disk that is slow; what it has not taken
+/// by then is not in the journal.
+pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
+/// Of that, this long without taking anything.
+pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 /// After a spare guard could not be made none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
 

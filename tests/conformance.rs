@@ -17,9 +17,13 @@ mod exits;
 mod inherited;
 #[path = "conformance/language.rs"]
 mod language;
+#[path = "conformance/probes.rs"]
+mod probes;
 #[path = "conformance/processes.rs"]
 mod processes;
 #[path = "conformance/prompts.rs"]
 mod prompts;
+#[path = "conformance/stops.rs"]
+mod stops;
 #[path = "conformance/streams.rs"]
 mod streams;

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::resource::Resource;
+use nix::sys::signal::Signal;
 
 use support::call::Target;
 use support::dice::Dice;
 use support::host::{Host, PLAIN, Setup};
 use support::journal::Journal;
+use support::procs::{self, Process};
 use support::programs;
 use support::temp::TempDir;
 use support::waiting::{self, PATIENCE};
@@ -79,6 +81,70 @@ fn a_limit_of_file_sizes_fails_no_command() {
     let host = Host::with(Setup { state, terminal: true, ..PLAIN });
     a_hundred_commands(&host);
     drop(host.leave());
+}
+
+fn recorder(host: &Host) -> Process {
+    let found =
+        procs::children(host.pid()).into_iter().find(|child| child.comm == "rexec-recorder" && !child.is_zombie());
+    found.unwrap_or_else(|| panic!("no recorder: {:#?}", host.tree()))
+}
+
+/// The recorder dies when a part of a frame has been sent, which happens only if it takes too little.
+#[test]
+fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
+    let host = Host::start();
+    for round in 0..3 {
+        let before = recorder(&host);
+        before.signal(Signal::SIGSTOP);
+        assert_eq!(host.run("seq 1 200000").out().lines().count(), 200_000, "a recorder that takes nothing");
+        let within = format!("echo within {round}; exit 5");
+        assert_eq!(host.run(&within).code(), 5);
+        before.signal(Signal::SIGKILL);
+        let replaced = || host.console_text().matches("the recorder died; the journal goes on").count() == round + 1;
+        assert!(waiting::until_true(PATIENCE, replaced), "{}", host.console_text());
+        let after = format!("echo after {round}");
+        assert_eq!(host.run(&after).out(), format!("after {round}\n"));
+        for command in [&within, &after] {
+            let end = host.wait_for(&format!("the end of {command}"), |journal| journal.end_of(command).cloned());
+            assert_eq!(end["exit"], if *command == within { 5 } else { 0 });
+        }
+    }
+    host.finish();
+}
+
+/// A run that was under way when its recorder was killed is marked as lost; every other one is recorded, and all callers
+/// are served.
+#[test]
+fn recorders_that_are_killed_again_and_again_disturb_nobody() {
+    let (host, mut dice) = (Host::start(), Dice::new(3));
+    let (stop, ran) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let work = || {
+        while !stop.load(Ordering::Relaxed) {
+            let n = ran.fetch_add(1, Ordering::Relaxed);
+            let seen = host.run(&format!("seq {n} {}; exit {}", n + n % 7 * 500, n % 256));
+            assert_eq!((seen.code(), seen.err().as_str()), (i32::try_from(n % 256).expect("small"), ""), "command {n}");
+            assert_eq!(seen.out().lines().count(), n % 7 * 500 + 1, "command {n}");
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| drop(scope.spawn(work)));
+        for round in 0..waiting::size(12, 300) {
+            let enough = ran.load(Ordering::Relaxed) + dice.below(12);
+            let is_running = waiting::until_true(PATIENCE, || ran.load(Ordering::Relaxed) > enough);
+            recorder(&host).signal(Signal::SIGKILL);
+            let told = || host.console_text().matches("the recorder died; the journal goes on").count() > round;
+            let is_replaced = waiting::until_true(PATIENCE, told);
+            if !is_running || !is_replaced {
+                stop.store(true, Ordering::Relaxed);
+                panic!("round {round}: {is_running} {is_replaced} {}", host.errors());
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(host.run("echo well").out(), "well\n");
+    let end = host.wait_for("the last end", |journal| journal.end_of("echo well").cloned());
+    assert_eq!(end["exit"], 0);
+    host.finish();
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod support;
 mod endings;
 #[path = "lifecycle/kills.rs"]
 mod kills;
+#[path = "lifecycle/leftovers.rs"]
+mod leftovers;
 #[path = "lifecycle/loads.rs"]
 mod loads;
 #[path = "lifecycle/shutdown.rs"]

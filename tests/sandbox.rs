@@ -58,6 +58,12 @@ const TABLE: &[Sandbox] = &[
         needs_root: false,
     },
     Sandbox {
+        enter: "bwrap --dev-bind / / --unshare-net",
+        probe: "test $(readlink /proc/self/ns/net) != $OUTSIDE_NET && echo inside",
+        why: "",
+        needs_root: false,
+    },
+    Sandbox {
         enter: "unshare --net",
         probe: "test $(readlink /proc/self/ns/net) != $OUTSIDE_NET && echo inside",
         why: "other network namespace",

@@ -1,51 +1,47 @@
-// What a real agent is made to run, and what must have reached it afterwards.
+// What every agent is made to run, and what must have reached its model afterwards.
 //
-// Each case is the input of one call of the agent's Bash tool and a judgement of the result that the model was given.
+// A case is a command with what it must print and its exit code, or whatever else an agent's own file makes of it: a
+// call of a tool, given the results so far, and a judgement of what the agent reports. `marker` is what the journal
+// must have of it, if anything.
 
-export const cases = [
-  {
-    name: "output and working directory",
-    input: { command: "echo marker-plain; pwd" },
-    isRight: ({ text, is_error }) => !is_error && /^marker-plain\n[^\n]*\/project$/.test(text),
-  },
-  {
-    name: "colours",
-    input: { command: "printf '\\033[1;31merror\\033[0m: marker-colour\\n'" },
-    isRight: ({ text, is_error }) => !is_error && text === "error: marker-colour",
-  },
-  {
-    name: "exit code and stderr",
-    input: { command: "echo marker-fails >&2; exit 3" },
-    isRight: ({ text, is_error }) => is_error && text === "Exit code 3\nmarker-fails",
-  },
-  {
-    name: "cd lasts from one command to the next",
-    input: { command: "cd inner && echo marker-cd" },
-    isRight: ({ text }) => text.includes("marker-cd"),
-  },
-  {
-    name: "the directory it led to",
-    input: { command: "pwd; echo marker-pwd" },
-    isRight: ({ text }) => /\/project\/inner\nmarker-pwd$/.test(text),
-  },
-  {
-    name: "quotes, bytes beyond ASCII, a here-document",
-    input: { command: "echo \"it's\" '\"marker-quotes\"' größe\ncat <<'END'\n$not `expanded`\nEND" },
-    isRight: ({ text }) => text === "it's \"marker-quotes\" größe\n$not `expanded`",
-  },
-  {
-    name: "much output",
-    input: { command: "seq 1 4000; echo marker-much" },
-    isRight: ({ text }) => text.includes("marker-much") && text.startsWith("1\n2\n3\n"),
-  },
-  {
-    name: "a command in the background",
-    input: { command: "echo marker-background; sleep 0.2", run_in_background: true },
-    isRight: ({ text, is_error }) => !is_error && text.includes("running in background"),
-  },
-  {
-    name: "the shell it finds itself in",
-    input: { command: "echo marker-shell ${SHELL##*/} $- ${BASH_VERSION%%.*}" },
-    isRight: ({ text }) => /^marker-shell bash \w+ \d$/.test(text),
-  },
+/// A case that runs a command. What the agent adds to the command as further arguments is `more`.
+export function command(name, text, output, { code = 0, more = {} } = {}) {
+  const isMeant = (told) => (typeof output === "string" ? told === output : output.test(told));
+  const isRight = (told) => isMeant(told.output.trimEnd()) && (told.code === undefined || told.code === code);
+  return { name, text, more, isRight, marker: /marker-[a-z]+/.exec(text)?.[0] };
+}
+
+/// Whether the process whose number a case has written to a file lives: what has ended has no command line. Plain bash
+/// and nothing else, because agents put functions of their own in the place of programs, and one refuses `$( )`.
+const isThere = "{ read -rd '' name </proc/$pid/cmdline; } 2>/dev/null";
+const sayAndEnd = `if ${isThere}; then kill $pid; echo lives; else echo gone; fi`;
+
+/// A process of an earlier case has been left alone. It is ended here.
+export const lives = (name, file) => command(name, `read -r pid <${file}; ${sayAndEnd}`, "lives");
+
+/// A process of an earlier case has been ended.
+export const isGone = (name, file) =>
+  command(name, `read -r pid <${file}; for n in {1..50}; do ${isThere} || break; sleep 0.1; done; ${sayAndEnd}`, "gone");
+
+/// What every agent is to run.
+export const usual = [
+  command("output and working directory", "echo marker-plain; pwd", /^marker-plain\n[^\n]*\/project$/),
+  command("colours", "printf '\\033[1;31merror\\033[0m: marker-colour\\n'", /^(\x1b\[1;31m)?error(\x1b\[0m)?: marker-colour$/),
+  command("exit code and stderr", "echo marker-fails >&2; exit 3", "marker-fails", { code: 3 }),
+  command("both streams", "echo marker-streams; sleep 0.2; echo two >&2; exit 1", "marker-streams\ntwo", { code: 1 }),
+  command("death by a signal", "{ bash -c 'kill -KILL $$'; } 2>/dev/null; echo marker-killed $?", "marker-killed 137"),
+  command("quotes and bytes beyond ASCII", "echo \"it's\" '\"marker-quotes\"' größe", "it's \"marker-quotes\" größe"),
+  command("a here-document", "cat <<'END'\n$not 'expanded' marker-document\nEND", "$not 'expanded' marker-document"),
+  command("much output", "seq 1 4000; echo marker-much", /3999\n4000\nmarker-much/),
+  command("the environment", "echo marker-environment $HOME $TERM $LANG; umask", /^marker-environment .*\n0022$/),
+  command("a pipeline", "set -o pipefail; (exit 4) | cat; echo marker-pipeline $?", "marker-pipeline 4"),
 ];
+
+/// What a shell leaves behind in its own process group, and in a session apart: that one tells its number once it is
+/// there. Claude Code refuses a plain sleep, and Gemini CLI takes a `bash -c` off the front.
+const nap = (file) => `bash -c 'echo $$ >${file}; exec sleep 60' >/dev/null 2>&1 &`;
+export const leaving = command(
+  "what is left in the background",
+  `echo marker-left; ${nap("left")} setsid ${nap("left-apart")} until [[ -s left && -s left-apart ]]; do :; done`,
+  "marker-left",
+);

@@ -1,61 +1,86 @@
 // Judges what an agent's model was told: by each case, against the same agent with plain bash, and in the journal.
 //
-// usage: node check.mjs REFERENCE.json OURS.json JOURNAL-FOLDER WHOAMI
+// usage: node check.mjs AGENT FOLDER [--bash-only]
 //
-// Prints one line per check and exits 1 when any failed. With an empty OURS.json name only the reference is judged.
+// FOLDER has reference.json and ours.json, as model.mjs wrote them, and the host's journal. Prints what failed, and how
+// many checks there were. Exits 1 when any failed, 3 when the agent was wrong with plain bash already.
 
-import { readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { cases } from "./cases.mjs";
+import { agents } from "./agents.mjs";
 
-const [referencePath, oursPath, journalFolder, whoami] = process.argv.slice(2);
+const [agentName, folder, only] = process.argv.slice(2);
+const { whoami, cases, input, read, isUnseen, wrapper, alsoRuns = [] } = agents[agentName];
+let count = 0;
 let failed = 0;
 
 function check(isRight, what, detail) {
-  if (!isRight) failed += 1;
-  process.stdout.write(`  ${isRight ? "ok    " : "FAILED"}  ${what}\n`);
-  if (!isRight) process.stdout.write(`          ${JSON.stringify(detail)}\n`);
+  count += 1;
+  if (isRight) return;
+  failed += 1;
+  process.stdout.write(`  FAILED  ${what}\n          ${JSON.stringify(detail)}\n`);
 }
 
-/// A result without what differs from run to run: names of background commands, times, temporary folders.
+/// A result without what differs from run to run: numbers of processes and sessions, times, names of files.
 function comparable(text) {
   return text
     .replace(/\x1b\[[0-9;]*m/g, "")
-    .replace(/with ID: \w+/g, "with ID: …")
-    .replace(/\/[^\s]*\/tasks\/\w+\.output/g, "…")
-    .replace(/\/[^\s]*\/(reference|ours)\//g, "…/");
+    .replace(/\b(with ID: |Chunk ID: |session ID )\w+/g, "$1…")
+    .replace(/\b(Wall time: |PGID: |token count: )[\d.]+/g, "$1…")
+    .replace(/Background PIDs: [\d, ]+/g, "Background PIDs: …")
+    .replace(/\/\S*\/tasks\/\w+\.output/g, "…")
+    .replace(/\/(reference|ours)\//g, "/…/")
+    .replace(/\/(pi-bash-\w+\.log|tool-output\/\w+)/g, "/…");
 }
 
-function resultsIn(path) {
-  return JSON.parse(readFileSync(path, "utf8")).results;
+function resultsIn(name) {
+  return JSON.parse(readFileSync(join(folder, name), "utf8")).results;
 }
 
-const reference = resultsIn(referencePath);
-check(reference.length === cases.length, `with bash, ${cases.length} results reached the model`, reference.length);
-const ours = oursPath ? resultsIn(oursPath) : [];
-const judged = oursPath ? ours : reference.map((result) => ({ ...result, text: comparable(result.text) }));
-for (const [n, { name, isRight }] of cases.entries()) {
-  const result = judged[n];
-  check(result !== undefined && isRight({ ...result, text: result.text.trimEnd() }), name, result);
-}
-if (oursPath) {
-  check(ours.length === cases.length, `through the host, ${cases.length} results reached the model`, ours.length);
-  for (const [n, { name }] of cases.entries()) {
-    const [a, b] = [reference[n], ours[n]].map((result) => result && [comparable(result.text), result.is_error]);
-    check(JSON.stringify(a) === JSON.stringify(b), `as with bash: ${name}`, { bash: a, rexec: b });
-  }
-  const lines = readdirSync(journalFolder)
+function records() {
+  const journals = join(folder, "journal");
+  return (existsSync(journals) ? readdirSync(journals) : [])
     .filter((name) => name.endsWith(".jsonl"))
-    .flatMap((name) => readFileSync(join(journalFolder, name), "utf8").split("\n"))
+    .flatMap((name) => readFileSync(join(journals, name), "utf8").split("\n"))
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line));
-  const mine = lines.filter((record) => record.whoami === whoami);
-  for (const { input } of cases) {
-    const marker = /marker-[a-z]+/.exec(input.command)[0];
-    check(mine.some((record) => JSON.stringify(record).includes(marker)), `the journal has ${marker} of ${whoami}`, {
-      records: lines.length,
-      names: [...new Set(lines.map((record) => record.whoami))],
-    });
+}
+
+const isRightIn = (results, n) => results[n] !== undefined && cases[n].isRight(read(results[n]));
+
+function judge(who, results, run) {
+  check(!existsSync(join(folder, `${run}.left-open`)), `with ${who}: what was left open ends with the agent`);
+  check(results.length === cases.length, `with ${who}, ${cases.length} results reached the model`, results.length);
+  for (const [n, { name }] of cases.entries()) check(isRightIn(results, n), `with ${who}: ${name}`, results[n]);
+}
+
+const reference = resultsIn("reference.json");
+judge("bash", reference, "reference");
+if (failed > 0) {
+  process.stdout.write(`${agentName}: ${failed} of ${count} checks of the reference failed\n`);
+  process.exit(3);
+}
+if (only === undefined) {
+  const ours = resultsIn("ours.json");
+  judge("rexec", ours, "ours");
+  for (const [n, { name }] of cases.entries()) {
+    const [a, b] = [reference[n], ours[n]].map((result) => result && [comparable(result.text), result.isError]);
+    check(JSON.stringify(a) === JSON.stringify(b), `as with bash: ${name}`, { bash: a, rexec: b });
+  }
+  const known = records();
+  const names = [...new Set(known.map((record) => record.whoami))];
+  const ends = known.filter((record) => record.type === "end" && record.whoami === whoami);
+  const knows = (text, marker) => ends.some(({ command, output }) => command === text && output.includes(marker));
+  const has = isUnseen ? "nothing" : "everything";
+  for (const one of cases.filter(({ marker }) => marker !== undefined)) {
+    const text = Object.values(input(one)).find((value) => String(value).includes(one.text));
+    check(knows(text, one.marker) === !isUnseen, `the journal has ${has} of: ${one.name}`, { names });
+  }
+  for (const text of alsoRuns) check(knows(text, ""), `the journal has: ${text}`, { names });
+  if (wrapper && !isUnseen) {
+    const isWrapped = ({ exec, command }) => wrapper.test(exec.at(-1)) && !wrapper.test(command);
+    check(ends.some(isWrapped), "commands come in the agent's wrapper and are known without it", ends[0]?.exec);
   }
 }
+process.stdout.write(`${agentName}: ${count - failed} of ${count} checks passed\n`);
 process.exit(failed === 0 ? 0 : 1);

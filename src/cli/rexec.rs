@@ -3,17 +3,24 @@
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use lexopt::prelude::{Long, Short, ValueExt};
+use lexopt::prelude::{Long, Short, Value, ValueExt};
 
-use super::{check, list, print};
+use super::{check, kill, list, print, ps};
 use crate::failure::Failure;
 
 const HELP: &str = "\
 rexec: looks after rexec-host, which runs the commands of AI coding agents
 
-usage: rexec --check-host
+usage: rexec ps
+       rexec kill N...
+       rexec --check-host
        rexec --list [N]
        rexec --print NAME
+
+commands:
+  ps                show what runs, what waits, and what ended commands left running
+  kill N...         end commands, by their numbers, or what they left running: TERM,
+                    the host's grace, KILL to their whole trees; wait until it is done
 
 options:
   -c, --check-host  say HOST RUNNING (exit 0) or HOST NOT FOUND (exit 127)
@@ -28,6 +35,7 @@ environment:
   REXEC_HOME    the journals' directory (default ~/.rexec)
 
 examples:
+  rexec kill 12
   rexec --list 3
   rexec --print 2026-05-21-09:42:18
 ";
@@ -40,6 +48,8 @@ pub fn main() -> ExitCode {
 
 enum Call {
     Say(&'static str),
+    Ps,
+    Kill(Vec<u64>),
     Check,
     List(usize),
     Print(String),
@@ -48,6 +58,8 @@ enum Call {
 fn run() -> Result<u8, Failure> {
     match parse()? {
         Call::Say(text) => super::say(text),
+        Call::Ps => with_output(|out| ps::ps(&super::socket_path()?, out)),
+        Call::Kill(numbers) => with_output(|out| kill::kill(&super::socket_path()?, &numbers, out)),
         Call::Check if check::is_running(&super::socket_path()?) => super::say("HOST RUNNING\n"),
         Call::Check => super::say("HOST NOT FOUND\n").map(|_| 127),
         Call::List(count) => with_output(|out| {
@@ -83,6 +95,8 @@ fn parse() -> Result<Call, Failure> {
             Short('c') | Long("check-host") => Call::Check,
             Short('l') | Long("list") => Call::List(count(&mut parser)?),
             Short('p') | Long("print") => Call::Print(parser.value().and_then(ValueExt::string).map_err(wrong)?),
+            Value(word) if word == "ps" => Call::Ps,
+            Value(word) if word == "kill" => Call::Kill(numbers(&mut parser)?),
             other => return Err(wrong(other.unexpected())),
         };
         if call.replace(next).is_some() {
@@ -90,6 +104,23 @@ fn parse() -> Result<Call, Failure> {
         }
     }
     call.ok_or_else(|| Failure::usage("nothing to do", "rexec --help shows the options"))
+}
+
+/// The commands' numbers behind `kill`, written as `12` or `#12`.
+fn numbers(parser: &mut lexopt::Parser) -> Result<Vec<u64>, Failure> {
+    let mut numbers = Vec::new();
+    let words = parser.raw_args().map_err(|error| super::wrong_call(&error, "rexec"))?;
+    for word in words {
+        let text = word.to_string_lossy();
+        let number = text.strip_prefix('#').unwrap_or(&text).parse();
+        numbers.push(number.map_err(|_| {
+            Failure::usage(format_args!("kill: {text:?} is no command's number"), "rexec ps shows the numbers")
+        })?);
+    }
+    if numbers.is_empty() {
+        return Err(Failure::usage("kill: which command?", "rexec ps shows the numbers, as in rexec kill 12"));
+    }
+    Ok(numbers)
 }
 
 /// The number behind --list, if there is one.

@@ -20,6 +20,12 @@ pub fn is_probe<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"AI_AGENT=claude-code") && entry.ends_with(b"_harness"))
 }
 
+/// Whether a caller kills what is left of its shell's group as soon as it has the result, as Codex does after every command.
+/// Its group is the shim's, so the host has to do it.
+pub fn kills_group<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
+    env.any(|entry| entry.starts_with(b"CODEX_THREAD_ID=") || entry.starts_with(b"CODEX_CI="))
+}
+
 /// Variables that name an agent, the surer ones first. An agent started by another one inherits the outer one's
 /// variables, so those that only its own commands get rank before those of a session.
 const KNOWN: [(&[u8], &str); 17] = [
@@ -39,7 +45,8 @@ const KNOWN: [(&[u8], &str); 17] = [
     (b"AI_AGENT=claude-code", "Claude Code"),
     (b"GEMINI_SESSION_ID=", "Gemini CLI"),
     (b"QWEN_CODE_SESSION_ID=", "Qwen Code"),
-    (b"CODEX_HOME=", "Codex"),
+    // Its hooks and looks at the shell have no more than what it was started with.
+    (b"CODEX_", "Codex"),
 ];
 
 fn known(entry: &[u8]) -> Option<(usize, String)> {
@@ -60,9 +67,13 @@ mod tests {
         assert_eq!(called("Me", &["CLAUDECODE=1"]), "Me");
         assert_eq!(called("", &["PATH=/bin", "CLAUDECODE=1"]), "Claude Code");
         assert_eq!(called("", &["CODEX_HOME=/h", "CODEX_CI=1"]), "Codex");
+        assert_eq!(called("", &["CODEX_MANAGED_BY_NPM=1", "SHLVL=1"]), "Codex", "a hook");
+        assert_eq!(called("", &["CODEX_HOME=/h", "OPENCODE=1"]), "opencode", "not what a profile may set");
         assert_eq!(called("", &["CLAUDECODE=1", "GEMINI_CLI=1"]), "Gemini CLI", "the inner agent");
         assert_eq!(called("", &["HOME=/h"]), "shell");
         assert!(is_probe([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));
         assert!(!is_probe([b"AI_AGENT=claude-code_2-1_agent".as_slice()].into_iter()));
+        assert!(kills_group([b"A=b".as_slice(), b"CODEX_CI=1"].into_iter()));
+        assert!(!kills_group([b"CODEX_HOME=/h".as_slice(), b"CLAUDECODE=1"].into_iter()), "hooks and other agents");
     }
 }

@@ -36,6 +36,8 @@ pub struct Command {
     pub envs: BTreeMap<String, String>,
     /// An agent's look at the shell.
     pub is_probe: bool,
+    /// The caller kills what is left of the shell's group once it has the result.
+    pub kills_group: bool,
 }
 
 impl Command {
@@ -58,6 +60,7 @@ impl Command {
             dir: None,
             envs: BTreeMap::new(),
             is_probe: unwrapped.is_probe || caller::is_probe(env()),
+            kills_group: caller::kills_group(env()),
         }
     }
 

@@ -1,5 +1,5 @@
 //! The JSONL language: one request per connection, lines in, one line out. For the `rexec` command and for programs
-//! that speak JSON; its commands get the host's environment plus `envs`.
+//! that speak JSON; its commands get the host's environment plus `envs`. Answers about other commands: [`super::roster`].
 //!
 //! ```text
 //! {"action":"ping"}                                            ▶ {"result":"pong","version":"…","pid":…}
@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::roster::Answer;
 use super::{Asked, Violation};
 use crate::core::entry::{Entry, Outcome};
 use crate::core::log::Item;
@@ -39,11 +40,9 @@ struct Action {
     action: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Pong {
-    result: &'static str,
-    version: &'static str,
-    pid: u32,
+#[derive(Deserialize)]
+struct Target {
+    seq: u64,
 }
 
 #[derive(Serialize)]
@@ -123,12 +122,21 @@ impl Jsonl {
         let Action { action } = serde_json::from_slice(line).map_err(no_json)?;
         match action.as_deref() {
             Some("ping") => {
-                let pong = Pong { result: "pong", version: env!("CARGO_PKG_VERSION"), pid: std::process::id() };
-                put_line(&pong, out);
-                self.is_over = true;
+                let version = env!("CARGO_PKG_VERSION").to_owned();
+                self.answer(&Answer::Pong { version, pid: std::process::id() }, out);
                 Ok(None)
             }
             Some("abort") if self.has_asked => Ok(Some(Asked::Abort)),
+            Some("list" | "kill") if self.has_asked => {
+                Err(Violation::new("an action about other commands on a connection that has one"))
+            }
+            Some("list") => Ok(Some(Asked::List)),
+            Some("kill") => {
+                let Target { seq } = serde_json::from_slice(line)
+                    .map_err(|_| Violation::new("the action kill needs seq, a command's number"))?;
+                self.has_asked = true;
+                Ok(Some(Asked::Kill(seq)))
+            }
             Some(other) => Err(Violation::new(format_args!("unknown action {other:?}"))),
             None if self.has_asked => Err(Violation::new("a second request on one connection")),
             None => {
@@ -172,6 +180,12 @@ impl Jsonl {
         };
         let output = String::from_utf8_lossy(&self.output);
         put_line(&Response { exit, output: &output, error, message, output_omitted: self.omitted }, out);
+        self.is_over = true;
+    }
+
+    /// The one answer to an action.
+    pub fn answer(&mut self, answer: &Answer, out: &mut Vec<u8>) {
+        put_line(answer, out);
         self.is_over = true;
     }
 
@@ -231,6 +245,8 @@ mod tests {
             ("{\"action\":\"dance\"}\n", "unknown action"),
             ("{\"action\":\n", "no request"),
             ("{\"action\":\"abort\"}\n", "unknown action"),
+            ("{\"action\":\"kill\"}\n", "needs seq"),
+            ("{\"action\":\"kill\",\"seq\":-1}\n", "needs seq"),
             ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[]}\n", "exec is empty"),
             ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[\"a\"],\"envs\":{\"A=B\":\"c\"}}\n", "envs"),
         ] {

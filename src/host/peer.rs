@@ -116,7 +116,7 @@ pub(super) struct Peer {
     pub(super) protocol: Protocol,
     inbox: Vec<u8>,
     pub(super) descriptors: Vec<OwnedFd>,
-    out: Outlet,
+    pub(super) out: Outlet,
     /// At most a hello was queued for it so far.
     is_only_greeted: bool,
     since: Instant,
@@ -262,6 +262,8 @@ impl Host {
                         self.submit_words(id, &request);
                     }
                 }
+                Some(Asked::List) => self.list(id),
+                Some(Asked::Kill(seq)) => self.kill(id, seq),
                 Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.engine.signal(job, signal)),
                 Some(Asked::OutputClosed) => self.with_job(id, Host::on_output_closed),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
@@ -280,9 +282,8 @@ impl Host {
     /// Binds a peer to the command it asked for.
     pub(super) fn attend(&mut self, id: PeerId, job: JobId) {
         let cursor = self.engine.attach(job, Lag::Hold);
+        self.end_greeting(id);
         if let Some(peer) = self.peers.get_mut(&id) {
-            self.greeting.remove(&(peer.since + limits::HELLO_TIMEOUT, id));
-            self.greeting.remove(&(peer.since + limits::REQUEST_TIMEOUT, id));
             peer.cursor = cursor;
             peer.job = Some(job);
             // Everything of the request is in the command now.
@@ -290,12 +291,18 @@ impl Host {
         }
     }
 
-    /// A peer hung up: so its command ends.
-    fn lose(&mut self, id: PeerId) {
-        let Some(peer) = self.peers.remove(&id) else { return };
+    /// A peer has asked: its time for that is not counted any more.
+    pub(super) fn end_greeting(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get(&id) else { return };
         for timeout in [limits::HELLO_TIMEOUT, limits::REQUEST_TIMEOUT] {
             self.greeting.remove(&(peer.since + timeout, id));
         }
+    }
+
+    /// A peer hung up: so its command ends.
+    fn lose(&mut self, id: PeerId) {
+        self.end_greeting(id);
+        let Some(peer) = self.peers.remove(&id) else { return };
         self.leaving.remove(&id);
         self.settling.remove(&id);
         if let Some(cursor) = peer.cursor {
@@ -340,7 +347,7 @@ impl Host {
     }
 
     /// Everything for this peer is queued.
-    fn farewell(&mut self, id: PeerId) {
+    pub(super) fn farewell(&mut self, id: PeerId) {
         if let Some(peer) = self.peers.get_mut(&id) {
             if let Some(cursor) = peer.cursor.take() {
                 self.engine.detach(cursor);

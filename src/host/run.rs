@@ -9,8 +9,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Instant, SystemTime};
 
 use super::plan::Plan;
+use super::roster::{Ending, Identity};
 use super::spares::Spare;
-use super::{Host, PeerId, Source};
+use super::{Host, PeerId, Source, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
@@ -23,11 +24,10 @@ use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sink::console::Heading;
-use crate::sink::record::{self, Start};
-use crate::sys::control::{self, Report, Stage};
+use crate::sink::record::{self, Left, Start};
+use crate::sys::control::{self, Report};
 use crate::sys::{self, pty, socket};
-use crate::text::banner;
-use crate::text::reason::reason;
+use crate::text::escape::escape_line;
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ struct Link {
     out: Outlet,
     inbox: Vec<u8>,
     shell_is_over: bool,
+    /// The group of a shell that has ended, until what it left running was looked at.
+    left_by: Option<i32>,
 }
 
 /// One command, as the host holds it.
@@ -53,12 +55,20 @@ pub(super) struct Run {
     peer: Option<PeerId>,
     /// Until it is started; or why it cannot be.
     pending: Option<Result<Pending, StartError>>,
-    shell: String,
-    accepted: Instant,
+    pub(super) identity: Identity,
+    pub(super) accepted: Instant,
     guard: Option<Link>,
     streams: [Option<Port>; Stream::ALL.len()],
     /// Nobody reads the output: when the next byte of it is worth a SIGPIPE.
     strike_from: Option<Instant>,
+    pub(super) ending: Ending,
+}
+
+impl Run {
+    /// Its guard's process.
+    pub(super) fn guard_pid(&self) -> Option<i32> {
+        self.guard.as_ref().map(|link| link.pid)
+    }
 }
 
 impl Host {
@@ -103,16 +113,18 @@ impl Host {
         self.attend(peer, job);
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), std::path::PathBuf::from);
-        self.record(job, &command, dir.as_os_str().as_encoded_bytes());
-        let shell = command.shell.clone();
+        let dir = dir.as_os_str().as_encoded_bytes();
+        self.record(job, &command, dir);
+        let identity = Identity::of(&command, dir);
         let run = Run {
             peer: Some(peer),
             pending: Some(descriptors.map(|descriptors| Pending { command, descriptors })),
-            shell,
+            identity,
             accepted: self.now,
             guard: None,
             streams: [const { None }; Stream::ALL.len()],
             strike_from: None,
+            ending: Ending::default(),
         };
         self.runs.insert(job, run);
     }
@@ -128,6 +140,7 @@ impl Host {
             command: String::from_utf8_lossy(&command.text).into_owned(),
             shell: command.shell.clone(),
             probe: command.is_probe,
+            window: Some(self.window(command)),
             ..Start::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
@@ -176,18 +189,16 @@ impl Host {
             self.start_retry = Some(self.now + limits::START_RETRY);
             return;
         }
-        let text = format!(
-            "rexec: the command cannot be started: {}\nhint: end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)\n",
-            reason(error)
-        );
-        self.engine.on_start_failed(job, StartError { code: 125, text });
+        self.engine.on_start_failed(job, refusal::without_guard(error));
     }
 
     /// Gives a command to a guard. Everything that can fail comes before the guard has it: a command that was given
     /// away is never given again.
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
         let command = &pending.command;
-        let plan = Plan::of(command.stdio, self.options.pipes_only);
+        // What an agent reads of the shell for itself is for a program and not for people.
+        let pipes_only = self.options.pipes_only || command.is_probe;
+        let plan = Plan::of(command.stdio, pipes_only, command.kills_group);
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut streams = [const { None }; Stream::ALL.len()];
         let mut far = Vec::new();
@@ -241,9 +252,14 @@ impl Host {
         }
     }
 
+    /// Rows and columns of the command's terminal.
+    fn window(&self, command: &Command) -> (u16, u16) {
+        command.window.unwrap_or((self.size.rows, self.size.cols))
+    }
+
     fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
         let peer = self.runs.get(&job).and_then(|run| run.peer);
-        let window = command.window.unwrap_or((self.size.rows, self.size.cols));
+        let window = self.window(command);
         let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
             && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
@@ -263,8 +279,14 @@ impl Host {
         self.sources.insert(spare.control.token(), Source::Control(job));
         if let Some(run) = self.runs.get_mut(&job) {
             run.streams = streams;
-            run.guard =
-                Some(Link { pid: spare.pid, control: spare.control, out, inbox: Vec::new(), shell_is_over: false });
+            run.guard = Some(Link {
+                pid: spare.pid,
+                control: spare.control,
+                out,
+                inbox: Vec::new(),
+                shell_is_over: false,
+                left_by: None,
+            });
         }
         self.flush_guard(job);
     }
@@ -312,6 +334,7 @@ impl Host {
                 self.on_report(job, report);
             }
         }
+        self.tell_unkillable(job);
         let rest = chunks.remainder().to_vec();
         if is_gone {
             self.on_guard_gone(job);
@@ -324,21 +347,28 @@ impl Host {
     fn on_report(&mut self, job: JobId, report: Report) {
         match report {
             Report::Failed { stage, errno } => {
-                let why = self.start_error(job, stage, errno);
-                // Nothing of it runs.
-                self.on_shell_over(job);
-                self.engine.on_start_failed(job, why);
+                let shell = self.runs.get(&job).map_or("", |run| run.identity.shell.as_str());
+                self.on_not_started(job, refusal::at_stage(shell, stage, errno));
             }
-            Report::Stopped { reads, program } => self.engine.on_input_stop(job, reads, program.to_string()),
+            Report::OutOfReach { descriptor, limit } => {
+                self.on_not_started(job, refusal::out_of_reach(descriptor, limit));
+            }
+            Report::Stopped { reads, program } => {
+                // What it wrote before it asked, the question perhaps, comes before the word that it asked.
+                self.drain_streams(job);
+                self.engine.on_input_stop(job, reads, program.to_string(), self.now);
+            }
             Report::TookBack => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     type_end_of_file(run);
                 }
             }
-            Report::Left { pid, program } => self.journal.on_left(job, pid, program.to_string()),
             Report::Unkillable { pid, program } => {
                 self.journal.note(job, |end| end.unkillable.push(pid));
-                let program = banner::escape_line(&program.to_string(), 32);
+                if let Some(run) = self.runs.get_mut(&job) {
+                    run.ending.unkillable.push(pid);
+                }
+                let program = escape_line(&program.to_string(), 32);
                 let line = format!("… #{}: {program} (process {pid}) cannot be killed", job.0);
                 self.console.say(&line, self.screen.out.buffer());
             }
@@ -347,24 +377,53 @@ impl Host {
                     run.strike_from = Some(self.now + limits::BROKEN_PIPE_PAUSE);
                 }
             }
-            Report::Exited { exit, left } => {
-                self.on_shell_over(job);
+            Report::Exited { exit, group, has_left } => {
+                self.on_shell_over(job, has_left.then_some(group));
                 self.engine.on_exit(job, exit, self.now);
                 self.drain_streams(job);
-                if left > 0 {
+                if has_left {
                     self.stragglers.push_back(job);
                 }
             }
         }
     }
 
-    fn on_shell_over(&mut self, job: JobId) {
+    /// Nothing of it runs.
+    fn on_not_started(&mut self, job: JobId, why: StartError) {
+        self.on_shell_over(job, None);
+        self.engine.on_start_failed(job, why);
+    }
+
+    /// The shell is reaped, or was never there.
+    fn on_shell_over(&mut self, job: JobId, left_by: Option<i32>) {
         if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
             link.shell_is_over = true;
+            link.left_by = left_by;
         }
     }
 
-    /// The slave is closed now: this read finds either the end or a left-over process that holds the terminal.
+    /// What a command left running is looked at when it closes, and not before: what was just forked has no name of its
+    /// own yet, and may be about to leave the group.
+    pub(super) fn note_left(&mut self, job: JobId) {
+        let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
+        let Some(run) = self.runs.get_mut(&job).filter(|_| is_over) else { return };
+        let Some(link) = &mut run.guard else { return };
+        let Some(group) = link.left_by.take() else { return };
+        let kills_group = std::mem::take(&mut run.identity.kills_group);
+        let left = sys::tree::walk(link.pid).filter(|process| !kills_group || process.group != group);
+        let left = left.map(|process| Left { pid: process.pid, comm: process.program.to_string() });
+        let left: Vec<Left> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
+        if kills_group {
+            self.order(job, Order::KillGroup);
+        }
+        if !left.is_empty() {
+            self.console.on_left(job, &left);
+            self.journal.on_left(job, left);
+        }
+    }
+
+    /// Reads what is there. Once the slave is closed this finds either the end or a left-over process that holds the
+    /// terminal.
     fn drain_streams(&mut self, job: JobId) {
         for stream in Stream::ALL {
             if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
@@ -470,6 +529,7 @@ impl Host {
             for stream in Stream::ALL {
                 self.close_stream(job, stream);
             }
+            self.answer_ending(job, Vec::new());
             self.runs.remove(&job);
             self.stragglers.retain(|&other| other != job);
         }
@@ -482,37 +542,6 @@ impl Host {
             let line = format!("… too many commands left processes running: the terminal of #{} is closed", oldest.0);
             self.console.say(&line, self.screen.out.buffer());
         }
-    }
-
-    /// What a shell would say of it.
-    fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
-        let error = std::io::Error::from_raw_os_error(errno);
-        let words = reason(&error);
-        let shell = banner::escape_line(self.runs.get(&job).map_or("", |run| run.shell.as_str()), 256);
-        let (code, text) = match (stage, error.kind()) {
-            (Stage::Exec, std::io::ErrorKind::NotFound) => {
-                (127, format!("rexec: {shell}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
-            }
-            (Stage::Exec, std::io::ErrorKind::ArgumentListTooLong) => {
-                (126, format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"))
-            }
-            (Stage::Exec, _) => {
-                (126, format!("rexec: {shell}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
-            }
-            (Stage::Directory, _) => (
-                126,
-                format!(
-                    "rexec: the working directory cannot be entered: {words}\nhint: change to a directory that you may enter\n"
-                ),
-            ),
-            (Stage::Fork | Stage::Descriptors, _) => (
-                125,
-                format!(
-                    "rexec: the command cannot be started: {words}\nhint: raise the limits of the host (ulimit -n, ulimit -u)\n"
-                ),
-            ),
-        };
-        StartError { code, text }
     }
 }
 

@@ -1,19 +1,22 @@
 //! The host's link to the recorder's process.
 //!
-//! Invariants: the recorder is restarted when it dies, and said so; at the host's end it gets everything that is
-//! queued, within a bound of time.
+//! Invariants: the recorder is restarted when it dies, and said so; every recorder gets whole frames from the first byte
+//! on; at the host's end it gets everything that is queued, within a bound of time.
 
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::failure::Failure;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Input, Port};
+use crate::limits;
+use crate::sink::record::Begun;
 use crate::sink::recorder::{self, Limits};
-use crate::sys::{self, process, socket};
+use crate::sys::{process, socket};
 use crate::text::reason::reason;
 
 /// The recorder, from the host's side.
@@ -28,6 +31,7 @@ pub(super) struct Scribe {
     pub(super) pid: i32,
     /// Frames on their way.
     pub(super) out: Outlet,
+    begun: Begun,
     inbox: Vec<u8>,
 }
 
@@ -54,7 +58,8 @@ impl Scribe {
         let work = move || recorder::serve(opened, UnixStream::from(far), Limits::default());
         let pid = process::fork_helper(c"rexec-recorder", &keep, work).map_err(failed)?;
         let port = Port::new(poller, near).map_err(failed)?;
-        Ok(Self { home: home.to_owned(), path, lost, port, pid, out: Outlet::default(), inbox: Vec::new() })
+        let (out, begun, inbox) = (Outlet::default(), Begun::default(), Vec::new());
+        Ok(Self { home: home.to_owned(), path, lost, port, pid, out, begun, inbox })
     }
 
     /// Its name in the poll.
@@ -67,6 +72,7 @@ impl Scribe {
         let next = Self::start(poller, &self.home)?;
         let before = std::mem::replace(self, next);
         self.out = before.out;
+        self.out.put_back(before.begun.bytes());
         before.port.close(poller);
         Ok(())
     }
@@ -75,8 +81,12 @@ impl Scribe {
     pub(super) fn flush(&mut self) -> Progress {
         let before = self.out.pending();
         if before > 0 && self.port.is_writable() {
-            let port = &mut self.port;
-            let flushed = self.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[])));
+            let (port, begun) = (&mut self.port, &mut self.begun);
+            let flushed = self.out.flush(|bytes| {
+                let sent = port.write(|fd| socket::send(fd, bytes, &[]))?;
+                begun.on_sent(&bytes[..sent.unwrap_or(0)]);
+                Ok(sent)
+            });
             return Progress { has_moved: self.out.pending() < before, is_empty: matches!(flushed, Ok(Flush::Done)) };
         }
         Progress { has_moved: false, is_empty: before == 0 }
@@ -100,20 +110,25 @@ impl Scribe {
         Some(lines)
     }
 
-    /// The host's end: sends the rest and waits for the recorder to finish, in all no longer than this.
-    pub(super) fn finish(mut self, poller: &mut Poller, most: std::time::Duration) {
+    /// Gives the recorder everything that is queued and waits for its end, as long as it takes something now and then.
+    pub(super) fn finish(mut self, poller: &mut Poller) {
         crate::sink::record::encode_close(self.out.buffer());
-        let end = std::time::Instant::now() + most;
+        let end = Instant::now() + limits::RECORDER_FAREWELL;
+        let mut stalled = Instant::now() + limits::RECORDER_FAREWELL_STALL;
         let mut closed = false;
         loop {
-            if !closed && self.flush().is_empty {
+            let progress = self.flush();
+            if progress.has_moved {
+                stalled = Instant::now() + limits::RECORDER_FAREWELL_STALL;
+            }
+            if !closed && progress.is_empty {
                 // The recorder ends at the end of its input.
-                closed = sys::socket::shut_writing(self.port.fd()).is_ok();
+                closed = socket::shut_writing(self.port.fd()).is_ok();
             }
             if self.port.is_readable() && self.read().is_none() {
                 return;
             }
-            let left = end.saturating_duration_since(std::time::Instant::now());
+            let left = end.min(stalled).saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }

@@ -64,6 +64,7 @@ pub(super) fn command(request: &Request, own: &Own) -> (Command, Result<Vec<Owne
         dir: Some(request.dir.clone()),
         envs: request.envs.clone(),
         is_probe: false,
+        kills_group: false,
     };
     let descriptors = frame.and(program).and_then(|_| descriptors(request));
     (command, descriptors)

@@ -16,10 +16,15 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Exit, Outcome, Reason};
 use crate::core::log::Item;
 use crate::limits;
+use crate::sink::record::Left;
 use crate::text::banner;
+use crate::text::escape::escape_line;
 use crate::text::safe::raw::RawFilter;
-use crate::text::safe::{HEADER_SGR, SafeFilter};
+use crate::text::safe::{HEADER_SGR, SafeFilter, show_bidi};
 use crate::text::sanitize::{Mode, Sanitizer};
+
+/// The most of a program's name in a line about it; the kernel keeps 15 bytes.
+const PROGRAM_COLUMNS: usize = 32;
 
 /// What the human's side of the console is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +68,13 @@ enum Filter {
 }
 
 impl Filter {
-    fn new(kind: Kind, view: View) -> Self {
+    fn new(kind: Kind, view: View, columns: u16) -> Self {
         match (kind, view) {
-            (Kind::Terminal, View::Safe) => Self::Safe(SafeFilter::new()),
+            (Kind::Terminal, View::Safe) => {
+                let mut filter = SafeFilter::new();
+                filter.resize(columns);
+                Self::Safe(filter)
+            }
             (Kind::Terminal, View::Raw) => Self::Raw(RawFilter::new()),
             (Kind::Text, _) => Self::Text { sanitizer: Sanitizer::new(Mode::Strip), is_line_start: true },
         }
@@ -76,10 +85,11 @@ impl Filter {
             Self::Safe(filter) => filter.push(bytes, out),
             Self::Raw(filter) => filter.push(bytes, out),
             Self::Text { sanitizer, is_line_start } => {
-                let before = out.len();
-                sanitizer.push(bytes, out);
-                if out.len() > before {
-                    *is_line_start = out.ends_with(b"\n");
+                let mut text = Vec::new();
+                sanitizer.push(bytes, &mut text);
+                show_bidi(&text, out);
+                if let Some(last) = text.last() {
+                    *is_line_start = *last == b'\n';
                 }
             }
         }
@@ -96,7 +106,13 @@ impl Filter {
     /// Leaves the terminal as before the turn, at a line start.
     fn end_turn(&mut self, out: &mut Vec<u8>) {
         match self {
-            Self::Safe(filter) => filter.end_block(out),
+            Self::Safe(filter) => {
+                filter.end_block(out);
+                let hidden = filter.take_hidden_bytes();
+                if hidden > 0 {
+                    header(Kind::Terminal, &format!("… a full-screen program drew {hidden} bytes, not shown"), out);
+                }
+            }
             Self::Raw(filter) => filter.end_block(out),
             Self::Text { sanitizer, is_line_start } => {
                 let before = out.len();
@@ -117,6 +133,8 @@ struct Block {
     heading: Heading,
     filter: Filter,
     has_banner: bool,
+    /// What its shell left running, to be told at the end.
+    left: Option<String>,
 }
 
 /// The turn of the block at the front of the queue.
@@ -138,6 +156,8 @@ struct Unshown {
 pub struct Console {
     kind: Kind,
     view: View,
+    /// The terminal's width, 0 if it is not known.
+    columns: u16,
     blocks: VecDeque<Block>,
     floor: Option<Floor>,
     unshown: Unshown,
@@ -147,7 +167,17 @@ impl Console {
     /// An empty console.
     #[must_use]
     pub fn new(kind: Kind, view: View) -> Self {
-        Self { kind, view, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+        Self { kind, view, columns: 0, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+    }
+
+    /// The terminal is now so many columns wide.
+    pub fn resize(&mut self, columns: u16) {
+        self.columns = columns;
+        for block in &mut self.blocks {
+            if let Filter::Safe(filter) = &mut block.filter {
+                filter.resize(columns);
+            }
+        }
     }
 
     /// One line of the host's own, between blocks or as a line of its own within one.
@@ -171,8 +201,17 @@ impl Console {
                 self.unshown.last = block.job.0;
             }
         }
-        let filter = Filter::new(self.kind, self.view);
-        self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false });
+        let filter = Filter::new(self.kind, self.view, self.columns);
+        self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false, left: None });
+    }
+
+    /// The command left these processes running.
+    pub fn on_left(&mut self, job: JobId, left: &[Left]) {
+        if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {
+            let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+            let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);
+            block.left = banner::left_line(count, named.map(|left| (left.comm.as_str(), left.pid)));
+        }
     }
 
     /// Shows what there is to show, until `out` is this long.
@@ -198,6 +237,15 @@ impl Console {
                 None => return,
             }
         }
+    }
+
+    /// The host leaves: whatever is being shown ends here, and the terminal is as before it.
+    pub fn leave(&mut self, out: &mut Vec<u8>) {
+        if let (Some(_), Some(block)) = (self.floor.take(), self.blocks.front_mut()) {
+            block.remark(self.kind, "… the rest is not shown, see the journal", out);
+            out.push(b'\n');
+        }
+        self.blocks.clear();
     }
 
     /// When a waiting block may get the floor.
@@ -244,20 +292,25 @@ impl Console {
 
 impl Block {
     fn open(&mut self, kind: Kind, out: &mut Vec<u8>) {
-        let Heading { time, whoami, dir, command, is_probe } = &self.heading;
-        if *is_probe {
-            if !self.has_banner {
-                let line = banner::banner(time, self.job.0, whoami, dir, "(a look at the shell, in the journal)");
+        match (self.heading.is_probe, self.has_banner) {
+            (false, false) => header(kind, &self.banner(&self.heading.command, limits::BANNER_COLUMNS), out),
+            (false, true) => {
+                let mut line = self.banner(&self.heading.command, limits::BANNER_AGAIN_COLUMNS);
+                line.push_str(" (goes on)");
                 header(kind, &line, out);
             }
-        } else {
-            let mut line = banner::banner(time, self.job.0, whoami, dir, command);
-            if self.has_banner {
-                line.push_str(" (goes on)");
+            (true, false) => {
+                let what = "(a look at the shell, in the journal)";
+                header(kind, &self.banner(what, limits::BANNER_COLUMNS), out);
             }
-            header(kind, &line, out);
+            (true, true) => {}
         }
         self.has_banner = true;
+    }
+
+    fn banner(&self, what: &str, columns: usize) -> String {
+        let Heading { time, whoami, dir, .. } = &self.heading;
+        banner::banner(time, self.job.0, whoami, dir, what, columns)
     }
 
     /// Shows one item; whether it was the last.
@@ -272,7 +325,7 @@ impl Block {
             Item::Entry(Entry::Output { bytes, .. }) => self.filter.push(bytes, out),
             Item::Missed { bytes } => self.remark(kind, &format!("… {bytes} bytes not shown, see the journal"), out),
             Item::Entry(Entry::WantedInput { program }) => {
-                let program = banner::escape_line(program, 32);
+                let program = escape_line(program, PROGRAM_COLUMNS);
                 self.remark(kind, &format!("… {program} asked for input and got end of file"), out);
             }
             Item::Entry(Entry::Stopping { reason }) => {
@@ -305,7 +358,7 @@ impl Block {
             }
             Outcome::NotStarted(why) => {
                 let first = why.text.lines().next().unwrap_or_default();
-                Some(banner::escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400))
+                Some(escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400))
             }
             Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
             Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),
@@ -314,8 +367,8 @@ impl Block {
         if self.heading.is_probe {
             return;
         }
-        if let Some(line) = line {
-            header(kind, &line, out);
+        for line in line.iter().chain(&self.left) {
+            header(kind, line, out);
         }
         out.push(b'\n');
     }

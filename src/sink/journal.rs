@@ -72,9 +72,13 @@ impl Journal {
         }
     }
 
-    /// The command left this process running, one of those that are named.
-    pub fn on_left(&mut self, job: JobId, pid: i32, comm: String) {
-        self.note(job, |end| end.left.push(Left { pid, comm }));
+    /// The command left these processes running.
+    pub fn on_left(&mut self, job: JobId, left: Vec<Left>) {
+        self.note(job, |end| {
+            end.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+            end.left = left;
+            end.left.truncate(limits::STRAGGLERS_NAMED_MAX);
+        });
     }
 
     /// Tells how the recorder takes what it is given; with `engine`, because holding back may begin or end.

@@ -25,7 +25,8 @@ use time::macros::format_description;
 use crate::text::encode::base64;
 
 pub use frame::{
-    Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start, encode_start_in, secrets,
+    Begun, Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start, encode_start_in,
+    secrets,
 };
 
 /// The version of every record this build writes, and the newest it reads.
@@ -71,6 +72,9 @@ pub struct Start {
     /// A field above was cut to keep the line within its bound.
     #[serde(skip_serializing_if = "is_false")]
     pub clipped: bool,
+    /// Rows and columns of the terminal. For the recorder, which does not write them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<(u16, u16)>,
 }
 
 /// How a run ended.
@@ -87,6 +91,8 @@ pub struct End {
     /// `aborted`, `not_started`, …
     pub error: Option<String>,
     pub left: Vec<Left>,
+    /// Processes that were left running, those that are not named too.
+    pub left_count: u32,
     pub unkillable: Vec<i32>,
 }
 
@@ -108,7 +114,7 @@ pub struct Run {
     pub envs: BTreeMap<String, String>,
     pub exec: Vec<String>,
     pub exit: u8,
-    /// Clean text: the beginning and the end of the output when it was long.
+    /// Clean text with redraws resolved: its beginning and its end when it was long.
     pub output: String,
     /// When the run began.
     pub time: String,
@@ -121,7 +127,7 @@ pub struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<u8>,
     pub bytes: u64,
-    /// Raw bytes that `output` leaves out, and at which byte of `output` they would stand.
+    /// Bytes of the text that `output` leaves out, and at which byte of `output` they would stand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_omitted: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +139,9 @@ pub struct Run {
     pub raw_error: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
+    /// Processes that were left running, those that are not named too.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_count: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unkillable: Vec<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -243,6 +252,7 @@ impl Start {
             dir_b64: self.dir_b64.clone().filter(|twin| twin.len() <= DIR_BYTES_MAX),
             probe: self.probe,
             clipped: true,
+            window: self.window,
         })
     }
 }
@@ -292,6 +302,7 @@ impl Run {
             raw: None,
             raw_error: None,
             left: end.left,
+            left_count: end.left_count,
             unkillable: end.unkillable,
             exec_b64: start.exec_b64,
             dir_b64: start.dir_b64,
@@ -366,6 +377,11 @@ fn clip(text: &str, max: usize) -> String {
         fits
     });
     fitting.chain([ELLIPSIS]).collect()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -14,6 +14,8 @@ pub const PLAN_OUT_PIPE: u8 = 1;
 pub const PLAN_ERR_PIPE: u8 = 2;
 /// Plan bit: descriptor 2 is the same pipe as descriptor 1.
 pub const PLAN_ERR_IS_OUT: u8 = 4;
+/// Plan bit: what is left of the shell's group is killed when the caller has its result, and if the host goes away.
+pub const PLAN_KILL_GROUP: u8 = 8;
 /// Size of an order, bytes.
 pub const ORDER_BYTES: usize = 2;
 /// Size of a report, bytes.
@@ -31,6 +33,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::HangUp => [5, 0],
         Order::BreakPipe => [6, 0],
         Order::Look => [7, 0],
+        Order::KillGroup => [8, 0],
     }
 }
 
@@ -45,6 +48,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [5, _] => Order::HangUp,
         [6, _] => Order::BreakPipe,
         [7, _] => Order::Look,
+        [8, _] => Order::KillGroup,
         _ => return None,
     })
 }
@@ -90,14 +94,15 @@ impl std::fmt::Display for Program {
 pub enum Report {
     /// The shell could not be started; nothing but the guard's end follows.
     Failed { stage: Stage, errno: i32 },
+    /// This descriptor of the caller's has a number that is not below the guard's limit; nothing but the guard's end
+    /// follows.
+    OutOfReach { descriptor: i32, limit: u32 },
     /// A group was stopped because it reads the terminal (or changes its modes).
     Stopped { reads: bool, program: Program },
     /// The slice is over, the foreground is the guard's again.
     TookBack,
-    /// This process is left over; sent before `Exited`, for the first few.
-    Left { pid: i32, program: Program },
-    /// The shell was reaped and the terminal's slave is closed; this many processes are left over.
-    Exited { exit: Exit, left: u32 },
+    /// The shell was reaped and the terminal's slave is closed; the shell's group, and whether there are processes left.
+    Exited { exit: Exit, group: i32, has_left: bool },
     /// This process lived through the hunt.
     Unkillable { pid: i32, program: Program },
     /// SIGPIPE was sent.
@@ -112,11 +117,15 @@ impl Report {
             Self::Failed { stage, errno } => (2, stage as u8, errno, 0, Program::default()),
             Self::Stopped { reads, program } => (3, u8::from(reads), 0, 0, program),
             Self::TookBack => (4, 0, 0, 0, Program::default()),
-            Self::Left { pid, program } => (5, 0, pid, 0, program),
-            Self::Exited { exit: Exit::Code(code), left } => (6, code, 0, left, Program::default()),
-            Self::Exited { exit: Exit::Signal(signal), left } => (7, signal, 0, left, Program::default()),
+            Self::Exited { exit: Exit::Code(code), group, has_left } => {
+                (6, code, group, u32::from(has_left), Program::default())
+            }
+            Self::Exited { exit: Exit::Signal(signal), group, has_left } => {
+                (7, signal, group, u32::from(has_left), Program::default())
+            }
             Self::Unkillable { pid, program } => (8, 0, pid, 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
+            Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
         };
         let mut bytes = [0; REPORT_BYTES];
         bytes[0] = kind;
@@ -145,11 +154,11 @@ impl Report {
             },
             3 => Self::Stopped { reads: bytes[1] == 1, program },
             4 => Self::TookBack,
-            5 => Self::Left { pid: number, program },
-            6 => Self::Exited { exit: Exit::Code(bytes[1]), left: count },
-            7 => Self::Exited { exit: Exit::Signal(bytes[1]), left: count },
+            6 => Self::Exited { exit: Exit::Code(bytes[1]), group: number, has_left: count > 0 },
+            7 => Self::Exited { exit: Exit::Signal(bytes[1]), group: number, has_left: count > 0 },
             8 => Self::Unkillable { pid: number, program },
             9 => Self::PipeBroken,
+            10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
     }
@@ -161,8 +170,8 @@ mod tests {
 
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {
-        use Order::{BreakPipe, HangUp, Kill, Lend, Look, Signal, Terminate};
-        for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe, Look] {
+        use Order::{BreakPipe, HangUp, Kill, KillGroup, Lend, Look, Signal, Terminate};
+        for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe, Look, KillGroup] {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
@@ -170,11 +179,11 @@ mod tests {
             Report::Failed { stage: Stage::Directory, errno: 2 },
             Report::Stopped { reads: true, program },
             Report::TookBack,
-            Report::Left { pid: 1, program: Program::new(b"node") },
-            Report::Exited { exit: Exit::Code(255), left: 3 },
-            Report::Exited { exit: Exit::Signal(9), left: 0 },
-            Report::Unkillable { pid: i32::MAX, program: Program::new(b"sleep") },
+            Report::Exited { exit: Exit::Code(255), group: 77, has_left: true },
+            Report::Exited { exit: Exit::Signal(9), group: 1, has_left: false },
+            Report::Unkillable { pid: i32::MAX, program },
             Report::PipeBroken,
+            Report::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {
             assert_eq!(Report::decode(&report.encode()), Some(report));

@@ -6,23 +6,34 @@
 //! its number could in theory be reused between the look and the signal, which no interface without a descriptor for
 //! each process prevents.
 
+use std::collections::VecDeque;
 use std::fs;
+use std::path::Path;
+
+use nix::libc;
 
 use super::control::Program;
 
 /// A process as /proc/PID/stat shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Process {
-    pub(super) pid: i32,
-    pub(super) parent: i32,
-    pub(super) group: i32,
-    pub(super) session: i32,
-    pub(super) is_zombie: bool,
-    pub(super) is_stopped: bool,
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its parent's number.
+    pub parent: i32,
+    /// Its process group.
+    pub group: i32,
+    /// Its session.
+    pub session: i32,
+    /// Whether it has ended and waits to be reaped.
+    pub is_zombie: bool,
+    /// Whether it is stopped.
+    pub is_stopped: bool,
     /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); 0 when unknown, as it is once the
     /// parent has waited for the stop.
-    pub(super) stop_signal: i32,
-    pub(super) program: Program,
+    pub stop_signal: i32,
+    /// Its program's name.
+    pub program: Program,
 }
 
 /// Reads one process; `None` when it is gone.
@@ -73,13 +84,89 @@ fn children_by_parent(parent: i32) -> Vec<i32> {
 
 /// Every living descendant of a process, nearest first.
 pub(super) fn descendants(root: i32) -> Vec<Process> {
-    let (mut found, mut pids, mut at) = (Vec::new(), children(root), 0);
-    while let Some(&pid) = pids.get(at) {
-        at += 1;
-        pids.extend(children(pid));
-        found.extend(process(pid).filter(|process| !process.is_zombie));
+    walk(root).collect()
+}
+
+/// The living descendants of a process, nearest first, read as they are asked for.
+pub fn walk(root: i32) -> impl Iterator<Item = Process> {
+    let mut pids = VecDeque::from(children(root));
+    std::iter::from_fn(move || {
+        loop {
+            let pid = pids.pop_front()?;
+            pids.extend(children(pid));
+            if let Some(process) = process(pid).filter(|process| !process.is_zombie) {
+                return Some(process);
+            }
+        }
+    })
+}
+
+/// What a stopped process wants of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    Input,
+    /// To set its modes, or to write where that is stopped too.
+    Modes,
+    Nothing,
+    /// It belongs to somebody else, or runs.
+    Unknown,
+}
+
+/// What a stopped process was about to do: it stops in the middle of the system call, which it makes again later.
+pub(super) fn want(pid: i32) -> Want {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Want::Unknown };
+    let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&thread.path())).collect();
+    let sought = [Want::Input, Want::Modes, Want::Unknown];
+    sought.into_iter().find(|want| wants.contains(want)).unwrap_or(Want::Nothing)
+}
+
+fn want_of_thread(thread: &Path) -> Want {
+    let Ok(line) = fs::read_to_string(thread.join("syscall")) else { return Want::Unknown };
+    let mut words = line.split_ascii_whitespace();
+    let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return Want::Unknown };
+    let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let (first, second) = (number(), number());
+    let is_terminal = || {
+        let link = fs::read_link(thread.join("fd").join(first.unwrap_or(u64::MAX).to_string())).unwrap_or_default();
+        link.starts_with("/dev/pts") || link == Path::new("/dev/tty")
+    };
+    match call {
+        libc::SYS_read | libc::SYS_readv if is_terminal() => Want::Input,
+        libc::SYS_ioctl | libc::SYS_write | libc::SYS_writev if is_terminal() => Want::Modes,
+        // An interactive shell in the background stops itself.
+        libc::SYS_kill if second == Some(libc::SIGTTIN.unsigned_abs().into()) => Want::Input,
+        _ => Want::Nothing,
     }
-    found
+}
+
+/// Whether a process caught the stop at the terminal and then stopped itself, as top(1) does to restore the modes
+/// first. That can come after it was continued for the stop.
+pub(super) fn has_stopped_itself(pid: i32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let caught = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+    let terminal = 1 << (libc::SIGTTIN - 1) | 1 << (libc::SIGTTOU - 1);
+    caught.unwrap_or(0) & terminal != 0 && process(pid).is_some_and(|process| process.is_stopped)
+}
+
+/// The member of a stopped group for whose sake it was stopped: the shell that waits for a program is stopped with it.
+pub(super) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
+    let last = |sought| members.iter().rev().find(|process| want(process.pid) == sought);
+    // A program that has not come to its stop yet, or is another user's; at last the one furthest from the shell.
+    last(wanted).or_else(|| last(Want::Unknown)).or(members.last())
+}
+
+/// Whether a stopped group waits to read from the terminal; `None` when it does not wait for the terminal at all.
+pub(super) fn reads_at_stop(members: &[Process]) -> Option<bool> {
+    let stopped = || members.iter().filter(|process| process.is_stopped);
+    if let Some(signal) = stopped().map(|process| process.stop_signal).find(|&signal| signal != 0) {
+        return [libc::SIGTTIN, libc::SIGTTOU].contains(&signal).then_some(signal == libc::SIGTTIN);
+    }
+    let wants = |wanted| stopped().any(|process| want(process.pid) == wanted);
+    match () {
+        () if wants(Want::Input) || wants(Want::Unknown) => Some(true),
+        () if wants(Want::Modes) => Some(false),
+        () => None,
+    }
 }
 
 #[cfg(test)]

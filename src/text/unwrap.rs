@@ -1,8 +1,9 @@
 //! The command a person would recognise, out of what an agent hands to its shell.
 //!
 //! Agents wrap the model's command in text of their own: Claude Code sources a snapshot and writes a directory file,
-//! Codex restores variables and ends in an `exec`, Gemini CLI collects job numbers. Where a wrapper is recognised, what
-//! it wraps is given; anything else is given whole. A wrapper that changes costs nothing but the short form.
+//! Codex restores variables and ends in an `exec`, Gemini CLI collects job numbers, opencode reads the user's aliases.
+//! Where a wrapper is recognised, what it wraps is given; anything else is given whole. A wrapper that changes costs
+//! nothing but the short form.
 
 /// What a shell call is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>) -> Unwrapped {
     let Some(text) = command_string(&argv) else {
         return Unwrapped { command: argv.join(&b' '), is_probe: false };
     };
-    let command = claude(text).or_else(|| codex(text)).or_else(|| gemini(text)).unwrap_or_else(|| text.to_vec());
-    Unwrapped { command, is_probe: is_probe(text) }
+    let command = [claude, codex, gemini, opencode].into_iter().find_map(|wrapped| wrapped(text));
+    Unwrapped { command: command.unwrap_or_else(|| text.to_vec()), is_probe: is_probe(text) }
 }
 
 /// The argument that a shell takes as its command string.
@@ -75,6 +76,16 @@ fn gemini(text: &[u8]) -> Option<Vec<u8>> {
     let start = memchr::memmem::find(text, OPENING)? + OPENING.len();
     let end = memchr::memmem::rfind(text, b"\n)\n__code=$?")?;
     text.get(start..end).map(<[u8]>::to_vec)
+}
+
+/// What a person types after `!`, where the shell is called just bash.
+fn opencode(text: &[u8]) -> Option<Vec<u8>> {
+    const EVAL: &[u8] = b"\n        cd -- \"$1\"\n        eval ";
+    let text = text.trim_ascii();
+    if !text.starts_with(b"shopt -s expand_aliases\n") {
+        return None;
+    }
+    unquote(&text[memchr::memmem::find(text, EVAL)? + EVAL.len()..])
 }
 
 /// The agents' own looks at the shell: environment, snapshots of functions and aliases, their checks.

@@ -280,10 +280,7 @@ fn launch_on(home: &Path, setup: &Setup, terminal: Option<&Terminal>, pipe: Opti
     let flags = setup.flags.iter().copied().chain(blind);
     let argv: Vec<&str> = setup.wrapper.iter().copied().chain([host]).chain(flags).collect();
     let program = match setup.wrapper.first() {
-        Some(wrapper) => {
-            let found = programs::PATH.split(':').map(|dir| Path::new(dir).join(wrapper)).find(|path| path.exists());
-            found.unwrap_or_else(|| panic!("{wrapper} is not installed"))
-        }
+        Some(wrapper) => programs::find(wrapper).unwrap_or_else(|| panic!("{wrapper} is not installed")),
         None => programs::host().to_owned(),
     };
     let mut plan = Plan::new(&program, &argv, &environment(home));

@@ -1,4 +1,4 @@
-//! The recorded and hand-written cases under `tests/data/corpus`, and a small seeded generator of inputs.
+//! The recorded and hand-written cases under `tests/data/corpus`.
 
 use std::path::Path;
 
@@ -12,9 +12,10 @@ pub(crate) struct Case {
     pub(crate) collapse: Vec<u8>,
 }
 
-/// Every case: captures of real programs, cases written by hand, and mutated ones.
+/// Every case: captures of real programs, cases written by hand, mutated ones, and frames as well-known tools draw them,
+/// whose expected text is what tmux shows in the end.
 pub(crate) fn all() -> Vec<Case> {
-    ["captures", "cases", "fuzz"].into_iter().flat_map(load).collect()
+    ["captures", "cases", "fuzz", "redraws"].into_iter().flat_map(load).collect()
 }
 
 pub(crate) fn load(name: &str) -> Vec<Case> {
@@ -68,24 +69,4 @@ pub(crate) fn sides(left: &[u8], right: &[u8]) -> String {
         format!("{:?}", String::from_utf8_lossy(part))
     };
     format!("differ at {at} ({} and {} bytes)\n left {}\nright {}", left.len(), right.len(), show(left), show(right))
-}
-
-/// xorshift64*: good enough to choose test inputs, and the same on every machine.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 33) as usize % bound
-    }
 }

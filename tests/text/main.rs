@@ -3,6 +3,10 @@
 mod console;
 mod corpus;
 mod data;
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+#[path = "../support/dice.rs"]
+mod dice;
 mod properties;
 mod redact;
 mod settle;
+mod wrappers;

@@ -2,27 +2,11 @@
 //!
 //! The loops are short in a normal run; `REXEC_FUZZ_SECONDS` makes each of them as long as that.
 
-use std::time::{Duration, Instant};
-
 use rexec_host::text::sanitize::{Mode, Sanitizer};
 
 use crate::corpus::run;
-use crate::data::{self, Random, sides};
-
-/// Runs `body` with ever new randomness for a fixed number of rounds, or for the time the environment asks for.
-pub(crate) fn rounds(normally: u64, mut body: impl FnMut(&mut Random)) {
-    let asked: Option<u64> = std::env::var("REXEC_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let start = Instant::now();
-    let mut seed = 0;
-    let more = |seed: u64| match asked {
-        Some(seconds) => start.elapsed() < Duration::from_secs(seconds),
-        None => seed < normally,
-    };
-    while more(seed) {
-        seed += 1;
-        body(&mut Random::new(seed));
-    }
-}
+use crate::data::{self, sides};
+use crate::dice::{Dice, rounds};
 
 const TOKENS: &[&[u8]] = &[
     b"\x1b[",
@@ -101,6 +85,9 @@ const TOKENS: &[&[u8]] = &[
     b"\x1b[?47l",
     b"\x1b[0;31m",
     b"\x1b[m",
+    b"\x1b[38;5;208m",
+    b"\x1b[0K",
+    b"\x1b[?25l",
     b"\x1b[10C",
     b"\x1b[200C",
     b"\x1b[3D",
@@ -118,7 +105,7 @@ const TOKENS: &[&[u8]] = &[
 ];
 
 /// A random input: a piece of a real one with random changes, or tokens in random order.
-pub(crate) fn invent(random: &mut Random, seeds: &[data::Case]) -> Vec<u8> {
+pub(crate) fn invent(random: &mut Dice, seeds: &[data::Case]) -> Vec<u8> {
     let mut input = Vec::new();
     if random.below(3) == 0 {
         let seed = &seeds[random.below(seeds.len())].input;
@@ -134,25 +121,20 @@ pub(crate) fn invent(random: &mut Random, seeds: &[data::Case]) -> Vec<u8> {
     } else {
         for _ in 0..random.below(80) {
             match random.below(8) {
-                0 => input.push(random.next() as u8),
+                0 => input.push(random.roll() as u8),
                 1 => input.extend(std::iter::repeat_n(b'x', random.below(200))),
+                2 => {
+                    // As long as what the fast paths take at a time, now and then.
+                    let token = |random: &mut Random| TOKENS[random.below(TOKENS.len())];
+                    let group: Vec<&[u8]> = (0..random.below(6)).map(|_| token(random)).collect();
+                    let times = if random.below(8) == 0 { 600 } else { 9 };
+                    input.extend_from_slice(&group.concat().repeat(random.below(times)));
+                }
                 _ => input.extend_from_slice(TOKENS[random.below(TOKENS.len())]),
             }
         }
     }
     input
-}
-
-pub(crate) fn in_random_pieces<'a>(random: &mut Random, input: &'a [u8]) -> Vec<&'a [u8]> {
-    let mut pieces = Vec::new();
-    let mut rest = input;
-    while !rest.is_empty() {
-        let most = [1, 4, 40, 400][random.below(4)];
-        let (piece, tail) = rest.split_at((1 + random.below(most)).min(rest.len()));
-        pieces.push(piece);
-        rest = tail;
-    }
-    pieces
 }
 
 pub(crate) fn assert_clean(out: &[u8]) {
@@ -171,12 +153,12 @@ fn strip_is_clean_idempotent_bounded_and_blind_to_splits() {
         assert!(whole.len() <= 3 * input.len());
         let again = run(Mode::Strip, [whole.as_slice()]);
         assert!(again == whole, "twice: {input:?} {}", sides(&again, &whole));
-        let split = run(Mode::Strip, in_random_pieces(random, &input));
+        let split = run(Mode::Strip, random.pieces(&input));
         assert!(split == whole, "split: {input:?} {}", sides(&split, &whole));
     });
 }
 
-fn a_screen(random: &mut Random) -> Mode {
+fn a_screen(random: &mut Dice) -> Mode {
     let rows = [24, 24, 48, 1, 2, 5][random.below(6)];
     let cols = [80, 80, 160, 2, 10, 40][random.below(6)];
     Mode::Collapse { rows, cols }
@@ -190,7 +172,7 @@ fn collapse_is_clean_and_blind_to_splits() {
         let mode = a_screen(random);
         let whole = run(mode, [input.as_slice()]);
         assert_clean(&whole);
-        let split = run(mode, in_random_pieces(random, &input));
+        let split = run(mode, random.pieces(&input));
         assert!(split == whole, "{mode:?} split: {input:?} {}", sides(&split, &whole));
     });
 }
@@ -202,7 +184,7 @@ fn final_and_live_text_are_the_text_so_far() {
         let input = invent(random, &seeds);
         let mode = a_screen(random);
         let (mut sanitizer, mut out, mut taken) = (Sanitizer::new(mode), Vec::new(), 0);
-        for piece in in_random_pieces(random, &input).into_iter().take(30) {
+        for piece in random.pieces(&input).into_iter().take(30) {
             sanitizer.push(piece, &mut out);
             taken += piece.len();
             let mut now = out.clone();
@@ -214,6 +196,18 @@ fn final_and_live_text_are_the_text_so_far() {
             assert!(now == expected, "{mode:?} after {taken} of {input:?} {}", sides(&now, &expected));
         }
     });
+}
+
+/// Beyond what is kept as bytes, and in one push with the return that follows.
+#[test]
+fn a_return_behind_a_very_long_line_is_carried_out() {
+    for len in [4000, 4090, 4096, 4097, 6000] {
+        let input = format!("\x1b[1m{}\x1b[m\r\x1b[mreturned\n", "x".repeat(len));
+        let expected = format!("returned{}\n", "x".repeat(len - "returned".len()));
+        let mode = Mode::Collapse { rows: 5, cols: 9000 };
+        assert_eq!(run(mode, [input.as_bytes()]), expected.as_bytes(), "{len}");
+        assert_eq!(run(mode, input.as_bytes().chunks(1)), expected.as_bytes(), "{len} byte by byte");
+    }
 }
 
 /// One byte sequence after the other that costs a terminal much more than it costs the program.
@@ -256,7 +250,7 @@ fn plain_text_is_verbatim() {
                 _ => text.push((b' ' + random.below(95) as u8) as char),
             }
         }
-        let pieces = in_random_pieces(random, text.as_bytes());
+        let pieces = random.pieces(text.as_bytes());
         assert_eq!(run(Mode::Strip, pieces.iter().copied()), text.as_bytes());
         let mode = a_screen(random);
         assert_eq!(run(mode, pieces), text.as_bytes(), "{mode:?}");

@@ -2,8 +2,8 @@
 
 use rexec_host::text::redact::Redactor;
 
-use crate::data::{Random, sides};
-use crate::properties::{in_random_pieces, rounds};
+use crate::data::sides;
+use crate::dice::{Dice, rounds};
 
 const ENVIRONMENT: [(&str, &str); 12] = [
     ("API_KEY", "k9#f72hs!"),
@@ -199,7 +199,7 @@ fn near_misses_come_through() {
 
 #[test]
 fn bulk_text_comes_through() {
-    let mut random = Random::new(7);
+    let mut random = Dice::new(7);
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut base64: Vec<u8> = (0..1 << 20).map(|_| alphabet[random.below(64)]).collect();
     let same = |text: &[u8]| assert_eq!(redact(text.chunks(4096)).as_bytes(), text);
@@ -260,7 +260,7 @@ fn any_split_gives_the_same_and_no_value_is_left() {
             }
         }
         let expected = whole(&text);
-        let split = redact(in_random_pieces(random, text.as_bytes()));
+        let split = redact(random.pieces(text.as_bytes()));
         assert!(split == expected, "{text:?} {}", sides(split.as_bytes(), expected.as_bytes()));
         assert!(!expected.contains("k9#f72hs!"), "{text:?}");
     });

@@ -117,6 +117,52 @@ fn put_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("a record has string keys only, and memory does not fail to write");
 }
 
+/// What a recorder was sent so far of something that it can use only as a whole: a frame, or the secrets of a start that
+/// is still on its way. If it dies now, the next one has to get this again, or it would begin in the middle.
+#[derive(Debug, Default)]
+pub struct Begun(Vec<u8>);
+
+impl Begun {
+    /// These bytes were sent, behind those before them.
+    pub fn on_sent(&mut self, bytes: &[u8]) {
+        if self.0.is_empty() {
+            self.0 = bytes[usable(bytes)..].to_vec();
+        } else {
+            self.0.extend_from_slice(bytes);
+            self.0 = self.0.split_off(usable(&self.0));
+        }
+    }
+
+    /// What has to be sent again.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// How many of these bytes a recorder can use, whatever follows.
+fn usable(bytes: &[u8]) -> usize {
+    let (mut at, mut usable) = (0, 0);
+    while let Some(header) = bytes[at..].first_chunk::<HEADER_BYTES>() {
+        let (kind, _, length) = fields(header);
+        if bytes.len() - at < HEADER_BYTES + length {
+            break;
+        }
+        at += HEADER_BYTES + length;
+        if kind != SECRETS {
+            usable = at;
+        }
+    }
+    usable
+}
+
+/// Kind, seq and length of the payload.
+fn fields(header: &[u8; HEADER_BYTES]) -> (u8, u64, usize) {
+    let seq = u64::from_le_bytes(*header[1..].first_chunk().expect("the header holds a seq"));
+    let length = u32::from_le_bytes(*header[9..].first_chunk().expect("the header holds a length"));
+    (header[0], seq, length as usize)
+}
+
 /// What the host said.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
@@ -163,10 +209,7 @@ impl Decoder {
     /// The next whole frame, if there is one.
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
         let (kind, seq, payload) = loop {
-            let header: [u8; HEADER_BYTES] = *self.buffer[self.taken..].first_chunk()?;
-            let kind = header[0];
-            let seq = u64::from_le_bytes(*header[1..].first_chunk().expect("the header holds a seq"));
-            let length = u32::from_le_bytes(*header[9..].first_chunk().expect("the header holds a length")) as usize;
+            let (kind, seq, length) = fields(self.buffer[self.taken..].first_chunk()?);
             let payload_at = self.taken + HEADER_BYTES;
             let have = self.buffer.len() - payload_at;
             if length > FRAME_BYTES_MAX {
@@ -249,6 +292,34 @@ mod tests {
             decoder.feed(&stream[at..]);
             seen.extend(drain(&mut decoder));
             assert_eq!(seen, expected, "split at {at}");
+        }
+    }
+
+    #[test]
+    fn what_was_begun_and_the_rest_are_whole_frames_wherever_it_is_cut() {
+        let mut stream = Vec::new();
+        encode_start_in(&Start { seq: 1, ..Start::default() }, [&b"API_KEY=0123456789"[..]], &mut stream);
+        encode_output(1, 0, b"some output", &mut stream);
+        encode_end(&End { seq: 1, ..End::default() }, &mut stream);
+        encode_close(&mut stream);
+        let mut whole = Decoder::default();
+        whole.feed(&stream);
+        let all = drain(&mut whole);
+        assert_eq!(all.len(), 5);
+        for cut in 0..=stream.len() {
+            for before in [0, cut / 2, cut.saturating_sub(1)] {
+                let mut begun = Begun::default();
+                begun.on_sent(&stream[..before]);
+                begun.on_sent(&stream[before..cut]);
+                let (mut first, mut next) = (Decoder::default(), Decoder::default());
+                first.feed(&stream[..cut]);
+                next.feed(begun.bytes());
+                next.feed(&stream[cut..]);
+                let (mut taken, rest) = (drain(&mut first), drain(&mut next));
+                // Secrets are of no use without their start.
+                taken.truncate(if taken.len() == 1 { 0 } else { taken.len() });
+                assert_eq!(([taken, rest].concat(), next.rejected()), (all.clone(), 0), "cut at {before} and {cut}");
+            }
         }
     }
 

@@ -1,0 +1,169 @@
+// The agents: what they are called, how their shell tools are asked, how they report, what is special about them.
+//
+// `whoami` is the name that the journal must give; `tool` the name of the shell tool; `input` its input for a case;
+// `read` gives what a report says about a command: its output and, where it is told, its exit code. `wrapper` is what
+// the agent puts before a command, `alsoRuns` lists what it runs beside the cases; with `isUnseen` the host must run
+// nothing. What a case has started under the number in the file `open` must have ended soon after the agent.
+
+import { command, isGone, leaving, lives, usual } from "./cases.mjs";
+
+const byCommand = ({ text, more }) => ({ command: text, ...more });
+const described = ({ name, text, more }) => ({ command: text, description: name, ...more });
+/// A command that does not end by itself, with a child whose number is in the file `stopped`.
+const endless = "sleep 60 & echo $! >stopped; echo marker-stopped; wait";
+
+const claude = {
+  whoami: "Claude Code",
+  tool: "Bash",
+  wrapper: /^source \S+snapshot/,
+  input: described,
+  read({ text, isError }) {
+    const failure = /^Exit code (\d+)\n?/.exec(text);
+    if (failure) return { output: text.slice(failure[0].length), code: Number(failure[1]) };
+    return { output: text, code: isError ? undefined : 0 };
+  },
+  cases: [
+    ...usual,
+    command("cd lasts from one command to the next", "cd inner && echo marker-cd", /marker-cd/),
+    command("the directory it led to", "pwd; echo marker-pwd", /\/project\/inner\nmarker-pwd$/),
+    command("back again", "cd .. && echo marker-back", /marker-back/),
+    leaving,
+    lives("a background job is left alone", "left"),
+    lives("and so is one in a session of its own", "left-apart"),
+    command("a command in the background", "echo marker-background; sleep 0.2", /running in background/, {
+      more: { run_in_background: true },
+    }),
+    command("the shell it finds itself in", "echo marker-shell ${SHELL##*/} $- ${BASH_VERSION%%.*}", /^marker-shell bash \w+ \d$/),
+  ],
+};
+
+const session = (results) => Number(/session ID (\d+)/.exec(results.at(-1).text)?.[1]);
+/// A call of Codex's second tool, for the session that the result before this one names.
+const typing = (name, chars, isRight, more = {}) => ({
+  name,
+  call: (results) => ({ name: "write_stdin", input: { session_id: session(results), chars, ...more } }),
+  isRight,
+});
+const isRunning = ({ code }) => code === undefined;
+
+/// Runs once, by our shell, with JSON on its standard input. See the settings in agents.sh.
+const hook = "cat >hooked";
+
+const codex = {
+  whoami: "Codex",
+  tool: "exec_command",
+  wrapper: /^__CODEX_SNAPSHOT/,
+  alsoRuns: [hook],
+  input: ({ text, more }) => ({ cmd: text, ...more }),
+  read({ text }) {
+    const code = /^Process exited with code (\d+)$/m.exec(text);
+    return { output: text.slice(text.indexOf("\nOutput:\n") + 9), code: code ? Number(code[1]) : undefined };
+  },
+  cases: [
+    ...usual,
+    command("a hook's input", "grep -o '.hook_event_name.:.[A-Za-z]*' hooked; echo marker-hook", '"hook_event_name":"SessionStart\nmarker-hook'),
+    command("the shell's own death by a signal", "echo marker-dies; kill -KILL $$", "marker-dies", { code: 137 }),
+    command("a working directory", "pwd; echo marker-inner", /\/project\/inner\nmarker-inner$/, { more: { workdir: "inner" } }),
+    command("no login shell", "shopt -q login_shell; echo marker-login $?", "marker-login 1", { more: { login: false } }),
+    command("output of a job that holds the streams", "sleep 60 & echo $! >holding; echo marker-holding", "marker-holding"),
+    isGone("that job is ended", "holding"),
+    leaving,
+    isGone("a background job is ended", "left"),
+    lives("one in a session of its own is left alone", "left-apart"),
+    {
+      ...command("a command that takes its time", "echo marker-time; sleep 1; echo end", "marker-time", { more: { yield_time_ms: 500 } }),
+      isRight: ({ output, code }) => isRunning({ code }) && output === "marker-time\n",
+    },
+    typing("the rest of it", "", ({ output, code }) => code === 0 && output === "end\n"),
+    {
+      ...command("a command that is interrupted", `trap 'echo caught; exit 9' INT; ${endless}`, "", { more: { yield_time_ms: 500 } }),
+      isRight: isRunning,
+    },
+    typing("the interrupt", "\x03", ({ output, code }) => code === 9 && output.includes("caught")),
+    isGone("what it waited for is ended", "stopped"),
+    {
+      ...command("a terminal", "stty size; read -r line; echo got $line", "", { more: { tty: true, yield_time_ms: 500 } }),
+      isRight: isRunning,
+      marker: undefined,
+    },
+    typing("what is typed there", "typed\n", ({ output, code }) => code === 0 && output.includes("got typed")),
+    {
+      ...command("a command that is left open", "echo $$ >open; echo marker-open; exec sleep 300", "", { more: { yield_time_ms: 500 } }),
+      isRight: ({ output, code }) => isRunning({ code }) && output === "marker-open\n",
+    },
+  ],
+};
+
+const gemini = {
+  whoami: "Gemini CLI",
+  tool: "run_shell_command",
+  wrapper: /^shopt -u promptvars/,
+  input: described,
+  read({ text }) {
+    const told = /^(?:<untrusted_context>\n)?Output: ([^]*?)\n(?:Exit Code: (\d+)\n)?(?:Background PIDs: [\d, ]+\n)?Process Group PGID/.exec(text);
+    return told ? { output: told[1], code: Number(told[2] ?? 0) } : { output: text, code: undefined };
+  },
+  cases: [
+    ...usual,
+    leaving,
+    lives("a background job is left alone", "left"),
+    lives("and so is one in a session of its own", "left-apart"),
+    command("a command that is silent for too long", endless, /marker-stopped/),
+    isGone("what it waited for is ended", "stopped"),
+  ],
+};
+
+const opencode = {
+  whoami: "opencode",
+  tool: "bash",
+  input: described,
+  read: ({ text }) => ({ output: text, code: undefined }),
+  cases: [
+    ...usual,
+    leaving,
+    lives("a background job is left alone", "left"),
+    lives("and so is one in a session of its own", "left-apart"),
+    command("a command that takes too long", endless, /marker-stopped/, { more: { timeout: 1000 } }),
+    isGone("what it waited for is ended", "stopped"),
+  ],
+};
+
+const qwen = {
+  whoami: "Qwen Code",
+  tool: "run_shell_command",
+  // It does not always take what a shell wrote just before its exit.
+  input: ({ text, more }) => ({ command: `trap 'sleep 0.1' EXIT; ${text}`, is_background: false, ...more }),
+  read({ text }) {
+    const told = /^Output: ([^]*?)\nError: .*\nExit Code: (\d+|\(none\))$/m.exec(text);
+    return told ? { output: told[1], code: Number(told[2]) } : { output: text, code: undefined };
+  },
+  cases: opencode.cases,
+};
+
+const pi = {
+  whoami: "pi",
+  tool: "bash",
+  input: byCommand,
+  read({ text }) {
+    const failure = /\n\n\nCommand exited with code (\d+)$/.exec(text);
+    return failure ? { output: text.slice(0, failure.index), code: Number(failure[1]) } : { output: text, code: 0 };
+  },
+  cases: [
+    ...usual,
+    leaving,
+    lives("a background job is left alone", "left"),
+    lives("and so is one in a session of its own", "left-apart"),
+    command("a command that takes too long", endless, /marker-stopped/, { more: { timeout: 1 } }),
+    isGone("what it waited for is ended", "stopped"),
+  ],
+};
+
+/// Its sandbox confines us as it confines bash: nothing is run by the host.
+const sandboxed = {
+  ...codex,
+  isUnseen: true,
+  alsoRuns: [],
+  cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/marker-forbidden; } 2>/dev/null; echo $?", "1")],
+};
+
+export const agents = { claude, codex, "codex-sandboxed": sandboxed, gemini, opencode, qwen, pi };

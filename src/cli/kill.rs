@@ -1,0 +1,37 @@
+//! `rexec kill N…`: ends commands, or what they left running, and waits until they are over.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::ask;
+use crate::failure::Failure;
+use crate::front::roster::Answer;
+
+/// Ends these commands. All are asked before one is waited for.
+///
+/// # Errors
+/// When the host cannot be asked, one of them does not run, or something cannot be killed; the others are ended all
+/// the same, and the first failure is told.
+pub fn kill(socket: &Path, numbers: &[u64], out: &mut impl Write) -> Result<(), Failure> {
+    let asked: Vec<_> =
+        numbers.iter().map(|seq| (seq, ask::ask(socket, &format!(r#"{{"action":"kill","seq":{seq}}}"#)))).collect();
+    let mut first = None;
+    for (seq, asked) in asked {
+        // As long as the host's grace, which only the host knows.
+        let failure = match asked.and_then(|asked| asked.answer(None)) {
+            Ok(Answer::Kill { unkillable, .. }) if unkillable.is_empty() => {
+                // Nobody is left to be told when this fails.
+                let _ = writeln!(out, "#{seq} has ended");
+                None
+            }
+            Ok(Answer::Kill { unkillable, .. }) => Some(Failure::new(
+                format_args!("#{seq} has processes that cannot be killed: {unkillable:?}"),
+                "they may belong to another user, as those of sudo do, or wait for a device",
+            )),
+            Ok(_) => Some(ask::AskError::Unclear.into()),
+            Err(error) => Some(error.into()),
+        };
+        first = first.or(failure);
+    }
+    first.map_or(Ok(()), Err)
+}

@@ -1,0 +1,57 @@
+//! `rexec ps`: what runs, one line a command, oldest first.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::ask;
+use crate::failure::Failure;
+use crate::front::roster::{Answer, Listed};
+use crate::sys::tree;
+use crate::text::banner::duration;
+use crate::text::escape::escape_line;
+
+/// The most of a command that is shown, columns.
+const COMMAND_COLUMNS: usize = 120;
+/// The most of a caller's name that is shown, columns.
+const NAME_COLUMNS: usize = 20;
+/// Processes of a command that are named; the rest is counted.
+const PROCESSES_NAMED_MAX: usize = 4;
+
+/// Writes what runs.
+///
+/// # Errors
+/// When the host cannot be asked, or nothing can be written.
+pub fn ps(socket: &Path, out: &mut impl Write) -> Result<(), Failure> {
+    let answer = ask::ask(socket, r#"{"action":"list"}"#)?.answer(Some(ask::PATIENCE))?;
+    let Answer::List { runs } = answer else { return Err(ask::AskError::Unclear.into()) };
+    match write_all(&runs, out) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format_args!("cannot write: {error}"), ""))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_all(runs: &[Listed], out: &mut impl Write) -> io::Result<()> {
+    if runs.is_empty() {
+        return writeln!(out, "nothing runs");
+    }
+    writeln!(out, "{:>6}  {:<8}  {:>9}  {:<NAME_COLUMNS$}  COMMAND", "#", "STATE", "AGE", "CALLER")?;
+    for run in runs {
+        let caller = escape_line(&run.whoami, NAME_COLUMNS);
+        let command = escape_line(&run.command, COMMAND_COLUMNS);
+        let (seq, state, age) = (run.seq, run.state.word(), duration(run.age_ms));
+        writeln!(out, "{seq:>6}  {state:<8}  {age:>9}  {caller:<NAME_COLUMNS$}  {command}")?;
+        let processes = run.guard.map(|guard| tree::walk(guard).collect::<Vec<_>>()).unwrap_or_default();
+        if !processes.is_empty() {
+            let named = processes.iter().take(PROCESSES_NAMED_MAX);
+            let named: Vec<String> = named.map(|process| format!("{} ({})", process.program, process.pid)).collect();
+            let more = match processes.len().saturating_sub(PROCESSES_NAMED_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            writeln!(out, "{:>6}  {}{more}", "", named.join(", "))?;
+        }
+    }
+    Ok(())
+}

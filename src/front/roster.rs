@@ -1,0 +1,133 @@
+//! What runs, and what became of a command that a person ended: the host's answers to the `rexec` command, as JSON.
+//!
+//! ```text
+//! {"action":"list"}          ▶ {"result":"list","runs":[{"seq":12,"state":"running",…}]}
+//! {"action":"kill","seq":12} ▶ {"result":"kill","seq":12,"unkillable":[]}     when it is over
+//! ```
+//!
+//! Readers skip fields that they do not know.
+
+use serde::{Deserialize, Serialize};
+
+/// An answer of the host's that is not a command's result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum Answer {
+    /// To a ping.
+    Pong {
+        /// The host's version.
+        version: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// Everything that runs, oldest first.
+    List {
+        /// One for each command.
+        runs: Vec<Listed>,
+    },
+    /// A command that was to be killed is over.
+    Kill {
+        /// Its number.
+        seq: u64,
+        /// Its processes that could not be killed.
+        unkillable: Vec<i32>,
+    },
+}
+
+/// What a host said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// What was asked for.
+    Answer(Answer),
+    /// Why there is none: its sentence.
+    Refused(String),
+}
+
+impl Reply {
+    /// Reads a line; `None` when it is neither.
+    #[must_use]
+    pub fn read(line: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Refusal {
+            message: String,
+        }
+        if let Ok(answer) = serde_json::from_str(line) {
+            return Some(Self::Answer(answer));
+        }
+        let Refusal { message } = serde_json::from_str(line).ok()?;
+        let first = message.lines().next().unwrap_or_default();
+        Some(Self::Refused(first.strip_prefix("rexec: ").unwrap_or(first).to_owned()))
+    }
+}
+
+/// A command that runs, waits, or left processes behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Listed {
+    /// Its number.
+    pub seq: u64,
+    /// How far it is.
+    pub state: State,
+    /// Since it came, milliseconds.
+    pub age_ms: u64,
+    /// Who called.
+    pub whoami: String,
+    /// Where it runs.
+    pub dir: String,
+    /// What it is; the first bytes of it when it is long.
+    pub command: String,
+    /// The process that guards its tree: everything below it is the command's.
+    pub guard: Option<i32>,
+}
+
+/// How far a command is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It waits for its start.
+    Queued,
+    /// Its shell lives.
+    Running,
+    /// It was asked to end.
+    Stopping,
+    /// Its shell has ended and processes of it go on.
+    Left,
+    /// A word of a newer host's.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl State {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Left => "left",
+            Self::Unknown => "?",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_as_they_are_written_and_news_are_skipped() {
+        let pong = Answer::Pong { version: "1".to_owned(), pid: 7 };
+        assert_eq!(serde_json::to_string(&pong).unwrap(), r#"{"result":"pong","version":"1","pid":7}"#);
+        let listed = Listed { seq: 3, state: State::Left, guard: Some(9), ..Listed::default() };
+        let list = Answer::List { runs: vec![listed] };
+        assert_eq!(Reply::read(&serde_json::to_string(&list).unwrap()), Some(Reply::Answer(list)));
+        let newer = r#"{"result":"list","runs":[{"seq":1,"state":"frozen","colour":"red"}],"more":1}"#;
+        let Some(Reply::Answer(Answer::List { runs })) = Reply::read(newer) else { panic!("no list") };
+        assert_eq!((runs[0].seq, runs[0].state), (1, State::Unknown));
+        let refusal = r#"{"exit":1,"output":"","error":"refused","message":"rexec: no such command\nhint: look\n"}"#;
+        assert_eq!(Reply::read(refusal), Some(Reply::Refused("no such command".to_owned())));
+        assert_eq!(Reply::read("{}"), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! The roster: what runs, as the `rexec` command asks for it, and the end of what a person wants ended.
+//!
+//! Invariants: only callers that could run commands here learn of others' or end them; who asked for an end is answered
+//! once, when the command's tree is empty or its guard has given up; what is left over after a shell's end gets the same
+//! grace as a command that runs.
+
+use super::peer::Protocol;
+use super::{Host, PeerId};
+use crate::core::engine::JobId;
+use crate::core::entry::Reason;
+use crate::core::job::Order;
+use crate::front::command::Command;
+use crate::front::roster::{Answer, Listed, State};
+use crate::limits;
+use crate::sys::confinement::Doubt;
+
+/// What people want to know of a command while it is there.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub(super) shell: String,
+    whoami: String,
+    dir: String,
+    command: String,
+    pub(super) kills_group: bool,
+}
+
+impl Identity {
+    pub(super) fn of(command: &Command, dir: &[u8]) -> Self {
+        let clipped = |bytes: &[u8]| {
+            let most = bytes.len().min(limits::ROSTER_TEXT_BYTES);
+            String::from_utf8_lossy(&bytes[..most]).into_owned()
+        };
+        Self {
+            shell: clipped(command.shell.as_bytes()),
+            whoami: clipped(command.whoami.as_bytes()),
+            dir: clipped(dir),
+            command: clipped(&command.text),
+            kills_group: command.kills_group,
+        }
+    }
+}
+
+/// How far the end of what a command left over has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// Nobody asked for it.
+    #[default]
+    No,
+    /// It got TERM, and gets KILL when the grace is over.
+    Terminated,
+    /// Its guard hunts it.
+    Killed,
+}
+
+/// The end of a command as a person asked for it.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// Who waits for it.
+    waiting: Vec<PeerId>,
+    left_over: Stage,
+    /// What its guard could not kill, until it was told.
+    pub(super) unkillable: Vec<i32>,
+}
+
+impl Host {
+    /// Answers with everything that is there.
+    pub(super) fn list(&mut self, peer: PeerId) {
+        if self.examine_supervisor(peer) {
+            let runs = self.runs.keys().map(|&job| self.listed(job)).collect();
+            self.answer(peer, &Answer::List { runs });
+        }
+    }
+
+    fn listed(&self, job: JobId) -> Listed {
+        let run = &self.runs[&job];
+        let state = match self.engine.job(job) {
+            Some(known) if known.is_queued() => State::Queued,
+            Some(known) if known.is_stopping() => State::Stopping,
+            Some(known) if !known.is_closed() => State::Running,
+            _ if run.ending.left_over != Stage::No => State::Stopping,
+            _ => State::Left,
+        };
+        let age = self.now.saturating_duration_since(run.accepted);
+        Listed {
+            seq: job.0,
+            state,
+            age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+            whoami: run.identity.whoami.clone(),
+            dir: run.identity.dir.clone(),
+            command: run.identity.command.clone(),
+            guard: run.guard_pid(),
+        }
+    }
+
+    /// Ends a command or what it left running; asked twice, at once. The answer comes when it is over.
+    pub(super) fn kill(&mut self, peer: PeerId, seq: u64) {
+        if !self.examine_supervisor(peer) {
+            return;
+        }
+        let (job, grace) = (JobId(seq), self.options.grace);
+        let Some(run) = self.runs.get_mut(&job) else {
+            let text = format!("rexec: no command #{seq} runs\nhint: rexec ps shows what runs\n");
+            return self.part(peer, 1, &text);
+        };
+        run.ending.waiting.push(peer);
+        let is_first = run.ending.left_over == Stage::No;
+        self.end_greeting(peer);
+        if self.engine.job(job).is_some_and(|known| !known.is_closed()) {
+            self.engine.stop(job, Reason::Asked, grace, self.now);
+        } else if is_first {
+            self.console.say(&format!("… stopping what #{seq} left running: you asked"), self.screen.out.buffer());
+            self.pursue(job, Stage::Terminated, Order::Terminate);
+            self.endings.insert((self.now + grace, job));
+        } else {
+            self.pursue(job, Stage::Killed, Order::Kill);
+        }
+        self.dirty.insert(job);
+    }
+
+    fn pursue(&mut self, job: JobId, stage: Stage, order: Order) {
+        if let Some(run) = self.runs.get_mut(&job) {
+            run.ending.left_over = stage;
+        }
+        self.order(job, order);
+    }
+
+    /// Kills what was left over and did not go by itself.
+    pub(super) fn tick_endings(&mut self) {
+        while let Some(&(at, job)) = self.endings.first().filter(|(at, _)| *at <= self.now) {
+            self.endings.remove(&(at, job));
+            self.pursue(job, Stage::Killed, Order::Kill);
+        }
+    }
+
+    /// Whether a caller may see and end what others run. If not, it has been answered.
+    fn examine_supervisor(&mut self, peer: PeerId) -> bool {
+        match self.doubt(peer) {
+            None => return true,
+            Some(Doubt::Shortage) => self.part(peer, 125, super::BUSY),
+            Some(Doubt::Differs(why)) => self.part(
+                peer,
+                125,
+                &format!(
+                    "rexec: the caller is sandboxed ({why}): it sees and ends no commands outside of its sandbox\nhint: run rexec where rexec-host runs\n"
+                ),
+            ),
+        }
+        false
+    }
+
+    /// A guard has reported what it could not kill, if it has.
+    pub(super) fn tell_unkillable(&mut self, job: JobId) {
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        let pids = std::mem::take(&mut run.ending.unkillable);
+        if !pids.is_empty() {
+            self.answer_ending(job, pids);
+        }
+    }
+
+    /// A command's tree is empty, or its guard can do no more.
+    pub(super) fn answer_ending(&mut self, job: JobId, unkillable: Vec<i32>) {
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        let waiting = std::mem::take(&mut run.ending.waiting);
+        let answer = Answer::Kill { seq: job.0, unkillable };
+        waiting.into_iter().for_each(|peer| self.answer(peer, &answer));
+    }
+
+    fn answer(&mut self, id: PeerId, answer: &Answer) {
+        if let Some(peer) = self.peers.get_mut(&id)
+            && let Protocol::Jsonl(jsonl) = &mut peer.protocol
+        {
+            jsonl.answer(answer, peer.out.buffer());
+            self.farewell(id);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a command leaves running is named, listed, and ended when a person asks; what its caller would have killed
+//! itself is killed for it.
+
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use nix::sys::signal::Signal::SIGKILL;
+
+use crate::support::call::{Calling, Target};
+use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::procs::Process;
+use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
+
+fn rexec(host: &Host, args: &[&str]) -> Output {
+    let mut command = Command::new(programs::rexec());
+    command.args(args).env_clear().env("REXEC_SOCKET", host.socket());
+    command.output().expect("rexec runs")
+}
+
+fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn start(host: &Host, script: &str) -> Calling {
+    host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts")
+}
+
+/// The process whose number a script wrote into this file.
+fn written(host: &Host, file: &str) -> Process {
+    let read = || Process::of(std::fs::read_to_string(host.home.join(file)).ok()?.trim().parse().ok()?);
+    waiting::until(PATIENCE, read).unwrap_or_else(|| panic!("nothing in {file}"))
+}
+
+#[test]
+fn what_is_left_running_is_named_listed_and_ended() {
+    let host = Host::start();
+    let script = "sleep 1000 >/dev/null 2>&1 & echo $! > server; echo started";
+    assert_eq!(host.run(script).out(), "started\n");
+    let server = written(&host, "server");
+    let end = host.wait_for("its end", |journal| journal.end_of(script).cloned());
+    assert_eq!((end["left_count"].as_u64(), end["left"][0]["pid"].as_i64()), (Some(1), Some(server.pid.into())));
+    let line = format!("({})", server.pid);
+    assert!(waiting::until_true(PATIENCE, || host.console_text().contains(&line)), "{}", host.console_text());
+    let (code, list, _) = said(&rexec(&host, &["ps"]));
+    assert!(code == Some(0) && list.contains("left") && list.contains(&format!("sleep ({})", server.pid)), "{list}");
+    let seq = end["seq"].to_string();
+    assert_eq!(said(&rexec(&host, &["kill", &seq])), (Some(0), format!("#{seq} has ended\n"), String::new()));
+    assert!(!server.is_alive());
+    assert_eq!(said(&rexec(&host, &["ps"])).1, "nothing runs\n");
+    host.finish();
+}
+
+#[test]
+fn a_command_is_ended_by_its_number_and_its_caller_told() {
+    let host = Host::with(Setup { flags: &["--grace", "60"], ..PLAIN });
+    let mut calling = start(&host, "trap '' TERM; echo $$ > shell; while :; do sleep 1; done");
+    let shell = written(&host, "shell");
+    let seq = host.wait_for("its start", |journal| Some(journal.of_type("start").next()?["seq"].to_string()));
+    assert!(said(&rexec(&host, &["ps"])).1.contains("running"));
+    let first = std::thread::scope(|scope| {
+        let first = scope.spawn(|| rexec(&host, &["kill", &seq]));
+        let is_stopping = || said(&rexec(&host, &["ps"])).1.contains("stopping");
+        assert!(waiting::until_true(PATIENCE, is_stopping));
+        // The grace is a minute: asked again, it is killed at once.
+        assert_eq!(said(&rexec(&host, &["kill", &format!("#{seq}")])).0, Some(0));
+        first.join().expect("no panic")
+    });
+    assert_eq!(said(&first), (Some(0), format!("#{seq} has ended\n"), String::new()));
+    assert!(!shell.is_alive());
+    assert_eq!(calling.finish(PATIENCE).expect("an answer").code(), 128 + 9);
+    let (code, out, err) = said(&rexec(&host, &["kill", &seq]));
+    assert!(code == Some(1) && out.is_empty() && err.contains(&format!("#{seq}")) && err.contains("hint: "), "{err}");
+    host.finish();
+}
+
+#[test]
+fn what_does_not_end_by_itself_is_killed_after_the_grace() {
+    let host = Host::with(Setup { flags: &["--grace", "0.3"], ..PLAIN });
+    let stubborn = "setsid sh -c 'trap \"\" TERM; echo $$ > server; while :; do sleep 1; done' >/dev/null 2>&1 & \
+                    until [ -s server ]; do :; done";
+    assert_eq!(host.run(stubborn).code(), 0);
+    let server = written(&host, "server");
+    let seq = host.wait_for("its end", |journal| Some(journal.end_of(stubborn)?["seq"].to_string()));
+    assert_eq!(said(&rexec(&host, &["kill", &seq])).0, Some(0));
+    assert!(!server.is_alive());
+    host.finish();
+}
+
+#[test]
+fn a_sandboxed_caller_sees_and_ends_nothing() {
+    if !programs::has("setpriv") {
+        return programs::skipped("setpriv is not there");
+    }
+    let host = Host::start();
+    let calling = start(&host, "echo $$ > shell; exec sleep 1000");
+    let shell = written(&host, "shell");
+    for args in [&["ps"][..], &["kill", "1"]] {
+        let mut command = Command::new("setpriv");
+        command.arg("--no-new-privs").arg(programs::rexec()).args(args);
+        let (code, out, err) = said(&command.env("REXEC_SOCKET", host.socket()).output().expect("setpriv runs"));
+        assert!(code == Some(1) && out.is_empty() && err.contains("sandboxed"), "{args:?}: {code:?} {out} {err}");
+    }
+    assert!(shell.is_alive());
+    calling.warden.signal(SIGKILL);
+    host.finish();
+}
+
+#[test]
+fn what_codex_would_kill_is_killed() {
+    let host = Host::start();
+    let script = "sleep 1000 >/dev/null 2>&1 & echo $! > member; \
+                  setsid sh -c 'echo $$ > server; exec sleep 1000' >/dev/null 2>&1 & \
+                  until [ -s server ]; do :; done; echo late > >(sleep 0.05; cat)";
+    let seen = host.call(script).env("CODEX_CI=1").run(Target::Shim(&host.socket()));
+    assert_eq!((seen.code(), seen.out().as_str()), (0, "late\n"), "output of the group comes before its end");
+    let server = written(&host, "server");
+    let member = std::fs::read_to_string(host.home.join("member")).expect("a pid").trim().parse().expect("a pid");
+    assert!(waiting::until_true(PATIENCE, || Process::of(member).is_none_or(|process| process.is_zombie())));
+    assert!(server.is_alive(), "what left the group lives");
+    let end = host.wait_for("its end", |journal| journal.end_of(script).cloned());
+    assert_eq!((end["left_count"].as_u64(), end["left"][0]["pid"].as_i64()), (Some(1), Some(server.pid.into())));
+    server.signal(SIGKILL);
+    std::fs::remove_file(host.home.join("server")).expect("it was written");
+    assert_eq!(host.run(script).code(), 0);
+    for left in ["member", "server"].map(|file| written(&host, file)) {
+        assert!(left.is_alive(), "any other caller's group lives on");
+        left.signal(SIGKILL);
+    }
+    host.finish();
+}
+
+#[test]
+fn what_leaves_codexs_group_in_time_lives() {
+    let host = Host::start();
+    // Far sooner than the group is killed, but a busy machine may be late: one success is enough.
+    let script = "(sleep 0.015; exec setsid sh -c 'echo $$ > server; exec sleep 1000') >/dev/null 2>&1 &";
+    let server = (0..6).find_map(|_| {
+        assert_eq!(host.call(script).env("CODEX_CI=1").run(Target::Shim(&host.socket())).code(), 0);
+        let read = || Process::of(std::fs::read_to_string(host.home.join("server")).ok()?.trim().parse().ok()?);
+        waiting::until(Duration::from_secs(1), read)
+    });
+    let server = server.expect("it has left the group");
+    assert!(server.is_alive());
+    server.signal(SIGKILL);
+    host.finish();
+}
