@@ -125,7 +125,7 @@ pub(crate) fn invent(random: &mut Dice, seeds: &[data::Case]) -> Vec<u8> {
                 1 => input.extend(std::iter::repeat_n(b'x', random.below(200))),
                 2 => {
                     // As long as what the fast paths take at a time, now and then.
-                    let token = |random: &mut Random| TOKENS[random.below(TOKENS.len())];
+                    let token = |dice: &mut Dice| TOKENS[dice.below(TOKENS.len())];
                     let group: Vec<&[u8]> = (0..random.below(6)).map(|_| token(random)).collect();
                     let times = if random.below(8) == 0 { 600 } else { 9 };
                     input.extend_from_slice(&group.concat().repeat(random.below(times)));
