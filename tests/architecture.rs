@@ -106,3 +106,22 @@ fn foreign_crates_stay_where_they_belong() {
         }
     }
 }
+
+/// What the wall's clock may be asked for beside the time stamps of records: a file's name, and a file's age.
+const ASK_THE_WALL: [&str; 2] = ["sink/recorder/appender.rs", "sink/recorder/raw.rs"];
+
+/// Somebody may set the wall's clock at any time, so no duration and no deadline comes from it.
+#[test]
+fn the_time_of_day_is_for_records_only() {
+    let (mut stamps, mut others) = (0, 0);
+    for (file, code) in parts().into_values().flatten() {
+        for (at, _) in code.match_indices("SystemTime::now()") {
+            let is_stamp = code[..at].ends_with("timestamp(");
+            stamps += usize::from(is_stamp);
+            others += usize::from(!is_stamp);
+            let may_ask = ASK_THE_WALL.iter().any(|allowed| file.ends_with(allowed));
+            assert!(is_stamp || may_ask, "{} asks for the time of day", file.display());
+        }
+    }
+    assert!(stamps > 2 && others > 1, "the search finds what it looks for: {stamps} and {others}");
+}

@@ -97,7 +97,7 @@ fn a_console_that_was_stopped_goes_on() {
 /// What is kept for the console alone is bounded over all commands.
 #[test]
 fn many_commands_behind_a_stuck_console_are_bounded() {
-    const COMMANDS: usize = 300;
+    const COMMANDS: usize = 250;
     const BYTES: usize = 100_000;
     let mut host = Host::with(PIPE);
     let before = procs::memory(host.pid(), "VmRSS");
@@ -119,7 +119,7 @@ fn many_commands_behind_a_stuck_console_are_bounded() {
 /// Commands beyond a bound are not shown at all, and counted.
 #[test]
 fn too_many_commands_for_a_stuck_console_are_counted() {
-    const COMMANDS: usize = 2_500;
+    const COMMANDS: usize = 2_200;
     const WAITING_MAX: usize = 2_048;
     let mut host = Host::with(PIPE);
     let output = shim(&host, &letters(1_000_000)).output().expect("a shim");

@@ -152,17 +152,22 @@ fn a_slow_reader_slows_only_its_own_command() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
     let idle = procs::memory(host.pid(), "VmRSS");
-    let mut slow = host.call("yes").env("REXEC_SANITIZE=raw").start(Target::Shim(&host.socket())).expect("a shim");
-    assert!(slow.stdout.as_ref().expect("a pipe").wait_for(b"y\n", PATIENCE));
-    slow.warden.signal(Signal::SIGSTOP);
-    for round in 0..50 {
-        assert_eq!(host.run(&format!("echo {round}")).out(), format!("{round}\n"));
+    for mode in ["REXEC_SANITIZE=raw", "REXEC_TTY=never"] {
+        let mut slow = host.call("yes").env(mode).start(Target::Shim(&host.socket())).expect("a shim");
+        assert!(slow.stdout.as_ref().expect("a pipe").wait_for(b"y\n", PATIENCE));
+        slow.warden.signal(Signal::SIGSTOP);
+        let yes = host.tree().into_iter().find(|process| process.comm == "yes").expect("it runs");
+        let used = waiting::until_steady(Duration::from_millis(500), || procs::processor_time(yes.pid));
+        for round in 0..50 {
+            assert_eq!(host.run(&format!("echo {round}")).out(), format!("{round}\n"));
+        }
+        assert_eq!(procs::processor_time(yes.pid), used, "{mode}: it is not held back");
+        let now = procs::memory(host.pid(), "VmHWM");
+        assert!(now <= idle + (8 << 20), "{mode}: idle {idle} bytes, with a stopped reader {now} bytes");
+        slow.warden.signal(Signal::SIGKILL);
+        assert!(slow.warden.wait(PATIENCE).is_some());
+        assert!(waiting::until_true(PATIENCE, || !yes.is_alive()), "{mode}: it runs on");
     }
-    let now = procs::memory(host.pid(), "VmHWM");
-    assert!(now <= idle + (8 << 20), "idle {idle} bytes, with a stopped reader {now} bytes");
-    slow.warden.signal(Signal::SIGKILL);
-    slow.warden.signal(Signal::SIGCONT);
-    assert!(slow.warden.wait(PATIENCE).is_some());
 }
 
 /// The bounds on the time after a command's end are for streams that others hold open, not for slow readers.
