@@ -41,7 +41,7 @@ use crate::text::reason::reason;
 use door::{Arrival, Door};
 use peer::Peer;
 use run::Run;
-use screen::Screen;
+use screen::{Question, Screen};
 use scribe::Scribe;
 use sentry::Sentry;
 use spares::Spares;
@@ -487,8 +487,7 @@ impl Host {
             let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
             self.journal.pump(&mut self.engine, job, out, most);
         }
-        let (out, most) = self.screen.out.room(limits::CONSOLE_HIGH_BYTES);
-        self.console.pump(&mut self.engine, out, most, self.now);
+        self.pump_console();
         if !self.screen.flush() {
             self.ask_to_end();
         }
@@ -536,15 +535,52 @@ impl Host {
     /// The way out: what is left to say is said, within a bound, and the terminal is given back.
     fn close(mut self) {
         self.tell_given_up();
-        let end = Instant::now() + limits::CONSOLE_FAREWELL;
-        while self.screen.flush() && !self.screen.out.is_empty() && Instant::now() < end {
-            let wait = end.saturating_duration_since(Instant::now());
-            if self.wait(Some(wait)).is_err() {
-                break;
-            }
+        let now = Instant::now();
+        self.show_until(now + limits::CONSOLE_FAREWELL / 2);
+        self.console.leave(self.screen.out.buffer());
+        let question = if self.options.view == View::Raw { self.screen.question() } else { None };
+        self.show_until(now + limits::CONSOLE_FAREWELL);
+        if let Some(question) = question {
+            self.hear_terminal_out(question);
         }
         self.screen.give_back();
-        self.scribe.finish(&mut self.poller, limits::RECORDER_FAREWELL);
+        self.scribe.finish(&mut self.poller);
+    }
+
+    /// Shows what there is to show, until then at most.
+    fn show_until(&mut self, end: Instant) {
+        loop {
+            self.pump_console();
+            if self.screen.out.is_empty() || !self.screen.flush() {
+                return;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || (!self.screen.out.is_empty() && self.wait(Some(left)).is_err()) {
+                return;
+            }
+        }
+    }
+
+    /// Commands may have asked the terminal something, and its replies are typed on our standard input. They are for
+    /// nobody, and must not be left for the parent shell. Commands may also have asked what we ask, so the first reply
+    /// need not be the last: silence has to follow it.
+    fn hear_terminal_out(&mut self, mut question: Question) {
+        let end = Instant::now() + limits::REPLIES_MAX;
+        let mut until = end;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.wait(Some(left)).is_err() {
+                return;
+            }
+            if self.screen.listen(&mut self.poller, &mut question) && question.is_answered {
+                until = end.min(Instant::now() + limits::REPLIES_SILENCE);
+            }
+        }
+    }
+
+    fn pump_console(&mut self) {
+        let (out, most) = self.screen.out.room(limits::CONSOLE_HIGH_BYTES);
+        self.console.pump(&mut self.engine, out, most, self.now);
     }
 }
 

@@ -77,11 +77,13 @@ pub const KILL_ROUNDS_MAX: u32 = 100;
 pub const KILL_HUNT: Duration = Duration::from_secs(5);
 /// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
-/// The stop for terminal input at which a command is hung up.
+/// The stop for terminal input at which a command is hung up. If it goes on and stops again, it is killed.
 pub const INPUT_STOPS_MAX: u32 = 5;
 /// After this much silence of a command its guard looks for stopped processes that are not its own children …
 pub const LOOK_AFTER: Duration = Duration::from_millis(500);
-/// … and again at doubling intervals up to this.
+/// … or this much, once one has stopped: it will ask again soon …
+pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// … and again at doubling intervals up to this, which is also the longest that output puts a look off.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(5);
 /// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
@@ -92,7 +94,7 @@ pub const SPARE_GUARDS: usize = 2;
 pub const STRAGGLERS_MAX: usize = 256;
 /// Left-over processes of one command that are counted; beyond it there are more.
 pub const STRAGGLERS_COUNTED_MAX: usize = 256;
-/// Left-over processes named in a record; the rest is only counted.
+/// Processes named in a record, of those that were left over and of those that could not be killed. The rest is not.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 
 /// The whole of a shutdown. What has not ended by then is killed and left to the guards.
@@ -120,12 +122,20 @@ pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;
 pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
 /// A command that has had the console this long yields it to those that wait.
 pub const CONSOLE_FLOOR: Duration = Duration::from_secs(2);
-/// A command that took longer than this gets an end line.
+/// A command that took longer than this gets an end line, even when all went well.
 pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
 /// The console's last words may take this long at the host's end.
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
-/// The longest command shown in a banner, bytes.
-pub const BANNER_COMMAND_BYTES: usize = 4_096;
+/// The most of a command that stands in a banner on the console, columns. The journal has all of it.
+pub const BANNER_COLUMNS: usize = 400;
+/// The most of a program's name in a line about it, columns.
+pub const PROGRAM_COLUMNS: usize = 32;
+/// The same as [`BANNER_COLUMNS`] in the banner under which a command goes on after others.
+pub const BANNER_AGAIN_COLUMNS: usize = 60;
+/// At the host's end with `--console raw`, the terminal may take this long to answer what commands have asked it …
+pub const REPLIES_MAX: Duration = Duration::from_millis(500);
+/// … and has answered everything when it was silent this long after the reply to the host's own question.
+pub const REPLIES_SILENCE: Duration = Duration::from_millis(50);
 
 /// Bytes queued for the journal's recorder above which a command's output waits in its log …
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
@@ -138,7 +148,10 @@ pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
 pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
 /// Bytes queued for the recorder above which even records are given up, and counted.
 pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
-/// At the host's end the recorder may take this long to write what is queued.
-pub const RECORDER_FAREWELL: Duration = Duration::from_secs(2);
+/// At the host's end the recorder may take this long to write what is queued, on a disk that is slow; what it has not taken
+/// by then is not in the journal.
+pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
+/// Of that, this long without taking anything.
+pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 /// After a spare guard could not be made none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);

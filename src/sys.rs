@@ -3,12 +3,14 @@
 //! Global rules that its SAFETY comments lean on: the process has one thread; between fork or clone and exec a child
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `tree`; then [`socket`], [`signal`], [`terminal`],
+//! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `foreground`,
+//! `tree`; then [`socket`], [`signal`], [`terminal`],
 //! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
 pub mod confinement;
 pub mod control;
 pub mod file;
+mod foreground;
 pub mod guard;
 mod launch;
 pub mod process;

@@ -6,6 +6,7 @@
 pub mod banner;
 mod csi;
 pub mod encode;
+pub mod escape;
 mod parser;
 pub mod reason;
 pub mod redact;

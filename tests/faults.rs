@@ -4,7 +4,11 @@
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
 
+#[path = "faults/consoles.rs"]
+mod consoles;
 #[path = "faults/peers.rs"]
 mod peers;
 #[path = "faults/shortages.rs"]
 mod shortages;
+#[path = "faults/trees.rs"]
+mod trees;

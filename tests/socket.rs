@@ -4,16 +4,17 @@
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{IoSlice, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use rexec_sh::wire::Hello;
+use rexec_sh::wire::{self, Hello};
 
 use support::call::{Call, Outcome, Target};
 use support::host::{self, Host, PLAIN};
@@ -213,4 +214,36 @@ fn a_host_of_another_version_is_named() {
     assert!(seen.err().contains('9') && seen.err().contains('1'), "both versions: {}", seen.err());
     assert!(seen.err().starts_with("rexec: ") && seen.err().contains("\nhint: "), "{}", seen.err());
     answering.join().expect("the listener");
+}
+
+/// What a shim sends whose caller dies in that very moment: the request and its end in one piece.
+#[test]
+fn a_request_that_is_taken_back_at_once_is_not_run() {
+    use std::os::fd::AsRawFd;
+    let host = Host::start();
+    let ran = host.home.join("ran");
+    let attributes = wire::Attributes { umask: 0o22, ..wire::Attributes::default() };
+    let script = std::ffi::CString::new(format!("echo > {}", ran.display())).expect("no NUL");
+    let mut stream = Hello::OURS.encode().to_vec();
+    let argv = [c"sh", c"-c", &script].into_iter();
+    wire::encode_run(&attributes, (b"test", c"/bin/sh"), argv, std::iter::empty(), &mut stream).expect("it is short");
+    wire::encode_abort(&mut stream);
+    for _ in 0..50 {
+        let mut socket = UnixStream::connect(host.socket()).expect("a host");
+        let here = support::call::dir(host.home.path());
+        let (bytes, fds) = ([IoSlice::new(&stream)], [here.as_raw_fd()]);
+        let rights = [ControlMessage::ScmRights(&fds)];
+        sendmsg::<()>(socket.as_raw_fd(), &bytes, &rights, MsgFlags::empty(), None).expect("it takes all");
+        let mut answer = Vec::new();
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket.read_to_end(&mut answer).expect("an answer and the end");
+        assert!(
+            memchr::memmem::find(&answer, b"ended before the command could start").is_some(),
+            "{answer:?}\n{}",
+            host.console_text()
+        );
+    }
+    assert_eq!(host.run("echo well").out(), "well\n");
+    host.wait_idle();
+    assert!(!ran.exists(), "it ran");
 }

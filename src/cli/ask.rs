@@ -6,19 +6,17 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Deserialize;
-
 use crate::failure::Failure;
-use crate::front::roster::Answer;
+use crate::front::roster::{Answer, Reply};
 use crate::sys::{process, socket};
-use crate::text::banner::escape_line;
+use crate::text::escape::escape_line;
 
 /// How long a host may take to answer what needs no waiting.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest answer that is read, bytes.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
-/// The longest words of a host that are shown, bytes.
-const WORDS_BYTES_MAX: usize = 1_024;
+/// The longest words of a host that are shown, columns.
+const WORDS_COLUMNS: usize = 1_024;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ impl fmt::Display for AskError {
             Self::Stranger { uid } => write!(f, "the host's socket belongs to another user ({uid}); nothing was said"),
             Self::Lost(source) => write!(f, "the host did not answer: {source}"),
             Self::Unclear => write!(f, "the host gave an answer that is not understood"),
-            Self::Refused { text } => write!(f, "{}", escape_line(text, WORDS_BYTES_MAX)),
+            Self::Refused { text } => write!(f, "{}", escape_line(text, WORDS_COLUMNS)),
         }
     }
 }
@@ -91,21 +89,16 @@ impl Asked {
     /// # Errors
     /// A host that refuses, that went away or took too long, or words that are no answer.
     pub fn answer(self, patience: Option<Duration>) -> Result<Answer, AskError> {
-        #[derive(Deserialize)]
-        struct Refusal {
-            message: String,
-        }
         self.0.get_ref().set_read_timeout(patience).map_err(AskError::Lost)?;
         let mut line = String::new();
         self.0.take(ANSWER_BYTES_MAX).read_line(&mut line).map_err(AskError::Lost)?;
         if line.is_empty() {
             return Err(AskError::Lost(io::ErrorKind::UnexpectedEof.into()));
         }
-        if let Ok(Refusal { message }) = serde_json::from_str(&line) {
-            let first = message.lines().next().unwrap_or_default();
-            let text = first.strip_prefix("rexec: ").unwrap_or(first).to_owned();
-            return Err(AskError::Refused { text });
+        match Reply::read(&line) {
+            Some(Reply::Answer(answer)) => Ok(answer),
+            Some(Reply::Refused(text)) => Err(AskError::Refused { text }),
+            None => Err(AskError::Unclear),
         }
-        serde_json::from_str(&line).map_err(|_| AskError::Unclear)
     }
 }

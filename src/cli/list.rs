@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sink::reader::Reader;
 use crate::sink::recorder::journals;
+use crate::text::escape::escape_line;
 
 /// How many journals are listed unless asked otherwise.
 pub const DEFAULT: usize = 10;
@@ -65,7 +66,7 @@ pub fn list(home: &Path, n: usize, out: &mut impl Write) -> Result<(), ListError
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             counted => counted.map_err(|source| ListError::Read { path, source })?,
         };
-        match writeln!(out, "{} commands={runs}", crate::text::banner::escape_line(&name, 255)) {
+        match writeln!(out, "{} commands={runs}", escape_line(&name, 255)) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             written => written.map_err(ListError::Write)?,
         }

@@ -12,9 +12,13 @@ use std::path::{Path, PathBuf};
 
 use crate::sink::reader::{Entry, Reader};
 use crate::sink::record::{Run, Start};
-use crate::text::banner::{banner, end_line, escape_line, escape_text, left_line};
+use crate::text::banner::{banner, end_line, left_line};
+use crate::text::escape::{escape_line, escape_text};
 
-const REFERENCE_BYTES_MAX: usize = 1024;
+/// The most of a file's name or an error that is shown, columns.
+const NAME_COLUMNS: usize = 1024;
+/// The most of a command that is shown, columns: ten times what the console has room for.
+const COMMAND_COLUMNS: usize = 4096;
 
 /// Why a journal cannot be printed.
 #[derive(Debug)]
@@ -142,7 +146,11 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
             }
             Entry::Lost(lost) => {
                 begun.remove(&lost.seq);
-                writeln!(out, "{}", banner(&lost.time, lost.seq, &lost.whoami, &lost.dir, &lost.command))?;
+                writeln!(
+                    out,
+                    "{}",
+                    banner(&lost.time, lost.seq, &lost.whoami, &lost.dir, &lost.command, COMMAND_COLUMNS)
+                )?;
                 writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")?;
             }
             Entry::Dropped(dropped) => {
@@ -152,7 +160,11 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
         }
     }
     for start in begun.values() {
-        writeln!(out, "{}", banner(&start.time, start.seq, &start.whoami, &start.dir, &start.command))?;
+        writeln!(
+            out,
+            "{}",
+            banner(&start.time, start.seq, &start.whoami, &start.dir, &start.command, COMMAND_COLUMNS)
+        )?;
         writeln!(out, "… no end is recorded yet\n")?;
     }
     for (count, what) in
@@ -168,7 +180,7 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
 }
 
 fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", banner(&run.time, run.seq, &run.whoami, &run.dir, &run.command))?;
+    writeln!(out, "{}", banner(&run.time, run.seq, &run.whoami, &run.dir, &run.command, COMMAND_COLUMNS))?;
     let cut = run.output_cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(run.output.len());
     // A journal that was edited may cut through a character.
     let (head, tail) = run.output.split_at_checked(cut).unwrap_or((&run.output, ""));
@@ -176,10 +188,10 @@ fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
     if let Some(omitted) = run.output_omitted {
         write!(out, "… {omitted} bytes omitted")?;
         if let Some(raw) = &run.raw {
-            write!(out, ", see {}", escape_line(raw, REFERENCE_BYTES_MAX))?;
+            write!(out, ", see {}", escape_line(raw, NAME_COLUMNS))?;
         }
         if let Some(error) = &run.raw_error {
-            write!(out, " ({})", escape_line(error, REFERENCE_BYTES_MAX))?;
+            write!(out, " ({})", escape_line(error, NAME_COLUMNS))?;
         }
         writeln!(out)?;
     }

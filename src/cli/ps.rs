@@ -7,12 +7,13 @@ use super::ask;
 use crate::failure::Failure;
 use crate::front::roster::{Answer, Listed};
 use crate::sys::tree;
-use crate::text::banner::{duration, escape_line};
+use crate::text::banner::duration;
+use crate::text::escape::escape_line;
 
-/// The most of a command that is shown, bytes.
-const COMMAND_BYTES_MAX: usize = 120;
-/// The most of a caller's name that is shown, bytes.
-const NAME_BYTES_MAX: usize = 20;
+/// The most of a command that is shown, columns.
+const COMMAND_COLUMNS: usize = 120;
+/// The most of a caller's name that is shown, columns.
+const NAME_COLUMNS: usize = 20;
 /// Processes of a command that are named; the rest is counted.
 const PROCESSES_NAMED_MAX: usize = 4;
 
@@ -35,12 +36,12 @@ fn write_all(runs: &[Listed], out: &mut impl Write) -> io::Result<()> {
     if runs.is_empty() {
         return writeln!(out, "nothing runs");
     }
-    writeln!(out, "{:>6}  {:<8}  {:>9}  {:<NAME_BYTES_MAX$}  COMMAND", "#", "STATE", "AGE", "CALLER")?;
+    writeln!(out, "{:>6}  {:<8}  {:>9}  {:<NAME_COLUMNS$}  COMMAND", "#", "STATE", "AGE", "CALLER")?;
     for run in runs {
-        let caller = escape_line(&run.whoami, NAME_BYTES_MAX);
-        let command = escape_line(&run.command, COMMAND_BYTES_MAX);
+        let caller = escape_line(&run.whoami, NAME_COLUMNS);
+        let command = escape_line(&run.command, COMMAND_COLUMNS);
         let (seq, state, age) = (run.seq, run.state.word(), duration(run.age_ms));
-        writeln!(out, "{seq:>6}  {state:<8}  {age:>9}  {caller:<NAME_BYTES_MAX$}  {command}")?;
+        writeln!(out, "{seq:>6}  {state:<8}  {age:>9}  {caller:<NAME_COLUMNS$}  {command}")?;
         let processes = run.guard.map(|guard| tree::walk(guard).collect::<Vec<_>>()).unwrap_or_default();
         if !processes.is_empty() {
             let named = processes.iter().take(PROCESSES_NAMED_MAX);

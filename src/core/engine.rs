@@ -96,8 +96,8 @@ impl Engine {
     }
 
     /// A group of the job was stopped because it reads the terminal, or changes its modes.
-    pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String) {
-        self.change(id, |job| job.on_input_stop(reads, program));
+    pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String, now: Instant) {
+        self.change(id, |job| job.on_input_stop(reads, program, now));
     }
 
     /// The job wrote although nobody reads its output any more.
@@ -215,9 +215,14 @@ impl Engine {
         self.alive == 0 && self.queue.is_empty()
     }
 
-    /// The next thing to do.
+    /// The next thing to do. What was stopped before its start is not started any more.
     pub fn next_effect(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        loop {
+            match self.effects.pop_front()? {
+                Effect::Start(id) if !self.jobs.get(&id).is_some_and(Job::is_queued) => {}
+                effect => return Some(effect),
+            }
+        }
     }
 
     /// Starts what is queued as far as there is room.
@@ -342,6 +347,24 @@ mod tests {
         assert_eq!(engine.next_effect(), Some(Effect::Start(waiting[0])), "it keeps its place");
         engine.stop(waiting[0], Reason::CallerGone, limits::GRACE, now);
         assert_eq!(engine.next_effect(), Some(Effect::Start(waiting[1])), "a stop makes room");
+    }
+
+    #[test]
+    fn a_job_that_is_stopped_before_its_start_is_not_started() {
+        for has_reader in [true, false] {
+            let mut engine = Engine::default();
+            let id = engine.submit().unwrap();
+            let cursor = has_reader.then(|| engine.attach(id, Lag::Hold).unwrap());
+            engine.stop(id, Reason::CallerGone, limits::GRACE, Instant::now());
+            assert_eq!(engine.next_effect(), None);
+            assert_eq!((engine.is_idle(), engine.job(id).is_some()), (true, has_reader));
+            if let Some(cursor) = cursor {
+                let Some(Item::Entry(Entry::Closed { outcome, .. })) = engine.next(cursor) else {
+                    panic!("not closed")
+                };
+                assert_eq!(*outcome, Outcome::NeverRun(Reason::CallerGone));
+            }
+        }
     }
 
     /// Runs 300 jobs that write half a log each, with one reader of this kind, and gives the bytes kept.

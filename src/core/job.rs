@@ -67,6 +67,34 @@ impl Stop {
     }
 }
 
+/// When the guard is to look through the command's tree.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Instant,
+    /// From there to the next one.
+    every: Duration,
+    /// How much silence calls for one.
+    after: Duration,
+    /// When it is due in spite of all output.
+    latest: Instant,
+}
+
+impl Look {
+    fn new(after: Duration, now: Instant) -> Self {
+        Self { at: now + after, every: after, after, latest: now + limits::LOOK_EVERY_MAX }
+    }
+
+    fn put_off(&mut self, now: Instant) {
+        self.at = self.latest.min(now + self.after);
+        self.every = self.after;
+    }
+
+    fn next(self, now: Instant) -> Self {
+        let every = (self.every * 2).min(limits::LOOK_EVERY_MAX);
+        Self { at: now + every, every, latest: now + limits::LOOK_EVERY_MAX, ..self }
+    }
+}
+
 /// One command and its life.
 #[derive(Debug)]
 pub struct Job {
@@ -75,8 +103,7 @@ pub struct Job {
     open: Streams,
     guard: bool,
     input_stops: u32,
-    /// When the guard is to look through a silent command's tree, and how long after that again.
-    look: Option<(Instant, Duration)>,
+    look: Option<Look>,
     started: Option<Instant>,
     took: Duration,
     /// What happened, for everybody who reads along.
@@ -107,7 +134,7 @@ impl Job {
         self.open = open;
         self.guard = true;
         self.started = Some(now);
-        self.look = Some((now + limits::LOOK_AFTER, limits::LOOK_AFTER));
+        self.look = Some(Look::new(limits::LOOK_AFTER, now));
     }
 
     /// The command could not be started, now or after it was given to a guard.
@@ -125,17 +152,20 @@ impl Job {
         if let State::Draining { idle_at, .. } = &mut self.state {
             *idle_at = now + limits::DRAIN_IDLE;
         }
-        self.look = self.look.map(|_| (now + limits::LOOK_AFTER, limits::LOOK_AFTER));
+        if let Some(look) = &mut self.look {
+            look.put_off(now);
+        }
         self.log.push(Entry::Output { stream, bytes });
     }
 
     /// A group of the command was stopped because it reads the terminal, or only changes its modes. Nobody is there to
     /// answer: it gets end of file, and is hung up when it asks too often. Changing modes is never held against it.
     #[must_use]
-    pub fn on_input_stop(&mut self, reads: bool, program: String) -> Option<Order> {
+    pub fn on_input_stop(&mut self, reads: bool, program: String, now: Instant) -> Option<Order> {
         if !self.guard || !self.is_alive() {
             return None;
         }
+        self.look = Some(Look::new(limits::LOOK_AGAIN, now));
         if reads {
             self.input_stops += 1;
             if self.input_stops == 1 {
@@ -217,9 +247,8 @@ impl Job {
 
     /// Stops of its own children are reported to a guard; those below it has to look for.
     fn look(&mut self, now: Instant) -> Option<Order> {
-        let (at, every) = self.look.filter(|(at, _)| now >= *at && self.state == State::Running && self.guard)?;
-        let next = (every * 2).min(limits::LOOK_EVERY_MAX);
-        self.look = Some((at.max(now) + next, next));
+        let look = self.look.filter(|look| now >= look.at && self.state == State::Running && self.guard)?;
+        self.look = Some(look.next(now));
         Some(Order::Look)
     }
 
@@ -241,7 +270,7 @@ impl Job {
             }
             _ => None,
         };
-        let look = self.look.filter(|_| self.state == State::Running && self.guard).map(|(at, _)| at);
+        let look = self.look.filter(|_| self.state == State::Running && self.guard).map(|look| look.at);
         stop.into_iter().chain(drain).chain(look).min()
     }
 
@@ -554,12 +583,12 @@ mod tests {
     fn a_reader_of_the_terminal_gets_end_of_file_and_is_hung_up_at_its_fifth_stop() {
         let mut run = Run::new();
         for _ in 0..100 {
-            assert_eq!(run.job.on_input_stop(false, "stty".into()), Some(Order::Lend), "modes are no reading");
+            assert_eq!(run.job.on_input_stop(false, "stty".into(), run.now), Some(Order::Lend), "modes are no reading");
         }
         for _ in 1..limits::INPUT_STOPS_MAX {
-            assert_eq!(run.job.on_input_stop(true, "less".into()), Some(Order::Lend));
+            assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::Lend));
         }
-        assert_eq!(run.job.on_input_stop(true, "less".into()), Some(Order::HangUp));
+        assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::HangUp));
         let entries = std::iter::from_fn(|| {
             let id = run.job.log.attach(Lag::Skip);
             run.job.log.next(id).is_some().then(|| run.job.log.advance(id))

@@ -34,6 +34,32 @@ pub enum Answer {
     },
 }
 
+/// What a host said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// What was asked for.
+    Answer(Answer),
+    /// Why there is none: its sentence.
+    Refused(String),
+}
+
+impl Reply {
+    /// Reads a line; `None` when it is neither.
+    #[must_use]
+    pub fn read(line: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Refusal {
+            message: String,
+        }
+        if let Ok(answer) = serde_json::from_str(line) {
+            return Some(Self::Answer(answer));
+        }
+        let Refusal { message } = serde_json::from_str(line).ok()?;
+        let first = message.lines().next().unwrap_or_default();
+        Some(Self::Refused(first.strip_prefix("rexec: ").unwrap_or(first).to_owned()))
+    }
+}
+
 /// A command that runs, waits, or left processes behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -96,9 +122,12 @@ mod tests {
         assert_eq!(serde_json::to_string(&pong).unwrap(), r#"{"result":"pong","version":"1","pid":7}"#);
         let listed = Listed { seq: 3, state: State::Left, guard: Some(9), ..Listed::default() };
         let list = Answer::List { runs: vec![listed] };
-        assert_eq!(serde_json::from_str::<Answer>(&serde_json::to_string(&list).unwrap()).unwrap(), list);
+        assert_eq!(Reply::read(&serde_json::to_string(&list).unwrap()), Some(Reply::Answer(list)));
         let newer = r#"{"result":"list","runs":[{"seq":1,"state":"frozen","colour":"red"}],"more":1}"#;
-        let Answer::List { runs } = serde_json::from_str(newer).unwrap() else { panic!("no list") };
+        let Some(Reply::Answer(Answer::List { runs })) = Reply::read(newer) else { panic!("no list") };
         assert_eq!((runs[0].seq, runs[0].state), (1, State::Unknown));
+        let refusal = r#"{"exit":1,"output":"","error":"refused","message":"rexec: no such command\nhint: look\n"}"#;
+        assert_eq!(Reply::read(refusal), Some(Reply::Refused("no such command".to_owned())));
+        assert_eq!(Reply::read("{}"), None);
     }
 }

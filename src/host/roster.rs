@@ -152,13 +152,9 @@ impl Host {
     pub(super) fn tell_unkillable(&mut self, job: JobId) {
         let Some(run) = self.runs.get_mut(&job) else { return };
         let pids = std::mem::take(&mut run.ending.unkillable);
-        if pids.is_empty() {
-            return;
+        if !pids.is_empty() {
+            self.answer_ending(job, pids);
         }
-        let words: Vec<String> = pids.iter().map(i32::to_string).collect();
-        let line = format!("… #{} has processes that cannot be killed: {}", job.0, words.join(", "));
-        self.console.say(&line, self.screen.out.buffer());
-        self.answer_ending(job, pids);
     }
 
     /// A command's tree is empty, or its guard can do no more.

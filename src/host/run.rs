@@ -27,7 +27,7 @@ use crate::sink::console::Heading;
 use crate::sink::record::{self, Left, Start};
 use crate::sys::control::{self, Report, Stage};
 use crate::sys::{self, pty, socket};
-use crate::text::banner;
+use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
 /// A command on its way to a guard.
@@ -351,17 +351,24 @@ impl Host {
                 self.on_shell_over(job, None);
                 self.engine.on_start_failed(job, why);
             }
-            Report::Stopped { reads, program } => self.engine.on_input_stop(job, reads, program.to_string()),
+            Report::Stopped { reads, program } => {
+                // What it wrote before it asked, the question perhaps, comes before the word that it asked.
+                self.drain_streams(job);
+                self.engine.on_input_stop(job, reads, program.to_string(), self.now);
+            }
             Report::TookBack => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     type_end_of_file(run);
                 }
             }
-            Report::Unkillable { pid } => {
+            Report::Unkillable { pid, program } => {
                 self.journal.note(job, |end| end.unkillable.push(pid));
                 if let Some(run) = self.runs.get_mut(&job) {
                     run.ending.unkillable.push(pid);
                 }
+                let program = escape_line(&program.to_string(), 32);
+                let line = format!("… #{}: {program} (process {pid}) cannot be killed", job.0);
+                self.console.say(&line, self.screen.out.buffer());
             }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
@@ -407,7 +414,8 @@ impl Host {
         }
     }
 
-    /// The slave is closed now: this read finds either the end or a left-over process that holds the terminal.
+    /// Reads what is there. Once the slave is closed this finds either the end or a left-over process that holds the
+    /// terminal.
     fn drain_streams(&mut self, job: JobId) {
         for stream in Stream::ALL {
             if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
@@ -532,7 +540,7 @@ impl Host {
     fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
         let error = std::io::Error::from_raw_os_error(errno);
         let words = reason(&error);
-        let shell = banner::escape_line(self.runs.get(&job).map_or("", |run| run.identity.shell.as_str()), 256);
+        let shell = escape_line(self.runs.get(&job).map_or("", |run| run.identity.shell.as_str()), 256);
         let (code, text) = match (stage, error.kind()) {
             (Stage::Exec, std::io::ErrorKind::NotFound) => {
                 (127, format!("rexec: {shell}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))

@@ -6,6 +6,10 @@ use crate::sink::console::Kind;
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::{self, pty};
 
+/// Asks a terminal whether it is well, and what every terminal answers.
+const STATUS_QUERY: &[u8] = b"\x1b[5n";
+const STATUS_REPLY: &[u8] = b"\x1b[0n";
+
 /// The terminal.
 #[derive(Debug)]
 pub(super) struct Screen {
@@ -48,11 +52,38 @@ impl Screen {
 
     /// Takes the keys that were typed; `false` when the terminal is gone.
     pub(super) fn discard_keys(&mut self, poller: &mut Poller) -> bool {
-        let lives = self.keys.as_mut().is_none_or(Keys::discard);
+        self.read_keys(poller, |_| {})
+    }
+
+    fn read_keys(&mut self, poller: &mut Poller, each: impl FnMut(&[u8])) -> bool {
+        let lives = self.keys.as_mut().is_none_or(|keys| keys.read_all(each));
         if !lives && let Some(keys) = self.keys.take() {
             poller.deregister(&keys);
         }
         lives
+    }
+
+    /// Asks the terminal something itself: when that is answered, everything that was asked before is, too.
+    /// `None` when nobody could read the reply.
+    pub(super) fn question(&mut self) -> Option<Question> {
+        self.keys_token?;
+        self.keys.as_ref()?;
+        self.out.buffer().extend_from_slice(STATUS_QUERY);
+        Some(Question::default())
+    }
+
+    /// Looks for the reply among the keys; whether any came.
+    pub(super) fn listen(&mut self, poller: &mut Poller, question: &mut Question) -> bool {
+        let mut has_come = false;
+        self.read_keys(poller, |keys| {
+            has_come = true;
+            question.typed.extend_from_slice(keys);
+            question.is_answered |= question.typed.windows(STATUS_REPLY.len()).any(|bytes| bytes == STATUS_REPLY);
+            // A reply may come in two pieces.
+            let done = question.typed.len().saturating_sub(STATUS_REPLY.len() - 1);
+            question.typed.drain(..done);
+        });
+        has_come
     }
 
     /// Writes what goes; `false` when a terminal is gone. A pipe that nobody reads any more is no reason to end: the
@@ -87,4 +118,11 @@ impl Screen {
     pub(super) fn give_back(&mut self) {
         self.keys = None;
     }
+}
+
+/// A question to the terminal.
+#[derive(Debug, Default)]
+pub(super) struct Question {
+    pub(super) is_answered: bool,
+    typed: Vec<u8>,
 }

@@ -7,14 +7,16 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::failure::Failure;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Input, Port};
+use crate::limits;
 use crate::sink::record::Begun;
 use crate::sink::recorder::{self, Limits};
-use crate::sys::{self, process, socket};
+use crate::sys::{process, socket};
 use crate::text::reason::reason;
 
 /// The recorder, from the host's side.
@@ -108,20 +110,25 @@ impl Scribe {
         Some(lines)
     }
 
-    /// The host's end: sends the rest and waits for the recorder to finish, in all no longer than this.
-    pub(super) fn finish(mut self, poller: &mut Poller, most: std::time::Duration) {
+    /// Gives the recorder everything that is queued and waits for its end, as long as it takes something now and then.
+    pub(super) fn finish(mut self, poller: &mut Poller) {
         crate::sink::record::encode_close(self.out.buffer());
-        let end = std::time::Instant::now() + most;
+        let end = Instant::now() + limits::RECORDER_FAREWELL;
+        let mut stalled = Instant::now() + limits::RECORDER_FAREWELL_STALL;
         let mut closed = false;
         loop {
-            if !closed && self.flush().is_empty {
+            let progress = self.flush();
+            if progress.has_moved {
+                stalled = Instant::now() + limits::RECORDER_FAREWELL_STALL;
+            }
+            if !closed && progress.is_empty {
                 // The recorder ends at the end of its input.
-                closed = sys::socket::shut_writing(self.port.fd()).is_ok();
+                closed = socket::shut_writing(self.port.fd()).is_ok();
             }
             if self.port.is_readable() && self.read().is_none() {
                 return;
             }
-            let left = end.saturating_duration_since(std::time::Instant::now());
+            let left = end.min(stalled).saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }

@@ -8,12 +8,12 @@
 use super::{Host, PeerId};
 use crate::limits;
 use crate::sys::confinement::{Doubt, Moment, Standard};
-use crate::text::banner;
+use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// The longest name and command in a line about a command that was left to its caller, bytes.
-const NAME_BYTES: usize = 64;
-const COMMAND_BYTES: usize = 400;
+/// The longest name and command in a line about a command that was left to its caller, columns.
+const NAME_COLUMNS: usize = 64;
+const COMMAND_COLUMNS: usize = 400;
 
 /// Who looks at the callers.
 #[derive(Debug)]
@@ -96,8 +96,8 @@ impl Host {
         if unsaid > 0 {
             self.console.say(&format!("… {unsaid} more commands of sandboxed callers, not shown"), out);
         }
-        let whoami = banner::escape_line(whoami, NAME_BYTES);
-        let command = banner::escape_line(&String::from_utf8_lossy(command), COMMAND_BYTES);
+        let whoami = escape_line(whoami, NAME_COLUMNS);
+        let command = escape_line(&String::from_utf8_lossy(command), COMMAND_COLUMNS);
         self.console
             .say(&format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}"), out);
     }

@@ -18,6 +18,7 @@ use crate::core::log::Item;
 use crate::limits;
 use crate::sink::record::Left;
 use crate::text::banner;
+use crate::text::escape::escape_line;
 use crate::text::safe::raw::RawFilter;
 use crate::text::safe::{HEADER_SGR, SafeFilter};
 use crate::text::sanitize::{Mode, Sanitizer};
@@ -97,7 +98,13 @@ impl Filter {
     /// Leaves the terminal as before the turn, at a line start.
     fn end_turn(&mut self, out: &mut Vec<u8>) {
         match self {
-            Self::Safe(filter) => filter.end_block(out),
+            Self::Safe(filter) => {
+                filter.end_block(out);
+                let hidden = filter.take_hidden_bytes();
+                if hidden > 0 {
+                    header(Kind::Terminal, &format!("… a full-screen program drew {hidden} bytes, not shown"), out);
+                }
+            }
             Self::Raw(filter) => filter.end_block(out),
             Self::Text { sanitizer, is_line_start } => {
                 let before = out.len();
@@ -212,6 +219,15 @@ impl Console {
         }
     }
 
+    /// The host leaves: whatever is being shown ends here, and the terminal is as before it.
+    pub fn leave(&mut self, out: &mut Vec<u8>) {
+        if let (Some(_), Some(block)) = (self.floor.take(), self.blocks.front_mut()) {
+            block.remark(self.kind, "… the rest is not shown, see the journal", out);
+            out.push(b'\n');
+        }
+        self.blocks.clear();
+    }
+
     /// When a waiting block may get the floor.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
@@ -256,20 +272,25 @@ impl Console {
 
 impl Block {
     fn open(&mut self, kind: Kind, out: &mut Vec<u8>) {
-        let Heading { time, whoami, dir, command, is_probe } = &self.heading;
-        if *is_probe {
-            if !self.has_banner {
-                let line = banner::banner(time, self.job.0, whoami, dir, "(a look at the shell, in the journal)");
+        match (self.heading.is_probe, self.has_banner) {
+            (false, false) => header(kind, &self.banner(&self.heading.command, limits::BANNER_COLUMNS), out),
+            (false, true) => {
+                let mut line = self.banner(&self.heading.command, limits::BANNER_AGAIN_COLUMNS);
+                line.push_str(" (goes on)");
                 header(kind, &line, out);
             }
-        } else {
-            let mut line = banner::banner(time, self.job.0, whoami, dir, command);
-            if self.has_banner {
-                line.push_str(" (goes on)");
+            (true, false) => {
+                let what = "(a look at the shell, in the journal)";
+                header(kind, &self.banner(what, limits::BANNER_COLUMNS), out);
             }
-            header(kind, &line, out);
+            (true, true) => {}
         }
         self.has_banner = true;
+    }
+
+    fn banner(&self, what: &str, columns: usize) -> String {
+        let Heading { time, whoami, dir, .. } = &self.heading;
+        banner::banner(time, self.job.0, whoami, dir, what, columns)
     }
 
     /// Shows one item; whether it was the last.
@@ -284,7 +305,7 @@ impl Block {
             Item::Entry(Entry::Output { bytes, .. }) => self.filter.push(bytes, out),
             Item::Missed { bytes } => self.remark(kind, &format!("… {bytes} bytes not shown, see the journal"), out),
             Item::Entry(Entry::WantedInput { program }) => {
-                let program = banner::escape_line(program, 32);
+                let program = escape_line(program, limits::PROGRAM_COLUMNS);
                 self.remark(kind, &format!("… {program} asked for input and got end of file"), out);
             }
             Item::Entry(Entry::Stopping { reason }) => {
@@ -317,10 +338,11 @@ impl Block {
             }
             Outcome::NotStarted(why) => {
                 let first = why.text.lines().next().unwrap_or_default();
-                Some(banner::escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400))
+                Some(escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400))
             }
             Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
-            Outcome::Lost { .. } => Some("lost: its guard went away".to_owned()),
+            Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),
+            Outcome::Lost { stopped: Some(_) } => Some("lost: how it ended is unknown".to_owned()),
         };
         if self.heading.is_probe {
             return;

@@ -101,7 +101,7 @@ pub enum Report {
     /// The shell was reaped and the terminal's slave is closed; the shell's group, and whether there are processes left.
     Exited { exit: Exit, group: i32, has_left: bool },
     /// This process lived through the hunt.
-    Unkillable { pid: i32 },
+    Unkillable { pid: i32, program: Program },
     /// SIGPIPE was sent.
     PipeBroken,
 }
@@ -120,7 +120,7 @@ impl Report {
             Self::Exited { exit: Exit::Signal(signal), group, has_left } => {
                 (7, signal, group, u32::from(has_left), Program::default())
             }
-            Self::Unkillable { pid } => (8, 0, pid, 0, Program::default()),
+            Self::Unkillable { pid, program } => (8, 0, pid, 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
         };
         let mut bytes = [0; REPORT_BYTES];
@@ -152,7 +152,7 @@ impl Report {
             4 => Self::TookBack,
             6 => Self::Exited { exit: Exit::Code(bytes[1]), group: number, has_left: count > 0 },
             7 => Self::Exited { exit: Exit::Signal(bytes[1]), group: number, has_left: count > 0 },
-            8 => Self::Unkillable { pid: number },
+            8 => Self::Unkillable { pid: number, program },
             9 => Self::PipeBroken,
             _ => return None,
         })
@@ -176,7 +176,7 @@ mod tests {
             Report::TookBack,
             Report::Exited { exit: Exit::Code(255), group: 77, has_left: true },
             Report::Exited { exit: Exit::Signal(9), group: 1, has_left: false },
-            Report::Unkillable { pid: i32::MAX },
+            Report::Unkillable { pid: i32::MAX, program },
             Report::PipeBroken,
         ];
         for report in reports {

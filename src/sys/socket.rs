@@ -83,7 +83,7 @@ pub fn receive_with_descriptors(
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while let Some(there) = header.as_ref() {
             if (there.cmsg_level, there.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-                // Its type is that of a size here and of a length there.
+                // A size_t with glibc, a socklen_t with musl.
                 let length: usize = there.cmsg_len as _;
                 let count = (length - libc::CMSG_LEN(0) as usize) / size_of::<RawFd>();
                 let first = libc::CMSG_DATA(header).cast::<RawFd>();

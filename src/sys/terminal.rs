@@ -104,13 +104,13 @@ impl Keys {
         Some(Self(keys))
     }
 
-    /// Reads and forgets what was typed; `false` when the terminal is gone.
-    pub fn discard(&mut self) -> bool {
+    /// Reads everything that was typed; `false` when the terminal is gone.
+    pub fn read_all(&mut self, mut each: impl FnMut(&[u8])) -> bool {
         let mut buffer = [0; 256];
         loop {
             match super::read(&self.0, &mut buffer) {
                 Ok(0) => return false,
-                Ok(_) => {}
+                Ok(length) => each(&buffer[..length]),
                 Err(error) => return super::is_transient(&error),
             }
         }

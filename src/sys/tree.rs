@@ -9,6 +9,8 @@
 use std::collections::VecDeque;
 use std::fs;
 
+use nix::libc;
+
 use super::control::Program;
 
 /// A process as /proc/PID/stat shows it.
@@ -96,6 +98,58 @@ pub fn walk(root: i32) -> impl Iterator<Item = Process> {
             }
         }
     })
+}
+
+/// What a stopped process wants of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    Input,
+    /// To set its modes, or to write where that is stopped too.
+    Modes,
+    Nothing,
+    /// It belongs to somebody else, or runs.
+    Unknown,
+}
+
+/// What a stopped process was about to do: it stops in the middle of the system call, which it makes again later.
+pub(super) fn want(pid: i32) -> Want {
+    let Ok(line) = fs::read_to_string(format!("/proc/{pid}/syscall")) else { return Want::Unknown };
+    let mut words = line.split_ascii_whitespace();
+    let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return Want::Unknown };
+    let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let (first, second) = (number(), number());
+    let is_terminal = || {
+        let link = fs::read_link(format!("/proc/{pid}/fd/{}", first.unwrap_or(u64::MAX))).unwrap_or_default();
+        link.starts_with("/dev/pts") || link == std::path::Path::new("/dev/tty")
+    };
+    match call {
+        libc::SYS_read | libc::SYS_readv if is_terminal() => Want::Input,
+        libc::SYS_ioctl | libc::SYS_write | libc::SYS_writev if is_terminal() => Want::Modes,
+        // An interactive shell in the background stops itself.
+        libc::SYS_kill if second == Some(libc::SIGTTIN.unsigned_abs().into()) => Want::Input,
+        _ => Want::Nothing,
+    }
+}
+
+/// The member of a stopped group for whose sake it was stopped: the shell that waits for a program is stopped with it.
+pub(super) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
+    let last = |sought| members.iter().rev().find(|process| want(process.pid) == sought);
+    // A program that has not come to its stop yet, or is another user's; at last the one furthest from the shell.
+    last(wanted).or_else(|| last(Want::Unknown)).or(members.last())
+}
+
+/// Whether a stopped group waits to read from the terminal; `None` when it does not wait for the terminal at all.
+pub(super) fn reads_at_stop(members: &[Process]) -> Option<bool> {
+    let stopped = || members.iter().filter(|process| process.is_stopped);
+    if let Some(signal) = stopped().map(|process| process.stop_signal).find(|&signal| signal != 0) {
+        return [libc::SIGTTIN, libc::SIGTTOU].contains(&signal).then_some(signal == libc::SIGTTIN);
+    }
+    let wants = |wanted| stopped().any(|process| want(process.pid) == wanted);
+    match () {
+        () if wants(Want::Input) || wants(Want::Unknown) => Some(true),
+        () if wants(Want::Modes) => Some(false),
+        () => None,
+    }
 }
 
 #[cfg(test)]

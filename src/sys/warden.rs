@@ -1,33 +1,27 @@
 //! What a guard does while its command runs, and after: it waits, reports, obeys, and hunts.
 //!
-//! Invariants: the shell is signalled only while it is not reaped; one stopped group at a time has the foreground; the
-//! foreground and the slave are given back before the shell's status is told; the hunt ends.
+//! Invariants: the shell is signalled only while it is not reaped; the foreground and the slave are given back before the
+//! shell's status is told; what runs on other terminals below is not touched; the hunt ends.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getpgid};
+use nix::unistd::Pid;
 
-use super::control::{self, Program, Report};
-use super::{socket, tree};
+use super::control::{self, Report};
+use super::foreground::{Foreground, StoppedGroup};
+use super::socket;
+use super::tree::{self, Want};
 use crate::core::entry::Exit;
 use crate::core::job::Order;
 use crate::limits;
-
-/// A group that was stopped at the terminal.
-#[derive(Debug, Clone, Copy)]
-struct StoppedGroup {
-    group: Pid,
-    reads: bool,
-    program: Program,
-}
 
 /// How the end of the command's tree is pursued.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +46,7 @@ enum Hunt {
 pub(super) struct Warden {
     control: OwnedFd,
     signals: SignalFd,
-    slave: Option<OwnedFd>,
+    foreground: Foreground,
     /// `Some` if and only if the shell is not reaped: only then is its number its own.
     shell: Option<Pid>,
     group: Pid,
@@ -61,9 +55,6 @@ pub(super) struct Warden {
     group_ends: Option<Instant>,
     host_lives: bool,
     orders: Vec<u8>,
-    stopped: VecDeque<StoppedGroup>,
-    reported: Option<StoppedGroup>,
-    lent_until: Option<Instant>,
     hunt: Hunt,
 }
 
@@ -76,16 +67,13 @@ impl Warden {
         Self {
             control,
             signals,
-            slave: Some(slave),
+            foreground: Foreground::new(slave),
             shell: Some(shell),
             group: shell,
             kills_group,
             group_ends: None,
             host_lives: true,
             orders: Vec::new(),
-            stopped: VecDeque::new(),
-            reported: None,
-            lent_until: None,
             hunt: Hunt::No,
         }
     }
@@ -113,7 +101,7 @@ impl Warden {
             Hunt::Grace { until } | Hunt::Killing { next: until, .. } => Some(until),
             Hunt::No | Hunt::GivenUp => None,
         };
-        let timeout = match self.lent_until.into_iter().chain(hunt).chain(self.group_ends).min() {
+        let timeout = match self.foreground.lent_until().into_iter().chain(hunt).chain(self.group_ends).min() {
             None => PollTimeout::NONE,
             // Rounded up, so that it is not woken just before the time.
             Some(at) => {
@@ -140,6 +128,9 @@ impl Warden {
     }
 
     fn report(&self, reports: &[Report]) {
+        if reports.is_empty() {
+            return;
+        }
         let bytes: Vec<u8> = reports.iter().flat_map(|report| report.encode()).collect();
         // A host that is gone is noticed when the orders are read.
         let _ = super::write(&self.control, &bytes);
@@ -173,12 +164,11 @@ impl Warden {
 
     /// The foreground and the slave go back before the status is told, so that the host's next read decides.
     fn on_shell_end(&mut self, exit: Exit, has_children: bool) {
-        self.take_foreground();
-        self.slave = None;
-        self.lent_until = None;
+        self.foreground.close();
         let left = if has_children { tree::descendants(own_pid().as_raw()) } else { Vec::new() };
-        for group in left.iter().filter(|process| process.is_stopped).map(|process| process.group) {
-            hang_up(Pid::from_raw(group));
+        let stopped = left.iter().filter(|process| process.is_stopped && is_at_our_terminal(process));
+        for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
+            self.foreground.hang_up(Pid::from_raw(group));
         }
         self.report(&[Report::Exited { exit, group: self.group.as_raw(), has_left: has_children }]);
     }
@@ -188,69 +178,51 @@ impl Warden {
         if !matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU) {
             return;
         }
-        let Ok(group) = getpgid(Some(pid)) else { return };
-        let program = tree::process(pid.as_raw()).map_or_else(Program::default, |process| process.program);
-        self.on_group_stopped(StoppedGroup { group, reads: signal == Signal::SIGTTIN, program });
+        let Some(process) = tree::process(pid.as_raw()).filter(is_at_our_terminal) else { return };
+        let group = Pid::from_raw(process.group);
+        if self.shell.is_none() {
+            self.foreground.hang_up(group);
+        } else if !self.foreground.knows(group) {
+            let members = self.members(process.group);
+            self.on_group_stopped(group, signal == Signal::SIGTTIN, &members);
+        }
     }
 
-    /// Each group is reported once, until it has had its slice of the foreground.
-    fn on_group_stopped(&mut self, stopped: StoppedGroup) {
-        if self.shell.is_none() {
-            return hang_up(stopped.group);
-        }
-        let is_same = |known: &StoppedGroup| known.group == stopped.group;
-        if self.stopped.iter().any(is_same) || (self.reported.as_ref().is_some_and(is_same) && !self.is_lent()) {
-            return;
-        }
-        self.stopped.push_back(stopped);
-        self.report_next_stop();
+    /// The processes of a group, nearest first.
+    fn members(&self, group: i32) -> Vec<tree::Process> {
+        tree::descendants(own_pid().as_raw()).into_iter().filter(|process| process.group == group).collect()
+    }
+
+    fn on_group_stopped(&mut self, group: Pid, reads: bool, members: &[tree::Process]) {
+        let asker = tree::asker(members, if reads { Want::Input } else { Want::Modes });
+        let program = asker.map(|process| process.program).unwrap_or_default();
+        let report = self.foreground.on_stopped(StoppedGroup { group, reads, program });
+        self.report(report.as_slice());
     }
 
     /// Groups whose processes are not the guard's children (below timeout(1), or with a group of their own) stop
-    /// without a word to it. Those that somebody stopped on purpose are left alone, where the kernel tells which.
+    /// without a word to it. Those that somebody stopped on purpose are left alone.
     fn look(&mut self) {
-        if self.shell.is_none() || self.is_lent() {
+        if self.shell.is_none() || self.foreground.lent_until().is_some() {
             return;
         }
+        let report = self.foreground.retake();
+        self.report(report.as_slice());
         let me = own_pid().as_raw();
-        let is_news = |process: &&tree::Process| process.is_stopped && process.parent != me;
-        for process in tree::descendants(me).iter().filter(is_news) {
-            if [0, libc::SIGTTIN, libc::SIGTTOU].contains(&process.stop_signal) {
-                let reads = process.stop_signal != libc::SIGTTOU;
-                let group = Pid::from_raw(process.group);
-                self.on_group_stopped(StoppedGroup { group, reads, program: process.program });
+        let below: Vec<_> = tree::descendants(me).into_iter().filter(is_at_our_terminal).collect();
+        let stopped = below.iter().filter(|process| process.is_stopped && process.parent != me);
+        for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
+            let members: Vec<_> = below.iter().filter(|process| process.group == group).copied().collect();
+            if let Some(reads) = tree::reads_at_stop(&members).filter(|_| !self.foreground.knows(Pid::from_raw(group)))
+            {
+                self.on_group_stopped(Pid::from_raw(group), reads, &members);
             }
         }
     }
 
-    fn is_lent(&self) -> bool {
-        self.lent_until.is_some()
-    }
-
-    /// One group at a time has the foreground.
-    fn report_next_stop(&mut self) {
-        if self.reported.is_none()
-            && let Some(next) = self.stopped.pop_front()
-        {
-            self.reported = Some(next);
-            self.report(&[Report::Stopped { reads: next.reads, program: next.program }]);
-        }
-    }
-
-    fn take_foreground(&self) {
-        if let Some(slave) = &self.slave {
-            let _ = nix::unistd::tcsetpgrp(slave, own_pid());
-        }
-    }
-
     fn tick(&mut self, now: Instant) {
-        if self.lent_until.is_some_and(|until| now >= until) {
-            self.lent_until = None;
-            self.reported = None;
-            self.take_foreground();
-            self.report(&[Report::TookBack]);
-            self.report_next_stop();
-        }
+        let reports = self.foreground.tick(now);
+        self.report(&reports);
         if self.group_ends.is_some_and(|at| now >= at) {
             self.group_ends = None;
             self.kill_group();
@@ -270,7 +242,8 @@ impl Warden {
         let living = tree::descendants(own_pid().as_raw());
         if round >= limits::KILL_ROUNDS_MAX || now >= until {
             let named = living.iter().take(limits::STRAGGLERS_NAMED_MAX);
-            self.report(&named.map(|process| Report::Unkillable { pid: process.pid }).collect::<Vec<_>>());
+            let report = |process: &tree::Process| Report::Unkillable { pid: process.pid, program: process.program };
+            self.report(&named.map(report).collect::<Vec<_>>());
             self.hunt = Hunt::GivenUp;
             return;
         }
@@ -324,12 +297,10 @@ impl Warden {
                     self.start_killing(Instant::now());
                 }
             }
-            Order::Lend => self.lend(),
+            Order::Lend => self.foreground.lend(),
             Order::HangUp => {
-                if let Some(stopped) = self.reported.take() {
-                    hang_up(stopped.group);
-                }
-                self.report_next_stop();
+                let report = self.foreground.hang_up_reported();
+                self.report(report.as_slice());
             }
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
@@ -358,14 +329,6 @@ impl Warden {
         }
     }
 
-    fn lend(&mut self) {
-        if let (Some(stopped), Some(slave)) = (self.reported, &self.slave) {
-            let _ = nix::unistd::tcsetpgrp(slave, stopped.group);
-            signal_group(stopped.group, libc::SIGCONT);
-            self.lent_until = Some(Instant::now() + limits::FOREGROUND_SLICE);
-        }
-    }
-
     /// On a pipe the writer alone would be struck. Who writes cannot be seen from here, but it is hardly the shell
     /// while it has others at work for it.
     fn break_pipe(&self) {
@@ -387,12 +350,12 @@ fn own_pid() -> Pid {
     nix::unistd::getpid()
 }
 
+/// What made a session of its own, or runs below script(1) or tmux(1), stops for another terminal or for none.
+fn is_at_our_terminal(process: &tree::Process) -> bool {
+    process.session == own_pid().as_raw()
+}
+
 fn signal_group(group: Pid, signal: i32) {
     // SAFETY: the call takes numbers; real-time signals have no name in nix.
     unsafe { libc::killpg(group.as_raw(), signal) };
-}
-
-fn hang_up(group: Pid) {
-    let _ = killpg(group, Signal::SIGHUP);
-    let _ = killpg(group, Signal::SIGCONT);
 }

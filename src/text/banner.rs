@@ -4,30 +4,30 @@
 //! directory or a caller's name contains; a banner and an end line are one line each and end without a newline.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-/// The most of a command that a banner shows, bytes after escaping.
-pub const COMMAND_BYTES_MAX: usize = 4096;
-/// The most of a directory or a caller's name that a banner shows, bytes after escaping.
-const NAME_BYTES_MAX: usize = 1024;
-/// A run that took longer than this gets an end line even when all went well.
-const LONG_MS: u64 = 10_000;
+use super::escape::escape_line;
+use crate::limits;
 
-/// `[2026-05-21T09:42:18Z] #12 Claude Code:/path $ command`
+/// The most of a directory, a caller's name or an error that is shown, columns.
+const NAME_COLUMNS: usize = 1024;
+
+/// `[2026-05-21T09:42:18Z] #12 Claude Code:/path $ command`, of the command at most so many columns.
 #[must_use]
-pub fn banner(time: &str, seq: u64, whoami: &str, dir: &str, command: &str) -> String {
+pub fn banner(time: &str, seq: u64, whoami: &str, dir: &str, command: &str, columns_max: usize) -> String {
     format!(
         "[{}] #{seq} {}:{} $ {}",
         escape_line(&whole_seconds(time), 64),
-        escape_line(whoami, NAME_BYTES_MAX),
-        escape_line(dir, NAME_BYTES_MAX),
-        escape_line(command, COMMAND_BYTES_MAX),
+        escape_line(whoami, NAME_COLUMNS),
+        escape_line(dir, NAME_COLUMNS),
+        escape_line(command, columns_max),
     )
 }
 
 /// `exit 101 · 14.2 s`, or nothing for a run that ended well and soon.
 #[must_use]
 pub fn end_line(exit: u8, signal: Option<u8>, duration_ms: u64, error: Option<&str>) -> Option<String> {
-    if exit == 0 && signal.is_none() && error.is_none() && duration_ms <= LONG_MS {
+    if exit == 0 && signal.is_none() && error.is_none() && Duration::from_millis(duration_ms) <= limits::CONSOLE_LONG {
         return None;
     }
     let mut line = format!("exit {exit}");
@@ -41,7 +41,7 @@ pub fn end_line(exit: u8, signal: Option<u8>, duration_ms: u64, error: Option<&s
     line.push_str(&duration(duration_ms));
     if let Some(error) = error {
         line.push_str(" · ");
-        line.push_str(&escape_line(error, NAME_BYTES_MAX));
+        line.push_str(&escape_line(error, NAME_COLUMNS));
     }
     Some(line)
 }
@@ -68,59 +68,6 @@ pub fn left_line<'a>(count: u32, named: impl IntoIterator<Item = (&'a str, i32)>
         }
     }
     Some(line)
-}
-
-/// `text` on one line of at most `max` bytes, every character that could steer a terminal spelled out.
-#[must_use]
-pub fn escape_line(text: &str, max: usize) -> String {
-    const ELLIPSIS: char = '…';
-    let mut line = String::with_capacity(text.len().min(max));
-    // Where the line would be cut if the next character did not fit.
-    let mut cut = 0;
-    for c in text.chars() {
-        if line.len() + ELLIPSIS.len_utf8() <= max {
-            cut = line.len();
-        }
-        push_escaped(&mut line, c, false);
-        if line.len() > max {
-            line.truncate(cut);
-            line.push(ELLIPSIS);
-            break;
-        }
-    }
-    line
-}
-
-/// `text` with its lines and tabs, every other character that could steer a terminal spelled out.
-#[must_use]
-pub fn escape_text(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        push_escaped(&mut shown, c, true);
-    }
-    shown
-}
-
-fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
-    match c {
-        '\n' | '\t' if keep_layout => line.push(c),
-        '\n' => line.push_str("\\n"),
-        '\t' => line.push_str("\\t"),
-        '\r' => line.push_str("\\r"),
-        '\0'..='\x1f' | '\x7f' => {
-            let _ = write!(line, "\\x{:02x}", u32::from(c));
-        }
-        c if steers(c) => {
-            let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
-        }
-        c => line.push(c),
-    }
-}
-
-/// C1 controls, separators that some terminals take for a newline, and everything that reorders text.
-fn steers(c: char) -> bool {
-    matches!(c, '\u{80}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
 /// The journal's times have milliseconds; a person reading a log does not need them.
@@ -166,33 +113,20 @@ fn signal_name(number: u8) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::escape::steers;
 
     #[test]
     fn a_banner_is_one_line() {
         assert_eq!(
-            banner("2026-05-21T09:42:18.123Z", 12, "Claude Code", "/path", "make\ttest &&\n\x1b[2Jls"),
+            banner("2026-05-21T09:42:18.123Z", 12, "Claude Code", "/path", "make\ttest &&\n\x1b[2Jls", 80),
             "[2026-05-21T09:42:18Z] #12 Claude Code:/path $ make\\ttest &&\\n\\x1b[2Jls"
         );
         let hostile: String = (0..0x3000).filter_map(char::from_u32).collect();
-        for text in [banner(&hostile, 1, &hostile, &hostile, &hostile), end_line(1, None, 0, Some(&hostile)).unwrap()] {
+        for text in
+            [banner(&hostile, 1, &hostile, &hostile, &hostile, 9999), end_line(1, None, 0, Some(&hostile)).unwrap()]
+        {
             assert!(!text.chars().any(|c| c.is_control() || steers(c)), "{text}");
         }
-    }
-
-    #[test]
-    fn long_commands_are_cut_at_a_character() {
-        for max in [4096, 4095, 4094, 4093] {
-            let line = escape_line(&"ö".repeat(5000), max);
-            assert!(line.len() <= max && line.len() > max - 3 && line.ends_with('…'), "{max}: {}", line.len());
-        }
-        assert_eq!(escape_line(&"x".repeat(4096), 4096).len(), 4096);
-        assert_eq!(escape_line("abc\u{1b}", 6), "abc…");
-        assert_eq!(escape_line("abc\u{1b}", 7), "abc\\x1b");
-    }
-
-    #[test]
-    fn text_keeps_its_layout_only() {
-        assert_eq!(escape_text("a\tb\r\n\u{9b}2J\u{202e}x\x7f\0"), "a\tb\\r\n\\u{9b}2J\\u{202e}x\\x7f\\x00");
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(crate) trait Sink {
     fn escape(&mut self, intermediates: &[u8], last: u8);
     /// A control sequence, with its parameter and intermediate bytes as they came.
     fn csi(&mut self, body: &[u8], last: u8);
+    /// An operating system command has begun, and this is its number.
+    fn osc(&mut self, _number: u32) {}
 }
 
 /// What was dropped on the way.
@@ -325,6 +327,7 @@ impl Parser {
                 self.swallow(1);
                 return 1;
             }
+            sink.osc(number);
         }
         let end = input.iter().position(|&b| matches!(b, BEL | b'\n' | CAN | SUB | ESC));
         let Some(at) = end else {

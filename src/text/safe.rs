@@ -3,7 +3,9 @@
 //! An allow list, after the rule that a terminal is a program with a command language: a query's reply is typed into
 //! the human's shell, a title or clipboard string outlives the run, a mode left on breaks the next one. [`SafeFilter`]
 //! passes text, TAB, LF, CR, BS, colours, moves inside of the lines this block printed, erasing at the cursor, and the
-//! two modes that [`SafeFilter::end_block`] restores. Everything else is swallowed.
+//! two modes that [`SafeFilter::end_block`] restores. Everything else is swallowed, and so is what is drawn on the
+//! alternate screen: without its moves it would be a heap of fragments, and a person sees nothing of it afterwards
+//! either. It is counted.
 //!
 //! Invariants:
 //! * the cursor never leaves the block's own lines, so no earlier line of the console can be changed;
@@ -12,13 +14,11 @@
 //!
 //! [`raw::RawFilter`] is for those who want the bytes as they are: it passes all and repairs afterwards.
 
-mod header;
 pub mod raw;
 mod sgr;
 
 use std::io::Write as _;
 
-pub use header::{escape_header, escape_line};
 pub use sgr::HEADER_SGR;
 
 use crate::text::csi::Csi;
@@ -35,6 +35,14 @@ const MOVE_MAX: u16 = 9_999;
 pub struct SafeFilter {
     parser: Parser,
     block: Block,
+    alternate: Alternate,
+}
+
+/// What the program believes to be drawing on the alternate screen.
+#[derive(Debug, Default)]
+struct Alternate {
+    is_on: bool,
+    hidden_bytes: u64,
 }
 
 /// Where the cursor is within the lines that this block printed.
@@ -61,12 +69,12 @@ impl SafeFilter {
 
     /// Appends what of the next bytes may be shown.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
-        self.parser.push(input, &mut SafeSink { block: &mut self.block, out });
+        self.parser.push(input, &mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
     }
 
     /// Ends the block: whatever was unfinished is dropped, the terminal is reset and the cursor moves to a fresh line.
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
-        self.parser.finish(&mut SafeSink { block: &mut self.block, out });
+        self.parser.finish(&mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
         out.extend_from_slice(BLOCK_RESET);
         let below = self.block.last_row - self.block.row;
         if below > 0 {
@@ -76,6 +84,11 @@ impl SafeFilter {
             out.extend_from_slice(b"\r\n");
         }
         self.block = Block::default();
+    }
+
+    /// How much text was drawn on the alternate screen and is not shown, since this was last asked.
+    pub fn take_hidden_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.alternate.hidden_bytes)
     }
 
     /// Whether the block could end here without cutting a line, a character or a sequence in two.
@@ -122,6 +135,7 @@ impl Block {
 
 struct SafeSink<'a> {
     block: &'a mut Block,
+    alternate: &'a mut Alternate,
     out: &'a mut Vec<u8>,
 }
 
@@ -129,12 +143,17 @@ impl Sink for SafeSink<'_> {
     const READS_SEQUENCES: bool = true;
 
     fn text(&mut self, run: &[u8]) {
+        if self.alternate.is_on {
+            self.alternate.hidden_bytes += run.len() as u64;
+            return;
+        }
         self.block.line_feeds(run);
         show_bidi(run, self.out);
     }
 
     fn control(&mut self, byte: u8) {
         match byte {
+            _ if self.alternate.is_on => {}
             b'\r' => {
                 self.block.at_column_0 = true;
                 self.out.push(byte);
@@ -148,15 +167,22 @@ impl Sink for SafeSink<'_> {
         }
     }
 
-    fn escape(&mut self, _intermediates: &[u8], _last: u8) {}
+    fn escape(&mut self, intermediates: &[u8], last: u8) {
+        // A hard reset leaves the alternate screen, too.
+        self.alternate.is_on &= (intermediates, last) != (b"", b'c');
+    }
 
     fn csi(&mut self, body: &[u8], last: u8) {
         let Some(csi) = Csi::parse(body) else { return };
         match (csi.private, csi.intermediates) {
             (None, []) => self.plain_csi(&csi, last),
             (Some(b'?'), []) if matches!(last, b'h' | b'l') => {
-                for mode in csi.values().filter(|mode| matches!(mode, 7 | 25)) {
-                    write(self.out, mode.into(), b"\x1b[?", last);
+                for mode in csi.values() {
+                    match mode {
+                        7 | 25 => write(self.out, mode.into(), b"\x1b[?", last),
+                        47 | 1047 | 1049 => self.alternate.is_on = last == b'h',
+                        _ => {}
+                    }
                 }
             }
             _ => {}
@@ -169,7 +195,7 @@ impl SafeSink<'_> {
         if last == b'm' {
             return sgr::filter(csi.params, self.out);
         }
-        if csi.values().count() > 1 || csi.params.contains(&b':') {
+        if self.alternate.is_on || csi.values().count() > 1 || csi.params.contains(&b':') {
             return;
         }
         match last {

@@ -36,7 +36,6 @@ pub(crate) enum Attack {
 #[derive(Debug)]
 pub(crate) struct Caller<'a> {
     chaos: &'a Chaos,
-    home: TempDir,
     dice: Dice,
     number: usize,
     count: usize,
@@ -45,7 +44,7 @@ pub(crate) struct Caller<'a> {
 impl<'a> Caller<'a> {
     pub(crate) fn new(chaos: &'a Chaos, number: usize) -> Self {
         let dice = Dice::new(chaos.seed.wrapping_mul(31).wrapping_add(number as u64 + 1));
-        Self { chaos, home: TempDir::new(None), dice, number, count: 0 }
+        Self { chaos, dice, number, count: 0 }
     }
 
     fn next_tag(&mut self) -> String {
@@ -68,9 +67,9 @@ impl<'a> Caller<'a> {
         }
     }
 
-    fn start(&self, errand: &Errand, tag: &str) -> Calling {
+    fn start(&self, errand: &Errand, tag: &str, home: &TempDir) -> Calling {
         self.chaos.counts.calls.fetch_add(1, Relaxed);
-        errand.call(&self.home, tag).start(Target::Shim(&self.chaos.socket)).expect("the shim starts")
+        errand.call(home, tag).start(Target::Shim(&self.chaos.socket)).expect("the shim starts")
     }
 
     fn finish(&self, errand: &Errand, tag: &str, calling: &mut Calling) -> Option<Outcome> {
@@ -80,25 +79,24 @@ impl<'a> Caller<'a> {
             self.chaos
                 .fault(&format!("{tag} hangs: {errand:?}\nit: {:#?}\nthe host: {tree:#?}", calling.warden.tree()));
             calling.warden.clear();
-            self.home.take_files();
         }
         outcome
     }
 
     /// Nobody touches this one.
     pub(crate) fn undisturbed(&mut self, errand: &Errand) {
-        let tag = self.next_tag();
-        let mut calling = self.start(errand, &tag);
+        let (tag, home) = (self.next_tag(), TempDir::new(None));
+        let mut calling = self.start(errand, &tag, &home);
         if let Some(outcome) = self.finish(errand, &tag, &mut calling) {
-            self.judge(errand, &tag, outcome, false);
+            self.judge(errand, &tag, &home, outcome, false);
         }
     }
 
     /// Something is killed while an errand runs that would end by itself: its outcome was there before, and is right,
     /// or it is the one of the attack.
     fn disturbed(&mut self, attack: Attack) {
-        let (errand, tag) = (Errand::roll(&mut self.dice), self.next_tag());
-        let mut calling = self.start(&errand, &tag);
+        let (errand, tag, home) = (Errand::roll(&mut self.dice), self.next_tag(), self.chaos.place());
+        let mut calling = self.start(&errand, &tag, &home);
         std::thread::sleep(Duration::from_micros(self.dice.below(30_000) as u64));
         let is_hit = match attack {
             Attack::Guard => self.kill_guard(&tag),
@@ -116,18 +114,20 @@ impl<'a> Caller<'a> {
         self.expect_gone(&tag, &errand, LEFT_OVER);
         if is_lost {
             self.chaos.count(attack);
-            self.home.take_files();
         } else {
-            self.judge(&errand, &tag, outcome, is_hit);
+            self.judge(&errand, &tag, &home, outcome, is_hit);
         }
         self.chaos.fault_unless(calling.warden.is_empty_within(LEFT_OVER), || format!("{tag}: {:?}", calling.warden));
     }
 
     /// Something of a command is killed that would never end: all of it must go.
     fn doomed(&mut self, attack: Attack) {
-        let (errand, tag) = (Errand::endless(&mut self.dice), self.next_tag());
-        let mut calling = if attack == Attack::Agent { self.agent(&errand, &tag) } else { self.start(&errand, &tag) };
-        if !self.is_ready(&errand, &tag, &calling, attack) {
+        let (errand, tag, home) = (Errand::endless(&mut self.dice), self.next_tag(), self.chaos.place());
+        let mut calling = match attack {
+            Attack::Agent => self.agent(&errand, &tag, &home),
+            Attack::Shim | Attack::Guard => self.start(&errand, &tag, &home),
+        };
+        if !self.is_ready(&errand, &tag, &home, &calling) {
             return;
         }
         let mut expected = SHIM_KILLED;
@@ -148,17 +148,14 @@ impl<'a> Caller<'a> {
         self.chaos.fault_unless(calling.warden.is_empty_within(GONE), || {
             format!("{tag}, {attack:?} killed, leaves beside the host {:#?}", calling.warden.tree())
         });
-        self.home.take_files();
     }
 
-    /// Waits until a command is far enough to be killed.
-    fn is_ready(&self, errand: &Errand, tag: &str, calling: &Calling, attack: Attack) -> bool {
-        let told = || match &calling.stdout {
-            Some(stdout) if attack != Attack::Agent => (stdout.has_ended(), stdout.so_far()),
-            _ => {
-                let told = fs::read(self.home.join("out")).unwrap_or_default();
-                (told.starts_with(b"rexec: "), told)
-            }
+    /// Waits until a command is far enough to be killed: it says so to its caller, or into its agent's file.
+    fn is_ready(&self, errand: &Errand, tag: &str, home: &TempDir, calling: &Calling) -> bool {
+        let told = || {
+            let stdout = calling.stdout.as_ref().expect("a pipe");
+            let (is_over, told) = (stdout.has_ended(), stdout.so_far());
+            (is_over, [told, fs::read(home.join("out")).unwrap_or_default()].concat())
         };
         let answer = waiting::until(PATIENCE, || match told() {
             (_, told) if memchr::memmem::find(&told, b"ready\n").is_some() => Some(true),
@@ -172,11 +169,11 @@ impl<'a> Caller<'a> {
     }
 
     /// A shell in the place of an agent, which calls the shim and waits. Nobody reads what it writes.
-    fn agent(&self, errand: &Errand, tag: &str) -> Calling {
+    fn agent(&self, errand: &Errand, tag: &str, home: &TempDir) -> Calling {
         self.chaos.counts.calls.fetch_add(1, Relaxed);
         let shim = programs::shims().join("bash");
         let script = format!("unset REXEC_INSIDE; '{}' -c \"$SCRIPT\" > out 2>&1 & wait", shim.display());
-        let call = errand.call(&self.home, tag);
+        let call = errand.call(home, tag);
         let call = crate::support::call::Call { argv: vec![b"bash".to_vec(), b"-c".to_vec(), script.into()], ..call };
         let socket = format!("REXEC_SOCKET={}", self.chaos.socket.display());
         let call = call.env(&socket).env(&format!("SCRIPT={}", errand.script()));
@@ -184,10 +181,10 @@ impl<'a> Caller<'a> {
     }
 
     /// Compares with the real shell. What comes later of an errand whose guard was killed may not come.
-    fn judge(&self, errand: &Errand, tag: &str, outcome: Outcome, is_hit: bool) {
+    fn judge(&self, errand: &Errand, tag: &str, home: &TempDir, outcome: Outcome, is_hit: bool) {
         let code = outcome.code();
-        let seen = errand.seen(outcome, &self.home, !is_hit);
-        match errand.fault(&seen, &self.home, !is_hit) {
+        let seen = errand.seen(outcome, home, !is_hit);
+        match errand.fault(&seen, home, !is_hit) {
             Some(fault) => self.chaos.fault(&format!("{tag} {errand:?}\n   {fault}")),
             None => self.chaos.expect_in_journal(tag, code),
         }

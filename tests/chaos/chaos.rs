@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -14,6 +14,7 @@ use crate::caller::Attack;
 use crate::support::dice::Dice;
 use crate::support::host::Host;
 use crate::support::procs::{self, Process};
+use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 
 /// How often what happened.
@@ -37,6 +38,8 @@ pub(crate) struct Chaos {
     faults: Mutex<Vec<String>>,
     /// Runs that nobody disturbed, by the name that the journal has for them, with their codes.
     codes: Mutex<BTreeMap<String, i32>>,
+    /// Directories of errands that were attacked: nobody knows how long they are used.
+    places: Mutex<Vec<Arc<TempDir>>>,
 }
 
 impl Chaos {
@@ -49,6 +52,7 @@ impl Chaos {
             is_over: AtomicBool::new(false),
             faults: Mutex::default(),
             codes: Mutex::default(),
+            places: Mutex::default(),
         }
     }
 
@@ -77,6 +81,13 @@ impl Chaos {
 
     pub(crate) fn expect_in_journal(&self, tag: &str, code: i32) {
         self.codes.lock().expect("no thread panics").insert(tag.to_owned(), code);
+    }
+
+    /// A directory that stays until everything is over.
+    pub(crate) fn place(&self) -> Arc<TempDir> {
+        let place = Arc::new(TempDir::new(None));
+        self.places.lock().expect("no thread panics").push(Arc::clone(&place));
+        place
     }
 
     pub(crate) fn goes_on(&self) -> bool {

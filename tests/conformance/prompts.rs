@@ -1,11 +1,16 @@
 //! Programs that ask the terminal when nobody is there to answer: all of them end.
 
+use std::fs;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use super::case::{Bench, users};
-use crate::support::call::Target;
+use crate::support::call::{Call, Output, Target};
 use crate::support::host::Host;
+use crate::support::procs::Process;
 use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
 
 /// Far above what the host takes to end any of them, far below what a person would bear.
 const HANG: Duration = Duration::from_secs(20);
@@ -110,4 +115,25 @@ impl Prompt {
         (!is_right)
             .then(|| format!("ends with {}\n  out: {}\n  err: {}", seen.code(), tell(seen.out()), tell(seen.err())))
     }
+}
+
+/// The host learns of both in one turn of its loop, from two descriptors.
+#[test]
+fn the_question_comes_before_the_word_that_it_was_asked() {
+    let host = Host::start();
+    let script = "echo $$ > pid; until test -e go; do sleep 0.01; done; echo 'name?'; read x </dev/tty";
+    let call = Call { output: Output::OneFile, ..host.call(script) };
+    let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+    let shell = || Process::of(fs::read_to_string(host.home.join("pid")).ok()?.trim().parse().ok()?);
+    assert!(waiting::until(PATIENCE, shell).is_some(), "it never started");
+    host.signal(Signal::SIGSTOP);
+    fs::write(host.home.join("go"), "").expect("a file");
+    assert!(waiting::until_true(PATIENCE, || shell().is_some_and(|shell| shell.state == 'T')), "it never asked");
+    // Its guard has told the host by now, which it does when it is woken by the stop.
+    let guard = shell().expect("it is stopped").parent;
+    assert!(waiting::until_true(PATIENCE, || Process::of(guard).is_some_and(|guard| guard.state == 'S')));
+    host.signal(Signal::SIGCONT);
+    let seen = calling.finish(PATIENCE).expect("it ends");
+    let (question, word) = (seen.out().find("name?"), seen.out().find("asked for terminal input"));
+    assert!(question.is_some() && question < word, "{seen:?}");
 }

@@ -34,7 +34,7 @@ impl Drop for Round {
 }
 
 #[expect(clippy::print_stderr, reason = "what a person needs to know of a long or failed loop")]
-fn tell(what: &str) {
+pub(crate) fn tell(what: &str) {
     eprintln!("{what}");
 }
 

@@ -108,6 +108,11 @@ impl Host {
         self.console = self.unread.take().map(|unread| Reader::new(unread, usize::MAX));
     }
 
+    /// Closes a pipe that is the console, and that nobody reads.
+    pub(crate) fn close_console(&mut self) {
+        self.unread = None;
+    }
+
     /// The pid of the host itself, whatever started it.
     pub(crate) fn pid(&self) -> i32 {
         if self.setup.wrapper.is_empty() {
@@ -207,6 +212,14 @@ impl Host {
 
     /// Waits for the end of a host that was told to leave, and checks what it leaves.
     pub(crate) fn check_end(&mut self) -> Ended {
+        let ended = self.check_gone();
+        let faults = self.journal().faults();
+        assert!(faults.is_empty(), "the journal has faults: {faults:#?}");
+        ended
+    }
+
+    /// The same without the journal.
+    pub(crate) fn check_gone(&mut self) -> Ended {
         self.is_checked = true;
         let Some(ended) = self.warden.wait(SHUTDOWN) else {
             panic!("the host does not leave; {}\n{:#?}", self.errors(), self.warden.tree());
@@ -214,8 +227,6 @@ impl Host {
         let gone = self.warden.is_empty_within(SHUTDOWN);
         assert!(gone, "processes outlive the host: {:#?}", self.warden.tree());
         assert!(!self.socket().exists(), "the socket outlives the host");
-        let faults = self.journal().faults();
-        assert!(faults.is_empty(), "the journal has faults: {faults:#?}");
         ended
     }
 
@@ -269,10 +280,7 @@ fn launch_on(home: &Path, setup: &Setup, terminal: Option<&Terminal>, pipe: Opti
     let flags = setup.flags.iter().copied().chain(blind);
     let argv: Vec<&str> = setup.wrapper.iter().copied().chain([host]).chain(flags).collect();
     let program = match setup.wrapper.first() {
-        Some(wrapper) => {
-            let found = programs::PATH.split(':').map(|dir| Path::new(dir).join(wrapper)).find(|path| path.exists());
-            found.unwrap_or_else(|| panic!("{wrapper} is not installed"))
-        }
+        Some(wrapper) => programs::find(wrapper).unwrap_or_else(|| panic!("{wrapper} is not installed")),
         None => programs::host().to_owned(),
     };
     let mut plan = Plan::new(&program, &argv, &environment(home));

@@ -57,9 +57,14 @@ fn build_shim() {
     assert!(status.success(), "building the shim failed: {cargo:?}");
 }
 
+/// Where a program is on the search path of the calls.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    PATH.split(':').map(|dir| Path::new(dir).join(name)).find(|path| path.exists())
+}
+
 /// Whether a program is on the search path of the calls; says so aloud when it is not.
 pub(crate) fn has(name: &str) -> bool {
-    let found = PATH.split(':').any(|dir| Path::new(dir).join(name).exists());
+    let found = find(name).is_some();
     if !found {
         skipped(&format!("{name} is not installed"));
     }

@@ -1,50 +1,75 @@
 //! The console that passes every byte, and repairs the terminal afterwards.
 //!
 //! [`RawFilter`] only watches: which modes a run switched on, and whether it took the cursor away. Blindly resetting
-//! everything would do harm, because resetting margins or the origin mode sends the cursor home; so only what was
-//! touched is reset, and then the cursor goes to the last line.
+//! everything would do harm, because resetting margins or the origin mode sends the cursor home, and colours that the
+//! human chose would be lost; so only what was touched is reset, and then the cursor goes to the last line. The title
+//! alone is kept beforehand, because afterwards nobody knows it.
 
 use crate::text::csi::Csi;
 use crate::text::parser::{Parser, Sink};
 
-/// Resets every mode this module knows, for the one who does not know what was touched. Leaves the cursor on a fresh
-/// line at the bottom.
-pub const RAW_RESET: &[u8] = b"\x18\x1b\\\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\
-\x1b[?1015l\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[4l\x1b[?7h\x1b[?6l\x1b[r\x1b>\x1b[?1l\x1b(B\x0f\x1b[0m\x1b[999;1H\r\n";
-
+const KEEP_TITLE: &[u8] = b"\x1b[22;0t";
 const START: &[u8] = b"\x18\x1b\\";
-const END: &[u8] = b"\x1b[0m";
+const END: &[u8] = b"\x1b[23;0t\x1b[0m";
 const TO_BOTTOM: &[u8] = b"\x1b[999;1H";
 
 /// What can be dirty, in the order in which it is reset.
-const RESETS: [(Touched, &[u8]); 18] = [
+const RESETS: [(Touched, &[u8]); 38] = [
     (Touched::Private(1049), b"\x1b[?1049l"),
     (Touched::Private(25), b"\x1b[?25h"),
+    (Touched::Private(9), b"\x1b[?9l"),
     (Touched::Private(1000), b"\x1b[?1000l"),
     (Touched::Private(1002), b"\x1b[?1002l"),
     (Touched::Private(1003), b"\x1b[?1003l"),
     (Touched::Private(1005), b"\x1b[?1005l"),
     (Touched::Private(1006), b"\x1b[?1006l"),
     (Touched::Private(1015), b"\x1b[?1015l"),
+    (Touched::Private(1016), b"\x1b[?1016l"),
     (Touched::Private(1004), b"\x1b[?1004l"),
     (Touched::Private(2004), b"\x1b[?2004l"),
     (Touched::Private(2026), b"\x1b[?2026l"),
-    (Touched::Insert, b"\x1b[4l"),
+    (Touched::Private(2031), b"\x1b[?2031l"),
+    (Touched::Private(2048), b"\x1b[?2048l"),
+    (Touched::Private(5), b"\x1b[?5l"),
     (Touched::Private(7), b"\x1b[?7h"),
     (Touched::Private(6), b"\x1b[?6l"),
+    (Touched::Private(69), b"\x1b[?69l"),
     (Touched::Margins, b"\x1b[r"),
+    (Touched::Mode(2), b"\x1b[2l"),
+    (Touched::Mode(4), b"\x1b[4l"),
+    (Touched::Mode(12), b"\x1b[12h"),
+    (Touched::Mode(20), b"\x1b[20l"),
     (Touched::Keypad, b"\x1b>"),
     (Touched::Private(1), b"\x1b[?1l"),
+    (Touched::ModifiedKeys, b"\x1b[>4m"),
+    (Touched::KittyKeys, b"\x1b[=0u\x1b[<99u"),
     (Touched::Charset, b"\x1b(B\x0f"),
+    (Touched::Coding, b"\x1b%G"),
+    (Touched::CursorShape, b"\x1b[0 q"),
+    (Touched::Tabs, b"\x1b[?5W"),
+    (Touched::Osc(4), b"\x1b]104\x1b\\"),
+    (Touched::Osc(8), b"\x1b]8;;\x1b\\"),
+    (Touched::Osc(10), b"\x1b]110\x1b\\"),
+    (Touched::Osc(11), b"\x1b]111\x1b\\"),
+    (Touched::Osc(12), b"\x1b]112\x1b\\"),
+    (Touched::Osc(22), b"\x1b]22;\x1b\\"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Touched {
+    /// `CSI ? n h` or its like.
     Private(u16),
-    Insert,
+    /// `CSI n h` or its like.
+    Mode(u16),
+    Osc(u32),
     Margins,
     Keypad,
+    ModifiedKeys,
+    KittyKeys,
     Charset,
+    Coding,
+    CursorShape,
+    Tabs,
 }
 
 /// The watcher of one run; see the module's text.
@@ -57,7 +82,8 @@ pub struct RawFilter {
 #[derive(Debug, Default)]
 struct Seen {
     /// One bit for each entry of [`RESETS`].
-    dirty: u32,
+    dirty: u64,
+    has_title_kept: bool,
     /// The cursor may be anywhere on the screen.
     moved: bool,
     in_line: bool,
@@ -71,12 +97,18 @@ impl RawFilter {
 
     /// Appends the next bytes as they are.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.seen.has_title_kept, true) {
+            out.extend_from_slice(KEEP_TITLE);
+        }
         self.parser.push(input, &mut self.seen);
         out.extend_from_slice(input);
     }
 
     /// Ends the block: resets what was touched, with the cursor on a fresh line afterwards.
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
+        if !self.seen.has_title_kept {
+            return;
+        }
         out.extend_from_slice(START);
         for (at, (_, reset)) in RESETS.iter().enumerate() {
             if self.seen.dirty & 1 << at != 0 {
@@ -104,7 +136,24 @@ impl Seen {
         if let Some(at) = RESETS.iter().position(|(known, _)| *known == what) {
             self.dirty |= 1 << at;
         }
-        self.moved |= matches!(what, Touched::Private(6 | 1049) | Touched::Margins);
+        self.moved |= matches!(what, Touched::Private(6 | 69 | 1049) | Touched::Margins);
+    }
+
+    fn private_mode(&mut self, mode: u16) {
+        self.touch(match mode {
+            // The three ways into the other screen have one way out.
+            47 | 1047 => Touched::Private(1049),
+            66 => Touched::Keypad,
+            _ => Touched::Private(mode),
+        });
+    }
+
+    /// What a soft or a hard reset leaves otherwise than it was is not known.
+    fn reset(&mut self) {
+        for what in [Touched::Private(25), Touched::Private(7)] {
+            self.touch(what);
+        }
+        self.moved = true;
     }
 }
 
@@ -126,27 +175,36 @@ impl Sink for Seen {
     fn escape(&mut self, intermediates: &[u8], last: u8) {
         match (intermediates, last) {
             ([], b'=' | b'>') => self.touch(Touched::Keypad),
-            ([b'(' | b')' | b'*' | b'+' | b'-' | b'.' | b'/' | b'%', ..], _)
-            | ([], b'n' | b'o' | b'|' | b'}' | b'~') => {
+            ([b'%', ..], _) => self.touch(Touched::Coding),
+            ([b'(' | b')' | b'*' | b'+' | b'-' | b'.' | b'/', ..], _) | ([], b'n' | b'o' | b'|' | b'}' | b'~') => {
                 self.touch(Touched::Charset);
             }
-            ([], b'8' | b'D' | b'M' | b'c') => self.moved = true,
+            ([], b'H') => self.touch(Touched::Tabs),
+            ([], b'c') => self.reset(),
+            ([], b'8' | b'D' | b'M') | ([b'#'], b'8') => self.moved = true,
             _ => {}
         }
+    }
+
+    fn osc(&mut self, number: u32) {
+        self.touch(Touched::Osc(number));
     }
 
     fn csi(&mut self, body: &[u8], last: u8) {
         let Some(csi) = Csi::parse(body) else { return };
         match (csi.private, csi.intermediates, last) {
-            (Some(b'?'), [], b'h' | b'l' | b'r') => {
-                for mode in csi.values() {
-                    // The three ways into the other screen have one way out.
-                    self.touch(Touched::Private(if matches!(mode, 47 | 1047) { 1049 } else { mode }));
-                }
-            }
-            (None, [], b'h' | b'l') if csi.values().any(|mode| mode == 4) => self.touch(Touched::Insert),
+            (Some(b'?'), [], b'h' | b'l' | b'r') => csi.values().for_each(|mode| self.private_mode(mode)),
+            (Some(b'?'), [], b'W') => self.touch(Touched::Tabs),
+            (Some(b'>'), [], b'm' | b'n') => self.touch(Touched::ModifiedKeys),
+            (Some(b'>' | b'=' | b'<'), [], b'u') => self.touch(Touched::KittyKeys),
+            (None, [b' '], b'q') => self.touch(Touched::CursorShape),
+            (None, [b'!'], b'p') => self.reset(),
+            (None, [], b'h' | b'l') => csi.values().for_each(|mode| self.touch(Touched::Mode(mode))),
+            (None, [], b'g' | b'W') => self.touch(Touched::Tabs),
             (None, [], b'r') => self.touch(Touched::Margins),
-            (None, [], b'A' | b'B' | b'E' | b'F' | b'H' | b'd' | b'e' | b'f' | b'k' | b'u' | b'J') => self.moved = true,
+            (None, [], b'A' | b'B' | b'E' | b'F' | b'H' | b'd' | b'e' | b'f' | b'k' | b'u' | b'J' | b'L' | b'M') => {
+                self.moved = true;
+            }
             _ => {}
         }
     }
@@ -160,25 +218,36 @@ mod tests {
         let mut filter = RawFilter::new();
         let mut out = Vec::new();
         filter.push(input, &mut out);
-        assert_eq!(out, input);
+        assert_eq!(out, [KEEP_TITLE, input].concat());
         out.clear();
         filter.end_block(&mut out);
-        String::from_utf8(out).unwrap().replace('\x1b', "^")
+        let end = String::from_utf8(out).unwrap();
+        let end = end.strip_prefix("\x18\x1b\\").expect("it begins with the end of anything unfinished");
+        end.replace("\x1b[23;0t\x1b[0m", "|").replace('\x1b', "^")
     }
 
     #[test]
     fn only_what_was_touched_is_reset() {
-        assert_eq!(after(b"text\n"), "\x18^\\^[0m");
-        assert_eq!(after(b"text"), "\x18^\\^[0m\r\n");
-        assert_eq!(after(b"\x1b[?25l\n"), "\x18^\\^[?25h^[0m");
-        assert_eq!(after(b"\x1b[?1049h\x1b[?2004h"), "\x18^\\^[?1049l^[?2004l^[0m^[999;1H\r\n");
-        assert_eq!(after(b"\x1b[2;8r\x1b(0"), "\x18^\\^[r^(B\x0f^[0m^[999;1H\r\n");
-        assert_eq!(after(b"\x1b[2A"), "\x18^\\^[0m^[999;1H\r\n");
+        for (input, expected) in [
+            (&b"text\n"[..], "|"),
+            (b"text", "|\r\n"),
+            (b"\x1b[?25l\n", "^[?25h|"),
+            (b"\x1b[?1049h\x1b[?2004h", "^[?1049l^[?2004l|^[999;1H\r\n"),
+            (b"\x1b[2;8r\x1b(0", "^[r^(B\x0f|^[999;1H\r\n"),
+            (b"\x1b[2A", "|^[999;1H\r\n"),
+            (b"\x1b]4;1;#000\x07\x1b]8;;x\x1b\\\n", "^]104^\\^]8;;^\\|"),
+            (b"\x1b]0;title\x07\x1b]52;c;QUJD\x07", "|"),
+            (b"\x1b[20;4h\x1b[3 q\x1b[>1u\x1b[>4;2m", "^[4l^[20l^[>4m^[=0u^[<99u^[0 q|"),
+            (b"\x1b#8", "|^[999;1H\r\n"),
+        ] {
+            assert_eq!(after(input), expected, "{}", input.escape_ascii());
+        }
     }
 
     #[test]
-    fn the_constant_is_every_reset_in_order() {
-        let parts: Vec<u8> = RESETS.iter().flat_map(|(_, reset)| reset.iter().copied()).collect();
-        assert_eq!([START, &parts, END, TO_BOTTOM, b"\r\n"].concat(), RAW_RESET);
+    fn a_turn_without_output_leaves_the_terminal_alone() {
+        let mut out = Vec::new();
+        RawFilter::new().end_block(&mut out);
+        assert_eq!(out, b"");
     }
 }

@@ -1,0 +1,317 @@
+//! The RUN frame: a command and everything it inherits from its caller.
+//!
+//! Invariants: what is encoded decodes to the same; numbers, counts and flags beyond what they may be are errors, and so
+//! are bytes behind the end.
+
+use std::ffi::CStr;
+
+use super::{
+    AFFINITY_BYTES_MAX, HEADER_BYTES, INHERITED_MAX, LIMITS_MAX, RUN, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError,
+};
+
+/// What is done to the output on its way to the caller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sanitize {
+    /// As the host was told to.
+    #[default]
+    Default,
+    /// Nothing.
+    Raw,
+    /// Escape sequences and control characters are deleted.
+    Strip,
+    /// Redraws are resolved to what a person would see at the end.
+    Collapse,
+}
+
+/// What the caller's descriptors 0, 1 and 2 are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stdio {
+    /// Descriptor 0 is open (and travels with the frame, after the working directory).
+    pub stdin: bool,
+    /// Descriptor 1 is open.
+    pub stdout: bool,
+    /// Descriptor 2 is open.
+    pub stderr: bool,
+    /// Descriptors 1 and 2 are one open file description.
+    pub same_output: bool,
+    /// Descriptor 1 is a terminal.
+    pub stdout_tty: bool,
+    /// Descriptor 2 is a terminal.
+    pub stderr_tty: bool,
+    /// The caller asked for pipes in place of a terminal.
+    pub pipes: bool,
+}
+
+impl Stdio {
+    fn bits(self) -> u16 {
+        let flags =
+            [self.stdin, self.stdout, self.stderr, self.same_output, self.stdout_tty, self.stderr_tty, self.pipes];
+        flags.iter().enumerate().fold(0, |bits, (n, &on)| bits | u16::from(on) << n)
+    }
+
+    fn from_bits(bits: u16) -> Option<Self> {
+        let on = |n: u16| bits & 1 << n != 0;
+        (bits < 1 << 7).then(|| Self {
+            stdin: on(0),
+            stdout: on(1),
+            stderr: on(2),
+            same_output: on(3),
+            stdout_tty: on(4),
+            stderr_tty: on(5),
+            pipes: on(6),
+        })
+    }
+}
+
+/// The process attributes that a command inherits from its caller (fork(2), execve(2)).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Descriptors 0, 1 and 2.
+    pub stdio: Stdio,
+    /// The treatment of output.
+    pub sanitize: Sanitize,
+    /// umask(2).
+    pub umask: u32,
+    /// Nice value, −20 to 19.
+    pub nice: i32,
+    /// /proc/PID/oom_score_adj.
+    pub oom_score_adj: i32,
+    /// Ignored signals; bit N−1 is signal N.
+    pub ignored: u64,
+    /// Blocked signals; bit N−1 is signal N.
+    pub blocked: u64,
+    /// Window size, rows; 0 when unknown.
+    pub rows: u16,
+    /// Window size, columns; 0 when unknown.
+    pub cols: u16,
+    /// Soft and hard limit of each resource, in the order of their numbers.
+    pub limits: Vec<(u64, u64)>,
+    /// The mask of sched_setaffinity(2); empty when unknown.
+    pub affinity: Vec<u8>,
+    /// Numbers of the inherited descriptors from 3 up, in the order in which they travel, after directory and stdin.
+    pub inherited: Vec<i32>,
+}
+
+/// A list of NUL-terminated strings as it lies in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strings<'a> {
+    count: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Strings<'a> {
+    /// How many strings there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The strings in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a CStr> + use<'a> {
+        self.bytes
+            .split_inclusive(|&byte| byte == 0)
+            .map(|string| CStr::from_bytes_with_nul(string).expect("the decoder counted the terminators"))
+    }
+}
+
+/// A whole request to run a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run<'a> {
+    /// What the command inherits.
+    pub attributes: Attributes,
+    /// What the caller calls itself; empty when it did not say.
+    pub whoami: &'a [u8],
+    /// The shell to execute.
+    pub shell: &'a CStr,
+    /// Its arguments, `argv[0]` first.
+    pub argv: Strings<'a>,
+    /// Its environment, `NAME=value`.
+    pub env: Strings<'a>,
+}
+
+impl Run<'_> {
+    /// How many descriptors travel with the frame: the directory, stdin if open, and the inherited ones.
+    #[must_use]
+    pub fn descriptor_count(&self) -> usize {
+        1 + usize::from(self.attributes.stdio.stdin) + self.attributes.inherited.len()
+    }
+}
+
+/// Appends a RUN frame.
+///
+/// # Errors
+/// [`WireError::TooLong`] when the strings exceed [`RUN_BYTES_MAX`]; `out` is then as it was.
+pub fn encode_run<'a>(
+    attributes: &Attributes,
+    (whoami, shell): (&[u8], &CStr),
+    argv: impl Iterator<Item = &'a CStr>,
+    env: impl Iterator<Item = &'a CStr>,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    let start = out.len();
+    out.extend_from_slice(&[RUN, 0, 0, 0, 0]);
+    encode_attributes(attributes, out);
+    put_bytes(out, &whoami[..whoami.len().min(WHOAMI_BYTES_MAX)]);
+    put_bytes(out, shell.to_bytes_with_nul());
+    put_strings(out, argv);
+    put_strings(out, env);
+    let bytes = out.len() - start - HEADER_BYTES;
+    if bytes > RUN_BYTES_MAX {
+        out.truncate(start);
+        return Err(WireError::TooLong { kind: RUN, bytes });
+    }
+    let length = u32::try_from(bytes).expect("bounded by RUN_BYTES_MAX");
+    out[start + 1..start + HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+    Ok(())
+}
+
+fn encode_attributes(a: &Attributes, out: &mut Vec<u8>) {
+    out.extend_from_slice(&a.stdio.bits().to_le_bytes());
+    out.push(a.sanitize as u8);
+    out.extend_from_slice(&a.umask.to_le_bytes());
+    out.extend_from_slice(&a.nice.to_le_bytes());
+    out.extend_from_slice(&a.oom_score_adj.to_le_bytes());
+    out.extend_from_slice(&a.ignored.to_le_bytes());
+    out.extend_from_slice(&a.blocked.to_le_bytes());
+    out.extend_from_slice(&a.rows.to_le_bytes());
+    out.extend_from_slice(&a.cols.to_le_bytes());
+    let limits = &a.limits[..a.limits.len().min(LIMITS_MAX)];
+    out.push(u8::try_from(limits.len()).expect("bounded by LIMITS_MAX"));
+    for (soft, hard) in limits {
+        out.extend_from_slice(&soft.to_le_bytes());
+        out.extend_from_slice(&hard.to_le_bytes());
+    }
+    put_bytes(out, &a.affinity[..a.affinity.len().min(AFFINITY_BYTES_MAX)]);
+    let inherited = &a.inherited[..a.inherited.len().min(INHERITED_MAX)];
+    out.push(u8::try_from(inherited.len()).expect("bounded by INHERITED_MAX"));
+    for fd in inherited {
+        out.extend_from_slice(&fd.to_le_bytes());
+    }
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u32::try_from(bytes.len()).expect("callers bound their strings");
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn put_strings<'a>(out: &mut Vec<u8>, strings: impl Iterator<Item = &'a CStr>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 8]);
+    let mut count = 0_u32;
+    for string in strings {
+        out.extend_from_slice(string.to_bytes_with_nul());
+        count += 1;
+    }
+    // A length that does not fit is far over RUN_BYTES_MAX, which the caller reports.
+    let bytes = u32::try_from(out.len() - start - 8).unwrap_or(u32::MAX);
+    out[start..start + 4].copy_from_slice(&count.to_le_bytes());
+    out[start + 4..start + 8].copy_from_slice(&bytes.to_le_bytes());
+}
+
+/// A cursor over a payload; every read is checked.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], WireError> {
+        let (head, tail) = self.0.split_at_checked(bytes).ok_or(WireError::Malformed("a RUN that ends early"))?;
+        self.0 = tail;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        Ok(*self.take(N)?.first_chunk().expect("take gave N bytes"))
+    }
+
+    fn u32(&mut self) -> Result<u32, WireError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn i32(&mut self) -> Result<i32, WireError> {
+        Ok(i32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, WireError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn count(&mut self, most: usize, what: &'static str) -> Result<usize, WireError> {
+        let [count] = self.array()?;
+        let count = usize::from(count);
+        if count > most { Err(WireError::Malformed(what)) } else { Ok(count) }
+    }
+
+    fn bytes(&mut self, most: usize, what: &'static str) -> Result<&'a [u8], WireError> {
+        let length = usize::try_from(self.u32()?).expect("usize has 32 bits or more");
+        if length > most { Err(WireError::Malformed(what)) } else { self.take(length) }
+    }
+
+    fn strings(&mut self) -> Result<Strings<'a>, WireError> {
+        let count = usize::try_from(self.u32()?).expect("usize has 32 bits or more");
+        let bytes = self.bytes(RUN_BYTES_MAX, "a list of strings that is too long")?;
+        let terminated = bytes.last().is_none_or(|&byte| byte == 0);
+        if !terminated || bytes.iter().filter(|&&byte| byte == 0).count() != count {
+            return Err(WireError::Malformed("a list of strings with a wrong count"));
+        }
+        Ok(Strings { count, bytes })
+    }
+}
+
+pub(super) fn decode(payload: &[u8]) -> Result<Run<'_>, WireError> {
+    let mut fields = Fields(payload);
+    let attributes = decode_attributes(&mut fields)?;
+    let whoami = fields.bytes(WHOAMI_BYTES_MAX, "a caller's name that is too long")?;
+    let shell = fields.bytes(RUN_BYTES_MAX, "a shell's path that is too long")?;
+    let shell = CStr::from_bytes_with_nul(shell).map_err(|_| WireError::Malformed("a shell's path with a NUL"))?;
+    let (argv, env) = (fields.strings()?, fields.strings()?);
+    if argv.is_empty() || shell.is_empty() {
+        return Err(WireError::Malformed("a RUN without a program"));
+    }
+    if !fields.0.is_empty() {
+        return Err(WireError::Malformed("a RUN with bytes behind its end"));
+    }
+    Ok(Run { attributes, whoami, shell, argv, env })
+}
+
+fn decode_attributes(fields: &mut Fields<'_>) -> Result<Attributes, WireError> {
+    let bits = u16::from_le_bytes(fields.array()?);
+    let stdio = Stdio::from_bits(bits).ok_or(WireError::Malformed("unknown flags of the descriptors"))?;
+    let sanitize = match fields.array()? {
+        [0] => Sanitize::Default,
+        [1] => Sanitize::Raw,
+        [2] => Sanitize::Strip,
+        [3] => Sanitize::Collapse,
+        _ => return Err(WireError::Malformed("an unknown treatment of output")),
+    };
+    let (umask, nice, oom_score_adj) = (fields.u32()?, fields.i32()?, fields.i32()?);
+    let (ignored, blocked) = (fields.u64()?, fields.u64()?);
+    let (rows, cols) = (u16::from_le_bytes(fields.array()?), u16::from_le_bytes(fields.array()?));
+    let count = fields.count(LIMITS_MAX, "too many resource limits")?;
+    let limits = (0..count).map(|_| Ok((fields.u64()?, fields.u64()?))).collect::<Result<_, WireError>>()?;
+    let affinity = fields.bytes(AFFINITY_BYTES_MAX, "a CPU mask that is too long")?.to_vec();
+    let count = fields.count(INHERITED_MAX, "too many inherited descriptors")?;
+    let inherited = (0..count).map(|_| fields.i32()).collect::<Result<Vec<_>, WireError>>()?;
+    if inherited.iter().any(|&fd| fd < 3) {
+        return Err(WireError::Malformed("an inherited descriptor below 3"));
+    }
+    Ok(Attributes {
+        stdio,
+        sanitize,
+        umask,
+        nice,
+        oom_score_adj,
+        ignored,
+        blocked,
+        rows,
+        cols,
+        limits,
+        affinity,
+        inherited,
+    })
+}

@@ -1,0 +1,155 @@
+//! What one side writes the other one reads, and nothing else is taken for it.
+
+use super::*;
+
+fn sample() -> Vec<u8> {
+    let attributes = Attributes {
+        stdio: Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() },
+        sanitize: Sanitize::Strip,
+        umask: 0o077,
+        nice: -5,
+        oom_score_adj: 100,
+        ignored: 1 << 12,
+        blocked: 1 << 63,
+        rows: 48,
+        cols: 160,
+        limits: vec![(256, u64::MAX), (0, 0)],
+        affinity: vec![0b11, 0],
+        inherited: vec![3, 255],
+    };
+    let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];
+    let env = [c"PATH=/bin", c"EMPTY=", c"B\xffAD=\x01"];
+    let mut out = Vec::new();
+    encode_run(&attributes, (b"Claude Code", c"/bin/bash"), argv.into_iter(), env.into_iter(), &mut out).unwrap();
+    out
+}
+
+#[test]
+fn a_run_comes_back_as_it_was_sent() {
+    let bytes = sample();
+    let Ok(Decoded::Item(FromShim::Run(run), taken)) = FromShim::decode(&bytes) else { panic!("{bytes:?}") };
+    assert_eq!(taken, bytes.len());
+    assert_eq!(run.argv.iter().nth(2), Some(c"printf '\xff\n'"));
+    assert_eq!(run.argv.iter().nth(3), Some(c""));
+    assert_eq!(run.env.iter().count(), 3);
+    assert_eq!(run.descriptor_count(), 4);
+    let mut again = Vec::new();
+    encode_run(&run.attributes, (run.whoami, run.shell), run.argv.iter(), run.env.iter(), &mut again).unwrap();
+    assert_eq!(again, bytes);
+}
+
+fn host_frames() -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_output(Stream::Out, b"out", &mut out);
+    encode_output(Stream::Err, &[7; FRAME_BYTES_MAX + 1], &mut out);
+    encode_note(b"note", &mut out);
+    encode_fail(125, b"why", &mut out);
+    encode_refuse(&mut out);
+    encode_exit(Exit::Signal(9), &mut out);
+    encode_exit(Exit::Code(255), &mut out);
+    out
+}
+
+#[test]
+fn frames_of_the_host_come_back_in_order() {
+    let bytes = host_frames();
+    let (mut at, mut frames) = (0, Vec::new());
+    while let Ok(Decoded::Item(frame, taken)) = FromHost::decode(&bytes[at..]) {
+        at += taken;
+        frames.push(frame);
+    }
+    assert_eq!(at, bytes.len());
+    assert_eq!(frames.len(), 8);
+    assert_eq!(frames[4], FromHost::Fail { code: 125, text: b"why" });
+    assert_eq!(frames[6], FromHost::Exit(Exit::Signal(9)));
+    assert_eq!(Exit::Signal(9).code(), 137);
+}
+
+#[test]
+fn every_truncation_is_incomplete_and_never_an_error() {
+    let mut shim = sample();
+    for frame in [
+        encode_abort as fn(&mut Vec<u8>),
+        |out| encode_signal(15, out),
+        |out| {
+            encode_closed(Stream::Err, out);
+        },
+    ] {
+        let mut bytes = Vec::new();
+        frame(&mut bytes);
+        (0..bytes.len()).for_each(|n| assert_eq!(FromShim::decode(&bytes[..n]), Ok(Decoded::Incomplete)));
+        shim.splice(0..0, bytes);
+    }
+    for n in 0..HELLO_BYTES {
+        assert_eq!(Hello::decode(&Hello::OURS.encode()[..n]), Ok(Decoded::Incomplete));
+    }
+    let run = sample();
+    for n in 0..run.len() {
+        assert_eq!(FromShim::decode(&run[..n]), Ok(Decoded::Incomplete), "cut at {n}");
+    }
+}
+
+#[test]
+fn a_payload_cut_short_inside_its_frame_is_malformed() {
+    let run = sample();
+    for n in HEADER_BYTES..run.len() {
+        let mut cut = run[..n].to_vec();
+        let length = u32::try_from(n - HEADER_BYTES).unwrap();
+        cut[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+        assert!(matches!(FromShim::decode(&cut), Err(WireError::Malformed(_))), "cut at {n}");
+    }
+}
+
+#[test]
+fn a_million_mutated_frames_neither_panic_nor_lie_about_their_length() {
+    let (mut state, shim, host) = (0x9e37_79b9_7f4a_7c15_u64, sample(), host_frames());
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let below = |n: u64, most: usize| usize::try_from(n % most as u64).unwrap();
+    let mut errors = 0_u32;
+    for round in 0..1_000_000_u32 {
+        let source = if round % 8 == 0 { &host[..64] } else { &shim[..] };
+        let mut bytes = source[..=below(random(), source.len())].to_vec();
+        for _ in 0..=random() % 4 {
+            let at = below(random(), bytes.len());
+            bytes[at] = random().to_le_bytes()[3];
+        }
+        // Half of them get a true length, so that the mutation is judged inside the payload.
+        if let (0, Some(body)) = (random() % 2, bytes.len().checked_sub(HEADER_BYTES)) {
+            bytes[1..HEADER_BYTES].copy_from_slice(&u32::try_from(body).unwrap().to_le_bytes());
+        }
+        let taken = match (FromShim::decode(&bytes), FromHost::decode(&bytes)) {
+            (Ok(Decoded::Item(FromShim::Run(run), taken)), _) => {
+                assert!(run.argv.iter().count() == run.argv.len() && run.env.iter().count() == run.env.len());
+                taken
+            }
+            (Ok(Decoded::Item(_, taken) | Decoded::Skip(taken)), _) | (_, Ok(Decoded::Item(_, taken))) => taken,
+            _ => 0,
+        };
+        assert!(taken <= bytes.len());
+        errors += u32::from(FromShim::decode(&bytes).is_err());
+    }
+    assert!(errors > 10_000, "the mutations hardly ever broke a frame: {errors}");
+}
+
+#[test]
+fn oversized_and_unknown_frames_are_named() {
+    assert_eq!(
+        FromShim::decode(&[SIGNAL, 255, 255, 255, 255]),
+        Err(WireError::TooLong { kind: SIGNAL, bytes: 0xffff_ffff })
+    );
+    assert_eq!(FromShim::decode(&[0x7f, 0, 0, 0, 0]), Err(WireError::UnknownKind(0x7f)));
+    assert_eq!(FromShim::decode(&[0x90, 1, 0, 0, 0, 9]), Ok(Decoded::Skip(6)));
+    assert_eq!(
+        FromShim::decode(&[SIGNAL, 1, 0, 0, 0, 0]),
+        Err(WireError::Malformed("a control frame of the wrong size"))
+    );
+    assert_eq!(Hello::decode(b"GET /"), Err(WireError::NotRexec));
+    let newer = Hello { newest: 9, oldest: 9 };
+    assert_eq!(Hello::decode(&newer.encode()), Err(WireError::Version { newest: 9, oldest: 9 }));
+    assert!(Hello::decode(&Hello { newest: 9, oldest: 1 }.encode()).is_ok());
+}

@@ -1,0 +1,138 @@
+//! The terminal's foreground, and the groups that were stopped for want of it.
+//!
+//! The guard's own group has the foreground. A group that stops at the terminal is told to the host once; when the host
+//! has typed the end of the input it is lent the foreground for a slice. Invariants: one stopped group at a time is
+//! before the host or has the foreground; the foreground comes back before the slave is closed; who was hung up and
+//! still asks is killed, because it can neither be answered nor left to stop and go on for ever.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
+
+use super::control::{Program, Report};
+use crate::limits;
+
+/// A group that was stopped at the terminal.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoppedGroup {
+    pub(super) group: Pid,
+    /// It wants input; else it only changes the terminal's modes.
+    pub(super) reads: bool,
+    pub(super) program: Program,
+}
+
+/// Who has the foreground and who waits for it.
+#[derive(Debug)]
+pub(super) struct Foreground {
+    /// Until the shell's end.
+    slave: Option<OwnedFd>,
+    owner: Pid,
+    waiting: VecDeque<StoppedGroup>,
+    reported: Option<StoppedGroup>,
+    lent_until: Option<Instant>,
+    hung_up: Vec<Pid>,
+}
+
+impl Foreground {
+    /// The guard has it.
+    pub(super) fn new(slave: OwnedFd) -> Self {
+        let owner = nix::unistd::getpid();
+        let (waiting, hung_up) = (VecDeque::new(), Vec::new());
+        Self { slave: Some(slave), owner, waiting, reported: None, lent_until: None, hung_up }
+    }
+
+    /// When the slice of the group that has it is over.
+    pub(super) fn lent_until(&self) -> Option<Instant> {
+        self.lent_until
+    }
+
+    /// Whether this group is on its way to its slice. One that stops within it has to ask again.
+    pub(super) fn knows(&self, group: Pid) -> bool {
+        let is_reported = self.reported.is_some_and(|known| known.group == group) && self.lent_until.is_none();
+        is_reported || self.waiting.iter().any(|known| known.group == group)
+    }
+
+    /// A group was stopped; gives what the host is to be told.
+    pub(super) fn on_stopped(&mut self, stopped: StoppedGroup) -> Option<Report> {
+        if !self.knows(stopped.group) {
+            self.waiting.push_back(stopped);
+        }
+        self.next_report()
+    }
+
+    fn next_report(&mut self) -> Option<Report> {
+        if self.reported.is_some() {
+            return None;
+        }
+        self.reported = self.waiting.pop_front();
+        self.reported.map(|next| Report::Stopped { reads: next.reads, program: next.program })
+    }
+
+    /// The group that was told gets its slice.
+    pub(super) fn lend(&mut self) {
+        let (Some(stopped), Some(slave)) = (self.reported, &self.slave) else { return };
+        match tcsetpgrp(slave, stopped.group) {
+            Ok(()) => _ = killpg(stopped.group, Signal::SIGCONT),
+            // To continue it would only stop it again.
+            Err(_) => self.hang_up(stopped.group),
+        }
+        self.lent_until = Some(Instant::now() + limits::FOREGROUND_SLICE);
+    }
+
+    /// Ends a slice that is over; gives what the host is to be told.
+    pub(super) fn tick(&mut self, now: Instant) -> Vec<Report> {
+        if self.lent_until.is_none_or(|until| now < until) {
+            return Vec::new();
+        }
+        self.lent_until = None;
+        self.reported = None;
+        self.take();
+        [Report::TookBack].into_iter().chain(self.next_report()).collect()
+    }
+
+    /// Takes it from who has helped itself to it, as shells with job control do: who reads there would never be stopped.
+    pub(super) fn retake(&mut self) -> Option<Report> {
+        let is_taken = |slave| tcgetpgrp(slave).is_ok_and(|group| group != self.owner);
+        let is_taken = self.lent_until.is_none() && self.slave.as_ref().is_some_and(is_taken);
+        is_taken.then(|| {
+            self.take();
+            Report::TookBack
+        })
+    }
+
+    fn take(&self) {
+        if let Some(slave) = &self.slave {
+            let _ = tcsetpgrp(slave, self.owner);
+        }
+    }
+
+    /// The group that was told has asked too often.
+    pub(super) fn hang_up_reported(&mut self) -> Option<Report> {
+        if let Some(stopped) = self.reported.take() {
+            self.hang_up(stopped.group);
+        }
+        self.next_report()
+    }
+
+    /// Hangs a group up, the second time for good.
+    pub(super) fn hang_up(&mut self, group: Pid) {
+        if self.hung_up.contains(&group) {
+            let _ = killpg(group, Signal::SIGKILL);
+            return;
+        }
+        self.hung_up.push(group);
+        let _ = killpg(group, Signal::SIGHUP);
+        let _ = killpg(group, Signal::SIGCONT);
+    }
+
+    /// The shell has ended: the guard lets go of the terminal.
+    pub(super) fn close(&mut self) {
+        self.take();
+        self.slave = None;
+        self.lent_until = None;
+        self.waiting.clear();
+    }
+}

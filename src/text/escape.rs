@@ -1,0 +1,97 @@
+//! Somebody else's text within lines of our own: a command, a directory, an agent's name, a journal's output.
+//!
+//! Invariant: what comes out holds no control character and nothing that reorders text, but for line feeds and tabs in
+//! [`escape_text`]; such characters are spelled out: `\x1b`, `\n`, `\u{202e}`.
+
+use std::fmt::Write as _;
+
+use super::width::width;
+
+/// Marks without a width in a row before the text counts as too long: they take no columns, but they take bytes.
+const MARKS_MAX: usize = 16;
+const ELLIPSIS: char = '…';
+
+/// `text` on one line of at most `columns_max` columns, with an `…` where it became too long.
+#[must_use]
+pub fn escape_line(text: &str, columns_max: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(columns_max));
+    let (mut columns, mut marks) = (0, 0);
+    // Where the line would be cut if the next character did not fit: the last place with room for the ellipsis.
+    let mut cut = 0;
+    for c in text.chars() {
+        let before = line.len();
+        push_escaped(&mut line, c, false);
+        let needed: usize = line[before..].chars().map(width).sum();
+        marks = if needed == 0 { marks + 1 } else { 0 };
+        columns += needed;
+        if columns > columns_max || marks > MARKS_MAX {
+            line.truncate(cut);
+            line.push(ELLIPSIS);
+            break;
+        }
+        if columns < columns_max {
+            cut = line.len();
+        }
+    }
+    line
+}
+
+/// `text` with its lines and tabs.
+#[must_use]
+pub fn escape_text(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        push_escaped(&mut shown, c, true);
+    }
+    shown
+}
+
+fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
+    match c {
+        '\n' | '\t' if keep_layout => line.push(c),
+        '\n' => line.push_str("\\n"),
+        '\t' => line.push_str("\\t"),
+        '\r' => line.push_str("\\r"),
+        '\0'..='\x1f' | '\x7f' => {
+            let _ = write!(line, "\\x{:02x}", u32::from(c));
+        }
+        c if steers(c) => {
+            let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
+        }
+        c => line.push(c),
+    }
+}
+
+/// C1 controls, separators that some terminals take for a newline, and everything that reorders text.
+pub(super) fn steers(c: char) -> bool {
+    matches!(c, '\u{80}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_are_visible_and_length_is_bounded() {
+        for (text, columns, expected) in [
+            ("echo 'a\x1b[31m\r\n\t\0\x7f'", 80, "echo 'a\\x1b[31m\\r\\n\\t\\x00\\x7f'"),
+            ("é \u{9b} \u{202e}x", 80, "é \\u{9b} \\u{202e}x"),
+            ("12345", 5, "12345"),
+            ("123456", 5, "1234…"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+            ("abc\u{1b}", 6, "abc…"),
+            ("abc\u{1b}", 7, "abc\\x1b"),
+        ] {
+            assert_eq!(escape_line(text, columns), expected, "{text:?} in {columns}");
+        }
+        assert!(escape_line(&"\u{301}".repeat(10_000), 5).len() < 100);
+        assert!(escape_line(&"a\u{301}".repeat(10_000), 400).len() < 2000);
+    }
+
+    #[test]
+    fn text_keeps_its_layout_only() {
+        assert_eq!(escape_text("a\tb\r\n\u{9b}2J\u{202e}x\x7f\0"), "a\tb\\r\n\\u{9b}2J\\u{202e}x\\x7f\\x00");
+    }
+}

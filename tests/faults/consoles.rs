@@ -1,0 +1,168 @@
+//! Consoles that take nothing: no command waits for them, little is kept for them, and what is left out is counted.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::crowd::{answer, ask, shim};
+use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::journal::Journal;
+use crate::support::procs;
+use crate::support::strip::strip;
+use crate::support::waiting::{self, PATIENCE};
+
+const TERMINAL: Setup = Setup { terminal: true, is_stuck: true, ..PLAIN };
+const PIPE: Setup = Setup { pipe: true, is_stuck: true, ..PLAIN };
+
+/// Writes so many of a character that the host itself never does, and nothing else.
+fn letters(count: usize) -> String {
+    format!("head -c {count} /dev/zero | tr '\\0' '\\100'")
+}
+
+/// How many letters were shown, and how many bytes were said to be left out.
+fn shown_and_omitted(console: &str) -> (usize, usize) {
+    let omitted = console.match_indices(" bytes not shown, see the journal").filter_map(|(at, _)| {
+        let digits = console[..at].rsplit("… ").next()?;
+        digits.parse::<usize>().ok()
+    });
+    (console.matches('@').count(), omitted.sum())
+}
+
+fn text_on(host: &Host) -> String {
+    String::from_utf8_lossy(&strip(host.console_text().as_bytes())).into_owned()
+}
+
+/// Waits until everything that was written is either shown or counted as left out.
+fn assert_all_accounted_for(host: &Host, total: usize) -> String {
+    let is_all = || {
+        let (shown, omitted) = shown_and_omitted(&text_on(host));
+        shown + omitted >= total
+    };
+    waiting::until_true(PATIENCE, is_all);
+    let text = text_on(host);
+    let (shown, omitted) = shown_and_omitted(&text);
+    assert_eq!(shown + omitted, total, "{shown} bytes are shown, {omitted} are not");
+    assert!(omitted > total / 2, "a console that was stuck lacks something: {omitted} of {total}");
+    text
+}
+
+/// The flags of the host's standard output, which belong to whoever started it too.
+fn flags(host: &Host) -> String {
+    let info = fs::read_to_string(format!("/proc/{}/fdinfo/1", host.pid())).expect("it runs");
+    info.lines().find(|line| line.starts_with("flags:")).expect("flags").to_owned()
+}
+
+#[test]
+fn a_console_that_is_not_read_holds_nobody_up() {
+    const BYTES: usize = 2_000_000;
+    for setup in [TERMINAL, PIPE] {
+        let mut host = Host::with(setup);
+        let before = (flags(&host), procs::memory(host.pid(), "VmRSS"));
+        let output = shim(&host, &letters(BYTES)).output().expect("a shim");
+        assert_eq!((output.stdout.len(), output.status.code()), (BYTES, Some(0)));
+        for n in 0..50 {
+            let seen = host.run(&format!("echo {n}; exit {n}"));
+            assert_eq!((seen.out(), seen.code()), (format!("{n}\n"), n));
+        }
+        let peak = procs::memory(host.pid(), "VmHWM");
+        assert!(peak <= before.1 + (8 << 20), "{} bytes before, at most {peak}", before.1);
+        assert_eq!(flags(&host), before.0, "O_NONBLOCK would be its parent's too");
+        host.read_console();
+        let text = assert_all_accounted_for(&host, BYTES);
+        let is_there = |n: i32| text.contains(&format!("\n{n}\n")) || text.contains(&format!("\n{n}\r\n"));
+        assert!((0..50).all(is_there), "commands behind it are shown in full: {}", text.replace('@', ""));
+    }
+}
+
+/// As a person does it, with ^S and ^Q.
+#[test]
+fn a_console_that_was_stopped_goes_on() {
+    const BYTES: usize = 2_000_000;
+    let host = Host::with(Setup { terminal: true, ..PLAIN });
+    let mut keys = host.terminal.as_ref().expect("a terminal").master_file();
+    keys.write_all(b"\x13").expect("a key");
+    let shown = waiting::until_steady(Duration::from_millis(200), || host.console_text().len());
+    let output = shim(&host, &letters(BYTES)).output().expect("a shim");
+    assert_eq!((output.stdout.len(), output.status.code()), (BYTES, Some(0)));
+    assert_eq!(host.run("echo on").out(), "on\n");
+    assert_eq!(host.console_text().len(), shown, "it was stopped");
+    keys.write_all(b"\x11").expect("a key");
+    assert_all_accounted_for(&host, BYTES);
+}
+
+/// What is kept for the console alone is bounded over all commands.
+#[test]
+fn many_commands_behind_a_stuck_console_are_bounded() {
+    const COMMANDS: usize = 300;
+    const BYTES: usize = 100_000;
+    let mut host = Host::with(PIPE);
+    let before = procs::memory(host.pid(), "VmRSS");
+    for _ in 0..COMMANDS {
+        let status = shim(&host, &letters(BYTES)).stdout(Stdio::null()).status().expect("a shim");
+        assert!(status.success());
+    }
+    let peak = procs::memory(host.pid(), "VmHWM");
+    assert!(peak <= before + (32 << 20), "{before} bytes before, at most {peak} for {} written", COMMANDS * BYTES);
+    assert!(peak >= before + (8 << 20), "{before} bytes before, at most {peak}: nothing was kept");
+    host.read_console();
+    let is_all = || {
+        let (shown, omitted) = shown_and_omitted(&text_on(&host));
+        shown + omitted == COMMANDS * BYTES
+    };
+    assert!(waiting::until_true(PATIENCE, is_all), "{:?} of {}", shown_and_omitted(&text_on(&host)), COMMANDS * BYTES);
+}
+
+/// Commands beyond a bound are not shown at all, and counted.
+#[test]
+fn too_many_commands_for_a_stuck_console_are_counted() {
+    const COMMANDS: usize = 2_500;
+    const WAITING_MAX: usize = 2_048;
+    let mut host = Host::with(PIPE);
+    let output = shim(&host, &letters(1_000_000)).output().expect("a shim");
+    assert_eq!(output.stdout.len(), 1_000_000);
+    for _ in 0..COMMANDS {
+        assert_eq!(answer(ask(&host, &["no-such-program"]))["exit"], 127);
+    }
+    host.read_console();
+    // The first command has the floor, those that follow are the oldest.
+    let unshown = COMMANDS + 1 - WAITING_MAX;
+    let line = format!("… {unshown} commands not shown (#2 to #{}), see the journal", unshown + 1);
+    assert!(waiting::until_true(PATIENCE, || text_on(&host).contains(&line)), "{line}: {}", tail(&text_on(&host)));
+    let last = format!("#{} ", COMMANDS + 1);
+    assert!(waiting::until_true(PATIENCE, || text_on(&host).contains(&last)), "{}", tail(&text_on(&host)));
+    let banners = text_on(&host).matches("no-such-program: not found").count();
+    assert_eq!(banners, WAITING_MAX - 1, "the others are shown");
+    host.wait_for("every end", |journal: &Journal| (journal.of_type("end").count() == COMMANDS + 1).then_some(()));
+}
+
+fn tail(text: &str) -> String {
+    text.replace('@', "").chars().take(3_000).collect()
+}
+
+#[test]
+fn a_host_whose_console_is_stuck_leaves_in_time() {
+    for setup in [TERMINAL, PIPE] {
+        let mut host = Host::with(setup);
+        let output = shim(&host, &letters(1_000_000)).output().expect("a shim");
+        assert_eq!(output.stdout.len(), 1_000_000);
+        host.wait_idle();
+        host.signal(Signal::SIGTERM);
+        host.check_end();
+    }
+}
+
+/// `rexec-host | head`: the journal still has everything, so a pipe without a reader is no reason to leave.
+#[test]
+fn a_host_lives_on_when_its_pipe_is_closed() {
+    let mut host = Host::with(PIPE);
+    assert_eq!(host.run("echo before").out(), "before\n");
+    host.close_console();
+    for n in 0..10 {
+        let seen = host.run(&format!("echo {n}; exit {n}"));
+        assert_eq!((seen.out(), seen.code()), (format!("{n}\n"), n));
+    }
+    host.wait_for("every end", |journal: &Journal| (journal.of_type("end").count() == 11).then_some(()));
+}

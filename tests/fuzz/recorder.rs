@@ -1,0 +1,84 @@
+//! The recorder's frames: any cut gives the same, and whatever comes, the journal has whole lines.
+
+use std::fs;
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+
+use rexec_host::sink::record::{
+    Decoder, End, Start, encode_close, encode_end, encode_output, encode_start, encode_start_in,
+};
+use rexec_host::sink::recorder::{Limits, open, serve};
+
+use crate::mutation::mutated;
+use crate::support::dice::{Dice, rounds};
+use crate::support::journal::Journal;
+use crate::support::temp::TempDir;
+
+fn stream(dice: &mut Dice) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for seq in 0..1 + dice.below(5) as u64 {
+        let start = Start { seq, command: "a command".into(), exec: vec!["sh".into()], ..Start::default() };
+        match dice.below(2) {
+            0 => encode_start(&start, &mut stream),
+            _ => encode_start_in(&start, [&b"API_KEY=0123456789abcdef"[..], b"PATH=/bin"], &mut stream),
+        }
+        for _ in 0..dice.below(4) {
+            let count = dice.below(200);
+            encode_output(seq, 0, &dice.bytes(count, 0, 255), &mut stream);
+        }
+        if dice.below(3) > 0 {
+            encode_end(&End { seq, exit: 3, ..End::default() }, &mut stream);
+        }
+    }
+    if dice.below(2) == 0 {
+        encode_close(&mut stream);
+    }
+    stream
+}
+
+fn frames(pieces: &[&[u8]]) -> (Vec<String>, u64) {
+    let (mut decoder, mut frames) = (Decoder::default(), Vec::new());
+    for piece in pieces {
+        decoder.feed(piece);
+        while let Some(frame) = decoder.next_frame() {
+            frames.push(format!("{frame:?}"));
+        }
+    }
+    (frames, decoder.rejected())
+}
+
+#[test]
+fn what_the_host_tells_its_recorder() {
+    rounds(5_000, |dice| {
+        let stream = stream(dice);
+        let stream = mutated(dice, &stream);
+        assert_eq!(frames(&dice.pieces(&stream)), frames(&[&stream]), "{}", stream.escape_ascii());
+    });
+}
+
+#[test]
+fn a_journal_has_whole_lines_whatever_its_recorder_is_told() {
+    let uid = nix::unistd::geteuid().as_raw();
+    rounds(150, |dice| {
+        let home = TempDir::new(None);
+        let opened = open(home.path(), uid).expect("a directory of our own");
+        let (mut near, far) = UnixStream::pair().expect("a pair of sockets");
+        let recorder = std::thread::spawn(move || serve(opened, far, Limits::default()));
+        let stream = stream(dice);
+        let stream = mutated(dice, &stream);
+        for piece in dice.pieces(&stream) {
+            near.write_all(piece).expect("the recorder takes everything");
+        }
+        near.shutdown(Shutdown::Write).expect("a socket");
+        recorder.join().expect("no recorder panics");
+        let journal = Journal::read(home.path());
+        assert!(journal.bad.is_empty(), "{:?} of {}", journal.bad, stream.escape_ascii());
+        // What it says is believed, but never twice.
+        let ends = journal.of_type("end").count();
+        assert!(ends <= journal.of_type("start").count(), "{:#?}", journal.records);
+        let secrets = fs::read_dir(home.path()).expect("the directory").flatten();
+        let mut texts = secrets.filter_map(|entry| fs::read(entry.path()).ok());
+        assert!(texts.all(|text| memchr::memmem::find(&text, b"0123456789abcdef").is_none()), "a secret was written");
+    });
+}

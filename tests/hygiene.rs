@@ -1,0 +1,143 @@
+//! What the human's terminal is like after hostile commands: as before, in a real emulator and to the last byte.
+
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+mod support;
+
+#[path = "hygiene/hostile.rs"]
+mod hostile;
+#[path = "hygiene/pane.rs"]
+mod pane;
+
+use std::fs;
+
+use hostile::COMMANDS;
+use pane::{PERMISSIVE, Pane};
+use support::call::{Call, Target};
+use support::host::{Host, PLAIN, Setup};
+use support::programs;
+use support::waiting::{self, PATIENCE};
+
+/// After each hostile command the pane is as before it, and what comes next is to be seen.
+fn assert_untouched(pane: &Pane) {
+    assert!(COMMANDS.len() >= 60 && pane.shows_the_next(0));
+    let baseline = pane.flags();
+    let mut wrong = Vec::new();
+    for (command, number) in COMMANDS.iter().zip(1..) {
+        let seen = pane.run(command.script);
+        if seen.code() != command.code {
+            wrong.push(format!("{}: it ends with {}: {seen:?}", command.name, seen.code()));
+        }
+        if !pane.shows_the_next(number) {
+            wrong.push(format!("{}: the next block is not to be seen:\n{}", command.name, pane.screen()));
+            break;
+        }
+        let flags = pane.flags();
+        let changed = baseline.lines().zip(flags.lines()).filter(|(before, after)| before != after);
+        wrong.extend(changed.map(|(before, after)| format!("{}: {before:?} became {after:?}", command.name)));
+    }
+    assert!(wrong.is_empty(), "{} things are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_safe_console_is_never_touched_and_never_answers() {
+    if !programs::has("tmux") || !programs::has("script") {
+        return;
+    }
+    // Between pane and host, script(1) writes down what is typed.
+    let pane = Pane::start(Some("script -qfe --log-in keys -c '@'"), &[]);
+    PERMISSIVE.iter().for_each(|option| _ = pane.tmux(option));
+    assert_untouched(&pane);
+    assert_eq!(pane.tmux(&["list-buffers"]), "", "nothing was copied");
+    assert_eq!(pane.end(), "", "nothing is left for the parent shell");
+    let keys = fs::read_to_string(pane.home.join("keys")).expect("the log of the keys");
+    let typed: Vec<&str> = keys.lines().filter(|line| !line.starts_with("Script ")).collect();
+    assert_eq!(typed, ["\x03"], "the host was sent the key that ended it and nothing else");
+    assert_eq!(pane.strange_files(), ["keys"]);
+}
+
+#[test]
+fn a_raw_console_is_repaired_after_each_command() {
+    if !programs::has("tmux") {
+        return;
+    }
+    let pane = Pane::start(None, &["--console", "raw"]);
+    assert_untouched(&pane);
+    assert_eq!(pane.end(), "", "nothing is left for the parent shell");
+    assert_eq!(pane.strange_files(), [""; 0]);
+}
+
+/// Commands that are still writing when the host is told to leave.
+const TO_THE_END: &[&str] = &[
+    r"echo on; printf '\033[?25l\033[?1049h\033[?1003h'; while :; do printf '\033[c\033[6n\033]10;?\007'; done",
+    r"trap 'printf \033[c\033[5n\033[18t' TERM; echo on; sleep 1000 & wait; exit",
+    r"echo on; printf '\033[?25l\033[4h'; exec yes $'\033[5n\033[31mred\033[c'",
+    r"echo on; printf '\033[?25l\033[?1049h\033]0;half'; exec sleep 1000",
+];
+
+#[test]
+fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
+    if !programs::has("tmux") {
+        return;
+    }
+    for flags in [&[][..], &["--console=raw"]] {
+        for script in TO_THE_END {
+            let pane = Pane::start(None, flags);
+            let before = pane.flags();
+            let call = Call::bash(script, pane.home.path());
+            let mut calling = call.start(Target::Shim(&pane.socket())).expect("the shim starts");
+            assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"on\n", PATIENCE), "{script}");
+            // Who types into a console means no shell that comes after it.
+            pane.tmux(&["send-keys", "touch 84", "Enter", "echo typed"]);
+            let left = pane.end();
+            assert!(left.is_empty(), "{flags:?}, {script}: the parent shell reads {left}");
+            assert_eq!(pane.flags(), before, "{flags:?}, {script}");
+            assert_eq!(pane.strange_files(), [""; 0]);
+            assert!(calling.finish(PATIENCE).is_some_and(|seen| seen.code() != 0));
+        }
+    }
+}
+
+/// The first thing in the console's bytes that could do more than show text within the lines of a block.
+fn forbidden(bytes: &[u8]) -> Option<String> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return Some(error.to_string()),
+    };
+    // The end of each block is allowed to undo what was allowed before it.
+    let text = text.replace("\x18\x1b\\", "");
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\x08')) {
+        rest = &rest[at..];
+        let excerpt = || rest.chars().take(40).collect::<String>();
+        let Some(sequence) = rest.strip_prefix("\x1b[") else { return Some(excerpt()) };
+        let length = sequence.find(|c| !matches!(c, '0'..='9' | ';' | ':' | '?')).unwrap_or(sequence.len());
+        let last = sequence[length..].chars().next().unwrap_or_default();
+        let is_allowed = match &sequence[..length] {
+            "?25" | "?7" => matches!(last, 'h' | 'l'),
+            params => !params.contains('?') && matches!(last, 'm' | 'K' | 'G' | 'C' | 'D' | 'A' | 'B' | 'J'),
+        };
+        if !is_allowed {
+            return Some(excerpt());
+        }
+        rest = &sequence[length + 1..];
+    }
+    None
+}
+
+#[test]
+fn only_allowed_bytes_leave_the_host() {
+    let hosts = [Setup { terminal: true, ..PLAIN }, PLAIN].map(Host::with);
+    for command in COMMANDS {
+        for host in &hosts {
+            assert_eq!(host.run(command.script).code(), command.code, "{}", command.name);
+        }
+    }
+    for host in &hosts {
+        host.run("echo at last");
+        assert!(waiting::until_true(PATIENCE, || host.console_text().contains("\nat last")));
+    }
+    let [terminal, file] = hosts.map(|host| host.console_text());
+    assert_eq!(forbidden(terminal.as_bytes()), None);
+    let control = file.chars().find(|&c| c.is_control() && !matches!(c, '\n' | '\t'));
+    assert_eq!(control, None, "{file}");
+}
