@@ -12,8 +12,10 @@
 //! terminal, guard and caller. Every reason to wake up is a `Source`.
 
 mod door;
+mod farewell;
 mod peer;
 mod plan;
+mod refusal;
 mod roster;
 mod run;
 mod screen;
@@ -41,7 +43,7 @@ use crate::text::reason::reason;
 use door::{Arrival, Door};
 use peer::Peer;
 use run::Run;
-use screen::{Question, Screen};
+use screen::Screen;
 use scribe::Scribe;
 use sentry::Sentry;
 use spares::Spares;
@@ -205,6 +207,7 @@ impl Host {
             buffer: vec![0; limits::READ_BUDGET_BYTES].into(),
             options,
         };
+        host.measure_console();
         host.greet();
         Ok(host)
     }
@@ -402,12 +405,17 @@ impl Host {
             match asked {
                 Asked::End => self.ask_to_end(),
                 Asked::CheckSocket => self.check_socket(),
-                Asked::Resize => {
-                    self.size = terminal_size(self.options.pty_size, self.screen.size());
-                    self.spares.resize(self.size);
-                }
+                Asked::Resize => self.measure_console(),
             }
         }
+    }
+
+    /// Looks how large the console is; so large are, at least, the terminals of the commands that start from now on.
+    fn measure_console(&mut self) {
+        let size = self.screen.size();
+        self.console.resize(size.map_or(0, |size| size.cols));
+        self.size = terminal_size(self.options.pty_size, size);
+        self.spares.resize(self.size);
     }
 
     /// The first time everything is terminated, the second time it is killed.
@@ -530,52 +538,6 @@ impl Host {
         let Closing::Since(at) = self.closing else { return false };
         let is_done = self.engine.is_idle() && self.peers.values().all(Peer::has_nothing_to_take);
         is_done || self.now >= at + limits::SHUTDOWN_MAX
-    }
-
-    /// The way out: what is left to say is said, within a bound, and the terminal is given back.
-    fn close(mut self) {
-        self.tell_given_up();
-        let now = Instant::now();
-        self.show_until(now + limits::CONSOLE_FAREWELL / 2);
-        self.console.leave(self.screen.out.buffer());
-        let question = if self.options.view == View::Raw { self.screen.question() } else { None };
-        self.show_until(now + limits::CONSOLE_FAREWELL);
-        if let Some(question) = question {
-            self.hear_terminal_out(question);
-        }
-        self.screen.give_back();
-        self.scribe.finish(&mut self.poller);
-    }
-
-    /// Shows what there is to show, until then at most.
-    fn show_until(&mut self, end: Instant) {
-        loop {
-            self.pump_console();
-            if self.screen.out.is_empty() || !self.screen.flush() {
-                return;
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || (!self.screen.out.is_empty() && self.wait(Some(left)).is_err()) {
-                return;
-            }
-        }
-    }
-
-    /// Commands may have asked the terminal something, and its replies are typed on our standard input. They are for
-    /// nobody, and must not be left for the parent shell. Commands may also have asked what we ask, so the first reply
-    /// need not be the last: silence has to follow it.
-    fn hear_terminal_out(&mut self, mut question: Question) {
-        let end = Instant::now() + limits::REPLIES_MAX;
-        let mut until = end;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.wait(Some(left)).is_err() {
-                return;
-            }
-            if self.screen.listen(&mut self.poller, &mut question) && question.is_answered {
-                until = end.min(Instant::now() + limits::REPLIES_SILENCE);
-            }
-        }
     }
 
     fn pump_console(&mut self) {

@@ -128,8 +128,6 @@ pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
 /// The most of a command that stands in a banner on the console, columns. The journal has all of it.
 pub const BANNER_COLUMNS: usize = 400;
-/// The most of a program's name in a line about it, columns.
-pub const PROGRAM_COLUMNS: usize = 32;
 /// The same as [`BANNER_COLUMNS`] in the banner under which a command goes on after others.
 pub const BANNER_AGAIN_COLUMNS: usize = 60;
 /// At the host's end with `--console raw`, the terminal may take this long to answer what commands have asked it …
@@ -155,3 +153,13 @@ pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
 pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 /// After a spare guard could not be made none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_connections_as_descriptors_allow() {
+        assert_eq!([1, 64, 1_024, 1 << 20].map(peers_max), [1, 5, 165, PEERS_MAX]);
+    }
+}

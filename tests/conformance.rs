@@ -23,5 +23,7 @@ mod probes;
 mod processes;
 #[path = "conformance/prompts.rs"]
 mod prompts;
+#[path = "conformance/stops.rs"]
+mod stops;
 #[path = "conformance/streams.rs"]
 mod streams;

@@ -15,7 +15,7 @@ use support::host::{self, Host, PLAIN, Setup};
 use support::programs;
 use support::temp::TempDir;
 use support::waiting::{self, PATIENCE};
-use support::warden::Ended;
+use support::warden::{Ended, State, USUAL};
 
 /// What is wrong with the words, if anything is.
 fn fault(text: &str) -> Option<&'static str> {
@@ -56,6 +56,11 @@ const WRONG: &[Wrong] = &[
     Wrong { program: programs::host, args: &["--grace=-1"], code: 2, names: &["--grace", "-1"] },
     Wrong { program: programs::host, args: &["--grace", "99999999999999999999"], code: 2, names: &["--grace"] },
     Wrong { program: programs::host, args: &["--no-pty=yes"], code: 2, names: &["--no-pty"] },
+    Wrong { program: programs::host, args: &["--sanitize", "a-little"], code: 2, names: &["--sanitize", "a-little"] },
+    Wrong { program: programs::host, args: &["--sanitize="], code: 2, names: &["--sanitize"] },
+    Wrong { program: programs::host, args: &["--console", "RAW"], code: 2, names: &["--console", "RAW"] },
+    Wrong { program: programs::host, args: &["--console"], code: 2, names: &["--console"] },
+    Wrong { program: programs::host, args: &["--redact-agents=no"], code: 2, names: &["--redact-agents"] },
     Wrong { program: programs::rexec, args: &["--no-such-flag"], code: 2, names: &["--no-such-flag"] },
     Wrong { program: programs::rexec, args: &["dance"], code: 2, names: &["dance"] },
     Wrong { program: programs::rexec, args: &["kill"], code: 2, names: &["kill"] },
@@ -226,6 +231,75 @@ fn too_many_inherited_descriptors_are_told() {
             assert_told("17 descriptors", code, &seen);
         }
     }
+}
+
+/// The callers' limits can be higher than the host's.
+#[test]
+fn a_descriptor_beyond_the_hosts_limit_is_passed_on_or_told() {
+    let limits = &[(nix::sys::resource::Resource::RLIMIT_NOFILE, 128, 128)];
+    let is_root = nix::unistd::geteuid().is_root();
+    let users = if is_root { vec![None, Some(65534)] } else { vec![None] };
+    for user in users {
+        let host = Host::with(Setup { user, state: State { limits, ..USUAL }, ..PLAIN });
+        let seen = |number: i32| {
+            let text = host.home.join("text");
+            fs::write(&text, "passed on").expect("a file");
+            let extra = vec![(OwnedFd::from(fs::File::open(&text).expect("the file")), number)];
+            Call { extra, ..host.call(&format!("cat <&{number}")) }.run(Target::Shim(&host.socket()))
+        };
+        for number in [3, 4, 9, 127] {
+            let seen = seen(number);
+            assert_eq!((seen.code(), seen.out().as_str()), (0, "passed on"), "{number}: {}", seen.err());
+        }
+        let seen = seen(200);
+        // Root may raise its limits, unless that was taken from it.
+        if !(is_root && user.is_none() && seen.out() == "passed on") {
+            assert_told("descriptor 200", 125, &seen);
+            assert!(seen.err().contains("descriptor 200") && seen.err().contains("128"), "{}", seen.err());
+        }
+    }
+}
+
+/// A host with three terminals of its own: what comes beyond them waits, for a while.
+#[test]
+fn commands_beyond_the_last_terminal_wait_and_are_told() {
+    if !nix::unistd::geteuid().is_root() || !programs::has("unshare") {
+        return programs::skipped("only root can mount terminals");
+    }
+    const FEW_TERMINALS: &str = "mount -t devpts -o newinstance,ptmxmode=666,max=3 devpts /dev/pts && \
+                                 mount --bind /dev/pts/ptmx /dev/ptmx && exec \"$0\" \"$@\"";
+    if !run(Path::new("/usr/bin/unshare"), &["--mount", "sh", "-c", FEW_TERMINALS, "true"], &[]).status.success() {
+        return programs::skipped("terminals cannot be mounted here");
+    }
+    let wrapper = &["unshare", "--mount", "sh", "-c", FEW_TERMINALS];
+    let host = Host::with(Setup { wrapper, flags: &["--allow-sandboxed"], ..PLAIN });
+    let start = |name: &str| {
+        let script = format!("echo >{name}-runs; until test -f {name}-ends; do sleep 0.05; done; echo {name}");
+        host.call(&script).start(Target::Shim(&host.socket())).expect("the shim starts")
+    };
+    let runs = |name: &str| waiting::until_true(PATIENCE, || host.home.join(&format!("{name}-runs")).exists());
+    let mut first = ["a", "b", "c"].map(start);
+    assert!(["a", "b", "c"].into_iter().all(runs), "{:#?}", host.tree());
+    let mut queued = start("d");
+    host.wait_for("a fourth start", |journal| journal.of_type("start").nth(3).map(|_| ()));
+    let mut told = start("e");
+    host.wait_for("a fifth start", |journal| journal.of_type("start").nth(4).map(|_| ()));
+    let let_go = |name: &str| fs::write(host.home.join(&format!("{name}-ends")), "").expect("a file");
+    let_go("a");
+    assert_eq!(first[0].finish(PATIENCE).expect("it ends").out(), "a\n");
+    let is_first = waiting::until(PATIENCE, || {
+        ["d", "e"].into_iter().find(|name| host.home.join(&format!("{name}-runs")).exists())
+    });
+    assert_eq!(is_first, Some("d"), "{:#?}", host.tree());
+    // Longer than a command waits for a terminal.
+    let seen = told.finish(3 * PATIENCE).expect("it is told");
+    assert_told("no terminal", 125, &seen);
+    assert!(seen.err().contains("no terminals are left") && seen.err().contains("kernel.pty.max"), "{}", seen.err());
+    ["b", "c", "d"].into_iter().for_each(let_go);
+    let [_, b, c] = &mut first;
+    let outs = [b, c, &mut queued].map(|calling| calling.finish(PATIENCE).expect("it ends").out());
+    assert_eq!(outs, ["b\n", "c\n", "d\n"]);
+    host.finish();
 }
 
 #[test]

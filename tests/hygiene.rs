@@ -9,6 +9,7 @@ mod hostile;
 mod pane;
 
 use std::fs;
+use std::process::Command;
 
 use hostile::COMMANDS;
 use pane::{PERMISSIVE, Pane};
@@ -91,6 +92,7 @@ fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
             let left = pane.end();
             assert!(left.is_empty(), "{flags:?}, {script}: the parent shell reads {left}");
             assert_eq!(pane.flags(), before, "{flags:?}, {script}");
+            assert!(pane.screen().contains("· aborted"), "the last block has its end: {}", pane.screen());
             assert_eq!(pane.strange_files(), [""; 0]);
             assert!(calling.finish(PATIENCE).is_some_and(|seen| seen.code() != 0));
         }
@@ -124,20 +126,61 @@ fn forbidden(bytes: &[u8]) -> Option<String> {
     None
 }
 
+/// A command, its directory and its caller, all of which have names that a terminal would obey.
+fn call_with_hostile_names(host: &Host) {
+    const NAME: &str = "\x1b]0;t\x07\x1b[2J\n\u{9b}5n\u{202e}x\r";
+    let place = host.home.join(NAME);
+    fs::create_dir_all(&place).expect("a directory");
+    let mut call = host.call(&format!("echo '{NAME}'; exit 3")).env(&format!("REXEC_WHOAMI={NAME}"));
+    call.dir = support::call::dir(&place);
+    assert_eq!(call.run(Target::Shim(&host.socket())).code(), 3);
+}
+
+fn control_in(text: &str) -> Option<char> {
+    text.chars().find(|&c| (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202a}'..='\u{202e}'))
+}
+
 #[test]
 fn only_allowed_bytes_leave_the_host() {
     let hosts = [Setup { terminal: true, ..PLAIN }, PLAIN].map(Host::with);
-    for command in COMMANDS {
-        for host in &hosts {
+    for host in &hosts {
+        for command in COMMANDS {
             assert_eq!(host.run(command.script).code(), command.code, "{}", command.name);
         }
-    }
-    for host in &hosts {
+        call_with_hostile_names(host);
         host.run("echo at last");
         assert!(waiting::until_true(PATIENCE, || host.console_text().contains("\nat last")));
     }
-    let [terminal, file] = hosts.map(|host| host.console_text());
+    let [terminal, file] = hosts.each_ref().map(Host::console_text);
     assert_eq!(forbidden(terminal.as_bytes()), None);
-    let control = file.chars().find(|&c| c.is_control() && !matches!(c, '\n' | '\t'));
-    assert_eq!(control, None, "{file}");
+    assert_eq!(control_in(&file), None, "{file}");
+    assert_printed_journal_is_text(&hosts[1]);
+}
+
+fn assert_printed_journal_is_text(host: &Host) {
+    let count = COMMANDS.len() + 2;
+    host.wait_for("every end", |journal| (journal.of_type("end").count() == count).then_some(()));
+    let (path, _) = host.journal().records.first().cloned().expect("a record");
+    let name = path.file_stem().and_then(|name| name.to_str()).expect("a name in UTF-8").to_owned();
+    for (args, expected) in [(&["--print", &name][..], "exit 3 · "), (&["--list"], &format!("commands={count}"))] {
+        let mut rexec = Command::new(programs::rexec());
+        let output = rexec.args(args).env("REXEC_HOME", host.journal_home()).output().expect("it starts");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(output.status.success() && text.contains(expected), "{args:?}: {text}");
+        assert_eq!(control_in(&text), None, "{args:?}: {text}");
+    }
+}
+
+/// A command's terminal has 160 columns, the pane 100.
+#[test]
+fn a_progress_bar_wider_than_the_pane_is_one_line() {
+    if !programs::has("tmux") {
+        return;
+    }
+    let pane = Pane::start(None, &[]);
+    pane.run(r"for n in {10..40}; do printf '\r%0120d' $n; done; printf '\nit is done\n'");
+    let screen = || pane.tmux(&["capture-pane", "-p", "-J"]);
+    assert!(waiting::until_true(PATIENCE, || screen().contains("\nit is done")), "{}", screen());
+    let bars: Vec<String> = screen().lines().filter(|line| line.starts_with("000")).map(str::to_owned).collect();
+    assert_eq!(bars, [format!("{:0120}", 40)]);
 }

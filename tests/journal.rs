@@ -1,7 +1,11 @@
-//! The journal from outside: a host's frames go in over a real socket, files come out.
+//! The journal from outside: a host's frames go in over a real socket, files come out. The host is real where the
+//! output's way to the recorder matters.
 //!
 //! The recorder runs in a thread here, or, where a limit or a mount must not touch other tests, in a copy of this test
 //! binary (see `in_own_process`). Every wait is for a fact: a status line, a file's content, the recorder's end.
+
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+mod support;
 
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -21,6 +25,8 @@ use rexec_host::sink::reader::{Entry, Reader};
 use rexec_host::sink::record::{End, Left, Start, encode_close, encode_end, encode_output, encode_start};
 use rexec_host::sink::recorder::{JournalError, Limits, Opened, journals, open, serve};
 use serde_json::{Value, json};
+
+use support::host::Host;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -449,6 +455,27 @@ fn long_output_goes_to_a_raw_file() {
 }
 
 #[test]
+fn a_record_has_the_last_state_of_what_is_redrawn() {
+    let host = Host::start();
+    let scripts = [
+        ("for n in {0..100}; do printf '\\r\\033[Kload %3d %%' $n; done; printf '\\ndone\\r\\n'", "load 100 %\ndone\n"),
+        ("for n in {1..50}; do printf 'a %d\\nb %d\\n\\033[2A' $n $n; done; printf '\\n\\n'", "a 50\nb 50\n"),
+        ("printf 'one\\033[31m two\\033[0m\\n'; printf %s three >&2", "one two\nthree"),
+        // More than a record holds as bytes, and not as text.
+        ("for n in {1..20000}; do printf '\\rload %d' $n; done", "load 20000"),
+    ];
+    for (script, expected) in scripts {
+        assert_eq!(host.run(script).code(), 0, "{script}");
+        let end = host.wait_for("the end", |journal| journal.end_of(script).cloned());
+        assert_eq!((&end["output"], end.get("output_omitted")), (&json!(expected), None), "{script}");
+        assert_eq!(end.get("raw").is_some(), end["bytes"].as_u64() > Some(65_536), "{script}");
+    }
+    let end = host.wait_for("the end", |journal| journal.end_of(scripts[3].0).cloned());
+    let raw = fs::read_to_string(host.journal_home().join(end["raw"].as_str().unwrap())).unwrap();
+    assert_eq!(raw.matches('\r').count(), 20_000);
+}
+
+#[test]
 fn output_that_never_arrived_is_counted() {
     let home = Home::new();
     let mut recording = home.record(Limits::default());
@@ -588,7 +615,7 @@ fn a_full_disk() {
     }
 }
 
-/// 512 MB of output by 8 runs, and all the memory it may take.
+/// 64 MB of output by 8 runs, and all the memory it may take.
 #[test]
 fn memory_is_bounded() {
     let ran = in_own_process("memory_is_bounded", &["env"], || {
@@ -604,12 +631,12 @@ fn memory_is_bounded() {
         let mut frames = Vec::new();
         (0..8).for_each(|seq| encode_output(seq, 1, &[b'x'; 64 << 10], &mut frames));
         let before = peak();
-        (0..1024).for_each(|_| recording.socket.write_all(&frames).unwrap());
+        (0..128).for_each(|_| recording.socket.write_all(&frames).unwrap());
         (0..8).for_each(|seq| recording.end(seq));
         recording.close();
         assert!(peak() - before < 8 << 10, "{} KiB", peak() - before);
         let run = &values(&path)[9];
-        assert_eq!(run["bytes"], 64 << 20);
+        assert_eq!(run["bytes"], 8 << 20);
         assert!(run["raw_error"].as_str().unwrap().contains("no more room"));
         let files = fs::read_dir(home.0.join("raw")).unwrap();
         assert!(files.map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>() <= 1 << 20);

@@ -112,6 +112,41 @@ fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
     host.finish();
 }
 
+/// A run that was under way when its recorder was killed is marked as lost; every other one is recorded, and all callers
+/// are served.
+#[test]
+fn recorders_that_are_killed_again_and_again_disturb_nobody() {
+    let (host, mut dice) = (Host::start(), Dice::new(3));
+    let (stop, ran) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let work = || {
+        while !stop.load(Ordering::Relaxed) {
+            let n = ran.fetch_add(1, Ordering::Relaxed);
+            let seen = host.run(&format!("seq {n} {}; exit {}", n + n % 7 * 500, n % 256));
+            assert_eq!((seen.code(), seen.err().as_str()), (i32::try_from(n % 256).expect("small"), ""), "command {n}");
+            assert_eq!(seen.out().lines().count(), n % 7 * 500 + 1, "command {n}");
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| drop(scope.spawn(work)));
+        for round in 0..waiting::size(12, 300) {
+            let enough = ran.load(Ordering::Relaxed) + dice.below(12);
+            let is_running = waiting::until_true(PATIENCE, || ran.load(Ordering::Relaxed) > enough);
+            recorder(&host).signal(Signal::SIGKILL);
+            let told = || host.console_text().matches("the recorder died; the journal goes on").count() > round;
+            let is_replaced = waiting::until_true(PATIENCE, told);
+            if !is_running || !is_replaced {
+                stop.store(true, Ordering::Relaxed);
+                panic!("round {round}: {is_running} {is_replaced} {}", host.errors());
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(host.run("echo well").out(), "well\n");
+    let end = host.wait_for("the last end", |journal| journal.end_of("echo well").cloned());
+    assert_eq!(end["exit"], 0);
+    host.finish();
+}
+
 #[test]
 fn a_killed_host_has_journalled_what_had_ended() {
     let host = Host::start();

@@ -17,6 +17,7 @@ use nix::unistd::mkfifo;
 use rexec_sh::wire::{self, Hello};
 
 use support::call::{Call, Outcome, Target};
+use support::crowd::{Gate, WAIT_AT_GATE};
 use support::host::{self, Host, PLAIN};
 use support::programs;
 use support::temp::TempDir;
@@ -173,6 +174,46 @@ fn a_deleted_socket_is_made_again() {
         assert_eq!(mode & 0o777, 0o600);
         assert!(waiting::until_true(PATIENCE, || host.run("echo back").out() == "back\n"));
     }
+}
+
+/// Whoever cleans temporary files may take everything: socket, lock, directory and journal.
+#[test]
+fn a_removed_directory_is_made_again() {
+    let host = Host::start();
+    assert_eq!(host.run("echo before").out(), "before\n");
+    fs::remove_dir_all(host.home.path()).expect("it is ours");
+    assert!(waiting::until_true(PATIENCE, || host.socket().exists()), "the socket stays away");
+    let mode = fs::metadata(host.home.path()).expect("the directory").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert!(waiting::until_true(PATIENCE, || host.run("echo back").out() == "back\n"));
+    host.wait_for("a command after that", |journal| journal.end_of("echo back").map(|_| ()));
+    let (code, text) = {
+        let mut second = host::launch(host.home.path(), &PLAIN, None);
+        (second.wait(PATIENCE).expect("it leaves").code(), host.errors())
+    };
+    assert!(code != 0 && text.contains("another host is already running"), "{code}: {text}");
+}
+
+/// Two hosts may share a home: each has a journal of its own, and neither takes the other's commands for lost.
+#[test]
+fn two_hosts_with_one_home_keep_apart() {
+    let host = Host::start();
+    let other = TempDir::new(None);
+    let socket = other.join("host.sock");
+    let wrapper = vec!["env", format!("REXEC_SOCKET={}", socket.display()).leak()].leak();
+    let mut gate = Gate::new(host.home.path(), None);
+    let mut first = host.call(&format!("{WAIT_AT_GATE}; exit 3")).start(Target::Shim(&host.socket())).expect("a shim");
+    gate.wait_for(1);
+    let mut second = host::launch(host.home.path(), &host::Setup { wrapper, ..PLAIN }, None);
+    assert!(waiting::until_true(PATIENCE, || UnixStream::connect(&socket).is_ok()), "{}", host.errors());
+    assert_eq!(host.call("echo second").run(Target::Shim(&socket)).out(), "second\n");
+    second.signal(Signal::SIGTERM);
+    assert!(second.wait(PATIENCE).is_some() && second.is_empty_within(PATIENCE));
+    gate.let_through(1);
+    assert_eq!(first.finish(PATIENCE).map(|seen| seen.code()), Some(3));
+    let journal = host.wait_for("both ends", |journal| (journal.of_type("end").count() == 2).then(|| host.journal()));
+    let files: std::collections::BTreeSet<_> = journal.records.iter().map(|(path, _)| path).collect();
+    assert_eq!((files.len(), journal.of_type("lost").count()), (2, 0), "{journal:#?}");
 }
 
 #[test]

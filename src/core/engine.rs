@@ -78,12 +78,13 @@ impl Engine {
         });
     }
 
-    /// The job could not be started for want of something that comes back: it stays first in the queue. The host
-    /// calls [`Engine::start_queued`] when it is worth another try.
+    /// The job could not be started for want of something that comes back: it keeps its place in the queue, also among
+    /// others that were tried with it. The host calls [`Engine::start_queued`] when it is worth another try.
     pub fn retry(&mut self, id: JobId) {
         if self.starting.remove(&id) {
             self.alive -= 1;
-            self.queue.push_front(id);
+            let place = self.queue.partition_point(|&other| other < id);
+            self.queue.insert(place, id);
         }
     }
 
@@ -365,6 +366,27 @@ mod tests {
                 assert_eq!(*outcome, Outcome::NeverRun(Reason::CallerGone));
             }
         }
+    }
+
+    #[test]
+    fn jobs_that_could_not_start_are_tried_again_in_order() {
+        let mut engine = Engine::default();
+        let ids: Vec<JobId> = (0..4).map(|_| engine.submit().unwrap()).collect();
+        for _ in 0..3 {
+            let tried: Vec<_> = std::iter::from_fn(|| engine.next_effect()).collect();
+            assert_eq!(tried, ids.iter().map(|&id| Effect::Start(id)).collect::<Vec<_>>());
+            ids.iter().for_each(|&id| engine.retry(id));
+            engine.start_queued();
+        }
+    }
+
+    #[test]
+    fn beyond_the_bound_no_job_is_taken_in() {
+        let mut engine = Engine::default();
+        assert!((0..limits::JOBS_MAX).all(|_| engine.submit().is_some()));
+        assert_eq!(engine.submit(), None);
+        engine.stop(JobId(limits::RUNNING_MAX as u64 + 1), Reason::CallerGone, limits::GRACE, Instant::now());
+        assert!(engine.submit().is_some(), "one that goes makes room");
     }
 
     /// Runs 300 jobs that write half a log each, with one reader of this kind, and gives the bytes kept.

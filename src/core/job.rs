@@ -616,6 +616,27 @@ mod tests {
     }
 
     #[test]
+    fn after_a_stop_a_look_comes_soon_and_output_puts_it_off_for_a_while_only() {
+        let mut run = Run::new();
+        let start = run.now;
+        for _ in 0..100 {
+            run.now += Duration::from_millis(60);
+            run.apply(Fact::Output);
+            let order = run.job.tick(run.now);
+            assert_eq!(order.is_some(), order == Some(Order::Look));
+            if order.is_some() {
+                break;
+            }
+        }
+        let waited = run.now - start;
+        assert!(waited >= limits::LOOK_EVERY_MAX && waited < limits::LOOK_EVERY_MAX + Duration::from_millis(120));
+        assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::Lend));
+        assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AGAIN));
+        run.apply(Fact::Output);
+        assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AGAIN), "the next redraw does not slow it down");
+    }
+
+    #[test]
     fn a_stop_before_the_start_closes_without_one() {
         let mut job = Job::new();
         job.log.attach(Lag::Hold);

@@ -9,8 +9,6 @@ use super::treatment::Treatment;
 use super::{Asked, Violation};
 use crate::core::entry::{Entry, Exit, Outcome, Stream};
 use crate::core::log::Item;
-use crate::limits;
-use crate::text::escape::escape_line;
 
 /// How far a connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +124,6 @@ impl Shim {
         match item {
             Item::Entry(Entry::Output { stream, bytes }) => self.output(*stream, bytes, now, out),
             Item::Entry(Entry::WantedInput { program }) => {
-                let program = escape_line(program, limits::PROGRAM_COLUMNS);
                 let note = format!("rexec: command asked for terminal input ({program}); got end of file\n");
                 wire::encode_note(note.as_bytes(), out);
             }

@@ -325,6 +325,10 @@ impl Host {
         peer.protocol.fail(code, text, peer.out.buffer());
         peer.inbox = Vec::new();
         peer.descriptors.clear();
+        // Its last bytes may take their time; its command does not run on meanwhile.
+        if let Some(job) = peer.job.take() {
+            self.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, self.now);
+        }
         self.farewell(id);
     }
 

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 use super::plan::Plan;
 use super::roster::{Ending, Identity};
 use super::spares::Spare;
-use super::{Host, PeerId, Source};
+use super::{Host, PeerId, Source, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
@@ -25,10 +25,9 @@ use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sink::console::Heading;
 use crate::sink::record::{self, Left, Start};
-use crate::sys::control::{self, Report, Stage};
+use crate::sys::control::{self, Report};
 use crate::sys::{self, pty, socket};
 use crate::text::escape::escape_line;
-use crate::text::reason::reason;
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -141,6 +140,7 @@ impl Host {
             command: String::from_utf8_lossy(&command.text).into_owned(),
             shell: command.shell.clone(),
             probe: command.is_probe,
+            window: Some(self.window(command)),
             ..Start::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
@@ -189,11 +189,7 @@ impl Host {
             self.start_retry = Some(self.now + limits::START_RETRY);
             return;
         }
-        let text = format!(
-            "rexec: the command cannot be started: {}\nhint: end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)\n",
-            reason(error)
-        );
-        self.engine.on_start_failed(job, StartError { code: 125, text });
+        self.engine.on_start_failed(job, refusal::without_guard(error));
     }
 
     /// Gives a command to a guard. Everything that can fail comes before the guard has it: a command that was given
@@ -256,9 +252,14 @@ impl Host {
         }
     }
 
+    /// Rows and columns of the command's terminal.
+    fn window(&self, command: &Command) -> (u16, u16) {
+        command.window.unwrap_or((self.size.rows, self.size.cols))
+    }
+
     fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
         let peer = self.runs.get(&job).and_then(|run| run.peer);
-        let window = command.window.unwrap_or((self.size.rows, self.size.cols));
+        let window = self.window(command);
         let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
             && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
@@ -346,10 +347,11 @@ impl Host {
     fn on_report(&mut self, job: JobId, report: Report) {
         match report {
             Report::Failed { stage, errno } => {
-                let why = self.start_error(job, stage, errno);
-                // Nothing of it runs.
-                self.on_shell_over(job, None);
-                self.engine.on_start_failed(job, why);
+                let shell = self.runs.get(&job).map_or("", |run| run.identity.shell.as_str());
+                self.on_not_started(job, refusal::at_stage(shell, stage, errno));
+            }
+            Report::OutOfReach { descriptor, limit } => {
+                self.on_not_started(job, refusal::out_of_reach(descriptor, limit));
             }
             Report::Stopped { reads, program } => {
                 // What it wrote before it asked, the question perhaps, comes before the word that it asked.
@@ -384,6 +386,12 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Nothing of it runs.
+    fn on_not_started(&mut self, job: JobId, why: StartError) {
+        self.on_shell_over(job, None);
+        self.engine.on_start_failed(job, why);
     }
 
     /// The shell is reaped, or was never there.
@@ -534,37 +542,6 @@ impl Host {
             let line = format!("… too many commands left processes running: the terminal of #{} is closed", oldest.0);
             self.console.say(&line, self.screen.out.buffer());
         }
-    }
-
-    /// What a shell would say of it.
-    fn start_error(&self, job: JobId, stage: Stage, errno: i32) -> StartError {
-        let error = std::io::Error::from_raw_os_error(errno);
-        let words = reason(&error);
-        let shell = escape_line(self.runs.get(&job).map_or("", |run| run.identity.shell.as_str()), 256);
-        let (code, text) = match (stage, error.kind()) {
-            (Stage::Exec, std::io::ErrorKind::NotFound) => {
-                (127, format!("rexec: {shell}: not found\nhint: check the path of the shell (REXEC_SHELL)\n"))
-            }
-            (Stage::Exec, std::io::ErrorKind::ArgumentListTooLong) => {
-                (126, format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"))
-            }
-            (Stage::Exec, _) => {
-                (126, format!("rexec: {shell}: {words}\nhint: check the path of the shell (REXEC_SHELL)\n"))
-            }
-            (Stage::Directory, _) => (
-                126,
-                format!(
-                    "rexec: the working directory cannot be entered: {words}\nhint: change to a directory that you may enter\n"
-                ),
-            ),
-            (Stage::Fork | Stage::Descriptors, _) => (
-                125,
-                format!(
-                    "rexec: the command cannot be started: {words}\nhint: raise the limits of the host (ulimit -n, ulimit -u)\n"
-                ),
-            ),
-        };
-        StartError { code, text }
     }
 }
 

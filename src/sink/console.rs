@@ -20,8 +20,11 @@ use crate::sink::record::Left;
 use crate::text::banner;
 use crate::text::escape::escape_line;
 use crate::text::safe::raw::RawFilter;
-use crate::text::safe::{HEADER_SGR, SafeFilter};
+use crate::text::safe::{HEADER_SGR, SafeFilter, show_bidi};
 use crate::text::sanitize::{Mode, Sanitizer};
+
+/// The most of a program's name in a line about it; the kernel keeps 15 bytes.
+const PROGRAM_COLUMNS: usize = 32;
 
 /// What the human's side of the console is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +68,13 @@ enum Filter {
 }
 
 impl Filter {
-    fn new(kind: Kind, view: View) -> Self {
+    fn new(kind: Kind, view: View, columns: u16) -> Self {
         match (kind, view) {
-            (Kind::Terminal, View::Safe) => Self::Safe(SafeFilter::new()),
+            (Kind::Terminal, View::Safe) => {
+                let mut filter = SafeFilter::new();
+                filter.resize(columns);
+                Self::Safe(filter)
+            }
             (Kind::Terminal, View::Raw) => Self::Raw(RawFilter::new()),
             (Kind::Text, _) => Self::Text { sanitizer: Sanitizer::new(Mode::Strip), is_line_start: true },
         }
@@ -78,10 +85,11 @@ impl Filter {
             Self::Safe(filter) => filter.push(bytes, out),
             Self::Raw(filter) => filter.push(bytes, out),
             Self::Text { sanitizer, is_line_start } => {
-                let before = out.len();
-                sanitizer.push(bytes, out);
-                if out.len() > before {
-                    *is_line_start = out.ends_with(b"\n");
+                let mut text = Vec::new();
+                sanitizer.push(bytes, &mut text);
+                show_bidi(&text, out);
+                if let Some(last) = text.last() {
+                    *is_line_start = *last == b'\n';
                 }
             }
         }
@@ -148,6 +156,8 @@ struct Unshown {
 pub struct Console {
     kind: Kind,
     view: View,
+    /// The terminal's width, 0 if it is not known.
+    columns: u16,
     blocks: VecDeque<Block>,
     floor: Option<Floor>,
     unshown: Unshown,
@@ -157,7 +167,17 @@ impl Console {
     /// An empty console.
     #[must_use]
     pub fn new(kind: Kind, view: View) -> Self {
-        Self { kind, view, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+        Self { kind, view, columns: 0, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+    }
+
+    /// The terminal is now so many columns wide.
+    pub fn resize(&mut self, columns: u16) {
+        self.columns = columns;
+        for block in &mut self.blocks {
+            if let Filter::Safe(filter) = &mut block.filter {
+                filter.resize(columns);
+            }
+        }
     }
 
     /// One line of the host's own, between blocks or as a line of its own within one.
@@ -181,7 +201,7 @@ impl Console {
                 self.unshown.last = block.job.0;
             }
         }
-        let filter = Filter::new(self.kind, self.view);
+        let filter = Filter::new(self.kind, self.view, self.columns);
         self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false, left: None });
     }
 
@@ -305,7 +325,7 @@ impl Block {
             Item::Entry(Entry::Output { bytes, .. }) => self.filter.push(bytes, out),
             Item::Missed { bytes } => self.remark(kind, &format!("… {bytes} bytes not shown, see the journal"), out),
             Item::Entry(Entry::WantedInput { program }) => {
-                let program = escape_line(program, limits::PROGRAM_COLUMNS);
+                let program = escape_line(program, PROGRAM_COLUMNS);
                 self.remark(kind, &format!("… {program} asked for input and got end of file"), out);
             }
             Item::Entry(Entry::Stopping { reason }) => {

@@ -72,6 +72,9 @@ pub struct Start {
     /// A field above was cut to keep the line within its bound.
     #[serde(skip_serializing_if = "is_false")]
     pub clipped: bool,
+    /// Rows and columns of the terminal. For the recorder, which does not write them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<(u16, u16)>,
 }
 
 /// How a run ended.
@@ -111,7 +114,7 @@ pub struct Run {
     pub envs: BTreeMap<String, String>,
     pub exec: Vec<String>,
     pub exit: u8,
-    /// Clean text: the beginning and the end of the output when it was long.
+    /// Clean text with redraws resolved: its beginning and its end when it was long.
     pub output: String,
     /// When the run began.
     pub time: String,
@@ -124,7 +127,7 @@ pub struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<u8>,
     pub bytes: u64,
-    /// Raw bytes that `output` leaves out, and at which byte of `output` they would stand.
+    /// Bytes of the text that `output` leaves out, and at which byte of `output` they would stand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_omitted: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -249,6 +252,7 @@ impl Start {
             dir_b64: self.dir_b64.clone().filter(|twin| twin.len() <= DIR_BYTES_MAX),
             probe: self.probe,
             clipped: true,
+            window: self.window,
         })
     }
 }

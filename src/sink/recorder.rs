@@ -10,8 +10,8 @@
 //! needs INT, QUIT, HUP, TERM, PIPE and XFSZ ignored, and no copy of the host's end of the socket, or it never sees the
 //! end. When the host is killed the recorder still writes all that was sent.
 //!
-//! Invariants: a start and a complete record are written as they happen, in the order they arrive; per run at most the
-//! head and the tail of its output are in memory, and what may be the beginning of a secret; a run is never dropped
+//! Invariants: a start and a complete record are written as they happen, in the order they arrive; per run a
+//! bounded part of its output is in memory, and what may be the beginning of a secret; a run is never dropped
 //! because its raw file, or the disk, fails; nothing reaches a file that was not masked before.
 
 mod appender;
@@ -32,6 +32,7 @@ use self::appender::Appender;
 use self::excerpt::Excerpt;
 use self::masks::Masks;
 use self::raw::{RawFile, RawStore, Refusal};
+use crate::limits;
 use crate::text::reason::reason;
 
 use super::record::{Close, Decoder, End, Frame, Run, Start, line, timestamp};
@@ -47,7 +48,8 @@ const NOTICE_WAIT: Duration = Duration::from_millis(100);
 /// The bounds of a journal.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Of each run's output, how much of its beginning and of its end goes into the record.
+    /// Of the text of each run's output, how much of its beginning and of its end goes into the record. The bytes of a
+    /// longer output get a raw file.
     pub head_bytes: usize,
     pub tail_bytes: usize,
     /// Records kept in memory while the disk refuses them; beyond, the oldest are dropped and counted.
@@ -171,8 +173,8 @@ struct Live {
 
 #[derive(Debug)]
 enum Raw {
-    /// The excerpt still holds everything.
-    Unneeded,
+    /// All of the output so far, which needs no file yet.
+    Unneeded(Vec<u8>),
     Growing(RawFile),
     /// Not there, or not whole.
     Failed {
@@ -219,11 +221,13 @@ impl Recorder {
         if self.runs.contains_key(&start.seq) || has_secrets != secrets.is_some() {
             return;
         }
+        let mut start = start;
+        let window = start.window.take().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
         let mut masks = Masks::new(secrets.as_ref().map_or(&[], |(_, entries)| entries));
         let start = masks.start(start);
         self.appender.push(line("start", &start), now);
-        let excerpt = Excerpt::new(self.limits.head_bytes, self.limits.tail_bytes);
-        self.runs.insert(start.seq, Live { start, masks, received: 0, excerpt, raw: Raw::Unneeded });
+        let excerpt = Excerpt::new(window, self.limits.head_bytes, self.limits.tail_bytes);
+        self.runs.insert(start.seq, Live { start, masks, received: 0, excerpt, raw: Raw::Unneeded(Vec::new()) });
     }
 
     fn on_output(&mut self, seq: u64, stream: u8, bytes: &[u8]) {
@@ -232,28 +236,30 @@ impl Recorder {
         live.received += bytes.len() as u64;
         self.masked.clear();
         live.masks.output(stream, bytes, &mut self.masked);
-        live.keep(&self.masked, &mut self.raw);
+        live.excerpt.push(&self.masked);
+        live.keep_raw(&self.masked, self.limits.head_bytes + self.limits.tail_bytes, &mut self.raw);
     }
 
     fn on_run_end(&mut self, end: End, now: Instant) {
         let Some(mut live) = self.runs.remove(&end.seq) else { return };
         self.masked.clear();
         live.masks.finish(&mut self.masked);
-        live.keep(&self.masked, &mut self.raw);
+        live.excerpt.push(&self.masked);
+        live.excerpt.finish();
+        live.keep_raw(&self.masked, self.limits.head_bytes + self.limits.tail_bytes, &mut self.raw);
         let mut run = Run::new(live.start, end);
         // What the host left out on its way here is missing somewhere, nobody knows where.
         let missing = run.bytes.saturating_sub(live.received);
         run.bytes = run.bytes.max(live.received);
-        let kept = live.excerpt.pushed();
         let text = live.excerpt.into_text();
-        let omitted = before_masks(text.omitted, kept, live.received) + missing;
+        let omitted = text.omitted + missing;
         if omitted > 0 {
             run.output_omitted = Some(omitted);
             run.output_cut = Some(text.cut as u64);
         }
         run.output = text.text;
         match live.raw {
-            Raw::Unneeded => {}
+            Raw::Unneeded(_) => {}
             Raw::Growing(file) => {
                 run.raw = Some(file.reference());
                 run.raw_error = (missing > 0).then(|| format!("{missing} bytes did not reach the journal"));
@@ -276,30 +282,21 @@ impl Recorder {
 }
 
 impl Live {
-    /// Takes masked output into the excerpt, and into a raw file once the excerpt cannot hold everything.
-    fn keep(&mut self, bytes: &[u8], store: &mut RawStore) {
-        if matches!(self.raw, Raw::Unneeded) && !self.excerpt.has_room_for(bytes.len()) {
-            self.raw = match store.create(self.start.seq) {
-                Ok(file) => Raw::Growing(file),
-                Err(error) => Raw::Failed { reference: None, why: reason(&error) },
-            };
-            for part in self.excerpt.parts() {
-                write_raw(store, &mut self.raw, part);
-            }
+    /// Takes masked output that the excerpt has already, and puts it into a raw file once it is more than `most`, or
+    /// its text more than the record has.
+    fn keep_raw(&mut self, bytes: &[u8], most: usize, store: &mut RawStore) {
+        let Raw::Unneeded(all) = &mut self.raw else { return write_raw(store, &mut self.raw, bytes) };
+        all.extend_from_slice(bytes);
+        if all.len() <= most && !self.excerpt.is_cut() {
+            return;
         }
-        write_raw(store, &mut self.raw, bytes);
-        self.excerpt.push(bytes);
+        let all = std::mem::take(all);
+        self.raw = match store.create(self.start.seq) {
+            Ok(file) => Raw::Growing(file),
+            Err(error) => Raw::Failed { reference: None, why: reason(&error) },
+        };
+        write_raw(store, &mut self.raw, &all);
     }
-}
-
-/// How many of the `received` bytes those `omitted` of the `masked` ones stand for: exact where nothing was masked, else
-/// as if the masks were spread evenly.
-fn before_masks(omitted: u64, masked: u64, received: u64) -> u64 {
-    if masked == received || omitted == 0 {
-        return omitted;
-    }
-    let share = u128::from(omitted) * u128::from(received) / u128::from(masked);
-    u64::try_from(share).unwrap_or(u64::MAX).max(1)
 }
 
 /// Appends to a raw file that is being written; gives it up when it takes no more.

@@ -94,6 +94,9 @@ impl std::fmt::Display for Program {
 pub enum Report {
     /// The shell could not be started; nothing but the guard's end follows.
     Failed { stage: Stage, errno: i32 },
+    /// This descriptor of the caller's has a number that is not below the guard's limit; nothing but the guard's end
+    /// follows.
+    OutOfReach { descriptor: i32, limit: u32 },
     /// A group was stopped because it reads the terminal (or changes its modes).
     Stopped { reads: bool, program: Program },
     /// The slice is over, the foreground is the guard's again.
@@ -122,6 +125,7 @@ impl Report {
             }
             Self::Unkillable { pid, program } => (8, 0, pid, 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
+            Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
         };
         let mut bytes = [0; REPORT_BYTES];
         bytes[0] = kind;
@@ -154,6 +158,7 @@ impl Report {
             7 => Self::Exited { exit: Exit::Signal(bytes[1]), group: number, has_left: count > 0 },
             8 => Self::Unkillable { pid: number, program },
             9 => Self::PipeBroken,
+            10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
     }
@@ -178,6 +183,7 @@ mod tests {
             Report::Exited { exit: Exit::Signal(9), group: 1, has_left: false },
             Report::Unkillable { pid: i32::MAX, program },
             Report::PipeBroken,
+            Report::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {
             assert_eq!(Report::decode(&report.encode()), Some(report));

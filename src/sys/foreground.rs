@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
 use super::control::{Program, Report};
+use super::tree;
 use crate::limits;
 
 /// A group that was stopped at the terminal.
@@ -21,6 +22,8 @@ pub(super) struct StoppedGroup {
     pub(super) group: Pid,
     /// It wants input; else it only changes the terminal's modes.
     pub(super) reads: bool,
+    /// The process for whose sake it was stopped.
+    pub(super) asker: i32,
     pub(super) program: Program,
 }
 
@@ -33,6 +36,7 @@ pub(super) struct Foreground {
     waiting: VecDeque<StoppedGroup>,
     reported: Option<StoppedGroup>,
     lent_until: Option<Instant>,
+    is_second_slice: bool,
     hung_up: Vec<Pid>,
 }
 
@@ -41,7 +45,7 @@ impl Foreground {
     pub(super) fn new(slave: OwnedFd) -> Self {
         let owner = nix::unistd::getpid();
         let (waiting, hung_up) = (VecDeque::new(), Vec::new());
-        Self { slave: Some(slave), owner, waiting, reported: None, lent_until: None, hung_up }
+        Self { slave: Some(slave), owner, waiting, reported: None, lent_until: None, is_second_slice: false, hung_up }
     }
 
     /// When the slice of the group that has it is over.
@@ -73,6 +77,11 @@ impl Foreground {
 
     /// The group that was told gets its slice.
     pub(super) fn lend(&mut self) {
+        self.is_second_slice = false;
+        self.continue_in_foreground();
+    }
+
+    fn continue_in_foreground(&mut self) {
         let (Some(stopped), Some(slave)) = (self.reported, &self.slave) else { return };
         match tcsetpgrp(slave, stopped.group) {
             Ok(()) => _ = killpg(stopped.group, Signal::SIGCONT),
@@ -85,6 +94,11 @@ impl Foreground {
     /// Ends a slice that is over; gives what the host is to be told.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<Report> {
         if self.lent_until.is_none_or(|until| now < until) {
+            return Vec::new();
+        }
+        if !self.is_second_slice && self.reported.is_some_and(|stopped| tree::has_stopped_itself(stopped.asker)) {
+            self.is_second_slice = true;
+            self.continue_in_foreground();
             return Vec::new();
         }
         self.lent_until = None;
@@ -133,6 +147,7 @@ impl Foreground {
         self.take();
         self.slave = None;
         self.lent_until = None;
+        self.reported = None;
         self.waiting.clear();
     }
 }

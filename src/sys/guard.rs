@@ -14,8 +14,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use nix::errno::Errno;
 use nix::libc;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
@@ -71,8 +71,8 @@ fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Opt
     let kills_group = request.plan & control::PLAN_KILL_GROUP != 0;
     match request.start(&slave, &baseline) {
         Ok(shell) => Ok(Some(Warden::new(control, signals, slave, shell, kills_group))),
-        Err((stage, errno)) => {
-            super::write(&control, &Report::Failed { stage, errno }.encode())?;
+        Err(report) => {
+            super::write(&control, &report.encode())?;
             Ok(None)
         }
     }
@@ -146,32 +146,34 @@ impl Request {
         }
     }
 
-    fn start(self, slave: &OwnedFd, baseline: &Baseline) -> Result<i32, (control::Stage, i32)> {
+    /// Starts the shell; gives its number, or what to report.
+    fn start(self, slave: &OwnedFd, baseline: &Baseline) -> Result<i32, Report> {
         let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[1..]) else {
-            return Err((control::Stage::Fork, libc::EPROTO));
+            return Err(Report::Failed { stage: control::Stage::Fork, errno: libc::EPROTO });
         };
-        let failed = |errno| (control::Stage::Descriptors, errno);
-        let descriptors = Self::arrange(self.descriptors, self.plan, &run, slave)
-            .map_err(|e| failed(e.raw_os_error().unwrap_or(libc::EPROTO)))?;
-        Launch::new(&run, &descriptors, baseline).start()
+        let raised = make_room(&run.attributes.inherited)?.then(Baseline::read);
+        let failed = |e: io::Error| Report::Failed {
+            stage: control::Stage::Descriptors,
+            errno: e.raw_os_error().unwrap_or(libc::EPROTO),
+        };
+        let descriptors = Self::arrange(self.descriptors, self.plan, &run, slave).map_err(failed)?;
+        let started = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline)).start();
+        started.map_err(|(stage, errno)| Report::Failed { stage, errno })
     }
 
-    /// Gives each descriptor its role, and moves it out of the way of the command's numbers if there are any: 0 to 2
-    /// are taken in a guard.
+    /// Gives each descriptor its role, and moves it out of the way of the command's numbers: 0 to 2 are taken in a
+    /// guard, so none of those is in the way.
     fn arrange(
         descriptors: Vec<OwnedFd>,
         plan: u8,
         run: &rexec_sh::wire::Run<'_>,
         slave: &OwnedFd,
     ) -> io::Result<Descriptors> {
-        let highest = run.attributes.inherited.iter().copied().max();
+        let targets = &run.attributes.inherited;
         let mut given = descriptors.into_iter();
         let mut next = || {
             let fd = given.next().ok_or(io::ErrorKind::InvalidData)?;
-            match highest {
-                Some(highest) => above(fd.as_fd(), highest),
-                None => Ok(fd),
-            }
+            if targets.contains(&fd.as_raw_fd()) { clear_of(targets, fd.as_fd()) } else { Ok(fd) }
         };
         let directory = next()?;
         let stdin = if run.attributes.stdio.stdin { Some(next()?) } else { None };
@@ -181,8 +183,8 @@ impl Request {
             pipes.push(next()?);
         }
         let mut tty = slave.as_raw_fd();
-        if let Some(highest) = highest {
-            pipes.push(above(slave.as_fd(), highest)?);
+        if targets.contains(&tty) {
+            pipes.push(clear_of(targets, slave.as_fd())?);
             tty = pipes[pipes.len() - 1].as_raw_fd();
         }
         let (out, err) = (plan & control::PLAN_OUT_PIPE != 0, plan & control::PLAN_ERR_PIPE != 0);
@@ -196,11 +198,31 @@ impl Request {
     }
 }
 
-/// A copy of a descriptor with a number above this one.
-fn above(fd: BorrowedFd<'_>, highest: i32) -> io::Result<OwnedFd> {
-    let copy = nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(highest + 1));
-    // A number beyond the limit is an invalid argument to fcntl(2), which says nothing to the caller.
-    let copy = copy.map_err(|errno| super::io(if errno == Errno::EINVAL { Errno::EMFILE } else { errno }))?;
-    // SAFETY: the descriptor is new and nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+/// A copy of a descriptor with a number that is none of these.
+fn clear_of(targets: &[i32], fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut lowest = 3;
+    loop {
+        let copy = nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(lowest)).map_err(super::io)?;
+        // SAFETY: the descriptor is new and nobody else's.
+        let copy = unsafe { OwnedFd::from_raw_fd(copy) };
+        if !targets.contains(&copy.as_raw_fd()) {
+            return Ok(copy);
+        }
+        lowest = copy.as_raw_fd() + 1;
+    }
+}
+
+/// Sees to it that the guard may have descriptors with these numbers; whether it had to raise its limit for that. The
+/// callers' limits can be higher than the host's.
+fn make_room(numbers: &[i32]) -> Result<bool, Report> {
+    let Some(descriptor) = numbers.iter().copied().max() else { return Ok(false) };
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((libc::rlim_t::MAX, libc::rlim_t::MAX));
+    let wanted = libc::rlim_t::from(descriptor.unsigned_abs()) + 1;
+    if wanted <= soft {
+        return Ok(false);
+    }
+    let limit = u32::try_from(hard).unwrap_or(u32::MAX);
+    setrlimit(Resource::RLIMIT_NOFILE, wanted, hard.max(wanted))
+        .map_err(|_| Report::OutOfReach { descriptor, limit })?;
+    Ok(true)
 }

@@ -50,6 +50,13 @@ pub fn open(size: Size) -> io::Result<Pty> {
     Ok(Pty { master, slave })
 }
 
+/// Whether making one failed because the system has no more terminals: the kernel says ENOSPC, of which only terminals
+/// can be meant when a command is started.
+#[must_use]
+pub fn is_none_left(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOSPC)
+}
+
 /// Sets the window size; a foreground group is told by SIGWINCH.
 ///
 /// # Errors

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::path::Path;
 
 use nix::libc;
 
@@ -113,14 +114,21 @@ pub(super) enum Want {
 
 /// What a stopped process was about to do: it stops in the middle of the system call, which it makes again later.
 pub(super) fn want(pid: i32) -> Want {
-    let Ok(line) = fs::read_to_string(format!("/proc/{pid}/syscall")) else { return Want::Unknown };
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Want::Unknown };
+    let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&thread.path())).collect();
+    let sought = [Want::Input, Want::Modes, Want::Unknown];
+    sought.into_iter().find(|want| wants.contains(want)).unwrap_or(Want::Nothing)
+}
+
+fn want_of_thread(thread: &Path) -> Want {
+    let Ok(line) = fs::read_to_string(thread.join("syscall")) else { return Want::Unknown };
     let mut words = line.split_ascii_whitespace();
     let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return Want::Unknown };
     let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let (first, second) = (number(), number());
     let is_terminal = || {
-        let link = fs::read_link(format!("/proc/{pid}/fd/{}", first.unwrap_or(u64::MAX))).unwrap_or_default();
-        link.starts_with("/dev/pts") || link == std::path::Path::new("/dev/tty")
+        let link = fs::read_link(thread.join("fd").join(first.unwrap_or(u64::MAX).to_string())).unwrap_or_default();
+        link.starts_with("/dev/pts") || link == Path::new("/dev/tty")
     };
     match call {
         libc::SYS_read | libc::SYS_readv if is_terminal() => Want::Input,
@@ -129,6 +137,15 @@ pub(super) fn want(pid: i32) -> Want {
         libc::SYS_kill if second == Some(libc::SIGTTIN.unsigned_abs().into()) => Want::Input,
         _ => Want::Nothing,
     }
+}
+
+/// Whether a process caught the stop at the terminal and then stopped itself, as top(1) does to restore the modes
+/// first. That can come after it was continued for the stop.
+pub(super) fn has_stopped_itself(pid: i32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let caught = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+    let terminal = 1 << (libc::SIGTTIN - 1) | 1 << (libc::SIGTTOU - 1);
+    caught.unwrap_or(0) & terminal != 0 && process(pid).is_some_and(|process| process.is_stopped)
 }
 
 /// The member of a stopped group for whose sake it was stopped: the shell that waits for a program is stopped with it.

@@ -194,9 +194,9 @@ impl Warden {
     }
 
     fn on_group_stopped(&mut self, group: Pid, reads: bool, members: &[tree::Process]) {
-        let asker = tree::asker(members, if reads { Want::Input } else { Want::Modes });
-        let program = asker.map(|process| process.program).unwrap_or_default();
-        let report = self.foreground.on_stopped(StoppedGroup { group, reads, program });
+        let Some(asker) = tree::asker(members, if reads { Want::Input } else { Want::Modes }) else { return };
+        let stopped = StoppedGroup { group, reads, asker: asker.pid, program: asker.program };
+        let report = self.foreground.on_stopped(stopped);
         self.report(report.as_slice());
     }
 

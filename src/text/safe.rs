@@ -14,6 +14,7 @@
 //!
 //! [`raw::RawFilter`] is for those who want the bytes as they are: it passes all and repairs afterwards.
 
+mod line;
 pub mod raw;
 mod sgr;
 
@@ -23,6 +24,7 @@ pub use sgr::HEADER_SGR;
 
 use crate::text::csi::Csi;
 use crate::text::parser::{Parser, Sink};
+use line::Line;
 
 /// Ends any half-sent sequence, then undoes what the filter lets through. Moves no cursor.
 pub const BLOCK_RESET: &[u8] = b"\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h";
@@ -53,11 +55,12 @@ struct Block {
     last_row: u32,
     at_column_0: bool,
     last_row_blank: bool,
+    line: Line,
 }
 
 impl Default for Block {
     fn default() -> Self {
-        Self { row: 0, last_row: 0, at_column_0: true, last_row_blank: true }
+        Self { row: 0, last_row: 0, at_column_0: true, last_row_blank: true, line: Line::default() }
     }
 }
 
@@ -65,6 +68,11 @@ impl SafeFilter {
     /// A filter at the start of a block.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The terminal is now so many columns wide.
+    pub fn resize(&mut self, columns: u16) {
+        self.block.line.resize(columns);
     }
 
     /// Appends what of the next bytes may be shown.
@@ -76,14 +84,16 @@ impl SafeFilter {
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
         self.parser.finish(&mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
         out.extend_from_slice(BLOCK_RESET);
-        let below = self.block.last_row - self.block.row;
+        let below = self.block.last_row - self.block.row + self.block.line.rows_below();
         if below > 0 {
             move_by(out, below, b'B');
         }
         if below > 0 || !self.block.is_fresh() {
             out.extend_from_slice(b"\r\n");
         }
-        self.block = Block::default();
+        let mut line = std::mem::take(&mut self.block.line);
+        line.block_ended();
+        self.block = Block { line, ..Block::default() };
     }
 
     /// How much text was drawn on the alternate screen and is not shown, since this was last asked.
@@ -103,24 +113,19 @@ impl Block {
         self.row == self.last_row && self.at_column_0 && self.last_row_blank
     }
 
-    fn line_feed(&mut self) {
+    fn line_feed(&mut self, out: &mut Vec<u8>) {
+        let below = self.line.rows_below();
+        if below > 0 {
+            move_by(out, below, b'B');
+        }
+        out.push(b'\n');
+        self.line.ended();
         self.row = self.row.saturating_add(1);
         if self.row > self.last_row {
             self.last_row = self.row;
             self.last_row_blank = true;
         }
         self.at_column_0 = true;
-    }
-
-    fn line_feeds(&mut self, run: &[u8]) {
-        for part in run.split_inclusive(|&b| b == b'\n') {
-            if part != b"\n" {
-                self.printed();
-            }
-            if part.ends_with(b"\n") {
-                self.line_feed();
-            }
-        }
     }
 
     fn printed(&mut self) {
@@ -147,8 +152,18 @@ impl Sink for SafeSink<'_> {
             self.alternate.hidden_bytes += run.len() as u64;
             return;
         }
-        self.block.line_feeds(run);
-        show_bidi(run, self.out);
+        for part in run.split_inclusive(|&b| b == b'\n') {
+            let text = part.strip_suffix(b"\n").unwrap_or(part);
+            if !text.is_empty() {
+                self.block.line.go_on(self.out);
+                self.block.line.printed(text);
+                self.block.printed();
+                show_bidi(text, self.out);
+            }
+            if text.len() < part.len() {
+                self.block.line_feed(self.out);
+            }
+        }
     }
 
     fn control(&mut self, byte: u8) {
@@ -156,13 +171,15 @@ impl Sink for SafeSink<'_> {
             _ if self.alternate.is_on => {}
             b'\r' => {
                 self.block.at_column_0 = true;
+                self.block.line.carriage_return();
                 self.out.push(byte);
             }
-            0x08 => self.out.push(byte),
-            0x0B | 0x0C => {
-                self.block.line_feed();
-                self.out.push(b'\n');
+            0x08 => {
+                self.block.line.go_on(self.out);
+                self.block.line.moved_in_row();
+                self.out.push(byte);
             }
+            0x0B | 0x0C => self.block.line_feed(self.out),
             _ => {}
         }
     }
@@ -179,7 +196,7 @@ impl Sink for SafeSink<'_> {
             (Some(b'?'), []) if matches!(last, b'h' | b'l') => {
                 for mode in csi.values() {
                     match mode {
-                        7 | 25 => write(self.out, mode.into(), b"\x1b[?", last),
+                        7 | 25 => self.mode(mode, last),
                         47 | 1047 | 1049 => self.alternate.is_on = last == b'h',
                         _ => {}
                     }
@@ -191,6 +208,14 @@ impl Sink for SafeSink<'_> {
 }
 
 impl SafeSink<'_> {
+    fn mode(&mut self, mode: u16, last: u8) {
+        if mode == 7 {
+            self.block.line.go_on(self.out);
+            self.block.line.wrap(last == b'h');
+        }
+        write(self.out, mode.into(), b"\x1b[?", last);
+    }
+
     fn plain_csi(&mut self, csi: &Csi<'_>, last: u8) {
         if last == b'm' {
             return sgr::filter(csi.params, self.out);
@@ -198,23 +223,33 @@ impl SafeSink<'_> {
         if self.alternate.is_on || csi.values().count() > 1 || csi.params.contains(&b':') {
             return;
         }
+        self.block.line.go_on(self.out);
         match last {
             b'K' => self.erase_line(csi.value(0)),
             b'J' if csi.value(0) == 0 => self.erase_below(),
-            b'G' | b'C' | b'D' => {
-                let count = csi.count(0).min(MOVE_MAX);
-                match last {
-                    b'G' => self.block.at_column_0 = count == 1,
-                    b'C' => self.block.at_column_0 = false,
-                    // Where a move to the left ends is not known here; a column too many is only a blank line.
-                    _ => {}
-                }
-                move_by(self.out, count.into(), last);
-            }
+            b'G' | b'C' | b'D' => self.move_in_row(csi.count(0).min(MOVE_MAX), last),
             b'A' | b'F' => self.move_up(csi.count(0).min(MOVE_MAX).into(), last),
             b'B' | b'E' => self.move_down(csi.count(0).min(MOVE_MAX).into(), last),
             _ => {}
         }
+    }
+
+    fn move_in_row(&mut self, count: u16, last: u8) {
+        move_by(self.out, count.into(), last);
+        match (last, count) {
+            (b'G', 1) => {
+                self.block.at_column_0 = true;
+                return self.block.line.carriage_return();
+            }
+            (b'C', _) => {
+                self.block.at_column_0 = false;
+                return self.block.line.moved_right();
+            }
+            (b'G', _) => self.block.at_column_0 = false,
+            // Where a move to the left ends is not known here; a column too many is only a blank line.
+            _ => {}
+        }
+        self.block.line.moved_in_row();
     }
 
     fn erase_line(&mut self, what: u16) {
@@ -224,7 +259,16 @@ impl SafeSink<'_> {
         if what == 2 || (what == 0 && self.block.at_column_0) {
             self.block.erased_line();
         }
-        write(self.out, what.into(), b"\x1b[", b'K');
+        let goes_on_below = self.block.row == self.block.last_row && self.block.line.rows() > 1;
+        match (what, goes_on_below) {
+            (0, true) => self.out.extend_from_slice(b"\x1b[0J"),
+            (2, true) => self.out.extend_from_slice(b"\x1b[1K\x1b[0J"),
+            _ => write(self.out, what.into(), b"\x1b[", b'K'),
+        }
+        if what != 1 {
+            self.block.line.cut();
+        }
+        self.block.line.moved_right();
     }
 
     /// Below the block's last line there is nothing of ours, so there only the line itself is erased.
@@ -241,6 +285,7 @@ impl SafeSink<'_> {
     fn move_up(&mut self, count: u32, last: u8) {
         let rows = count.min(self.block.row);
         self.block.row -= rows;
+        self.block.line.lose();
         self.move_rows(rows, b'A', last == b'F');
     }
 
@@ -248,6 +293,7 @@ impl SafeSink<'_> {
     fn move_down(&mut self, count: u32, last: u8) {
         let rows = count.min(self.block.last_row - self.block.row);
         self.block.row += rows;
+        self.block.line.lose();
         self.move_rows(rows, b'B', last == b'E');
     }
 
@@ -273,7 +319,7 @@ fn write(out: &mut Vec<u8>, number: u32, start: &[u8], last: u8) {
 }
 
 /// Copies text, with the characters that reorder what a human reads made visible.
-fn show_bidi(run: &[u8], out: &mut Vec<u8>) {
+pub fn show_bidi(run: &[u8], out: &mut Vec<u8>) {
     let mut start = 0;
     for at in memchr::memchr_iter(0xE2, run) {
         let Some(code) = bidi_control(&run[at..]) else { continue };

@@ -17,6 +17,7 @@ mod row;
 mod sequences;
 mod strip;
 mod terminal;
+mod window;
 
 pub use crate::text::parser::Stats;
 

@@ -91,17 +91,17 @@ fn is_plain<const N: usize>(chunk: &[u8; N]) -> bool {
     most <= 0x7E - 0x20
 }
 
-/// One bit for each byte that is not printable ASCII.
+/// One bit for each byte that is neither printable ASCII nor TAB or LF.
 #[inline]
-pub(crate) fn odd_bytes(block: &[u8; WIDE]) -> u64 {
+pub(crate) fn stop_bytes(block: &[u8; WIDE]) -> u64 {
     // Signed: bytes from 0x80 up are below the printable ones.
-    gather(block, |byte| (byte as i8) < 0x20 || byte == 0x7F)
+    gather(block, |byte| ((byte as i8) < 0x20 && byte != b'\t' && byte != b'\n') || byte == 0x7F)
 }
 
-/// One bit for each byte that may end a control sequence: 0x40 to 0x7E.
+/// One bit for each byte that a control sequence does not go on with.
 #[inline]
-pub(crate) fn last_bytes(block: &[u8; WIDE]) -> u64 {
-    gather(block, |byte| (byte as i8) >= 0x40 && byte != 0x7F)
+pub(crate) fn sequence_ends(block: &[u8; WIDE]) -> u64 {
+    gather(block, |byte| byte & 0xE0 != 0x20)
 }
 
 /// One bit for each byte that `is` holds for. Bits are first collected across the block, eight places apart, because
@@ -164,9 +164,9 @@ mod tests {
                 let mut block = [b'0'; WIDE];
                 block[at] = byte;
                 let bit = |is: bool| u64::from(is) << at;
-                let seen = (odd_bytes(&block), last_bytes(&block));
-                let expected = (bit(!matches!(byte, b' '..=b'~')), bit(matches!(byte, b'@'..=b'~')));
-                assert_eq!(seen, expected, "byte {byte:02x} at {at}");
+                let stop = bit(!matches!(byte, b'\t' | b'\n' | b' '..=b'~'));
+                assert_eq!(stop_bytes(&block), stop, "byte {byte:02x} at {at}");
+                assert_eq!(sequence_ends(&block), bit(!matches!(byte, b' '..=b'?')), "byte {byte:02x} at {at}");
             }
         }
     }

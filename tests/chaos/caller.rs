@@ -3,6 +3,7 @@
 //! What it expects of an errand depends on what was done to it, and never on how long anything took.
 
 use std::fs;
+use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub(crate) enum Attack {
     Guard,
     /// The program that called the shim.
     Agent,
+    /// Nothing is killed from outside: a person ends the command.
+    Person,
 }
 
 #[derive(Debug)]
@@ -54,12 +57,13 @@ impl<'a> Caller<'a> {
 
     /// One errand more, with everything that may happen to it.
     pub(crate) fn round(&mut self) {
-        match self.dice.below(12) {
+        match self.dice.below(13) {
             0 => self.doomed(Attack::Shim),
             1 => self.doomed(Attack::Guard),
             2 => self.doomed(Attack::Agent),
-            3 => self.disturbed(Attack::Shim),
-            4 => self.disturbed(Attack::Guard),
+            3 => self.doomed(Attack::Person),
+            4 => self.disturbed(Attack::Shim),
+            5 => self.disturbed(Attack::Guard),
             _ => {
                 let errand = Errand::roll(&mut self.dice);
                 self.undisturbed(&errand);
@@ -98,18 +102,13 @@ impl<'a> Caller<'a> {
         let (errand, tag, home) = (Errand::roll(&mut self.dice), self.next_tag(), self.chaos.place());
         let mut calling = self.start(&errand, &tag, &home);
         std::thread::sleep(Duration::from_micros(self.dice.below(30_000) as u64));
-        let is_hit = match attack {
-            Attack::Guard => self.kill_guard(&tag),
-            Attack::Shim | Attack::Agent => {
-                calling.warden.signal(Signal::SIGKILL);
-                true
-            }
-        };
+        let is_guard = attack == Attack::Guard;
+        let is_hit = !is_guard || self.kill_guard(&tag);
+        if !is_guard {
+            calling.warden.signal(Signal::SIGKILL);
+        }
         let Some(outcome) = self.finish(&errand, &tag, &mut calling) else { return };
-        let is_lost = match attack {
-            Attack::Guard => is_hit && is_lost(&outcome),
-            Attack::Shim | Attack::Agent => outcome.ended == SHIM_KILLED,
-        };
+        let is_lost = if is_guard { is_hit && is_lost(&outcome) } else { outcome.ended == SHIM_KILLED };
         // What it leaves in the background lives on if its shell had ended.
         self.expect_gone(&tag, &errand, LEFT_OVER);
         if is_lost {
@@ -125,22 +124,27 @@ impl<'a> Caller<'a> {
         let (errand, tag, home) = (Errand::endless(&mut self.dice), self.next_tag(), self.chaos.place());
         let mut calling = match attack {
             Attack::Agent => self.agent(&errand, &tag, &home),
-            Attack::Shim | Attack::Guard => self.start(&errand, &tag, &home),
+            _ => self.start(&errand, &tag, &home),
         };
         if !self.is_ready(&errand, &tag, &home, &calling) {
             return;
         }
-        let mut expected = SHIM_KILLED;
-        if attack == Attack::Guard {
-            // A process that is just executing a program shows no environment.
-            let is_hit = waiting::until_true(PATIENCE, || self.kill_guard(&tag));
-            self.chaos.fault_unless(is_hit, || format!("{tag} has no guard: {errand:?}"));
-            expected = Ended::Code(UNKNOWN);
-        } else {
-            calling.warden.signal(Signal::SIGKILL);
+        match attack {
+            Attack::Shim | Attack::Agent => calling.warden.signal(Signal::SIGKILL),
+            Attack::Guard => {
+                // A process that is just executing a program shows no environment.
+                let is_hit = waiting::until_true(PATIENCE, || self.kill_guard(&tag));
+                self.chaos.fault_unless(is_hit, || format!("{tag} has no guard: {errand:?}"));
+            }
+            Attack::Person => self.ask_to_end(&tag),
         }
         if let Some(outcome) = self.finish(&errand, &tag, &mut calling) {
-            let is_right = outcome.ended == expected && (attack != Attack::Guard || is_lost(&outcome));
+            let is_right = match attack {
+                Attack::Shim | Attack::Agent => outcome.ended == SHIM_KILLED,
+                Attack::Guard => is_lost(&outcome),
+                // By TERM, or by KILL after its grace.
+                Attack::Person => matches!(outcome.ended, Ended::Code(143 | 137)),
+            };
             self.chaos.fault_unless(is_right, || format!("{tag}, {attack:?} killed: {errand:?} ended {outcome:?}"));
             self.chaos.count(attack);
         }
@@ -196,6 +200,22 @@ impl<'a> Caller<'a> {
         let Some(guard) = procs::children(self.chaos.host).into_iter().find(has_errand) else { return false };
         guard.signal(Signal::SIGKILL);
         true
+    }
+
+    /// Finds the errand in the list of what runs, and ends it by its number.
+    fn ask_to_end(&self, tag: &str) {
+        let rexec = |args: &[&str]| {
+            let mut command = Command::new(programs::rexec());
+            let output = command.args(args).env_clear().env("REXEC_SOCKET", &self.chaos.socket).output();
+            let output = output.expect("rexec can be executed");
+            let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            (output.status.success(), text)
+        };
+        let (_, list) = rexec(&["ps"]);
+        let line = list.lines().find(|line| line.split([' ', ':']).any(|word| word == tag));
+        let number = line.map(|line| line.trim_start_matches([' ', '#']).split(' ').next().unwrap_or_default());
+        let (is_ended, text) = rexec(&["kill", number.unwrap_or_default()]);
+        self.chaos.fault_unless(is_ended, || format!("rexec kill {number:?} of {tag} said {text}; the list: {list}"));
     }
 
     fn expect_gone(&self, tag: &str, errand: &Errand, within: Duration) {

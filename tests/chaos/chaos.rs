@@ -24,6 +24,7 @@ pub(crate) struct Counts {
     pub(crate) shims: AtomicUsize,
     pub(crate) guards: AtomicUsize,
     pub(crate) agents: AtomicUsize,
+    pub(crate) people: AtomicUsize,
     pub(crate) spares: AtomicUsize,
     pub(crate) stops: AtomicUsize,
 }
@@ -61,6 +62,7 @@ impl Chaos {
             Attack::Shim => &self.counts.shims,
             Attack::Guard => &self.counts.guards,
             Attack::Agent => &self.counts.agents,
+            Attack::Person => &self.counts.people,
         };
         count.fetch_add(1, Relaxed);
     }
@@ -97,7 +99,8 @@ impl Chaos {
     /// Ends it once the time is over and everything has happened at least once, or something is wrong.
     pub(crate) fn watch(&self, time: Duration, most: Duration) {
         let start = Instant::now();
-        let counts = [&self.counts.shims, &self.counts.guards, &self.counts.agents, &self.counts.stops];
+        let all = &self.counts;
+        let counts = [&all.shims, &all.guards, &all.agents, &all.people, &all.stops];
         loop {
             let is_due = start.elapsed() >= time && counts.iter().all(|count| count.load(Relaxed) > 0);
             if is_due || start.elapsed() >= most || self.faults().len() > 5 {

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
@@ -109,7 +108,8 @@ fn violations_end_the_connection_and_disturb_nobody() {
         let mut stream = connect(&host);
         // The host may have ended it before all is written.
         _ = stream.write_all(&bytes);
-        assert_told(what, &last_words(&mut stream));
+        let text = assert_told(what, &last_words(&mut stream));
+        assert!(!text.contains("took too long"), "{what}: only time ended it: {text}");
         assert_eq!(host.run("echo on").out(), "on\n", "after {what}");
     }
     let peak = procs::memory(host.pid(), "VmHWM");
@@ -144,11 +144,13 @@ fn slow_peers_are_ended_and_disturb_nobody() {
         openings.iter().flat_map(|opening| (0..each).map(|_| open(opening)).collect::<Vec<_>>()).collect();
     let dripping = streams.iter().filter(|(what, ..)| what.starts_with("a byte"));
     let mut dripping: Vec<UnixStream> = dripping.map(|(_, stream, _)| stream.try_clone().expect("a copy")).collect();
-    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
+            for _ in 0..40 {
                 dripping.retain_mut(|stream| stream.write_all(b"x").is_ok());
+                if dripping.is_empty() {
+                    break;
+                }
                 std::thread::sleep(Duration::from_secs(1));
             }
         });
@@ -167,7 +169,6 @@ fn slow_peers_are_ended_and_disturb_nobody() {
                 assert!(assert_told(what, &bytes).contains("too long"), "{what}");
             }
         }
-        is_over.store(true, Ordering::Relaxed);
     });
 }
 
@@ -233,6 +234,27 @@ fn descriptors_without_a_request_for_them_end_the_connection() {
 
     assert_eq!(host.run("echo on").out(), "on\n");
     assert!(waiting::until_true(PATIENCE, || host.tree().iter().all(|process| process.comm != "sleep")), "it runs on");
+}
+
+/// Who has been told the last word may still have to read what came before it. What it sends meanwhile is not kept.
+#[test]
+fn a_peer_that_is_let_go_cannot_fill_the_host() {
+    let host = Host::start();
+    let (dir, null) =
+        (File::open(host.home.path()).expect("the directory"), File::open("/dev/null").expect("/dev/null"));
+    let mut stream = connect(&host);
+    assert!(send(&stream, &request("echo >> ready; exec yes", 0), &[dir.as_raw_fd(), null.as_raw_fd()]).is_ok());
+    assert!(waiting::until_true(PATIENCE, || host.home.join("ready").exists()));
+    // Its output is not read, so the error cannot be sent.
+    waiting::until_steady(Duration::from_millis(300), || procs::memory(host.pid(), "VmRSS"));
+    stream.write_all(&[0x7f, 1, 0, 0, 0, 0]).expect("it takes bytes");
+    let is_over = || host.tree().iter().all(|process| process.comm != "yes");
+    assert!(waiting::until_true(PATIENCE, is_over), "its command runs on");
+    let before = procs::memory(host.pid(), "VmRSS");
+    stream.write_all(&vec![0; 50 << 20]).expect("it takes bytes");
+    let peak = procs::memory(host.pid(), "VmHWM");
+    assert!(peak <= before + (8 << 20), "{before} bytes before, at most {peak}");
+    drop(stream);
 }
 
 /// One line holds the answer, so what is beyond a bound is only counted.

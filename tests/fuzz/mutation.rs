@@ -98,15 +98,17 @@ pub(crate) fn host_stream(dice: &mut Dice) -> Vec<u8> {
 
 /// Lines of JSON as a client sends them.
 pub(crate) fn lines(dice: &mut Dice) -> Vec<u8> {
-    const LINES: [&str; 6] = [
+    const LINES: [&str; 8] = [
         r#"{"action":"ping"}"#,
         r#"{"whoami":"Me","dir":"/","exec":["/bin/true","a b","\u00e9"],"envs":{"NAME":"value"},"stdin":"text\n"}"#,
         r#"{"exec":["/bin/true"],"dir":"/tmp","whoami":""}"#,
+        r#"{"action":"list"}"#,
+        r#"{"action":"kill","seq":3}"#,
         r#"{"action":"abort"}"#,
         r#"{"action":null,"whoami":"Me","dir":"/","exec":["/bin/true"],"more":[{"deep":[1,2.5e9,true]}]}"#,
         "",
     ];
-    let mut stream = LINES[dice.below(3)].as_bytes().to_vec();
+    let mut stream = LINES[dice.below(5)].as_bytes().to_vec();
     for _ in 0..dice.below(3) {
         stream.push(b'\n');
         stream.extend_from_slice(LINES[dice.below(LINES.len())].as_bytes());

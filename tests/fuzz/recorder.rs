@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 use rexec_host::sink::record::{
-    Decoder, End, Start, encode_close, encode_end, encode_output, encode_start, encode_start_in,
+    Decoder, End, FRAME_BYTES_MAX, Start, encode_close, encode_end, encode_output, encode_start, encode_start_in,
 };
 use rexec_host::sink::recorder::{Limits, open, serve};
 
@@ -26,6 +26,14 @@ fn stream(dice: &mut Dice) -> Vec<u8> {
         for _ in 0..dice.below(4) {
             let count = dice.below(200);
             encode_output(seq, 0, &dice.bytes(count, 0, 255), &mut stream);
+        }
+        if dice.below(60) == 0 {
+            // Longer than any frame may be, and all there: what follows counts again.
+            let length = FRAME_BYTES_MAX + 1 + dice.below(1000);
+            stream.push(2);
+            stream.extend_from_slice(&seq.to_le_bytes());
+            stream.extend_from_slice(&u32::try_from(length).expect("small").to_le_bytes());
+            stream.resize(stream.len() + length, b'x');
         }
         if dice.below(3) > 0 {
             encode_end(&End { seq, exit: 3, ..End::default() }, &mut stream);

@@ -22,6 +22,10 @@ const ESCAPES: &[(&str, &str)] = &[
     ("job control", "set -m; echo $$ >> pids; sleep 1000 & echo $! >> pids; sleep 1000 & echo $! >> pids; wait"),
     ("a session of its own", "echo $$ >> pids; setsid sh -c 'echo $$ >> pids; sleep 1000; :' & sleep 1000"),
     (
+        "a session without descriptors",
+        "echo $$ >> pids; setsid sh -c 'echo $$ >> pids; exec <&- >&- 2>&-; sleep 1000; :' & sleep 1000",
+    ),
+    (
         "a double fork",
         "echo $$ >> pids; ( setsid sh -c 'echo $$ >> pids; trap \"\" HUP; sleep 1000; :' >/dev/null 2>&1 & ) ; sleep 1000",
     ),
@@ -73,6 +77,9 @@ fn signalled(host: &Host, script: &str, signal: Signal, target: Target<'_>) -> O
     let mut calling = host.call(script).start(target).expect("it starts");
     let stdout = calling.stdout.as_ref().expect("a pipe");
     assert!(stdout.wait_for(b"ready\n", PATIENCE), "it never became ready");
+    // Until it has executed the other program, a shell ignores QUIT.
+    let sleeps = || calling.warden.tree().into_iter().chain(host.tree()).any(|process| process.comm == "sleep");
+    assert!(!script.contains("exec sleep") || waiting::until_true(PATIENCE, sleeps), "it never executed sleep");
     calling.warden.signal_group(signal);
     calling.finish(PATIENCE).unwrap_or_else(|| panic!("{script} hangs after {signal}: {:#?}", host.tree()))
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-use nix::fcntl::{FcntlArg, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 
 use crate::support::call::{Calling, Target};
@@ -23,13 +23,14 @@ const SCRIPTS: &[&str] = &[
     "echo ready; exec >&- 2>&-; sleep 1000",
 ];
 
-fn load(host: &Host) -> Vec<Calling> {
-    let start = |script: &&str| {
+/// Starts these commands and waits until all of them run.
+fn load<'a>(host: &Host, scripts: impl Iterator<Item = &'a &'a str>) -> Vec<Calling> {
+    let start = |script: &'a &'a str| {
         let calling = host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts");
         assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE), "{script}");
         calling
     };
-    let callings: Vec<Calling> = SCRIPTS.iter().chain(SCRIPTS).map(start).collect();
+    let callings: Vec<Calling> = scripts.map(start).collect();
     // A record is written beside the command, not before it.
     host.wait_for("every start", |journal| (journal.of_type("start").count() == callings.len()).then_some(()));
     callings
@@ -46,7 +47,7 @@ enum Way {
 fn a_host_that_is_told_to_leave_ends_its_commands_and_leaves() {
     for way in [Way::Term, Way::Hup, Way::Interrupt] {
         let mut host = Host::with(Setup { terminal: true, ..PLAIN });
-        let mut callings = load(&host);
+        let mut callings = load(&host, SCRIPTS.iter().chain(SCRIPTS));
         match way {
             Way::Term => host.signal(Signal::SIGTERM),
             Way::Hup => host.signal(Signal::SIGHUP),
@@ -85,7 +86,9 @@ fn the_terminal_is_as_it_was() {
 #[test]
 fn nothing_of_a_killed_hosts_runs_is_left() {
     let host = Host::start();
-    let mut callings = load(&host);
+    // Without the busy one, which would only slow everybody else down.
+    let scripts = SCRIPTS.iter().filter(|script| !script.contains("yes")).cycle().take(100);
+    let mut callings = load(&host, scripts);
     let (home, mut warden) = host.kill();
     // The promise is 3 s on an idle machine.
     assert!(warden.is_empty_within(Duration::from_secs(8)), "left are {:#?}", warden.tree());
@@ -118,6 +121,7 @@ fn the_flags_of_inherited_descriptors_stay() {
         let mut host = Host::with(Setup { terminal: true, ..PLAIN });
         let terminal = host.terminal.as_ref().expect("a terminal").slave();
         let before = fcntl(&terminal, FcntlArg::F_GETFL).expect("flags");
+        assert!(!OFlag::from_bits_retain(before).contains(OFlag::O_NONBLOCK), "the host has set it");
         assert_eq!(host.run("echo x").out(), "x\n");
         let during = fcntl(&terminal, FcntlArg::F_GETFL).expect("flags");
         if signal == Signal::SIGKILL {

@@ -92,7 +92,12 @@ pub(crate) fn descendants(pid: i32) -> Vec<Process> {
 
 /// The processor time that a process has used itself, as /proc counts it: in ticks of 10 ms.
 pub(crate) fn processor_time(pid: i32) -> Duration {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    processor_time_of(&format!("/proc/{pid}/stat"))
+}
+
+/// The same of a process or thread whose file in /proc this is.
+pub(crate) fn processor_time_of(path: &str) -> Duration {
+    let text = fs::read_to_string(path).unwrap_or_default();
     // Behind the name, where `utime` and `stime` are the twelfth and the thirteenth field.
     let fields = text.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().skip(11).take(2);
     fields.filter_map(|ticks| ticks.parse::<u32>().ok()).map(|ticks| Duration::from_millis(10) * ticks).sum()

@@ -3,6 +3,7 @@
 use rexec_host::text::banner::banner;
 use rexec_host::text::safe::raw::RawFilter;
 use rexec_host::text::safe::{BLOCK_RESET, SafeFilter};
+use rexec_host::text::sanitize::{Mode, Sanitizer};
 
 use crate::data::{self, sides};
 use crate::dice::rounds;
@@ -264,5 +265,107 @@ fn raw_passes_all_and_a_header_is_one_clean_line() {
         let header = banner(&text, 1, &text, &text, &text, 400);
         assert!(!header.chars().any(|c| c.is_control() || is_bidi(c)), "{header:?}");
         assert!(header.len() < 20_000, "{}", header.len());
+    });
+}
+
+/// What a person sees in the end on a terminal that is narrower than the command's own.
+fn seen_at(columns: u16, input: &[u8]) -> String {
+    let mut safe = SafeFilter::new();
+    safe.resize(columns);
+    let mut out = Vec::new();
+    safe.push(input, &mut out);
+    safe.end_block(&mut out);
+    let mut terminal = Sanitizer::new(Mode::Collapse { rows: 24, cols: columns });
+    let mut text = Vec::new();
+    terminal.push(&out, &mut text);
+    terminal.finish(&mut text);
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_line_wider_than_the_terminal_is_redrawn_in_its_place() {
+    let wide = |c: &str, length: usize| c.repeat(length);
+    for (input, expected) in [
+        (format!("{}\r{}\r\nnext\n", wide("a", 95), wide("b", 95)), format!("{}\nnext\n", wide("b", 95))),
+        // Only the edge itself: the cursor waits there for the next character.
+        (format!("{}\r{}\nnext\n", wide("a", 80), wide("b", 80)), format!("{}\nnext\n", wide("b", 80))),
+        (format!("{}\r{}\nnext\n", wide("a", 40), wide("b", 40)), format!("{}\nnext\n", wide("b", 40))),
+        // What is erased is erased below, too.
+        (format!("{}\r\x1b[Kdone\nnext\n", wide("a", 95)), "done\nnext\n".to_owned()),
+        (format!("{}\rdone\x1b[K\nnext\n", wide("a", 95)), "done\nnext\n".to_owned()),
+        (format!("{}\x1b[2K\rnext\n", wide("a", 39)), "next\n".to_owned()),
+        (format!("{}\x1b[1G\x1b[0Jdone\n", wide("a", 95)), "done\n".to_owned()),
+        // The end of a line lies below all of its rows.
+        (format!("{}\r\nnext\n", wide("a", 95)), format!("{}\nnext\n", wide("a", 95))),
+        (format!("{}\rb\nnext\n", wide("a", 95)), format!("b{}\nnext\n", wide("a", 94))),
+        (format!("{}\rb", wide("a", 95)), format!("b{}\n", wide("a", 94))),
+        (format!("\x1b[?7l{}\r{}\n", wide("a", 95), wide("b", 10)), format!("{}{}\n", wide("b", 10), wide("a", 30))),
+    ] {
+        assert_eq!(seen_at(40, input.as_bytes()), expected, "{input:?}");
+    }
+}
+
+/// Follows the cursor's row on a terminal of its own mind: how wide it is, and how wide characters beyond ASCII are.
+/// The row may not become negative: above it lies another command's text.
+fn lowest_row(out: &[u8], columns: u32, other_width: u32) -> i64 {
+    let text = String::from_utf8(out.to_vec()).unwrap();
+    let (mut row, mut lowest, mut column, mut wraps) = (0, 0, 0, true);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\n' => (row, column) = (row + 1, 0),
+            '\r' => column = 0,
+            '\t' => column = ((column / 8 + 1) * 8).min(columns - 1),
+            '\x08' => column = column.min(columns - 1).saturating_sub(1),
+            '\x18' => {}
+            '\x1b' => {
+                if rest.next() != Some('[') {
+                    continue;
+                }
+                let body: String = rest.clone().take_while(|c| !('\x40'..='\x7e').contains(c)).collect();
+                let last = rest.nth(body.len()).unwrap();
+                let count = body.parse().unwrap_or(1);
+                let on_row = column.min(columns - 1);
+                match last {
+                    'A' => row -= i64::from(count),
+                    'B' => row += i64::from(count),
+                    'C' => column = (on_row + count).min(columns - 1),
+                    'D' => column = on_row.saturating_sub(count),
+                    'G' => column = (count - 1).min(columns - 1),
+                    'h' | 'l' if body == "?7" => wraps = last == 'h',
+                    _ => {}
+                }
+            }
+            c => {
+                let width = if c.is_ascii() { 1 } else { other_width };
+                if column + width > columns && width > 0 {
+                    (row, column) = if wraps { (row + 1, 0) } else { (row, columns - width) };
+                }
+                column += width;
+            }
+        }
+        lowest = lowest.min(row);
+    }
+    lowest
+}
+
+#[test]
+fn no_command_reaches_above_its_own_lines() {
+    let seeds = data::all();
+    rounds(3000, |random| {
+        let input: Vec<u8> =
+            (0..4).flat_map(|_| [invent(random, &seeds), b"a longer word\r".to_vec()].concat()).collect();
+        let columns = [7, 20, 40, 80][random.below(4)];
+        let mut safe = SafeFilter::new();
+        safe.resize(columns);
+        let mut out = Vec::new();
+        for piece in random.pieces(&input) {
+            safe.push(piece, &mut out);
+        }
+        safe.end_block(&mut out);
+        for other_width in 0..=2 {
+            let row = lowest_row(&out, columns.into(), other_width);
+            assert!(row >= 0, "{row} at {columns} columns, others {other_width}: {}", input.escape_ascii());
+        }
     });
 }

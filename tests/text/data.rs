@@ -12,9 +12,10 @@ pub(crate) struct Case {
     pub(crate) collapse: Vec<u8>,
 }
 
-/// Every case: captures of real programs, cases written by hand, and mutated ones.
+/// Every case: captures of real programs, cases written by hand, mutated ones, and frames as well-known tools draw them,
+/// whose expected text is what tmux shows in the end.
 pub(crate) fn all() -> Vec<Case> {
-    ["captures", "cases", "fuzz"].into_iter().flat_map(load).collect()
+    ["captures", "cases", "fuzz", "redraws"].into_iter().flat_map(load).collect()
 }
 
 pub(crate) fn load(name: &str) -> Vec<Case> {

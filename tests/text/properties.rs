@@ -85,6 +85,9 @@ const TOKENS: &[&[u8]] = &[
     b"\x1b[?47l",
     b"\x1b[0;31m",
     b"\x1b[m",
+    b"\x1b[38;5;208m",
+    b"\x1b[0K",
+    b"\x1b[?25l",
     b"\x1b[10C",
     b"\x1b[200C",
     b"\x1b[3D",
@@ -120,6 +123,13 @@ pub(crate) fn invent(random: &mut Dice, seeds: &[data::Case]) -> Vec<u8> {
             match random.below(8) {
                 0 => input.push(random.roll() as u8),
                 1 => input.extend(std::iter::repeat_n(b'x', random.below(200))),
+                2 => {
+                    // As long as what the fast paths take at a time, now and then.
+                    let token = |dice: &mut Dice| TOKENS[dice.below(TOKENS.len())];
+                    let group: Vec<&[u8]> = (0..random.below(6)).map(|_| token(random)).collect();
+                    let times = if random.below(8) == 0 { 600 } else { 9 };
+                    input.extend_from_slice(&group.concat().repeat(random.below(times)));
+                }
                 _ => input.extend_from_slice(TOKENS[random.below(TOKENS.len())]),
             }
         }
@@ -186,6 +196,18 @@ fn final_and_live_text_are_the_text_so_far() {
             assert!(now == expected, "{mode:?} after {taken} of {input:?} {}", sides(&now, &expected));
         }
     });
+}
+
+/// Beyond what is kept as bytes, and in one push with the return that follows.
+#[test]
+fn a_return_behind_a_very_long_line_is_carried_out() {
+    for len in [4000, 4090, 4096, 4097, 6000] {
+        let input = format!("\x1b[1m{}\x1b[m\r\x1b[mreturned\n", "x".repeat(len));
+        let expected = format!("returned{}\n", "x".repeat(len - "returned".len()));
+        let mode = Mode::Collapse { rows: 5, cols: 9000 };
+        assert_eq!(run(mode, [input.as_bytes()]), expected.as_bytes(), "{len}");
+        assert_eq!(run(mode, input.as_bytes().chunks(1)), expected.as_bytes(), "{len} byte by byte");
+    }
 }
 
 /// One byte sequence after the other that costs a terminal much more than it costs the program.

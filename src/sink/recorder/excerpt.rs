@@ -1,39 +1,68 @@
-//! The beginning and the end of a run's output, in bounded memory.
+//! What a person reads of a run's output, its beginning and its end, in bounded memory.
 //!
-//! Invariants: never more than `head_max + tail_max` bytes are kept; as long as nothing was left out, head and tail
-//! together are everything that was pushed, in order.
+//! The output goes to a terminal of the run's own size, stream after stream as it came, and the text is what scrolls off
+//! it and what it shows in the end: a progress bar is its last state.
+//!
+//! Invariants: never more than `head_max + tail_max` bytes of text are kept; as long as nothing was left out, head and
+//! tail together are the whole text; no character is shown in halves.
 
 use std::collections::VecDeque;
 
 use crate::text::sanitize::{Mode, Sanitizer};
 
-/// The first and the last bytes of what was pushed.
+/// The first and the last bytes of the text.
 #[derive(Debug)]
 pub(super) struct Excerpt {
+    sanitizer: Sanitizer,
+    /// What the sanitizer gave last.
+    fresh: Vec<u8>,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     head_max: usize,
     tail_max: usize,
-    pushed: u64,
+    len: u64,
 }
 
-/// An excerpt as clean text.
+/// An excerpt as it is kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) text: String,
-    /// Raw bytes left out, and the byte of `text` at which they would stand.
+    /// Bytes left out, and the byte of `text` at which they would stand.
     pub(super) omitted: u64,
     pub(super) cut: usize,
 }
 
 impl Excerpt {
-    pub(super) fn new(head_max: usize, tail_max: usize) -> Excerpt {
-        Excerpt { head: Vec::new(), tail: VecDeque::new(), head_max, tail_max, pushed: 0 }
+    /// For the output of a terminal with so many rows and columns.
+    pub(super) fn new((rows, cols): (u16, u16), head_max: usize, tail_max: usize) -> Excerpt {
+        Excerpt {
+            sanitizer: Sanitizer::new(Mode::Collapse { rows, cols }),
+            fresh: Vec::new(),
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            head_max,
+            tail_max,
+            len: 0,
+        }
     }
 
+    /// Takes raw output.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.pushed += bytes.len() as u64;
-        let (head, rest) = bytes.split_at(bytes.len().min(self.head_max - self.head.len()));
+        self.fresh.clear();
+        self.sanitizer.push(bytes, &mut self.fresh);
+        self.keep_fresh();
+    }
+
+    /// The output has ended.
+    pub(super) fn finish(&mut self) {
+        self.fresh.clear();
+        self.sanitizer.finish(&mut self.fresh);
+        self.keep_fresh();
+    }
+
+    fn keep_fresh(&mut self) {
+        self.len += self.fresh.len() as u64;
+        let (head, rest) = self.fresh.split_at(self.fresh.len().min(self.head_max - self.head.len()));
         self.head.extend_from_slice(head);
         let rest = &rest[rest.len().saturating_sub(self.tail_max)..];
         let excess = (self.tail.len() + rest.len()).saturating_sub(self.tail_max);
@@ -41,47 +70,31 @@ impl Excerpt {
         self.tail.extend(rest);
     }
 
-    /// All bytes that were ever pushed.
-    pub(super) fn pushed(&self) -> u64 {
-        self.pushed
+    /// Whether some text was left out.
+    pub(super) fn is_cut(&self) -> bool {
+        self.len > (self.head.len() + self.tail.len()) as u64
     }
 
-    /// Whether `more` bytes can be pushed without anything being left out.
-    pub(super) fn has_room_for(&self, more: usize) -> bool {
-        self.pushed + more as u64 <= (self.head_max + self.tail_max) as u64
-    }
-
-    /// What is kept, in order.
-    pub(super) fn parts(&self) -> [&[u8]; 3] {
-        let (front, back) = self.tail.as_slices();
-        [&self.head, front, back]
-    }
-
-    /// The excerpt for the record. No character that the cut went through is shown in halves.
+    /// The excerpt for the record.
     pub(super) fn into_text(mut self) -> Text {
-        let kept = (self.head.len() + self.tail.len()) as u64;
-        if kept == self.pushed {
+        if !self.is_cut() {
             self.head.extend(self.tail);
-            let text = clean(&self.head);
+            let text = utf8(self.head);
             return Text { cut: text.len(), text, omitted: 0 };
         }
-        let head = without_torn_end(&self.head);
+        self.head.truncate(without_torn_end(&self.head).len());
         let tail = without_torn_start(self.tail.make_contiguous());
-        let mut text = clean(head);
+        let omitted = self.len - (self.head.len() + tail.len()) as u64;
+        let mut text = utf8(self.head);
         let cut = text.len();
-        text.push_str(&clean(tail));
-        Text { text, omitted: self.pushed - (head.len() + tail.len()) as u64, cut }
+        text.push_str(&utf8(tail.to_vec()));
+        Text { text, omitted, cut }
     }
 }
 
-/// What a person would read in `bytes`: no escape sequence, no control character but tab and newline, valid UTF-8.
-fn clean(bytes: &[u8]) -> String {
-    let mut sanitizer = Sanitizer::new(Mode::Strip);
-    let mut text = Vec::with_capacity(bytes.len());
-    sanitizer.push(bytes, &mut text);
-    sanitizer.finish(&mut text);
-    // The sanitizer promises UTF-8; a record must be valid even if it should break its word.
-    String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+/// The sanitizer promises UTF-8; a record must be valid even if it should break its word.
+fn utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 fn without_torn_end(bytes: &[u8]) -> &[u8] {
@@ -108,21 +121,27 @@ fn without_torn_start(bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
+    const SCREEN: (u16, u16) = (4, 20);
+
+    fn excerpt(head_max: usize, tail_max: usize, pieces: &[&[u8]]) -> Text {
+        let mut excerpt = Excerpt::new(SCREEN, head_max, tail_max);
+        for piece in pieces {
+            excerpt.push(piece);
+            assert!(excerpt.head.len() <= head_max && excerpt.tail.len() <= tail_max);
+        }
+        excerpt.finish();
+        excerpt.into_text()
+    }
+
     /// Against the definition, with every way to cut the input in pieces of one size.
     #[test]
     fn head_and_tail_are_exact() {
-        let all: Vec<u8> = (0..40).map(|n| b'a' + n % 26).collect();
+        let all: Vec<u8> = (0..40).map(|n| if n % 5 == 4 { b'\n' } else { b'a' + n % 26 }).collect();
         for length in 0..=all.len() {
             for size in 1..=all.len() {
-                let mut excerpt = Excerpt::new(7, 5);
-                for piece in all[..length].chunks(size) {
-                    excerpt.push(piece);
-                }
-                assert!(excerpt.head.len() <= 7 && excerpt.tail.len() <= 5);
+                let text = excerpt(7, 5, &all[..length].chunks(size).collect::<Vec<_>>());
                 let expected =
                     if length <= 12 { all[..length].to_vec() } else { [&all[..7], &all[length - 5..length]].concat() };
-                assert_eq!(excerpt.parts().concat(), expected);
-                let text = excerpt.into_text();
                 assert_eq!(text.text.as_bytes(), expected);
                 assert_eq!(text.omitted, length.saturating_sub(12) as u64);
                 assert_eq!(text.cut, if length <= 12 { length } else { 7 });
@@ -133,21 +152,30 @@ mod tests {
     #[test]
     fn no_character_in_halves() {
         for shift in 0..4 {
-            let mut excerpt = Excerpt::new(8 + shift, 8 + shift);
-            excerpt.push("𝄞".repeat(100).as_bytes());
-            let text = excerpt.into_text();
+            let text = excerpt(8 + shift, 8 + shift, &["𝄞".repeat(100).as_bytes()]);
             assert_eq!(text.text, "𝄞".repeat(4));
             assert_eq!((text.omitted, text.cut), (384, 8));
         }
-        let mut excerpt = Excerpt::new(3, 3);
-        excerpt.push(&[0xff; 9]);
-        assert_eq!(excerpt.into_text(), Text { text: "\u{fffd}".repeat(6), omitted: 3, cut: 9 });
+        let text = excerpt(3, 3, &[&[0xff; 9]]);
+        assert_eq!(text, Text { text: "\u{fffd}".repeat(2), omitted: 21, cut: 3 });
     }
 
     #[test]
-    fn clean_text_has_no_controls() {
-        assert_eq!(clean(b"\x1b[31mred\x1b[0m\tx\r\ny\x07\x1b]0;title\x07z\0\xff"), "red\tx\nyz\u{fffd}");
+    fn the_text_has_no_controls() {
+        let text = |bytes: &[u8]| excerpt(4096, 4096, &[bytes]).text;
+        assert_eq!(text(b"\x1b[31mred\x1b[0m\tx\r\ny\x07\x1b]0;title\x07z\0\xff"), "red\tx\nyz\u{fffd}");
         let all: Vec<u8> = (0..=255).collect();
-        assert!(clean(&all).chars().all(|c| !c.is_control() || c == '\t' || c == '\n'));
+        assert!(text(&all).chars().all(|c| !c.is_control() || c == '\t' || c == '\n'));
+    }
+
+    /// Much more of it than is kept, and the text is whole.
+    #[test]
+    fn what_is_redrawn_counts_once() {
+        let bar: Vec<String> = (0..=1000).map(|n| format!("\rload {:3} %", n / 10)).collect();
+        let pieces: Vec<&[u8]> = bar.iter().map(String::as_bytes).chain([b"\ndone\n".as_slice()]).collect();
+        assert_eq!(excerpt(16, 16, &pieces), Text { text: "load 100 %\ndone\n".to_owned(), omitted: 0, cut: 16 });
+        let lines: Vec<String> = (0..500).map(|n| format!("a {n}\nb {n}\n\x1b[2A")).collect();
+        let pieces: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
+        assert_eq!(excerpt(16, 16, &pieces).text, "a 499\nb 499");
     }
 }

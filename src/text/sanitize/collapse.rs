@@ -12,7 +12,7 @@ mod sink;
 
 use std::time::{Duration, Instant};
 
-use super::grid::Charsets;
+use super::grid::{Charsets, Cursor};
 use super::relay::Relay;
 use super::row::{EXTRA_BYTES_MAX, Row};
 use super::terminal::Terminal;
@@ -180,22 +180,22 @@ impl Collapse {
     fn is_plain(&self) -> bool {
         let terminal = &self.terminal;
         let grid = &terminal.main;
-        let at = grid.cursor.row;
-        let modes = terminal.alt.is_none() && terminal.autowrap && !terminal.insert && terminal.cols > 1;
-        let relay = terminal.relay.as_ref().is_none_or(|relay| !relay.has_moved_up() && !relay.has_open_line());
-        let place = grid.top == 0 && grid.bottom.is_none() && grid.cursor.col == 0 && grid.rows.len() == at + 1;
-        let charsets = terminal.charsets == Charsets::default();
-        modes
-            && relay
-            && place
-            && charsets
+        let Cursor { row: at, col, .. } = grid.cursor;
+        // The likeliest reasons first.
+        let relay = || terminal.relay.as_ref().is_none_or(|relay| !relay.has_moved_up() && !relay.has_open_line());
+        let place = col == 0 && grid.rows.len() == at + 1 && grid.top == 0 && grid.bottom.is_none();
+        let modes = || terminal.alt.is_none() && terminal.autowrap && !terminal.insert && terminal.cols > 1;
+        place
+            && relay()
+            && modes()
+            && terminal.charsets == Charsets::default()
             && grid.rows.back().is_some_and(Row::is_fresh)
             && (at == 0 || self.is_closed(&grid.rows[at - 1]))
     }
 
     /// Whether a row says all it has to say: it is not continued, and the relay's reader has it.
     fn is_closed(&self, row: &Row) -> bool {
-        !row.joined() && (self.terminal.relay.is_none() || row.track.is_up_to_date())
+        !row.wrapped() && (self.terminal.relay.is_none() || row.track.is_up_to_date())
     }
 
     /// Text at the cursor.

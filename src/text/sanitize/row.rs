@@ -66,6 +66,18 @@ impl Row {
         self.track.touch();
     }
 
+    pub(crate) fn wrapped(&self) -> bool {
+        self.wrapped
+    }
+
+    /// The next row is erased as a whole, and does not continue this one any more.
+    pub(crate) fn set_unwrapped(&mut self) {
+        if self.wrapped {
+            self.wrapped = false;
+            self.track.touch();
+        }
+    }
+
     /// Whether the next row is a soft-wrapped continuation of this one. Not if this row was redrawn and is padded with
     /// blanks up to the margin: tools that let a full-width bar wrap mean two lines.
     pub(crate) fn joined(&self) -> bool {

@@ -108,6 +108,11 @@ impl Terminal {
     fn erase(&mut self, what: u16, last: u8, out: &mut Vec<u8>) {
         let grid = self.grid();
         let cursor = grid.cursor;
+        if matches!((last, what, cursor.col), (b'K' | b'J', 0, 0) | (b'K', 2, _))
+            && let Some(above) = cursor.row.checked_sub(1).and_then(|above| grid.rows.get_mut(above))
+        {
+            above.set_unwrapped();
+        }
         match (last, what) {
             (b'K', 0) if !cursor.wraps => grid.current().truncate(cursor.col),
             (b'K', 1) => grid.current().blank(0, cursor.col + 1),

@@ -352,6 +352,11 @@ impl Terminal {
         grid.bottom = None;
     }
 
+    /// Whether a private mode matters here; most are about keys, the mouse and the cursor's looks.
+    pub(crate) fn knows_private_mode(mode: u16) -> bool {
+        matches!(mode, 7 | 47 | 1047..=1049)
+    }
+
     pub(crate) fn set_private_modes(&mut self, csi: &Csi<'_>, on: bool) {
         for mode in csi.values() {
             match (mode, on) {

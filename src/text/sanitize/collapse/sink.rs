@@ -1,12 +1,14 @@
 //! What the parser's findings do to a collapsing terminal, and which of them can wait.
 //!
-//! Colours change nothing. A carriage return before a line feed changes nothing either, so it waits for what comes
-//! next. Whatever else is not text needs the terminal up to date.
+//! Colours change nothing, nor does erasing what is behind the end of the text. A carriage return before a line feed
+//! changes nothing either, so it waits for what comes next. Lines with nothing else are taken many at a time. Whatever
+//! else is not text needs the terminal up to date.
 
 use super::Collapse;
 use crate::text::csi::Csi;
 use crate::text::parser::Sink;
 use crate::text::sanitize::terminal::Terminal;
+use crate::text::sanitize::window::{Reading, Window};
 
 /// A terminal together with where its final text goes.
 #[derive(Debug)]
@@ -45,6 +47,23 @@ impl Sink for CollapseSink<'_> {
     const READS_SEQUENCES: bool = true;
 
     #[inline]
+    fn shortcut(&mut self, input: &[u8]) -> (usize, u64) {
+        let collapse = &mut *self.collapse;
+        if collapse.pending.is_empty() && !collapse.is_plain() {
+            return (0, 0);
+        }
+        let mut window = Window::<Pending>::new(false, std::mem::take(&mut collapse.return_seen));
+        let taken = window.fill(input);
+        if !window.text().is_empty() {
+            collapse.text(window.text(), self.out);
+        }
+        if window.return_seen {
+            self.control(b'\r');
+        }
+        (taken, window.sequences)
+    }
+
+    #[inline]
     fn text(&mut self, run: &[u8]) {
         if self.collapse.is_alternate() {
             self.collapse.alt_screen_bytes += run.len() as u64;
@@ -58,15 +77,24 @@ impl Sink for CollapseSink<'_> {
             b'\r' => self.collapse.terminal.carriage_return(),
             0x08 => self.lay_out().backspace(),
             0x0B | 0x0C => self.text(b"\n"),
-            0x0E => self.lay_out().charsets.used = 1,
-            0x0F => self.lay_out().charsets.used = 0,
+            0x0E | 0x0F => {
+                let used = usize::from(byte == 0x0E);
+                if self.collapse.terminal.charsets.used != used {
+                    self.lay_out().charsets.used = used;
+                }
+            }
             _ => {}
         }
     }
 
     fn escape(&mut self, intermediates: &[u8], last: u8) {
         match (intermediates, last) {
-            ([set @ (b'(' | b')')], _) => self.lay_out().charsets.sets[usize::from(*set == b')')] = last,
+            ([set @ (b'(' | b')')], _) => {
+                let set = usize::from(*set == b')');
+                if self.collapse.terminal.charsets.sets[set] != last {
+                    self.lay_out().charsets.sets[set] = last;
+                }
+            }
             ([], b'7' | b'8' | b'D' | b'E' | b'M' | b'c') => self.edit(|terminal, out| {
                 match last {
                     b'7' => terminal.save_cursor(),
@@ -89,15 +117,30 @@ impl Sink for CollapseSink<'_> {
 
     #[inline]
     fn csi(&mut self, body: &[u8], last: u8) {
-        if last == b'm' {
+        let is_pending = !self.collapse.pending.is_empty();
+        if last == b'm' || is_pending && Pending::is_nothing(body, last, self.collapse.return_seen) {
             return;
         }
         let Some(csi) = Csi::parse(body) else { return };
         match (csi.private, csi.intermediates, last) {
             (None, [], b'@'..=b'H' | b'J'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'`'..=b'b' | b'd'..=b'f' | b'h') => {}
-            (None, [], b'l' | b'r' | b's' | b'u') | (None, [b'!'], b'p') | (Some(b'?'), [], b'h' | b'l') => {}
+            (None, [], b'l' | b'r' | b's' | b'u') | (None, [b'!'], b'p') => {}
+            (Some(b'?'), [], b'h' | b'l') if csi.values().any(Terminal::knows_private_mode) => {}
             _ => return,
         }
         self.edit(|terminal, out| terminal.control_sequence(&csi, last, out));
+    }
+}
+
+/// At the end of what is pending there is nothing to erase.
+#[derive(Debug)]
+enum Pending {}
+
+impl Reading for Pending {
+    const RETURN_STARTS_LINE: bool = false;
+
+    #[inline]
+    fn is_nothing(body: &[u8], last: u8, after_return: bool) -> bool {
+        last == b'm' || (matches!(last, b'K' | b'J') && matches!(body, b"" | b"0") && !after_return)
     }
 }

@@ -1,0 +1,75 @@
+//! What a caller is told whose command cannot be started: one sentence, what to do, and a code.
+
+use std::io;
+
+use crate::core::entry::StartError;
+use crate::sys::control::Stage;
+use crate::sys::pty;
+use crate::text::escape::escape_line;
+use crate::text::reason::reason;
+
+/// The longest path of a shell in a sentence, columns.
+const SHELL_COLUMNS: usize = 256;
+
+/// No guard is to be had, or it cannot be told.
+pub(super) fn without_guard(error: &io::Error) -> StartError {
+    if pty::is_none_left(error) {
+        let hint = "end what is not needed, or let there be more terminals (sysctl kernel.pty.max)";
+        return refusal(125, "the command cannot be started: no terminals are left", hint);
+    }
+    let hint = "end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)";
+    refusal(125, &format!("the command cannot be started: {}", reason(error)), hint)
+}
+
+/// The guard could not start the shell. As far as a shell would say something of it, it says the same.
+pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
+    let error = io::Error::from_raw_os_error(errno);
+    let words = reason(&error);
+    let shell = escape_line(shell, SHELL_COLUMNS);
+    let check_path = "check the path of the shell (REXEC_SHELL)";
+    match (stage, error.kind()) {
+        (Stage::Exec, io::ErrorKind::NotFound) => refusal(127, &format!("{shell}: not found"), check_path),
+        (Stage::Exec, io::ErrorKind::ArgumentListTooLong) => StartError {
+            code: 126,
+            text: format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"),
+        },
+        (Stage::Exec, _) => refusal(126, &format!("{shell}: {words}"), check_path),
+        (Stage::Directory, _) => refusal(
+            126,
+            &format!("the working directory cannot be entered: {words}"),
+            "change to a directory that you may enter",
+        ),
+        (Stage::Fork | Stage::Descriptors, _) => refusal(
+            125,
+            &format!("the command cannot be started: {words}"),
+            "raise the limits of the host (ulimit -n, ulimit -u)",
+        ),
+    }
+}
+
+/// A descriptor of the caller's has a number that nothing below this host can have.
+pub(super) fn out_of_reach(descriptor: i32, limit: u32) -> StartError {
+    let text = format!(
+        "the command cannot be started: it inherits descriptor {descriptor}, and the host may have {limit} at most"
+    );
+    let hint =
+        format!("close descriptor {descriptor} in the caller, or start the host with a higher limit (ulimit -Hn)");
+    refusal(125, &text, &hint)
+}
+
+fn refusal(code: u8, text: &str, hint: &str) -> StartError {
+    StartError { code, text: format!("rexec: {text}\nhint: {hint}\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_names_what_is_short() {
+        let text = |errno| without_guard(&io::Error::from_raw_os_error(errno)).text;
+        let (no_space, no_descriptors) = (28, 24);
+        assert!(text(no_space).contains("no terminals are left") && text(no_space).contains("kernel.pty.max"));
+        assert!(text(no_descriptors).contains("Too many open files") && text(no_descriptors).contains("ulimit -n"));
+    }
+}

@@ -1,0 +1,133 @@
+//! Stops at the terminal: who asks again and again, who survives the hang-up, what is left stopped, and who is let be.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use super::prompts::{HANG, describe, notes};
+use crate::support::call::{Call, Outcome, Target};
+use crate::support::host::Host;
+use crate::support::procs::Process;
+use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
+
+const MODES: [&str; 2] = ["REXEC_SANITIZE=strip", "REXEC_TTY=never"];
+
+/// Each script with its modes at once; `check` says what is wrong.
+fn in_both_modes(script: &str, check: impl Fn(&Outcome) -> bool) {
+    let host = Host::start();
+    for mode in MODES {
+        let mut calling = host.call(script).env(mode).start(Target::Shim(&host.socket())).expect("the shim starts");
+        let Some(seen) = calling.finish(HANG) else { panic!("{script} ({mode}) hangs: {:#?}", host.tree()) };
+        assert!(check(&seen), "{script} ({mode}) {}", describe(&seen));
+    }
+    host.finish();
+}
+
+#[test]
+fn who_reads_again_and_again_is_hung_up() {
+    in_both_modes("while :; do read x </dev/tty; done; echo end", |seen| {
+        (seen.code(), seen.out().as_str()) == (129, "") && notes(seen) == ["bash"]
+    });
+    in_both_modes("timeout 60 sh -c 'while :; do read x </dev/tty; done'; echo $? end", |seen| {
+        (seen.code(), seen.out().as_str()) == (0, "129 end\n") && notes(seen) == ["sh"]
+    });
+}
+
+#[test]
+fn who_ignores_the_end_of_input_is_hung_up() {
+    if programs::has("python3") {
+        let script = "python3 -c 'while True:
+    try: input()
+    except EOFError: pass' </dev/tty; echo end";
+        in_both_modes(script, |seen| (seen.code(), seen.out().as_str()) == (129, "") && notes(seen) == ["python3"]);
+    }
+}
+
+#[test]
+fn who_survives_the_hang_up_and_reads_on_is_killed() {
+    in_both_modes("trap '' HUP; while :; do read x </dev/tty; done; echo end", |seen| {
+        (seen.code(), seen.out().as_str()) == (137, "") && notes(seen) == ["bash"]
+    });
+    in_both_modes("timeout 60 sh -c 'trap \"\" HUP; while :; do read x </dev/tty; done'; echo $? end", |seen| {
+        (seen.code(), seen.out().as_str()) == (0, "137 end\n")
+    });
+}
+
+/// It restores the terminal's modes when it is hung up, as editors do, but its shell is gone by then.
+#[test]
+fn what_is_left_and_wants_the_terminal_again_ends() {
+    if !programs::has("python3") {
+        return;
+    }
+    let script = "python3 -c 'import os, signal, termios, time
+signal.signal(signal.SIGHUP, signal.SIG_IGN); f = os.open(\"/dev/tty\", os.O_RDWR)
+shell = os.getppid(); print(os.getpid(), flush=True)
+while os.getppid() == shell: time.sleep(0.01)
+while True: termios.tcsetattr(f, termios.TCSANOW, termios.tcgetattr(f))' >pid & until test -s pid; do :; done; echo end";
+    let host = Host::start();
+    assert_eq!(host.run(script).out(), "end\n");
+    let pid = fs::read_to_string(host.home.join("pid")).expect("it ran").trim().parse().expect("a pid");
+    let is_gone = || Process::of(pid).is_none_or(|process| process.is_zombie());
+    assert!(waiting::until_true(Duration::from_secs(10), is_gone), "it lives on: {:#?}", host.tree());
+    host.finish();
+}
+
+#[test]
+fn what_is_left_stopped_goes_on_and_is_hung_up() {
+    let host = Host::start();
+    let script = "sh -c 'trap \"echo hup >told; exit\" HUP; kill -STOP $$; echo on >told' & \
+                  until grep -q '(sh) T' /proc/$!/stat; do :; done; echo end";
+    assert_eq!(host.run(script).out(), "end\n");
+    let told = || fs::read_to_string(host.home.join("told")).ok().filter(|text| !text.is_empty());
+    assert_eq!(waiting::until(PATIENCE, told).as_deref(), Some("hup\n"));
+    host.finish();
+}
+
+/// A multiplexer's sleeping jobs, for example: their terminal is another one.
+#[test]
+fn what_is_left_stopped_elsewhere_is_let_be() {
+    let host = Host::start();
+    let script = "setsid sh -c 'echo $$ >pid; kill -STOP $$; echo on >told' & \
+                  until test -s pid && grep -q '(sh) T' /proc/$(cat pid)/stat; do :; done; echo end";
+    assert_eq!(host.run(script).out(), "end\n");
+    let pid = fs::read_to_string(host.home.join("pid")).expect("it ran").trim().parse().expect("a pid");
+    let left = Process::of(pid).expect("it was left");
+    assert_eq!(left.state, 'T');
+    left.signal(Signal::SIGCONT);
+    let told = || fs::read_to_string(host.home.join("told")).ok().filter(|text| !text.is_empty());
+    assert_eq!(waiting::until(PATIENCE, told).as_deref(), Some("on\n"));
+    host.finish();
+}
+
+/// Its guard looks for it several times meanwhile.
+#[test]
+fn who_does_not_touch_the_terminal_again_is_never_signalled() {
+    let told = "for s in HUP INT QUIT TERM CONT USR1 TSTP; do trap \"echo $s\" $s; done";
+    let lasting = "sleep 8 & while ! wait $!; do :; done";
+    in_both_modes(&format!("stty sane </dev/tty; {told}; {lasting}; echo end"), |seen| {
+        (seen.code(), seen.out().as_str()) == (0, "end\n") && notes(seen).is_empty()
+    });
+}
+
+#[test]
+fn prompts_of_several_runs_do_not_meet() {
+    let host = Host::start();
+    let socket = host.socket();
+    let start = |script: &str| {
+        let call: Call = host.call(script);
+        call.start(Target::Shim(&socket)).expect("the shim starts")
+    };
+    let lines = 2_000;
+    let mut printing = start(&format!("for ((i = 1; i <= {lines}; i++)); do echo $i; ((i % 50)) || sleep 0.05; done"));
+    let mut reading =
+        [start("read x </dev/tty; echo one $?"), start("timeout 60 sh -c 'read x </dev/tty; echo two $?'")];
+    let [one, two] = reading.each_mut().map(|calling| calling.finish(HANG).expect("it ends"));
+    assert_eq!((one.out(), notes(&one)), ("one 1\n".to_owned(), vec!["bash".to_owned()]));
+    assert_eq!((two.out(), notes(&two)), ("two 1\n".to_owned(), vec!["sh".to_owned()]));
+    let printed = printing.finish(HANG).expect("it ends");
+    let expected: String = (1..=lines).map(|n| format!("{n}\n")).collect();
+    assert_eq!((printed.code(), printed.out(), printed.err()), (0, expected, String::new()));
+    host.finish();
+}

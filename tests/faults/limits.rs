@@ -1,0 +1,131 @@
+//! Limits that are reached by many commands, or by a recorder that takes nothing.
+
+use std::fs;
+use std::process::Child;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::crowd::{answer, ask, codes, quiet, shim};
+use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
+use crate::support::journal::Journal;
+use crate::support::procs::{self, Process};
+use crate::support::waiting::{self, PATIENCE};
+
+/// Ended commands of which something runs on are watched, up to a bound; what they left lives in any case.
+#[test]
+fn the_oldest_of_too_many_left_terminals_is_closed() {
+    const COMMANDS: usize = 260;
+    const WATCHED: usize = 256;
+    let host = Host::start();
+    let script = "sleep 1000 & echo $! >> pids";
+    for _ in 0..COMMANDS / 20 {
+        let mut shims: Vec<Child> = (0..20).map(|_| quiet(&host, script)).collect();
+        assert!(codes(&mut shims).iter().all(|code| *code == Some(0)));
+    }
+    let pids = fs::read_to_string(host.home.join("pids")).expect("pids");
+    let left: Vec<Process> = pids.lines().filter_map(|pid| Process::of(pid.parse().ok()?)).collect();
+    let closed = || host.console_text().matches("too many commands left processes running: the terminal of #").count();
+    assert!(waiting::until_true(PATIENCE, || closed() == COMMANDS - WATCHED), "{} are closed", closed());
+    let terminals = || procs::descriptor_list(host.pid()).iter().filter(|fd| fd.ends_with("/dev/ptmx")).count();
+    // Those of the guards in reserve too.
+    assert!(waiting::until_true(PATIENCE, || terminals() <= WATCHED + 2), "{} terminals are open", terminals());
+    assert_eq!(host.run("echo on").out(), "on\n");
+    assert_eq!(left.iter().filter(|process| process.is_alive()).count(), COMMANDS, "what is left over lives");
+    left.iter().for_each(|process| process.signal(Signal::SIGKILL));
+}
+
+#[test]
+fn of_many_processes_that_are_left_some_are_named() {
+    let host = Host::start();
+    let script = "for n in {1..40}; do sleep 1000 >/dev/null 2>&1 & done; jobs -p > pids";
+    assert_eq!(host.run(script).code(), 0);
+    let end = host.wait_for("its end", |journal| journal.end_of(script).cloned());
+    assert_eq!(end["left"].as_array().map(Vec::len), Some(16), "{end}");
+    for pid in fs::read_to_string(host.home.join("pids")).expect("pids").lines() {
+        Process::of(pid.parse().expect("a pid")).expect("it lives").signal(Signal::SIGKILL);
+    }
+}
+
+/// A host whose recorder is stopped.
+fn with_stopped_recorder() -> (Host, Process) {
+    let host = Host::with(Setup { pipe: true, ..PLAIN });
+    assert_eq!(host.run("echo warm").out(), "warm\n");
+    host.wait_for("the first end", |journal| journal.of_type("end").next().map(|_| ()));
+    let recorder = host.tree().into_iter().find(|process| process.comm == "rexec-recorder").expect("a recorder");
+    recorder.signal(Signal::SIGSTOP);
+    (host, recorder)
+}
+
+/// A recorder that takes nothing holds commands up for a second, once; then output is left out of the journal, and
+/// counted.
+#[test]
+fn a_stopped_recorder_costs_no_command_anything() {
+    const BYTES: u64 = 3_000_000;
+    let (host, recorder) = with_stopped_recorder();
+    let before = procs::memory(host.pid(), "VmRSS");
+    let script = format!("head -c {BYTES} /dev/zero | tr '\\0' x");
+    let started = Instant::now();
+    for _ in 0..3 {
+        let output = shim(&host, &script).output().expect("a shim");
+        assert_eq!((output.stdout.len() as u64, output.status.code()), (BYTES, Some(0)));
+    }
+    assert!(started.elapsed() < PATIENCE, "they waited for the recorder: {:?}", started.elapsed());
+    let peak = procs::memory(host.pid(), "VmHWM");
+    assert!(peak <= before + (8 << 20), "{before} bytes before, at most {peak}");
+    recorder.signal(Signal::SIGCONT);
+    let ends = |journal: &Journal| {
+        let ends: Vec<Value> =
+            journal.of_type("end").filter(|end| end["command"] == script.as_str()).cloned().collect();
+        (ends.len() == 3).then_some(ends)
+    };
+    for end in host.wait_for("three ends", ends) {
+        assert_eq!(end["bytes"], BYTES, "what was left out is counted");
+        assert!(end["output_omitted"].as_u64().is_some_and(|omitted| omitted > 0), "{}", end["output_omitted"]);
+    }
+    assert_eq!(host.run("echo again").out(), "again\n");
+}
+
+/// Records are what is kept longest; in the end even they are given up, and the person is told how many.
+#[test]
+fn records_are_given_up_in_the_end() {
+    const COMMANDS: usize = 150;
+    let (host, recorder) = with_stopped_recorder();
+    let before = procs::memory(host.pid(), "VmRSS");
+    // A start and an end hold the command, once as words and once as text.
+    let long = "x".repeat(100_000);
+    for _ in 0..COMMANDS {
+        assert_eq!(answer(ask(&host, &["no-such-program", &long]))["exit"], 127);
+    }
+    let peak = procs::memory(host.pid(), "VmHWM");
+    assert!(peak <= before + (40 << 20), "{before} bytes before, at most {peak}");
+    recorder.signal(Signal::SIGCONT);
+    let told = || {
+        let text = host.console_text();
+        let (_, rest) = text.split_once("… the journal lacks ")?;
+        rest.split_once(" records: ")?.0.parse::<usize>().ok()
+    };
+    let lacking = waiting::until(PATIENCE, told).unwrap_or_else(|| panic!("nobody is told"));
+    let is_there = |journal: &Journal| {
+        let records = journal.of_type("start").count() + journal.of_type("end").count();
+        (records + lacking == 2 * (COMMANDS + 1)).then_some(records)
+    };
+    let records = host.wait_for("all that it does not lack", is_there);
+    assert!(records > 20, "{records}");
+    _ = host.leave();
+}
+
+/// The end of a host waits for its recorder, but not for ever.
+#[test]
+fn a_stopped_recorder_keeps_no_host() {
+    let (mut host, recorder) = with_stopped_recorder();
+    assert_eq!(host.run("echo on").out(), "on\n");
+    host.signal(Signal::SIGTERM);
+    assert!(host.warden.wait(SHUTDOWN).is_some(), "the host waits for its recorder");
+    assert!(recorder.is_alive());
+    recorder.signal(Signal::SIGCONT);
+    // What it was given it still writes.
+    host.check_end();
+    assert_eq!(host.journal().of_type("end").count(), 2);
+}

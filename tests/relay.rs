@@ -1,0 +1,11 @@
+//! What the caller is given of a command's output, and when: the treatment, through the real shim and host.
+
+#[expect(dead_code, reason = "every test file uses its part of the harness")]
+mod support;
+
+#[path = "relay/flags.rs"]
+mod flags;
+#[path = "relay/notes.rs"]
+mod notes;
+#[path = "relay/streaming.rs"]
+mod streaming;

@@ -1,0 +1,74 @@
+//! Output that a caller follows: nothing final waits for more, nothing that is still being redrawn goes out.
+
+use std::fs;
+
+use crate::support::call::{Calling, Target};
+use crate::support::host::Host;
+use crate::support::waiting::PATIENCE;
+
+fn start(host: &Host, script: &str) -> Calling {
+    host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts")
+}
+
+/// What the caller has been given, once these bytes are among it.
+fn given(calling: &Calling, bytes: &str) -> String {
+    let stdout = calling.stdout.as_ref().expect("a pipe");
+    assert!(stdout.wait_for(bytes.as_bytes(), PATIENCE), "{bytes:?} is late: {:?}", text(calling));
+    text(calling)
+}
+
+fn text(calling: &Calling) -> String {
+    String::from_utf8(calling.stdout.as_ref().expect("a pipe").so_far()).expect("UTF-8")
+}
+
+#[test]
+fn a_banner_arrives_whole_although_nothing_follows() {
+    let host = Host::start();
+    let lines = "\x1b[1mserver\x1b[0m 1.0\nlistening on :80\nready> ";
+    let calling = start(&host, &format!("printf '%b' {:?}; exec sleep 1000", lines.replace('\x1b', "\\033")));
+    assert_eq!(given(&calling, "ready> "), "server 1.0\nlistening on :80\nready> ");
+}
+
+#[test]
+fn a_prompt_arrives_after_a_spinner() {
+    let host = Host::start();
+    let frames = r"for n in {1..300}; do printf '\r%s working' $((n % 4)); done; printf '\r\033[Kpassword:'";
+    let calling = start(&host, &format!("{frames}; exec sleep 1000"));
+    let seen = given(&calling, "password:");
+    assert!(seen.ends_with("password:"), "{seen:?}");
+    // A machine that stands still for a moment makes a frame stand still.
+    assert!(seen.matches("working").count() <= 10, "{seen:?}");
+}
+
+#[test]
+fn a_log_line_arrives_at_once_and_the_next_one_too() {
+    let host = Host::start();
+    let step = "until test -e step; do sleep 0.02; done";
+    let mut calling = start(&host, &format!("echo one; {step}; echo two; exit 3"));
+    assert_eq!(given(&calling, "one\n"), "one\n");
+    fs::write(host.home.join("step"), "").expect("a file");
+    let seen = calling.finish(PATIENCE).expect("it ends");
+    assert_eq!((seen.out().as_str(), seen.code()), ("one\ntwo\n", 3));
+}
+
+/// Ten states a second: each is gone before it has stood still. The script counts for how many that was not so.
+const PROGRESS: &str = r#"
+last=${EPOCHREALTIME/./}; slow=0
+for n in {1..20}; do
+  printf '\r%d of 20' $n
+  sleep 0.1
+  now=${EPOCHREALTIME/./}; ((now - last > 200000)) && ((slow++)); last=$now
+done
+printf '\n'; echo $slow >slow; printf 'done\n'"#;
+
+#[test]
+fn progress_is_not_relayed_state_by_state() {
+    let host = Host::start();
+    let seen = host.run(PROGRESS).out();
+    let slow = fs::read_to_string(host.home.join("slow")).expect("the script wrote it");
+    let slow: usize = slow.trim().parse().expect("a number");
+    assert!(seen.ends_with("20 of 20\ndone\n"), "{seen:?}");
+    // The first and the last state, what stood still, and as many again for a host that was slow itself.
+    let states = seen.matches(" of 20").count();
+    assert!(states <= 2 + 2 * slow + 2, "{states} states, {slow} of them slow: {seen:?}");
+}
