@@ -5,6 +5,8 @@
 //! take an argument that must not be mistaken for the command. Whatever a shell would reject goes to the real shell,
 //! which words the error.
 
+use std::ffi::CStr;
+
 /// A real shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
@@ -26,6 +28,22 @@ pub enum Route {
 }
 
 impl Shell {
+    /// What the real shell is to be called instead of a link's name. A zsh whose name begins with `r` is a restricted
+    /// shell, and bash is sh, or busybox anything at all, only by that name. Bash may keep a path that leads to us.
+    #[must_use]
+    pub fn real_name(self, name: &[u8]) -> Option<&'static CStr> {
+        let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
+        let (is_login, file) = file.strip_prefix(b"-").map_or((false, file), |file| (true, file));
+        match (self, is_login) {
+            _ if !file.starts_with(b"rexec-") => None,
+            (Self::Bash, _) => None,
+            (Self::Sh, false) => Some(c"sh"),
+            (Self::Sh, true) => Some(c"-sh"),
+            (Self::Zsh, false) => Some(c"zsh"),
+            (Self::Zsh, true) => Some(c"-zsh"),
+        }
+    }
+
     /// The shell that a path or `argv[0]` stands for: the last part of it, less the `-` of a login shell and a
     /// leading `rexec-`. Nothing when that is no shell's name.
     #[must_use]
@@ -142,6 +160,21 @@ mod tests {
 
     fn goes_to_the_host(shell: Shell, argv: &[&str]) -> bool {
         route(shell, argv.iter().map(|argument| argument.as_bytes()), false) == Route::Host
+    }
+
+    #[test]
+    fn shells_that_go_by_their_name_get_it() {
+        for (shell, name, real) in [
+            (Shell::Zsh, "/x/rexec-zsh", Some(c"zsh")),
+            (Shell::Zsh, "-rexec-zsh", Some(c"-zsh")),
+            (Shell::Sh, "rexec-sh", Some(c"sh")),
+            (Shell::Sh, "-rexec-sh", Some(c"-sh")),
+            (Shell::Bash, "/x/rexec-bash", None),
+            (Shell::Zsh, "/rexec-x/zsh", None),
+            (Shell::Sh, "recorder", None),
+        ] {
+            assert_eq!(shell.real_name(name.as_bytes()), real, "{name}");
+        }
     }
 
     #[test]

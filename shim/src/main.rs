@@ -1,7 +1,8 @@
 //! rexec-sh, the shell that an agent calls: a command string goes to the host, anything else to the real shell.
 //!
-//! Invariants: the real shell is executed with the arguments as given, and with the signal mask, the dispositions and
-//! the descriptors that this process was started with; once the request was sent, the command is never run here.
+//! Invariants: the real shell is executed with the arguments as given, but for a link's name, and with the signal mask,
+//! the dispositions and the descriptors that this process was started with; once the request was sent, the command is
+//! never run here.
 //!
 //! [`sys`] holds the C `main` and all system calls, [`shell`] finds the real shell, [`host`] connects, [`collect`]
 //! reads what the command inherits, [`relay`] does the rest.
@@ -73,6 +74,14 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
     let shell = match shell::find(kind, options.shell) {
         Ok(shell) => shell,
         Err(report) => return report,
+    };
+    let renamed: Vec<&'static CStr>;
+    let argv = match kind.real_name(name.to_bytes()) {
+        None => argv,
+        Some(real) => {
+            renamed = [real].into_iter().chain(argv.iter().skip(1).copied()).collect();
+            &renamed
+        }
     };
     let call = Call { argv, env, options, shell };
     if !given(options.inside).is_empty() {

@@ -1,6 +1,9 @@
 //! Quoting, bytes that are no text, and the ways in which arguments are given.
 
 use super::case::{Case, Mode, PLAIN, Place};
+use crate::support::call::Target;
+use crate::support::host::Host;
+use crate::support::programs;
 
 const TABLE: &[Case] = &[
     Case { name: "single quotes", script: br#"echo 'a  "b" $HOME \n'"#, ..PLAIN },
@@ -175,4 +178,26 @@ fn every_byte_and_the_longest_script_arrive() {
         Case { name: "every byte", script: every.leak(), ..PLAIN },
         Case { name: "131,071 bytes", script: longest.leak(), ..PLAIN },
     ]);
+}
+
+#[test]
+fn shells_that_go_by_their_name_are_called_by_it() {
+    let host = Host::start();
+    for (name, option, expected) in [
+        // A zsh whose name begins with `r` is a restricted shell.
+        ("rexec-zsh", "[[ -o restricted ]]; echo $? $0", "1 zsh\n"),
+        ("rexec-sh", "echo $0", "sh\n"),
+    ] {
+        if !programs::has(name.trim_start_matches("rexec-")) {
+            continue;
+        }
+        for inside in ["", "1"] {
+            let mut call = host.call("").env(&format!("REXEC_INSIDE={inside}"));
+            call.name = name;
+            call.argv = [&format!("/x/{name}"), "-c", option].map(|argument| argument.as_bytes().to_vec()).to_vec();
+            let seen = call.run(Target::Shim(&host.socket()));
+            assert_eq!((seen.out().as_str(), seen.err().as_str()), (expected, ""), "{name}, inside: {inside:?}");
+        }
+    }
+    host.finish();
 }

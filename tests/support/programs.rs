@@ -19,7 +19,7 @@ pub(crate) fn rexec() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_rexec"))
 }
 
-/// A directory with the shim and links to it: `bash`, `rexec-bash`, `sh`, `rexec-sh`.
+/// A directory with the shim and links to it: `bash`, `rexec-bash`, `sh`, `rexec-sh`, `rexec-zsh`.
 pub(crate) fn shims() -> &'static Path {
     static SHIMS: OnceLock<PathBuf> = OnceLock::new();
     SHIMS.get_or_init(|| {
@@ -28,7 +28,7 @@ pub(crate) fn shims() -> &'static Path {
         let dir = host().with_file_name("test-shims");
         _ = fs::create_dir(&dir);
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).expect("the directory is ours");
-        for name in ["bash", "rexec-bash", "sh", "rexec-sh"] {
+        for name in ["bash", "rexec-bash", "sh", "rexec-sh", "rexec-zsh"] {
             // Several test processes may do this at once; a link that is there is as good as ours.
             _ = symlink("../rexec-sh", dir.join(name));
             assert!(dir.join(name).exists(), "no {name} in {}", dir.display());
