@@ -13,6 +13,7 @@
 
 mod door;
 mod farewell;
+mod opening;
 mod peer;
 mod plan;
 mod refusal;
@@ -22,6 +23,7 @@ mod screen;
 mod scribe;
 mod sentry;
 mod spares;
+mod start;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -36,8 +38,8 @@ use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
 use crate::sink::console::{Console, View};
 use crate::sink::journal::Journal;
+use crate::sys::pty;
 use crate::sys::signal::{Asked, Signals};
-use crate::sys::{process, pty};
 use crate::text::reason::reason;
 
 use door::{Arrival, Door};
@@ -146,91 +148,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Becomes the host: takes the lock, opens journal and socket, takes the terminal over.
-    ///
-    /// # Errors
-    /// A sentence and a hint for the person who started it.
-    pub fn open(options: Options) -> Result<Self, Failure> {
-        let own = words::Own::read();
-        let sentry = Sentry::new(options.allow_sandboxed);
-        let lock = door::become_host(&options.socket)?;
-        let failed = |error: std::io::Error| {
-            Failure::new(
-                format_args!("the host cannot start: {}", reason(&error)),
-                "raise the limits on descriptors (ulimit -n)",
-            )
-        };
-        let mut poller = Poller::new().map_err(failed)?;
-        let signals = Signals::take().map_err(failed)?;
-        let scribe = Scribe::start(&mut poller, &options.home)?;
-        process::raise_descriptor_limit();
-        process::adopt_orphans().map_err(failed)?;
-        let screen = Screen::take(&mut poller).map_err(failed)?;
-        let door = Door::open(&mut poller, options.socket.clone(), lock)?;
-        let size = terminal_size(options.pty_size, screen.size());
-        let mut sources = HashMap::new();
-        sources.insert(poller.register(&signals).map_err(failed)?, Source::Signals);
-        sources.insert(scribe.token(), Source::Recorder);
-        sources.insert(door.token, Source::Door);
-        sources.extend(door.watch_token.map(|token| (token, Source::Watch)));
-        sources.extend(screen.token.map(|token| (token, Source::Screen)));
-        sources.extend(screen.keys_token.map(|token| (token, Source::Keys)));
-        let mut host = Self {
-            own,
-            sentry,
-            now: Instant::now(),
-            poller,
-            sources,
-            ready: BTreeSet::new(),
-            dirty: BTreeSet::new(),
-            roomy: BTreeSet::new(),
-            engine: Engine::default(),
-            door,
-            signals,
-            console: Console::new(screen.kind(), options.view),
-            screen,
-            scribe,
-            journal: Journal::default(),
-            peers: BTreeMap::new(),
-            last_peer: 0,
-            peers_max: limits::peers_max(process::descriptor_limit()),
-            greeting: BTreeSet::new(),
-            leaving: BTreeSet::new(),
-            settling: BTreeSet::new(),
-            runs: BTreeMap::new(),
-            stragglers: VecDeque::new(),
-            endings: BTreeSet::new(),
-            spares: Spares::new(size),
-            size,
-            start_retry: None,
-            closing: Closing::No,
-            buffer: vec![0; limits::READ_BUDGET_BYTES].into(),
-            options,
-        };
-        host.measure_console();
-        host.greet();
-        Ok(host)
-    }
-
-    fn greet(&mut self) {
-        use std::io::Write;
-        let out = self.screen.out.buffer();
-        // Writing into memory cannot fail.
-        let _ = writeln!(out, "rexec host listening on {}", self.door.path().display());
-        let _ = writeln!(out, "rexec journal: {}", self.scribe.path.display());
-        if self.scribe.lost > 0 {
-            let _ = writeln!(
-                out,
-                "rexec: {} commands of an earlier host have no end; they are marked as lost",
-                self.scribe.lost
-            );
-        }
-        if let Some(line) = self.sentry.warning() {
-            let _ = writeln!(out, "{line}");
-        }
-        out.push(b'\n');
-    }
-
     /// Runs until it is asked to end and everything has ended.
     ///
     /// # Errors
@@ -414,7 +331,7 @@ impl Host {
     fn measure_console(&mut self) {
         let size = self.screen.size();
         self.console.resize(size.map_or(0, |size| size.cols));
-        self.size = terminal_size(self.options.pty_size, size);
+        self.size = opening::terminal_size(self.options.pty_size, size);
         self.spares.resize(self.size);
     }
 
@@ -543,16 +460,5 @@ impl Host {
     fn pump_console(&mut self) {
         let (out, most) = self.screen.out.room(limits::CONSOLE_HIGH_BYTES);
         self.console.pump(&mut self.engine, out, most, self.now);
-    }
-}
-
-/// Large enough that programs do not cut what an agent needs, larger if the console is, or as the human says.
-fn terminal_size(chosen: Option<(u16, u16)>, console: Option<pty::Size>) -> pty::Size {
-    match (chosen, console) {
-        (Some((cols, rows)), _) => pty::Size { rows, cols },
-        (None, None) => pty::Size { rows: limits::PTY_ROWS, cols: limits::PTY_COLS },
-        (None, Some(console)) => {
-            pty::Size { rows: console.rows.max(limits::PTY_ROWS), cols: console.cols.max(limits::PTY_COLS) }
-        }
     }
 }

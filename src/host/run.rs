@@ -4,63 +4,48 @@
 //! and its streams are closed. Until then left-over processes can write, and what they write is read and dropped, so
 //! that they neither block nor die.
 
-use std::ffi::CStr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
-use super::plan::Plan;
 use super::roster::{Ending, Identity};
-use super::spares::Spare;
-use super::{Host, PeerId, Source, refusal};
+use super::start::Pending;
+use super::{Host, PeerId, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
-use crate::core::log::Lag;
-use crate::front::command::Command;
-use crate::front::jsonl::Request;
-use crate::front::treatment::Treatment;
 use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
-use crate::sink::console::Heading;
-use crate::sink::record::{self, Left, Start};
+use crate::sink::record::Left;
 use crate::sys::control::{self, Report};
-use crate::sys::{self, pty, socket};
+use crate::sys::{self, socket};
 use crate::text::escape::escape_line;
-
-/// A command on its way to a guard.
-#[derive(Debug)]
-struct Pending {
-    command: Command,
-    descriptors: Vec<OwnedFd>,
-}
 
 /// The link to a run's guard.
 #[derive(Debug)]
-struct Link {
-    pid: i32,
-    control: Port,
+pub(super) struct Link {
+    pub(super) pid: i32,
+    pub(super) control: Port,
     /// The rest of the RUN frame, then orders.
-    out: Outlet,
-    inbox: Vec<u8>,
-    shell_is_over: bool,
+    pub(super) out: Outlet,
+    pub(super) inbox: Vec<u8>,
+    pub(super) shell_is_over: bool,
     /// The group of a shell that has ended, until what it left running was looked at.
-    left_by: Option<i32>,
+    pub(super) left_by: Option<i32>,
 }
 
 /// One command, as the host holds it.
 #[derive(Debug)]
 pub(super) struct Run {
-    peer: Option<PeerId>,
+    pub(super) peer: Option<PeerId>,
     /// Until it is started; or why it cannot be.
-    pending: Option<Result<Pending, StartError>>,
+    pub(super) pending: Option<Result<Pending, StartError>>,
     pub(super) identity: Identity,
     pub(super) accepted: Instant,
-    guard: Option<Link>,
-    streams: [Option<Port>; Stream::ALL.len()],
+    pub(super) guard: Option<Link>,
+    pub(super) streams: [Option<Port>; Stream::ALL.len()],
     /// Nobody reads the output: when the next byte of it is worth a SIGPIPE.
-    strike_from: Option<Instant>,
+    pub(super) strike_from: Option<Instant>,
     pub(super) ending: Ending,
 }
 
@@ -92,205 +77,6 @@ impl Host {
         self.runs.get(&job)?.peer
     }
 
-    /// A shim's command.
-    pub(super) fn submit_command(&mut self, peer: PeerId, command: Command) {
-        let Some(from) = self.peers.get_mut(&peer) else { return };
-        let descriptors = std::mem::take(&mut from.descriptors);
-        if descriptors.len() != command.descriptors {
-            return self.part(peer, 125, super::BUSY);
-        }
-        self.submit(peer, command, Ok(descriptors));
-    }
-
-    /// A command as words, with the host's environment.
-    pub(super) fn submit_words(&mut self, peer: PeerId, request: &Request) {
-        let (command, descriptors) = super::words::command(request, &self.own);
-        self.submit(peer, command, descriptors);
-    }
-
-    fn submit(&mut self, peer: PeerId, command: Command, descriptors: Result<Vec<OwnedFd>, StartError>) {
-        let Some(job) = self.engine.submit() else { return self.part(peer, 125, super::BUSY) };
-        self.attend(peer, job);
-        let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
-        let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), std::path::PathBuf::from);
-        let dir = dir.as_os_str().as_encoded_bytes();
-        self.record(job, &command, dir);
-        let identity = Identity::of(&command, dir);
-        let run = Run {
-            peer: Some(peer),
-            pending: Some(descriptors.map(|descriptors| Pending { command, descriptors })),
-            identity,
-            accepted: self.now,
-            guard: None,
-            streams: [const { None }; Stream::ALL.len()],
-            strike_from: None,
-            ending: Ending::default(),
-        };
-        self.runs.insert(job, run);
-    }
-
-    /// Tells journal and console of a new command.
-    fn record(&mut self, job: JobId, command: &Command, dir: &[u8]) {
-        let time = record::timestamp(SystemTime::now());
-        let mut start = Start {
-            seq: job.0,
-            time: time.clone(),
-            whoami: command.whoami.clone(),
-            envs: command.envs.clone(),
-            command: String::from_utf8_lossy(&command.text).into_owned(),
-            shell: command.shell.clone(),
-            probe: command.is_probe,
-            window: Some(self.window(command)),
-            ..Start::default()
-        };
-        start.set_exec(command.exec.iter().map(Vec::as_slice));
-        start.set_dir(dir);
-        let heading = Heading {
-            time,
-            whoami: command.whoami.clone(),
-            dir: start.dir.clone(),
-            command: start.command.clone(),
-            is_probe: command.is_probe,
-        };
-        if let Some(cursor) = self.engine.attach(job, self.journal.lag()) {
-            let run = command.run();
-            let environment = run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
-            self.journal.begin(cursor, &start, environment, self.scribe.out.buffer());
-        }
-        if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
-            self.console.begin(&mut self.engine, cursor, heading);
-        }
-    }
-
-    /// Performs the start of a job.
-    pub(super) fn start(&mut self, job: JobId) {
-        let Some(run) = self.runs.get_mut(&job) else { return };
-        match run.pending.take() {
-            None => {}
-            Some(Err(why)) => self.engine.on_start_failed(job, why),
-            Some(Ok(pending)) => match self.hand_over(job, &pending) {
-                Ok(()) => {
-                    let waited = self.now.saturating_duration_since(self.runs[&job].accepted);
-                    self.journal.note(job, |end| end.queued_ms = u64::try_from(waited.as_millis()).unwrap_or(0));
-                    self.start_retry = None;
-                }
-                Err(error) => self.on_start_refused(job, pending, &error),
-            },
-        }
-    }
-
-    /// Want of something that comes back is waited for; anything else ends the job.
-    fn on_start_refused(&mut self, job: JobId, pending: Pending, error: &std::io::Error) {
-        let may_wait = error.raw_os_error().is_some_and(sys::is_shortage) && !self.is_closing();
-        let Some(run) = self.runs.get_mut(&job) else { return };
-        if may_wait && self.now.saturating_duration_since(run.accepted) < limits::START_TIMEOUT {
-            run.pending = Some(Ok(pending));
-            self.engine.retry(job);
-            self.start_retry = Some(self.now + limits::START_RETRY);
-            return;
-        }
-        self.engine.on_start_failed(job, refusal::without_guard(error));
-    }
-
-    /// Gives a command to a guard. Everything that can fail comes before the guard has it: a command that was given
-    /// away is never given again.
-    fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
-        let command = &pending.command;
-        // What an agent reads of the shell for itself is for a program and not for people.
-        let pipes_only = self.options.pipes_only || command.is_probe;
-        let plan = Plan::of(command.stdio, pipes_only, command.kills_group);
-        let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-        let mut streams = [const { None }; Stream::ALL.len()];
-        let mut far = Vec::new();
-        for (stream, read, write) in plan.open_pipes()? {
-            streams[stream as usize] = Some(Port::new(&mut self.poller, read)?);
-            descriptors.push(write.as_raw_fd());
-            far.push(write);
-        }
-        let first = [&[plan.bits()], command.frame.as_slice()].concat();
-        let (mut spare, sent) = match self.give(&first, &descriptors) {
-            Ok(given) => given,
-            Err(error) => {
-                streams.into_iter().flatten().for_each(|port: Port| port.close(&mut self.poller));
-                return Err(error);
-            }
-        };
-        if let Some((rows, cols)) = command.window {
-            let _ = pty::resize(spare.master.fd(), pty::Size { rows, cols });
-        }
-        spare.control.expect_input();
-        let mut out = Outlet::default();
-        out.buffer().extend_from_slice(&first[sent..]);
-        self.prepare_protocol(job, command, plan.tty_is_stdout());
-        self.bind(job, spare, out, streams);
-        self.engine.on_started(job, plan.streams(), self.now);
-        Ok(())
-    }
-
-    /// Sends the first bytes to a guard; gives it and how many it took. A guard can have been killed while it waited:
-    /// then the next one gets them. When the user's callers have more descriptors in flight than this host may have, none
-    /// of its own may travel: then they are born with the guard. Waiting would not help, because those callers wait for us.
-    fn give(&mut self, first: &[u8], descriptors: &[RawFd]) -> std::io::Result<(Spare, usize)> {
-        let mut may_travel = true;
-        loop {
-            let (mut spare, travelling) = if may_travel {
-                (self.spares.take(&mut self.poller)?, descriptors)
-            } else {
-                (self.spares.make_with(&mut self.poller, descriptors)?, &[][..])
-            };
-            match spare.control.write(|fd| socket::send(fd, first, travelling)) {
-                Ok(sent) => return Ok((spare, sent.unwrap_or(0))),
-                Err(error) => {
-                    spare.close(&mut self.poller);
-                    if may_travel && sys::is_in_flight_limit(&error) {
-                        may_travel = false;
-                    } else if error.kind() != std::io::ErrorKind::BrokenPipe {
-                        return Err(error);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Rows and columns of the command's terminal.
-    fn window(&self, command: &Command) -> (u16, u16) {
-        command.window.unwrap_or((self.size.rows, self.size.cols))
-    }
-
-    fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
-        let peer = self.runs.get(&job).and_then(|run| run.peer);
-        let window = self.window(command);
-        let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
-        if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
-            && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
-        {
-            shim.prepare(tty_is_stdout, Treatment::both(command, !tty_is_stdout, policy, window, redact));
-        }
-    }
-
-    /// The run now has a guard and streams.
-    fn bind(&mut self, job: JobId, spare: Spare, out: Outlet, mut streams: [Option<Port>; Stream::ALL.len()]) {
-        streams[Stream::Tty as usize] = Some(spare.master);
-        for (stream, port) in Stream::ALL.into_iter().zip(&streams) {
-            if let Some(port) = port {
-                self.sources.insert(port.token(), Source::Stream(job, stream));
-            }
-        }
-        self.sources.insert(spare.control.token(), Source::Control(job));
-        if let Some(run) = self.runs.get_mut(&job) {
-            run.streams = streams;
-            run.guard = Some(Link {
-                pid: spare.pid,
-                control: spare.control,
-                out,
-                inbox: Vec::new(),
-                shell_is_over: false,
-                left_by: None,
-            });
-        }
-        self.flush_guard(job);
-    }
-
     /// Gives an order to the job's guard.
     pub(super) fn order(&mut self, job: JobId, order: Order) {
         let Some(run) = self.runs.get_mut(&job) else { return };
@@ -304,7 +90,7 @@ impl Host {
         self.flush_guard(job);
     }
 
-    fn flush_guard(&mut self, job: JobId) {
+    pub(super) fn flush_guard(&mut self, job: JobId) {
         if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut())
             && link.control.is_writable()
         {
