@@ -1,0 +1,196 @@
+//! Where journals lie: directories, disks and limits that are not as they should be.
+
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rexec_host::sink::reader::{Entry, Reader};
+use rexec_host::sink::recorder::{JournalError, Limits, journals, open};
+use serde_json::json;
+
+use crate::recording::*;
+
+#[test]
+fn a_removed_journal_is_made_again() {
+    let home = Home::new();
+    let mut recording = home.record(Limits::default());
+    let path = recording.path.clone();
+    recording.start(1);
+    wait_until("the start is written", || has_lines(&path, 2));
+    fs::remove_file(&path).unwrap();
+    recording.end(1);
+    assert!(recording.status().starts_with("journal was removed: "));
+    wait_until("the file is back", || has_lines(&path, 2));
+    assert_eq!(shape(&path), "open end1");
+    fs::remove_dir_all(&home.0).unwrap();
+    recording.start(2);
+    assert!(recording.status().starts_with("journal was removed: "));
+    recording.end(2);
+    assert!(recording.close().is_empty());
+    assert_eq!(shape(&path), "open start2 end2 close");
+}
+
+/// A file that may not grow fails in the middle of a line (EFBIG), then grows again.
+#[test]
+fn a_limit_on_file_size() {
+    let wrapper = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
+    let ran = in_own_process("places::a_limit_on_file_size", &wrapper, || {
+        let home = Home::new();
+        let mut recording = home.record(Limits { retry: Duration::from_millis(20), ..Limits::default() });
+        let path = recording.path.clone();
+        recording.start(1);
+        wait_until("the start is written", || has_lines(&path, 2));
+        let before = fs::read(&path).unwrap();
+        let (soft, hard) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
+        setrlimit(Resource::RLIMIT_FSIZE, before.len() as u64 + 50, hard).unwrap();
+        recording.start(2);
+        let failed = format!("journal cannot be written: {}: File too large", path.display());
+        assert_eq!(recording.status(), failed + "; records are kept in memory and retried");
+        for seq in 3..50 {
+            recording.start(seq);
+            recording.end(seq);
+        }
+        recording.start(50);
+        recording.output(50, &[b'x'; 100_000]);
+        recording.end(50);
+        recording.fence();
+        assert!(fs::read(&path).unwrap() == before);
+        setrlimit(Resource::RLIMIT_FSIZE, soft, hard).unwrap();
+        assert_eq!(recording.status(), "journal is written again");
+        recording.end(2);
+        recording.end(1);
+        assert!(recording.close().is_empty());
+        let text = shape(&path);
+        assert!(text.starts_with("open start1 start2 start3 end3 start4"), "{text}");
+        assert!(text.ends_with("start50 end50 end2 end1 close"), "{text}");
+        let records = values(&path);
+        let record = records.iter().find(|record| record["type"] == "end" && record["seq"] == 50).unwrap();
+        assert_eq!((&record["raw_error"], record.get("raw")), (&json!("File too large"), None));
+        assert_eq!(record["output_omitted"], 34_464);
+        assert_eq!(fs::read_dir(home.0.join("raw")).unwrap().count(), 0);
+    });
+    assert!(ran);
+}
+
+/// A disk that is full at the open, has room for a while, and is full again.
+#[test]
+fn a_full_disk() {
+    let wrapper = ["unshare", "--map-root-user", "--mount"];
+    let ran = in_own_process("places::a_full_disk", &wrapper, || {
+        let home = Home::new();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=256k,mode=700", "none"]).arg(&home.0);
+        if !mount.status().unwrap().success() {
+            return;
+        }
+        let ballast = home.0.join("ballast");
+        let fill = || {
+            let mut file = File::create(&ballast).unwrap();
+            while file.write(&[0; 4096]).is_ok_and(|n| n > 0) {}
+        };
+        fill();
+        let mut recording = home.record(Limits { retry: Duration::from_millis(20), ..Limits::default() });
+        let path = recording.path.clone();
+        recording.start(1);
+        let status = recording.status();
+        assert!(status.contains("cannot be written") && status.contains("No space left on device"), "{status}");
+        fs::remove_file(&ballast).unwrap();
+        assert_eq!(recording.status(), "journal is written again");
+        recording.end(1);
+        recording.fence();
+        assert_eq!(shape(&path), "open start1 end1");
+        fill();
+        for seq in 2..200 {
+            recording.start(seq);
+            recording.end(seq);
+        }
+        assert!(recording.status().starts_with("journal cannot be written"));
+        recording.fence();
+        fs::remove_file(&ballast).unwrap();
+        assert_eq!(recording.status(), "journal is written again");
+        assert!(recording.close().is_empty());
+        let entries: Vec<Entry> = Reader::new(File::open(&path).unwrap()).map(Result::unwrap).collect();
+        check_runs(&entries);
+        assert_eq!(entries.len(), 2 + 2 * 199);
+        Command::new("umount").arg(&home.0).status().unwrap();
+    });
+    if !ran {
+        let _ = writeln!(std::io::stderr(), "skipped: no mount namespace here");
+    }
+}
+
+#[test]
+fn raw_files_keep_within_quota_and_age() {
+    let home = Home::new();
+    let raw = home.0.join("raw");
+    fs::create_dir(&raw).unwrap();
+    let days = |n: u64| SystemTime::now() - Duration::from_secs(n * 24 * 60 * 60);
+    for (name, age) in [("ancient.out", 31), ("old.out", 29), ("middle.out", 20), ("new.out", 1), ("ancient.txt", 99)] {
+        fs::write(raw.join(name), [0; 100_000]).unwrap();
+        File::options().append(true).open(raw.join(name)).unwrap().set_modified(days(age)).unwrap();
+    }
+    let names = || {
+        let files = fs::read_dir(&raw).unwrap();
+        let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let mut recording = home.record(Limits { raw_bytes: 300_000, ..Limits::default() });
+    wait_until("the ancient one is gone", || names() == ["ancient.txt", "middle.out", "new.out", "old.out"]);
+    recording.start(1);
+    recording.output(1, &[b'x'; 100_001]);
+    recording.end(1);
+    let session = recording.path.file_stem().unwrap().to_str().unwrap().to_owned();
+    recording.close();
+    assert_eq!(names(), [format!("{session}-1.out").as_str(), "ancient.txt", "new.out"]);
+}
+
+#[test]
+fn an_unsafe_directory_is_refused() {
+    let home = Home::new();
+    let uid = home.uid();
+    let at = |name: &str| home.0.join(name);
+    fs::create_dir(at("open")).unwrap();
+    fs::set_permissions(at("open"), Permissions::from_mode(0o750)).unwrap();
+    symlink(&home.0, at("link")).unwrap();
+    fs::write(at("file"), "").unwrap();
+    let refused = |name: &str, uid: u32| {
+        let error = open(&at(name), uid).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains(at(name).to_str().unwrap()) && !text.contains('\n') && !error.hint().is_empty(),
+            "{text}"
+        );
+        error
+    };
+    assert!(matches!(refused("open", uid), JournalError::Open { mode: 0o750, .. }));
+    assert!(matches!(refused("link", uid), JournalError::Symlink { .. }));
+    assert!(matches!(refused("file", uid), JournalError::NotADirectory { .. }));
+    assert!(matches!(refused("file/below", uid), JournalError::Unreadable { .. }));
+    fs::set_permissions(at("open"), Permissions::from_mode(0o700)).unwrap();
+    assert!(matches!(refused("open", uid + 1), JournalError::NotOurs { .. }));
+    open(&at("open"), uid).unwrap();
+    open(&at("new/deep"), uid).unwrap();
+    assert_eq!(fs::metadata(at("new/deep")).unwrap().mode() & 0o7777, 0o700);
+}
+
+/// A journal whose place is taken by a link is begun under another name, and the link's target stays as it was.
+#[test]
+fn a_symlink_is_never_written_through() {
+    let home = Home::new();
+    let target = home.0.join("target");
+    fs::write(&target, "mine").unwrap();
+    let mut recording = home.record(Limits::default());
+    let path = recording.path.clone();
+    fs::remove_file(&path).unwrap();
+    symlink(&target, &path).unwrap();
+    recording.start(1);
+    assert!(recording.status().starts_with("journal was removed"));
+    recording.close();
+    assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
+    let (_, other) = journals(&home.0).unwrap().remove(0);
+    assert_eq!(shape(&other), "open start1 close");
+}

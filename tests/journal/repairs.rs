@@ -1,0 +1,172 @@
+//! What is made of journals whose host or recorder died.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread::{self};
+use std::time::Duration;
+
+use rexec_host::cli::list;
+use rexec_host::sink::reader::{Entry, Reader};
+use rexec_host::sink::record::{End, encode_end, encode_output, encode_start};
+use rexec_host::sink::recorder::{Limits, Opened, journals, open, serve};
+use serde_json::json;
+
+use crate::recording::*;
+
+#[test]
+fn a_host_that_dies_in_the_middle_of_a_frame() {
+    let home = Home::new();
+    let mut recording = home.record(Limits::default());
+    let path = recording.path.clone();
+    recording.start(1);
+    recording.start(2);
+    recording.end(1);
+    let mut frame = Vec::new();
+    encode_end(&End { seq: 2, ..End::default() }, &mut frame);
+    recording.socket.write_all(&frame[..frame.len() - 1]).unwrap();
+    assert!(recording.vanish().is_empty());
+    assert_eq!(shape(&path), "open start1 start2 end1");
+    let again = home.open();
+    assert_eq!(again.lost, 1);
+    assert_eq!(shape(&path), "open start1 start2 end1 lost2 close");
+    let lost = &values(&path)[4];
+    assert_eq!((&lost["command"], &lost["whoami"]), (&json!("echo 2"), &json!("Claude Code")));
+    assert_eq!(shape(&again.path), "open");
+}
+
+/// A journal cut at every byte: nothing that was whole is lost, and at most the torn line is no record.
+#[test]
+fn a_torn_journal_is_repaired() {
+    let home = Home::new();
+    let mut recording = home.record(Limits::default());
+    let sample = recording.path.clone();
+    recording.start(1);
+    recording.start(2);
+    recording.output(2, "Grüße \"quoted\"\n".as_bytes());
+    recording.end(2);
+    recording.start(3);
+    recording.end(3);
+    recording.end(1);
+    recording.close();
+    let whole = fs::read(&sample).unwrap();
+    let torn = home.0.join("2026-01-01-00:00:00.jsonl");
+    for cut in 1..whole.len() {
+        fs::write(&torn, &whole[..cut]).unwrap();
+        fs::remove_file(home.open().path).unwrap();
+        let text = fs::read(&torn).unwrap();
+        assert!(text.starts_with(&whole[..cut]), "cut at {cut}");
+        let mut reader = Reader::new(File::open(&torn).unwrap());
+        let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
+        assert!(reader.unparsable() <= 1 && reader.unknown() == 0, "cut at {cut}");
+        assert!(matches!(entries.last(), Some(Entry::Close(_))), "cut at {cut}");
+        check_runs(&entries);
+        // What is repaired stays as it is.
+        fs::remove_file(home.open().path).unwrap();
+        assert_eq!(fs::read(&torn).unwrap(), text, "cut at {cut}");
+    }
+}
+
+/// The recorder itself killed, at any moment, under 64 runs at once.
+#[test]
+fn a_recorder_that_is_killed() {
+    const NAME: &str = "repairs::a_recorder_that_is_killed";
+    const HOME: &str = "REXEC_JOURNAL_TEST_HOME";
+    if let Some(home) = std::env::var_os(HOME) {
+        let home = PathBuf::from(home);
+        let socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
+        return serve(open(&home, fs::metadata(&home).unwrap().uid()).unwrap(), socket, Limits::default());
+    }
+    for round in 0..20 {
+        let home = Home::new();
+        let (mut socket, theirs) = UnixStream::pair().unwrap();
+        let mut recorder = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", NAME])
+            .env(HOME, &home.0)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let host = thread::spawn(move || {
+            for seq in 0_u64.. {
+                let mut frames = Vec::new();
+                encode_start(&start(seq), &mut frames);
+                let output = "some output\n".repeat(usize::try_from(seq).unwrap() % 999);
+                encode_output(seq, 1, output.as_bytes(), &mut frames);
+                if let Some(seq) = seq.checked_sub(64) {
+                    encode_end(&End { seq, ..End::default() }, &mut frames);
+                }
+                if socket.write_all(&frames).is_err() {
+                    return;
+                }
+            }
+        });
+        let journal = || journals(&home.0).unwrap().pop().map(|(_, path)| path);
+        let length = || journal().and_then(|path| fs::metadata(path).ok()).map_or(0, |data| data.len());
+        wait_until("the recorder has written", || length() > 60_000 + round * 7919);
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        host.join().unwrap();
+        let killed = journal().unwrap();
+        home.open();
+        let mut reader = Reader::new(File::open(killed).unwrap());
+        let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
+        assert!(reader.unparsable() <= 1 && entries.len() > 100);
+        check_runs(&entries);
+    }
+}
+
+#[test]
+fn journals_of_one_second_get_numbers() {
+    let home = Home::new();
+    let mut all = Vec::new();
+    while !all.iter().any(|opened: &Opened| opened.path.to_string_lossy().ends_with("-3.jsonl")) {
+        assert!(all.len() < 200);
+        all.push(home.open());
+    }
+    // Each is still held by its host, so none was closed by the next.
+    assert!(all.iter().all(|opened| shape(&opened.path) == "open" && opened.lost == 0));
+    let mut listed = Vec::new();
+    list::list(&home.0, usize::MAX, &mut listed).unwrap();
+    let newest_first = all.iter().rev().map(|opened| opened.path.file_stem().unwrap().to_str().unwrap());
+    let expected: String = newest_first.map(|name| format!("{name} commands=0\n")).collect();
+    assert_eq!(String::from_utf8(listed).unwrap(), expected);
+}
+
+#[test]
+fn a_journal_in_use_is_left_alone() {
+    let home = Home::new();
+    let mut first = home.record(Limits::default());
+    let path = first.path.clone();
+    first.start(1);
+    wait_until("the start is written", || has_lines(&path, 2));
+    let second = home.record(Limits::default());
+    first.end(1);
+    first.close();
+    second.close();
+    assert_eq!(shape(&path), "open start1 end1 close");
+}
+
+/// A host was killed and its recorder still writes what it was sent: the next host waits for that.
+#[test]
+fn a_journal_being_drained_is_waited_for() {
+    let home = Home::new();
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let path = home.0.join("2026-01-01-00:00:00.jsonl");
+    let mut recorder = File::options().create_new(true).append(true).open(&path).unwrap();
+    recorder.lock().unwrap();
+    let open = json!({"v": 1, "type": "open", "pid": gone.id()});
+    writeln!(recorder, "{open}\n{}", json!({"v": 1, "type": "start", "seq": 1})).unwrap();
+    let draining = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        writeln!(recorder, "{}", json!({"v": 1, "type": "end", "seq": 1})).unwrap();
+    });
+    assert_eq!(home.open().lost, 0);
+    draining.join().unwrap();
+    assert_eq!(shape(&path), "open start1 end1 close");
+}
