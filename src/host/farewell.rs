@@ -22,6 +22,8 @@ impl Host {
             self.hear_terminal_out(question);
         }
         self.screen.give_back();
+        // A recorder that was behind left some of it in the commands' logs, their ends with it.
+        self.journal.pump_all(&mut self.engine, self.scribe.out.buffer(), usize::MAX);
         self.scribe.finish(&mut self.poller);
     }
 
