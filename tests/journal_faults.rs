@@ -112,6 +112,24 @@ fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
     host.finish();
 }
 
+/// More is on its way to the recorder than is queued for it at once: the rest, and the end, wait in the command's log.
+#[test]
+fn what_a_recorder_did_not_take_in_time_is_there_at_the_hosts_end() {
+    let mut host = Host::start();
+    let recorder = recorder(&host);
+    recorder.signal(Signal::SIGSTOP);
+    let script = "head -c 790000 /dev/zero | tr '\\0' x; exit 7";
+    assert_eq!(host.run(script).code(), 7);
+    host.signal(Signal::SIGTERM);
+    // The host has closed its door by then, and the recorder goes on.
+    assert!(waiting::until_true(PATIENCE, || host.console_text().contains("… ending")), "{}", host.console_text());
+    recorder.signal(Signal::SIGCONT);
+    host.check_end();
+    let journal = host.journal();
+    let end = journal.end_of(script).unwrap_or_else(|| panic!("no end: {journal:#?}"));
+    assert_eq!((end["exit"].as_u64(), end["bytes"].as_u64()), (Some(7), Some(790_000)));
+}
+
 /// A run that was under way when its recorder was killed is marked as lost; every other one is recorded, and all callers
 /// are served.
 #[test]

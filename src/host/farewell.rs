@@ -22,7 +22,10 @@ impl Host {
             self.hear_terminal_out(question);
         }
         self.screen.give_back();
-        self.scribe.finish(&mut self.poller);
+        // A recorder that was behind left some of it in the commands' logs, their ends with it.
+        self.journal.pump_all(&mut self.engine, self.scribe.out.buffer(), usize::MAX);
+        let is_whole = self.journal.is_idle();
+        self.scribe.finish(&mut self.poller, is_whole);
     }
 
     /// Shows what there is to show, until then at most.

@@ -111,8 +111,11 @@ impl Scribe {
     }
 
     /// Gives the recorder everything that is queued and waits for its end, as long as it takes something now and then.
-    pub(super) fn finish(mut self, poller: &mut Poller) {
-        crate::sink::record::encode_close(self.out.buffer());
+    /// A journal that is not whole is not closed: the next host marks what has no end in it.
+    pub(super) fn finish(mut self, poller: &mut Poller, is_whole: bool) {
+        if is_whole {
+            crate::sink::record::encode_close(self.out.buffer());
+        }
         let end = Instant::now() + limits::RECORDER_FAREWELL;
         let mut stalled = Instant::now() + limits::RECORDER_FAREWELL_STALL;
         let mut closed = false;

@@ -81,6 +81,12 @@ impl Journal {
         });
     }
 
+    /// Whether every command that began has its end queued.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.readers.is_empty()
+    }
+
     /// Tells how the recorder takes what it is given; with `engine`, because holding back may begin or end.
     pub fn on_flush(&mut self, engine: &mut Engine, has_moved: bool, is_empty: bool, now: Instant) {
         if has_moved || is_empty {

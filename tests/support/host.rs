@@ -99,10 +99,7 @@ impl Host {
             host.is_checked = true;
             panic!("the host did not become ready; it said: {}{}", host.console_text(), host.errors());
         }
-        // Its recorder and two spare guards, which it makes when it has nothing else to do; a host of few means has fewer.
-        let all_are_there = || procs::children(host.pid()).len() >= 3;
-        _ = waiting::until_true(Duration::from_secs(2), all_are_there);
-        host.baseline = waiting::until_steady(Duration::from_millis(60), || host.now());
+        host.baseline = waiting::until(PATIENCE, || host.asleep()).expect("a host that has nothing to do sleeps");
         host
     }
 
@@ -171,6 +168,13 @@ impl Host {
     /// Everything below the host: guards, shells, and what those started.
     pub(crate) fn tree(&self) -> Vec<Process> {
         procs::descendants(self.pid())
+    }
+
+    /// What it has while it sleeps. A host that is just making a guard in reserve does not, however long it takes.
+    fn asleep(&self) -> Option<Baseline> {
+        let is_asleep = || Process::of(self.pid()).is_some_and(|host| host.state == 'S');
+        let now = self.now();
+        (is_asleep() && self.now() == now && is_asleep()).then_some(now)
     }
 
     fn now(&self) -> Baseline {
