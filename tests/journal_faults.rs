@@ -222,3 +222,21 @@ fn a_journal_fits_together_however_often_its_host_is_killed() {
     assert!(misfits.is_empty(), "{misfits:#?}");
     assert!(journal.of_type("start").count() > rounds);
 }
+
+#[test]
+fn a_command_that_outlives_an_ordered_end_is_marked_as_lost() {
+    let host = Host::start();
+    let calling = host.call("echo $$ >shell; exec sleep 1000").start(Target::Shim(&host.socket())).expect("a shim");
+    let shell = || Process::of(fs::read_to_string(host.home.join("shell")).ok()?.trim().parse().ok()?);
+    let shell = waiting::until(PATIENCE, shell).expect("it runs");
+    // A guard that does nothing cannot end its command, and the host does not wait for it for ever.
+    let guard = Process::of(shell.parent).expect("its guard");
+    guard.signal(Signal::SIGSTOP);
+    let (home, mut warden) = host.end_by(Signal::SIGTERM);
+    guard.signal(Signal::SIGCONT);
+    assert!(warden.is_empty_within(PATIENCE), "{:#?}", warden.tree());
+    drop(calling);
+    let next = Host::in_dir(home, PLAIN);
+    assert_eq!(next.journal().of_type("lost").count(), 1, "{:#?}", next.journal());
+    next.finish();
+}

@@ -208,10 +208,15 @@ impl Host {
 
     /// SIGKILLs it, waits for its end, and gives back the directory for the next one. What its guards still do goes
     /// on below the warden.
-    pub(crate) fn kill(mut self) -> (TempDir, Warden) {
+    pub(crate) fn kill(self) -> (TempDir, Warden) {
+        self.end_by(Signal::SIGKILL)
+    }
+
+    /// The same by a signal that it may answer.
+    pub(crate) fn end_by(mut self, signal: Signal) -> (TempDir, Warden) {
         self.is_checked = true;
-        self.signal(Signal::SIGKILL);
-        self.warden.wait(PATIENCE).expect("SIGKILL ends it");
+        self.signal(signal);
+        self.warden.wait(PATIENCE).expect("it ends");
         let empty = TempDir::new(None);
         let idle = Warden::start(Plan::new::<&str, &str>(Path::new("/bin/true"), &["true"], &[])).expect("true");
         (std::mem::replace(&mut self.home, empty), std::mem::replace(&mut self.warden, idle))
