@@ -22,6 +22,9 @@ impl Host {
             self.hear_terminal_out(question);
         }
         self.screen.give_back();
+        // What the recorder had no room for is still in the logs, ends among it.
+        let (out, most) = self.scribe.out.room(limits::RECORDER_RECORDS_BYTES / 2);
+        self.journal.finish(&mut self.engine, out, most);
         self.scribe.finish(&mut self.poller);
     }
 
