@@ -22,8 +22,9 @@ impl Host {
             self.hear_terminal_out(question);
         }
         self.screen.give_back();
-        // A recorder that was behind left some of it in the commands' logs, their ends with it.
-        self.journal.pump_all(&mut self.engine, self.scribe.out.buffer(), usize::MAX);
+        // A recorder that was behind left some of it in the commands' logs, ends among it.
+        let (out, most) = self.scribe.out.room(limits::RECORDER_RECORDS_BYTES / 2);
+        self.journal.finish(&mut self.engine, out, most);
         let is_whole = self.journal.is_idle();
         self.scribe.finish(&mut self.poller, is_whole);
     }

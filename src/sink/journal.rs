@@ -150,6 +150,14 @@ impl Journal {
         jobs.into_iter().for_each(|job| self.pump(engine, job, out, most));
     }
 
+    /// The host's end: takes what there is until `out` is this long, then only the ends, so that what is left out is
+    /// counted.
+    pub fn finish(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize) {
+        self.pump_all(engine, out, most);
+        self.set_stalled(engine, true);
+        self.pump_all(engine, out, most);
+    }
+
     /// Takes what this command has for the journal, until `out` is this long. While the recorder is stalled, output
     /// is passed over, so that logs are let go of.
     pub fn pump(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, most: usize) {
