@@ -181,6 +181,7 @@ fn a_deleted_socket_is_made_again() {
 fn a_removed_directory_is_made_again() {
     let host = Host::start();
     assert_eq!(host.run("echo before").out(), "before\n");
+    host.wait_for("its end", |journal| journal.end_of("echo before").map(|_| ()));
     fs::remove_dir_all(host.home.path()).expect("it is ours");
     assert!(waiting::until_true(PATIENCE, || host.socket().exists()), "the socket stays away");
     let mode = fs::metadata(host.home.path()).expect("the directory").permissions().mode();

@@ -20,6 +20,8 @@ use crate::sink::record::{self, End, Left, Start};
 struct Reader {
     cursor: Cursor,
     end: End,
+    /// Its start is queued. Without one the recorder knows nothing of it, and its end would be lost there uncounted.
+    has_start: bool,
 }
 
 /// The journal, as the host sees it. Frames are appended to the buffer that each call is given.
@@ -57,12 +59,13 @@ impl Journal {
         out: &mut Vec<u8>,
     ) {
         self.has_record = true;
-        if out.len() < limits::RECORDER_RECORDS_BYTES {
+        let has_start = out.len() < limits::RECORDER_RECORDS_BYTES;
+        if has_start {
             record::encode_start_in(start, environment, out);
         } else {
             self.given_up += 1;
         }
-        self.readers.insert(cursor.job, Reader { cursor, end: End { seq: cursor.job.0, ..End::default() } });
+        self.readers.insert(cursor.job, Reader { cursor, end: End { seq: cursor.job.0, ..End::default() }, has_start });
     }
 
     /// More is known of the command's end.
@@ -169,7 +172,7 @@ impl Journal {
                 Item::Missed { bytes } => reader.end.bytes += bytes,
                 Item::Entry(Entry::Output { stream, bytes }) => {
                     reader.end.bytes += u64::try_from(bytes.len()).expect("a length fits 64 bits");
-                    if !self.is_stalled {
+                    if !self.is_stalled && reader.has_start {
                         record::encode_output(job.0, *stream as u8, bytes, out);
                     }
                 }
@@ -177,7 +180,7 @@ impl Journal {
                     let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                     let reader = self.readers.remove(&job).expect("it was found above");
                     self.has_record = true;
-                    if out.len() < limits::RECORDER_RECORDS_BYTES {
+                    if reader.has_start && out.len() < limits::RECORDER_RECORDS_BYTES {
                         record::encode_end(&ended(reader.end, outcome, took), out);
                     } else {
                         self.given_up += 1;

@@ -138,8 +138,8 @@ fn guards_in_reserve_are_replaced() {
     let host = Host::start();
     let reserve = || host.tree().into_iter().filter(|process| process.comm == "rexec-guard").collect::<Vec<_>>();
     for _ in 0..20 {
-        let guards = reserve();
-        assert_eq!(guards.len(), 2, "{guards:#?}");
+        let full = || Some(reserve()).filter(|guards| guards.len() == 2);
+        let guards = waiting::until(PATIENCE, full).unwrap_or_else(|| panic!("{:#?}", reserve()));
         guards.iter().for_each(|guard| guard.signal(Signal::SIGKILL));
         assert!(waiting::until_true(PATIENCE, || guards.iter().all(|guard| !guard.is_alive())), "{guards:#?}");
         let seen = host.run("echo on");
