@@ -137,7 +137,7 @@ fn near_misses() -> Vec<String> {
         "ghp_",
         "github_pat_",
         "glpat-",
-        "npm_config_registry=https://registry.npmjs.org/",
+        "npm_config_registry=https://packages.example.org/",
         "npm_lifecycle_event",
         "AKIA",
         "AKIAlowercase1234567",
@@ -157,7 +157,7 @@ fn near_misses() -> Vec<String> {
         "https://user@example.com/",
         "git@github.com:owner/repo.git",
         "ssh://git@github.com:22/owner/repo",
-        "https://registry.npmjs.org/@babel/core/-/core-7.24.0.tgz",
+        "https://packages.example.org/@babel/core/-/core-7.24.0.tgz",
         "https://user:$TOKEN@example.com",
         "https://user:${PASSWORD}@example.com",
         "https://user:***@example.com",
@@ -214,7 +214,7 @@ fn bulk_text_comes_through() {
             let hash: String = (0..86).map(|_| char::from(alphabet[random.below(64)])).collect();
             format!(
                 "    \"node_modules/@scope/package-{n}\": {{\n      \"version\": \"7.{n}.1\",\n      \"resolved\": \
-                 \"https://registry.npmjs.org/@scope/package-{n}/-/package-{n}-7.{n}.1.tgz\",\n      \"integrity\": \
+                 \"https://packages.example.org/@scope/package-{n}/-/package-{n}-7.{n}.1.tgz\",\n      \"integrity\": \
                  \"sha512-{hash}==\",\n      \"engines\": {{ \"node\": \">=6.9.0\" }}\n    }},\n"
             )
         })
