@@ -217,11 +217,9 @@ impl Standard {
         }
         for (count, thread) in std::fs::read_dir(format!("/proc/{pid}/task"))?.enumerate() {
             let name = format!("{pid}/task/{}", thread?.file_name().display());
-            let seen = directory(&self.proc, &name).and_then(|thread| Confinement::read(&thread, self.has_labels));
-            let difference = match seen {
-                // It ended meanwhile. What it might have been, the others share their memory with it and are equal.
+            let difference = match directory(&self.proc, &name) {
                 Err(error) if is_gone(&error) => None,
-                seen => self.own.difference(&seen?),
+                thread => self.thread_difference(&thread?)?,
             };
             if difference.is_some() || count >= THREADS_MAX {
                 return Ok(difference.or(Some("too many threads to look at")));
@@ -229,11 +227,32 @@ impl Standard {
         }
         Ok(None)
     }
+
+    /// A further thread's first difference. One that ends meanwhile has none: whatever it was, the others share their
+    /// memory with it and are equal.
+    fn thread_difference(&self, thread: &OwnedFd) -> io::Result<Option<Difference>> {
+        let seen = Confinement::read(thread, self.has_labels);
+        match seen.map(|seen| self.own.difference(&seen)) {
+            Ok(None) => Ok(None),
+            _ if is_ending(thread) => Ok(None),
+            seen => seen,
+        }
+    }
 }
 
 /// Whether a thread's directory, or what is in it, is not there any more.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// Whether a thread that could not be read is ending: the kernel then shows less of it, and denies the rest.
+fn is_ending(thread: &OwnedFd) -> bool {
+    const PF_EXITING: u64 = 4;
+    let mut stat = Vec::new();
+    match open(thread, c"stat").and_then(|mut file| file.read_to_end(&mut stat)) {
+        Ok(_) => stat_field(&stat, 9).is_some_and(|flags| flags & PF_EXITING != 0),
+        Err(error) => is_gone(&error),
+    }
 }
 
 /// A descriptor for the process that called connect(2).
@@ -265,10 +284,14 @@ fn pin_by_number(pid: i32, accepted: Moment) -> io::Result<OwnedFd> {
 
 /// When a process began, by its /proc/PID/stat.
 fn started(stat: &[u8]) -> Option<Moment> {
+    stat_field(stat, 22).map(Moment)
+}
+
+/// A number of a /proc/PID/stat, by its place in proc_pid_stat(5), from the fourth on.
+fn stat_field(stat: &[u8], number: usize) -> Option<u64> {
     // The name may hold anything, so it ends at the last parenthesis. The state, after it, is the third field.
     let rest = stat.get(memchr::memrchr(b')', stat)? + 2..)?;
-    let field = rest.split(|&byte| byte == b' ').nth(22 - 3)?;
-    Some(Moment(std::str::from_utf8(field).ok()?.parse().ok()?))
+    std::str::from_utf8(rest.split(|&byte| byte == b' ').nth(number - 3)?).ok()?.trim().parse().ok()
 }
 
 /// Whether a process has not ended: its descriptor becomes readable with its end, before its number is free.
