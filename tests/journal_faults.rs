@@ -162,7 +162,14 @@ fn recorders_that_are_killed_again_and_again_disturb_nobody() {
     assert_eq!(host.run("echo well").out(), "well\n");
     let end = host.wait_for("the last end", |journal| journal.end_of("echo well").cloned());
     assert_eq!(end["exit"], 0);
-    host.finish();
+    // A line that a recorder was writing when it was killed is torn; what that ends is marked by the next host at the latest.
+    let next = Host::in_dir(host.leave(), PLAIN);
+    let journal = next.journal();
+    assert_eq!(journal.misfits(), Vec::<String>::new());
+    let mut torn: Vec<_> = journal.bad.iter().map(|(path, _)| path).collect();
+    torn.dedup();
+    assert_eq!(torn.len(), journal.bad.len(), "more than one torn line in a file: {:#?}", journal.bad);
+    drop(next.leave());
 }
 
 #[test]
