@@ -5,6 +5,7 @@
 pub mod caller;
 pub mod command;
 pub mod jsonl;
+pub mod protocol;
 pub mod roster;
 pub mod shim;
 pub mod treatment;

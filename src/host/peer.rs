@@ -13,101 +13,14 @@ use super::{Host, PeerId, Source};
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Entry, Reason};
 use crate::core::log::{Item, Lag};
-use crate::front::jsonl::Jsonl;
-use crate::front::shim::Shim;
-use crate::front::{Asked, Violation};
+use crate::front::Asked;
+use crate::front::protocol::Protocol;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sys::confinement::{Doubt, Moment};
 use crate::sys::socket;
-
-/// The language of a peer: its first byte decides.
-#[derive(Debug)]
-pub(super) enum Protocol {
-    Undecided,
-    Shim(Box<Shim>),
-    Jsonl(Jsonl),
-}
-
-impl Protocol {
-    fn decide(&mut self, first: Option<&u8>) {
-        match (&*self, first) {
-            (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
-            (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
-            _ => {}
-        }
-    }
-
-    fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
-        self.decide(inbox.first());
-        match self {
-            Self::Undecided => Ok(None),
-            Self::Shim(shim) => shim.take(inbox, out),
-            Self::Jsonl(jsonl) => jsonl.take(inbox, out),
-        }
-    }
-
-    fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
-        match self {
-            Self::Undecided => {}
-            Self::Shim(shim) => shim.accept(item, now, out),
-            Self::Jsonl(jsonl) => jsonl.accept(item, out),
-        }
-    }
-
-    fn fail(&mut self, code: u8, text: &str, out: &mut Vec<u8>) {
-        match self {
-            Self::Undecided => {}
-            Self::Shim(shim) => shim.fail(code, text, out),
-            Self::Jsonl(jsonl) => jsonl.fail(code, text, out),
-        }
-    }
-
-    /// When something that was held back is to be given.
-    fn deadline(&self) -> Option<Instant> {
-        match self {
-            Self::Shim(shim) => shim.deadline(),
-            Self::Undecided | Self::Jsonl(_) => None,
-        }
-    }
-
-    fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if let Self::Shim(shim) = self {
-            shim.tick(now, out);
-        }
-    }
-
-    /// The last word to a caller whose command is for its own sandbox.
-    fn refuse(&mut self, words: &str, out: &mut Vec<u8>) {
-        match self {
-            Self::Undecided => {}
-            Self::Shim(_) => wire::encode_refuse(out),
-            Self::Jsonl(jsonl) => jsonl.fail(125, words, out),
-        }
-    }
-
-    fn has_said_hello(&self) -> bool {
-        match self {
-            Self::Undecided => false,
-            Self::Shim(shim) => shim.has_said_hello(),
-            Self::Jsonl(_) => true,
-        }
-    }
-
-    fn has_asked(&self) -> bool {
-        match self {
-            Self::Undecided => false,
-            Self::Shim(shim) => shim.has_asked(),
-            Self::Jsonl(jsonl) => jsonl.has_asked(),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        matches!(self, Self::Jsonl(jsonl) if jsonl.is_over())
-    }
-}
 
 /// One connection.
 #[derive(Debug)]

@@ -4,12 +4,12 @@
 //! once, when the command's tree is empty or its guard has given up; what is left over after a shell's end gets the same
 //! grace as a command that runs.
 
-use super::peer::Protocol;
 use super::{Host, PeerId};
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
 use crate::core::job::Order;
 use crate::front::command::Command;
+use crate::front::protocol::Protocol;
 use crate::front::roster::{Answer, Listed, State};
 use crate::limits;
 use crate::sys::confinement::Doubt;

@@ -17,6 +17,7 @@ use crate::core::entry::{StartError, Stream};
 use crate::core::log::Lag;
 use crate::front::command::Command;
 use crate::front::jsonl::Request;
+use crate::front::protocol::Protocol;
 use crate::front::treatment::Treatment;
 use crate::io::outlet::Outlet;
 use crate::io::port::Port;
@@ -203,7 +204,7 @@ impl Host {
         let window = self.window(command);
         let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
-            && let super::peer::Protocol::Shim(shim) = &mut peer.protocol
+            && let Protocol::Shim(shim) = &mut peer.protocol
         {
             shim.prepare(tty_is_stdout, Treatment::both(command, !tty_is_stdout, policy, window, redact));
         }

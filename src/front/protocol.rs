@@ -1,0 +1,110 @@
+//! The language of a peer, whichever it is: what peers of all languages have in common.
+
+use std::time::Instant;
+
+use rexec_sh::wire;
+
+use super::jsonl::Jsonl;
+use super::shim::Shim;
+use super::{Asked, Violation};
+use crate::core::log::Item;
+
+/// The language of a peer: its first byte decides.
+#[derive(Debug)]
+pub enum Protocol {
+    /// It has said nothing yet.
+    Undecided,
+    /// Frames.
+    Shim(Box<Shim>),
+    /// Lines of JSON.
+    Jsonl(Jsonl),
+}
+
+impl Protocol {
+    /// Its first byte, once there is one, decides.
+    pub fn decide(&mut self, first: Option<&u8>) {
+        match (&*self, first) {
+            (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
+            (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
+            _ => {}
+        }
+    }
+
+    /// Takes what was said, as far as it is whole; gives the next thing asked, if there is one.
+    ///
+    /// # Errors
+    /// What breaks the language's rules.
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+        self.decide(inbox.first());
+        match self {
+            Self::Undecided => Ok(None),
+            Self::Shim(shim) => shim.take(inbox, out),
+            Self::Jsonl(jsonl) => jsonl.take(inbox, out),
+        }
+    }
+
+    /// Takes one item of the command's log.
+    pub fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
+        match self {
+            Self::Undecided => {}
+            Self::Shim(shim) => shim.accept(item, now, out),
+            Self::Jsonl(jsonl) => jsonl.accept(item, out),
+        }
+    }
+
+    /// The last word to a peer that broke the rules, or that cannot be served.
+    pub fn fail(&mut self, code: u8, text: &str, out: &mut Vec<u8>) {
+        match self {
+            Self::Undecided => {}
+            Self::Shim(shim) => shim.fail(code, text, out),
+            Self::Jsonl(jsonl) => jsonl.fail(code, text, out),
+        }
+    }
+
+    /// When something that was held back is to be given.
+    pub fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Shim(shim) => shim.deadline(),
+            Self::Undecided | Self::Jsonl(_) => None,
+        }
+    }
+
+    /// Gives what was held back for long enough.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if let Self::Shim(shim) = self {
+            shim.tick(now, out);
+        }
+    }
+
+    /// The last word to a caller whose command is for its own sandbox.
+    pub fn refuse(&mut self, words: &str, out: &mut Vec<u8>) {
+        match self {
+            Self::Undecided => {}
+            Self::Shim(_) => wire::encode_refuse(out),
+            Self::Jsonl(jsonl) => jsonl.fail(125, words, out),
+        }
+    }
+
+    /// Whether it has introduced itself.
+    pub fn has_said_hello(&self) -> bool {
+        match self {
+            Self::Undecided => false,
+            Self::Shim(shim) => shim.has_said_hello(),
+            Self::Jsonl(_) => true,
+        }
+    }
+
+    /// Whether it has asked for something.
+    pub fn has_asked(&self) -> bool {
+        match self {
+            Self::Undecided => false,
+            Self::Shim(shim) => shim.has_asked(),
+            Self::Jsonl(jsonl) => jsonl.has_asked(),
+        }
+    }
+
+    /// Whether everything was said.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Jsonl(jsonl) if jsonl.is_over())
+    }
+}
