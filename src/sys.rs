@@ -4,7 +4,7 @@
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
 //! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `foreground`,
-//! `tree`; then [`socket`], [`signal`], [`terminal`],
+//! `tree`, `stat`; then [`socket`], [`signal`], [`terminal`],
 //! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
 pub mod confinement;
@@ -17,6 +17,7 @@ pub mod process;
 pub mod pty;
 pub mod signal;
 pub mod socket;
+mod stat;
 pub mod terminal;
 pub mod tree;
 mod warden;

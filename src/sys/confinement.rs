@@ -11,14 +11,21 @@
 //! Not visible here: Landlock, but for the `no_new_privs` that everybody without CAP_SYS_ADMIN needs for it; and which
 //! filters seccomp has, only how many.
 
+mod pin;
+
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::fcntl::{OFlag, openat};
 use nix::libc;
 use nix::sys::stat::Mode;
+
+use self::pin::{lives, pin_by_number, pin_of_peer};
+use super::stat::Stat;
+
+pub use self::pin::Moment;
 
 /// Why a caller is not equal: a few words for a person.
 pub type Difference = &'static str;
@@ -128,25 +135,6 @@ impl Confinement {
     }
 }
 
-/// A point in the time that /proc counts starts of processes in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
-
-impl Moment {
-    /// Now.
-    #[must_use]
-    pub fn now() -> Self {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the call fills the structure; it cannot fail for a clock that every kernel has.
-        unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
-        // SAFETY: the call takes a number.
-        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        let ticks = u64::try_from(ticks).unwrap_or(100).clamp(1, 1_000_000);
-        let (seconds, nanos) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());
-        Self(seconds * ticks + nanos / (1_000_000_000 / ticks))
-    }
-}
-
 /// This process's own confinement, which callers are compared with.
 #[derive(Debug)]
 pub struct Standard {
@@ -250,54 +238,9 @@ fn is_ending(thread: &OwnedFd) -> bool {
     const PF_EXITING: u64 = 4;
     let mut stat = Vec::new();
     match open(thread, c"stat").and_then(|mut file| file.read_to_end(&mut stat)) {
-        Ok(_) => stat_field(&stat, 9).is_some_and(|flags| flags & PF_EXITING != 0),
+        Ok(_) => Stat::read(&stat).and_then(|stat| stat.field::<u64>(9)).is_some_and(|flags| flags & PF_EXITING != 0),
         Err(error) => is_gone(&error),
     }
-}
-
-/// A descriptor for the process that called connect(2).
-fn pin_of_peer(socket: &impl AsFd) -> io::Result<OwnedFd> {
-    const SO_PEERPIDFD: libc::c_int = 77;
-    let (mut fd, mut size): (libc::c_int, libc::socklen_t) = (-1, 4);
-    let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes one number, for which there is room.
-    let answer =
-        unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, SO_PEERPIDFD, (&raw mut fd).cast(), &raw mut size) };
-    super::check(answer)?;
-    super::check(fd)?;
-    // SAFETY: the descriptor is new and nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// A descriptor for the process with this number, if it is old enough to have connected.
-fn pin_by_number(pid: i32, accepted: Moment) -> io::Result<OwnedFd> {
-    // SAFETY: the call takes numbers and gives a new descriptor.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let fd = super::check(i32::try_from(fd).unwrap_or(-1))?;
-    // SAFETY: the descriptor is new and nobody else's.
-    let pin = unsafe { OwnedFd::from_raw_fd(fd) };
-    match started(&std::fs::read(format!("/proc/{pid}/stat"))?) {
-        Some(start) if start <= accepted => Ok(pin),
-        _ => Err(io::Error::other("a later process has its number")),
-    }
-}
-
-/// When a process began, by its /proc/PID/stat.
-fn started(stat: &[u8]) -> Option<Moment> {
-    stat_field(stat, 22).map(Moment)
-}
-
-/// A number of a /proc/PID/stat, by its place in proc_pid_stat(5), from the fourth on.
-fn stat_field(stat: &[u8], number: usize) -> Option<u64> {
-    // The name may hold anything, so it ends at the last parenthesis. The state, after it, is the third field.
-    let rest = stat.get(memchr::memrchr(b')', stat)? + 2..)?;
-    std::str::from_utf8(rest.split(|&byte| byte == b' ').nth(number - 3)?).ok()?.trim().parse().ok()
-}
-
-/// Whether a process has not ended: its descriptor becomes readable with its end, before its number is free.
-fn lives(pin: &OwnedFd) -> bool {
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    matches!(poll(&mut [PollFd::new(pin.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO), Ok(0))
 }
 
 /// A process's directory. Once open it is of that process and of no later one with its number.
@@ -369,9 +312,9 @@ fn label(process: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
+    use super::pin::tests::sleeper;
     use super::*;
     use std::os::unix::net::{UnixListener, UnixStream};
-    use std::process::{Child, Command, Stdio};
 
     const STATUS: &[u8] =
         b"Name:\tsh\nUid:\t1\t1\t1\t1\nGid:\t2\t2\t2\t2\nGroups:\t4 24 27 \nCapPrm:\t00\nCapEff:\t00\n\
@@ -379,10 +322,6 @@ mod tests {
 
     fn standard() -> Standard {
         Standard::read().unwrap()
-    }
-
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("100").stdout(Stdio::null()).spawn().unwrap()
     }
 
     fn confinement(standard: &Standard, pid: u32) -> io::Result<Confinement> {
@@ -463,19 +402,6 @@ mod tests {
             is_over.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(seen.into_iter().find(Result::is_err), None);
         });
-    }
-
-    #[test]
-    fn a_process_younger_than_the_connection_did_not_make_it() {
-        let before = Moment(Moment::now().0 - 1);
-        let mut child = sleeper();
-        let pid = child.id().cast_signed();
-        assert!(pin_by_number(pid, Moment::now()).is_ok());
-        assert!(pin_by_number(pid, before).is_err());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(started(b"7 (a) b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20"), Some(Moment(4711)));
-        assert_eq!(started(b"7 (a) S 1"), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::path::Path;
 use nix::libc;
 
 use super::control::Program;
+use super::stat::Stat;
 
 /// A process as /proc/PID/stat shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,21 +39,18 @@ pub struct Process {
 
 /// Reads one process; `None` when it is gone.
 pub(super) fn process(pid: i32) -> Option<Process> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let (open, close) = (memchr::memchr(b'(', &stat)?, memchr::memrchr(b')', &stat)?);
-    // Behind the name: the third field and on, as proc_pid_stat(5) counts them.
-    let fields: Vec<&[u8]> = stat.get(close + 2..)?.trim_ascii_end().split(|&byte| byte == b' ').collect();
-    let field = |number: usize| std::str::from_utf8(fields.get(number - 3)?).ok()?.parse::<i32>().ok();
-    let state = *fields.first()?.first()?;
+    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = Stat::read(&line)?;
+    let state = stat.state()?;
     Some(Process {
         pid,
-        parent: field(4)?,
-        group: field(5)?,
-        session: field(6)?,
+        parent: stat.field(4)?,
+        group: stat.field(5)?,
+        session: stat.field(6)?,
         is_zombie: state == b'Z' || state == b'X',
         is_stopped: state == b'T',
-        stop_signal: field(52).unwrap_or(0),
-        program: Program::new(stat.get(open + 1..close)?),
+        stop_signal: stat.field(52).unwrap_or(0),
+        program: Program::new(stat.name),
     })
 }
 

@@ -120,6 +120,12 @@ impl Redactor {
         self.count += whole.count;
     }
 
+    /// Whether the last bytes were held back.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// How many masks were written.
     pub fn count(&self) -> u64 {
         self.count

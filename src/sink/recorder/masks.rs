@@ -1,8 +1,8 @@
 //! What is masked of a run before the journal keeps it: the fields of its start, and its output.
 //!
 //! Output is masked as raw bytes and stream by stream, before excerpt and raw file, so that a secret is found however
-//! it was cut into frames. What may be the beginning of one is held back, and other streams' output passes by. A secret
-//! with an escape sequence in its middle, or one that is written to two streams in turns, is not found.
+//! it was cut into frames. What may be the beginning of one is held back, and other streams' output waits for it, up to
+//! a bound. A secret with an escape sequence in its middle, or one that is written to two streams in turns, is not found.
 //!
 //! Invariants: the secrets are in memory only, and go with the run; a field that was cut to its bound shows no part of
 //! a secret at the cut.
@@ -13,6 +13,9 @@ use crate::text::redact::{Redactor, is_secret_name, masked};
 use super::super::record::{Start, secrets};
 
 const ELLIPSIS: char = '…';
+/// The most output of other streams that waits for what is held back of one, bytes: the order in which they came is
+/// worth some memory, not any.
+const WAITING_BYTES_MAX: usize = 4 << 10;
 
 /// The maskers of one run.
 #[derive(Debug)]
@@ -20,12 +23,15 @@ pub(super) struct Masks {
     text: Redactor,
     /// By the number of the stream; there are at most three.
     streams: Vec<(u8, Redactor)>,
+    /// The stream of which something is held back, and the others' masked output since then.
+    holder: Option<usize>,
+    waiting: Vec<u8>,
 }
 
 impl Masks {
     /// For a run with these secrets, as they came in frames.
     pub(super) fn new(entries: &[u8]) -> Masks {
-        Masks { text: Redactor::new(secrets(entries)), streams: Vec::new() }
+        Masks { text: Redactor::new(secrets(entries)), streams: Vec::new(), holder: None, waiting: Vec::new() }
     }
 
     /// The start as it may be kept.
@@ -72,11 +78,71 @@ impl Masks {
             self.streams.push((stream, self.text.fresh()));
             self.streams.len() - 1
         });
+        if self.holder.is_some_and(|holder| holder != at) {
+            self.streams[at].1.push(bytes, &mut self.waiting);
+            if self.waiting.len() > WAITING_BYTES_MAX {
+                self.release(out);
+            }
+            return;
+        }
+        let before = out.len();
         self.streams[at].1.push(bytes, out);
+        // What was held back is decided as soon as anything is.
+        if out.len() > before || !self.streams[at].1.is_holding() {
+            self.release(out);
+        } else {
+            self.holder = Some(at);
+        }
+    }
+
+    /// Appends what waited; what comes next waits for whoever holds something back now.
+    fn release(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.waiting);
+        self.holder = self.streams.iter().position(|(_, redactor)| redactor.is_holding());
     }
 
     /// The run has ended: appends what was held back.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        if let Some(holder) = self.holder {
+            self.streams[holder].1.finish(out);
+        }
+        out.append(&mut self.waiting);
         self.streams.iter_mut().for_each(|(_, redactor)| redactor.finish(out));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of these writes.
+    fn kept(writes: &[(u8, &str)]) -> String {
+        let mut masks = Masks::new(&[]);
+        let mut out = Vec::new();
+        writes.iter().for_each(|(stream, text)| masks.output(*stream, text.as_bytes(), &mut out));
+        masks.finish(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_held_back_keeps_its_place() {
+        assert_eq!(kept(&[(2, "three"), (1, "one\n")]), "threeone\n");
+        assert_eq!(kept(&[(2, "three"), (1, "one"), (2, " cats"), (1, "\n")]), "three catsone\n");
+        assert_eq!(kept(&[(2, "the"), (1, "one"), (2, "y"), (1, "x")]), "theyonex");
+        assert_eq!(kept(&[(1, "e"), (2, "1"), (0, "2\n"), (1, "\n")]), "e\n12\n");
+        let long = "0123456789abcde\n".repeat(WAITING_BYTES_MAX / 16 + 1);
+        assert!(kept(&[(2, "e"), (1, &long), (1, "last\n")]) == format!("{long}elast\n"));
+    }
+
+    #[test]
+    fn a_secret_is_found_whatever_others_write_meanwhile() {
+        let token = format!("ghp_{}", "aB3".repeat(12));
+        for at in 1..token.len() {
+            let (first, rest) = token.split_at(at);
+            for other in ["other\n", "gh", &"x".repeat(2 * WAITING_BYTES_MAX)] {
+                let kept = kept(&[(1, first), (2, other), (1, rest), (1, "\n"), (2, "\n")]);
+                assert!(kept.contains("«redacted:") && !kept.contains("aB3"), "{at}: {kept}");
+            }
+        }
     }
 }

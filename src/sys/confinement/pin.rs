@@ -1,0 +1,92 @@
+//! The process that called connect(2), held fast.
+//!
+//! Invariant: while a pin's process lives, its number is its own; so what was read of /proc under that number is of the
+//! process that connected, if the pin still lives after the reading.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::super::check;
+use super::super::stat::Stat;
+
+/// A point in the time that /proc counts starts of processes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// Now.
+    #[must_use]
+    pub fn now() -> Self {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call fills the structure; it cannot fail for a clock that every kernel has.
+        unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+        // SAFETY: the call takes a number.
+        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+        let ticks = u64::try_from(ticks).unwrap_or(100).clamp(1, 1_000_000);
+        let (seconds, nanos) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());
+        Self(seconds * ticks + nanos / (1_000_000_000 / ticks))
+    }
+}
+
+/// A descriptor for the process that called connect(2).
+pub(super) fn pin_of_peer(socket: &impl AsFd) -> io::Result<OwnedFd> {
+    const SO_PEERPIDFD: libc::c_int = 77;
+    let (mut fd, mut size): (libc::c_int, libc::socklen_t) = (-1, 4);
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes one number, for which there is room.
+    let answer =
+        unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, SO_PEERPIDFD, (&raw mut fd).cast(), &raw mut size) };
+    check(answer)?;
+    check(fd)?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A descriptor for the process with this number, if it is old enough to have connected.
+pub(super) fn pin_by_number(pid: i32, accepted: Moment) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers and gives a new descriptor.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = check(i32::try_from(fd).unwrap_or(-1))?;
+    // SAFETY: the descriptor is new and nobody else's.
+    let pin = unsafe { OwnedFd::from_raw_fd(fd) };
+    match started(&std::fs::read(format!("/proc/{pid}/stat"))?) {
+        Some(start) if start <= accepted => Ok(pin),
+        _ => Err(io::Error::other("a later process has its number")),
+    }
+}
+
+/// When a process began, by its /proc/PID/stat.
+fn started(stat: &[u8]) -> Option<Moment> {
+    Stat::read(stat)?.field(22).map(Moment)
+}
+
+/// Whether a process has not ended: its descriptor becomes readable with its end, before its number is free.
+pub(super) fn lives(pin: &OwnedFd) -> bool {
+    matches!(poll(&mut [PollFd::new(pin.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO), Ok(0))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    pub(crate) fn sleeper() -> Child {
+        Command::new("sleep").arg("100").stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_younger_than_the_connection_did_not_make_it() {
+        let before = Moment(Moment::now().0 - 1);
+        let mut child = sleeper();
+        let pid = child.id().cast_signed();
+        assert!(pin_by_number(pid, Moment::now()).is_ok());
+        assert!(pin_by_number(pid, before).is_err());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(started(b"7 (a) b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20"), Some(Moment(4711)));
+        assert_eq!(started(b"7 (a) S 1"), None);
+    }
+}
