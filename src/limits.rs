@@ -84,7 +84,7 @@ pub const LOOK_AFTER: Duration = Duration::from_millis(500);
 /// … or this much, once one has stopped: it will ask again soon …
 pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// … and again at doubling intervals up to this, which is also the longest that output puts a look off.
-pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(5);
+pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(2);
 /// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 

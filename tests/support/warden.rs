@@ -8,10 +8,10 @@
 //! test ─▶ warden (own session, own group) ─▶ program (own group) ─▶ …
 //!    ◀── pipe: PID, STATUS, end of file ──┘
 //! ```
-//!
-//! Between fork and exec only system calls are made, on values prepared before.
 
 #![expect(unsafe_code, reason = "what a program inherits is set between fork and exec")]
+
+mod prepared;
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -25,12 +25,13 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::libc::{self, c_char, c_int};
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
 use nix::unistd::pipe2;
 
+use self::prepared::Prepared;
 use super::procs::{self, Process};
 
 /// What a program inherits beside its descriptors.
@@ -258,199 +259,5 @@ impl Drop for Warden {
         self.clear();
         _ = self.process.kill();
         _ = self.process.wait();
-    }
-}
-
-/// Its arrival ends a wait; there is nothing else to do.
-extern "C" fn on_child(_: c_int) {}
-
-/// Kills every child, and so in a few rounds the whole tree, which a subreaper adopts. Allocates nothing.
-fn kill_children() {
-    let mut list = [0_u8; 4096];
-    // SAFETY: system calls on a descriptor and a buffer of our own, signals to our own children.
-    unsafe {
-        let fd = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY);
-        let length = libc::read(fd, list.as_mut_ptr().cast(), list.len());
-        libc::close(fd);
-        let mut pid = 0;
-        for byte in list.iter().take(usize::try_from(length).unwrap_or(0)) {
-            match byte {
-                b'0'..=b'9' => pid = pid * 10 + libc::pid_t::from(byte - b'0'),
-                _ if pid > 0 => {
-                    libc::kill(pid, libc::SIGKILL);
-                    pid = 0;
-                }
-                _ => {}
-            }
-        }
-        libc::poll(std::ptr::null_mut(), 0, 5);
-    }
-}
-
-/// A plan in the form of system calls.
-struct Prepared {
-    plan: Plan,
-    argv: Vec<*const c_char>,
-    env: Vec<*const c_char>,
-    /// As many numbers as there are descriptors, to be filled after the fork without allocating.
-    moved: Vec<RawFd>,
-    report: RawFd,
-    failure: RawFd,
-}
-
-// SAFETY: the pointers lead into the plan, which moves along and is never changed.
-unsafe impl Send for Prepared {}
-// SAFETY: as above.
-unsafe impl Sync for Prepared {}
-
-fn pointers(strings: &[CString]) -> Vec<*const c_char> {
-    strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
-}
-
-fn check(result: c_int) -> Result<c_int, Errno> {
-    Errno::result(result)
-}
-
-impl Prepared {
-    fn new(plan: Plan, report: RawFd, failure: RawFd) -> Self {
-        let (argv, env) = (pointers(&plan.argv), pointers(&plan.env));
-        let moved = vec![0; plan.descriptors.len()];
-        Self { plan, argv, env, moved, report, failure }
-    }
-
-    /// Never returns: the caller becomes the warden.
-    fn run(&self) -> io::Result<()> {
-        // SAFETY: system calls on our own descriptors and memory, in a process with one thread.
-        unsafe {
-            libc::setsid();
-            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-            for signal in [libc::SIGTTIN, libc::SIGTTOU, libc::SIGHUP, libc::SIGPIPE] {
-                libc::signal(signal, libc::SIG_IGN);
-            }
-            if let Control::Background(terminal) = &self.plan.control {
-                check(libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0))?;
-            }
-            match check(libc::fork())? {
-                0 => {
-                    let error = self.become_program().expect_err("execve returns with an error only");
-                    let errno = error as i32;
-                    libc::write(self.failure, (&raw const errno).cast(), 4);
-                    libc::_exit(126)
-                }
-                pid => self.watch(pid),
-            }
-        }
-    }
-
-    fn tell(&self, tag: i32, value: i32) {
-        let record = [tag, value];
-        // SAFETY: the kernel reads eight bytes from the two numbers.
-        unsafe { libc::write(self.report, record.as_ptr().cast(), 8) };
-    }
-
-    /// Reaps until nothing is left. When nobody reads the report any more, the test is dead and the tree follows it.
-    fn watch(&self, program: libc::pid_t) -> ! {
-        let report = u32::try_from(self.report).unwrap_or(0);
-        self.tell(PID, program);
-        // SAFETY: the descriptors that are closed belong to this process alone since the fork, and so do its signals.
-        unsafe {
-            libc::syscall(libc::SYS_close_range, 0, report - 1, 0);
-            libc::syscall(libc::SYS_close_range, report + 1, u32::MAX, 0);
-            let (mut blocked, mut usual): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigemptyset(&raw mut usual);
-            libc::sigemptyset(&raw mut blocked);
-            libc::sigaddset(&raw mut blocked, libc::SIGCHLD);
-            libc::sigprocmask(libc::SIG_BLOCK, &raw const blocked, std::ptr::null_mut());
-            libc::signal(libc::SIGCHLD, on_child as *const () as libc::sighandler_t);
-            loop {
-                let mut status = 0;
-                match libc::waitpid(-1, &raw mut status, libc::WNOHANG) {
-                    0 => {
-                        let mut pipe = libc::pollfd { fd: self.report, events: 0, revents: 0 };
-                        if libc::ppoll(&raw mut pipe, 1, std::ptr::null(), &raw const usual) > 0 {
-                            kill_children();
-                        }
-                    }
-                    pid if pid == program => self.tell(STATUS, status),
-                    pid if pid < 0 && Errno::last() == Errno::ECHILD => libc::_exit(0),
-                    _ => {}
-                }
-            }
-        }
-    }
-
-    fn become_program(&self) -> Result<(), Errno> {
-        // SAFETY: the pointers were made from strings that live in the plan, with a null at the end.
-        unsafe {
-            if let Control::Foreground(terminal) = &self.plan.control {
-                libc::setsid();
-                check(libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0))?;
-            } else {
-                libc::setpgid(0, 0);
-            }
-            if let Some(dir) = &self.plan.dir {
-                check(libc::fchdir(dir.as_raw_fd()))?;
-            }
-            // From here on the numbers of the descriptors above may mean others.
-            self.take_descriptors()?;
-            self.take_state()?;
-            if let Some(user) = self.plan.user {
-                check(libc::setgroups(1, &raw const user))?;
-                check(libc::setresgid(user, user, user))?;
-                check(libc::setresuid(user, user, user))?;
-            }
-            check(libc::execve(self.plan.program.as_ptr(), self.argv.as_ptr(), self.env.as_ptr()))?;
-        }
-        Ok(())
-    }
-
-    fn take_state(&self) -> Result<(), Errno> {
-        let state = &self.plan.state;
-        // SAFETY: system calls on our own memory.
-        unsafe {
-            for signal in [libc::SIGTTIN, libc::SIGTTOU, libc::SIGHUP, libc::SIGPIPE] {
-                libc::signal(signal, libc::SIG_DFL);
-            }
-            for &signal in state.ignored {
-                libc::signal(signal as c_int, libc::SIG_IGN);
-            }
-            libc::umask(state.umask);
-            if state.nice != 0 {
-                check(libc::setpriority(libc::PRIO_PROCESS, 0, state.nice))?;
-            }
-            if let Some(cpu) = state.cpu {
-                let mut set: libc::cpu_set_t = std::mem::zeroed();
-                libc::CPU_SET(cpu, &mut set);
-                check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set))?;
-            }
-            for &(resource, soft, hard) in state.limits {
-                let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-                check(libc::setrlimit(resource as _, &raw const limit))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives every descriptor its number. They are moved out of the way first, because a number that one of them is
-    /// to get may be where another one still is.
-    fn take_descriptors(&self) -> Result<(), Errno> {
-        let moved = self.moved.as_ptr().cast_mut();
-        let mut above = 3;
-        // SAFETY: `moved` has a place for each descriptor, and this process is the only one with this copy of it.
-        unsafe {
-            for (n, (fd, _)) in self.plan.descriptors.iter().enumerate() {
-                *moved.add(n) = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 1000))?;
-            }
-            for fd in 0..3 {
-                libc::close(fd);
-            }
-            for (n, &(_, number)) in self.plan.descriptors.iter().enumerate() {
-                check(libc::dup2(*moved.add(n), number))?;
-                above = above.max(number + 1);
-            }
-            let above = libc::c_uint::try_from(above).unwrap_or(3);
-            libc::syscall(libc::SYS_close_range, above, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-        }
-        Ok(())
     }
 }
