@@ -77,8 +77,12 @@ pub const KILL_ROUNDS_MAX: u32 = 100;
 pub const KILL_HUNT: Duration = Duration::from_secs(5);
 /// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
-/// The stop for terminal input at which a command is hung up. If it goes on and stops again, it is killed.
+/// The stop for terminal input at which who asks is hung up, and whoever asks after it. Who goes on and stops again is
+/// killed.
 pub const INPUT_STOPS_MAX: u32 = 5;
+/// Processes of a command that are hung up one by one. Whoever asks after them is hung up with its whole group, the
+/// shell included: a loop around a prompt would not end otherwise.
+pub const HANG_UPS_MAX: usize = 3;
 /// After this much silence of a command its guard looks for stopped processes that are not its own children …
 pub const LOOK_AFTER: Duration = Duration::from_millis(500);
 /// … or this much, once one has stopped: it will ask again soon …

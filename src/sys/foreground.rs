@@ -3,13 +3,14 @@
 //! The guard's own group has the foreground. A group that stops at the terminal is told to the host once; when the host
 //! has typed the end of the input it is lent the foreground for a slice. Invariants: one stopped group at a time is
 //! before the host or has the foreground; the foreground comes back before the slave is closed; who was hung up and
-//! still asks is killed, because it can neither be answered nor left to stop and go on for ever.
+//! still asks is killed, because it can neither be answered nor left to stop and go on for ever. Only the asker is, so
+//! that its shell goes on as if it had failed, unless one asker follows the other.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
 use super::control::{Program, Report};
@@ -37,15 +38,24 @@ pub(super) struct Foreground {
     reported: Option<StoppedGroup>,
     lent_until: Option<Instant>,
     is_second_slice: bool,
-    hung_up: Vec<Pid>,
+    hung_up_askers: Vec<Pid>,
+    hung_up_groups: Vec<Pid>,
 }
 
 impl Foreground {
     /// The guard has it.
     pub(super) fn new(slave: OwnedFd) -> Self {
         let owner = nix::unistd::getpid();
-        let (waiting, hung_up) = (VecDeque::new(), Vec::new());
-        Self { slave: Some(slave), owner, waiting, reported: None, lent_until: None, is_second_slice: false, hung_up }
+        Self {
+            slave: Some(slave),
+            owner,
+            waiting: VecDeque::new(),
+            reported: None,
+            lent_until: None,
+            is_second_slice: false,
+            hung_up_askers: Vec::new(),
+            hung_up_groups: Vec::new(),
+        }
     }
 
     /// When the slice of the group that has it is over.
@@ -86,7 +96,7 @@ impl Foreground {
         match tcsetpgrp(slave, stopped.group) {
             Ok(()) => _ = killpg(stopped.group, Signal::SIGCONT),
             // To continue it would only stop it again.
-            Err(_) => self.hang_up(stopped.group),
+            Err(_) => self.hang_up(stopped),
         }
         self.lent_until = Some(Instant::now() + limits::FOREGROUND_SLICE);
     }
@@ -126,18 +136,33 @@ impl Foreground {
     /// The group that was told has asked too often.
     pub(super) fn hang_up_reported(&mut self) -> Option<Report> {
         if let Some(stopped) = self.reported.take() {
-            self.hang_up(stopped.group);
+            self.hang_up(stopped);
         }
         self.next_report()
     }
 
-    /// Hangs a group up, the second time for good.
-    pub(super) fn hang_up(&mut self, group: Pid) {
-        if self.hung_up.contains(&group) {
+    /// Hangs an asker up, the second time for good. Its group goes with it when it is another user's, whom only the
+    /// group's other members can end, or when there were too many before it.
+    fn hang_up(&mut self, stopped: StoppedGroup) {
+        let asker = Pid::from_raw(stopped.asker);
+        let is_again = self.hung_up_askers.contains(&asker);
+        if !is_again && self.hung_up_askers.len() >= limits::HANG_UPS_MAX {
+            return self.hang_up_group(stopped.group);
+        }
+        if kill(asker, if is_again { Signal::SIGKILL } else { Signal::SIGHUP }).is_err() {
+            return self.hang_up_group(stopped.group);
+        }
+        self.hung_up_askers.push(asker);
+        let _ = killpg(stopped.group, Signal::SIGCONT);
+    }
+
+    /// Hangs a whole group up, the second time for good.
+    pub(super) fn hang_up_group(&mut self, group: Pid) {
+        if self.hung_up_groups.contains(&group) {
             let _ = killpg(group, Signal::SIGKILL);
             return;
         }
-        self.hung_up.push(group);
+        self.hung_up_groups.push(group);
         let _ = killpg(group, Signal::SIGHUP);
         let _ = killpg(group, Signal::SIGCONT);
     }

@@ -168,7 +168,7 @@ impl Warden {
         let left = if has_children { tree::descendants(own_pid().as_raw()) } else { Vec::new() };
         let stopped = left.iter().filter(|process| process.is_stopped && is_at_our_terminal(process));
         for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
-            self.foreground.hang_up(Pid::from_raw(group));
+            self.foreground.hang_up_group(Pid::from_raw(group));
         }
         self.report(&[Report::Exited { exit, group: self.group.as_raw(), has_left: has_children }]);
     }
@@ -181,7 +181,7 @@ impl Warden {
         let Some(process) = tree::process(pid.as_raw()).filter(is_at_our_terminal) else { return };
         let group = Pid::from_raw(process.group);
         if self.shell.is_none() {
-            self.foreground.hang_up(group);
+            self.foreground.hang_up_group(group);
         } else if !self.foreground.knows(group) {
             let members = self.members(process.group);
             self.on_group_stopped(group, signal == Signal::SIGTTIN, &members);

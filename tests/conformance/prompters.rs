@@ -4,11 +4,9 @@ use super::prompts::Note::{May, Names, Never};
 use super::prompts::Prompt;
 
 /// Runs on as if nobody watched.
-const QUIET: Prompt = Prompt { name: "", script: "", needs: &[], out: "end", note: Never, hangs_up: false };
+const QUIET: Prompt = Prompt { name: "", script: "", needs: &[], out: "end", note: Never };
 /// Takes the end of file.
 const ASKS: Prompt = Prompt { note: May, ..QUIET };
-/// Wants keys.
-const PAGES: Prompt = Prompt { hangs_up: true, ..ASKS };
 
 pub(super) const READERS: &[Prompt] = &[
     Prompt { name: "read", script: "read x </dev/tty; echo $? end", out: "1 end", note: Names("bash"), ..ASKS },
@@ -31,7 +29,7 @@ pub(super) const READERS: &[Prompt] = &[
         ..ASKS
     },
     Prompt { name: "bc", script: "bc -q </dev/tty; echo $? end", needs: &["bc"], out: "0 end", ..ASKS },
-    Prompt { name: "ed", script: "ed </dev/tty; echo $? end", needs: &["ed"], out: "0 end", note: Names("ed"), ..ASKS },
+    Prompt { name: "ed", script: "ed </dev/tty; echo $? end", needs: &["ed"], out: "0 end", note: Names("ed") },
     Prompt {
         name: "python input",
         script: "python3 -c 'input(\"name? \")' </dev/tty; echo $? end",
@@ -72,10 +70,9 @@ pub(super) const READERS: &[Prompt] = &[
         needs: &["zsh"],
         out: "1 end",
         note: Names("zsh"),
-        ..ASKS
     },
-    Prompt { name: "an interactive zsh", script: "zsh -fi </dev/tty; echo end", needs: &["zsh"], ..PAGES },
-    Prompt { name: "an interactive bash", script: "bash --norc -i </dev/tty; echo end", ..PAGES },
+    Prompt { name: "an interactive zsh", script: "zsh -fi </dev/tty; echo end", needs: &["zsh"], ..ASKS },
+    Prompt { name: "an interactive bash", script: "bash --norc -i </dev/tty; echo end", ..ASKS },
     Prompt { name: "bash -ic read", script: "bash --norc -ic 'read x; echo $? end' </dev/tty", out: "1 end", ..ASKS },
     Prompt { name: "jobs that read", script: "set -m; cat </dev/tty; (read x </dev/tty) & wait; echo end", ..ASKS },
     // Passwords.
@@ -132,35 +129,35 @@ pub(super) const READERS: &[Prompt] = &[
         ..ASKS
     },
     // Pagers, editors and others that fill the screen.
-    Prompt { name: "less", script: "less /etc/services /etc/passwd; echo end", needs: &["less"], ..PAGES },
-    Prompt { name: "less in a pipe", script: "seq 1 1000 | less; echo end", needs: &["less"], ..PAGES },
-    Prompt { name: "more", script: "more /etc/services 2<>/dev/tty; echo end", needs: &["more"], ..PAGES },
-    Prompt { name: "man", script: "MANPAGER=less man less; echo end", needs: &["man", "less"], ..PAGES },
+    Prompt { name: "less", script: "less /etc/services /etc/passwd; echo end", needs: &["less"], ..ASKS },
+    Prompt { name: "less in a pipe", script: "seq 1 1000 | less; echo end", needs: &["less"], ..ASKS },
+    Prompt { name: "more", script: "more /etc/services 2<>/dev/tty; echo end", needs: &["more"], ..ASKS },
+    Prompt { name: "man", script: "MANPAGER=less man less; echo end", needs: &["man", "less"], ..ASKS },
     Prompt {
         name: "git log",
         script: "git init -q; git -c user.name=a -c user.email=a commit -q --allow-empty -m m; GIT_PAGER='less -+F' git log; echo end",
         needs: &["git", "less"],
-        ..PAGES
+        ..ASKS
     },
     Prompt {
         name: "git commit",
         script: "git init -q; GIT_EDITOR='vim -u NONE' git -c user.name=a -c user.email=a commit --allow-empty </dev/tty; echo end",
         needs: &["git", "vim"],
-        ..PAGES
+        ..ASKS
     },
     Prompt {
         name: "git rebase -i",
         script: "git init -q; git config user.name a; git config user.email a; git commit -q --allow-empty -m m; \
                  git commit -q --allow-empty -m n; GIT_EDITOR='vim -u NONE' git rebase -i HEAD~1 </dev/tty; echo end",
         needs: &["git", "vim"],
-        ..PAGES
+        ..ASKS
     },
-    Prompt { name: "vi", script: "vi -u NONE f </dev/tty; echo end", needs: &["vi"], ..PAGES },
-    Prompt { name: "nano", script: "nano f </dev/tty >/dev/tty; echo end", needs: &["nano"], ..PAGES },
-    Prompt { name: "top", script: "top </dev/tty; echo end", needs: &["top"], ..PAGES },
-    Prompt { name: "dialog", script: "dialog --inputbox hi 10 40; echo end", needs: &["dialog"], ..PAGES },
-    Prompt { name: "whiptail", script: "whiptail --yesno hi 10 40; echo end", needs: &["whiptail"], ..PAGES },
-    Prompt { name: "fzf", script: "seq 1 9 | fzf; echo end", needs: &["fzf"], ..PAGES },
+    Prompt { name: "vi", script: "vi -u NONE f </dev/tty; echo end", needs: &["vi"], ..ASKS },
+    Prompt { name: "nano", script: "nano f </dev/tty >/dev/tty; echo end", needs: &["nano"], ..ASKS },
+    Prompt { name: "top", script: "top </dev/tty; echo end", needs: &["top"], ..ASKS },
+    Prompt { name: "dialog", script: "dialog --inputbox hi 10 40; echo end", needs: &["dialog"], ..ASKS },
+    Prompt { name: "whiptail", script: "whiptail --yesno hi 10 40; echo end", needs: &["whiptail"], ..ASKS },
+    Prompt { name: "fzf", script: "seq 1 9 | fzf; echo end", needs: &["fzf"], ..ASKS },
     // Below others, where a guard has to look for them.
     Prompt {
         name: "read below timeout",
@@ -182,7 +179,6 @@ pub(super) const READERS: &[Prompt] = &[
         needs: &["less"],
         out: "129 end",
         note: Names("less"),
-        ..ASKS
     },
     Prompt { name: "vi below timeout", script: "timeout 60 vi -u NONE f </dev/tty; echo end", needs: &["vi"], ..ASKS },
     Prompt {
@@ -191,7 +187,6 @@ pub(super) const READERS: &[Prompt] = &[
         needs: &["python3"],
         out: "1 end",
         note: Names("sh"),
-        ..ASKS
     },
     Prompt {
         name: "read in a group whose leader is gone",

@@ -28,8 +28,6 @@ pub(super) struct Prompt {
     /// What the output contains.
     pub(super) out: &'static str,
     pub(super) note: Note,
-    /// Whether the program may be one that takes no end of file and is hung up, and its shell with it.
-    pub(super) hangs_up: bool,
 }
 
 /// Whether the caller is told that the terminal was asked, and by whom.
@@ -119,8 +117,8 @@ impl Prompt {
             Note::May => notes.len() <= 1,
             Note::Never => notes.is_empty(),
         };
-        let is_hung_up = self.hangs_up && seen.code() == 129;
-        let is_right = is_hung_up || (seen.code() == 0 && seen.out().contains(self.out));
+        // Also after a program that wants keys and has to be hung up: its shell goes on.
+        let is_right = seen.code() == 0 && seen.out().contains(self.out);
         (!is_told || !is_right).then(|| describe(&seen))
     }
 }

@@ -41,8 +41,17 @@ fn who_ignores_the_end_of_input_is_hung_up() {
         let script = "python3 -c 'while True:
     try: input()
     except EOFError: pass' </dev/tty; echo end";
-        in_both_modes(script, |seen| (seen.code(), seen.out().as_str()) == (129, "") && notes(seen) == ["python3"]);
+        in_both_modes(script, |seen| (seen.code(), seen.out().as_str()) == (0, "end\n") && notes(seen) == ["python3"]);
     }
+}
+
+#[test]
+fn a_loop_around_a_program_that_is_hung_up_ends() {
+    let ask = "sh -c 'while read x </dev/tty || :; do :; done'";
+    in_both_modes(&format!("{ask}; {ask}; echo end"), |seen| (seen.code(), seen.out().as_str()) == (0, "end\n"));
+    in_both_modes(&format!("until {ask}; do :; done; echo end"), |seen| {
+        (seen.code(), seen.out().as_str()) == (129, "")
+    });
 }
 
 #[test]

@@ -172,6 +172,17 @@ fn a_full_screen_program_leaves_only_what_was_before_and_after() {
 }
 
 #[test]
+fn a_full_screen_program_that_was_killed_leaves_its_last_screen() {
+    let mut script = Script::new();
+    assert_eq!(script.push("\x1b[?1049hone\x1b[?1049l\x1b[?1049htwo"), "");
+    assert_eq!(script.finish(), "two");
+    assert_eq!(script.settle.stats().alt_screen_bytes, 3);
+    assert_eq!(script.push("\x1b[?1049hfour\x1b[2J"), "");
+    assert_eq!(script.finish(), "");
+    assert_eq!(script.settle.stats().alt_screen_bytes, 7);
+}
+
+#[test]
 fn without_pauses_and_upward_moves_it_is_the_collapsed_text() {
     for case in data::all() {
         let mode = Mode::Collapse { rows: case.rows, cols: case.cols };

@@ -34,7 +34,6 @@ pub(crate) struct Collapse {
     /// The relay's time, and when `pending` last grew.
     now: Option<Instant>,
     pending_at: Option<Instant>,
-    alt_screen_bytes: u64,
 }
 
 impl Collapse {
@@ -48,12 +47,11 @@ impl Collapse {
             return_seen: false,
             now: None,
             pending_at: None,
-            alt_screen_bytes: 0,
         }
     }
 
     pub(crate) fn alt_screen_bytes(&self) -> u64 {
-        self.alt_screen_bytes
+        self.terminal.withheld_bytes + self.terminal.alt_bytes
     }
 
     pub(crate) fn is_alternate(&self) -> bool {
@@ -94,24 +92,26 @@ impl Collapse {
     /// Appends everything that was not appended yet, and is as new.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         self.lay_out(out);
+        let mut last_screen = Vec::new();
+        self.terminal.alt.iter().for_each(|alt| alt.render(&mut last_screen));
         match &mut self.terminal.relay {
             None => self.render(out),
             Some(relay) => {
                 relay.send_all(&mut self.terminal.main, out);
-                if let Some(alt) = &self.terminal.alt {
-                    let mut text = Vec::new();
-                    alt.render(&mut text);
-                    if !text.is_empty() {
-                        relay.close_line(out);
-                        out.extend_from_slice(&text);
-                    }
+                if !last_screen.is_empty() {
+                    relay.close_line(out);
+                    out.extend_from_slice(&last_screen);
                 }
             }
         }
         let terminal = &self.terminal;
         let still = terminal.relay.as_ref().map(Relay::still);
         let (rows, cols) = (terminal.rows as u16, terminal.cols as u16);
-        *self = Self { alt_screen_bytes: self.alt_screen_bytes, ..Self::new(rows, cols, still) };
+        // The screen of a program that did not leave it was given just now, unless there is nothing on it.
+        let blank_bytes = if last_screen.is_empty() { terminal.alt_bytes } else { 0 };
+        let withheld_bytes = terminal.withheld_bytes + blank_bytes;
+        *self = Self::new(rows, cols, still);
+        self.terminal.withheld_bytes = withheld_bytes;
     }
 
     /// Tells the time, before any bytes that come at it: what stood still until now is sent.

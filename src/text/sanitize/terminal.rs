@@ -25,6 +25,9 @@ pub(crate) struct Terminal {
     pub(crate) cols: usize,
     pub(crate) main: Grid,
     pub(crate) alt: Option<Grid>,
+    /// Bytes of text written to the alternate screen since it was entered, and to those that were left.
+    pub(crate) alt_bytes: u64,
+    pub(crate) withheld_bytes: u64,
     pub(crate) autowrap: bool,
     pub(crate) insert: bool,
     pub(crate) charsets: Charsets,
@@ -41,6 +44,8 @@ impl Terminal {
             cols: usize::from(cols.max(1)),
             main: Grid::new(),
             alt: None,
+            alt_bytes: 0,
+            withheld_bytes: 0,
             autowrap: true,
             insert: false,
             charsets: Charsets::default(),
@@ -327,6 +332,7 @@ impl Terminal {
 
     pub(crate) fn leave_alternate(&mut self, restore: bool) {
         let Some(alt) = self.alt.take() else { return };
+        self.withheld_bytes += std::mem::take(&mut self.alt_bytes);
         if restore {
             self.restore_cursor();
         } else {
@@ -339,7 +345,7 @@ impl Terminal {
         self.leave_alternate(false);
         self.flush_rows(out);
         let fresh = Self::new(1, 1, self.relay.take());
-        *self = Self { rows: self.rows, cols: self.cols, ..fresh };
+        *self = Self { rows: self.rows, cols: self.cols, withheld_bytes: self.withheld_bytes, ..fresh };
     }
 
     /// Reset of the modes alone.

@@ -68,7 +68,7 @@ impl Sink for CollapseSink<'_> {
     #[inline]
     fn text(&mut self, run: &[u8]) {
         if self.collapse.is_alternate() {
-            self.collapse.alt_screen_bytes += run.len() as u64;
+            self.collapse.terminal.alt_bytes += run.len() as u64;
         }
         self.collapse.text(run, self.out);
     }
