@@ -8,10 +8,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::sys::signal::{SigHandler, Signal};
 use rexec_sh::wire::{Attributes, Decoded, FromShim, HELLO_BYTES, Hello, Stream};
 
 /// How long anything may take before a test gives up on it.
@@ -26,8 +28,22 @@ pub(crate) struct Place {
     pub(crate) dir: PathBuf,
 }
 
+/// What the tests start is to have the usual signals. Whoever started the tests may ignore some: nohup(1) does, and a
+/// shell for its jobs in the background.
+#[expect(unsafe_code, reason = "sigaction(2)")]
+fn heed_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
+            // SAFETY: no handler is installed, and the test program has none of its own.
+            unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) }.unwrap();
+        }
+    });
+}
+
 impl Place {
     pub(crate) fn new() -> Self {
+        heed_signals();
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("rexec-shim-{}-{number}", std::process::id()));
