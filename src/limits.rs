@@ -77,8 +77,8 @@ pub const KILL_ROUNDS_MAX: u32 = 100;
 pub const KILL_HUNT: Duration = Duration::from_secs(5);
 /// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
-/// The stop for terminal input at which who asks is hung up, and whoever asks after it. Who goes on and stops again is
-/// killed.
+/// The stop for terminal input at which who asks is hung up; then the count begins afresh. Who was hung up and is so
+/// again is killed.
 pub const INPUT_STOPS_MAX: u32 = 5;
 /// Processes of a command that are hung up one by one. Whoever asks after them is hung up with its whole group, the
 /// shell included: a loop around a prompt would not end otherwise.

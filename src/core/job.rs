@@ -102,6 +102,9 @@ pub struct Job {
     stop: Stop,
     open: Streams,
     guard: bool,
+    /// A caller is told once that its command asks.
+    has_asked: bool,
+    /// Since the last hang-up.
     input_stops: u32,
     look: Option<Look>,
     started: Option<Instant>,
@@ -119,6 +122,7 @@ impl Job {
             stop: Stop::No,
             open: Streams::default(),
             guard: false,
+            has_asked: false,
             input_stops: 0,
             look: None,
             started: None,
@@ -166,13 +170,20 @@ impl Job {
             return None;
         }
         self.look = Some(Look::new(limits::LOOK_AGAIN, now));
-        if reads {
-            self.input_stops += 1;
-            if self.input_stops == 1 {
-                self.log.push(Entry::WantedInput { program });
-            }
+        if !reads {
+            return Some(Order::Lend);
         }
-        Some(if reads && self.input_stops >= limits::INPUT_STOPS_MAX { Order::HangUp } else { Order::Lend })
+        if !self.has_asked {
+            self.has_asked = true;
+            self.log.push(Entry::WantedInput { program });
+        }
+        self.input_stops += 1;
+        if self.input_stops < limits::INPUT_STOPS_MAX {
+            return Some(Order::Lend);
+        }
+        // Who asks next may be another process, which takes the end of file.
+        self.input_stops = 0;
+        Some(Order::HangUp)
     }
 
     /// The command wrote although nobody reads its output any more.

@@ -7,15 +7,20 @@
 //! that its shell goes on as if it had failed, unless one asker follows the other.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
 use super::control::{Program, Report};
 use super::tree;
 use crate::limits;
+
+/// Leaves the alternate screen, which a program that is hung up may not come to.
+const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";
 
 /// A group that was stopped at the terminal.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +38,8 @@ pub(super) struct StoppedGroup {
 pub(super) struct Foreground {
     /// Until the shell's end.
     slave: Option<OwnedFd>,
+    /// The terminal's modes before the shell began.
+    modes: Option<Termios>,
     owner: Pid,
     waiting: VecDeque<StoppedGroup>,
     reported: Option<StoppedGroup>,
@@ -47,6 +54,7 @@ impl Foreground {
     pub(super) fn new(slave: OwnedFd) -> Self {
         let owner = nix::unistd::getpid();
         Self {
+            modes: tcgetattr(&slave).ok(),
             slave: Some(slave),
             owner,
             waiting: VecDeque::new(),
@@ -153,7 +161,23 @@ impl Foreground {
             return self.hang_up_group(stopped.group);
         }
         self.hung_up_askers.push(asker);
+        self.restore_terminal();
         let _ = killpg(stopped.group, Signal::SIGCONT);
+    }
+
+    /// Puts the terminal back as it was, for what the shell does next: its output would be taken for a part of a
+    /// full-screen program's screen, which nobody keeps.
+    fn restore_terminal(&self) {
+        let (Some(slave), Some(modes)) = (&self.slave, &self.modes) else { return };
+        if tcgetattr(slave).is_ok_and(|now| now == *modes) {
+            return;
+        }
+        let _ = tcsetattr(slave, SetArg::TCSANOW, modes);
+        // A terminal that nobody reads would hold the guard up.
+        let has_room = poll(&mut [PollFd::new(slave.as_fd(), PollFlags::POLLOUT)], PollTimeout::ZERO) == Ok(1);
+        if has_room {
+            let _ = nix::unistd::write(slave, LEAVE_SCREEN);
+        }
     }
 
     /// Hangs a whole group up, the second time for good.

@@ -45,6 +45,25 @@ fn who_ignores_the_end_of_input_is_hung_up() {
     }
 }
 
+/// What its shell writes next belongs to no screen, and who reads next reads lines.
+#[test]
+fn the_terminal_comes_back_from_a_full_screen_program_that_is_hung_up() {
+    if !programs::has("less") {
+        return;
+    }
+    let script = "less /etc/services >/dev/tty; seq 100; read x </dev/tty; echo $? end";
+    let expected = (1..=100).map(|n| format!("{n}\n")).collect::<String>() + "1 end\n";
+    let host = Host::start();
+    for mode in ["REXEC_SANITIZE=collapse", "REXEC_TTY=never"] {
+        let seen = host.call(script).env(mode).run(Target::Shim(&host.socket()));
+        assert!(seen.out().ends_with(&expected) && !seen.out().contains("(END)"), "{mode} {}", describe(&seen));
+        assert_eq!((seen.code(), notes(&seen)), (0, vec!["less".to_owned()]), "{mode} {}", describe(&seen));
+    }
+    let shown = || host.console_text().lines().any(|line| line == "100");
+    assert!(waiting::until_true(PATIENCE, shown), "{}", host.console_text());
+    host.finish();
+}
+
 #[test]
 fn a_loop_around_a_program_that_is_hung_up_ends() {
     let ask = "sh -c 'while read x </dev/tty || :; do :; done'";
