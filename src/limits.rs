@@ -82,7 +82,7 @@ pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
 pub const INPUT_STOPS_MAX: u32 = 5;
 /// Processes of a command that are hung up one by one. Whoever asks after them is hung up with its whole group, the
 /// shell included: a loop around a prompt would not end otherwise.
-pub const HANG_UPS_MAX: usize = 3;
+pub const HANG_UPS_MAX: usize = 8;
 /// After this much silence of a command its guard looks for stopped processes that are not its own children …
 pub const LOOK_AFTER: Duration = Duration::from_millis(500);
 /// … or this much, once one has stopped: it will ask again soon …
