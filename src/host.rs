@@ -24,6 +24,7 @@ mod scribe;
 mod sentry;
 mod spares;
 mod start;
+mod strike;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
