@@ -218,7 +218,7 @@ impl Host {
 
     /// A spare guard is made while nothing runs, where it disturbs nobody, or when there is none.
     fn wants_spare(&self) -> bool {
-        !self.is_closing() && self.spares.wants_another() && (self.engine.is_idle() || self.spares.is_empty())
+        !self.is_closing() && self.spares.wants_another(self.now) && (self.engine.is_idle() || self.spares.is_empty())
     }
 
     /// Without terminals or processes to spare, commands make their own guards when they come.
