@@ -131,7 +131,7 @@ pub struct Host {
     peers_max: usize,
     /// Peers that have not asked for a command yet, by their next deadline.
     greeting: BTreeSet<(Instant, PeerId)>,
-    /// Peers that only have bytes left to take.
+    /// Peers that have bytes left to take of a command that has ended, or of the host's last word to them.
     leaving: BTreeSet<PeerId>,
     /// Peers for whom a redrawn line is held back until it stands still.
     settling: BTreeSet<PeerId>,

@@ -52,7 +52,7 @@ pub const ROSTER_TEXT_BYTES: usize = 256;
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// A line that is redrawn is given to the caller once it has stood still this long.
 pub const SETTLE: Duration = Duration::from_millis(250);
-/// A caller that does not take its last frames within this time of its command's end is let go.
+/// A caller that takes nothing for this long of what is left for it after its command's end is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// After the shell's end, a stream that somebody still holds open counts as finished after this much silence. With 100 ms

@@ -6,6 +6,8 @@ mod support;
 
 #[path = "faults/consoles.rs"]
 mod consoles;
+#[path = "faults/farewells.rs"]
+mod farewells;
 #[path = "faults/limits.rs"]
 mod limits;
 #[path = "faults/peers.rs"]
