@@ -16,3 +16,5 @@ mod peers;
 mod shortages;
 #[path = "faults/trees.rs"]
 mod trees;
+#[path = "faults/turns.rs"]
+mod turns;
