@@ -60,7 +60,8 @@ pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
 /// After the shell's end, a stream that somebody still holds open counts as finished after this time in any case.
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// From TERM to KILL when the caller went away: agents kill with SIGKILL only, nobody waits for a clean end.
+/// From TERM to KILL when the caller or the host went away: agents kill with SIGKILL only, nobody waits for a clean
+/// end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
 /// For callers that kill their shell's group: from the end of the output to the kill. Codex itself lets 27 to 36 ms go by
 /// after the shell's exit, 76 to 88 ms when somebody holds the streams; what is to leave the group does so meanwhile.
