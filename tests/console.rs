@@ -183,6 +183,22 @@ fn a_probe_is_one_line_and_long_commands_are_cut() {
 }
 
 #[test]
+fn a_banner_is_shorter_the_second_time() {
+    let mut stage = Stage::new(Kind::Text);
+    let one = stage.start(&"q".repeat(1_000));
+    assert_eq!(stage.shown().matches('q').count(), limits::BANNER_COLUMNS - 1);
+    stage.start("two");
+    stage.wait(limits::CONSOLE_FLOOR);
+    stage.shown();
+    stage.wait(limits::CONSOLE_FLOOR);
+    stage.write(one, "more\n");
+    stage.start("three");
+    let again = stage.shown();
+    assert_eq!(again.matches('q').count(), limits::BANNER_AGAIN_COLUMNS - 1, "{again}");
+    assert!(again.contains("… (goes on)\nmore\n"), "{again}");
+}
+
+#[test]
 fn a_host_that_leaves_ends_what_is_shown() {
     let mut stage = Stage::new(Kind::Terminal);
     let one = stage.start("one");
