@@ -19,14 +19,9 @@ use crate::support::waiting::{self, PATIENCE};
 /// What the journal says of each command, in order: its record's type and the last of its words.
 fn order(journal: &Journal) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let last = |record: &Value| record["exec"].as_array().and_then(|words| words.last().map(text)).unwrap_or_default();
     let runs = journal.records.iter().map(|(_, record)| record).filter(|record| record["seq"].is_u64());
-    runs.map(|record| {
-        (
-            text(&record["type"]),
-            text(record["exec"].as_array().map_or(&record["exec"], |words| &words[words.len() - 1])),
-        )
-    })
-    .collect()
+    runs.map(|record| (text(&record["type"]), last(record))).collect()
 }
 
 fn answer_all(streams: Vec<UnixStream>) {
@@ -44,7 +39,7 @@ fn callers_that_come_at_once_keep_no_command_from_its_end() {
     let mut calling = host.call(script).start(Target::Shim(&host.socket())).expect("a shim");
     let guard = || fs::read_to_string(host.home.join("pid")).ok()?.trim().parse().ok();
     let guard = waiting::until(PATIENCE, guard).expect("it never started");
-    host.signal(Signal::SIGSTOP);
+    host.stop();
     fs::write(host.home.join("go"), "").expect("a file");
     assert!(waiting::until_true(PATIENCE, || !procs::is_alive(guard)), "{:#?}", host.tree());
     let streams = (0..CALLERS).map(|_| ask(&host, &["no-such-program"])).collect();
@@ -62,7 +57,7 @@ fn callers_that_come_at_once_keep_no_command_from_its_end() {
 #[test]
 fn a_long_request_keeps_no_short_one_from_its_turn() {
     let host = Host::start();
-    host.signal(Signal::SIGSTOP);
+    host.stop();
     let long = "x".repeat(170_000);
     let streams = vec![ask(&host, &["no-such-program", &long]), ask(&host, &["no-such-program", "short"])];
     host.signal(Signal::SIGCONT);
