@@ -86,7 +86,7 @@ pub const LOOK_AFTER: Duration = Duration::from_millis(500);
 pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// … and again at doubling intervals up to this, which is also the longest that output puts a look off.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(5);
-/// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
+/// What a command writes within this time of a SIGPIPE, for which it may have been too late, brings it no other one.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Guards with terminal and session ready, kept ahead of demand. When none is left the next one is made on demand.
@@ -103,7 +103,7 @@ pub const SHUTDOWN_MAX: Duration = Duration::from_secs(5);
 /// Of that, the grace commands get between TERM and KILL.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// Descriptors the host asks for; the hard limit may be lower. Commands keep their caller's limit.
+/// Descriptors the host asks for; the hard limit may be lower. Commands get their caller's limit, as far as that goes.
 pub const HOST_DESCRIPTORS: u64 = 65_536;
 /// After accept(2) failed for want of descriptors or memory it is tried again this much later.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);

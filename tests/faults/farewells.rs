@@ -45,7 +45,7 @@ fn is_let_go(stream: &UnixStream) -> bool {
     poll(&mut fds, PollTimeout::ZERO).expect("poll") > 0
 }
 
-/// Lets time pass for the host alone; then it has had a turn of its loop.
+/// Lets so much time have passed for the host alone since its start, and then sees it have a turn of its loop.
 fn pass(host: &Host, time: Duration) {
     clock::pass(host, time);
     assert_eq!(host.run("echo on").out(), "on\n");

@@ -51,7 +51,7 @@ pub(crate) fn set(home: &TempDir, Offset { wall, monotonic }: Offset) {
     fs::rename(next, file).expect("a file that is replaced");
 }
 
-/// Lets this much time pass for a host at once, beside what it has passed already. Whoever sleeps is not woken by it.
+/// Lets so much time have passed for a host, beside what has passed for everybody. Whoever sleeps is not woken by it.
 pub(crate) fn pass(host: &Host, time: Duration) {
     set(&host.home, Offset { wall: 0, monotonic: time.as_secs() });
 }
