@@ -348,7 +348,8 @@ impl Host {
                 self.roomy.insert(id);
             }
         }
-        let late = |id: &PeerId| self.peers.get(id).and_then(Peer::leaves_by).is_none_or(|at| at <= self.now);
+        let is_late = |peer: &Peer| peer.leaves_by().is_some_and(|at| at <= self.now);
+        let late = |id: &PeerId| self.peers.get(id).is_none_or(is_late);
         let late: Vec<PeerId> = self.leaving.iter().copied().filter(late).collect();
         late.into_iter().for_each(|id| {
             self.leaving.remove(&id);

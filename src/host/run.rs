@@ -45,6 +45,7 @@ pub(super) struct Run {
     pub(super) accepted: Instant,
     pub(super) guard: Option<Link>,
     pub(super) streams: [Option<Port>; Stream::ALL.len()],
+    /// What its output brings it that nobody reads.
     pub(super) strike: Strike,
     pub(super) ending: Ending,
 }
