@@ -120,6 +120,23 @@ fn a_clock_that_is_set_while_commands_run_changes_nothing_but_the_stamps() {
     host.finish();
 }
 
+/// A month that has passed is one, whatever the wall's clock says.
+#[test]
+fn a_whole_output_is_removed_when_it_is_old_by_the_time_that_has_passed() {
+    let Some(setup) = clock::setup() else { return };
+    let host = Host::with(setup);
+    let run = |script: &str| {
+        assert_eq!(host.run(script).code(), 0);
+        host.wait_for("its end", |journal| journal.end_of(script).map(|end| end["raw"].clone()))
+    };
+    run(LONG_OUTPUT);
+    clock::pass(&host, Duration::from_secs(31 * 24 * 60 * 60));
+    let second = run(&format!("{LONG_OUTPUT}; true"));
+    let left = names(host.journal_home().join("raw"));
+    assert_eq!(left.iter().map(|name| format!("raw/{name}")).collect::<Vec<_>>(), [second.as_str().expect("a name")]);
+    host.finish();
+}
+
 #[test]
 fn a_clock_that_is_set_while_nothing_runs_is_asked_again() {
     let Some(setup) = clock::setup() else { return };
