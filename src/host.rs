@@ -24,6 +24,7 @@ mod scribe;
 mod sentry;
 mod spares;
 mod start;
+mod strike;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -130,7 +131,7 @@ pub struct Host {
     peers_max: usize,
     /// Peers that have not asked for a command yet, by their next deadline.
     greeting: BTreeSet<(Instant, PeerId)>,
-    /// Peers that only have bytes left to take.
+    /// Peers that have bytes left to take of a command that has ended, or of the host's last word to them.
     leaving: BTreeSet<PeerId>,
     /// Peers for whom a redrawn line is held back until it stands still.
     settling: BTreeSet<PeerId>,
@@ -217,7 +218,7 @@ impl Host {
 
     /// A spare guard is made while nothing runs, where it disturbs nobody, or when there is none.
     fn wants_spare(&self) -> bool {
-        !self.is_closing() && self.spares.wants_another() && (self.engine.is_idle() || self.spares.is_empty())
+        !self.is_closing() && self.spares.wants_another(self.now) && (self.engine.is_idle() || self.spares.is_empty())
     }
 
     /// Without terminals or processes to spare, commands make their own guards when they come.

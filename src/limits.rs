@@ -52,7 +52,7 @@ pub const ROSTER_TEXT_BYTES: usize = 256;
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// A line that is redrawn is given to the caller once it has stood still this long.
 pub const SETTLE: Duration = Duration::from_millis(250);
-/// A caller that does not take its last frames within this time of its command's end is let go.
+/// A caller that takes nothing for this long of what is left for it after its command's end is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// After the shell's end, a stream that somebody still holds open counts as finished after this much silence. With 100 ms
@@ -60,7 +60,8 @@ pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
 /// After the shell's end, a stream that somebody still holds open counts as finished after this time in any case.
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// From TERM to KILL when the caller went away: agents kill with SIGKILL only, nobody waits for a clean end.
+/// From TERM to KILL when the caller or the host went away: agents kill with SIGKILL only, nobody waits for a clean
+/// end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
 /// For callers that kill their shell's group: from the end of the output to the kill. Codex itself lets 27 to 36 ms go by
 /// after the shell's exit, 76 to 88 ms when somebody holds the streams; what is to leave the group does so meanwhile.
@@ -89,7 +90,7 @@ pub const LOOK_AFTER: Duration = Duration::from_millis(500);
 pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// … and again at doubling intervals up to this, which is also the longest that output puts a look off.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(2);
-/// After SIGPIPE, output of the command is discarded for this long before the next SIGPIPE.
+/// What a command writes within this time of a SIGPIPE, for which it may have been too late, brings it no other one.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Guards with terminal and session ready, kept ahead of demand. When none is left the next one is made on demand.
@@ -106,7 +107,7 @@ pub const SHUTDOWN_MAX: Duration = Duration::from_secs(5);
 /// Of that, the grace commands get between TERM and KILL.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// Descriptors the host asks for; the hard limit may be lower. Commands keep their caller's limit.
+/// Descriptors the host asks for; the hard limit may be lower. Commands get their caller's limit, as far as that goes.
 pub const HOST_DESCRIPTORS: u64 = 65_536;
 /// After accept(2) failed for want of descriptors or memory it is tried again this much later.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);

@@ -95,13 +95,46 @@ fn who_takes_long_makes_room_at_a_line_start() {
 }
 
 #[test]
+fn who_has_the_floor_keeps_it_for_its_time() {
+    let mut stage = Stage::new(Kind::Text);
+    let one = stage.start("one");
+    stage.write(one, "a\n");
+    stage.shown();
+    assert_eq!(stage.console.deadline(), None, "nobody waits");
+    stage.start("two");
+    assert_eq!(stage.console.deadline(), Some(stage.now + limits::CONSOLE_FLOOR));
+    stage.wait(limits::CONSOLE_FLOOR - Duration::from_millis(1));
+    stage.write(one, "b\n");
+    assert_eq!(stage.shown(), "b\n");
+    stage.wait(Duration::from_millis(1));
+    assert_eq!(stage.shown(), "… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
+}
+
+/// A time that has passed would end every sleep of the host at once, for as long as the terminal is stopped.
+#[test]
+fn a_console_without_room_waits_for_no_time() {
+    let mut stage = Stage::new(Kind::Text);
+    stage.start("one");
+    stage.shown();
+    stage.start("two");
+    stage.wait(limits::CONSOLE_FLOOR);
+    stage.console.pump(&mut stage.engine, &mut stage.out, 0, stage.now);
+    assert_eq!(stage.console.deadline(), None);
+    assert_eq!(stage.shown(), "… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
+    assert!(stage.console.deadline().is_some_and(|at| at > stage.now));
+}
+
+#[test]
 fn a_line_that_never_ends_makes_room_too() {
     let mut stage = Stage::new(Kind::Text);
     let one = stage.start("one");
     stage.write(one, "50%\r");
     stage.shown();
     stage.start("two");
-    stage.wait(limits::CONSOLE_FLOOR * 2);
+    stage.wait(limits::CONSOLE_FLOOR * 2 - Duration::from_millis(1));
+    assert_eq!(stage.shown(), "");
+    assert_eq!(stage.console.deadline(), Some(stage.now + Duration::from_millis(1)), "it does not wake up in vain");
+    stage.wait(Duration::from_millis(1));
     assert_eq!(stage.shown(), "\n… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
 }
 
@@ -147,6 +180,22 @@ fn a_probe_is_one_line_and_long_commands_are_cut() {
     let shown = stage.shown();
     assert!(shown.starts_with("#2 Codex:/d $ cat <<X\\ncat") && shown.ends_with("…\n\n"), "{shown}");
     assert!(shown.chars().count() <= limits::BANNER_COLUMNS + 30);
+}
+
+#[test]
+fn a_banner_is_shorter_the_second_time() {
+    let mut stage = Stage::new(Kind::Text);
+    let one = stage.start(&"q".repeat(1_000));
+    assert_eq!(stage.shown().matches('q').count(), limits::BANNER_COLUMNS - 1);
+    stage.start("two");
+    stage.wait(limits::CONSOLE_FLOOR);
+    stage.shown();
+    stage.wait(limits::CONSOLE_FLOOR);
+    stage.write(one, "more\n");
+    stage.start("three");
+    let again = stage.shown();
+    assert_eq!(again.matches('q').count(), limits::BANNER_AGAIN_COLUMNS - 1, "{again}");
+    assert!(again.contains("… (goes on)\nmore\n"), "{again}");
 }
 
 #[test]

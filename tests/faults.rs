@@ -6,6 +6,8 @@ mod support;
 
 #[path = "faults/consoles.rs"]
 mod consoles;
+#[path = "faults/farewells.rs"]
+mod farewells;
 #[path = "faults/limits.rs"]
 mod limits;
 #[path = "faults/peers.rs"]
@@ -14,3 +16,5 @@ mod peers;
 mod shortages;
 #[path = "faults/trees.rs"]
 mod trees;
+#[path = "faults/turns.rs"]
+mod turns;

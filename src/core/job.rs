@@ -269,18 +269,21 @@ impl Job {
         if !self.is_alive() {
             return None;
         }
+        let drain = match self.state {
+            State::Draining { idle_at, cap_at, .. } if !self.log.is_full() => Some(idle_at.min(cap_at)),
+            _ => None,
+        };
         let stop = match self.stop {
             Stop::No => None,
             _ if !self.guard => None,
             Stop::Terminating { kill_at, .. } => Some(kill_at),
+            // What is still to be read comes before the end, as for any other job.
+            Stop::Killed { give_up_at, .. } if !self.is_running() && !self.open.is_empty() => {
+                drain.map(|drained| drained.max(give_up_at))
+            }
             Stop::Killed { give_up_at, .. } => Some(give_up_at),
         };
-        let drain = match self.state {
-            State::Draining { idle_at, cap_at, .. } if !self.log.is_full() && !self.waits_for_tree() => {
-                Some(idle_at.min(cap_at))
-            }
-            _ => None,
-        };
+        let drain = drain.filter(|_| !self.waits_for_tree());
         let look = self.look.filter(|_| self.state == State::Running && self.guard).map(|look| look.at);
         stop.into_iter().chain(drain).chain(look).min()
     }

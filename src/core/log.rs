@@ -305,6 +305,28 @@ mod tests {
         assert!(!log.is_full());
     }
 
+    /// Without the weight of the entries themselves, a command that writes single bytes would cost many times its log.
+    #[test]
+    fn many_short_writes_weigh_more_than_their_bytes() {
+        assert!(size_of::<(u64, Entry)>() <= ENTRY_OVERHEAD_BYTES, "{} bytes", size_of::<(u64, Entry)>());
+        let capacity = 1_000 * (ENTRY_OVERHEAD_BYTES + 1);
+        for (lag, pushed) in [(Lag::Hold, 1_000), (Lag::Skip, 100_000)] {
+            let mut log = Log::new(capacity);
+            let reader = log.attach(lag);
+            let writes = (0..pushed).take_while(|_| {
+                let has_room = !log.is_full();
+                if has_room {
+                    log.push(output(1, 1));
+                }
+                has_room
+            });
+            assert_eq!(writes.count(), pushed);
+            assert_eq!((log.entries.len(), log.is_full()), (1_000, lag == Lag::Hold), "{lag:?}");
+            let missed = (lag == Lag::Skip).then_some(Item::Missed { bytes: 99_000 });
+            assert_eq!(log.next(reader), missed.or(Some(Item::Entry(&output(1, 1)))));
+        }
+    }
+
     #[test]
     fn entries_that_are_not_output_are_never_missed() {
         let mut log = Log::new(1_000);

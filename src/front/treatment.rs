@@ -115,3 +115,26 @@ impl Treatment {
         self.settle.as_ref().map_or(0, |settle| settle.stats().alt_screen_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_redrawn_is_given_once_it_has_stood_still() {
+        let mut treatment = Treatment::new(Mode::Collapse { rows: 48, cols: 160 }, None);
+        let (mut now, mut given) = (Instant::now(), Vec::new());
+        for frame in 0..20 {
+            treatment.push(format!("\r{frame} of 20").as_bytes(), now, &mut given);
+            assert!(treatment.deadline().is_some_and(|at| at <= now + limits::SETTLE));
+            now += limits::SETTLE - Duration::from_millis(1);
+            treatment.tick(now, &mut given);
+            assert_eq!(given, b"", "frame {frame}");
+        }
+        treatment.tick(now + Duration::from_millis(1), &mut given);
+        assert_eq!(given, b"19 of 20");
+        assert_eq!(treatment.deadline(), None);
+    }
+}

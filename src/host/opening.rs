@@ -116,3 +116,19 @@ pub(super) fn terminal_size(chosen: Option<(u16, u16)>, console: Option<pty::Siz
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_as_large_as_the_console_and_no_smaller_than_an_agent_needs() {
+        let size = |cols, rows| pty::Size { rows, cols };
+        let least = size(limits::PTY_COLS, limits::PTY_ROWS);
+        assert_eq!(terminal_size(None, None), least);
+        assert_eq!(terminal_size(None, Some(size(80, 24))), least);
+        assert_eq!(terminal_size(None, Some(size(200, 24))), size(200, limits::PTY_ROWS));
+        assert_eq!(terminal_size(None, Some(size(80, 60))), size(limits::PTY_COLS, 60));
+        assert_eq!(terminal_size(Some((20, 10)), Some(size(200, 60))), size(20, 10), "a person knows better");
+    }
+}

@@ -15,7 +15,7 @@ use crate::core::entry::{Entry, Reason};
 use crate::core::log::{Item, Lag};
 use crate::front::Asked;
 use crate::front::protocol::Protocol;
-use crate::io::outlet::{Flush, Outlet};
+use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
@@ -37,14 +37,21 @@ pub(super) struct Peer {
     /// Its reading of its command's log, until it has it all.
     cursor: Option<Cursor>,
     pub(super) job: Option<JobId>,
-    /// Everything is said: it goes when its bytes are out, or when this time has come.
-    leaves_by: Option<Instant>,
+    /// Everything is said: it goes when its bytes are out.
+    is_leaving: bool,
+    /// Since when it has taken nothing of what is left for it, although its command has ended.
+    stuck_since: Option<Instant>,
 }
 
 impl Peer {
     /// Whether it waits for nothing that is on its way.
     pub(super) fn has_nothing_to_take(&self) -> bool {
         self.cursor.is_none() && self.out.is_empty()
+    }
+
+    /// When it is let go, if it takes nothing until then.
+    fn leaves_by(&self) -> Option<Instant> {
+        self.stuck_since.map(|since| since + limits::FAREWELL_TIMEOUT)
     }
 }
 
@@ -76,7 +83,8 @@ impl Host {
             accepted: Moment::now(),
             cursor: None,
             job: None,
-            leaves_by: None,
+            is_leaving: false,
+            stuck_since: None,
         };
         self.peers.insert(id, peer);
         Some(id)
@@ -99,7 +107,7 @@ impl Host {
             match input {
                 Input::Bytes(length) => {
                     budget = budget.saturating_sub(length);
-                    if peer.leaves_by.is_none() {
+                    if !peer.is_leaving {
                         peer.inbox.extend_from_slice(&self.buffer[..length]);
                     } else {
                         peer.descriptors.clear();
@@ -129,7 +137,7 @@ impl Host {
 
     /// Whether a request that is still coming has become long, while those of all peers are too much together.
     fn is_request_too_much(&self, id: PeerId) -> bool {
-        let is_coming = |peer: &&Peer| peer.job.is_none() && peer.leaves_by.is_none();
+        let is_coming = |peer: &&Peer| peer.job.is_none() && !peer.is_leaving;
         let is_long = |peer: &Peer| peer.inbox.len() > limits::READ_BUDGET_BYTES;
         self.peers.get(&id).filter(is_coming).is_some_and(is_long)
             && self.peers.values().filter(is_coming).map(|peer| peer.inbox.len()).sum::<usize>()
@@ -138,7 +146,7 @@ impl Host {
 
     /// Takes what a peer has said, as far as it is whole.
     fn hear(&mut self, id: PeerId) {
-        while let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.leaves_by.is_none()) {
+        while let Some(peer) = self.peers.get_mut(&id).filter(|peer| !peer.is_leaving) {
             let expected = if peer.protocol.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
             if peer.descriptors.len() > expected {
                 return self.part(
@@ -265,8 +273,7 @@ impl Host {
             if let Some(cursor) = peer.cursor.take() {
                 self.engine.detach(cursor);
             }
-            peer.leaves_by = Some(self.now + limits::FAREWELL_TIMEOUT);
-            self.leaving.insert(id);
+            peer.is_leaving = true;
         }
         self.flush_peer(id);
     }
@@ -309,8 +316,15 @@ impl Host {
     fn flush_peer(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let is_lost = !send(peer);
-        if is_lost || (peer.leaves_by.is_some() && peer.out.is_empty()) {
-            self.lose(id);
+        if is_lost || (peer.is_leaving && peer.out.is_empty()) {
+            return self.lose(id);
+        }
+        let has_ended = |job| self.engine.job(job).is_none_or(|known| !known.is_queued() && !known.is_running());
+        if !peer.out.is_empty() && (peer.is_leaving || peer.job.is_some_and(has_ended)) {
+            peer.stuck_since.get_or_insert(self.now);
+            self.leaving.insert(id);
+        } else {
+            self.leaving.remove(&id);
         }
     }
 
@@ -334,7 +348,8 @@ impl Host {
                 self.roomy.insert(id);
             }
         }
-        let late = |id: &PeerId| self.peers.get(id).is_none_or(|peer| peer.leaves_by.is_some_and(|at| at <= self.now));
+        let is_late = |peer: &Peer| peer.leaves_by().is_some_and(|at| at <= self.now);
+        let late = |id: &PeerId| self.peers.get(id).is_none_or(is_late);
         let late: Vec<PeerId> = self.leaving.iter().copied().filter(late).collect();
         late.into_iter().for_each(|id| {
             self.leaving.remove(&id);
@@ -344,7 +359,7 @@ impl Host {
 
     /// When [`Host::tick_peers`] has something to do.
     pub(super) fn peers_deadline(&self) -> Option<Instant> {
-        let leaving = self.leaving.iter().filter_map(|id| self.peers.get(id)?.leaves_by);
+        let leaving = self.leaving.iter().filter_map(|id| self.peers.get(id)?.leaves_by());
         let settling = self.settling.iter().filter_map(|id| self.peers.get(id)?.protocol.deadline());
         self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).chain(settling).min()
     }
@@ -352,13 +367,14 @@ impl Host {
 
 /// Sends what goes; `false` when the peer is gone. A hello alone is not worth a wake-up of the shim.
 fn send(peer: &mut Peer) -> bool {
-    peer.is_only_greeted &= peer.out.pending() <= wire::HELLO_BYTES && peer.leaves_by.is_none();
+    peer.is_only_greeted &= peer.out.pending() <= wire::HELLO_BYTES && !peer.is_leaving;
     if !peer.port.is_writable() || peer.is_only_greeted {
         return true;
     }
-    let port = &mut peer.port;
-    match peer.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[]))) {
-        Ok(Flush::Done | Flush::Blocked) => true,
-        Err(_) => false,
+    let (port, before) = (&mut peer.port, peer.out.pending());
+    let flushed = peer.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[])));
+    if peer.out.pending() < before {
+        peer.stuck_since = None;
     }
+    flushed.is_ok()
 }

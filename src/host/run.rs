@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::roster::{Ending, Identity};
 use super::start::Pending;
+use super::strike::Strike;
 use super::{Host, PeerId, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
@@ -44,8 +45,8 @@ pub(super) struct Run {
     pub(super) accepted: Instant,
     pub(super) guard: Option<Link>,
     pub(super) streams: [Option<Port>; Stream::ALL.len()],
-    /// Nobody reads the output: when the next byte of it is worth a SIGPIPE.
-    pub(super) strike_from: Option<Instant>,
+    /// What its output brings it that nobody reads.
+    pub(super) strike: Strike,
     pub(super) ending: Ending,
 }
 
@@ -160,7 +161,7 @@ impl Host {
             }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
-                    run.strike_from = Some(self.now + limits::BROKEN_PIPE_PAUSE);
+                    run.strike.on_struck(self.now);
                 }
             }
             Report::Exited { exit, group, has_left } => {
@@ -269,10 +270,7 @@ impl Host {
 
     fn on_output(&mut self, job: JobId, stream: Stream, length: usize) {
         self.engine.on_output(job, stream, self.buffer[..length].into(), self.now);
-        let Some(run) = self.runs.get_mut(&job) else { return };
-        if run.strike_from.is_some_and(|from| self.now >= from) {
-            // Not again before the guard has answered.
-            run.strike_from = Some(self.now + limits::FAREWELL_TIMEOUT);
+        if self.runs.get_mut(&job).is_some_and(|run| run.strike.on_output(self.now)) {
             self.engine.on_broken_pipe(job);
         }
     }
@@ -284,8 +282,8 @@ impl Host {
         if run.streams[Stream::Out as usize].is_some() {
             self.close_stream(job, Stream::Out);
             self.engine.on_hangup(job, Stream::Out);
-        } else if run.strike_from.is_none() {
-            run.strike_from = Some(self.now);
+        } else {
+            run.strike.begin(self.now);
         }
     }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 use crate::io::outlet::{Flush, Outlet};
@@ -116,29 +116,70 @@ impl Scribe {
         if is_whole {
             crate::sink::record::encode_close(self.out.buffer());
         }
-        let end = Instant::now() + limits::RECORDER_FAREWELL;
-        let mut stalled = Instant::now() + limits::RECORDER_FAREWELL_STALL;
+        let mut patience = Patience::new(Instant::now());
         let mut closed = false;
         loop {
-            let progress = self.flush();
-            if progress.has_moved {
-                stalled = Instant::now() + limits::RECORDER_FAREWELL_STALL;
+            if self.flush().has_moved {
+                patience.renew(Instant::now());
             }
-            if !closed && progress.is_empty {
+            if !closed && self.out.is_empty() {
                 // The recorder ends at the end of its input.
                 closed = socket::shut_writing(self.port.fd()).is_ok();
             }
             if self.port.is_readable() && self.read().is_none() {
                 return;
             }
-            let left = end.min(stalled).saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
+            let Some(left) = patience.left(Instant::now()) else { return };
             let token = self.port.token();
             let Ok(events) = poller.wait(Some(left)) else { return };
             let ours: Vec<_> = events.filter(|ready| ready.token == token).collect();
             ours.into_iter().for_each(|ready| self.port.remember(ready));
         }
+    }
+}
+
+/// How long the host's end waits for the recorder: for so long in all, and without any progress for less.
+#[derive(Debug)]
+struct Patience {
+    end: Instant,
+    stalled: Instant,
+}
+
+impl Patience {
+    fn new(now: Instant) -> Self {
+        Self { end: now + limits::RECORDER_FAREWELL, stalled: now + limits::RECORDER_FAREWELL_STALL }
+    }
+
+    /// The recorder has taken something.
+    fn renew(&mut self, now: Instant) {
+        self.stalled = now + limits::RECORDER_FAREWELL_STALL;
+    }
+
+    /// What is left of it; `None` when it is over.
+    fn left(&self, now: Instant) -> Option<Duration> {
+        Some(self.end.min(self.stalled).saturating_duration_since(now)).filter(|left| !left.is_zero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_recorder_that_takes_nothing_is_left_sooner_than_a_slow_one() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        assert_eq!(patience.left(start), Some(limits::RECORDER_FAREWELL_STALL));
+        assert_eq!(patience.left(start + limits::RECORDER_FAREWELL_STALL), None);
+
+        let (mut patience, mut now) = (Patience::new(start), start);
+        while let Some(left) = patience.left(now) {
+            assert!(left <= limits::RECORDER_FAREWELL_STALL && now + left <= start + limits::RECORDER_FAREWELL);
+            now += left.saturating_sub(TICK).max(TICK);
+            patience.renew(now);
+        }
+        assert_eq!(now, start + limits::RECORDER_FAREWELL, "one that is slow is given all of it");
     }
 }

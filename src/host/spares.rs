@@ -33,8 +33,8 @@ impl Spares {
     }
 
     /// Whether another one is worth making when there is nothing else to do.
-    pub(super) fn wants_another(&self) -> bool {
-        self.waiting.len() < limits::SPARE_GUARDS && self.paused_until.is_none_or(|until| Instant::now() >= until)
+    pub(super) fn wants_another(&self, now: Instant) -> bool {
+        self.waiting.len() < limits::SPARE_GUARDS && self.paused_until.is_none_or(|until| now >= until)
     }
 
     /// Whether none waits.
@@ -112,4 +112,21 @@ fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd]) -> io::Result<Spar
         }
     };
     Ok(Spare { pid: guard.pid, control, master })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn after_a_failure_none_is_tried_for_a_while() {
+        let (mut spares, now) = (Spares::new(pty::Size { rows: 48, cols: 160 }), Instant::now());
+        assert!(spares.wants_another(now));
+        spares.pause(now);
+        let over = now + limits::SPARE_PAUSE;
+        assert!(!spares.wants_another(now) && !spares.wants_another(over - Duration::from_millis(1)));
+        assert!(spares.wants_another(over));
+    }
 }

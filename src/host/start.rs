@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::roster::{Ending, Identity};
 use super::run::{Link, Run};
 use super::spares::Spare;
+use super::strike::Strike;
 use super::{Host, PeerId, Source, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
@@ -65,7 +66,7 @@ impl Host {
             accepted: self.now,
             guard: None,
             streams: [const { None }; Stream::ALL.len()],
-            strike_from: None,
+            strike: Strike::default(),
             ending: Ending::default(),
         };
         self.runs.insert(job, run);

@@ -131,12 +131,6 @@ struct Block {
     left: Option<String>,
 }
 
-/// The turn of the block at the front of the queue.
-#[derive(Debug, Clone, Copy)]
-struct Floor {
-    since: Instant,
-}
-
 /// Blocks that were never shown, because too many waited.
 #[derive(Debug, Default)]
 struct Unshown {
@@ -153,15 +147,19 @@ pub struct Console {
     /// The terminal's width, 0 if it is not known.
     columns: u16,
     blocks: VecDeque<Block>,
-    floor: Option<Floor>,
+    /// Since when the block at the front of the queue has its turn.
+    floor: Option<Instant>,
     unshown: Unshown,
+    /// More could be shown when it was pumped last; else it waits for the terminal, and for no time.
+    has_room: bool,
 }
 
 impl Console {
     /// An empty console.
     #[must_use]
     pub fn new(kind: Kind, view: View) -> Self {
-        Self { kind, view, columns: 0, blocks: VecDeque::new(), floor: None, unshown: Unshown::default() }
+        let (blocks, unshown) = (VecDeque::new(), Unshown::default());
+        Self { kind, view, columns: 0, blocks, floor: None, unshown, has_room: true }
     }
 
     /// The terminal is now so many columns wide.
@@ -210,27 +208,32 @@ impl Console {
 
     /// Shows what there is to show, until `out` is this long.
     pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize, now: Instant) {
-        while out.len() < most {
-            if self.floor.is_none() && !self.take_floor(engine, out, now) {
-                return;
-            }
-            let block = self.blocks.front_mut().expect("the floor is the front block's");
-            match engine.next(block.cursor) {
-                Some(item) => {
-                    let is_end = block.show(self.kind, &item, out);
-                    engine.advance(block.cursor);
-                    if is_end {
-                        engine.detach(block.cursor);
-                        self.blocks.pop_front();
-                        self.floor = None;
-                    } else if self.may_yield(now) {
-                        self.yield_floor(out);
-                    }
-                }
-                None if self.may_yield(now) => self.yield_floor(out),
-                None => return,
-            }
+        while out.len() < most && self.show_next(engine, out, now) {}
+        self.has_room = out.len() < most;
+    }
+
+    /// Shows one item, or passes the floor on; whether there may be more.
+    fn show_next(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) -> bool {
+        if self.floor.is_none() && !self.take_floor(engine, out, now) {
+            return false;
         }
+        let block = self.blocks.front_mut().expect("the floor is the front block's");
+        match engine.next(block.cursor) {
+            Some(item) => {
+                let is_end = block.show(self.kind, &item, out);
+                engine.advance(block.cursor);
+                if is_end {
+                    engine.detach(block.cursor);
+                    self.blocks.pop_front();
+                    self.floor = None;
+                } else if self.may_yield(now) {
+                    self.yield_floor(out);
+                }
+            }
+            None if self.may_yield(now) => self.yield_floor(out),
+            None => return false,
+        }
+        true
     }
 
     /// The host leaves: whatever is being shown ends here, and the terminal is as before it.
@@ -245,16 +248,19 @@ impl Console {
     /// When a waiting block may get the floor.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        let floor = self.floor.filter(|_| self.blocks.len() > 1)?;
-        Some(floor.since + limits::CONSOLE_FLOOR)
+        self.yields_at().filter(|_| self.has_room)
     }
 
-    /// Whether the front block has had its time and somebody else has something to show. A block whose line is not
-    /// finished keeps the floor for as long again: it may be a progress line, and a broken line is hard to read.
-    fn may_yield(&self, now: Instant) -> bool {
-        let (Some(floor), Some(block)) = (self.floor, self.blocks.front()) else { return false };
+    /// When the front block has had its time, if others wait. A block whose line is not finished keeps the floor for as
+    /// long again: it may be a progress line, and a broken line is hard to read.
+    fn yields_at(&self) -> Option<Instant> {
+        let (since, block) = (self.floor?, self.blocks.front()?);
         let time = limits::CONSOLE_FLOOR * if block.filter.is_line_start() { 1 } else { 2 };
-        self.blocks.len() > 1 && now.saturating_duration_since(floor.since) >= time
+        (self.blocks.len() > 1).then(|| since + time)
+    }
+
+    fn may_yield(&self, now: Instant) -> bool {
+        self.yields_at().is_some_and(|at| now >= at)
     }
 
     fn yield_floor(&mut self, out: &mut Vec<u8>) {
@@ -279,7 +285,7 @@ impl Console {
         let mut block = self.blocks.remove(at).expect("the index is in range");
         block.open(self.kind, out);
         self.blocks.push_front(block);
-        self.floor = Some(Floor { since: now });
+        self.floor = Some(now);
         true
     }
 }
@@ -381,15 +387,9 @@ impl Block {
 
 /// A line of the host's own, in the one style that commands cannot use.
 fn header(kind: Kind, line: &str, out: &mut Vec<u8>) {
-    match kind {
-        Kind::Terminal => {
-            out.extend_from_slice(HEADER_SGR);
-            out.extend_from_slice(line.as_bytes());
-            out.extend_from_slice(b"\x1b[0m\n");
-        }
-        Kind::Text => {
-            out.extend_from_slice(line.as_bytes());
-            out.push(b'\n');
-        }
-    }
+    let (begin, end) = match kind {
+        Kind::Terminal => (HEADER_SGR, b"\x1b[0m\n".as_slice()),
+        Kind::Text => (b"".as_slice(), b"\n".as_slice()),
+    };
+    [begin, line.as_bytes(), end].into_iter().for_each(|part| out.extend_from_slice(part));
 }

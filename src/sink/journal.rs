@@ -212,3 +212,6 @@ fn ended(mut end: End, outcome: &Outcome, duration_ms: u64) -> End {
     end.error = error.map(str::to_owned);
     end
 }
+
+#[cfg(test)]
+mod tests;

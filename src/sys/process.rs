@@ -24,9 +24,12 @@ pub fn pid() -> u32 {
 /// Raises the soft limit on descriptors as far as it goes; commands get their caller's limit back.
 pub fn raise_descriptor_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let wanted = hard.min(limits::HOST_DESCRIPTORS).max(soft);
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, wanted, hard);
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, wanted_descriptors(soft, hard), hard);
     }
+}
+
+fn wanted_descriptors(soft: u64, hard: u64) -> u64 {
+    hard.min(limits::HOST_DESCRIPTORS).max(soft)
 }
 
 /// The limit on descriptors, as it is now.
@@ -105,4 +108,17 @@ pub fn attributes() -> rexec_sh::wire::Attributes {
     let mask = umask(Mode::empty());
     umask(mask);
     rexec_sh::wire::Attributes { umask: mask.bits(), ..super::launch::inherited() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_descriptors_are_wanted_as_are_allowed_up_to_a_bound() {
+        const MOST: u64 = limits::HOST_DESCRIPTORS;
+        assert_eq!(wanted_descriptors(100, 2_000), 2_000);
+        assert_eq!(wanted_descriptors(100, u64::MAX), MOST);
+        assert_eq!(wanted_descriptors(MOST + 1, u64::MAX), MOST + 1, "nothing is given back");
+    }
 }

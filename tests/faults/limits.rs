@@ -4,14 +4,17 @@ use std::fs;
 use std::process::Child;
 use std::time::Instant;
 
+use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::crowd::{answer, ask, codes, quiet, shim};
+use crate::support::call::Target;
+use crate::support::crowd::{answer, ask, ask_in_json, codes, quiet, shim};
 use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
 use crate::support::journal::Journal;
 use crate::support::procs::{self, Process};
 use crate::support::waiting::{self, PATIENCE};
+use crate::support::warden::{State, USUAL};
 
 /// Ended commands of which something runs on are watched, up to a bound; what they left lives in any case.
 #[test]
@@ -46,6 +49,42 @@ fn of_many_processes_that_are_left_some_are_named() {
     for pid in fs::read_to_string(host.home.join("pids")).expect("pids").lines() {
         Process::of(pid.parse().expect("a pid")).expect("it lives").signal(Signal::SIGKILL);
     }
+}
+
+/// The soft limit on the descriptors of a process.
+fn descriptor_limit(pid: i32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    limits.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn a_host_raises_its_limit_on_descriptors_and_leaves_commands_their_own() {
+    let limits = &[(Resource::RLIMIT_NOFILE, 100, 2_000)];
+    let host = Host::with(Setup { state: State { limits, ..USUAL }, ..PLAIN });
+    assert_eq!(descriptor_limit(host.pid()), Some(2_000));
+    let mut call = host.call("ulimit -n");
+    call.state = State { limits: &[(Resource::RLIMIT_NOFILE, 50, 60)], ..USUAL };
+    assert_eq!(call.run(Target::Shim(&host.socket())).out(), "50\n");
+}
+
+/// What a person is told of commands is short, however long they are.
+#[test]
+fn long_words_are_cut_for_ps() {
+    const MOST: usize = 256;
+    let host = Host::start();
+    let [whoami, dir, command] = ["w", "d", "c"].map(|letter| letter.repeat(200));
+    let dir = host.home.join(&dir).join(&dir);
+    fs::create_dir_all(&dir).expect("a directory");
+    let exec = ["sh", "-c", "echo >> ready; exec sleep 1000", &command, &command];
+    let request = json!({ "whoami": whoami.repeat(2), "dir": dir, "exec": exec });
+    let caller = ask_in_json(&host, &request);
+    assert!(waiting::until_true(PATIENCE, || dir.join("ready").exists()), "it never started");
+    let list = answer(ask_in_json(&host, &json!({ "action": "list" })));
+    let run = &list["runs"][0];
+    assert_eq!(run["whoami"], whoami.repeat(2)[..MOST]);
+    assert_eq!(run["dir"], dir.to_str().expect("UTF-8")[..MOST]);
+    assert_eq!(run["command"].as_str().map(str::len), Some(MOST), "{run}");
+    drop(caller);
 }
 
 /// A host whose recorder is stopped.

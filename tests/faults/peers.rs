@@ -18,7 +18,7 @@ use crate::support::host::Host;
 use crate::support::procs;
 use crate::support::waiting::{self, PATIENCE};
 
-fn connect(host: &Host) -> UnixStream {
+pub(super) fn connect(host: &Host) -> UnixStream {
     let stream = UnixStream::connect(host.socket()).expect("a host");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream
@@ -64,7 +64,7 @@ fn frame(kind: u8, length: u32, body: &[u8]) -> Vec<u8> {
 }
 
 /// A whole request of a shim, with so many descriptors to come.
-fn request(script: &str, inherited: usize) -> Vec<u8> {
+pub(super) fn request(script: &str, inherited: usize) -> Vec<u8> {
     let stdio = Stdio { stdin: true, stdout: true, stderr: true, pipes: true, ..Stdio::default() };
     let numbers = (3..).take(inherited).collect();
     let attributes = Attributes { stdio, umask: 0o022, inherited: numbers, ..Attributes::default() };
@@ -77,7 +77,7 @@ fn request(script: &str, inherited: usize) -> Vec<u8> {
 }
 
 /// Sends bytes with descriptors on the first of them.
-fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
+pub(super) fn send(stream: &UnixStream, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
     let rights = [ControlMessage::ScmRights(descriptors)];
     sendmsg::<()>(stream.as_raw_fd(), &[IoSlice::new(bytes)], &rights, MsgFlags::MSG_NOSIGNAL, None)
 }

@@ -125,6 +125,39 @@ fn a_stubborn_command_is_killed_after_all() {
     assert!(waiting::until_true(GONE, || !shell.is_alive()), "{:#?}", host.tree());
 }
 
+/// Takes a moment to clean up when it is told to end. It says nothing: who writes to a host that is gone dies of that.
+const CLEANS: &str =
+    "exec 2>/dev/null; trap 'sleep 0.05; echo >> cleaned; exit' TERM; echo ready; while :; do sleep 0.01; done";
+
+/// It is killed soon after it was told to end. A busy machine may be late with that, so one success is enough.
+#[test]
+fn a_command_whose_caller_is_killed_may_clean_up() {
+    let host = Host::start();
+    let cleans = (1..=6).any(|round| {
+        let calling = start(&host, CLEANS);
+        assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE));
+        calling.warden.signal(SIGKILL);
+        host.wait_for("its end", |journal| (journal.of_type("end").count() == round).then_some(()));
+        host.home.join("cleaned").exists()
+    });
+    assert!(cleans, "it was killed at once");
+}
+
+/// The same when its host is killed.
+#[test]
+fn a_command_whose_host_is_killed_may_clean_up() {
+    let cleans = (0..6).any(|_| {
+        let host = Host::start();
+        let mut calling = start(&host, CLEANS);
+        assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE));
+        let (home, mut warden) = host.kill();
+        assert!(warden.is_empty_within(PATIENCE), "{:#?}", warden.tree());
+        assert_eq!(calling.finish(PATIENCE).map(|seen| seen.code()), Some(125));
+        home.join("cleaned").exists()
+    });
+    assert!(cleans, "it was killed at once");
+}
+
 /// An agent that is killed cannot tell its shell; whether somebody still reads the output decides.
 #[test]
 fn killing_the_agent_ends_a_command_that_nobody_waits_for() {

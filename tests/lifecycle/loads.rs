@@ -15,7 +15,7 @@ use crate::support::crowd::{Gate, WAIT_AT_GATE, codes, quiet, shim};
 use crate::support::dice::Dice;
 use crate::support::host::Host;
 use crate::support::journal::Journal;
-use crate::support::procs;
+use crate::support::procs::{self, Process};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -156,12 +156,18 @@ fn a_slow_reader_slows_only_its_own_command() {
         let mut slow = host.call("yes").env(mode).start(Target::Shim(&host.socket())).expect("a shim");
         assert!(slow.stdout.as_ref().expect("a pipe").wait_for(b"y\n", PATIENCE));
         slow.warden.signal(Signal::SIGSTOP);
+        assert!(waiting::until_true(PATIENCE, || Process::of(slow.pid()).is_some_and(|shim| shim.state == 'T')));
         let yes = host.tree().into_iter().find(|process| process.comm == "yes").expect("it runs");
+        let before = procs::written(yes.pid);
         let used = waiting::until_steady(Duration::from_millis(500), || procs::processor_time(yes.pid));
         for round in 0..50 {
             assert_eq!(host.run(&format!("echo {round}")).out(), format!("{round}\n"));
         }
         assert_eq!(procs::processor_time(yes.pid), used, "{mode}: it is not held back");
+        // 128 KiB wait for the connection and as much in the log, each with one more read of 128 KiB; beside the
+        // kernel's buffers.
+        let ahead = procs::written(yes.pid) - before;
+        assert!(ahead <= 1 << 20, "{mode}: {ahead} bytes ahead of its reader");
         let now = procs::memory(host.pid(), "VmHWM");
         assert!(now <= idle + (8 << 20), "{mode}: idle {idle} bytes, with a stopped reader {now} bytes");
         slow.warden.signal(Signal::SIGKILL);

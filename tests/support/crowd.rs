@@ -31,9 +31,13 @@ pub(crate) fn shim(host: &Host, script: &str) -> Command {
 
 /// Asks for a command as words, in JSON; its one answer comes over the connection.
 pub(crate) fn ask(host: &Host, exec: &[&str]) -> UnixStream {
-    let request = json!({ "whoami": "test", "dir": host.home.path(), "exec": exec }).to_string() + "\n";
+    ask_in_json(host, &json!({ "whoami": "test", "dir": host.home.path(), "exec": exec }))
+}
+
+/// Sends a request as it is.
+pub(crate) fn ask_in_json(host: &Host, request: &Value) -> UnixStream {
     let mut stream = UnixStream::connect(host.socket()).expect("a host");
-    stream.write_all(request.as_bytes()).expect("it takes bytes");
+    stream.write_all(format!("{request}\n").as_bytes()).expect("it takes bytes");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream
 }

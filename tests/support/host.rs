@@ -206,6 +206,13 @@ impl Host {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal).expect("the host runs");
     }
 
+    /// Stops it: once this is over, whatever happens is found by it when it goes on, and all of it at once.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+        let is_stopped = || Process::of(self.pid()).is_some_and(|host| host.state == 'T');
+        assert!(waiting::until_true(PATIENCE, is_stopped), "it does not stop");
+    }
+
     /// SIGKILLs it, waits for its end, and gives back the directory for the next one. What its guards still do goes
     /// on below the warden.
     pub(crate) fn kill(self) -> (TempDir, Warden) {

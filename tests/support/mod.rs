@@ -4,6 +4,7 @@
 //! [`Warden`], so that whatever they leave behind is known exactly and is gone when the test is over.
 
 pub(crate) mod call;
+pub(crate) mod clock;
 pub(crate) mod crowd;
 pub(crate) mod dice;
 pub(crate) mod host;

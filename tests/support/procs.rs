@@ -103,6 +103,13 @@ pub(crate) fn processor_time_of(path: &str) -> Duration {
     fields.filter_map(|ticks| ticks.parse::<u32>().ok()).map(|ticks| Duration::from_millis(10) * ticks).sum()
 }
 
+/// How many bytes a process has written so far, wherever to.
+pub(crate) fn written(pid: i32) -> u64 {
+    let counts = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let written = counts.lines().find_map(|line| line.strip_prefix("wchar: "));
+    written.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("what {pid} has written is not known"))
+}
+
 /// How many descriptors a process has open.
 pub(crate) fn descriptors(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)

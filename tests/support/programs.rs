@@ -24,7 +24,7 @@ pub(crate) fn shims() -> &'static Path {
     static SHIMS: OnceLock<PathBuf> = OnceLock::new();
     SHIMS.get_or_init(|| {
         super::warden::keep_descriptors_to_ourselves();
-        build_shim();
+        build(&["-p", "rexec-sh"]);
         let dir = host().with_file_name("test-shims");
         _ = fs::create_dir(&dir);
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).expect("the directory is ours");
@@ -37,8 +37,9 @@ pub(crate) fn shims() -> &'static Path {
     })
 }
 
-/// Cargo builds the binaries of the package under test only; the shim is a package of its own.
-fn build_shim() {
+/// Cargo builds the binaries of the package under test only; the shim is a package of its own, and examples are built
+/// when all tests are.
+pub(crate) fn build(what: &[&str]) {
     let dir = host().parent().expect("a binary lies in a directory");
     let above = dir.parent().expect("a profile lies in the target directory");
     let profile = match dir.file_name().and_then(|name| name.to_str()) {
@@ -46,7 +47,7 @@ fn build_shim() {
         Some(name) => name,
     };
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "-p", "rexec-sh", "--profile", profile]);
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--profile", profile]).args(what);
     if above.join("CACHEDIR.TAG").exists() {
         cargo.arg("--target-dir").arg(above);
     } else {
@@ -54,7 +55,7 @@ fn build_shim() {
         cargo.arg("--target").arg(triple).arg("--target-dir").arg(above.parent().expect("a target directory"));
     }
     let status = cargo.status().expect("cargo can be started");
-    assert!(status.success(), "building the shim failed: {cargo:?}");
+    assert!(status.success(), "building failed: {cargo:?}");
 }
 
 /// Where a program is on the search path of the calls.

@@ -1,7 +1,7 @@
 //! Every order of facts and time, and each rule by itself.
 
 use super::*;
-use crate::core::log::{Item, Lag};
+use crate::core::log::{CursorId, Item, Lag};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fact {
@@ -35,6 +35,7 @@ fn permutations(rest: &mut Vec<Fact>, order: &mut Vec<Fact>, visit: &mut impl Fn
 
 struct Run {
     job: Job,
+    reader: CursorId,
     now: Instant,
     exited: bool,
     gone: bool,
@@ -44,9 +45,9 @@ struct Run {
 impl Run {
     fn new() -> Self {
         let mut job = Job::new();
-        job.log.attach(Lag::Hold);
+        let reader = job.log.attach(Lag::Hold);
         job.on_started(Streams::of(&[Stream::Tty]), Instant::now());
-        Self { job, now: Instant::now(), exited: false, gone: false, kills: 0 }
+        Self { job, reader, now: Instant::now(), exited: false, gone: false, kills: 0 }
     }
 
     fn check(&mut self, order: Option<Order>) {
@@ -220,6 +221,20 @@ fn a_tree_that_cannot_be_killed_is_given_up() {
     assert_eq!(run.job.tick(run.now), None);
     run.now += limits::DRAIN_MAX;
     assert_eq!(run.job.tick(run.now), None);
+    assert!(run.job.is_closed());
+}
+
+/// Else a caller that takes nothing would keep the host awake for as long as the tree lives.
+#[test]
+fn a_tree_that_cannot_be_killed_asks_for_no_time_while_the_log_is_full() {
+    let mut run = Run::new();
+    run.job.on_output(Stream::Tty, vec![0; limits::LOG_BYTES].into(), run.now);
+    run.apply(Fact::Stop);
+    run.apply(Fact::Stop);
+    (0..100).for_each(|_| run.apply(Fact::Time));
+    assert_eq!((run.job.deadline(), run.job.is_closed()), (None, false));
+    run.job.log.advance(run.reader);
+    (0..2).for_each(|_| run.apply(Fact::Time));
     assert!(run.job.is_closed());
 }
 

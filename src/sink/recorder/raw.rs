@@ -2,15 +2,16 @@
 //!
 //! Invariants: a file that a record names without an error has every byte of the run's output; the directory is ours
 //! alone, no file is older than the age nor their sum larger than the quota once a sweep has passed, oldest going
-//! first; files that are being written count, and never go.
+//! first; files that are being written count, and never go; of those that this recorder wrote, the age is the time that
+//! has passed, wherever the wall's clock was set meanwhile.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::appender::open_append_new;
 
@@ -28,6 +29,8 @@ pub(super) struct RawStore {
     /// Files being written, and their bytes.
     open: HashSet<OsString>,
     open_bytes: u64,
+    /// When files that are still there were closed.
+    closed: HashMap<OsString, Instant>,
     unswept: u64,
 }
 
@@ -64,6 +67,7 @@ impl RawStore {
             age,
             open: HashSet::new(),
             open_bytes: 0,
+            closed: HashMap::new(),
             unswept: 0,
         }
     }
@@ -99,6 +103,7 @@ impl RawStore {
 
     /// Takes a file that has all it will get.
     pub(super) fn close(&mut self, raw: RawFile) {
+        self.closed.insert(OsString::from(&raw.name), Instant::now());
         self.forget(raw);
         self.sweep();
     }
@@ -127,16 +132,18 @@ impl RawStore {
             }
             total += metadata.len();
             if !self.open.contains(&entry.file_name()) {
-                files.push((metadata.modified().unwrap_or(now), entry.path(), metadata.len()));
+                files.push((metadata.modified().unwrap_or(now), entry.file_name(), metadata.len()));
             }
         }
         files.sort();
-        for (modified, path, bytes) in files {
-            let is_old = now.duration_since(modified).is_ok_and(|age| age > self.age);
-            if !is_old && total <= self.quota {
-                break;
-            }
-            if fs::remove_file(path).is_ok() {
+        let there: HashSet<&OsString> = files.iter().map(|(_, name, _)| name).collect();
+        self.closed.retain(|name, _| there.contains(name));
+        for (modified, name, bytes) in files {
+            // Who wrote it knows better than the wall's clock, which may have been set.
+            let age = self.closed.get(&name).map_or_else(|| now.duration_since(modified).ok(), |at| Some(at.elapsed()));
+            let is_old = age.is_some_and(|age| age > self.age);
+            if (is_old || total > self.quota) && fs::remove_file(self.directory.join(&name)).is_ok() {
+                self.closed.remove(&name);
                 total -= bytes;
             }
         }

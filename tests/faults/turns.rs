@@ -1,0 +1,68 @@
+//! What comes all at once is taken a part at a time, so that nobody waits for all of it.
+//!
+//! A host that is stopped finds everything in its first turn when it goes on; in which order it took it, the journal
+//! tells.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::call::Target;
+use crate::support::crowd::{answer, ask};
+use crate::support::host::Host;
+use crate::support::journal::Journal;
+use crate::support::procs;
+use crate::support::waiting::{self, PATIENCE};
+
+/// What the journal says of each command, in order: its record's type and the last of its words.
+fn order(journal: &Journal) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let last = |record: &Value| record["exec"].as_array().and_then(|words| words.last().map(text)).unwrap_or_default();
+    let runs = journal.records.iter().map(|(_, record)| record).filter(|record| record["seq"].is_u64());
+    runs.map(|record| (text(&record["type"]), last(record))).collect()
+}
+
+fn answer_all(streams: Vec<UnixStream>) {
+    for stream in streams {
+        assert_eq!(answer(stream)["exit"], 127);
+    }
+}
+
+/// Sixty-four are let in in one turn, and the others all the same in the next ones.
+#[test]
+fn callers_that_come_at_once_keep_no_command_from_its_end() {
+    const CALLERS: usize = 300;
+    let host = Host::start();
+    let script = "echo $PPID > pid.new; mv pid.new pid; until test -e go; do sleep 0.01; done; exit 7";
+    let mut calling = host.call(script).start(Target::Shim(&host.socket())).expect("a shim");
+    let guard = || fs::read_to_string(host.home.join("pid")).ok()?.trim().parse().ok();
+    let guard = waiting::until(PATIENCE, guard).expect("it never started");
+    host.stop();
+    fs::write(host.home.join("go"), "").expect("a file");
+    assert!(waiting::until_true(PATIENCE, || !procs::is_alive(guard)), "{:#?}", host.tree());
+    let streams = (0..CALLERS).map(|_| ask(&host, &["no-such-program"])).collect();
+    host.signal(Signal::SIGCONT);
+    answer_all(streams);
+    assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 7);
+    let every_end = |journal: &Journal| (journal.of_type("end").count() == CALLERS + 1).then(|| order(journal));
+    let order = host.wait_for("every end", every_end);
+    let before = order.iter().take_while(|(kind, last)| kind != "end" || last != script);
+    let begun = before.filter(|(kind, _)| kind == "start").count() - 1;
+    assert!(begun > 0 && begun < CALLERS, "{begun} commands began before the end of one that was over");
+}
+
+/// Of a long request 128 KiB are read in one turn.
+#[test]
+fn a_long_request_keeps_no_short_one_from_its_turn() {
+    let host = Host::start();
+    host.stop();
+    let long = "x".repeat(170_000);
+    let streams = vec![ask(&host, &["no-such-program", &long]), ask(&host, &["no-such-program", "short"])];
+    host.signal(Signal::SIGCONT);
+    answer_all(streams);
+    let both = |journal: &Journal| (journal.of_type("start").count() == 2).then(|| order(journal));
+    let order = host.wait_for("both starts", both);
+    assert_eq!(order[0], ("start".to_owned(), "short".to_owned()), "the long one came first");
+}
