@@ -163,13 +163,15 @@ fn a_command_whose_host_is_killed_may_clean_up() {
 fn killing_the_agent_ends_a_command_that_nobody_waits_for() {
     let host = Host::start();
     let shim = crate::support::programs::shims().join("bash");
-    for (into, ends) in [("> out", true), ("| cat > out", false)] {
+    // The reader says itself that it is there: the agent starts it after the command.
+    for (into, ends) in [("> out", true), ("| { echo >> reads; cat > out; }", false)] {
         _ = fs::remove_file(host.home.join("pids"));
         let command = "echo $$ >> pids; echo $$ >> pids; sleep 4; echo lived > lived";
         let script = format!("unset REXEC_INSIDE; '{}' -c '{command}' {into} & wait", shim.display());
         let agent = host.call(&script).env(&format!("REXEC_SOCKET={}", host.socket().display()));
         let agent = agent.start(Target::Real).expect("the agent starts");
-        assert!(waiting::until_true(PATIENCE, || pids(&host).len() >= 2), "the command never started");
+        let is_read = || ends || host.home.join("reads").exists();
+        assert!(waiting::until_true(PATIENCE, || pids(&host).len() >= 2 && is_read()), "the command never started");
         let command = Process::of(pids(&host)[0]).expect("it runs");
         agent.warden.signal(SIGKILL);
         if ends {
