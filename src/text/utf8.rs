@@ -38,19 +38,27 @@ pub(crate) fn clean_len(text: &[u8]) -> usize {
 /// Whether all bytes behind the first three continue well what is before them.
 #[inline]
 fn is_clean(block: &[u8; BEFORE + BLOCK]) -> bool {
-    let mut wrong = false;
+    let mut wrong = 0u8;
     for at in BEFORE..block.len() {
         let (byte, before) = (block[at], block[at - 1]);
-        let tail_due = (before >= 0xC0) | (block[at - 2] >= 0xE0) | (block[at - 3] >= 0xF0);
-        wrong |= is_tail(byte) != tail_due;
-        // Bytes that would be longer than needed, surrogates, beyond the last code point, or C1 controls.
-        wrong |= (byte & 0xFE == 0xC0) | (byte > 0xF4);
-        wrong |= ((before == 0xC2) | (before == 0xE0)) & (byte < 0xA0);
-        wrong |= (before == 0xED) & (byte > 0x9F);
-        wrong |= (before == 0xF0) & (byte < 0x90);
-        wrong |= (before == 0xF4) & (byte > 0x8F);
+        // How far each is above the bytes that are no lead of so long a character: nothing, where no tail is due.
+        let tail_due =
+            before.saturating_sub(0xBF) | block[at - 2].saturating_sub(0xDF) | block[at - 3].saturating_sub(0xEF);
+        wrong |= flag(is_tail(byte) != (tail_due != 0));
+        // Two leads are never right; above the last one is nothing.
+        wrong |= flag(byte & 0xFE == 0xC0) | byte.saturating_sub(0xF4);
+        // Longer than needed or C1 controls, surrogates, beyond the last code point: two bits of a tail tell.
+        wrong |= flag((before == 0xC2) | (before == 0xE0)) & !byte & 0x20;
+        wrong |= flag(before == 0xED) & byte & 0x20;
+        wrong |= flag(before == 0xF0) & flag(byte & 0x30 == 0);
+        wrong |= flag(before == 0xF4) & byte & 0x30;
     }
-    !wrong
+    wrong == 0
+}
+
+#[inline]
+fn flag(is: bool) -> u8 {
+    if is { 0xFF } else { 0 }
 }
 
 #[inline]
