@@ -15,4 +15,5 @@ pub mod sanitize;
 mod scan;
 pub mod settle;
 pub mod unwrap;
+mod utf8;
 mod width;

@@ -9,7 +9,7 @@
 //! * a sequence keeps at most [`SEQUENCE_BYTES_MAX`] bytes; a string keeps none, only a count;
 //! * an unterminated string costs at most its own line, or [`STRING_GRACE_BYTES`] where line feeds are data.
 
-use super::scan;
+use super::{scan, utf8};
 
 /// Parameter and intermediate bytes of one sequence; the next one is text.
 const SEQUENCE_BYTES_MAX: usize = 256;
@@ -181,6 +181,9 @@ impl Parser {
     fn decode<S: Sink>(&mut self, run: &[u8], open: bool, sink: &mut S) {
         let mut rest = run;
         while !rest.is_empty() {
+            let (clean, doubtful) = rest.split_at(utf8::clean_len(rest));
+            emit(clean, sink);
+            rest = doubtful;
             match std::str::from_utf8(rest) {
                 Ok(_) => return text_without_c1(rest, sink),
                 Err(error) => {

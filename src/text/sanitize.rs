@@ -12,6 +12,7 @@
 
 pub(super) mod collapse;
 mod grid;
+mod lines;
 mod relay;
 mod row;
 mod sequences;

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::lines;
 use super::window::{BLOCK_BYTES, Reading, Window};
 use crate::text::parser::Sink;
 
@@ -38,8 +39,15 @@ impl Sink for StripSink<'_> {
 
     #[inline]
     fn shortcut(&mut self, input: &[u8]) -> (usize, u64) {
+        let mut taken = 0;
+        if input.starts_with(b"\r\n") && !self.strip.return_seen {
+            taken = lines::take(input, self.out);
+            if taken > 0 {
+                self.strip.at_line_start = self.out.ends_with(b"\n");
+            }
+        }
         let mut window = Window::<Deletion>::new(self.strip.at_line_start, self.strip.return_seen);
-        let taken = window.fill(input);
+        taken += window.fill(&input[taken..]);
         self.out.extend_from_slice(window.text());
         *self.strip = Strip { return_seen: window.return_seen, at_line_start: window.is_at_line_start() };
         (taken, window.sequences)

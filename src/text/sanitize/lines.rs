@@ -1,0 +1,130 @@
+//! Plain lines that end in CR LF, as a terminal delivers most output: the carriage returns go, the text is copied.
+//!
+//! Where the returns are is found for many blocks at once, and only then is anything copied: how many there are in a
+//! block is random, and a loop over them that ended with its block would be mispredicted at nearly every end.
+
+use crate::text::scan::{self, WIDE};
+
+/// How much input is looked at before any of it is copied. Not more, because the look is wasted from the first control
+/// on that is something else.
+const STRETCH_BYTES: usize = 8 * WIDE;
+/// Lines are copied in this length or more, and what was too much is overwritten: the length of most copies is then the
+/// same, which makes them predictable.
+const COPY_BYTES: usize = 64;
+/// Returns of a block that are noted down without asking how many there are.
+const FEW: usize = 4;
+
+/// A stretch, and behind it what its last copy may read too much.
+type Stretch = [u8; STRETCH_BYTES + COPY_BYTES];
+type Places = [u16; STRETCH_BYTES + FEW];
+
+/// Takes lines from the beginning of `input`, if at all, up to the first control that is no line's end. Returns how
+/// many bytes these are.
+pub(super) fn take(input: &[u8], out: &mut Vec<u8>) -> usize {
+    let mut len = out.len();
+    let mut taken = 0;
+    let mut places = [0; STRETCH_BYTES + FEW];
+    while let Some(stretch) = input[taken..].first_chunk() {
+        out.resize(len + STRETCH_BYTES + COPY_BYTES, 0);
+        let (bytes, written) = take_stretch(stretch, &mut places, &mut out[len..]);
+        taken += bytes;
+        len += written;
+        if bytes < STRETCH_BYTES {
+            break;
+        }
+    }
+    out.truncate(len);
+    taken
+}
+
+/// Takes the beginning of a stretch, all but what is behind it for the last copy. Returns how many bytes were taken and
+/// how many written.
+#[inline]
+fn take_stretch(stretch: &Stretch, places: &mut Places, text: &mut [u8]) -> (usize, usize) {
+    let count = stops(stretch, places);
+    let (mut from, mut len) = (0, 0);
+    for &at in &places[..count] {
+        let at = usize::from(at);
+        copy(&stretch[from..], at - from, &mut text[len..]);
+        len += at - from;
+        from = at;
+        if stretch[at] != b'\r' || stretch[at + 1] != b'\n' {
+            return (from, len);
+        }
+        from += 1;
+    }
+    copy(&stretch[from..], STRETCH_BYTES - from, &mut text[len..]);
+    (STRETCH_BYTES, len + STRETCH_BYTES - from)
+}
+
+#[inline]
+fn copy(from: &[u8], len: usize, to: &mut [u8]) {
+    let len = len.max(COPY_BYTES);
+    to[..len].copy_from_slice(&from[..len]);
+}
+
+/// Notes down where the stops are. Returns how many there are.
+#[inline]
+fn stops(stretch: &Stretch, places: &mut Places) -> usize {
+    let mut count = 0;
+    let (blocks, _) = stretch.as_chunks::<WIDE>();
+    for (start, block) in (0..).step_by(WIDE).zip(&blocks[..STRETCH_BYTES / WIDE]) {
+        let mut stops = scan::stop_bytes(block);
+        let mut noted = count;
+        count += stops.count_ones() as usize;
+        loop {
+            for place in &mut places[noted..][..FEW] {
+                *place = start + stops.trailing_zeros() as u16;
+                stops &= stops.wrapping_sub(1);
+            }
+            noted += FEW;
+            if noted >= count {
+                break;
+            }
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of all lengths up to 130, empty ones among them.
+    fn lines() -> Vec<u8> {
+        (0..400)
+            .flat_map(|n| ["\t".repeat(n % 3), "x".repeat(n * 37 % 131), "\r\n".repeat(1 + n % 2)])
+            .collect::<String>()
+            .into()
+    }
+
+    fn without_returns(input: &[u8]) -> Vec<u8> {
+        input.iter().copied().filter(|&byte| byte != b'\r').collect()
+    }
+
+    #[test]
+    fn lines_are_taken_up_to_near_the_end() {
+        let all = lines();
+        for len in [0, 1, 575, 576, 577, 1087, 1088, 1089, all.len()] {
+            let mut out = b"before".to_vec();
+            let taken = take(&all[..len], &mut out);
+            assert!(taken + STRETCH_BYTES + COPY_BYTES > len, "{taken} of {len}");
+            assert_eq!(out.strip_prefix(b"before"), Some(&without_returns(&all[..taken])[..]), "of {len}");
+        }
+    }
+
+    #[test]
+    fn other_controls_end_them() {
+        for (at, other) in
+            (0..1200).zip([&b"\x1b[m"[..], b"\rx", b"\r\r\n", b"\x08", b"\x7f", b"\0", "é".as_bytes()].iter().cycle())
+        {
+            let mut input = lines();
+            // Not between a return and its line feed.
+            let at = if input[at] == b'\n' { at + 1 } else { at };
+            input.splice(at..at, other.iter().copied());
+            let mut out = Vec::new();
+            assert_eq!(take(&input, &mut out), at, "{other:?}");
+            assert_eq!(out, without_returns(&input[..at]));
+        }
+    }
+}

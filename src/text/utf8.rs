@@ -1,0 +1,114 @@
+//! Says of most UTF-8 that it is UTF-8, many bytes at a time.
+//!
+//! Whether a byte is right depends on itself and the three before it, so all bytes of a block are judged at once and
+//! without a branch. What is wrong, and where exactly, is left to the standard library.
+
+/// How many bytes are judged together.
+const BLOCK: usize = 64;
+/// How far back the lead byte of a character can be.
+const BEFORE: usize = 3;
+
+/// How many bytes from the start of `text` are surely whole characters, none of them a C1 control. All of them, unless
+/// there is something else near behind.
+pub(crate) fn clean_len(text: &[u8]) -> usize {
+    let mut at: usize = 0;
+    loop {
+        let from = at.saturating_sub(BEFORE);
+        let is_clean = match text[from..].first_chunk() {
+            Some(block) if at > 0 => is_clean(block),
+            _ => {
+                // Padded with NUL, which a character that is not whole cannot have in it.
+                let rest = &text[from..text.len().min(at + BLOCK)];
+                let mut padded = [0; BEFORE + BLOCK];
+                padded[BEFORE + from - at..][..rest.len()].copy_from_slice(rest);
+                is_clean(&padded)
+            }
+        };
+        if !is_clean {
+            // The last character before this block may go on in it.
+            return text[..at].iter().rposition(|byte| !is_tail(*byte)).unwrap_or(0);
+        }
+        at += BLOCK;
+        if at > text.len() {
+            return text.len();
+        }
+    }
+}
+
+/// Whether all bytes behind the first three continue well what is before them.
+#[inline]
+fn is_clean(block: &[u8; BEFORE + BLOCK]) -> bool {
+    let mut wrong = 0u8;
+    for at in BEFORE..block.len() {
+        let (byte, before) = (block[at], block[at - 1]);
+        // How far each is above the bytes that are no lead of so long a character: nothing, where no tail is due.
+        let tail_due =
+            before.saturating_sub(0xBF) | block[at - 2].saturating_sub(0xDF) | block[at - 3].saturating_sub(0xEF);
+        wrong |= flag(is_tail(byte) != (tail_due != 0));
+        // Two leads are never right; above the last one is nothing.
+        wrong |= flag(byte & 0xFE == 0xC0) | byte.saturating_sub(0xF4);
+        // Longer than needed or C1 controls, surrogates, beyond the last code point: two bits of a tail tell.
+        wrong |= flag((before == 0xC2) | (before == 0xE0)) & !byte & 0x20;
+        wrong |= flag(before == 0xED) & byte & 0x20;
+        wrong |= flag(before == 0xF0) & flag(byte & 0x30 == 0);
+        wrong |= flag(before == 0xF4) & byte & 0x30;
+    }
+    wrong == 0
+}
+
+#[inline]
+fn flag(is: bool) -> u8 {
+    if is { 0xFF } else { 0 }
+}
+
+#[inline]
+fn is_tail(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the standard library says of the same bytes.
+    fn is_text_without_c1(bytes: &[u8]) -> bool {
+        std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(|c| ('\u{80}'..='\u{9f}').contains(&c)))
+    }
+
+    #[test]
+    fn all_short_sequences_are_judged_as_by_the_standard_library() {
+        // Every boundary of every range in the grammar of UTF-8.
+        let bytes: &[u8] =
+            b"\0a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xc3\xdf\xe0\xe1\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xff";
+        for (lead, a, b) in
+            bytes.iter().flat_map(|lead| bytes.iter().flat_map(move |a| bytes.iter().map(move |b| (lead, a, b))))
+        {
+            for c in bytes {
+                let text = [*lead, *a, *b, *c];
+                let expected = if is_text_without_c1(&text) { 4 } else { 0 };
+                assert_eq!(clean_len(&text), expected, "{text:02x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_given_as_clean_is_clean_and_all_that_is_before_the_last_block() {
+        for len in [1, 63, 64, 65, 127, 128, 129, 200] {
+            for at in 0..len {
+                for wrong in ["\u{e9}", "\u{65e5}", "\u{1f600}", "\u{85}"]
+                    .map(str::as_bytes)
+                    .into_iter()
+                    .chain([b"\xff".as_slice(), b"\xe6\x97"])
+                {
+                    let mut text = "é".repeat(len / 2).into_bytes();
+                    text.resize(len, b'a');
+                    text.splice(at..at, wrong.iter().copied());
+                    let clean = clean_len(&text);
+                    assert!(is_text_without_c1(&text[..clean]), "{wrong:02x?} at {at} of {len}");
+                    assert!(clean + BLOCK + BEFORE > text.len().min(at), "{wrong:02x?} at {at} of {len}: {clean}");
+                    assert_eq!(clean == text.len(), is_text_without_c1(&text), "{wrong:02x?} at {at} of {len}");
+                }
+            }
+        }
+    }
+}
