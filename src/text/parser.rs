@@ -29,6 +29,9 @@ const DEL: u8 = 0x7F;
 pub(crate) trait Sink {
     /// Whether the contents of sequences matter to this sink; if not they are passed empty.
     const READS_SEQUENCES: bool;
+    /// The most text that it takes at once, bytes. What is only copied is best had in pieces that a processor still has at
+    /// hand after they were looked at.
+    const PIECE_BYTES: usize = usize::MAX;
 
     /// A chance to take a prefix of ordinary text and plain control sequences (`CSI …` only) on its own, from a
     /// control on. Returns how much it took, and how many sequences.
@@ -148,8 +151,9 @@ impl Parser {
         if self.partial_len > 0 {
             return self.continue_partial(input[0], sink);
         }
-        let run = scan::clean_run(input);
-        let at_end = run.len == input.len();
+        let piece = &input[..input.len().min(S::PIECE_BYTES)];
+        let run = scan::clean_run(piece);
+        let at_end = run.len == piece.len();
         if run.ascii {
             emit(&input[..run.len], sink);
         } else {

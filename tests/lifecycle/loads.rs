@@ -24,7 +24,7 @@ struct Hogs(Vec<Child>);
 
 impl Hogs {
     fn new(count: usize) -> Self {
-        let hog = || Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+        let hog = || Command::new("/bin/sh").args(["-c", "while kill -0 $PPID; do :; done"]).spawn().expect("a shell");
         Self((0..count).map(|_| hog()).collect())
     }
 }

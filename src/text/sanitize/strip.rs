@@ -36,6 +36,7 @@ pub(crate) struct StripSink<'a> {
 
 impl Sink for StripSink<'_> {
     const READS_SEQUENCES: bool = false;
+    const PIECE_BYTES: usize = 16 << 10;
 
     #[inline]
     fn shortcut(&mut self, input: &[u8]) -> (usize, u64) {
