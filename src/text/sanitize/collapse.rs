@@ -148,6 +148,7 @@ impl Collapse {
     /// Lays out what is pending, so that the terminal is up to date.
     fn lay_out(&mut self, out: &mut Vec<u8>) {
         if !self.pending.is_empty() {
+            self.shorten(out);
             let pending = std::mem::take(&mut self.pending);
             let (sent, unsent) = pending.split_at(self.pending_sent);
             self.set_muted(true);
@@ -232,7 +233,9 @@ impl Collapse {
     /// Adds a run to what is pending; lines that have scrolled off by it are final.
     fn append(&mut self, run: &[u8], open_len: usize, out: &mut Vec<u8>) {
         let keep = self.terminal.rows - 1;
-        if let Some(cut) = start_of_last_lines(run, keep) {
+        // To find what has scrolled off costs as much as to copy a short run, so that is done once for several.
+        let is_long = run.len() > PENDING_BYTES_MAX / 2;
+        if let Some(cut) = is_long.then(|| start_of_last_lines(run, keep)).flatten() {
             self.scroll_all_off(out);
             out.extend_from_slice(&self.pending[self.pending_sent..]);
             out.extend_from_slice(&run[..cut]);
@@ -257,13 +260,14 @@ impl Collapse {
                 self.pending_sent = complete;
             }
         }
-        if self.pending.len() > PENDING_BYTES_MAX {
-            self.shorten(keep, out);
+        if self.pending.len() > PENDING_BYTES_MAX && !self.shorten(out) {
+            self.lay_out(out);
         }
     }
 
-    fn shorten(&mut self, keep: usize, out: &mut Vec<u8>) {
-        let Some(cut) = start_of_last_lines(&self.pending, keep) else { return self.lay_out(out) };
+    /// Gives away the pending lines that have scrolled off; whether there are any.
+    fn shorten(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(cut) = start_of_last_lines(&self.pending, self.terminal.rows - 1) else { return false };
         self.scroll_all_off(out);
         if cut > self.pending_sent {
             out.extend_from_slice(&self.pending[self.pending_sent..cut]);
@@ -275,6 +279,7 @@ impl Collapse {
             self.pending = pending;
         }
         self.pending.drain(..cut);
+        true
     }
 
     /// The rows above the cursor's leave the screen.
