@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
@@ -157,7 +158,7 @@ impl Foreground {
         if !is_again && self.hung_up_askers.len() >= limits::HANG_UPS_MAX {
             return self.hang_up_group(stopped.group);
         }
-        if kill(asker, if is_again { Signal::SIGKILL } else { Signal::SIGHUP }).is_err() {
+        if kill(asker, if is_again { Signal::SIGKILL } else { Signal::SIGHUP }) == Err(Errno::EPERM) {
             return self.hang_up_group(stopped.group);
         }
         self.hung_up_askers.push(asker);
