@@ -187,6 +187,7 @@ impl Host {
             self.journal.deadline(),
             self.journal.send_at(),
             self.door.retry_at,
+            self.door.restore_at,
             self.start_retry,
             closing,
         ];
@@ -304,18 +305,25 @@ impl Host {
             return;
         }
         let before = [Some(self.door.token), self.door.watch_token];
+        let has_failed = self.door.restore_at.take().is_some();
         let line = match self.door.restore(&mut self.poller) {
             Ok(false) => return,
             Ok(true) => format!("… the socket was removed and is there again: {}", self.door.path().display()),
-            Err(failure) => failure.to_string().trim_end().to_owned(),
+            Err(failure) => {
+                self.door.restore_at = Some(self.now + limits::SOCKET_RETRY);
+                failure.to_string().trim_end().to_owned()
+            }
         };
+        let is_told = has_failed && self.door.restore_at.is_some();
         for token in before.into_iter().flatten() {
             self.sources.remove(&token);
         }
         self.sources.insert(self.door.token, Source::Door);
         self.ready.insert(self.door.token);
         self.sources.extend(self.door.watch_token.map(|token| (token, Source::Watch)));
-        self.console.say(&line, self.screen.out.buffer());
+        if !is_told {
+            self.console.say(&line, self.screen.out.buffer());
+        }
     }
 
     fn visit_signals(&mut self) {
@@ -382,6 +390,9 @@ impl Host {
         if self.door.retry_at.is_some_and(|at| at <= self.now) {
             self.door.retry_at = None;
             self.ready.insert(self.door.token);
+        }
+        if self.door.restore_at.is_some_and(|at| at <= self.now) {
+            self.check_socket();
         }
         if self.start_retry.is_some_and(|at| at <= self.now) {
             self.start_retry = None;

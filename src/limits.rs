@@ -111,6 +111,8 @@ pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 pub const HOST_DESCRIPTORS: u64 = 65_536;
 /// After accept(2) failed for want of descriptors or memory it is tried again this much later.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// A socket that was removed and cannot be made again is tried again this often.
+pub const SOCKET_RETRY: Duration = Duration::from_secs(1);
 /// A command that cannot start for want of descriptors, terminals or processes is tried again this often, …
 pub const START_RETRY: Duration = Duration::from_millis(100);
 /// … and given up with code 125 after this time.

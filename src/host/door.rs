@@ -1,7 +1,8 @@
 //! The door: the socket that callers connect to, the lock that makes this process the only host, and the watch that
 //! notices when somebody cleans the socket away.
 //!
-//! Invariants: the socket is bound and removed only while the lock is held, and removed only if it is still ours; an
+//! Invariants: the socket is bound and removed only while the lock is held, and removed only if it is still ours; the
+//! watch is there before the socket, so that no removal goes unseen, and what fails to come back is tried again; an
 //! accept that fails for want of descriptors is tried again later and never spins. Callers who are not let in yet wait
 //! in the kernel's queue, where they have already connected.
 
@@ -33,6 +34,8 @@ pub(super) struct Door {
     pub(super) watch_token: Option<Token>,
     /// When accept(2) is to be tried again although nothing tells so.
     pub(super) retry_at: Option<Instant>,
+    /// When the socket, which could not be made again, is to be looked after once more.
+    pub(super) restore_at: Option<Instant>,
 }
 
 /// What accept gave.
@@ -88,12 +91,12 @@ impl Door {
                 "remove what is at that path, or set REXEC_SOCKET to another one",
             )
         };
+        let watch = sys::watch::Watch::on(place::directory(&path)).ok();
+        let watch_token = watch.as_ref().and_then(|watch| poller.register(watch).ok());
         let listener = bind(&path).map_err(|error| failed(&error))?;
         let token = poller.register(&listener).map_err(|error| failed(&error))?;
         let identity = file::identity(&path);
-        let mut door = Self { path, lock, listener, identity, watch: None, token, watch_token: None, retry_at: None };
-        door.watch_directory(poller);
-        Ok(door)
+        Ok(Self { path, lock, listener, identity, watch, token, watch_token, retry_at: None, restore_at: None })
     }
 
     fn watch_directory(&mut self, poller: &mut Poller) {
@@ -141,10 +144,11 @@ impl Door {
         if !self.lock.is_at(&lock_path) {
             self.lock = become_host(&self.path)?;
         }
+        self.watch_directory(poller);
         let listener = bind(&self.path).map_err(|error| {
             Failure::new(
                 format_args!("the socket {} is gone and cannot be made again: {}", self.path.display(), reason(&error)),
-                "end the host and start it again",
+                "see to it that its directory can be written; the host tries again every second",
             )
         })?;
         poller.deregister(&self.listener);
@@ -153,7 +157,6 @@ impl Door {
         if let Ok(token) = poller.register(&self.listener) {
             self.token = token;
         }
-        self.watch_directory(poller);
         Ok(true)
     }
 
@@ -164,7 +167,7 @@ impl Door {
             let _ = std::fs::remove_file(&self.path);
         }
         self.identity = None;
-        self.retry_at = None;
+        (self.retry_at, self.restore_at) = (None, None);
         if let Some(watch) = self.watch.take() {
             poller.deregister(&watch);
         }
