@@ -81,6 +81,9 @@ pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
 /// The stop for terminal input at which who asks is hung up; then the count begins afresh. Who was hung up and is so
 /// again is killed.
 pub const INPUT_STOPS_MAX: u32 = 5;
+/// A guard waits this long for the end of who was hung up, before it puts the terminal back and lets the shell go on. Who
+/// takes longer puts it back itself, or not at all.
+pub const HANG_UP_WAIT: Duration = Duration::from_millis(100);
 /// Processes of a command that are hung up one by one. Whoever asks after them is hung up with its whole group, the
 /// shell included: a loop around a prompt would not end otherwise.
 pub const HANG_UPS_MAX: usize = 8;

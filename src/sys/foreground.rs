@@ -162,12 +162,15 @@ impl Foreground {
             return self.hang_up_group(stopped.group);
         }
         self.hung_up_askers.push(asker);
-        self.restore_terminal();
+        let _ = kill(asker, Signal::SIGCONT);
+        // Its shell is stopped with it and stays so: what that writes next would be on the asker's screen.
+        if tree::ends_within(asker.as_raw(), limits::HANG_UP_WAIT) {
+            self.restore_terminal();
+        }
         let _ = killpg(stopped.group, Signal::SIGCONT);
     }
 
-    /// Puts the terminal back as it was, for what the shell does next: its output would be taken for a part of a
-    /// full-screen program's screen, which nobody keeps.
+    /// Puts the terminal back as it was, if who had it did not.
     fn restore_terminal(&self) {
         let (Some(slave), Some(modes)) = (&self.slave, &self.modes) else { return };
         if tcgetattr(slave).is_ok_and(|now| now == *modes) {

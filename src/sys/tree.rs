@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use nix::libc;
 
@@ -52,6 +53,19 @@ pub(super) fn process(pid: i32) -> Option<Process> {
         stop_signal: stat.field(52).unwrap_or(0),
         program: Program::new(stat.name),
     })
+}
+
+/// Whether a process has ended after this time at the latest.
+pub(super) fn ends_within(pid: i32, time: Duration) -> bool {
+    const STEP: Duration = Duration::from_millis(1);
+    let from = Instant::now();
+    while process(pid).is_some_and(|process| !process.is_zombie) {
+        if from.elapsed() >= time {
+            return false;
+        }
+        std::thread::sleep(STEP);
+    }
+    true
 }
 
 /// The direct children of a process, zombies included.
@@ -180,8 +194,10 @@ mod tests {
         let seen = descendants(me).into_iter().find(|process| process.pid == pid).unwrap();
         let same = process(me).unwrap();
         assert_eq!((seen.group, seen.session, seen.is_stopped), (same.group, same.session, false));
+        assert!(!ends_within(pid, Duration::from_millis(2)));
         child.kill().unwrap();
+        assert!(ends_within(pid, Duration::from_secs(10)), "a zombie has ended");
         child.wait().unwrap();
-        assert_eq!(process(pid), None);
+        assert!(process(pid).is_none() && ends_within(pid, Duration::ZERO));
     }
 }
