@@ -35,12 +35,6 @@ fn check(answer: nix::libc::c_int) -> std::io::Result<nix::libc::c_int> {
     if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// Ends a forked process without running anything that belongs to the host it was forked from.
-fn exit(code: i32) -> ! {
-    // SAFETY: the call takes a number and does not come back.
-    unsafe { nix::libc::_exit(code) }
-}
-
 /// Whether a read or write would have had to wait, or was only interrupted.
 #[must_use]
 pub fn is_transient(error: &std::io::Error) -> bool {

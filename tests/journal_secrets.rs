@@ -38,11 +38,11 @@ fn tokens() -> Vec<String> {
         .to_vec()
 }
 
-const NEAR_MISSES: &str = "PWD=/home/me PATH=/usr/bin:/bin KEYBOARD=dvorak-intl q01#f72h correct horse https://user@host/x \
+const NEAR_MISSES: &str = "PWD=/srv/me PATH=/usr/bin:/bin KEYBOARD=dvorak-intl q01#f72h correct horse https://user@host/x \
                            ghp_short sk-learn==1.4.2 a-string-of-words";
 
 fn entries() -> Vec<Vec<u8>> {
-    let ordinary = ["PATH=/usr/bin:/bin", "PWD=/home/me", "KEYBOARD=dvorak-intl", "SHORT_KEY=correct"];
+    let ordinary = ["PATH=/usr/bin:/bin", "PWD=/srv/me", "KEYBOARD=dvorak-intl", "SHORT_KEY=correct"];
     let entries = environment().into_iter().map(|(name, value)| format!("{name}={value}"));
     entries.chain(ordinary.map(str::to_owned)).map(String::into_bytes).collect()
 }

@@ -49,7 +49,7 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     match unsafe { fork() }.map_err(super::io)? {
         ForkResult::Parent { child } => Ok(Guard { pid: child.as_raw(), control, master: pty.master }),
         ForkResult::Child => {
-            std::panic::set_hook(Box::new(|_| super::exit(70)));
+            std::panic::set_hook(Box::new(|_| super::process::exit(70)));
             let (slave, _) = (pty.slave, std::mem::ManuallyDrop::new((pty.master, control)));
             // SAFETY: this process has copies of its own, and what owned them before the fork is never dropped here.
             let held = held.iter().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
@@ -58,7 +58,7 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
                 Ok(None) => 0,
                 Err(error) => error.raw_os_error().unwrap_or(1),
             };
-            super::exit(code)
+            super::process::exit(code)
         }
     }
 }

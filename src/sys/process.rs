@@ -88,7 +88,7 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
     match unsafe { nix::unistd::fork() }.map_err(super::io)? {
         ForkResult::Parent { child } => Ok(child.as_raw()),
         ForkResult::Child => {
-            std::panic::set_hook(Box::new(|_| super::exit(70)));
+            std::panic::set_hook(Box::new(|_| exit(70)));
             super::signal::leave_to_host();
             super::guard::close_all_but(keep);
             // They take the numbers 0 to 2, whichever of them were just closed.
@@ -96,7 +96,7 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
             let _nulls = null.map(|null| [null.try_clone(), null.try_clone(), Ok(null)]);
             let _ = nix::sys::prctl::set_name(name);
             work();
-            super::exit(0)
+            exit(0)
         }
     }
 }
@@ -108,6 +108,12 @@ pub fn attributes() -> rexec_sh::wire::Attributes {
     let mask = umask(Mode::empty());
     umask(mask);
     rexec_sh::wire::Attributes { umask: mask.bits(), ..super::launch::inherited() }
+}
+
+/// Ends a forked process without running anything that belongs to the host it was forked from.
+pub(super) fn exit(code: i32) -> ! {
+    // SAFETY: the call takes a number and does not come back.
+    unsafe { nix::libc::_exit(code) }
 }
 
 #[cfg(test)]

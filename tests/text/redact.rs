@@ -15,7 +15,7 @@ const ENVIRONMENT: [(&str, &str); 12] = [
     ("R2_ACCESS_KEY_ID", "aabaabaac"),
     ("SENTRY_DSN", "https://public@sentry.example/42"),
     ("PATH", "/usr/bin:/bin"),
-    ("PWD", "/home/me/project"),
+    ("PWD", "/srv/me/project"),
     ("SHORT_KEY", "secret7"),
     ("UTF8_TOKEN", "пароль-日本"),
 ];
@@ -113,7 +113,7 @@ fn masks_carry_the_name() {
             "https://u:«redacted:URL_PASSWORD»@h/ https://u@h/ http://h:80/@x",
         ),
         ("AKIAIOSFODNN7EXAMPLE.", "«redacted:AWS_KEY_ID»."),
-        ("secret7 /usr/bin:/bin /home/me/project", "secret7 /usr/bin:/bin /home/me/project"),
+        ("secret7 /usr/bin:/bin /srv/me/project", "secret7 /usr/bin:/bin /srv/me/project"),
         ("x.pem:-----BEGIN RSA PRIVATE KEY-----\ny.pem: no", "x.pem:«redacted:PRIVATE_KEY»\ny.pem: no"),
     ] {
         assert_eq!(whole(text), expected, "{text}");
@@ -165,7 +165,7 @@ fn near_misses() -> Vec<String> {
         "std::collections::HashMap",
         "a::b://c",
         "time: 12:30:45",
-        "/home/me/project/src",
+        "/srv/me/project/src",
         "/usr/bin:/bin",
         "correct hors",
         "aabaabaa",

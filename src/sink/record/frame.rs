@@ -388,7 +388,7 @@ mod tests {
         let mut environment: Vec<String> = (0..20).map(|n| format!("KEY_{n}={value}")).collect();
         let sent = environment.clone();
         environment
-            .extend(["PATH=/usr/bin:/bin", "SHORT_KEY=1234567", "NOTHING", "PWD=/home/me/project"].map(String::from));
+            .extend(["PATH=/usr/bin:/bin", "SHORT_KEY=1234567", "NOTHING", "PWD=/srv/me/project"].map(String::from));
         environment.push(format!("HUGE_KEY={value}{value}"));
         let mut stream = Vec::new();
         encode_start_in(&Start::default(), environment.iter().map(String::as_bytes), &mut stream);
