@@ -5,8 +5,6 @@
 //! take an argument that must not be mistaken for the command. Whatever a shell would reject goes to the real shell,
 //! which words the error.
 
-use std::ffi::CStr;
-
 /// A real shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
@@ -28,19 +26,45 @@ pub enum Route {
 }
 
 impl Shell {
-    /// What the real shell is to be called instead of a link's name. A zsh whose name begins with `r` is a restricted
-    /// shell, and bash is sh, or busybox anything at all, only by that name. Bash may keep a path that leads to us.
+    /// The `argv[0]` that the real shell gets in place of `name`: the one it would have without rexec. A path that
+    /// leads to the shim becomes the real shell's path, a link's name the real shell's name, and the `-` of a login
+    /// shell stays. `None` when the name is not the shim's, so that the caller's own choice passes.
+    ///
+    /// A shell prints this name in front of its errors and as `$0`, and some go by it: a zsh whose name begins with `r`
+    /// is restricted, and bash called `sh` is a POSIX shell.
     #[must_use]
-    pub fn real_name(self, name: &[u8]) -> Option<&'static CStr> {
-        let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
-        let (is_login, file) = file.strip_prefix(b"-").map_or((false, file), |file| (true, file));
-        match (self, is_login) {
-            _ if !file.starts_with(b"rexec-") => None,
-            (Self::Bash, _) => None,
-            (Self::Sh, false) => Some(c"sh"),
-            (Self::Sh, true) => Some(c"-sh"),
-            (Self::Zsh, false) => Some(c"zsh"),
-            (Self::Zsh, true) => Some(c"-zsh"),
+    pub fn real_name(self, name: &[u8], real: &Real<'_>, leads_to_shim: impl FnOnce(&[u8]) -> bool) -> Option<Vec<u8>> {
+        let (dash, given) = match name.strip_prefix(b"-") {
+            Some(given) => (&name[..1], given),
+            None => (&name[..0], name),
+        };
+        let real = if given.contains(&b'/') {
+            let is_shim = file_name(given).starts_with(b"rexec-") || leads_to_shim(given);
+            is_shim.then_some(real.path)
+        } else {
+            let is_link = given.starts_with(b"rexec-") && Self::named(given).is_some();
+            (is_link || (Self::named(given).is_none() && leads_to_shim(given))).then(|| self.bare_name(real))
+        };
+        real.map(|real| [dash, real].concat())
+    }
+
+    /// What the real shell is called where its caller gives no path.
+    fn bare_name<'a>(self, real: &Real<'a>) -> &'a [u8] {
+        match file_name(real.path) {
+            // busybox is a shell only by the shell's name.
+            b"busybox" => self.word().as_bytes(),
+            file if real.is_chosen => file,
+            _ => self.word().as_bytes(),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sh => "sh",
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
         }
     }
 
@@ -48,7 +72,7 @@ impl Shell {
     /// leading `rexec-`. Nothing when that is no shell's name.
     #[must_use]
     pub fn named(path: &[u8]) -> Option<Self> {
-        let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        let file = file_name(path);
         let file = file.strip_prefix(b"-").unwrap_or(file);
         match file.strip_prefix(b"rexec-").unwrap_or(file) {
             b"sh" => Some(Self::Sh),
@@ -57,6 +81,20 @@ impl Shell {
             _ => None,
         }
     }
+}
+
+/// The real shell that was found for a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Real<'a> {
+    /// Where it is.
+    pub path: &'a [u8],
+    /// Whether the caller chose it with `REXEC_SHELL`.
+    pub is_chosen: bool,
+}
+
+/// What stands behind the last `/`.
+fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
 /// Options of bash that are words. In bash one dash is as good as two.
@@ -163,17 +201,35 @@ mod tests {
     }
 
     #[test]
-    fn shells_that_go_by_their_name_get_it() {
-        for (shell, name, real) in [
-            (Shell::Zsh, "/x/rexec-zsh", Some(c"zsh")),
-            (Shell::Zsh, "-rexec-zsh", Some(c"-zsh")),
-            (Shell::Sh, "rexec-sh", Some(c"sh")),
-            (Shell::Sh, "-rexec-sh", Some(c"-sh")),
-            (Shell::Bash, "/x/rexec-bash", None),
-            (Shell::Zsh, "/rexec-x/zsh", None),
-            (Shell::Sh, "recorder", None),
+    fn the_real_shell_gets_the_name_that_it_would_have_without_us() {
+        let found = |path: &'static str| Real { path: path.as_bytes(), is_chosen: false };
+        let chosen = |path: &'static str| Real { path: path.as_bytes(), is_chosen: true };
+        let (bash, zsh, sh) = (found("/bin/bash"), found("/usr/bin/zsh"), found("/bin/sh"));
+        for (shell, name, real, expected) in [
+            (Shell::Bash, "/x/rexec-bash", bash, Some("/bin/bash")),
+            (Shell::Bash, "rexec-bash", bash, Some("bash")),
+            (Shell::Bash, "-rexec-bash", bash, Some("-bash")),
+            (Shell::Bash, "-/x/rexec-bash", bash, Some("-/bin/bash")),
+            (Shell::Bash, "/shim/bash", bash, Some("/bin/bash")),
+            (Shell::Bash, "/usr/bin/bash", bash, None),
+            (Shell::Bash, "bash", bash, None),
+            (Shell::Bash, "-bash", bash, None),
+            (Shell::Bash, "rexec-bash", chosen("/opt/bash-5.3"), Some("bash-5.3")),
+            (Shell::Bash, "/x/rexec-bash", chosen("/opt/bash-5.3"), Some("/opt/bash-5.3")),
+            (Shell::Zsh, "./rexec-zsh", zsh, Some("/usr/bin/zsh")),
+            (Shell::Zsh, "-rexec-zsh", zsh, Some("-zsh")),
+            (Shell::Zsh, "/rexec-x/zsh", zsh, None),
+            (Shell::Sh, "rexec-sh", sh, Some("sh")),
+            (Shell::Sh, "rexec-sh", found("/bin/dash"), Some("sh")),
+            (Shell::Sh, "rexec-sh", chosen("/bin/busybox"), Some("sh")),
+            (Shell::Sh, "/shim/recorder", sh, Some("/bin/sh")),
+            (Shell::Sh, "shim-recorder", sh, Some("sh")),
+            (Shell::Sh, "recorder", sh, None),
+            (Shell::Sh, "", sh, None),
         ] {
-            assert_eq!(shell.real_name(name.as_bytes()), real, "{name}");
+            let leads_to_shim = |name: &[u8]| name.starts_with(b"/shim/") || name.starts_with(b"shim-");
+            let name_given = shell.real_name(name.as_bytes(), &real, leads_to_shim);
+            assert_eq!(name_given.as_deref(), expected.map(str::as_bytes), "{name}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! rexec-sh, the shell that an agent calls: a command string goes to the host, anything else to the real shell.
 //!
-//! Invariants: the real shell is executed with the arguments as given, but for a link's name, and with the signal mask,
-//! the dispositions and the descriptors that this process was started with; once the request was sent, the command is
-//! never run here.
+//! Invariants: the real shell is executed with the name that it would have without us, with the other arguments as
+//! given, and with the signal mask, the dispositions and the descriptors that this process was started with; once the
+//! request was sent, the command is never run here.
 //!
 //! [`sys`] holds the C `main` and all system calls, [`shell`] finds the real shell, [`host`] connects, [`collect`]
 //! reads what the command inherits, [`relay`] does the rest.
@@ -17,13 +17,13 @@ mod shell;
 mod sys;
 
 use std::convert::Infallible;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::environment::Rules;
-use rexec_sh::invocation::{Route, Shell, is_command, route};
+use rexec_sh::invocation::{Real, Route, Shell, is_command, route};
 use rexec_sh::options::{Choices, Options, given};
 use rexec_sh::wire::{Hello, INHERITED_MAX, Stream, encode_run};
 
@@ -44,7 +44,7 @@ const WRITE_ERRORS: SignalSet = bit(libc::SIGPIPE as u32) | bit(libc::SIGXFSZ as
 
 /// This invocation.
 struct Call<'a> {
-    argv: &'a [&'static CStr],
+    argv: &'a [&'a CStr],
     env: &'a [&'static CStr],
     options: Options<'static>,
     shell: &'a CStr,
@@ -75,11 +75,14 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
         Ok(shell) => shell,
         Err(report) => return report,
     };
-    let renamed: Vec<&'static CStr>;
-    let argv = match kind.real_name(name.to_bytes()) {
+    let real = Real { path: shell.to_bytes(), is_chosen: !given(options.shell).is_empty() };
+    let real_name = kind.real_name(name.to_bytes(), &real, |name| shell::leads_to_shim(kind, name));
+    let real_name = real_name.map(|name| CString::new(name).expect("made of C strings"));
+    let renamed: Vec<&CStr>;
+    let argv = match &real_name {
         None => argv,
         Some(real) => {
-            renamed = [real].into_iter().chain(argv.iter().skip(1).copied()).collect();
+            renamed = [real.as_c_str()].into_iter().chain(argv.iter().skip(1).copied()).collect();
             &renamed
         }
     };

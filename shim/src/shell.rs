@@ -3,7 +3,7 @@
 //! Invariants: a shell is taken from fixed places, never from PATH, where the shim itself may stand; a file that is the
 //! shim (same device and inode) is never taken, so no chain of executions comes back here.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use rexec_sh::environment;
 use rexec_sh::invocation::Shell;
@@ -23,6 +23,32 @@ const BASH: [&CStr; 5] = [
 const ZSH: [&CStr; 5] =
     [c"/bin/zsh", c"/usr/bin/zsh", c"/usr/local/bin/zsh", c"/run/current-system/sw/bin/zsh", c"/opt/homebrew/bin/zsh"];
 
+/// Where the shells of this kind may be.
+fn places(shell: Shell) -> &'static [&'static CStr; 5] {
+    match shell {
+        Shell::Sh => &SH,
+        Shell::Bash => &BASH,
+        Shell::Zsh => &ZSH,
+    }
+}
+
+/// Whether a caller that gave this `argv[0]`, less the dash of a login shell, meant the shim. Where the shim was put in
+/// the place of a real shell, the name is that shell's.
+pub(crate) fn leads_to_shim(shell: Shell, name: &[u8]) -> bool {
+    if places(shell).iter().any(|place| place.to_bytes() == name) {
+        return false;
+    }
+    let executed = sys::executed_path().to_bytes();
+    if !name.contains(&b'/') {
+        return executed.rsplit(|&byte| byte == b'/').next() == Some(name) && !name.is_empty();
+    }
+    let is_myself = |path: &CStr| {
+        let status = sys::status_at(path).ok()?;
+        Some(sys::status_at(c"/proc/self/exe").ok()?.is_same_file(&status))
+    };
+    executed == name || CString::new(name).is_ok_and(|path| is_myself(&path) == Some(true))
+}
+
 /// The real shell's path: what `REXEC_SHELL` says, else the first that is found.
 pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Report> {
     // Without /proc, the path we were executed by is the next best.
@@ -31,11 +57,7 @@ pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Report>
     if let Some(path) = chosen.filter(|path| !path.is_empty()) {
         return check_chosen(path, is_myself).map(|()| path);
     }
-    let (name, places) = match shell {
-        Shell::Sh => ("sh", &SH),
-        Shell::Bash => ("bash", &BASH),
-        Shell::Zsh => ("zsh", &ZSH),
-    };
+    let (name, places) = (shell.word(), places(shell));
     let usable = |found: Status| found.kind == Kind::Regular && found.mode & 0o111 != 0 && !is_myself(&found);
     places.iter().find(|path| sys::status_at(path).is_ok_and(usable)).copied().ok_or_else(|| {
         let (first, last) = (places[0].to_string_lossy(), places[places.len() - 1].to_string_lossy());

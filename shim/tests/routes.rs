@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use common::{Place, outcome};
 
@@ -28,7 +29,7 @@ fn what_is_no_command_string_is_the_real_shell_with_untouched_arguments() {
 fn a_command_inside_a_run_is_the_real_shell() {
     let place = Place::new();
     let output = place.bash("echo \"$0 $REXEC_SOCKET\"; exit 3").env("REXEC_INSIDE", "1").output().unwrap();
-    let name = format!("{} {}\n", place.dir.join("rexec-bash").display(), place.socket().display());
+    let name = format!("/bin/bash {}\n", place.socket().display());
     assert_eq!(outcome(&output), (Some(3), name, String::new()));
 }
 
@@ -46,6 +47,29 @@ fn the_name_chooses_the_shell() {
     // A caller may set argv[0] to anything; then the file's name counts.
     let script = format!("REXEC_INSIDE=1 exec -a recorder \"$0\" -c '{asks}'");
     assert_eq!(outcome(&place.real_shell(&script).output().unwrap()).1, "bash\n");
+}
+
+#[test]
+fn the_real_shell_has_the_name_that_it_would_have_without_us() {
+    let place = Place::new();
+    let asks = "echo $0; no-such-command";
+    for (name, argv0) in [("rexec-bash", "/bin/bash"), ("bash", "/bin/bash"), ("rexec-sh", "/bin/sh")] {
+        let ours = place.shim(name).args(["-c", asks]).env("REXEC_INSIDE", "1").output().unwrap();
+        let theirs = Command::new(argv0).args(["-c", asks]).output().unwrap();
+        assert_eq!(outcome(&ours), outcome(&theirs), "{name}");
+    }
+    for (given, expected) in
+        [("rexec-bash", "bash"), ("bash", "bash"), ("-rexec-bash", "-bash"), ("anything", "anything")]
+    {
+        let script = format!("REXEC_INSIDE=1 exec -a {given} \"$0\" -c '{asks}'");
+        let (code, out, err) = outcome(&place.real_shell(&script).output().unwrap());
+        let said = format!("{expected}: line 1: no-such-command: command not found\n");
+        assert_eq!((code, out, err), (Some(127), format!("{expected}\n"), said), "{given}");
+    }
+    let chosen = place.dir.join("chosen-bash");
+    std::os::unix::fs::symlink("/bin/bash", &chosen).unwrap();
+    let output = place.bash("echo $0").env("REXEC_INSIDE", "1").env("REXEC_SHELL", &chosen).output().unwrap();
+    assert_eq!(outcome(&output).1, format!("{}\n", chosen.display()));
 }
 
 #[test]

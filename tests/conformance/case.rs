@@ -53,8 +53,9 @@ pub(crate) struct Case {
     pub(crate) options: &'static [&'static str],
     /// What stands behind the script.
     pub(crate) args: &'static [&'static [u8]],
-    /// Which shell the caller wants, and what it calls it.
+    /// Which shell the caller wants.
     pub(crate) shell: &'static str,
+    /// What the caller calls it: [`ITS_PATH`], or a name. The real shell is called without the `rexec-` of a link.
     pub(crate) argv0: &'static str,
     /// Added to the usual environment.
     pub(crate) env: &'static [&'static [u8]],
@@ -70,6 +71,9 @@ pub(crate) struct Case {
     pub(crate) later: Option<&'static str>,
 }
 
+/// The path of the program that is executed, as most agents do: the shim's link or the real shell's own.
+pub(crate) const ITS_PATH: &str = "";
+
 /// A case as most are.
 pub(crate) const PLAIN: Case = Case {
     name: "",
@@ -77,7 +81,7 @@ pub(crate) const PLAIN: Case = Case {
     options: &["-c"],
     args: &[],
     shell: "bash",
-    argv0: "bash",
+    argv0: ITS_PATH,
     env: &[],
     input: Input::Null,
     output: Output::Apart,
@@ -97,9 +101,18 @@ struct Seen {
 }
 
 impl Case {
-    fn call(&self, home: &TempDir, user: Option<u32>) -> Call {
+    /// What this target is called.
+    fn argv0(&self, target: Target<'_>) -> String {
+        match (self.argv0, target) {
+            (ITS_PATH, target) => target.program(self.shell).display().to_string(),
+            (name, Target::Shim(_)) => name.to_owned(),
+            (name, Target::Real | Target::RealOnTerminal) => name.replace("rexec-", ""),
+        }
+    }
+
+    fn call(&self, home: &TempDir, user: Option<u32>, target: Target<'_>) -> Call {
         let place = self.prepare(home.path(), user);
-        let mut argv = vec![self.argv0.as_bytes().to_vec()];
+        let mut argv = vec![self.argv0(target).into_bytes()];
         argv.extend(self.options.iter().map(|option| option.as_bytes().to_vec()));
         if !self.script.is_empty() {
             argv.push(self.script.to_vec());
@@ -141,7 +154,7 @@ impl Case {
     }
 
     fn run(&self, home: &TempDir, user: Option<u32>, target: Target<'_>, env: &[&str]) -> Result<Seen, String> {
-        let mut call = self.call(home, user);
+        let mut call = self.call(home, user, target);
         call.env.extend(env.iter().map(|entry| entry.as_bytes().to_vec()));
         let mut calling = call.start(target).map_err(|error| format!("cannot be executed: {error}"))?;
         let outcome = match self.later {

@@ -43,7 +43,7 @@ const TABLE: &[Case] = &[
         name: "sh: which one it is",
         script: b"echo ${BASH_VERSION-none} $0",
         shell: "rexec-sh",
-        argv0: "sh",
+        argv0: "rexec-sh",
         ..PLAIN
     },
     Case {

@@ -1,9 +1,6 @@
 //! Quoting, bytes that are no text, and the ways in which arguments are given.
 
 use super::case::{Case, Mode, PLAIN, Place};
-use crate::support::call::Target;
-use crate::support::host::Host;
-use crate::support::programs;
 
 const TABLE: &[Case] = &[
     Case { name: "single quotes", script: br#"echo 'a  "b" $HOME \n'"#, ..PLAIN },
@@ -107,6 +104,45 @@ const TABLE: &[Case] = &[
     Case { name: "-p -c", options: &["-p", "-c"], script: b"echo $-", ..PLAIN },
     Case { name: "an option that does not exist", options: &["--no-such-option", "-c"], script: b"echo no", ..PLAIN },
     Case { name: "-c without a script", options: &["-c"], script: b"", ..PLAIN },
+    Case { name: "a bare name", argv0: "bash", script: b"echo $0; no-such-command", ..PLAIN },
+    Case { name: "a link's path", shell: "rexec-bash", script: b"echo $0 $BASH; no-such-command; if", ..PLAIN },
+    Case {
+        name: "a link's bare name",
+        shell: "rexec-bash",
+        argv0: "rexec-bash",
+        script: b"echo $0; no-such-command; cd /nonexistent",
+        ..PLAIN
+    },
+    Case { name: "a link's path, sh", shell: "rexec-sh", script: b"echo $0; no-such-command", ..PLAIN },
+    Case {
+        name: "a link's path, an option that does not exist",
+        shell: "rexec-bash",
+        options: &["-Z", "-c"],
+        script: b"echo no",
+        ..PLAIN
+    },
+    Case {
+        name: "a link's path, zsh",
+        shell: "rexec-zsh",
+        needs: &["zsh"],
+        script: b"echo $0; no-such-command; [[ -o restricted ]]",
+        ..PLAIN
+    },
+    Case {
+        name: "a link's bare name, zsh",
+        shell: "rexec-zsh",
+        argv0: "rexec-zsh",
+        needs: &["zsh"],
+        script: b"echo $0; no-such-command; [[ -o restricted ]]",
+        ..PLAIN
+    },
+    Case {
+        name: "a shell of the caller's choice",
+        shell: "rexec-bash",
+        env: &[b"REXEC_SHELL=/bin/bash"],
+        script: b"echo $0; no-such-command",
+        ..PLAIN
+    },
     Case { name: "a full path as its name", argv0: "/some/where/bash", script: b"echo $0; no-such-command", ..PLAIN },
     Case {
         name: "sh: options",
@@ -118,6 +154,22 @@ const TABLE: &[Case] = &[
     },
     Case { name: "sh: arguments", shell: "sh", argv0: "sh", script: b"echo $0 $1", args: &[b"n", b"one"], ..PLAIN },
 ];
+
+/// Where the shim becomes the real shell, that shell has the same name as by way of the host.
+const AT_ONCE: &[Case] = &[
+    Case { name: "at once: a link's path", shell: "rexec-bash", ..FROM_STDIN },
+    Case { name: "at once: a link's bare name", shell: "rexec-sh", argv0: "rexec-sh", ..FROM_STDIN },
+    Case { name: "at once: a login shell", shell: "rexec-bash", argv0: "-rexec-bash", ..FROM_STDIN },
+    Case { name: "at once: zsh", shell: "rexec-zsh", needs: &["zsh"], ..FROM_STDIN },
+    Case { name: "at once: a login zsh", shell: "rexec-zsh", argv0: "-rexec-zsh", needs: &["zsh"], ..FROM_STDIN },
+];
+
+const FROM_STDIN: Case = Case {
+    options: &["-s"],
+    input: crate::support::call::Input::Data(b"echo $0 $-\nno-such-command\n"),
+    modes: &[Mode::Pipe],
+    ..PLAIN
+};
 
 /// What is no `-c` goes to the real shell without a host, and never to a terminal.
 const DIRECT: &[Case] = &[
@@ -162,6 +214,11 @@ fn scripts_are_read_alike() {
 }
 
 #[test]
+fn a_shell_that_the_shim_becomes_has_its_own_name() {
+    super::case::check(AT_ONCE);
+}
+
+#[test]
 fn other_forms_go_to_the_real_shell() {
     super::case::check(DIRECT);
 }
@@ -178,26 +235,4 @@ fn every_byte_and_the_longest_script_arrive() {
         Case { name: "every byte", script: every.leak(), ..PLAIN },
         Case { name: "131,071 bytes", script: longest.leak(), ..PLAIN },
     ]);
-}
-
-#[test]
-fn shells_that_go_by_their_name_are_called_by_it() {
-    let host = Host::start();
-    for (name, option, expected) in [
-        // A zsh whose name begins with `r` is a restricted shell.
-        ("rexec-zsh", "[[ -o restricted ]]; echo $? $0", "1 zsh\n"),
-        ("rexec-sh", "echo $0", "sh\n"),
-    ] {
-        if !programs::has(name.trim_start_matches("rexec-")) {
-            continue;
-        }
-        for inside in ["", "1"] {
-            let mut call = host.call("").env(&format!("REXEC_INSIDE={inside}"));
-            call.name = name;
-            call.argv = [&format!("/x/{name}"), "-c", option].map(|argument| argument.as_bytes().to_vec()).to_vec();
-            let seen = call.run(Target::Shim(&host.socket()));
-            assert_eq!((seen.out().as_str(), seen.err().as_str()), (expected, ""), "{name}, inside: {inside:?}");
-        }
-    }
-    host.finish();
 }

@@ -59,6 +59,16 @@ pub(crate) enum Target<'a> {
     Shim(&'a Path),
 }
 
+impl Target<'_> {
+    /// The program that answers a call of the shell with this name.
+    pub(crate) fn program(self, name: &str) -> PathBuf {
+        match self {
+            Target::Real | Target::RealOnTerminal => real_shell(name).into(),
+            Target::Shim(_) => programs::shims().join(name),
+        }
+    }
+}
+
 /// What to call. The environment is complete; the target adds what it needs.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -140,21 +150,13 @@ impl Call {
     /// Starts it.
     pub(crate) fn start(self, target: Target<'_>) -> std::io::Result<Calling> {
         let wires = Wires::new(self.input, self.output, target);
-        let real = real_shell(self.name);
         let mut env = self.env;
-        let program = match target {
-            Target::Real | Target::RealOnTerminal => {
-                env.push(format!("SHELL={real}").into_bytes());
-                env.push(b"REXEC_INSIDE=1".to_vec());
-                PathBuf::from(real)
-            }
-            Target::Shim(socket) => {
-                let program = programs::shims().join(self.name);
-                env.push(format!("SHELL={}", program.display()).into_bytes());
-                env.push(format!("REXEC_SOCKET={}", socket.display()).into_bytes());
-                program
-            }
-        };
+        let program = target.program(self.name);
+        env.push(format!("SHELL={}", program.display()).into_bytes());
+        match target {
+            Target::Real | Target::RealOnTerminal => env.push(b"REXEC_INSIDE=1".to_vec()),
+            Target::Shim(socket) => env.push(format!("REXEC_SOCKET={}", socket.display()).into_bytes()),
+        }
         let mut plan = Plan::new(&program, &self.argv, &env);
         plan.dir = Some(self.dir);
         plan.state = self.state;
@@ -183,7 +185,11 @@ impl Call {
 
 /// The shell that the shim stands for under a name.
 pub(crate) fn real_shell(name: &str) -> &'static str {
-    if name.ends_with("bash") { "/bin/bash" } else { "/bin/sh" }
+    match name {
+        name if name.ends_with("bash") => "/bin/bash",
+        name if name.ends_with("zsh") => "/bin/zsh",
+        _ => "/bin/sh",
+    }
 }
 
 /// A call that is under way.
