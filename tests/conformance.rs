@@ -11,6 +11,8 @@ mod support;
 mod case;
 #[path = "conformance/environment.rs"]
 mod environment;
+#[path = "conformance/everyday.rs"]
+mod everyday;
 #[path = "conformance/exits.rs"]
 mod exits;
 #[path = "conformance/inherited.rs"]
