@@ -41,17 +41,25 @@ pub fn is_transient(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
 }
 
+/// Repeats a call for as long as it is interrupted (EINTR): an interruption says nothing of the descriptor.
+///
+/// # Errors
+/// Any other error of the call.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            answer => return answer,
+        }
+    }
+}
+
 /// read(2), repeated when interrupted.
 ///
 /// # Errors
 /// As read(2); EAGAIN is `WouldBlock`, EIO is what a terminal gives that nobody holds open.
 pub fn read(fd: &impl AsFd, buffer: &mut [u8]) -> std::io::Result<usize> {
-    loop {
-        match nix::unistd::read(fd, buffer) {
-            Err(nix::errno::Errno::EINTR) => {}
-            answer => return answer.map_err(io),
-        }
-    }
+    uninterrupted(|| nix::unistd::read(fd, buffer).map_err(io))
 }
 
 /// write(2), repeated when interrupted.
@@ -59,12 +67,7 @@ pub fn read(fd: &impl AsFd, buffer: &mut [u8]) -> std::io::Result<usize> {
 /// # Errors
 /// As write(2); EAGAIN is `WouldBlock`.
 pub fn write(fd: &impl AsFd, bytes: &[u8]) -> std::io::Result<usize> {
-    loop {
-        match nix::unistd::write(fd, bytes) {
-            Err(nix::errno::Errno::EINTR) => {}
-            answer => return answer.map_err(io),
-        }
-    }
+    uninterrupted(|| nix::unistd::write(fd, bytes).map_err(io))
 }
 
 /// Whether an error is the EIO of a terminal whose other side nobody holds.

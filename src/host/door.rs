@@ -174,14 +174,14 @@ impl Door {
     }
 }
 
-/// Binds, in place of a socket that nobody listens on any more. The lock is held.
+/// Binds, in place of a socket of ours that nobody listens on any more, and of nothing else. The lock is held.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
-    if let Ok(there) = std::fs::symlink_metadata(path)
-        && there.file_type().is_socket()
-        && there.uid() == process::uid()
-    {
-        std::fs::remove_file(path)?;
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if !there.file_type().is_socket() || there.uid() != process::uid() => {
+            Err(io::ErrorKind::AddrInUse.into())
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => socket::listen(path),
     }
-    socket::listen(path)
 }

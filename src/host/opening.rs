@@ -99,6 +99,10 @@ impl Host {
                 self.scribe.lost
             );
         }
+        if process::uid() == 0 {
+            let _ =
+                writeln!(out, "rexec: this host is root's: whoever reaches its socket as root runs commands as root");
+        }
         if let Some(line) = self.sentry.warning() {
             let _ = writeln!(out, "{line}");
         }

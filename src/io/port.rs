@@ -71,9 +71,9 @@ impl Port {
         self.writable
     }
 
-    /// Reads once with this call.
-    pub fn read(&mut self, read: impl FnOnce(&OwnedFd) -> io::Result<usize>) -> Input {
-        match read(&self.fd) {
+    /// Reads once with this call. An interrupted one is repeated: what is there is not drained by it.
+    pub fn read(&mut self, mut read: impl FnMut(&OwnedFd) -> io::Result<usize>) -> Input {
+        match sys::uninterrupted(|| read(&self.fd)) {
             Ok(0) => Input::End,
             Ok(length) => Input::Bytes(length),
             Err(error) if sys::is_transient(&error) => {
@@ -87,9 +87,9 @@ impl Port {
     /// Writes once with this call; `None` when there is no room, an error when there never will be.
     ///
     /// # Errors
-    /// What the call gives, but not `WouldBlock`.
-    pub fn write(&mut self, write: impl FnOnce(&OwnedFd) -> io::Result<usize>) -> io::Result<Option<usize>> {
-        match write(&self.fd) {
+    /// What the call gives, but neither `WouldBlock` nor `Interrupted`.
+    pub fn write(&mut self, mut write: impl FnMut(&OwnedFd) -> io::Result<usize>) -> io::Result<Option<usize>> {
+        match sys::uninterrupted(|| write(&self.fd)) {
             Err(error) if sys::is_transient(&error) => {
                 self.writable = false;
                 Ok(None)
@@ -108,5 +108,27 @@ impl Port {
     /// Closes the descriptor.
     pub fn close(self, poller: &mut Poller) {
         drop(self.into_fd(poller));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_call_is_repeated_and_leaves_readiness_alone() {
+        let mut poller = Poller::new().unwrap();
+        let mut port = Port::new(&mut poller, sys::pipe().unwrap().0).unwrap();
+        port.expect_input();
+        let script = |results: [Result<usize, io::ErrorKind>; 2]| {
+            let mut results = results.into_iter();
+            move |_: &OwnedFd| results.next().expect("two calls").map_err(io::Error::from)
+        };
+        assert_eq!(port.read(script([Err(io::ErrorKind::Interrupted), Ok(3)])), Input::Bytes(3));
+        assert!(port.is_readable());
+        let written = port.write(script([Err(io::ErrorKind::Interrupted), Ok(5)]));
+        assert_eq!((written.unwrap(), port.is_writable()), (Some(5), true));
+        assert_eq!(port.read(script([Err(io::ErrorKind::WouldBlock), Ok(1)])), Input::Nothing);
+        assert!(!port.is_readable());
     }
 }

@@ -31,7 +31,8 @@ pub fn send(socket: &impl AsFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Resu
     let rights = [ControlMessage::ScmRights(descriptors)];
     let messages = if descriptors.is_empty() { &[][..] } else { &rights[..] };
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
-    sendmsg::<()>(socket.as_fd().as_raw_fd(), &[IoSlice::new(bytes)], messages, flags, None).map_err(super::io)
+    let (fd, parts) = (socket.as_fd().as_raw_fd(), [IoSlice::new(bytes)]);
+    super::uninterrupted(|| sendmsg::<()>(fd, &parts, messages, flags, None).map_err(super::io))
 }
 
 /// Receives bytes without waiting.
@@ -40,7 +41,7 @@ pub fn send(socket: &impl AsFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Resu
 /// As recv(2).
 pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     let fd = socket.as_fd().as_raw_fd();
-    nix::sys::socket::recv(fd, buffer, MsgFlags::MSG_DONTWAIT).map_err(super::io)
+    super::uninterrupted(|| nix::sys::socket::recv(fd, buffer, MsgFlags::MSG_DONTWAIT).map_err(super::io))
 }
 
 /// What came with one message.
@@ -78,8 +79,11 @@ pub fn receive_with_descriptors(
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control) as _;
-        let received = libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
-        let bytes = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        let fd = socket.as_fd().as_raw_fd();
+        let bytes = super::uninterrupted(|| {
+            let received = libc::recvmsg(fd, &raw mut message, libc::MSG_CMSG_CLOEXEC);
+            usize::try_from(received).map_err(|_| io::Error::last_os_error())
+        })?;
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while let Some(there) = header.as_ref() {
             if (there.cmsg_level, there.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
@@ -114,11 +118,37 @@ pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
     Ok(credentials.map_err(super::io)?.uid())
 }
 
-/// Binds and listens. The socket's file is 0600 from its first instant.
+/// Listens at a path, in place of a socket that is there. The socket's file is 0600 from its first instant, and whoever
+/// finds it at the path can connect: it is bound beside it and takes the name once it listens.
 ///
 /// # Errors
-/// As bind(2); `AddrInUse` when the path exists, be it a socket or not.
+/// As bind(2), listen(2) and rename(2).
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("~");
+    let beside = Path::new(&beside);
+    if beside.as_os_str().len() > rexec_sh::place::PATH_BYTES_MAX || !remove_socket(beside)? {
+        // No room for that name. A caller that comes between bind(2) and listen(2) is refused, and tries again.
+        remove_socket(path)?;
+        return bind(path);
+    }
+    let listener = bind(beside)?;
+    std::fs::rename(beside, path).inspect_err(|_| drop(std::fs::remove_file(beside)))?;
+    Ok(listener)
+}
+
+/// Removes a socket; whether the name is free.
+fn remove_socket(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::FileTypeExt;
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if !there.file_type().is_socket() => Ok(false),
+        Ok(_) => std::fs::remove_file(path).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
     // The mode comes from the umask. The process has one thread, nothing else is made meanwhile.
     let before = nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_retain(0o177));
     let bound = UnixListener::bind(path);
@@ -161,5 +191,33 @@ mod tests {
             "those that came are ours to close"
         );
         assert_eq!(peer_uid(&near).unwrap(), nix::unistd::geteuid().as_raw());
+    }
+
+    #[test]
+    fn whoever_finds_the_socket_can_connect() {
+        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+        let dir = std::env::temp_dir().join(format!("rexec-listen-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (path, is_over) = (dir.join("s"), AtomicBool::new(false));
+        let refused = std::thread::scope(|scope| {
+            let caller = scope.spawn(|| {
+                let connect = || std::os::unix::net::UnixStream::connect(&path);
+                let refused = || connect().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+                std::iter::repeat_with(refused)
+                    .take_while(|_| !is_over.load(Relaxed))
+                    .filter(|&refused| refused)
+                    .count()
+            });
+            let mut listeners = Vec::new();
+            for _ in 0..500 {
+                listeners.push(listen(&path).unwrap());
+                std::fs::remove_file(&path).unwrap();
+            }
+            is_over.store(true, Relaxed);
+            caller.join().unwrap()
+        });
+        let left = std::fs::read_dir(&dir).unwrap().count();
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!((refused, left), (0, 0));
     }
 }
