@@ -11,6 +11,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use rexec_host::limits;
+use rexec_host::text::sanitize::{self, Sanitizer};
+
 use crate::support::call::{Call, Input, Outcome, Output, Target, dir, usual_env};
 use crate::support::host::{Host, PLAIN as PLAIN_HOST, Setup};
 use crate::support::programs;
@@ -28,9 +31,11 @@ pub(crate) enum Mode {
     Raw,
     /// `REXEC_SANITIZE=strip` against the stripped output of the shell on a terminal.
     Strip,
+    /// As callers get it who say nothing, against the collapsed output of the shell on a terminal.
+    Usual,
 }
 
-use Mode::{Pipe, Raw, Strip};
+use Mode::{Pipe, Raw, Strip, Usual};
 
 /// Where a case is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +94,7 @@ pub(crate) const PLAIN: Case = Case {
     place: Place::Home,
     third: None,
     needs: &[],
-    modes: &[Pipe, Raw, Strip],
+    modes: &[Pipe, Raw, Strip, Usual],
     later: None,
 };
 
@@ -183,6 +188,7 @@ impl Case {
                 Pipe => &["REXEC_TTY=never"],
                 Raw => &["REXEC_SANITIZE=raw"],
                 Strip => &["REXEC_SANITIZE=strip"],
+                Usual => &[],
             };
             let theirs = self.run(&home, bench.user, oracle, &[]);
             let ours = match &bench.host {
@@ -226,6 +232,15 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     memchr::memmem::find(bytes, what)
 }
 
+/// What is left of it on a terminal of the usual size.
+fn collapsed(bytes: &[u8]) -> Vec<u8> {
+    let (mut sanitizer, mut text) =
+        (Sanitizer::new(sanitize::Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS }), Vec::new());
+    sanitizer.push(bytes, &mut text);
+    sanitizer.finish(&mut text);
+    text
+}
+
 fn compare(mode: Mode, mut theirs: Seen, mut ours: Seen) -> Option<String> {
     for outcome in [&mut theirs.outcome, &mut ours.outcome] {
         outcome.stdout = without_pids(&outcome.stdout);
@@ -236,6 +251,10 @@ fn compare(mode: Mode, mut theirs: Seen, mut ours: Seen) -> Option<String> {
             outcome.stdout = strip(&outcome.stdout);
             outcome.stderr = strip(&outcome.stderr);
         }
+    }
+    if mode == Usual {
+        theirs.outcome.stdout = collapsed(&theirs.outcome.stdout);
+        theirs.outcome.stderr = collapsed(&theirs.outcome.stderr);
     }
     let mut lines = Vec::new();
     let (a, b) = (&theirs.outcome, &ours.outcome);

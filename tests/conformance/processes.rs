@@ -70,7 +70,7 @@ const BACKGROUND: &[Case] = &[
 ];
 
 const fn left(name: &'static str, script: &'static [u8]) -> Case {
-    Case { name, script, later: Some("later"), modes: &[Mode::Pipe, Mode::Strip], ..PLAIN }
+    Case { name, script, later: Some("later"), modes: &[Mode::Pipe, Mode::Strip, Mode::Usual], ..PLAIN }
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Collapse {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let relay = self.terminal.relay.as_ref()?;
         if self.pending.is_empty() {
-            return relay.deadline(&self.terminal.main.rows, self.now?);
+            return relay.deadline(&self.terminal.main, self.now?);
         }
         let at = self.pending_at.filter(|_| self.open_len > 0)?;
         Some(at + relay.still())

@@ -70,6 +70,20 @@ impl Grid {
         }
     }
 
+    /// Whether the cursor was led back to the start of this row's text, to write over it.
+    pub(crate) fn is_parked_at(&self, at: usize) -> bool {
+        let Cursor { row, col, wraps } = self.cursor;
+        (row, col, wraps) == (at, 0, false) && !self.rows[at].is_empty()
+    }
+
+    /// Erases the rows below this one. Those that a reader was given stay, because they may be drawn again.
+    pub(crate) fn erase_below(&mut self, at: usize) {
+        while self.rows.len() > at + 1 && self.rows.back().is_some_and(|row| !row.track.was_sent()) {
+            self.rows.pop_back();
+        }
+        self.rows.iter_mut().skip(at + 1).for_each(Row::clear);
+    }
+
     /// How many rows the text reaches: up to the cursor, and below it while they are not blank.
     pub(crate) fn live_rows(&self) -> usize {
         let mut count = self.rows.len();

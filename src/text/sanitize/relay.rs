@@ -4,6 +4,11 @@
 //! change, so a row is given when it stood still for a while, scrolled off, or the program ended. A row that was given
 //! and changes is given again; if it is the line the reader saw last and only grew, the reader gets the new bytes.
 //!
+//! How long is a while? A line that only grew may be a prompt, and the reader has it after the settle time. A line that
+//! is rewritten is a bar or a spinner, whose states are worth little: the wait doubles each time that a line is rewritten
+//! after it was given, and begins at [`REWRITTEN`] doublings where it was rewritten before. A program that leaves its
+//! cursor at the start of its text is about to write over it: such a line waits as long as any.
+//!
 //! The reader's stream is made of lines. `open` is the one it has the beginning of.
 
 use std::collections::VecDeque;
@@ -13,12 +18,23 @@ use std::time::{Duration, Instant};
 use super::grid::Grid;
 use super::row::Row;
 
+/// How often the settle time is doubled before a line that was rewritten is given for the first time.
+const REWRITTEN: u32 = 3;
+/// How often it is doubled at most.
+const DOUBLINGS_MAX: u32 = 5;
+
 /// What the relay remembers of a row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Track {
     /// 0 until the relay first dealt with the row.
     id: u64,
     touched: bool,
+    /// Text was erased or overwritten since the last look.
+    rewritten: bool,
+    /// The row was not rewritten since it was given.
+    given: bool,
+    /// How often the settle time is doubled for this row.
+    doublings: u32,
     /// The text at the last look, and since when it has been like this.
     seen: Option<u64>,
     since: Option<Instant>,
@@ -33,6 +49,17 @@ impl Track {
         self.touched = true;
     }
 
+    /// Text that was there is erased or overwritten.
+    pub(crate) fn rewrite(&mut self) {
+        self.touched = true;
+        self.rewritten = true;
+    }
+
+    /// Whether the reader was given this row, as it is or as it was.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.sent.is_some()
+    }
+
     /// Whether the reader has the row as it is.
     pub(crate) fn is_up_to_date(&self) -> bool {
         self.sent.is_some() && self.sent == self.seen && !self.touched
@@ -43,8 +70,44 @@ impl Track {
         self.seen.is_some() && self.seen != self.sent && !self.blank
     }
 
-    fn is_due(&self, now: Instant, still: Duration) -> bool {
-        self.seen.is_some() && self.seen != self.sent && self.since.is_some_and(|since| now >= since + still)
+    /// Whether the reader has another text than was seen at the last look.
+    fn differs(&self) -> bool {
+        self.seen.is_some() && self.seen != self.sent
+    }
+
+    /// How long the row has to stand still.
+    fn wait(&self, still: Duration, parked: bool) -> Duration {
+        still * (1 << if parked { DOUBLINGS_MAX } else { self.doublings })
+    }
+
+    /// The row has other text than at the last look.
+    fn changed(&mut self) {
+        if !std::mem::take(&mut self.rewritten) {
+            return;
+        }
+        if std::mem::take(&mut self.given) {
+            self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
+        } else if self.sent.is_none() {
+            self.doublings = self.doublings.max(REWRITTEN);
+        }
+    }
+}
+
+/// The rows that wait, from the screen's first one on. A row does not overtake one above it that changed no later, so
+/// lines that were written at once are read in their order.
+#[derive(Debug, Default)]
+struct Queue(Vec<(Instant, Instant)>);
+
+impl Queue {
+    /// A row that has been as it is since then and would be due on its own; when it is due behind the others.
+    fn push(&mut self, since: Instant, due: Instant) -> Instant {
+        let before = self.0.iter().filter(|(earlier, _)| *earlier <= since).map(|&(_, due)| due).max();
+        let due = before.map_or(due, |before| due.max(before));
+        match self.0.last_mut() {
+            Some(last) if last.0 == since => last.1 = due,
+            _ => self.0.push((since, due)),
+        }
+        due
     }
 }
 
@@ -133,6 +196,7 @@ impl Relay {
             track.touched = false;
             track.blank = self.scratch.is_empty();
             if track.seen != Some(text) {
+                track.changed();
                 track.seen = Some(text);
                 track.since = Some(at);
             }
@@ -142,10 +206,14 @@ impl Relay {
     /// Sends the rows that stood still long enough. Blank rows wait for text below them: most are about to be drawn.
     pub(crate) fn send_due(&mut self, grid: &mut Grid, now: Instant, out: &mut Vec<u8>) {
         let count = grid.live_rows();
-        let mut blanks = 0;
+        let (mut blanks, mut queue) = (0, Queue::default());
         for at in 0..count {
             let track = grid.rows[at].track;
-            if track.touched || !track.is_due(now, self.still) {
+            let is_due = track.since.is_some_and(|since| {
+                let due = since + track.wait(self.still, grid.is_parked_at(at));
+                now >= if track.is_news() { queue.push(since, due) } else { due }
+            });
+            if track.touched || !track.differs() || !is_due {
                 // A row the reader never saw and nobody wrote is as good as one that stands still.
                 let untouched = !track.touched && track.seen.is_none() && track.sent.is_none();
                 blanks = if untouched && grid.rows[at].is_empty() { blanks + 1 } else { 0 };
@@ -161,14 +229,16 @@ impl Relay {
     }
 
     /// When the next row will have stood still long enough; `touched_at` is when rows were last written.
-    pub(crate) fn deadline(&self, rows: &VecDeque<Row>, touched_at: Instant) -> Option<Instant> {
-        let since = rows.iter().filter_map(|Row { track, .. }| {
+    pub(crate) fn deadline(&self, grid: &Grid, touched_at: Instant) -> Option<Instant> {
+        let mut queue = Queue::default();
+        let due = grid.rows.iter().enumerate().filter_map(|(at, Row { track, .. })| {
             // A row that was written may be as it was before, and then it stands still for longer already.
             let seen = if track.is_news() { track.since } else { None };
             let touched = track.touched.then_some(touched_at);
-            seen.or(touched)
+            let since = seen.or(touched)?;
+            Some(queue.push(since, since + track.wait(self.still, grid.is_parked_at(at))))
         });
-        since.min().map(|since| since + self.still)
+        due.min()
     }
 
     /// The program has ended: sends every row that the reader does not have.
@@ -205,7 +275,8 @@ impl Relay {
         if (known || erased) && !(is_open && ends) {
             return;
         }
-        row.track = Track { sent: Some(text), seen: Some(text), touched: false, ..row.track };
+        row.track =
+            Track { sent: Some(text), seen: Some(text), touched: false, rewritten: false, given: true, ..row.track };
         if self.muted {
             self.open = None;
             return;

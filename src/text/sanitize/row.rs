@@ -146,6 +146,7 @@ impl Row {
         self.pad(at);
         let end = end.min(self.cells.len());
         if at < end {
+            self.track.rewrite();
             self.dirty = true;
             self.ungroup(at);
             self.ungroup(end - 1);
@@ -257,6 +258,7 @@ impl Row {
     pub(crate) fn truncate(&mut self, at: usize) {
         self.track.touch();
         if at < self.cells.len() {
+            self.track.rewrite();
             self.ungroup(at);
             self.cells.truncate(at);
             self.dirty = true;
@@ -267,7 +269,10 @@ impl Row {
     /// Erases the whole row.
     pub(crate) fn clear(&mut self) {
         self.track.touch();
-        self.dirty |= !self.cells.is_empty();
+        if !self.cells.is_empty() {
+            self.track.rewrite();
+            self.dirty = true;
+        }
         self.cells.clear();
         self.prefix.clear();
         self.clusters.clear();
@@ -281,7 +286,7 @@ impl Row {
         if at >= self.cells.len() {
             return;
         }
-        self.track.touch();
+        self.track.rewrite();
         self.ungroup(at);
         self.dirty = true;
         self.cells.splice(at..at, std::iter::repeat_n(BLANK, count.min(columns)));
@@ -296,7 +301,7 @@ impl Row {
         if at >= self.cells.len() {
             return;
         }
-        self.track.touch();
+        self.track.rewrite();
         let end = at.saturating_add(count).min(self.cells.len());
         self.ungroup(at);
         self.ungroup(end - 1);

@@ -118,7 +118,7 @@ impl Terminal {
             (b'K', 1) => grid.current().blank(0, cursor.col + 1),
             (b'K', 2) => grid.current().clear(),
             (b'J', 0) => {
-                grid.rows.truncate(cursor.row + 1);
+                grid.erase_below(cursor.row);
                 if !cursor.wraps {
                     grid.current().truncate(cursor.col);
                 }
