@@ -72,3 +72,23 @@ fn progress_is_not_relayed_state_by_state() {
     let states = seen.matches(" of 20").count();
     assert!(states <= 2 + 2 * slow + 2, "{states} states, {slow} of them slow: {seen:?}");
 }
+
+/// As cargo draws it: the cursor is led back to the bar's start, and the next line is written over it.
+#[test]
+fn a_bar_that_is_erased_is_not_among_the_lines() {
+    let host = Host::start();
+    let seen = host.run(
+        "for n in 1 2 3; do printf '    Building [=>   ] %s/3: some-crate          \\r' $n; sleep 0.6; \
+         printf '\\033[K   Compiling crate-%s\\n' $n; done; echo done",
+    );
+    assert_eq!(seen.out(), "   Compiling crate-1\n   Compiling crate-2\n   Compiling crate-3\ndone\n");
+}
+
+/// A state that stands still for a while tells something once, and not every time.
+#[test]
+fn a_slow_bar_is_a_few_lines() {
+    let host = Host::start();
+    let seen = host.run("for n in $(seq 20); do printf '\\r%s of 20' $n; sleep 0.35; done; echo; echo done");
+    let out = seen.out();
+    assert!(out.lines().count() <= 8 && out.ends_with("20 of 20\ndone\n"), "{out}");
+}
