@@ -4,9 +4,11 @@
 
 pub mod ask;
 pub mod check;
+mod help;
 pub mod host;
 pub mod kill;
 pub mod list;
+mod nearest;
 pub mod print;
 pub mod ps;
 pub mod rexec;
@@ -20,11 +22,16 @@ use rexec_sh::place;
 
 use crate::failure::Failure;
 use crate::sys::process;
+use crate::text::escape::escape_line;
+use crate::text::reason::reason;
 
 /// The variable that names the socket.
 pub const SOCKET_VARIABLE: &str = "REXEC_SOCKET";
 /// The variable that names the journal's directory.
 pub const HOME_VARIABLE: &str = "REXEC_HOME";
+
+/// The most of a wrong argument that is shown, columns.
+const ARGUMENT_COLUMNS: usize = 80;
 
 /// Ends a program: words on standard error if it failed.
 fn finish(result: Result<u8, Failure>) -> ExitCode {
@@ -42,11 +49,17 @@ fn finish(result: Result<u8, Failure>) -> ExitCode {
 fn say(text: &str) -> Result<u8, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::new(format_args!("cannot write: {error}"), ""))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot_write(&error)),
         _ => Ok(0),
     }
+}
+
+/// Standard output does not take what was asked for.
+fn cannot_write(error: &io::Error) -> Failure {
+    Failure::new(
+        format_args!("cannot write: {}", reason(error)),
+        "standard output must lead to something that takes it",
+    )
 }
 
 /// Where the socket is.
@@ -71,7 +84,23 @@ fn home() -> Result<PathBuf, Failure> {
     })
 }
 
-/// What is wrong with a call, in words that name the argument.
-fn wrong_call(error: &lexopt::Error, program: &str) -> Failure {
-    Failure::usage(error, format_args!("{program} --help shows the options"))
+/// What is wrong with a call, in words that name the argument, and the known name that is nearest to it.
+fn wrong_call(error: &lexopt::Error, program: &str, names: &[&str]) -> Failure {
+    let shown = |text: &str| escape_line(text, ARGUMENT_COLUMNS);
+    let (text, given) = match error {
+        lexopt::Error::UnexpectedOption(option) => (format!("there is no option {}", shown(option)), option.clone()),
+        lexopt::Error::UnexpectedArgument(word) => {
+            let word = word.to_string_lossy().into_owned();
+            (format!("there is no command `{}`", shown(&word)), word)
+        }
+        lexopt::Error::MissingValue { option: Some(option) } => (format!("{option} needs a value"), String::new()),
+        lexopt::Error::UnexpectedValue { option, value } => {
+            (format!("{option} takes no value, not even `{}`", shown(&value.to_string_lossy())), String::new())
+        }
+        other => (shown(&other.to_string()), String::new()),
+    };
+    match nearest::nearest(&given, names) {
+        Some(meant) => Failure::usage(text, format_args!("did you mean {meant}? {program} --help shows all")),
+        None => Failure::usage(text, format_args!("{program} --help shows what there is")),
+    }
 }

@@ -42,6 +42,7 @@ use crate::sink::console::{Console, View};
 use crate::sink::journal::Journal;
 use crate::sys::pty;
 use crate::sys::signal::Signals;
+use crate::text::count::counted;
 use crate::text::reason::reason;
 
 use door::Door;
@@ -348,7 +349,8 @@ impl Host {
     fn tell_given_up(&mut self) {
         let count = self.journal.take_given_up();
         if count > 0 {
-            let line = format!("… the journal lacks {count} records: its recorder took nothing for too long");
+            let records = counted(count, "record", "records");
+            let line = format!("… the journal lacks {records}: its recorder took nothing for too long");
             self.console.say(&line, self.screen.out.buffer());
         }
     }

@@ -4,6 +4,7 @@
 //! made of it.
 
 pub mod banner;
+pub mod count;
 mod csi;
 pub mod encode;
 pub mod escape;

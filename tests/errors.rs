@@ -61,6 +61,15 @@ const WRONG: &[Wrong] = &[
     Wrong { program: programs::host, args: &["--console", "RAW"], code: 2, names: &["--console", "RAW"] },
     Wrong { program: programs::host, args: &["--console"], code: 2, names: &["--console"] },
     Wrong { program: programs::host, args: &["--redact-agents=no"], code: 2, names: &["--redact-agents"] },
+    Wrong { program: programs::host, args: &["--no-pyt"], code: 2, names: &["--no-pyt", "did you mean --no-pty?"] },
+    Wrong { program: programs::host, args: &["--help-me"], code: 2, names: &["--help-me"] },
+    Wrong { program: programs::host, args: &["--no-pty", "help"], code: 2, names: &["help"] },
+    Wrong { program: programs::rexec, args: &["list"], code: 2, names: &["list", "did you mean --list?"] },
+    Wrong { program: programs::rexec, args: &["klil", "3"], code: 2, names: &["klil", "did you mean kill?"] },
+    Wrong { program: programs::rexec, args: &["help", "kil"], code: 2, names: &["kil", "did you mean kill?"] },
+    Wrong { program: programs::rexec, args: &["help", "ps", "kill"], code: 2, names: &["one thing"] },
+    Wrong { program: programs::rexec, args: &["ps", "3"], code: 2, names: &["one thing", "3"] },
+    Wrong { program: programs::rexec, args: &["a\x1b[2Jb"], code: 2, names: &["a\\x1b[2Jb"] },
     Wrong { program: programs::rexec, args: &["--no-such-flag"], code: 2, names: &["--no-such-flag"] },
     Wrong { program: programs::rexec, args: &["dance"], code: 2, names: &["dance"] },
     Wrong { program: programs::rexec, args: &["kill"], code: 2, names: &["kill"] },
@@ -97,6 +106,57 @@ fn wrong_calls_are_told() {
         found.extend(fault.map(|fault| format!("{:?}: {fault}: {:?}\n{text}", wrong.args, output.status.code())));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn help_is_there_however_it_is_asked_for() {
+    let calls: [(&Path, &[&str], &str); 16] = [
+        (programs::rexec(), &[], "usage: rexec ps"),
+        (programs::rexec(), &["help"], "usage: rexec ps"),
+        (programs::rexec(), &["--help"], "usage: rexec ps"),
+        (programs::rexec(), &["-h"], "usage: rexec ps"),
+        (programs::rexec(), &["help", "kill"], "usage: rexec kill N..."),
+        (programs::rexec(), &["kill", "--help"], "usage: rexec kill N..."),
+        (programs::rexec(), &["kill", "3", "-h"], "usage: rexec kill N..."),
+        (programs::rexec(), &["ps", "--help"], "usage: rexec ps\n\nOne line"),
+        (programs::rexec(), &["help", "ps"], "usage: rexec ps\n\nOne line"),
+        (programs::rexec(), &["--list", "--help"], "usage: rexec --list"),
+        (programs::rexec(), &["help", "list"], "usage: rexec --list"),
+        (programs::rexec(), &["help", "--print"], "usage: rexec --print"),
+        (programs::rexec(), &["--print", "--help"], "usage: rexec --print"),
+        (programs::rexec(), &["--check-host", "--help"], "usage: rexec --check-host"),
+        (programs::host(), &["help"], "usage: rexec-host"),
+        (programs::host(), &["--help"], "usage: rexec-host"),
+    ];
+    for (program, args, usage) in calls {
+        let output = run(program, args, &[]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{args:?}");
+        assert!(text.contains(usage), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_in_words() {
+    let home = TempDir::new(None);
+    let (socket, journal) = (home.join("host.sock"), home.join("journal"));
+    fs::create_dir(&journal).expect("a directory");
+    for name in ["2026-05-21-09:42:18", "2026-05-21-09:42:19"] {
+        fs::write(journal.join(format!("{name}.jsonl")), "").expect("a file");
+    }
+    let host = Host::start();
+    for (args, socket) in
+        [(&["--help"][..], &socket), (&["--list"], &socket), (&["ps"], &host.socket()), (&["-c"], &socket)]
+    {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let mut command = Command::new(programs::rexec());
+        command.args(args).env_clear().env("REXEC_HOME", &journal).env("REXEC_SOCKET", socket).stdout(full);
+        let output = command.output().expect("the program starts");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), fault(&text)), (Some(1), None), "{args:?}: {text}");
+        assert!(text.contains("No space left on device"), "{args:?}: {text}");
+    }
+    host.finish();
 }
 
 fn assert_told(what: &str, code: i32, seen: &Outcome) {

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::front::roster::{Answer, Reply};
 use crate::sys::{process, socket};
 use crate::text::escape::escape_line;
+use crate::text::reason::reason;
 
 /// How long a host may take to answer what needs no waiting.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ impl fmt::Display for AskError {
         match self {
             Self::NoHost => write!(f, "HOST NOT FOUND"),
             Self::Stranger { uid } => write!(f, "the host's socket belongs to another user ({uid}); nothing was said"),
-            Self::Lost(source) => write!(f, "the host did not answer: {source}"),
+            Self::Lost(source) => write!(f, "the host did not answer: {}", reason(source)),
             Self::Unclear => write!(f, "the host gave an answer that is not understood"),
             Self::Refused { text } => write!(f, "{}", escape_line(text, WORDS_COLUMNS)),
         }

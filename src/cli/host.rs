@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lexopt::prelude::{Long, Short, ValueExt};
+use lexopt::prelude::{Long, Short, Value, ValueExt};
 
 use crate::failure::Failure;
 use crate::front::treatment::Policy;
@@ -11,6 +11,7 @@ use crate::host::{Host, Options};
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::terminal;
+use crate::text::escape::escape_line;
 
 const HELP: &str = "\
 rexec-host: runs the commands of AI coding agents on one console, under your eye
@@ -48,6 +49,11 @@ examples:
   rexec-host
   REXEC_HOME=/srv/audit rexec-host --grace 10
 ";
+
+/// The options, for a hint to who misspelt one.
+fn names() -> Vec<&'static str> {
+    HELP.split_whitespace().filter(|word| word.starts_with("--")).collect()
+}
 
 /// Everything of the program but its start.
 #[must_use]
@@ -102,10 +108,20 @@ fn run() -> Result<u8, Failure> {
 fn parse() -> Result<Call, Failure> {
     let mut parser = lexopt::Parser::from_env();
     let mut arguments = Arguments::default();
-    let wrong = |error: lexopt::Error| super::wrong_call(&error, "rexec-host");
+    let wrong = |error: lexopt::Error| super::wrong_call(&error, "rexec-host", &names());
+    let mut is_first = true;
     while let Some(argument) = parser.next().map_err(wrong)? {
         match argument {
             Short('h') | Long("help") => return Ok(Call::Say(HELP)),
+            Value(word) if is_first && word == "help" => return Ok(Call::Say(HELP)),
+            // The only word there is stands first, so any other is a mistake.
+            Value(word) => {
+                let word = escape_line(&word.to_string_lossy(), 80);
+                return Err(Failure::usage(
+                    format_args!("rexec-host takes options only, not `{word}`"),
+                    "rexec-host --help shows them",
+                ));
+            }
             Short('V') | Long("version") => {
                 return Ok(Call::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
             }
@@ -130,6 +146,7 @@ fn parse() -> Result<Call, Failure> {
             }
             other => return Err(wrong(other.unexpected())),
         }
+        is_first = false;
     }
     Ok(Call::Host(arguments))
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::sink::reader::Reader;
 use crate::sink::recorder::journals;
 use crate::text::escape::escape_line;
+use crate::text::reason::reason;
 
 /// How many journals are listed unless asked otherwise.
 pub const DEFAULT: usize = 10;
@@ -24,8 +25,8 @@ pub enum ListError {
 impl fmt::Display for ListError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ListError::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
-            ListError::Write(source) => write!(f, "cannot write the list: {source}"),
+            ListError::Read { path, source } => write!(f, "cannot read {}: {}", path.display(), reason(source)),
+            ListError::Write(source) => write!(f, "cannot write the list: {}", reason(source)),
         }
     }
 }
@@ -44,7 +45,7 @@ impl ListError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ListError::Read { .. } => Some("REXEC_HOME names the directory of the journals; the default is ~/.rexec"),
-            ListError::Write(_) => None,
+            ListError::Write(_) => Some("standard output must lead to something that takes it"),
         }
     }
 

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use crate::sink::reader::{Entry, Reader};
 use crate::sink::record::{Run, Start};
 use crate::text::banner::{banner, end_line, left_line};
+use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};
+use crate::text::reason::reason;
 
 /// The most of a file's name or an error that is shown, columns.
 const NAME_COLUMNS: usize = 1024;
@@ -46,8 +48,8 @@ impl fmt::Display for PrintError {
             PrintError::Usage { name } => write!(f, "--print needs a journal's name, not {name:?}"),
             PrintError::NotFound { path } => write!(f, "no journal {}", path.display()),
             PrintError::NotAJournal { path } => write!(f, "{} is no journal", path.display()),
-            PrintError::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
-            PrintError::Write(source) => write!(f, "cannot write the journal: {source}"),
+            PrintError::Read { path, source } => write!(f, "cannot read {}: {}", path.display(), reason(source)),
+            PrintError::Write(source) => write!(f, "cannot write the journal: {}", reason(source)),
         }
     }
 }
@@ -69,7 +71,8 @@ impl PrintError {
             PrintError::Usage { .. } | PrintError::NotFound { .. } | PrintError::NotAJournal { .. } => {
                 Some("rexec --list shows the names of the newest journals")
             }
-            PrintError::Read { .. } | PrintError::Write(_) => None,
+            PrintError::Read { .. } => Some("rexec --list shows the names of the journals that are there"),
+            PrintError::Write(_) => Some("standard output must lead to something that takes it"),
         }
     }
 
@@ -154,7 +157,8 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
                 writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")?;
             }
             Entry::Dropped(dropped) => {
-                writeln!(out, "… {} records were dropped while the journal could not be written\n", dropped.count)?;
+                let count = counted(dropped.count, "record was", "records were");
+                writeln!(out, "… {count} dropped while the journal could not be written\n")?;
             }
             Entry::Open(_) | Entry::Close(_) => {}
         }
@@ -186,7 +190,7 @@ fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let (head, tail) = run.output.split_at_checked(cut).unwrap_or((&run.output, ""));
     write_lines(head, out)?;
     if let Some(omitted) = run.output_omitted {
-        write!(out, "… {omitted} bytes omitted")?;
+        write!(out, "… {} omitted", count::bytes(omitted))?;
         if let Some(raw) = &run.raw {
             write!(out, ", see {}", escape_line(raw, NAME_COLUMNS))?;
         }

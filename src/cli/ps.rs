@@ -25,9 +25,7 @@ pub fn ps(socket: &Path, out: &mut impl Write) -> Result<(), Failure> {
     let answer = ask::ask(socket, r#"{"action":"list"}"#)?.answer(Some(ask::PATIENCE))?;
     let Answer::List { runs } = answer else { return Err(ask::AskError::Unclear.into()) };
     match write_all(&runs, out) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format_args!("cannot write: {error}"), ""))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(super::cannot_write(&error)),
         _ => Ok(()),
     }
 }

@@ -5,40 +5,8 @@ use std::process::ExitCode;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 
-use super::{check, kill, list, print, ps};
+use super::{check, help, kill, list, print, ps};
 use crate::failure::Failure;
-
-const HELP: &str = "\
-rexec: looks after rexec-host, which runs the commands of AI coding agents
-
-usage: rexec ps
-       rexec kill N...
-       rexec --check-host
-       rexec --list [N]
-       rexec --print NAME
-
-commands:
-  ps                show what runs, what waits, and what ended commands left running
-  kill N...         end commands, by their numbers, or what they left running: TERM,
-                    the host's grace, KILL to their whole trees; wait until it is done
-
-options:
-  -c, --check-host  say HOST RUNNING (exit 0) or HOST NOT FOUND (exit 127)
-  -l, --list [N]    list the N newest journals (default 10): name and commands
-  -p, --print NAME  print a journal as the console showed it
-  -h, --help        print this help
-  -V, --version     print the version
-
-environment:
-  REXEC_SOCKET  the host's socket (default /run/user/UID/rexec/host.sock, else
-                /tmp/rexec-UID/host.sock)
-  REXEC_HOME    the journals' directory (default ~/.rexec)
-
-examples:
-  rexec kill 12
-  rexec --list 3
-  rexec --print 2026-05-21-09:42:18
-";
 
 /// Everything of the program but its start.
 #[must_use]
@@ -77,55 +45,101 @@ fn with_output(work: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> Result<(
     let mut out = BufWriter::new(io::stdout().lock());
     work(&mut out)?;
     match out.flush() {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format_args!("cannot write: {error}"), ""))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(super::cannot_write(&error)),
         _ => Ok(0),
     }
 }
 
 fn parse() -> Result<Call, Failure> {
     let mut parser = lexopt::Parser::from_env();
-    let wrong = |error: lexopt::Error| super::wrong_call(&error, "rexec");
-    let mut call = None;
+    let mut call: Option<Call> = None;
     while let Some(argument) = parser.next().map_err(wrong)? {
         let next = match argument {
-            Short('h') | Long("help") => return Ok(Call::Say(HELP)),
+            Short('h') | Long("help") => return Ok(Call::Say(call.as_ref().map_or(help::ALL, Call::help))),
             Short('V') | Long("version") => return Ok(Call::Say(concat!("rexec ", env!("CARGO_PKG_VERSION"), "\n"))),
             Short('c') | Long("check-host") => Call::Check,
             Short('l') | Long("list") => Call::List(count(&mut parser)?),
-            Short('p') | Long("print") => Call::Print(parser.value().and_then(ValueExt::string).map_err(wrong)?),
+            Short('p') | Long("print") => {
+                let name = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                if is_help(&name) { help_for("print")? } else { Call::Print(name) }
+            }
+            Value(word) if word == "help" && call.is_none() => return help(&mut parser),
             Value(word) if word == "ps" => Call::Ps,
-            Value(word) if word == "kill" => Call::Kill(numbers(&mut parser)?),
+            Value(word) if word == "kill" => numbers(&mut parser)?,
+            Value(word) if call.is_some() => {
+                let word = word.to_string_lossy();
+                return Err(Failure::usage(format_args!("one thing at a time: {word:?} is too much"), HINT));
+            }
             other => return Err(wrong(other.unexpected())),
         };
         if call.replace(next).is_some() {
-            return Err(Failure::usage("one thing at a time", "rexec --help shows the options"));
+            return Err(Failure::usage("one thing at a time", HINT));
         }
     }
-    call.ok_or_else(|| Failure::usage("nothing to do", "rexec --help shows the options"))
+    Ok(call.unwrap_or(Call::Say(help::ALL)))
+}
+
+const HINT: &str = "rexec --help shows the commands";
+
+fn wrong(error: lexopt::Error) -> Failure {
+    super::wrong_call(&error, "rexec", &help::names())
+}
+
+impl Call {
+    /// The help for the verb.
+    fn help(&self) -> &'static str {
+        let name = match self {
+            Self::Say(text) => return text,
+            Self::Ps => "ps",
+            Self::Kill(_) => "kill",
+            Self::Check => "check-host",
+            Self::List(_) => "list",
+            Self::Print(_) => "print",
+        };
+        help::topic(name).unwrap_or(help::ALL)
+    }
+}
+
+fn is_help(word: &str) -> bool {
+    matches!(word, "-h" | "--help")
+}
+
+/// The help for the verb behind `help`, or for all of them.
+fn help(parser: &mut lexopt::Parser) -> Result<Call, Failure> {
+    let mut words = parser.raw_args().map_err(wrong)?;
+    match (words.next(), words.next()) {
+        (None, _) => Ok(Call::Say(help::ALL)),
+        (Some(word), None) if is_help(&word.to_string_lossy()) => help_for("help"),
+        (Some(word), None) => help_for(&word.to_string_lossy()),
+        (Some(_), Some(_)) => Err(Failure::usage("one thing at a time: help takes one command", HINT)),
+    }
+}
+
+fn help_for(word: &str) -> Result<Call, Failure> {
+    help::topic(word).map(Call::Say).ok_or_else(|| wrong(lexopt::Error::UnexpectedArgument(word.into())))
 }
 
 /// The commands' numbers behind `kill`, written as `12` or `#12`.
-fn numbers(parser: &mut lexopt::Parser) -> Result<Vec<u64>, Failure> {
+fn numbers(parser: &mut lexopt::Parser) -> Result<Call, Failure> {
     let mut numbers = Vec::new();
-    let words = parser.raw_args().map_err(|error| super::wrong_call(&error, "rexec"))?;
-    for word in words {
+    for word in parser.raw_args().map_err(wrong)? {
         let text = word.to_string_lossy();
+        if is_help(&text) {
+            return help_for("kill");
+        }
         let number = text.strip_prefix('#').unwrap_or(&text).parse();
         numbers.push(number.map_err(|_| {
-            Failure::usage(format_args!("kill: {text:?} is no command's number"), "rexec ps shows the numbers")
+            Failure::usage(format_args!("kill: {text:?} is not a command's number"), "rexec ps shows the numbers")
         })?);
     }
     if numbers.is_empty() {
         return Err(Failure::usage("kill: which command?", "rexec ps shows the numbers, as in rexec kill 12"));
     }
-    Ok(numbers)
+    Ok(Call::Kill(numbers))
 }
 
 /// The number behind --list, if there is one.
 fn count(parser: &mut lexopt::Parser) -> Result<usize, Failure> {
-    let wrong = |error: lexopt::Error| super::wrong_call(&error, "rexec");
     let text = match parser.optional_value() {
         Some(value) => Some(value.string().map_err(wrong)?),
         None => match parser.try_raw_args() {
@@ -138,6 +152,6 @@ fn count(parser: &mut lexopt::Parser) -> Result<usize, Failure> {
     };
     let Some(text) = text else { return Ok(list::DEFAULT) };
     text.parse().map_err(|_| {
-        Failure::usage(format_args!("--list: {text:?} is no number"), "a number of journals, as in --list 3")
+        Failure::usage(format_args!("--list: {text:?} is not a number"), "a number of journals, as in --list 3")
     })
 }

@@ -9,6 +9,7 @@ use super::treatment::Treatment;
 use super::{Asked, Violation};
 use crate::core::entry::{Entry, Exit, Outcome, Stream};
 use crate::core::log::Item;
+use crate::text::count;
 
 /// How far a connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +158,8 @@ impl Shim {
             withheld += treatment.withheld_bytes();
         }
         if withheld > 0 {
-            let note = format!("rexec: a full-screen program drew {withheld} bytes, which are not kept\n");
+            let note = count::counted(withheld, "byte, which is", "bytes, which are");
+            let note = format!("rexec: a full-screen program drew {note} not kept\n");
             wire::encode_note(note.as_bytes(), out);
         }
         match outcome {

@@ -17,6 +17,7 @@ use crate::sink::console::Console;
 use crate::sink::journal::Journal;
 use crate::sys::signal::Signals;
 use crate::sys::{process, pty};
+use crate::text::count::counted;
 use crate::text::reason::reason;
 
 impl Host {
@@ -95,8 +96,8 @@ impl Host {
         if self.scribe.lost > 0 {
             let _ = writeln!(
                 out,
-                "rexec: {} commands of an earlier host have no end; they are marked as lost",
-                self.scribe.lost
+                "rexec: {} of an earlier host without an end, marked as lost",
+                counted(self.scribe.lost, "command", "commands")
             );
         }
         if process::uid() == 0 {

@@ -8,6 +8,7 @@
 use super::{Host, PeerId};
 use crate::limits;
 use crate::sys::confinement::{Doubt, Moment, Standard};
+use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -94,7 +95,10 @@ impl Host {
         let out = self.screen.out.buffer();
         let unsaid = std::mem::take(&mut self.sentry.unsaid);
         if unsaid > 0 {
-            self.console.say(&format!("… {unsaid} more commands of sandboxed callers, not shown"), out);
+            self.console.say(
+                &format!("… {} more of sandboxed callers, not shown", counted(unsaid, "command", "commands")),
+                out,
+            );
         }
         let whoami = escape_line(whoami, NAME_COLUMNS);
         let command = escape_line(&String::from_utf8_lossy(command), COMMAND_COLUMNS);

@@ -18,6 +18,7 @@ use crate::core::log::Item;
 use crate::limits;
 use crate::sink::record::Left;
 use crate::text::banner;
+use crate::text::count::{self, counted};
 use crate::text::escape::escape_line;
 use crate::text::safe::raw::RawFilter;
 use crate::text::safe::{HEADER_SGR, SafeFilter, show_bidi};
@@ -278,7 +279,10 @@ impl Console {
         let Some(at) = self.blocks.iter().position(shows) else { return false };
         if self.unshown.commands > 0 {
             let Unshown { commands, first, last } = std::mem::take(&mut self.unshown);
-            let line = format!("… {commands} commands not shown (#{first} to #{last}), see the journal");
+            let line = match counted(commands, "command", "commands") {
+                count if first == last => format!("… {count} not shown (#{first}), see the journal"),
+                count => format!("… {count} not shown (#{first} to #{last}), see the journal"),
+            };
             header(self.kind, &line, out);
             out.push(b'\n');
         }
@@ -323,7 +327,9 @@ impl Block {
             }
             _ if self.heading.is_probe => {}
             Item::Entry(Entry::Output { bytes, .. }) => self.filter.push(bytes, out),
-            Item::Missed { bytes } => self.remark(kind, &format!("… {bytes} bytes not shown, see the journal"), out),
+            Item::Missed { bytes } => {
+                self.remark(kind, &format!("… {} not shown, see the journal", count::bytes(*bytes)), out)
+            }
             Item::Entry(Entry::WantedInput { program }) => {
                 let program = escape_line(program, PROGRAM_COLUMNS);
                 self.remark(kind, &format!("… {program} asked for input and got end of file"), out);
@@ -352,7 +358,7 @@ impl Block {
         if let Filter::Safe(filter) = &mut self.filter {
             let hidden = filter.take_hidden_bytes();
             if hidden > 0 {
-                header(kind, &format!("… a full-screen program drew {hidden} bytes, not shown"), out);
+                header(kind, &format!("… a full-screen program drew {}, not shown", count::bytes(hidden)), out);
             }
         }
     }

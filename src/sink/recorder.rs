@@ -33,6 +33,7 @@ use self::excerpt::Excerpt;
 use self::masks::Masks;
 use self::raw::{RawFile, RawStore, Refusal};
 use crate::limits;
+use crate::text::count;
 use crate::text::reason::reason;
 
 use super::record::{Close, Decoder, End, Frame, Run, Start, line, timestamp};
@@ -262,7 +263,7 @@ impl Recorder {
             Raw::Unneeded(_) => {}
             Raw::Growing(file) => {
                 run.raw = Some(file.reference());
-                run.raw_error = (missing > 0).then(|| format!("{missing} bytes did not reach the journal"));
+                run.raw_error = (missing > 0).then(|| format!("{} did not reach the journal", count::bytes(missing)));
                 self.raw.close(file);
             }
             Raw::Failed { reference, why } => (run.raw, run.raw_error) = (reference, Some(why)),

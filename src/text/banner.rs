@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::count::counted;
 use super::escape::escape_line;
 use crate::limits;
 
@@ -61,7 +62,7 @@ pub fn left_line<'a>(count: u32, named: impl IntoIterator<Item = (&'a str, i32)>
     match count.saturating_sub(shown) {
         0 => {}
         more if shown == 0 => {
-            let _ = write!(line, " {more} processes");
+            let _ = write!(line, " {}", counted(more.into(), "process", "processes"));
         }
         more => {
             let _ = write!(line, " and {more} more");
