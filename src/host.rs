@@ -57,6 +57,10 @@ use spares::Spares;
 const BUSY: &str =
     "rexec: the host is busy: too many commands or too few descriptors\nhint: run the command again in a moment\n";
 
+/// What a caller is told whose descriptors did not come although it sent some.
+const RELAYED: &str = "rexec: this connection comes through a relay: nothing is run for it\n\
+    hint: run rexec-host on the machine where the command is to run\n";
+
 /// What the command line chose.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -78,6 +82,10 @@ pub struct Options {
     pub redact_agents: bool,
     /// Commands of sandboxed callers are run, outside of their sandboxes.
     pub allow_sandboxed: bool,
+    /// A host that cannot see Landlock compares everything else.
+    pub unseen_landlock: bool,
+    /// Who asks for anything must send a descriptor along, which no relay of bytes can.
+    pub require_descriptor: bool,
 }
 
 /// A connection's name.

@@ -2,6 +2,10 @@
 
 #![expect(unsafe_code, reason = "seccomp and Landlock have no safe interface")]
 
+#[path = "sandbox/blind.rs"]
+mod blind;
+#[path = "sandbox/relays.rs"]
+mod relays;
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
 
@@ -216,7 +220,7 @@ fn the_caller_is_looked_at_when_its_command_has_come() {
         assert!(ask("late nothing").contains("\"exit\":0,\"output\":\"outside\\n\""), "{}", ask("late nothing"));
         let before = host.journal().of_type("start").count();
         let root_only = if user.is_none() && nix::unistd::geteuid().is_root() { &["late chroot"][..] } else { &[] };
-        for mode in ["late seccomp", "late no_new_privs", "late death"].iter().chain(root_only) {
+        for mode in ["late seccomp", "late no_new_privs", "late death", "late handover"].iter().chain(root_only) {
             let seen = ask(mode);
             assert!(seen.contains("\"error\":\"refused\"") && seen.contains("is sandboxed"), "{mode}: {seen}");
             assert!(!seen.contains("outside\\n"), "{mode}: {seen}");
@@ -309,6 +313,14 @@ fn call_late(change: &str) {
         let socket = Command::new("bash").args(["-c", &script]).stdin(OwnedFd::from(socket)).stdout(out).spawn();
         socket.expect("a shell");
         std::process::exit(0);
+    }
+    if change == "handover" {
+        // Who connected is in no sandbox and lives on; who asks over its connection is in one.
+        let mut child = Command::new("setpriv");
+        child.args(["--no-new-privs", "bash", "-c", &format!("echo '{request}' >&0; head -n 1")]);
+        let status = child.stdin(OwnedFd::from(socket)).stdout(out).status();
+        assert!(status.expect("setpriv").success());
+        return;
     }
     assert!(confine(change), "{change}");
     socket.write_all(format!("{request}\n").as_bytes()).expect("the host takes it");

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::front::roster::{Answer, Reply};
-use crate::sys::{process, socket};
+use crate::sys::{file, process, socket};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -80,7 +81,11 @@ pub fn ask(path: &Path, question: &str) -> Result<Asked, AskError> {
         return Err(AskError::Stranger { uid });
     }
     stream.set_write_timeout(Some(PATIENCE)).map_err(AskError::Lost)?;
-    stream.write_all(format!("{question}\n").as_bytes()).map_err(AskError::Lost)?;
+    // A descriptor goes along: no relay of bytes can pass it on, and a host may ask for that.
+    let proof = file::null().map_err(AskError::Lost)?;
+    let line = format!("{question}\n");
+    let sent = socket::send(&stream, line.as_bytes(), &[proof.as_raw_fd()]).map_err(AskError::Lost)?;
+    stream.write_all(&line.as_bytes()[sent..]).map_err(AskError::Lost)?;
     Ok(Asked(BufReader::new(stream)))
 }
 

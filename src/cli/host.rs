@@ -35,10 +35,20 @@ options:
                             passes everything and resets modes after each command
       --redact-agents       mask secrets in what agents get, too
       --grace SECONDS       from TERM to KILL when you end a command (default 2)
-      --allow-sandboxed     run commands of sandboxed callers too, outside of
+      --unseen-landlock     on a host with no_new_privs, which cannot see Landlock
+                            sandboxes: run commands of callers that differ from
+                            the host in nothing else
+      --allow-sandboxed     run commands of all sandboxed callers, outside of
                             their sandboxes; else they run them themselves
+      --require-descriptor  refuse who sends no descriptor along, as those do that
+                            come through a relay of bytes (rexec and rexec-sh
+                            always send one)
   -h, --help                print this help
   -V, --version             print the version
+
+security:
+  Who reaches the socket runs commands as you. Do not forward it (ssh -R, socat):
+  that opens the host to everybody at the other end.
 
 environment:
   REXEC_SOCKET  the socket (default /run/user/UID/rexec/host.sock, else
@@ -82,6 +92,8 @@ struct Arguments {
     redact_agents: bool,
     view: View,
     allow_sandboxed: bool,
+    unseen_landlock: bool,
+    require_descriptor: bool,
 }
 
 fn run() -> Result<u8, Failure> {
@@ -98,6 +110,8 @@ fn run() -> Result<u8, Failure> {
                 redact_agents: arguments.redact_agents,
                 view: arguments.view,
                 allow_sandboxed: arguments.allow_sandboxed,
+                unseen_landlock: arguments.unseen_landlock,
+                require_descriptor: arguments.require_descriptor,
             };
             Host::open(options)?.run()?;
             Ok(0)
@@ -126,6 +140,8 @@ fn parse() -> Result<Call, Failure> {
                 return Ok(Call::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
             }
             Long("allow-sandboxed") => arguments.allow_sandboxed = true,
+            Long("unseen-landlock") => arguments.unseen_landlock = true,
+            Long("require-descriptor") => arguments.require_descriptor = true,
             Long("no-pty") => arguments.pipes_only = true,
             Long("pty-size") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;

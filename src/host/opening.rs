@@ -27,7 +27,7 @@ impl Host {
     /// A sentence and a hint for the person who started it.
     pub fn open(options: Options) -> Result<Self, Failure> {
         let own = words::Own::read();
-        let sentry = Sentry::new(options.allow_sandboxed);
+        let sentry = Sentry::new(&options);
         let lock = door::become_host(&options.socket)?;
         let failed = |error: std::io::Error| {
             Failure::new(

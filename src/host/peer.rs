@@ -19,7 +19,7 @@ use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
-use crate::sys::confinement::{Doubt, Moment};
+use crate::sys::confinement::{Doubt, Moment, Purpose};
 use crate::sys::socket;
 
 /// One connection.
@@ -34,6 +34,10 @@ pub(super) struct Peer {
     is_only_greeted: bool,
     since: Instant,
     accepted: Moment,
+    /// The process that connected.
+    pid: i32,
+    /// Another process has written to the connection: it may have been handed to somebody in a sandbox.
+    is_shared: bool,
     /// Its reading of its command's log, until it has it all.
     cursor: Option<Cursor>,
     pub(super) job: Option<JobId>,
@@ -65,6 +69,7 @@ impl Host {
 
     /// A caller was let in. Its request is hardly ever far behind.
     pub(super) fn admit(&mut self, fd: OwnedFd) -> Option<PeerId> {
+        let pid = socket::peer_pid(&fd).ok()?;
         let mut port = Port::new(&mut self.poller, fd).ok()?;
         port.expect_input();
         self.last_peer += 1;
@@ -81,6 +86,8 @@ impl Host {
             is_only_greeted: true,
             since: self.now,
             accepted: Moment::now(),
+            pid,
+            is_shared: false,
             cursor: None,
             job: None,
             is_leaving: false,
@@ -99,9 +106,11 @@ impl Host {
         let (mut budget, mut is_gone, mut lost_descriptors) = (limits::READ_BUDGET_BYTES, false, false);
         while peer.port.is_readable() && budget > 0 {
             let (buffer, descriptors) = (&mut self.buffer, &mut peer.descriptors);
+            let (pid, is_shared) = (peer.pid, &mut peer.is_shared);
             let input = peer.port.read(|fd| {
                 let received = socket::receive_with_descriptors(fd, buffer, descriptors)?;
                 lost_descriptors |= received.lost_descriptors;
+                *is_shared |= received.bytes > 0 && received.sender != Some(pid);
                 Ok(received.bytes)
             });
             match input {
@@ -179,12 +188,20 @@ impl Host {
                     }
                 }
                 Some(Asked::RunWords(request)) => {
-                    if self.examine(id, &request.whoami, request.exec.join(" ").as_bytes()) {
+                    if self.has_proof(id) && self.examine(id, &request.whoami, request.exec.join(" ").as_bytes()) {
                         self.submit_words(id, &request);
                     }
                 }
-                Some(Asked::List) => self.list(id),
-                Some(Asked::Kill(seq)) => self.kill(id, seq),
+                Some(Asked::List) => {
+                    if self.has_proof(id) {
+                        self.list(id);
+                    }
+                }
+                Some(Asked::Kill(seq)) => {
+                    if self.has_proof(id) {
+                        self.kill(id, seq);
+                    }
+                }
                 Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.engine.signal(job, signal)),
                 Some(Asked::OutputClosed) => self.with_job(id, Host::on_output_closed),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
@@ -192,6 +209,22 @@ impl Host {
                 }),
             }
         }
+    }
+
+    /// Whether a request in JSON came with the descriptor that proves that no relay of bytes is in between, where that is
+    /// required. If not, its caller has been answered. A shim's request has descriptors of its own.
+    fn has_proof(&mut self, id: PeerId) -> bool {
+        let brought = self.peers.get_mut(&id).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
+        let has_proof = !self.options.require_descriptor || !brought.is_empty();
+        if !has_proof {
+            self.part(
+                id,
+                125,
+                "rexec: the request brings no descriptor, so it may come through a relay: nothing is done for it\n\
+                 hint: use the rexec command on this machine, or start rexec-host without --require-descriptor\n",
+            );
+        }
+        has_proof
     }
 
     fn with_job(&mut self, id: PeerId, act: impl FnOnce(&mut Self, JobId)) {
@@ -254,9 +287,9 @@ impl Host {
     }
 
     /// What the sentry has to say against the caller, if anything.
-    pub(super) fn doubt(&self, id: PeerId) -> Option<Doubt> {
+    pub(super) fn doubt(&self, id: PeerId, purpose: Purpose) -> Option<Doubt> {
         let Some(peer) = self.peers.get(&id) else { return Some(Doubt::Shortage) };
-        self.sentry.doubt(peer.port.fd(), peer.accepted)
+        self.sentry.doubt(peer.port.fd(), peer.accepted, peer.is_shared, purpose)
     }
 
     /// Leaves a command to its caller.

