@@ -30,9 +30,8 @@ out=${out:-$target_dir/rexec/bin}
 
 command -v cargo >/dev/null || die "cargo is not on the PATH; install Rust first"
 [[ $(uname -s) == Linux ]] || die "Linux only, for now"
-mkdir -p -- "$out" "$target_dir"
-out=$(cd -- "$out" && pwd)
-target_dir=$(cd -- "$target_dir" && pwd)
+[[ $out == /* ]] || out=$PWD/$out
+[[ $target_dir == /* ]] || target_dir=$PWD/$target_dir
 cd -- "$root"
 
 host_triple=$(rustc -vV | sed -n 's/^host: //p')
@@ -71,6 +70,8 @@ elif command -v ldd >/dev/null && ! { ldd "$shim" 2>&1 || true; } | grep -Eq 'st
     die "the shim is not static"
 fi
 
+# Only now, so that it is cargo that makes its target folder and marks it as a cache.
+mkdir -p -- "$out"
 install -m 755 -- "$target_dir/release/rexec-host" "$target_dir/release/rexec" "$shim" "$out/"
 
 for name in rexec-host rexec rexec-sh; do

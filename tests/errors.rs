@@ -239,7 +239,7 @@ fn a_host_that_cannot_start_tells_why() {
 /// A journal that cannot be written stops no command, so the host lives; the person at the console is told.
 #[test]
 fn a_journal_that_cannot_be_written_is_told() {
-    let user = nix::unistd::geteuid().is_root().then_some(65534);
+    let user = programs::another_user();
     let home = TempDir::new(user);
     let place = home.join("journal");
     fs::create_dir(&place).expect("a directory");
@@ -298,7 +298,7 @@ fn too_many_inherited_descriptors_are_told() {
 fn a_descriptor_beyond_the_hosts_limit_is_passed_on_or_told() {
     let limits = &[(nix::sys::resource::Resource::RLIMIT_NOFILE, 128, 128)];
     let is_root = nix::unistd::geteuid().is_root();
-    let users = if is_root { vec![None, Some(65534)] } else { vec![None] };
+    let users = [None].into_iter().chain(programs::another_user().map(Some));
     for user in users {
         let host = Host::with(Setup { user, state: State { limits, ..USUAL }, ..PLAIN });
         let seen = |number: i32| {

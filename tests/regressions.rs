@@ -167,3 +167,24 @@ fn want_of_processes_ends_no_host() {
     assert_eq!(host.errors(), "");
     host.finish();
 }
+
+/// A target directory may be made by anybody, with any name; only what rustc knows is taken for a triple.
+#[test]
+fn the_programs_are_found_whatever_made_the_target_directory() {
+    use programs::{Built, place_of};
+    let triples = ["x86_64-unknown-linux-gnu".to_owned(), "x86_64-unknown-linux-musl".to_owned()];
+    for (binary, target_dir, triple, profile) in [
+        ("/w/target/debug/rexec", "/w/target", None, "dev"),
+        ("/a workspace/target/release/rexec", "/a workspace/target", None, "release"),
+        ("/elsewhere/my-linux-builds/debug/rexec", "/elsewhere/my-linux-builds", None, "dev"),
+        ("/w/target/x86_64-unknown-linux-musl/debug/rexec", "/w/target", Some("x86_64-unknown-linux-musl"), "dev"),
+        ("/x86_64-unknown-linux-gnu/t/quick/rexec", "/x86_64-unknown-linux-gnu/t", None, "quick"),
+    ] {
+        let expected = Built { target_dir: target_dir.as_ref(), triple, profile };
+        assert_eq!(place_of(binary.as_ref(), &triples), expected, "{binary}");
+    }
+    let triple = "aarch64-unknown-linux-gnu".to_owned();
+    let path = format!("/w/target/{triple}/debug/rexec");
+    assert!(programs::known_triples().contains(&triple), "rustc names its targets, {triple} among them");
+    assert_eq!(place_of(path.as_ref(), &programs::known_triples()).triple, Some(triple.as_str()));
+}

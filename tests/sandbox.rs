@@ -128,7 +128,7 @@ const MODE: &str = "REXEC_TEST_MODE";
 
 /// The users that hosts and callers run as.
 fn users() -> Vec<Option<u32>> {
-    if nix::unistd::geteuid().is_root() { vec![None, Some(65534)] } else { vec![None] }
+    [None].into_iter().chain(programs::another_user().map(Some)).collect()
 }
 
 /// This binary, told to be nothing but [`enter`], which its first test is when [`MODE`] says what to enter.

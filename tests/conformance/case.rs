@@ -304,7 +304,7 @@ pub(crate) struct Bench {
 
 /// The usual user, and an unprivileged one when we may become that.
 pub(crate) fn users() -> Vec<Option<u32>> {
-    if nix::unistd::geteuid().is_root() { vec![None, Some(65534)] } else { vec![None] }
+    [None].into_iter().chain(programs::another_user().map(Some)).collect()
 }
 
 impl Bench {

@@ -22,7 +22,7 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// A user without privileges: ourselves, or somebody else if we are root.
 fn plain_user() -> Option<u32> {
-    nix::unistd::geteuid().is_root().then_some(65534)
+    programs::another_user()
 }
 
 /// Sets a soft limit of a host while it runs.

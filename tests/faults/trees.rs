@@ -31,11 +31,11 @@ struct Withstander {
 impl Withstander {
     /// Starts it with the right to become root, as sudo has it; `None` when we cannot give that.
     fn start(before: &str) -> Option<Self> {
-        if !nix::unistd::geteuid().is_root() {
+        let Some(user) = programs::another_user() else {
             programs::skipped("only root can give the right to become root");
             return None;
-        }
-        let host = Host::with(Setup { user: Some(65534), ..PLAIN });
+        };
+        let host = Host::with(Setup { user: Some(user), ..PLAIN });
         let become_root = host.home.join("become-root");
         fs::copy("/usr/bin/setpriv", &become_root).expect("setpriv is part of util-linux");
         fs::set_permissions(&become_root, fs::Permissions::from_mode(0o4755)).expect("ours");

@@ -71,7 +71,8 @@ impl Pane {
         let home = TempDir::new(None);
         let blind = has_no_new_privs().then_some("--allow-sandboxed");
         let program = programs::host().to_str().expect("a path in UTF-8");
-        let host = [program].iter().chain(flags).copied().chain(blind).collect::<Vec<_>>().join(" ");
+        let program = format!("'{program}'");
+        let host = [program.as_str()].iter().chain(flags).copied().chain(blind).collect::<Vec<_>>().join(" ");
         let host = wrapper.map_or(host.clone(), |wrapper| wrapper.replace('@', &host));
         let mut env = environment(home.path());
         env.push(format!("HOST={host}").into_bytes());

@@ -40,22 +40,63 @@ pub(crate) fn shims() -> &'static Path {
 /// Cargo builds the binaries of the package under test only; the shim is a package of its own, and examples are built
 /// when all tests are.
 pub(crate) fn build(what: &[&str]) {
-    let dir = host().parent().expect("a binary lies in a directory");
-    let above = dir.parent().expect("a profile lies in the target directory");
-    let profile = match dir.file_name().and_then(|name| name.to_str()) {
-        None | Some("debug") => "dev",
-        Some(name) => name,
-    };
+    let place = place_of(host(), &known_triples());
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--profile", profile]).args(what);
-    if above.join("CACHEDIR.TAG").exists() {
-        cargo.arg("--target-dir").arg(above);
-    } else {
-        let triple = above.file_name().expect("a triple");
-        cargo.arg("--target").arg(triple).arg("--target-dir").arg(above.parent().expect("a target directory"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--profile", place.profile]).args(what);
+    cargo.arg("--target-dir").arg(place.target_dir);
+    if let Some(triple) = place.triple {
+        cargo.arg("--target").arg(triple);
     }
     let status = cargo.status().expect("cargo can be started");
     assert!(status.success(), "building failed: {cargo:?}");
+}
+
+/// Where cargo put a binary, and so where it puts the others.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Built<'a> {
+    pub(crate) target_dir: &'a Path,
+    /// What `--target`, or the configuration, said.
+    pub(crate) triple: Option<&'a str>,
+    pub(crate) profile: &'a str,
+}
+
+/// Reads a binary's path: `TARGET_DIR[/TRIPLE]/PROFILE/NAME`. Whoever made the target directory, and however it is
+/// called, only a triple that rustc knows is one.
+pub(crate) fn place_of<'a>(binary: &'a Path, triples: &[String]) -> Built<'a> {
+    let dir = binary.parent().expect("a binary lies in a directory");
+    let above = dir.parent().expect("a profile lies in the target directory");
+    let name = |path: &'a Path| path.file_name().and_then(|name| name.to_str());
+    let profile = match name(dir) {
+        None | Some("debug") => "dev",
+        Some(name) => name,
+    };
+    let triple = name(above).filter(|name| triples.iter().any(|known| known == name));
+    let target_dir = if triple.is_some() { above.parent().expect("a target directory") } else { above };
+    Built { target_dir, triple, profile }
+}
+
+/// The targets that rustc knows.
+pub(crate) fn known_triples() -> Vec<String> {
+    let beside_cargo = Path::new(env!("CARGO")).with_file_name("rustc");
+    let rustc = if beside_cargo.exists() { beside_cargo } else { PathBuf::from("rustc") };
+    let output = Command::new(rustc).args(["--print", "target-list"]).output().expect("rustc can be started");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+/// A user without privileges that may run the programs under test: `None` unless we are root, and when a directory above
+/// them is closed to others, which is said.
+pub(crate) fn another_user() -> Option<u32> {
+    if !nix::unistd::geteuid().is_root() {
+        return None;
+    }
+    let is_open = |dir: &&Path| fs::metadata(dir).is_ok_and(|data| data.permissions().mode() & 0o001 != 0);
+    match host().ancestors().skip(1).find(|dir| !is_open(dir)) {
+        None => Some(65534),
+        Some(closed) => {
+            skipped(&format!("{} is closed to other users, so nothing is tried as one", closed.display()));
+            None
+        }
+    }
 }
 
 /// Where a program is on the search path of the calls.
