@@ -166,7 +166,7 @@ fn a_journal_of_tomorrow_is_listed_printed_and_repaired() {
     assert!(warden.is_empty_within(PATIENCE) && lost.finish(PATIENCE).is_some());
     set_wall(&home, 0);
     let host = Host::in_dir(home, setup);
-    assert!(host.console_text().contains("1 commands of an earlier host have no end"), "{}", host.console_text());
+    assert!(host.console_text().contains("1 command of an earlier host without an end"), "{}", host.console_text());
     assert_eq!(host.run("echo today").out(), "today\n");
     host.wait_for("its end", |journal| journal.end_of("echo today").map(|_| ()));
     let list = rexec(&host.home, &["--list"]);

@@ -71,7 +71,8 @@ impl Pane {
         let home = TempDir::new(None);
         let blind = has_no_new_privs().then_some("--allow-sandboxed");
         let program = programs::host().to_str().expect("a path in UTF-8");
-        let program = format!("'{program}'");
+        // A shell reads it, and sometimes another one below.
+        let program = program.replace(' ', "\\ ");
         let host = [program.as_str()].iter().chain(flags).copied().chain(blind).collect::<Vec<_>>().join(" ");
         let host = wrapper.map_or(host.clone(), |wrapper| wrapper.replace('@', &host));
         let mut env = environment(home.path());

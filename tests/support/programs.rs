@@ -83,6 +83,11 @@ pub(crate) fn known_triples() -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
+/// A user without privileges, as a host's: ourselves, or another one if we are root. `None` if there is none.
+pub(crate) fn plain_user() -> Option<Option<u32>> {
+    if nix::unistd::geteuid().is_root() { another_user().map(Some) } else { Some(None) }
+}
+
 /// A user without privileges that may run the programs under test: `None` unless we are root, and when a directory above
 /// them is closed to others, which is said.
 pub(crate) fn another_user() -> Option<u32> {
