@@ -44,15 +44,12 @@ skip() { printf '%s: SKIPPED, not run: %s\n' "$1" "$2"; skipped+=("$1"); }
 scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 bash_only=no
 keep=no
-inside=
 agents=()
 while (($#)); do
     case $1 in
         --bash-only) bash_only=yes; shift ;;
         --keep) keep=yes; shift ;;
         -h | --help) usage; exit 0 ;;
-        # Not for people: this script again, in namespaces of its own.
-        --inside) inside=$2 work=$3 program=$4 patience=$5; shift 5 ;;
         *)
             [[ " ${all[*]} " == *" $1 "* ]] || { usage >&2; die "unknown argument $1"; }
             agents+=("$1")
@@ -74,12 +71,11 @@ clean_up() {
         rm -rf -- "$work"
     fi
 }
-if [[ -z $inside ]]; then
-    work=$(mktemp -d "${TMPDIR:-/tmp}/rexec-agents.XXXXXX")
-    trap clean_up EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
-fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/rexec-agents.XXXXXX")
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+lib=$work/prefix/lib/rexec
 
 # Waits until a file says something, for a bounded time.
 wait_for() { # FILE PATTERN WHAT
@@ -118,7 +114,7 @@ find_agent() { # AGENT
 # variables, and `line`.
 prepare() { # AGENT HOME PORT SHELL
     local agent=$1 home=$2 url=http://127.0.0.1:$3 shell=$4 say="Run the commands."
-    # How the agent is told which shell to use; for Codex see `with_login_shell`.
+    # How the agent is told which shell to use.
     case $agent in
         claude)
             settings=(ANTHROPIC_BASE_URL="$url" ANTHROPIC_API_KEY=none DISABLE_AUTOUPDATER=1
@@ -135,6 +131,8 @@ prepare() { # AGENT HOME PORT SHELL
 { "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "cat >hooked", "timeout": 20 }] }] } }
 JSON
             settings=(OPENAI_API_KEY=none)
+            # It takes the login shell of the account, so ours comes by way of bash itself.
+            [[ $shell != "$lib"/* ]] || settings+=(BASH_ENV="$lib/rexec-env.sh")
             line=("$program" exec --skip-git-repo-check "${freedom[@]}" --dangerously-bypass-hook-trust --model mock
                 -c model_provider=mock -c model_providers.mock.name=mock -c model_providers.mock.wire_api=responses
                 -c model_providers.mock.base_url="$url/v1" -c model_providers.mock.env_key=OPENAI_API_KEY "$say")
@@ -211,9 +209,9 @@ drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
 
 # The same through a host of its own.
 drive_ours() { # AGENT
-    local agent=$1 place=$work/$1 host shell=$work/links/bash
+    local agent=$1 place=$work/$1 host shell=$lib/bash-only/bash
     # opencode has a text of its own for a shell that is called just bash.
-    [[ $agent != opencode ]] || shell=$work/prefix/lib/rexec/rexec-bash
+    [[ $agent != opencode ]] || shell=$lib/rexec-bash
     mkdir -m 700 -- "$place/run"
     env -u REXEC_INSIDE REXEC_SOCKET="$place/run/host.sock" REXEC_HOME="$place/journal" "$work/prefix/bin/rexec-host" \
         </dev/null >"$place/console" 2>"$place/host.err" &
@@ -222,23 +220,6 @@ drive_ours() { # AGENT
     drive "$agent" ours "$shell" "REXEC_SOCKET=$place/run/host.sock"
     end "$host"
 }
-
-# Codex takes the login shell of the account. Host and agent get a list of accounts of their own, with our link in it.
-with_login_shell() { # AGENT
-    local list=$work/$1/passwd
-    # shellcheck disable=SC2016 # awk and the inner shell expand these
-    awk -F: -v OFS=: -v uid="$(id -u)" -v shell="$work/links/bash" \
-        '$3 == uid { $7 = shell; found = 1 } 1; END { if (!found) print "agent", "x", uid, uid, "", "/", shell }' \
-        /etc/passwd >"$list"
-    # What it took to mount is given away again: Codex's sandbox does not start with it.
-    # shellcheck disable=SC2016
-    unshare "${as_root[@]}" --mount sh -c 'mount --bind "$1" /etc/passwd && shift && exec "$@"' sh "$list" \
-        setpriv --inh-caps=-all --ambient-caps=-all -- \
-        "$BASH" "$scripts/agents.sh" --inside "$1" "$work" "$program" "$patience"
-}
-
-as_root=()
-[[ $(id -u) == 0 ]] || as_root=(--user --map-current-user --keep-caps)
 
 # Runs an agent both ways at the same time, and judges.
 try() { # AGENT
@@ -253,11 +234,7 @@ try() { # AGENT
         node "$scripts/agents/check.mjs" "$agent" "$work/$agent" --bash-only
         return
     fi
-    if [[ $agent == codex* ]]; then
-        with_login_shell "$agent"
-    else
-        drive_ours "$agent"
-    fi
+    drive_ours "$agent"
     wait "$reference"
     node "$scripts/agents/check.mjs" "$agent" "$work/$agent"
 }
@@ -267,8 +244,8 @@ run() { # AGENT
     ((SECONDS < last_start)) || { skip "$agent" "no time is left for it"; return; }
     find_agent "$agent" || { skip "$agent" "npm cannot install it"; return; }
     said=$(timeout 60 "$program" --version 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
-    if [[ $agent == codex* ]] && ! unshare "${as_root[@]}" --mount mount --bind /etc/passwd /etc/passwd 2>/dev/null; then
-        skip "$agent" "it needs a list of accounts of its own, and unshare(1) is refused"
+    if [[ $agent == codex* && $(getent passwd "$(id -u)") != */bash ]]; then
+        skip "$agent" "it takes the login shell of the account, which is not bash here"
         return
     fi
     try "$agent" || code=$?
@@ -282,18 +259,11 @@ run() { # AGENT
     fi
 }
 
-if [[ -n $inside ]]; then
-    drive_ours "$inside"
-    exit
-fi
 command -v node >/dev/null || { printf 'agents.sh: SKIPPED, no real agent was run: node is missing\n'; exit 0; }
 passed=() failed=() skipped=()
 if [[ $bash_only == no ]]; then
     "$scripts/install.sh" --quiet --prefix "$work/prefix" >"$work/install" 2>&1 ||
         die "the build failed: $(tail -n 20 "$work/install")"
-    # A folder for PATH, with nothing but bash in it.
-    mkdir -- "$work/links"
-    ln -s -- "$work/prefix/lib/rexec/rexec-sh" "$work/links/bash"
     # Where the programs were built before, that took no time.
     SECONDS=0
 fi

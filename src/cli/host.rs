@@ -1,5 +1,6 @@
 //! `rexec-host`: the arguments.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -100,6 +101,10 @@ fn run() -> Result<u8, Failure> {
     match parse()? {
         Call::Say(text) => super::say(text),
         Call::Host(arguments) => {
+            if !has_shim() {
+                // Agents may be told of a shell elsewhere, so the host starts all the same.
+                let _ = io::stderr().write_all(NO_SHIM.as_bytes());
+            }
             let options = Options {
                 socket: super::socket_path()?,
                 home: super::home()?,
@@ -117,6 +122,18 @@ fn run() -> Result<u8, Failure> {
             Ok(0)
         }
     }
+}
+
+/// Said when nothing that agents could call was installed along with the host, as `cargo install` does it.
+const NO_SHIM: &str = "\
+rexec: rexec-sh, the shell for agents, is not installed with this rexec-host
+hint: scripts/install.sh installs it with its links; cargo install does not
+";
+
+/// Whether the shim lies where it is built or installed: beside this program, or in `../lib/rexec`.
+fn has_shim() -> bool {
+    let Ok(program) = std::env::current_exe() else { return true };
+    ["rexec-sh", "../lib/rexec/rexec-sh"].iter().any(|place| program.with_file_name(place).exists())
 }
 
 fn parse() -> Result<Call, Failure> {

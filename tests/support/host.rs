@@ -294,6 +294,8 @@ pub(crate) fn launch(home: &Path, setup: &Setup, terminal: Option<&Terminal>) ->
 
 /// As [`launch`], with this pipe as the console if it is not a terminal.
 fn launch_on(home: &Path, setup: &Setup, terminal: Option<&Terminal>, pipe: Option<OwnedFd>) -> Warden {
+    // A host without a shim beside it says so.
+    programs::shims();
     let host = programs::host().to_str().expect("a path in UTF-8");
     let blind = has_no_new_privs().then_some("--allow-sandboxed");
     let flags = setup.flags.iter().copied().chain(blind);
