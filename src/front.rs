@@ -10,6 +10,7 @@ pub mod roster;
 pub mod shim;
 pub mod treatment;
 
+use crate::core::entry::Stream;
 use command::Command;
 
 /// What a peer asks of the host.
@@ -23,8 +24,8 @@ pub enum Asked {
     Signal(u8),
     /// End the command.
     Abort,
-    /// Nobody reads the command's output any more.
-    OutputClosed,
+    /// Nobody reads what the command writes to this descriptor any more: [`Stream::Out`] or [`Stream::Err`].
+    OutputClosed(Stream),
     /// Tell what runs.
     List,
     /// End the command with this number, or what it left running.

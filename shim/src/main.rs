@@ -10,6 +10,7 @@
 
 mod collect;
 mod host;
+mod misunderstanding;
 mod outlet;
 mod relay;
 mod report;

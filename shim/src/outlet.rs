@@ -24,7 +24,7 @@ pub(crate) enum Written {
     Bytes(usize),
     /// Nothing is taken before the descriptor polls as writable.
     Blocked,
-    /// Nothing will ever be taken again.
+    /// These bytes are not taken: there is no room on the disk, or nobody reads any more.
     Failed(Errno),
 }
 
@@ -35,6 +35,8 @@ pub(crate) struct Outlet {
     kind: Kind,
     is_terminal: bool,
     is_closed: bool,
+    /// What was not taken for another reason than that nobody reads, bytes.
+    lost: usize,
     /// The second, non-blocking opening; nothing in it once that has failed.
     reopened: Option<Option<OwnedFd>>,
 }
@@ -47,7 +49,7 @@ impl Outlet {
         };
         let found = standard.output(stream);
         let (kind, is_terminal) = found.unwrap_or((Kind::Other, false));
-        Self { stream, fd, kind, is_terminal, is_closed: found.is_none(), reopened: None }
+        Self { stream, fd, kind, is_terminal, is_closed: found.is_none(), lost: 0, reopened: None }
     }
 
     /// Writes what can be written without waiting; to a regular file, everything.
@@ -88,6 +90,24 @@ impl Outlet {
             Stream::Err => c"/proc/self/fd/2",
         };
         sys::open(path, libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok()
+    }
+
+    /// Whether this error of a write says that nobody reads any more. A full disk is no such thing: the next bytes may
+    /// find room.
+    pub(crate) fn is_without_reader(&self, error: Errno) -> bool {
+        matches!(error, Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN)
+            || (self.kind == Kind::Character && error == Errno::EIO)
+    }
+
+    /// Counts bytes that were not taken; how many there are now.
+    pub(crate) fn lose(&mut self, bytes: usize) -> usize {
+        self.lost = self.lost.saturating_add(bytes);
+        self.lost
+    }
+
+    /// Whether something was not taken although somebody may read.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost > 0
     }
 
     /// Nobody takes this output any more.

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::wire::{
-    self, Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, Stream, WireError, encode_abort, encode_closed,
+    Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, Stream, WireError, encode_abort, encode_closed,
     encode_signal,
 };
 
+use crate::misunderstanding;
 use crate::outlet::{Outlet, Written};
 use crate::report::{FAILED, Report};
 use crate::sys::{self, SignalSet, bit};
@@ -27,6 +28,11 @@ use crate::sys::{self, SignalSet, bit};
 const BUFFER_BYTES: usize = HEADER_BYTES + FRAME_BYTES_MAX;
 /// How long the host has to end a command that is aborted.
 const ABORT_PATIENCE: Duration = Duration::from_secs(5);
+/// So much may fail to be written of one stream, for want of room on a disk, before the command is told as if nobody read
+/// it: a command that never looks at its output would go on for ever.
+const LOST_BYTES_MAX: usize = 1 << 20;
+/// The exit code of a command that ended well, but whose output could not be written: what most programs say then.
+const OUTPUT_LOST: u8 = 1;
 /// The exit code of an aborted command: that of SIGTERM.
 const ABORTED: u8 = 128 + libc::SIGTERM as u8;
 
@@ -128,12 +134,13 @@ impl Relay {
                 return None;
             }
             if let Some(end) = self.ending.take() {
-                return Some(end);
+                let has_lost = self.outlets[index(Stream::Out)].has_lost();
+                return Some(if has_lost && matches!(end, End::Exit(0)) { End::Exit(OUTPUT_LOST) } else { end });
             }
             match self.decode() {
                 Ok(true) => {}
                 Ok(false) => return None,
-                Err(error) => return Some(End::Failed(self.misunderstood(error))),
+                Err(error) => return Some(End::Failed(misunderstanding::report(&error))),
             }
         }
     }
@@ -206,8 +213,8 @@ impl Relay {
                 Written::Bytes(bytes) => chunk.from += bytes,
                 Written::Blocked => return false,
                 Written::Failed(error) => {
-                    let stream = chunk.stream;
-                    self.on_unwritable(stream, error);
+                    let (stream, lost) = (chunk.stream, chunk.to - chunk.from);
+                    self.on_unwritable(stream, error, lost);
                     break;
                 }
             }
@@ -216,10 +223,17 @@ impl Relay {
         true
     }
 
-    fn on_unwritable(&mut self, stream: Stream, error: Errno) {
-        self.close(stream);
-        let is_no_reader = matches!(error, Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN | Errno::EIO);
-        if stream == Stream::Out && !is_no_reader && !self.outlets[index(Stream::Err)].is_closed() {
+    /// These bytes cannot be written. Each stream fares for itself, as the command's own would.
+    fn on_unwritable(&mut self, stream: Stream, error: Errno, bytes: usize) {
+        let outlet = &mut self.outlets[index(stream)];
+        if outlet.is_without_reader(error) {
+            return self.close(stream);
+        }
+        let is_first = !outlet.has_lost();
+        if outlet.lose(bytes) > LOST_BYTES_MAX {
+            self.close(stream);
+        }
+        if is_first && stream == Stream::Out && !self.outlets[index(Stream::Err)].is_closed() {
             // The command cannot tell its caller of this: to it, the write has succeeded.
             Report::without_hint(FAILED, format_args!("the command's output cannot be written: {}", error.desc()))
                 .write();
@@ -357,38 +371,6 @@ impl Relay {
             "look at what the command has changed before you run it again",
         )
     }
-
-    #[cold]
-    fn misunderstood(&self, error: WireError) -> Report {
-        match error {
-            WireError::Version { newest, oldest } => {
-                let ours = (wire::VERSION_MIN, wire::VERSION);
-                Report::new(
-                    FAILED,
-                    format_args!(
-                        "rexec-sh speaks protocol {} and rexec-host {}, so the command did not run",
-                        versions(ours),
-                        versions((oldest, newest))
-                    ),
-                    "install rexec-sh and rexec-host of the same release, then restart rexec-host",
-                )
-            }
-            WireError::NotRexec => Report::new(
-                FAILED,
-                "what listens on the host's socket is not rexec-host",
-                "stop it, start rexec-host in a terminal, then run the command again",
-            ),
-            error => Report::new(
-                FAILED,
-                format_args!("rexec-host cannot be understood ({error}); whether the command finished is unknown"),
-                "install rexec-sh and rexec-host of the same release, then restart rexec-host",
-            ),
-        }
-    }
-}
-
-fn versions((oldest, newest): (u16, u16)) -> String {
-    if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") }
 }
 
 fn index(stream: Stream) -> usize {

@@ -249,6 +249,48 @@ fn output_that_fits_nowhere_costs_a_line_but_not_the_exit_code() {
 }
 
 #[test]
+fn output_that_fits_nowhere_is_no_success() {
+    let place = Place::new();
+    let host = place.answering([output(Stream::Out, b"x"), output(Stream::Out, b"y"), exit(0)].concat());
+    let found = outcome(&place.real_shell("exec \"$0\" -c x >/dev/full").output().unwrap());
+    let expected = "rexec: the command's output cannot be written: No space left on device\n";
+    assert_eq!(found, (Some(1), String::new(), expected.into()), "said once, and 1 as programs do then");
+    host.join().unwrap();
+}
+
+/// Errors that fit nowhere are lost, as they would be without rexec, and nothing else is.
+#[test]
+fn a_full_disk_below_stderr_leaves_stdout_and_the_exit_code_alone() {
+    let place = Place::new();
+    let host = place.host(|mut peer| {
+        peer.request();
+        peer.say(&[output(Stream::Err, b"lost"), output(Stream::Out, b"kept"), exit(0)].concat());
+        peer.drain()
+    });
+    let found = outcome(&place.real_shell("exec \"$0\" -c x 2>/dev/full").output().unwrap());
+    assert_eq!(found, (Some(0), "kept".into(), String::new()));
+    assert_eq!(host.join().unwrap(), [], "a full disk is no reader that has left");
+}
+
+/// Something has to end a command that writes for ever to where nothing fits.
+#[test]
+fn output_without_end_that_fits_nowhere_is_closed_in_the_end() {
+    let place = Place::new();
+    let host = place.host(|mut peer| {
+        peer.request();
+        for _ in 0..20 {
+            peer.say(&output(Stream::Out, &[b'x'; 64 << 10]));
+        }
+        let heard = peer.hear();
+        peer.say(&exit(141));
+        heard
+    });
+    let found = outcome(&place.real_shell("exec \"$0\" -c x >/dev/full").output().unwrap());
+    assert_eq!(found.0, Some(141));
+    assert_eq!(host.join().unwrap(), Some(Said::Closed(Stream::Out)));
+}
+
+#[test]
 fn a_closed_stdout_takes_nothing_and_harms_nothing() {
     let place = Place::new();
     let host = place.answering([output(Stream::Out, b"lost"), output(Stream::Err, b"kept"), exit(2)].concat());

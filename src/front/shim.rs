@@ -93,8 +93,8 @@ impl Shim {
             (_, Stage::Hello | Stage::Run) => Err(Violation::new("a control frame before the RUN")),
             (FromShim::Signal(signal), _) => Ok(Asked::Signal(signal)),
             (FromShim::Abort, _) => Ok(Asked::Abort),
-            // One stream without a reader is like a closed pipe to those that write to it; both may be the terminal.
-            (FromShim::Closed(_), _) => Ok(Asked::OutputClosed),
+            (FromShim::Closed(wire::Stream::Out), _) => Ok(Asked::OutputClosed(Stream::Out)),
+            (FromShim::Closed(wire::Stream::Err), _) => Ok(Asked::OutputClosed(Stream::Err)),
         }
     }
 

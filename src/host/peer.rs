@@ -203,7 +203,7 @@ impl Host {
                     }
                 }
                 Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.engine.signal(job, signal)),
-                Some(Asked::OutputClosed) => self.with_job(id, Host::on_output_closed),
+                Some(Asked::OutputClosed(stream)) => self.with_job(id, |host, job| host.on_output_closed(job, stream)),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
                     host.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, host.now);
                 }),

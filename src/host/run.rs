@@ -270,19 +270,20 @@ impl Host {
 
     fn on_output(&mut self, job: JobId, stream: Stream, length: usize) {
         self.engine.on_output(job, stream, self.buffer[..length].into(), self.now);
-        if self.runs.get_mut(&job).is_some_and(|run| run.strike.on_output(self.now)) {
+        if stream == Stream::Tty && self.runs.get_mut(&job).is_some_and(|run| run.strike.on_output(self.now)) {
             self.engine.on_broken_pipe(job);
         }
     }
 
-    /// The caller's reader is gone. Pipes are closed, so that the writer is struck as on the caller's own pipe; a
-    /// terminal cannot be closed, so who writes to it from now on gets the signal by hand.
-    pub(super) fn on_output_closed(&mut self, job: JobId) {
+    /// Nobody reads this descriptor of the command's any more. Its pipe is closed, so that who writes to it is struck as
+    /// on the caller's own; the other descriptor goes on. A terminal cannot be closed, so who writes to it from now on
+    /// gets the signal by hand.
+    pub(super) fn on_output_closed(&mut self, job: JobId, stream: Stream) {
         let Some(run) = self.runs.get_mut(&job) else { return };
-        if run.streams[Stream::Out as usize].is_some() {
-            self.close_stream(job, Stream::Out);
-            self.engine.on_hangup(job, Stream::Out);
-        } else {
+        if run.streams[stream as usize].is_some() {
+            self.close_stream(job, stream);
+            self.engine.on_hangup(job, stream);
+        } else if stream == Stream::Out {
             run.strike.begin(self.now);
         }
     }

@@ -1,11 +1,14 @@
 //! The end of output and the end of a run are two facts: what holds the streams open, what closes them early.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::support::call::{Call, Input, Output, Target};
 use crate::support::host::Host;
+use crate::support::journal::Journal;
 use crate::support::procs;
+use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 #[test]
@@ -88,6 +91,27 @@ fn a_reader_that_leaves_ends_a_command_that_writes() {
         let seen = calling.finish(Duration::from_secs(10)).unwrap_or_else(|| panic!("yes runs on ({mode})"));
         assert_eq!((seen.out().lines().count(), seen.code()), (2000, 141), "{mode}");
     }
+}
+
+/// The two descriptors fare each for itself, as on the real shell.
+#[test]
+fn what_becomes_of_stderr_is_nothing_to_stdout() {
+    let host = Host::start();
+    let inner = "for n in 1 2 3; do echo out $n; sh -c \"echo err $n >&2\"; sleep 0.1; done; exit 3";
+    for redirect in ["2>/dev/full", "2> >(head -n 1 >/dev/null)", "2>&-"] {
+        for mode in ["REXEC_SANITIZE=strip", "REXEC_SANITIZE=collapse", "REXEC_TTY=never"] {
+            let run = |shell: &Path| {
+                // Only a shell can redirect like that.
+                let script = format!("env -u REXEC_INSIDE {} -c '{inner}' {redirect}; echo $?", shell.display());
+                let call = Call::bash(&script, host.home.path()).env(mode);
+                call.env(&format!("REXEC_SOCKET={}", host.socket().display())).run(Target::Real)
+            };
+            let (real, ours) = (run(Path::new("/bin/bash")), run(&programs::shims().join("bash")));
+            assert_eq!((ours.out(), ours.err()), (real.out(), real.err()), "{redirect} {mode}");
+            assert_eq!(real.out(), "out 1\nout 2\nout 3\n3\n");
+        }
+    }
+    host.wait_for("nine ends", |journal: &Journal| (journal.of_type("end").count() == 9).then_some(()));
 }
 
 #[test]
