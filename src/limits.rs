@@ -50,6 +50,12 @@ pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
 pub const ROSTER_TEXT_BYTES: usize = 256;
 /// Output that one JSONL response holds, bytes; the rest is counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
+/// Output for one reader is treated this far at a time, bytes taken or made; then its outlet and the clock are looked at.
+pub const TREATED_BYTES: usize = 16 << 10;
+/// Of that, what is treated between two looks at how much became of it, bytes.
+pub const TREATED_PIECE_BYTES: usize = 4 << 10;
+/// After this long with one reader the next one gets its turn, whatever a program has found to make its output costly.
+pub const PUMP_TIME: Duration = Duration::from_millis(10);
 /// A line that is redrawn is given to the caller once it has stood still this long.
 pub const SETTLE: Duration = Duration::from_millis(250);
 /// A caller that takes nothing for this long of what is left for it after its command's end is let go.
@@ -125,6 +131,12 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 pub const PTY_ROWS: u16 = 48;
 /// The terminal's size when the console is not wider, columns. At 80, `ps aux` loses data that an agent needs.
 pub const PTY_COLS: u16 = 160;
+
+/// The largest terminal of a command, rows; a caller's larger window counts as this.
+pub const WINDOW_ROWS_MAX: u16 = 300;
+/// The largest terminal of a command, columns; a caller's larger window counts as this. With all rows full, what the
+/// caller sees of a terminal of this size takes some megabytes of the host's memory.
+pub const WINDOW_COLS_MAX: u16 = 1_000;
 
 /// Console output queued, bytes, above which commands' output waits in their logs (and may be skipped).
 pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;

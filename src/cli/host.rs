@@ -188,12 +188,18 @@ fn size(text: &str) -> Result<(u16, u16), Failure> {
     let parse = || {
         let (cols, rows) = text.split_once('x')?;
         let size = (cols.parse().ok()?, rows.parse().ok()?);
-        (size.0 > 0 && size.1 > 0).then_some(size)
+        let is_possible =
+            (1..=limits::WINDOW_COLS_MAX).contains(&size.0) && (1..=limits::WINDOW_ROWS_MAX).contains(&size.1);
+        is_possible.then_some(size)
     };
     parse().ok_or_else(|| {
         Failure::usage(
             format_args!("--pty-size: {text:?} is no size"),
-            "columns and rows from 1 to 65535, as in 160x48",
+            format_args!(
+                "at most {} columns and {} rows, as in 160x48",
+                limits::WINDOW_COLS_MAX,
+                limits::WINDOW_ROWS_MAX
+            ),
         )
     })
 }
@@ -233,7 +239,7 @@ mod tests {
     #[test]
     fn sizes_and_times_are_checked() {
         assert_eq!(size("160x48"), Ok((160, 48)));
-        for text in ["", "x", "160", "160x", "0x48", "-1x5", "70000x1", "160x48x1"] {
+        for text in ["", "x", "160", "160x", "0x48", "-1x5", "70000x1", "1001x48", "160x301", "160x48x1"] {
             assert!(size(text).is_err(), "{text}");
         }
         assert_eq!(grace("0.5"), Ok(Duration::from_millis(500)));

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use rexec_sh::wire::{Decoded, FromShim, Run, Sanitize, Stdio};
 
 use super::caller;
+use crate::limits;
 use crate::text::redact::Redactor;
 use crate::text::unwrap;
 
@@ -52,7 +53,8 @@ impl Command {
             stdio: run.attributes.stdio,
             descriptors: run.descriptor_count(),
             sanitize: run.attributes.sanitize,
-            window: (rows > 0 && cols > 0).then_some((rows, cols)),
+            window: (rows > 0 && cols > 0)
+                .then_some((rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX))),
             whoami: caller::name(run.whoami, env()),
             shell: run.shell.to_string_lossy().into_owned(),
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),

@@ -152,12 +152,22 @@ impl Jsonl {
     pub fn accept(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
         match item {
             Item::Entry(Entry::Output { bytes, .. }) => {
-                self.sanitizer.push(bytes, &mut self.output);
-                self.bound();
+                let mut taken = 0;
+                while taken < bytes.len() {
+                    taken += self.output(&bytes[taken..]);
+                }
             }
             Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
             Item::Entry(_) | Item::Missed { .. } => {}
         }
+    }
+
+    /// Takes output of the command, from the front of these bytes on; tells how many.
+    pub fn output(&mut self, bytes: &[u8]) -> usize {
+        let piece = &bytes[..bytes.len().min(limits::TREATED_PIECE_BYTES)];
+        self.sanitizer.push(piece, &mut self.output);
+        self.bound();
+        piece.len()
     }
 
     /// One line holds the whole output, so there has to be an end to it.

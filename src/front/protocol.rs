@@ -7,6 +7,7 @@ use rexec_sh::wire;
 use super::jsonl::Jsonl;
 use super::shim::Shim;
 use super::{Asked, Violation};
+use crate::core::entry::Stream;
 use crate::core::log::Item;
 
 /// The language of a peer: its first byte decides.
@@ -49,6 +50,16 @@ impl Protocol {
             Self::Undecided => {}
             Self::Shim(shim) => shim.accept(item, now, out),
             Self::Jsonl(jsonl) => jsonl.accept(item, out),
+        }
+    }
+
+    /// Takes output of the command, from the front of these bytes on; tells how many, at least one. The rest is for the
+    /// next call.
+    pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
+        match self {
+            Self::Undecided => bytes.len(),
+            Self::Shim(shim) => shim.output(stream, bytes, now, out),
+            Self::Jsonl(jsonl) => jsonl.output(bytes),
         }
     }
 

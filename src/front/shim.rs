@@ -9,6 +9,7 @@ use super::treatment::Treatment;
 use super::{Asked, Violation};
 use crate::core::entry::{Entry, Exit, Outcome, Stream};
 use crate::core::log::Item;
+use crate::limits;
 use crate::text::count;
 
 /// How far a connection has come.
@@ -123,7 +124,12 @@ impl Shim {
     /// Translates one item of the job's log.
     pub fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
         match item {
-            Item::Entry(Entry::Output { stream, bytes }) => self.output(*stream, bytes, now, out),
+            Item::Entry(Entry::Output { stream, bytes }) => {
+                let mut taken = 0;
+                while taken < bytes.len() {
+                    taken += self.output(*stream, &bytes[taken..], now, out);
+                }
+            }
             Item::Entry(Entry::WantedInput { program }) => {
                 let note = format!("rexec: command asked for terminal input ({program}); got end of file\n");
                 wire::encode_note(note.as_bytes(), out);
@@ -133,20 +139,31 @@ impl Shim {
         }
     }
 
-    fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
+    /// Takes output of the command, from the front of these bytes on; tells how many. It stops where a few bytes have
+    /// become many.
+    pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         let (treatment, to) = match stream {
             Stream::Tty if self.tty_is_stdout => (&mut self.stdout, wire::Stream::Out),
             // Words for a person at a terminal that the caller does not have.
-            Stream::Tty => return,
+            Stream::Tty => return bytes.len(),
             Stream::Out => (&mut self.stdout, wire::Stream::Out),
             Stream::Err => (&mut self.stderr, wire::Stream::Err),
         };
         if treatment.is_none() {
-            return wire::encode_output(to, bytes, out);
+            wire::encode_output(to, bytes, out);
+            return bytes.len();
         }
-        treatment.push(bytes, now, &mut self.text);
+        let mut taken = 0;
+        for piece in bytes[..bytes.len().min(limits::TREATED_BYTES)].chunks(limits::TREATED_PIECE_BYTES) {
+            treatment.push(piece, now, &mut self.text);
+            taken += piece.len();
+            if self.text.len() > limits::TREATED_BYTES {
+                break;
+            }
+        }
         wire::encode_output(to, &self.text, out);
         self.text.clear();
+        taken
     }
 
     fn close(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {

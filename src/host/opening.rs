@@ -117,7 +117,8 @@ pub(super) fn terminal_size(chosen: Option<(u16, u16)>, console: Option<pty::Siz
         (Some((cols, rows)), _) => pty::Size { rows, cols },
         (None, None) => pty::Size { rows: limits::PTY_ROWS, cols: limits::PTY_COLS },
         (None, Some(console)) => {
-            pty::Size { rows: console.rows.max(limits::PTY_ROWS), cols: console.cols.max(limits::PTY_COLS) }
+            let rows = console.rows.clamp(limits::PTY_ROWS, limits::WINDOW_ROWS_MAX);
+            pty::Size { rows, cols: console.cols.clamp(limits::PTY_COLS, limits::WINDOW_COLS_MAX) }
         }
     }
 }
@@ -134,6 +135,8 @@ mod tests {
         assert_eq!(terminal_size(None, Some(size(80, 24))), least);
         assert_eq!(terminal_size(None, Some(size(200, 24))), size(200, limits::PTY_ROWS));
         assert_eq!(terminal_size(None, Some(size(80, 60))), size(limits::PTY_COLS, 60));
+        let most = size(limits::WINDOW_COLS_MAX, limits::WINDOW_ROWS_MAX);
+        assert_eq!(terminal_size(None, Some(size(5_000, 5_000))), most);
         assert_eq!(terminal_size(Some((20, 10)), Some(size(200, 60))), size(20, 10), "a person knows better");
     }
 }

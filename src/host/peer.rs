@@ -40,6 +40,8 @@ pub(super) struct Peer {
     is_shared: bool,
     /// Its reading of its command's log, until it has it all.
     cursor: Option<Cursor>,
+    /// How much it has of the entry that it reads next, bytes.
+    read: usize,
     pub(super) job: Option<JobId>,
     /// Everything is said: it goes when its bytes are out.
     is_leaving: bool,
@@ -89,6 +91,7 @@ impl Host {
             pid,
             is_shared: false,
             cursor: None,
+            read: 0,
             job: None,
             is_leaving: false,
             stuck_since: None,
@@ -315,7 +318,7 @@ impl Host {
     pub(super) fn pump_peer(&mut self, id: PeerId) -> Option<JobId> {
         let peer = self.peers.get_mut(&id)?;
         let job = peer.job;
-        let mut is_end = false;
+        let (mut is_end, until) = (false, Instant::now() + limits::PUMP_TIME);
         // It ends when the log is read or the socket is full: whatever is left then is told by an event.
         while send(peer)
             && let Some(cursor) = peer.cursor
@@ -324,12 +327,26 @@ impl Host {
         {
             while peer.out.pending() < limits::OUTLET_HIGH_BYTES
                 && let Some(item) = self.engine.next(cursor)
+                && Instant::now() < until
             {
                 is_end = matches!(item, Item::Entry(Entry::Closed { .. }));
-                peer.protocol.accept(&item, self.now, peer.out.buffer());
+                if let Item::Entry(Entry::Output { stream, bytes }) = &item {
+                    let (rest, out) = (&bytes[peer.read..], peer.out.buffer());
+                    peer.read += peer.protocol.output(*stream, rest, self.now, out);
+                    if peer.read < bytes.len() {
+                        continue;
+                    }
+                    peer.read = 0;
+                } else {
+                    peer.protocol.accept(&item, self.now, peer.out.buffer());
+                }
                 self.engine.advance(cursor);
             }
             if is_end {
+                break;
+            }
+            if Instant::now() >= until {
+                self.roomy.insert(id);
                 break;
             }
         }

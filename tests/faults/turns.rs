@@ -5,15 +5,17 @@
 
 use std::fs;
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::call::Target;
-use crate::support::crowd::{answer, ask};
+use crate::support::call::{Reader, Target};
+use crate::support::crowd::{answer, ask, shim};
 use crate::support::host::Host;
 use crate::support::journal::Journal;
 use crate::support::procs;
+use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 
 /// What the journal says of each command, in order: its record's type and the last of its words.
@@ -65,4 +67,37 @@ fn a_long_request_keeps_no_short_one_from_its_turn() {
     let both = |journal: &Journal| (journal.of_type("start").count() == 2).then(|| order(journal));
     let order = host.wait_for("both starts", both);
     assert_eq!(order[0], ("start".to_owned(), "short".to_owned()), "the long one came first");
+}
+
+/// Eight bytes that repeat a character become a line of it at most, and a reader's turn ends when it has much to take.
+#[test]
+fn output_that_multiplies_is_bounded_and_lets_others_through() {
+    const SCRIPT: &str = "printf x; for n in {1..4}; do printf '\\033[9999b%.0s' {1..40000}; done";
+    let host = Host::start();
+    let before = procs::memory(host.pid(), "VmRSS");
+    let flood = || shim(&host, SCRIPT).env("REXEC_SANITIZE", "collapse").stdout(Stdio::null()).spawn();
+    let mut floods: Vec<_> = (0..3).map(|_| flood().expect("a shim")).collect();
+    for n in 0..20 {
+        let seen = host.run(&format!("echo {n}; exit {n}"));
+        assert_eq!((seen.out(), seen.code()), (format!("{n}\n"), n));
+    }
+    assert!(floods.iter_mut().all(|flood| flood.wait().is_ok_and(|status| status.success())));
+    let peak = procs::memory(host.pid(), "VmHWM");
+    assert!(peak <= before + (16 << 20), "{before} bytes before, at most {peak}");
+}
+
+/// However large a caller says its window is.
+#[test]
+fn a_window_of_five_thousand_rows_and_columns_costs_little() {
+    const SCRIPT: &str = "printf '\\033[H'; for n in {1..400}; do printf '%05000d\\n' $n; done; stty -F /dev/tty size";
+    let host = Host::start();
+    let before = procs::memory(host.pid(), "VmRSS");
+    let terminal = Terminal::new(5000, 5000);
+    let reader = Reader::new(terminal.master_file().into(), usize::MAX);
+    let mut shim = shim(&host, SCRIPT);
+    shim.env("REXEC_SANITIZE", "collapse").stdout(terminal.slave()).stderr(terminal.slave());
+    assert!(shim.status().expect("a shim").success());
+    assert!(reader.wait_for(b"300 1000", PATIENCE), "the size that the command sees");
+    let peak = procs::memory(host.pid(), "VmHWM");
+    assert!(peak <= before + (16 << 20), "{before} bytes before, at most {peak}");
 }

@@ -56,3 +56,10 @@ fn raw_changes_nothing() {
         assert_eq!(run(Mode::Raw, case.input.chunks(64)), case.input, "{}", case.id);
     }
 }
+
+/// Terminals disagree on how far REP may go; here eight bytes never become more than another line.
+#[test]
+fn a_repeated_character_fills_a_line_at_most() {
+    let given = run(Mode::Collapse { rows: 24, cols: 80 }, [b"ab\x1b[9999b!".as_slice()]);
+    assert_eq!(given, [b"a".as_slice(), &[b'b'; 81], b"!"].concat());
+}

@@ -62,12 +62,25 @@ impl Grid {
         self.row_mut(self.cursor.row)
     }
 
-    /// Takes row `from` out and puts a blank one in, so that it is row `to` afterwards.
-    pub(crate) fn replace_row(&mut self, from: usize, to: usize) {
-        if let Some(mut row) = self.rows.remove(from) {
-            row.reset();
-            self.rows.insert(to, row);
+    /// Moves the rows from `top` to `bottom` up by `count`; those at the top give way to blank ones at the bottom.
+    pub(crate) fn move_up(&mut self, top: usize, bottom: usize, count: usize) {
+        if (top, count) == (0, 1) && bottom + 1 == self.rows.len() {
+            if let Some(mut row) = self.rows.pop_front() {
+                row.reset();
+                self.rows.push_back(row);
+            }
+            return;
         }
+        let region = &mut self.rows.make_contiguous()[top..=bottom];
+        region[..count].iter_mut().for_each(Row::reset);
+        region.rotate_left(count);
+    }
+
+    /// The same down: those at the bottom give way to blank ones at the top.
+    pub(crate) fn move_down(&mut self, top: usize, bottom: usize, count: usize) {
+        let region = &mut self.rows.make_contiguous()[top..=bottom];
+        region.rotate_right(count);
+        region[..count].iter_mut().for_each(Row::reset);
     }
 
     /// Whether the cursor was led back to the start of this row's text, to write over it.

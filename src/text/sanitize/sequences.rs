@@ -146,9 +146,10 @@ impl Terminal {
             b'@' => grid.current().insert(cursor.col, count, cols),
             b'L' | b'M' if (grid.top..=bottom).contains(&cursor.row) => {
                 grid.row_mut(bottom);
-                let (from, to) = if last == b'L' { (bottom, cursor.row) } else { (cursor.row, bottom) };
-                for _ in 0..count.min(bottom - cursor.row + 1) {
-                    grid.replace_row(from, to);
+                let count = count.min(bottom - cursor.row + 1);
+                match last {
+                    b'L' => grid.move_down(cursor.row, bottom, count),
+                    _ => grid.move_up(cursor.row, bottom, count),
                 }
                 grid.cursor.col = 0;
             }

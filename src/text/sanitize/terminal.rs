@@ -83,12 +83,11 @@ impl Terminal {
         let is_main = alt.is_none();
         let grid = alt.as_mut().unwrap_or(main);
         grid.row_mut(bottom);
-        for _ in 0..count.min((bottom + 1).saturating_sub(grid.top)) {
-            if grid.top == 0 && is_main {
-                Self::row_leaves(relay, &mut grid.rows[0], out);
-            }
-            grid.replace_row(grid.top, bottom);
+        let count = count.min((bottom + 1).saturating_sub(grid.top));
+        if grid.top == 0 && is_main {
+            grid.rows.iter_mut().take(count).for_each(|row| Self::row_leaves(relay, row, out));
         }
+        grid.move_up(grid.top, bottom, count);
     }
 
     /// Down by one row, scrolling at the bottom.
@@ -119,9 +118,7 @@ impl Terminal {
         let grid = self.grid();
         grid.row_mut(bottom);
         let top = grid.top;
-        for _ in 0..count.min((bottom + 1).saturating_sub(top)) {
-            grid.replace_row(bottom, top);
-        }
+        grid.move_down(top, bottom, count.min((bottom + 1).saturating_sub(top)));
     }
 
     pub(crate) fn line_feed(&mut self, out: &mut Vec<u8>) {
@@ -291,10 +288,10 @@ impl Terminal {
         self.grid().rows.clear();
     }
 
-    /// Repeats the last character.
+    /// Repeats the last character, over a whole line at most: eight bytes are not to become a screen of them.
     pub(crate) fn repeat(&mut self, count: usize, out: &mut Vec<u8>) {
         let Some(c) = self.last else { return };
-        for _ in 0..count.min(self.rows * self.cols) {
+        for _ in 0..count.min(self.cols) {
             self.character(c, out);
         }
     }
