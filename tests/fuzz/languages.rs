@@ -50,7 +50,7 @@ fn check(asked: &Asked, sent: usize) {
             assert!(!request.exec[0].is_empty() && all.all(|text| !text.contains('\0')), "{request:?}");
         }
         Asked::Signal(signal) => assert!((1..=64).contains(signal)),
-        Asked::Abort | Asked::OutputClosed | Asked::List | Asked::Kill(_) => {}
+        Asked::Abort | Asked::OutputClosed(_) | Asked::List | Asked::Kill(_) => {}
     }
 }
 
