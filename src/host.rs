@@ -11,10 +11,12 @@
 //! source is read at most a budget's worth, then the next one has its turn; a run waits for nothing but its own
 //! terminal, guard and caller. Every reason to wake up is a `Source`.
 
+mod bereft;
 mod door;
 mod farewell;
 mod intake;
 mod opening;
+mod orders;
 mod peer;
 mod plan;
 mod refusal;
@@ -40,12 +42,13 @@ use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
 use crate::sink::console::{Console, View};
 use crate::sink::journal::Journal;
+use crate::sys::orphans::Kin;
 use crate::sys::pty;
 use crate::sys::signal::Signals;
 use crate::text::count::counted;
 use crate::text::reason::reason;
 
-use door::Door;
+use door::{Arrival, Door};
 use peer::Peer;
 use run::Run;
 use screen::Screen;
@@ -60,6 +63,9 @@ const BUSY: &str =
 /// What a caller is told whose descriptors did not come although it sent some.
 const RELAYED: &str = "rexec: this connection comes through a relay: nothing is run for it\n\
     hint: run rexec-host on the machine where the command is to run\n";
+
+/// What a caller is told that asks for a command while the host ends.
+const ENDING: &str = "rexec: the host is ending; nothing was run\nhint: start rexec-host, then run the command again\n";
 
 /// What the command line chose.
 #[derive(Debug, Clone)]
@@ -150,6 +156,12 @@ pub struct Host {
     stragglers: VecDeque<JobId>,
     /// Left-over processes that a person wants ended, by when they are killed.
     endings: BTreeSet<(Instant, JobId)>,
+    /// Ended or not, by when those who asked for a command's end are answered.
+    answers: BTreeSet<(Instant, JobId)>,
+    /// Jobs whose guards owe an answer, or are gone and have left something.
+    owing: BTreeSet<JobId>,
+    /// The processes that were there before the host.
+    kin: Kin,
     spares: Spares,
     size: pty::Size,
     start_retry: Option<Instant>,
@@ -193,12 +205,15 @@ impl Host {
             self.engine.deadline(),
             self.peers_deadline(),
             self.endings.first().map(|&(at, _)| at),
+            self.answers.first().map(|&(at, _)| at),
+            self.owing_deadline(),
             self.console.deadline(),
             self.journal.deadline(),
             self.journal.send_at(),
             self.door.retry_at,
             self.door.restore_at,
             self.start_retry,
+            self.spares.replace_at().filter(|_| self.engine.is_idle() && !self.is_closing()),
             closing,
         ];
         let first = deadlines.into_iter().flatten().min()?;
@@ -243,7 +258,7 @@ impl Host {
     fn remember(&mut self, event: Ready) {
         let Some(source) = self.sources.get(&event.token) else {
             if event.readable {
-                self.spares.forget(&mut self.poller, event.token);
+                self.spares.forget(&mut self.poller, event.token, self.now);
             }
             return;
         };
@@ -265,15 +280,39 @@ impl Host {
 
     /// The first time everything is terminated, the second time it is killed.
     fn ask_to_end(&mut self) {
-        if self.closing == Closing::No {
+        let grace = self.options.grace.min(limits::SHUTDOWN_GRACE);
+        let is_first = self.closing == Closing::No;
+        if is_first {
             self.closing = Closing::Since(self.now);
-            self.sources.remove(&self.door.token);
-            self.door.close(&mut self.poller);
             self.console
                 .say("… ending: every command is stopped; once more kills them at once", self.screen.out.buffer());
         }
-        let grace = self.options.grace.min(limits::SHUTDOWN_GRACE);
         self.engine.stop_all(Reason::Shutdown, grace, self.now);
+        self.hurry_endings(if is_first { grace } else { Duration::ZERO });
+        if is_first {
+            self.let_in_the_last();
+        }
+    }
+
+    /// The person's terminal is gone, or hung up. A window that is closed is noticed in up to three ways, and never is
+    /// it asked for twice. Who started the host to survive that (nohup(1)) has said so.
+    fn on_console_gone(&mut self) {
+        if !self.signals.survives_hangup() && self.closing == Closing::No {
+            self.ask_to_end();
+        }
+    }
+
+    /// Callers who have connected already are told that the host ends; others find none.
+    fn let_in_the_last(&mut self) {
+        self.sources.remove(&self.door.token);
+        self.door.hide();
+        while let Arrival::Peer(fd) = self.door.accept(self.now) {
+            if let Some(peer) = self.admit(fd) {
+                self.visit_peer(peer);
+            }
+        }
+        self.door.close(&mut self.poller);
+        self.dismiss();
     }
 
     fn is_closing(&self) -> bool {
@@ -284,6 +323,7 @@ impl Host {
         self.engine.tick(self.now);
         self.tick_peers();
         self.tick_endings();
+        self.tick_owing();
         if self.journal.tick(&mut self.engine, self.now) {
             self.dirty.extend(self.runs.keys());
         }
@@ -326,7 +366,7 @@ impl Host {
         }
         self.pump_console();
         if !self.screen.flush() {
-            self.ask_to_end();
+            self.on_console_gone();
         }
         if self.flush_recorder() {
             dirty.extend(self.runs.keys());
@@ -366,7 +406,8 @@ impl Host {
     /// Whether everything is over.
     fn reconcile(&mut self) -> bool {
         let Closing::Since(at) = self.closing else { return false };
-        let is_done = self.engine.is_idle() && self.peers.values().all(Peer::has_nothing_to_take);
+        let is_pursued = self.runs.values().any(|run| run.ending.is_pursued());
+        let is_done = self.engine.is_idle() && !is_pursued && self.peers.values().all(Peer::has_nothing_to_take);
         is_done || self.now >= at + limits::SHUTDOWN_MAX
     }
 

@@ -81,7 +81,22 @@ pub const KILL_TIMEOUT: Duration = Duration::from_secs(6);
 /// A guard walks its tree this often at most before it reports what it could not kill.
 pub const KILL_ROUNDS_MAX: u32 = 100;
 /// How long a guard hunts before it reports what it could not kill.
-pub const KILL_HUNT: Duration = Duration::from_secs(5);
+pub const KILL_HUNT: Duration = Duration::from_secs(3);
+/// A guard that has not begun with its command after this time is killed, and another one gets the command. The time
+/// doubles with each, because the machine may be slow.
+pub const START_PATIENCE: Duration = Duration::from_secs(2);
+/// A guard that has not said after this time that it obeys the order to kill is killed, and the host hunts in its place.
+pub const ORDER_PATIENCE: Duration = Duration::from_secs(2);
+/// A guard that owes an answer is continued this often: its command may have stopped it.
+pub const WAKE_EVERY: Duration = Duration::from_millis(100);
+/// A guard that was killed and is not gone after this time counts as gone.
+pub const DEATH_PATIENCE: Duration = Duration::from_secs(1);
+/// How long the host hunts what a dead guard left before it names what it could not kill.
+pub const ORPHAN_HUNT: Duration = Duration::from_millis(1_500);
+/// What lives on without its guard is looked at this often, to learn of its end.
+pub const ORPHAN_LOOK: Duration = Duration::from_secs(1);
+/// Who asked for a command's end is answered after this time at the latest.
+pub const KILL_ANSWER: Duration = Duration::from_secs(9);
 /// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
 /// The stop for terminal input at which who asks is hung up; then the count begins afresh. Who was hung up and is so
@@ -173,7 +188,7 @@ pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
 pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
 /// Of that, this long without taking anything.
 pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
-/// After a spare guard could not be made none is tried for this long.
+/// After a spare guard could not be made, or died younger than this, none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
 //! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `foreground`,
-//! `tree`, `stat`; then [`socket`], [`signal`], [`terminal`],
+//! `tree`, `stat`, [`orphans`]; then [`socket`], [`signal`], [`terminal`],
 //! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
 pub mod confinement;
@@ -13,6 +13,7 @@ pub mod file;
 mod foreground;
 pub mod guard;
 mod launch;
+pub mod orphans;
 pub mod process;
 pub mod pty;
 pub mod signal;

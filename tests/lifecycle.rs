@@ -11,5 +11,7 @@ mod kills;
 mod leftovers;
 #[path = "lifecycle/loads.rs"]
 mod loads;
+#[path = "lifecycle/orders.rs"]
+mod orders;
 #[path = "lifecycle/shutdown.rs"]
 mod shutdown;

@@ -162,7 +162,9 @@ impl Call<'_> {
             // At once: what would be closed and freed on the way back ends with the process.
             End::Exit(code) => sys::exit(code),
             End::Failed(report) => Err(Attempt::Failed(report)),
-            End::Refused => {
+            End::Refused(came) => {
+                // It has not run anywhere yet: they are for the shell that runs it now.
+                sys::raise(came);
                 signals.restore();
                 Err(Attempt::Locally)
             }

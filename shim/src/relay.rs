@@ -33,6 +33,9 @@ const ABORT_PATIENCE: Duration = Duration::from_secs(5);
 const LOST_BYTES_MAX: usize = 1 << 20;
 /// The exit code of a command that ended well, but whose output could not be written: what most programs say then.
 const OUTPUT_LOST: u8 = 1;
+/// How long the host has to say that it heard of a signal that asks the command to end. A host that says nothing cannot
+/// pass it on either: it is stopped, or has no turn.
+const SIGNAL_PATIENCE: Duration = Duration::from_secs(2);
 /// The exit code of an aborted command: that of SIGTERM.
 const ABORTED: u8 = 128 + libc::SIGTERM as u8;
 
@@ -46,13 +49,17 @@ pub(crate) const FORWARDED: SignalSet = bit(libc::SIGINT as u32)
     | bit(libc::SIGTSTP as u32)
     | bit(libc::SIGCONT as u32);
 
+/// Those of them that ask the command to end.
+const ENDING: SignalSet =
+    bit(libc::SIGINT as u32) | bit(libc::SIGTERM as u32) | bit(libc::SIGHUP as u32) | bit(libc::SIGQUIT as u32);
+
 /// How a relay ends.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The caller gets this code.
     Exit(u8),
-    /// The host will not run the command.
-    Refused,
+    /// The host will not run the command. These signals came for it meanwhile.
+    Refused(SignalSet),
     /// Something failed.
     Failed(Report),
 }
@@ -85,6 +92,10 @@ pub(crate) struct Relay {
     request: usize,
     is_orphan: bool,
     aborting: Option<Instant>,
+    /// Every signal that came, but for those that stop and continue.
+    came: SignalSet,
+    /// A signal that asks the command to end, of which the host has not said that it heard, and until when it may.
+    unheard: Option<(Instant, u8)>,
 }
 
 impl Relay {
@@ -105,6 +116,8 @@ impl Relay {
             request: 0,
             is_orphan: false,
             aborting: None,
+            came: 0,
+            unheard: None,
         }
     }
 
@@ -182,7 +195,8 @@ impl Relay {
                 self.ending = Some(End::Exit(code));
                 self.end_line();
             }
-            FromHost::Refuse => self.ending = Some(End::Refused),
+            FromHost::Refuse => self.ending = Some(End::Refused(self.came)),
+            FromHost::Heard => self.unheard = None,
         }
         self.start = to;
         Ok(true)
@@ -314,23 +328,46 @@ impl Relay {
         if socket & (libc::POLLIN | libc::POLLHUP | libc::POLLERR) != 0 && self.chunk.is_none() {
             return self.receive();
         }
-        None
+        match self.unheard {
+            // The socket's end is the command's, whenever the host comes to it.
+            Some((_, signal)) if self.hears_by().is_some_and(|by| by <= Instant::now()) => {
+                Some(End::Exit(128 + signal))
+            }
+            _ => None,
+        }
     }
 
-    /// How long to sleep: for ever, unless the host is ending an aborted command.
+    /// How long to sleep: for ever, unless the host is to end an aborted command or to hear of a signal.
     fn patience_ms(&self) -> i32 {
-        self.aborting.map_or(-1, |deadline| {
+        self.aborting.into_iter().chain(self.hears_by()).min().map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
         })
     }
 
+    /// Until when the host may say that it heard. What it says cannot be read while an outlet takes nothing.
+    fn hears_by(&self) -> Option<Instant> {
+        self.unheard.filter(|_| self.chunk.is_none()).map(|(by, _)| by)
+    }
+
     fn on_signals(&mut self) {
         while let Some(signal) = sys::next_signal(&self.signals) {
             encode_signal(signal, &mut self.outgoing);
-            if i32::from(signal) == libc::SIGTSTP {
-                self.flush();
-                sys::stop_self();
+            match i32::from(signal) {
+                libc::SIGTSTP => {
+                    self.flush();
+                    sys::stop_self();
+                }
+                // Nothing was heard while this process was stopped.
+                libc::SIGCONT => {
+                    self.unheard = self.unheard.map(|(_, signal)| (Instant::now() + SIGNAL_PATIENCE, signal))
+                }
+                _ => {
+                    self.came |= bit(signal.into());
+                    if ENDING & bit(signal.into()) != 0 {
+                        self.unheard.get_or_insert((Instant::now() + SIGNAL_PATIENCE, signal));
+                    }
+                }
             }
         }
     }

@@ -407,6 +407,15 @@ pub(crate) fn stop_self() {
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
+/// Sends these signals to this process. Those that are blocked have their effect when they no longer are, if need be on
+/// the program that this process executes.
+pub(crate) fn raise(set: SignalSet) {
+    for signal in (1..=64).filter(|&signal| set & bit(signal) != 0) {
+        // SAFETY: a process may always signal itself.
+        unsafe { libc::kill(libc::getpid(), signal.cast_signed()) };
+    }
+}
+
 /// The parent; 0 when it is outside our PID namespace.
 pub(crate) fn parent() -> i32 {
     // SAFETY: getppid has no preconditions.

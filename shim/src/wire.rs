@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! shim ▶ host   HELLO RUN(+descriptors)  SIGNAL*  CLOSED*  ABORT?
-//! host ▶ shim   HELLO (OUT | ERR | NOTE)* (EXIT | FAIL | REFUSE)
+//! host ▶ shim   HELLO (OUT | ERR | NOTE | HEARD)* (EXIT | FAIL | REFUSE)
 //! ```
 //!
 //! Invariants: nothing here allocates by a length field (the caller's buffer grows with the bytes that arrived);
@@ -17,7 +17,7 @@ mod run;
 
 use std::fmt;
 
-pub use run::{Attributes, Run, Sanitize, Stdio, Strings, encode_run};
+pub use run::{AtStart, Attributes, Run, Sanitize, Stdio, Strings, encode_run};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";
@@ -53,6 +53,7 @@ const EXIT: u8 = 0x14;
 const FAIL: u8 = 0x15;
 const REFUSE: u8 = 0x16;
 const SKIPPABLE: u8 = 0x80;
+const HEARD: u8 = 0x81;
 
 /// Why a peer's bytes cannot be understood. The connection ends with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,6 +199,8 @@ pub enum FromHost<'a> {
     Fail { code: u8, text: &'a [u8] },
     /// The host may not run it (the caller is sandboxed): run the real shell, silently.
     Refuse,
+    /// The host has a SIGNAL and sees to it.
+    Heard,
 }
 
 fn put_frame(out: &mut Vec<u8>, kind: u8, parts: [&[u8]; 2]) {
@@ -252,6 +255,11 @@ pub fn encode_exit(exit: Exit, out: &mut Vec<u8>) {
 /// Appends a FAIL frame.
 pub fn encode_fail(code: u8, text: &[u8], out: &mut Vec<u8>) {
     put_frame(out, FAIL, [&[code], &text[..text.len().min(FRAME_BYTES_MAX - 1)]]);
+}
+
+/// Appends a HEARD frame.
+pub fn encode_heard(out: &mut Vec<u8>) {
+    put_frame(out, HEARD, [&[], &[]]);
 }
 
 /// Appends a REFUSE frame.
@@ -323,6 +331,7 @@ impl<'a> FromHost<'a> {
             (EXIT, &[1, signal]) => Self::Exit(Exit::Signal(signal)),
             (FAIL, [code, text @ ..]) => Self::Fail { code: *code, text },
             (REFUSE, &[]) => Self::Refuse,
+            (HEARD, &[]) => Self::Heard,
             (EXIT | FAIL | REFUSE, _) => return Err(WireError::Malformed("a control frame of the wrong size")),
             (SKIPPABLE.., _) => return Ok(Decoded::Skip(taken)),
             _ => return Err(WireError::UnknownKind(kind)),

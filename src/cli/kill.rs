@@ -2,10 +2,15 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::ask;
 use crate::failure::Failure;
 use crate::front::roster::Answer;
+use crate::text::banner::duration;
+
+/// The host answers a second sooner, whatever becomes of the command.
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// Ends these commands. All are asked before one is waited for.
 ///
@@ -16,9 +21,14 @@ pub fn kill(socket: &Path, numbers: &[u64], out: &mut impl Write) -> Result<(), 
     let asked: Vec<_> =
         numbers.iter().map(|seq| (seq, ask::ask(socket, &format!(r#"{{"action":"kill","seq":{seq}}}"#)))).collect();
     let mut first = None;
+    let until = Instant::now() + ANSWER;
     for (seq, asked) in asked {
-        // As long as the host's grace, which only the host knows.
-        let failure = match asked.and_then(|asked| asked.answer(None)) {
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let failure = match asked.and_then(|asked| asked.answer(Some(left))) {
+            Ok(Answer::Kill { grace_left_ms: Some(left), .. }) => Some(Failure::new(
+                format_args!("#{seq} has not ended yet: it was asked to, and is killed in {}", duration(left)),
+                format_args!("rexec kill {seq} kills it at once"),
+            )),
             Ok(Answer::Kill { unkillable, .. }) if unkillable.is_empty() => {
                 // Nobody is left to be told when this fails.
                 let _ = writeln!(out, "#{seq} has ended");

@@ -40,7 +40,9 @@ fn write_all(runs: &[Listed], out: &mut impl Write) -> io::Result<()> {
         let command = escape_line(&run.command, COMMAND_COLUMNS);
         let (seq, state, age) = (run.seq, run.state.word(), duration(run.age_ms));
         writeln!(out, "{seq:>6}  {state:<8}  {age:>9}  {caller:<NAME_COLUMNS$}  {command}")?;
-        let processes = run.guard.map(|guard| tree::walk(guard).collect::<Vec<_>>()).unwrap_or_default();
+        let guarded = run.guard.into_iter().flat_map(tree::walk);
+        let orphans = run.orphans.iter().filter_map(|&pid| tree::process(pid));
+        let processes: Vec<_> = guarded.chain(orphans).collect();
         if !processes.is_empty() {
             let named = processes.iter().take(PROCESSES_NAMED_MAX);
             let named: Vec<String> = named.map(|process| format!("{} ({})", process.program, process.pid)).collect();

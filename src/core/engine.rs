@@ -62,10 +62,21 @@ impl Engine {
         Some(id)
     }
 
-    /// The job was given to a guard.
+    /// The job was given to a guard. Signals that came before follow as orders.
     pub fn on_started(&mut self, id: JobId, open: Streams, now: Instant) {
+        let mut kept = Vec::new();
         self.change(id, |job| {
-            job.on_started(open, now);
+            kept = job.on_started(open, now);
+            None
+        });
+        self.effects.extend(kept.into_iter().map(|signal| Effect::Order(id, Order::Signal(signal))));
+    }
+
+    /// The guard that was given the job died before it began with it, so nothing ran. The host gives it to another one
+    /// if it is still alive then.
+    pub fn on_never_began(&mut self, id: JobId) {
+        self.change(id, |job| {
+            job.on_never_began();
             None
         });
     }
@@ -143,9 +154,9 @@ impl Engine {
         }
     }
 
-    /// Delivers a signal to the job, if its shell still lives.
-    pub fn signal(&mut self, id: JobId, signal: u8) {
-        self.change(id, |job| job.signal(signal));
+    /// Delivers a signal to the job; see [`Job::signal`].
+    pub fn signal(&mut self, id: JobId, signal: u8, is_deadly: bool) {
+        self.change(id, |job| job.signal(signal, is_deadly));
     }
 
     /// Time has passed.

@@ -3,7 +3,7 @@
 //! ```text
 //! Queued ──started──▶ Running ──exit──▶ Draining ──all streams hung up | silence | DRAIN_MAX──▶ Closed
 //!    │                   └───guard gone──▶ Draining (exit unknown) ─────────────────────────────▲
-//!    └──start failed | stopped──────────────────────────────────────────────────────────────────┘
+//!    └──start failed | stopped | signalled──────────────────────────────────────────────────────┘
 //! while Running or Draining:  stop ─▶ Terminating{kill_at} ── stop | kill_at ─▶ Killed{give_up_at}
 //! ```
 //!
@@ -109,6 +109,8 @@ pub struct Job {
     look: Option<Look>,
     started: Option<Instant>,
     took: Duration,
+    /// Signals that came before the start, in order; each number once.
+    kept: Vec<u8>,
     /// What happened, for everybody who reads along.
     pub log: Log,
 }
@@ -127,24 +129,35 @@ impl Job {
             look: None,
             started: None,
             took: Duration::ZERO,
+            kept: Vec::new(),
             log: Log::new(limits::LOG_BYTES),
         }
     }
 
-    /// The command was given to a guard, with these streams open.
-    pub fn on_started(&mut self, open: Streams, now: Instant) {
+    /// The command was given to a guard, with these streams open; returns the signals that came before.
+    #[must_use]
+    pub fn on_started(&mut self, open: Streams, now: Instant) -> Vec<u8> {
         debug_assert_eq!(self.state, State::Queued, "a job starts once");
         self.state = State::Running;
         self.open = open;
         self.guard = true;
         self.started = Some(now);
         self.look = Some(Look::new(limits::LOOK_AFTER, now));
+        std::mem::take(&mut self.kept)
     }
 
     /// The command could not be started, now or after it was given to a guard.
     pub fn on_start_failed(&mut self, why: StartError) {
         if self.state != State::Closed {
             self.close(Outcome::NotStarted(why));
+        }
+    }
+
+    /// The guard that was given the command died before it began with it: nothing ran. A job that was asked to stop is
+    /// over; any other is given to another guard.
+    pub fn on_never_began(&mut self) {
+        if let (true, Some(reason)) = (self.is_alive(), self.stop.reason()) {
+            self.close(Outcome::NeverRun(reason));
         }
     }
 
@@ -235,10 +248,22 @@ impl Job {
         }
     }
 
-    /// A signal for the command, if its shell still lives.
+    /// A signal for the command, if its shell still lives. One that comes before the start and `is_deadly` to a shell that
+    /// has just begun ends the job as it would end that shell; any other waits for it.
     #[must_use]
-    pub fn signal(&self, signal: u8) -> Option<Order> {
-        (self.state == State::Running && self.guard).then_some(Order::Signal(signal))
+    pub fn signal(&mut self, signal: u8, is_deadly: bool) -> Option<Order> {
+        match self.state {
+            State::Running if self.guard => return Some(Order::Signal(signal)),
+            State::Queued if is_deadly => {
+                self.close(Outcome::Ended { exit: Exit::Signal(signal), stopped: None });
+            }
+            State::Queued => {
+                self.kept.retain(|&kept| kept != signal);
+                self.kept.push(signal);
+            }
+            _ => {}
+        }
+        None
     }
 
     /// Time has passed.
@@ -310,6 +335,15 @@ impl Job {
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stop != Stop::No && self.is_alive()
+    }
+
+    /// When what was terminated is killed, if that is still to come.
+    #[must_use]
+    pub fn killed_at(&self) -> Option<Instant> {
+        match self.stop {
+            Stop::Terminating { kill_at, .. } if self.is_alive() => Some(kill_at),
+            _ => None,
+        }
     }
 
     /// Whether nothing more happens to it.

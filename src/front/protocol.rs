@@ -72,6 +72,13 @@ impl Protocol {
         }
     }
 
+    /// Says that a signal for the command has come.
+    pub fn hear_signal(&self, out: &mut Vec<u8>) {
+        if let Self::Shim(_) = self {
+            wire::encode_heard(out);
+        }
+    }
+
     /// When something that was held back is to be given.
     pub fn deadline(&self) -> Option<Instant> {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"action":"list"}          ▶ {"result":"list","runs":[{"seq":12,"state":"running",…}]}
-//! {"action":"kill","seq":12} ▶ {"result":"kill","seq":12,"unkillable":[]}     when it is over
+//! {"action":"kill","seq":12} ▶ {"result":"kill","seq":12,"unkillable":[]}     when it is over, within ten seconds
 //! ```
 //!
 //! Readers skip fields that they do not know.
@@ -25,12 +25,15 @@ pub enum Answer {
         /// One for each command.
         runs: Vec<Listed>,
     },
-    /// A command that was to be killed is over.
+    /// A command that was to be killed is over, or is not within the time that an answer may take.
     Kill {
         /// Its number.
         seq: u64,
         /// Its processes that could not be killed.
         unkillable: Vec<i32>,
+        /// It is not over yet, because its grace lasts so much longer, milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grace_left_ms: Option<u64>,
     },
 }
 
@@ -78,6 +81,8 @@ pub struct Listed {
     pub command: String,
     /// The process that guards its tree: everything below it is the command's.
     pub guard: Option<i32>,
+    /// Its processes, where its guard is gone.
+    pub orphans: Vec<i32>,
 }
 
 /// How far a command is.

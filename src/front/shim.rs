@@ -7,7 +7,7 @@ use rexec_sh::wire::{self, Decoded, FromShim, Hello};
 use super::command::Command;
 use super::treatment::Treatment;
 use super::{Asked, Violation};
-use crate::core::entry::{Entry, Exit, Outcome, Stream};
+use crate::core::entry::{Entry, Exit, Outcome, Reason, Stream};
 use crate::core::log::Item;
 use crate::limits;
 use crate::text::count;
@@ -183,9 +183,7 @@ impl Shim {
             Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(wire::Exit::Code(*code), out),
             Outcome::Ended { exit: Exit::Signal(signal), .. } => wire::encode_exit(wire::Exit::Signal(*signal), out),
             Outcome::NotStarted(why) => wire::encode_fail(why.code, why.text.as_bytes(), out),
-            Outcome::NeverRun(_) => {
-                wire::encode_fail(125, b"rexec: the host ended before the command could start\nhint: start rexec-host, then run the command again\n", out);
-            }
+            Outcome::NeverRun(reason) => wire::encode_fail(125, never_run(*reason).as_bytes(), out),
             Outcome::Lost { .. } => {
                 wire::encode_fail(125, b"rexec: the command's guard went away; whether the command finished is unknown\nhint: check what it was to do before you run it again\n", out);
             }
@@ -198,6 +196,17 @@ impl Shim {
             out.extend_from_slice(&Hello::OURS.encode());
         }
         wire::encode_fail(code, text.as_bytes(), out);
+    }
+}
+
+fn never_run(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Asked => {
+            "rexec: a person stopped the command before it could start; nothing was run\nhint: ask that person before you run it again\n"
+        }
+        Reason::CallerGone | Reason::Shutdown => {
+            "rexec: the host ended before the command could start; nothing was run\nhint: start rexec-host, then run the command again\n"
+        }
     }
 }
 

@@ -48,6 +48,23 @@ pub(super) enum Arrival {
     Nobody,
 }
 
+/// Becomes the host of that socket, if nobody is. The lock alone does not tell: somebody may have removed its file from
+/// under a host that lives.
+pub(super) fn claim(path: &Path) -> Result<file::Lock, Failure> {
+    let lock = become_host(path)?;
+    if socket::has_listener(path) {
+        return Err(another_host(path, "its lock was removed"));
+    }
+    Ok(lock)
+}
+
+fn another_host(path: &Path, which: &str) -> Failure {
+    Failure::new(
+        format_args!("another host is already running for {} ({which})", path.display()),
+        "use that one, or end it first",
+    )
+}
+
 /// Takes the lock that makes this process the host of that socket.
 pub(super) fn become_host(path: &Path) -> Result<file::Lock, Failure> {
     let directory = place::directory(path);
@@ -70,10 +87,7 @@ pub(super) fn become_host(path: &Path) -> Result<file::Lock, Failure> {
         Ok(None) => {
             let pid = std::fs::read_to_string(&lock_path).unwrap_or_default();
             let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() };
-            Err(Failure::new(
-                format_args!("another host is already running for {} (process {pid})", path.display()),
-                "use that one, or end it first",
-            ))
+            Err(another_host(path, &format!("process {pid}")))
         }
         Err(error) => Err(Failure::new(
             format_args!("the lock {} cannot be taken: {}", lock_path.display(), reason(&error)),
@@ -137,12 +151,11 @@ impl Door {
 
     /// Makes the socket again if it is gone; tells whether it was.
     pub(super) fn restore(&mut self, poller: &mut Poller) -> Result<bool, Failure> {
+        if !self.lock.is_at(&place::lock_path(&self.path)) {
+            self.lock = become_host(&self.path)?;
+        }
         if self.identity.is_some() && file::identity(&self.path) == self.identity {
             return Ok(false);
-        }
-        let lock_path = place::lock_path(&self.path);
-        if !self.lock.is_at(&lock_path) {
-            self.lock = become_host(&self.path)?;
         }
         self.watch_directory(poller);
         let listener = bind(&self.path).map_err(|error| {
@@ -160,13 +173,18 @@ impl Door {
         Ok(true)
     }
 
-    /// Closes the door: the socket goes if it is still ours.
-    pub(super) fn close(&mut self, poller: &mut Poller) {
-        poller.deregister(&self.listener);
+    /// Takes the socket away, if it is still ours. Those who have connected can still be let in.
+    pub(super) fn hide(&mut self) {
         if self.identity.is_some() && file::identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
         }
         self.identity = None;
+    }
+
+    /// Closes the door.
+    pub(super) fn close(&mut self, poller: &mut Poller) {
+        self.hide();
+        poller.deregister(&self.listener);
         (self.retry_at, self.restore_at) = (None, None);
         if let Some(watch) = self.watch.take() {
             poller.deregister(&watch);
@@ -174,11 +192,12 @@ impl Door {
     }
 }
 
-/// Binds, in place of a socket of ours that nobody listens on any more, and of nothing else. The lock is held.
+/// Binds, in place of a socket of ours that nobody listens on any more, and of nothing else. The lock is held, but it may be
+/// a new one in the place of one that was removed: then the host before still listens.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     match std::fs::symlink_metadata(path) {
-        Ok(there) if !there.file_type().is_socket() || there.uid() != process::uid() => {
+        Ok(there) if !there.file_type().is_socket() || there.uid() != process::uid() || socket::has_listener(path) => {
             Err(io::ErrorKind::AddrInUse.into())
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -26,7 +26,7 @@ impl Host {
                 Source::Keys => {
                     if !self.screen.discard_keys(&mut self.poller) {
                         self.sources.remove(&token);
-                        self.ask_to_end();
+                        self.on_console_gone();
                     }
                 }
                 Source::Recorder => self.visit_recorder(),
@@ -87,6 +87,7 @@ impl Host {
         while let Some(asked) = self.signals.take_next() {
             match asked {
                 Asked::End => self.ask_to_end(),
+                Asked::HangUp => self.on_console_gone(),
                 Asked::CheckSocket => self.check_socket(),
                 Asked::Resize => self.measure_console(),
             }

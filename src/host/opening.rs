@@ -15,6 +15,7 @@ use crate::io::poller::Poller;
 use crate::limits;
 use crate::sink::console::Console;
 use crate::sink::journal::Journal;
+use crate::sys::orphans::Kin;
 use crate::sys::signal::Signals;
 use crate::sys::{process, pty};
 use crate::text::count::counted;
@@ -28,13 +29,14 @@ impl Host {
     pub fn open(options: Options) -> Result<Self, Failure> {
         let own = words::Own::read();
         let sentry = Sentry::new(&options);
-        let lock = door::become_host(&options.socket)?;
+        let lock = door::claim(&options.socket)?;
         let failed = |error: std::io::Error| {
             Failure::new(
                 format_args!("the host cannot start: {}", reason(&error)),
                 "raise the limits on descriptors (ulimit -n)",
             )
         };
+        let kin = Kin::now();
         let mut poller = Poller::new().map_err(failed)?;
         let signals = Signals::take().map_err(failed)?;
         let scribe = Scribe::start(&mut poller, &options.home)?;
@@ -75,6 +77,9 @@ impl Host {
             runs: BTreeMap::new(),
             stragglers: VecDeque::new(),
             endings: BTreeSet::new(),
+            answers: BTreeSet::new(),
+            owing: BTreeSet::new(),
+            kin,
             spares: Spares::new(size),
             size,
             start_retry: None,

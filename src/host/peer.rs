@@ -7,11 +7,12 @@
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use rexec_sh::wire;
+use rexec_sh::wire::{self, AtStart};
 
 use super::{Host, PeerId, Source};
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Entry, Reason};
+use crate::core::job::Job;
 use crate::core::log::{Item, Lag};
 use crate::front::Asked;
 use crate::front::protocol::Protocol;
@@ -52,7 +53,7 @@ pub(super) struct Peer {
 impl Peer {
     /// Whether it waits for nothing that is on its way.
     pub(super) fn has_nothing_to_take(&self) -> bool {
-        self.cursor.is_none() && self.out.is_empty()
+        self.cursor.is_none() && (self.out.is_empty() || self.is_only_greeted)
     }
 
     /// When it is let go, if it takes nothing until then.
@@ -185,6 +186,7 @@ impl Host {
                     }
                     return;
                 }
+                Some(Asked::Run(_) | Asked::RunWords(_)) if self.is_closing() => self.part(id, 125, super::ENDING),
                 Some(Asked::Run(command)) => {
                     if self.examine(id, &command.whoami, &command.text) {
                         self.submit_command(id, *command);
@@ -205,7 +207,7 @@ impl Host {
                         self.kill(id, seq);
                     }
                 }
-                Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.engine.signal(job, signal)),
+                Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.on_signal(id, job, signal)),
                 Some(Asked::OutputClosed(stream)) => self.with_job(id, |host, job| host.on_output_closed(job, stream)),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
                     host.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, host.now);
@@ -228,6 +230,30 @@ impl Host {
             );
         }
         has_proof
+    }
+
+    /// A signal for a command, which its caller's end would hear of if the host did not say so.
+    fn on_signal(&mut self, id: PeerId, job: JobId, signal: u8) {
+        match self.at_start(job, signal) {
+            AtStart::Nothing if self.engine.job(job).is_some_and(Job::is_queued) => {}
+            at_start => self.engine.signal(job, signal, at_start == AtStart::Ends),
+        }
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.protocol.hear_signal(peer.out.buffer());
+            self.roomy.insert(id);
+        }
+    }
+
+    /// Whether it has said something that was not read.
+    pub(super) fn has_unread(&self, id: PeerId) -> bool {
+        self.peers.get(&id).is_some_and(|peer| peer.port.is_readable())
+    }
+
+    /// The host ends: whoever has not asked for anything is told, and does not have to ask.
+    pub(super) fn dismiss(&mut self) {
+        let is_idle = |peer: &Peer| peer.protocol.has_said_hello() && !peer.protocol.has_asked() && !peer.is_leaving;
+        let idle: Vec<PeerId> = self.peers.iter().filter(|(_, peer)| is_idle(peer)).map(|(&id, _)| id).collect();
+        idle.into_iter().for_each(|id| self.part(id, 125, super::ENDING));
     }
 
     fn with_job(&mut self, id: PeerId, act: impl FnOnce(&mut Self, JobId)) {

@@ -21,6 +21,12 @@ pub(super) fn without_guard(error: &io::Error) -> StartError {
     refusal(125, &format!("the command cannot be started: {}", reason(error)), hint)
 }
 
+/// No guard has begun with it, so often it was tried.
+pub(super) fn without_beginning() -> StartError {
+    let hint = "see what stops or kills the processes named rexec-guard, then run the command again";
+    refusal(125, "the command could not be started: its guards do not begin", hint)
+}
+
 /// The guard could not start the shell. As far as a shell would say something of it, it says the same.
 pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
     let error = io::Error::from_raw_os_error(errno);

@@ -1,8 +1,10 @@
 //! The roster: what runs, as the `rexec` command asks for it, and the end of what a person wants ended.
 //!
 //! Invariants: only callers that could run commands here learn of others' or end them; who asked for an end is answered
-//! once, when the command's tree is empty or its guard has given up; what is left over after a shell's end gets the same
+//! once, when the command's tree is empty or its guard has given up, and in any case in time; what is left over after a shell's end gets the same
 //! grace as a command that runs.
+
+use std::time::Duration;
 
 use super::{Host, PeerId};
 use crate::core::engine::JobId;
@@ -58,14 +60,31 @@ pub(super) struct Ending {
     /// Who waits for it.
     waiting: Vec<PeerId>,
     left_over: Stage,
-    /// What its guard could not kill, until it was told.
+    /// Nothing more can be done about what still lives.
+    is_given_up: bool,
+    /// What could not be killed, until it was told.
     pub(super) unkillable: Vec<i32>,
+}
+
+impl Ending {
+    /// Whether what was left over is to be dead by now.
+    pub(super) fn is_killed(&self) -> bool {
+        self.left_over == Stage::Killed && !self.is_given_up
+    }
+
+    /// Whether the end of what was left over is under way.
+    pub(super) fn is_pursued(&self) -> bool {
+        self.left_over != Stage::No && !self.is_given_up
+    }
 }
 
 impl Host {
     /// Answers with everything that is there.
     pub(super) fn list(&mut self, peer: PeerId) {
         if self.examine_supervisor(peer) {
+            for job in self.owing.clone() {
+                self.look_after(job);
+            }
             let runs = self.runs.keys().map(|&job| self.listed(job)).collect();
             self.answer(peer, &Answer::List { runs });
         }
@@ -89,6 +108,7 @@ impl Host {
             dir: run.identity.dir.clone(),
             command: run.identity.command.clone(),
             guard: run.guard_pid(),
+            orphans: run.bereft.iter().flat_map(|bereft| bereft.living.iter().map(|process| process.pid)).collect(),
         }
     }
 
@@ -103,7 +123,9 @@ impl Host {
             return self.part(peer, 1, &text);
         };
         run.ending.waiting.push(peer);
+        run.ending.is_given_up = false;
         let is_first = run.ending.left_over == Stage::No;
+        self.answers.insert((self.now + limits::KILL_ANSWER, job));
         self.end_greeting(peer);
         if self.engine.job(job).is_some_and(|known| !known.is_closed()) {
             self.engine.stop(job, Reason::Asked, grace, self.now);
@@ -121,7 +143,15 @@ impl Host {
         if let Some(run) = self.runs.get_mut(&job) {
             run.ending.left_over = stage;
         }
+        self.pursue_bereft(job, stage == Stage::Killed);
         self.order(job, order);
+    }
+
+    /// Gives what a person wants ended no longer than this.
+    pub(super) fn hurry_endings(&mut self, grace: Duration) {
+        let latest = self.now + grace;
+        let endings = std::mem::take(&mut self.endings);
+        self.endings = endings.into_iter().map(|(at, job)| (at.min(latest), job)).collect();
     }
 
     /// Kills what was left over and did not go by itself.
@@ -130,6 +160,22 @@ impl Host {
             self.endings.remove(&(at, job));
             self.pursue(job, Stage::Killed, Order::Kill);
         }
+        while let Some(&(at, job)) = self.answers.first().filter(|(at, _)| *at <= self.now) {
+            self.answers.remove(&(at, job));
+            self.answer_late(job);
+        }
+    }
+
+    /// Answers those who wait for an end that has not come in time.
+    fn answer_late(&mut self, job: JobId) {
+        let Some(run) = self.runs.get(&job).filter(|run| !run.ending.waiting.is_empty()) else { return };
+        let killed_at = self.endings.iter().find(|(_, other)| *other == job).map(|&(at, _)| at);
+        let killed_at = killed_at.or_else(|| self.engine.job(job)?.killed_at());
+        let grace_left = killed_at.map(|at| at.saturating_duration_since(self.now));
+        let living = run.processes().into_iter().take(limits::STRAGGLERS_NAMED_MAX).map(|process| process.pid);
+        let unkillable = if grace_left.is_some() { Vec::new() } else { living.collect() };
+        let grace_left_ms = grace_left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        self.answer_all(job, &Answer::Kill { seq: job.0, unkillable, grace_left_ms });
     }
 
     /// Whether a caller may see and end what others run. If not, it has been answered.
@@ -153,16 +199,20 @@ impl Host {
         let Some(run) = self.runs.get_mut(&job) else { return };
         let pids = std::mem::take(&mut run.ending.unkillable);
         if !pids.is_empty() {
+            run.ending.is_given_up = true;
             self.answer_ending(job, pids);
         }
     }
 
     /// A command's tree is empty, or its guard can do no more.
     pub(super) fn answer_ending(&mut self, job: JobId, unkillable: Vec<i32>) {
+        self.answer_all(job, &Answer::Kill { seq: job.0, unkillable, grace_left_ms: None });
+    }
+
+    fn answer_all(&mut self, job: JobId, answer: &Answer) {
         let Some(run) = self.runs.get_mut(&job) else { return };
         let waiting = std::mem::take(&mut run.ending.waiting);
-        let answer = Answer::Kill { seq: job.0, unkillable };
-        waiting.into_iter().for_each(|peer| self.answer(peer, &answer));
+        waiting.into_iter().for_each(|peer| self.answer(peer, answer));
     }
 
     fn answer(&mut self, id: PeerId, answer: &Answer) {

@@ -6,6 +6,8 @@
 
 use std::time::Instant;
 
+use super::bereft::Bereft;
+use super::orders::{Again, Orders};
 use super::roster::{Ending, Identity};
 use super::start::Pending;
 use super::strike::Strike;
@@ -13,24 +15,23 @@ use super::{Host, PeerId, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
-use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sink::record::Left;
 use crate::sys::control::{self, Report};
-use crate::sys::{self, socket};
-use crate::text::escape::escape_line;
+use crate::sys::{self, guard, socket};
 
 /// The link to a run's guard.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) pid: i32,
     pub(super) control: Port,
-    /// The rest of the RUN frame, then orders.
-    pub(super) out: Outlet,
+    pub(super) orders: Orders,
     pub(super) inbox: Vec<u8>,
     pub(super) shell_is_over: bool,
+    /// There were processes of the command when its shell ended.
+    pub(super) has_left: bool,
     /// The group of a shell that has ended, until what it left running was looked at.
     pub(super) left_by: Option<i32>,
 }
@@ -39,11 +40,17 @@ pub(super) struct Link {
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) peer: Option<PeerId>,
-    /// Until it is started; or why it cannot be.
+    /// Until its guard has begun with it; or why it cannot be started.
     pub(super) pending: Option<Result<Pending, StartError>>,
     pub(super) identity: Identity,
     pub(super) accepted: Instant,
     pub(super) guard: Option<Link>,
+    /// How many guards were given it.
+    pub(super) attempts: u32,
+    /// It waits for the next of them.
+    pub(super) again: Option<Again>,
+    /// What its dead guard left.
+    pub(super) bereft: Option<Bereft>,
     pub(super) streams: [Option<Port>; Stream::ALL.len()],
     /// What its output brings it that nobody reads.
     pub(super) strike: Strike,
@@ -55,6 +62,25 @@ impl Run {
     pub(super) fn guard_pid(&self) -> Option<i32> {
         self.guard.as_ref().map(|link| link.pid)
     }
+
+    /// Everything that lives of it now, nearest to its guard first.
+    pub(super) fn processes(&self) -> Vec<sys::tree::Process> {
+        match (&self.guard, &self.bereft) {
+            (Some(link), _) => sys::tree::walk(link.pid).take(limits::STRAGGLERS_COUNTED_MAX).collect(),
+            (None, Some(bereft)) => bereft.living.clone(),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// Whether nothing of it is left, once its job is over.
+    fn is_over(&self) -> bool {
+        self.guard.is_none() && self.bereft.is_none()
+    }
+
+    /// Whether its streams hold nothing yet, and their ends mean nothing: another guard may get it.
+    fn is_unbegun(&self) -> bool {
+        self.guard.as_ref().map_or(self.again.is_some(), |link| !link.orders.has_begun())
+    }
 }
 
 impl Host {
@@ -62,7 +88,7 @@ impl Host {
     pub(super) fn remember_control(&mut self, job: JobId, event: Ready) -> bool {
         let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) else { return false };
         link.control.remember(event);
-        event.readable || !link.out.is_empty()
+        event.readable || !link.orders.out.is_empty()
     }
 
     /// Remembers an event of a stream's; whether it is worth a visit.
@@ -85,8 +111,14 @@ impl Host {
             // End of file, where a reader in line mode takes it.
             type_end_of_file(run);
         }
+        if let Some(again) = &mut run.again {
+            again.keep(order, self.now);
+        }
         if let Some(link) = &mut run.guard {
-            link.out.buffer().extend_from_slice(&control::encode_order(order));
+            link.orders.give(order, self.now);
+            if link.orders.deadline().is_some() {
+                self.owing.insert(job);
+            }
         }
         self.flush_guard(job);
     }
@@ -96,8 +128,11 @@ impl Host {
             && link.control.is_writable()
         {
             let port = &mut link.control;
+            if !link.orders.out.is_empty() {
+                guard::wake(link.pid, port.fd());
+            }
             // A guard that is gone is noticed by its end.
-            let _ = link.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[])));
+            let _ = link.orders.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[])));
         }
     }
 
@@ -132,7 +167,19 @@ impl Host {
     }
 
     fn on_report(&mut self, job: JobId, report: Report) {
+        if let Some(run) = self.runs.get_mut(&job)
+            && let Some(link) = &mut run.guard
+        {
+            link.orders.on_begun();
+            run.pending = None;
+        }
         match report {
+            Report::Begun => {}
+            Report::Hunting => {
+                if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
+                    link.orders.on_hunting(self.now);
+                }
+            }
             Report::Failed { stage, errno } => {
                 let shell = self.runs.get(&job).map_or("", |run| run.identity.shell.as_str());
                 self.on_not_started(job, refusal::at_stage(shell, stage, errno));
@@ -151,13 +198,10 @@ impl Host {
                 }
             }
             Report::Unkillable { pid, program } => {
-                self.journal.note(job, |end| end.unkillable.push(pid));
-                if let Some(run) = self.runs.get_mut(&job) {
-                    run.ending.unkillable.push(pid);
+                if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
+                    link.orders.on_given_up();
                 }
-                let program = escape_line(&program.to_string(), 32);
-                let line = format!("… #{}: {program} (process {pid}) cannot be killed", job.0);
-                self.console.say(&line, self.screen.out.buffer());
+                self.on_unkillable(job, pid, &program.to_string());
             }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
@@ -185,6 +229,7 @@ impl Host {
     fn on_shell_over(&mut self, job: JobId, left_by: Option<i32>) {
         if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
             link.shell_is_over = true;
+            link.has_left = left_by.is_some();
             link.left_by = left_by;
         }
     }
@@ -194,13 +239,18 @@ impl Host {
     pub(super) fn note_left(&mut self, job: JobId) {
         let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
         let Some(run) = self.runs.get_mut(&job).filter(|_| is_over) else { return };
-        let Some(link) = &mut run.guard else { return };
-        let Some(group) = link.left_by.take() else { return };
+        let left_by = match (&mut run.guard, &mut run.bereft) {
+            (Some(link), _) => link.left_by.take(),
+            (None, Some(bereft)) => bereft.left_by.take(),
+            (None, None) => None,
+        };
+        let Some(group) = left_by else { return };
         let kills_group = std::mem::take(&mut run.identity.kills_group);
-        let left = sys::tree::walk(link.pid).filter(|process| !kills_group || process.group != group);
+        let left = run.processes().into_iter().filter(|process| !kills_group || process.group != group);
         let left = left.map(|process| Left { pid: process.pid, comm: process.program.to_string() });
         let left: Vec<Left> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
         if kills_group {
+            self.kill_bereft_group(job, group);
             self.order(job, Order::KillGroup);
         }
         if !left.is_empty() {
@@ -211,7 +261,7 @@ impl Host {
 
     /// Reads what is there. Once the slave is closed this finds either the end or a left-over process that holds the
     /// terminal.
-    fn drain_streams(&mut self, job: JobId) {
+    pub(super) fn drain_streams(&mut self, job: JobId) {
         for stream in Stream::ALL {
             if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
                 port.expect_input();
@@ -220,27 +270,10 @@ impl Host {
         }
     }
 
-    fn on_guard_gone(&mut self, job: JobId) {
-        let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.take()) else { return };
-        self.sources.remove(&link.control.token());
-        link.control.close(&mut self.poller);
-        self.engine.on_guard_gone(job, self.now);
-        if !link.shell_is_over {
-            let ours: std::collections::BTreeSet<i32> = self.own_processes().collect();
-            sys::process::kill_orphans(&|pid| ours.contains(&pid));
-        }
-        self.drain_streams(job);
-    }
-
-    /// Every child that the host knows.
-    fn own_processes(&self) -> impl Iterator<Item = i32> {
-        let guards = self.runs.values().filter_map(|run| Some(run.guard.as_ref()?.pid));
-        guards.chain(self.spares.pids()).chain([self.scribe.pid])
-    }
-
     /// A command's stream may have something.
     pub(super) fn visit_stream(&mut self, job: JobId, stream: Stream) {
-        let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) else { return };
+        let Some(run) = self.runs.get_mut(&job).filter(|run| !run.is_unbegun()) else { return };
+        let Some(port) = run.streams[stream as usize].as_mut() else { return };
         let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
         let wanted = is_over || self.engine.job(job).is_some_and(|known| known.wants_output(stream));
         if !wanted {
@@ -288,7 +321,7 @@ impl Host {
         }
     }
 
-    fn close_stream(&mut self, job: JobId, stream: Stream) {
+    pub(super) fn close_stream(&mut self, job: JobId, stream: Stream) {
         if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].take()) {
             self.sources.remove(&port.token());
             port.close(&mut self.poller);
@@ -297,7 +330,7 @@ impl Host {
 
     /// Streams that are readable and wanted again are visited in the next turn.
     pub(super) fn revisit(&mut self, job: JobId) {
-        let Some(run) = self.runs.get(&job) else { return };
+        let Some(run) = self.runs.get(&job).filter(|run| !run.is_unbegun()) else { return };
         let Some(known) = self.engine.job(job) else { return };
         for (stream, port) in Stream::ALL.into_iter().zip(&run.streams) {
             if let Some(port) = port.as_ref().filter(|port| port.is_readable() && known.wants_output(stream)) {
@@ -310,7 +343,7 @@ impl Host {
     pub(super) fn reconcile_run(&mut self, job: JobId) {
         let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
         let Some(run) = self.runs.get(&job) else { return };
-        if is_over && run.guard.is_none() {
+        if is_over && run.is_over() {
             for stream in Stream::ALL {
                 self.close_stream(job, stream);
             }

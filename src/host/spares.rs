@@ -16,6 +16,7 @@ pub(super) struct Spare {
     pub(super) pid: i32,
     pub(super) control: Port,
     pub(super) master: Port,
+    made: Instant,
 }
 
 /// The guards that wait.
@@ -24,12 +25,14 @@ pub(super) struct Spares {
     waiting: VecDeque<Spare>,
     size: pty::Size,
     paused_until: Option<Instant>,
+    /// One died young: another is made when the pause is over.
+    replace_at: Option<Instant>,
 }
 
 impl Spares {
     /// None yet.
     pub(super) fn new(size: pty::Size) -> Self {
-        Self { waiting: VecDeque::new(), size, paused_until: None }
+        Self { waiting: VecDeque::new(), size, paused_until: None, replace_at: None }
     }
 
     /// Whether another one is worth making when there is nothing else to do.
@@ -42,13 +45,19 @@ impl Spares {
         self.waiting.is_empty()
     }
 
-    /// Making one failed: the next try is not now. Nothing wakes up for it; commands make their own meanwhile.
+    /// Making one failed, or one died: the next try is not now. Commands make their own meanwhile.
     pub(super) fn pause(&mut self, now: Instant) {
         self.paused_until = Some(now + limits::SPARE_PAUSE);
     }
 
+    /// When one that died is replaced. Nothing wakes up for one that could not be made.
+    pub(super) fn replace_at(&self) -> Option<Instant> {
+        self.replace_at
+    }
+
     /// Makes one.
     pub(super) fn prepare(&mut self, poller: &mut Poller) -> io::Result<()> {
+        self.replace_at = None;
         let spare = make(poller, self.size, &[])?;
         self.waiting.push_back(spare);
         Ok(())
@@ -67,10 +76,15 @@ impl Spares {
         make(poller, self.size, held)
     }
 
-    /// Forgets one that died while it waited; whether this was one.
-    pub(super) fn forget(&mut self, poller: &mut Poller, token: Token) -> bool {
+    /// Forgets one that died while it waited; whether this was one. Whatever killed one that was just made may kill
+    /// the next one, too, so that is not made at once.
+    pub(super) fn forget(&mut self, poller: &mut Poller, token: Token, now: Instant) -> bool {
         let Some(at) = self.waiting.iter().position(|spare| spare.control.token() == token) else { return false };
         if let Some(spare) = self.waiting.remove(at) {
+            if now.saturating_duration_since(spare.made) < limits::SPARE_PAUSE {
+                self.pause(now);
+                self.replace_at = self.paused_until;
+            }
             spare.close(poller);
         }
         true
@@ -111,7 +125,7 @@ fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd]) -> io::Result<Spar
             return Err(error);
         }
     };
-    Ok(Spare { pid: guard.pid, control, master })
+    Ok(Spare { pid: guard.pid, control, master, made: Instant::now() })
 }
 
 #[cfg(test)]
@@ -128,5 +142,6 @@ mod tests {
         let over = now + limits::SPARE_PAUSE;
         assert!(!spares.wants_another(now) && !spares.wants_another(over - Duration::from_millis(1)));
         assert!(spares.wants_another(over));
+        assert_eq!(spares.replace_at(), None, "nothing wakes up for it");
     }
 }

@@ -1,12 +1,16 @@
 //! Starts: a command on its way from its caller to a guard.
 //!
 //! Invariants: the journal has a command before anything of it runs; everything that can fail comes before a guard has
-//! the command, which is given away once at most; for want of something that comes back it waits, in its place.
+//! the command, which is given away again only if the guard that had it never began; for want of something that comes
+//! back it waits, in its place.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::SystemTime;
 
+use rexec_sh::wire::AtStart;
+
+use super::orders::{Again, Orders};
 use super::plan::Plan;
 use super::roster::{Ending, Identity};
 use super::run::{Link, Run};
@@ -14,18 +18,18 @@ use super::spares::Spare;
 use super::strike::Strike;
 use super::{Host, PeerId, Source, refusal};
 use crate::core::engine::JobId;
-use crate::core::entry::{StartError, Stream};
+use crate::core::entry::{StartError, Stream, Streams};
+use crate::core::job::Order;
 use crate::core::log::Lag;
 use crate::front::command::Command;
 use crate::front::jsonl::Request;
 use crate::front::protocol::Protocol;
 use crate::front::treatment::Treatment;
-use crate::io::outlet::Outlet;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sink::console::Heading;
 use crate::sink::record::{self, Start};
-use crate::sys::{self, pty, socket};
+use crate::sys::{self, guard, pty, socket};
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -67,6 +71,9 @@ impl Host {
             identity,
             accepted: self.now,
             guard: None,
+            attempts: 0,
+            again: None,
+            bereft: None,
             streams: [const { None }; Stream::ALL.len()],
             strike: Strike::default(),
             ending: Ending::default(),
@@ -107,17 +114,35 @@ impl Host {
         }
     }
 
-    /// Performs the start of a job.
+    /// What a signal does to a command that has not begun.
+    pub(super) fn at_start(&self, job: JobId, signal: u8) -> AtStart {
+        match self.runs.get(&job).and_then(|run| run.pending.as_ref()) {
+            Some(Ok(pending)) => pending.command.run().map_or(AtStart::Ends, |run| run.at_start(signal)),
+            _ => AtStart::Ends,
+        }
+    }
+
+    /// Performs the start of a job. What its caller has said meanwhile comes first: that it should not run, perhaps.
     pub(super) fn start(&mut self, job: JobId) {
+        if let Some(peer) = self.peer_of(job).filter(|&peer| self.has_unread(peer)) {
+            self.visit_peer(peer);
+            if !self.engine.job(job).is_some_and(crate::core::job::Job::is_queued) {
+                return;
+            }
+        }
         let Some(run) = self.runs.get_mut(&job) else { return };
         match run.pending.take() {
             None => {}
             Some(Err(why)) => self.engine.on_start_failed(job, why),
             Some(Ok(pending)) => match self.hand_over(job, &pending) {
-                Ok(()) => {
+                Ok(streams) => {
+                    self.engine.on_started(job, streams, self.now);
                     let waited = self.now.saturating_duration_since(self.runs[&job].accepted);
                     self.journal.note(job, |end| end.queued_ms = u64::try_from(waited.as_millis()).unwrap_or(0));
                     self.start_retry = None;
+                    if let Some(run) = self.runs.get_mut(&job) {
+                        run.pending = Some(Ok(pending));
+                    }
                 }
                 Err(error) => self.on_start_refused(job, pending, &error),
             },
@@ -137,9 +162,40 @@ impl Host {
         self.engine.on_start_failed(job, refusal::without_guard(error));
     }
 
-    /// Gives a command to a guard. Everything that can fail comes before the guard has it: a command that was given
-    /// away is never given again.
-    fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<()> {
+    /// Gives a command to another guard, because the one that had it died before it began.
+    pub(super) fn give_again(&mut self, job: JobId) {
+        self.engine.on_never_began(job);
+        for stream in Stream::ALL {
+            self.close_stream(job, stream);
+        }
+        self.dirty.insert(job);
+        let is_alive = self.engine.job(job).is_some_and(crate::core::job::Job::is_alive);
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        let Some(again) = run.again.take() else { return };
+        let Some(Ok(pending)) = run.pending.take().filter(|_| is_alive) else { return };
+        if self.now.saturating_duration_since(run.accepted) >= limits::START_TIMEOUT {
+            return self.engine.on_start_failed(job, refusal::without_beginning());
+        }
+        run.attempts += 1;
+        match self.hand_over(job, &pending) {
+            Ok(_) => again.signals.into_iter().for_each(|signal| self.order(job, Order::Signal(signal))),
+            Err(error) if error.raw_os_error().is_some_and(sys::is_shortage) && !self.is_closing() => {
+                let again = Again { at: self.now + limits::START_RETRY, ..again };
+                if let Some(run) = self.runs.get_mut(&job) {
+                    run.again = Some(again);
+                }
+                self.owing.insert(job);
+            }
+            Err(error) => return self.engine.on_start_failed(job, refusal::without_guard(&error)),
+        }
+        if let Some(run) = self.runs.get_mut(&job) {
+            run.pending = Some(Ok(pending));
+        }
+    }
+
+    /// Gives a command to a guard; returns the streams that the host reads of it. Everything that can fail comes before
+    /// the guard has it.
+    fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<Streams> {
         let command = &pending.command;
         // What an agent reads of the shell for itself is for a program and not for people.
         let pipes_only = self.options.pipes_only || command.is_probe;
@@ -153,7 +209,8 @@ impl Host {
             far.push(write);
         }
         let first = [&[plan.bits()], command.frame.as_slice()].concat();
-        let (mut spare, sent) = match self.give(&first, &descriptors) {
+        let attempt = self.runs.get(&job).map_or(0, |run| run.attempts);
+        let (mut spare, sent) = match self.give(&first, &descriptors, attempt > 0) {
             Ok(given) => given,
             Err(error) => {
                 streams.into_iter().flatten().for_each(|port: Port| port.close(&mut self.poller));
@@ -164,27 +221,32 @@ impl Host {
             let _ = pty::resize(spare.master.fd(), pty::Size { rows, cols });
         }
         spare.control.expect_input();
-        let mut out = Outlet::default();
-        out.buffer().extend_from_slice(&first[sent..]);
+        let mut orders = Orders::new(attempt, self.now);
+        orders.out.buffer().extend_from_slice(&first[sent..]);
         self.prepare_protocol(job, command, plan.tty_is_stdout());
-        self.bind(job, spare, out, streams);
-        self.engine.on_started(job, plan.streams(), self.now);
-        Ok(())
+        self.bind(job, spare, orders, streams);
+        Ok(plan.streams())
     }
 
     /// Sends the first bytes to a guard; gives it and how many it took. A guard can have been killed while it waited:
     /// then the next one gets them. When the user's callers have more descriptors in flight than this host may have, none
     /// of its own may travel: then they are born with the guard. Waiting would not help, because those callers wait for us.
-    fn give(&mut self, first: &[u8], descriptors: &[RawFd]) -> std::io::Result<(Spare, usize)> {
+    /// The same with `is_new`: whoever stopped or killed one guard may have done so to all that waited.
+    fn give(&mut self, first: &[u8], descriptors: &[RawFd], is_new: bool) -> std::io::Result<(Spare, usize)> {
         let mut may_travel = true;
         loop {
-            let (mut spare, travelling) = if may_travel {
+            let (mut spare, travelling) = if may_travel && is_new {
+                (self.spares.make_with(&mut self.poller, &[])?, descriptors)
+            } else if may_travel {
                 (self.spares.take(&mut self.poller)?, descriptors)
             } else {
                 (self.spares.make_with(&mut self.poller, descriptors)?, &[][..])
             };
             match spare.control.write(|fd| socket::send(fd, first, travelling)) {
-                Ok(sent) => return Ok((spare, sent.unwrap_or(0))),
+                Ok(sent) => {
+                    guard::wake(spare.pid, spare.control.fd());
+                    return Ok((spare, sent.unwrap_or(0)));
+                }
                 Err(error) => {
                     spare.close(&mut self.poller);
                     if may_travel && sys::is_in_flight_limit(&error) {
@@ -214,7 +276,7 @@ impl Host {
     }
 
     /// The run now has a guard and streams.
-    fn bind(&mut self, job: JobId, spare: Spare, out: Outlet, mut streams: [Option<Port>; Stream::ALL.len()]) {
+    fn bind(&mut self, job: JobId, spare: Spare, orders: Orders, mut streams: [Option<Port>; Stream::ALL.len()]) {
         streams[Stream::Tty as usize] = Some(spare.master);
         for (stream, port) in Stream::ALL.into_iter().zip(&streams) {
             if let Some(port) = port {
@@ -227,12 +289,14 @@ impl Host {
             run.guard = Some(Link {
                 pid: spare.pid,
                 control: spare.control,
-                out,
+                orders,
                 inbox: Vec::new(),
                 shell_is_over: false,
+                has_left: false,
                 left_by: None,
             });
         }
+        self.owing.insert(job);
         self.flush_guard(job);
     }
 }

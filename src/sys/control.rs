@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! host ▶ guard   one plan byte and the RUN frame (with descriptors), then orders of two bytes
-//! guard ▶ host   reports of 32 bytes; the socket's end is the end of the guard
+//! guard ▶ host   reports of 32 bytes: BEGUN before anything of the command is there, HUNTING when it has the order to kill;
+//!                the socket's end is the end of the guard
 //! ```
 
 use crate::core::entry::Exit;
@@ -53,6 +54,14 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
     })
 }
 
+/// Takes the whole orders off the front of a buffer.
+pub(super) fn take_orders(buffer: &mut Vec<u8>) -> Vec<Order> {
+    let mut chunks = buffer.chunks_exact(ORDER_BYTES);
+    let orders = chunks.by_ref().filter_map(|chunk| decode_order(*chunk.first_chunk()?)).collect();
+    *buffer = chunks.remainder().to_vec();
+    orders
+}
+
 /// Where a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -92,6 +101,10 @@ impl std::fmt::Display for Program {
 /// What a guard tells the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
+    /// The guard has the whole command and is about to make the shell's process. Until this is said, nothing of it ran.
+    Begun,
+    /// The order to kill is being obeyed.
+    Hunting,
     /// The shell could not be started; nothing but the guard's end follows.
     Failed { stage: Stage, errno: i32 },
     /// This descriptor of the caller's has a number that is not below the guard's limit; nothing but the guard's end
@@ -126,6 +139,8 @@ impl Report {
             Self::Unkillable { pid, program } => (8, 0, pid, 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
             Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
+            Self::Begun => (1, 0, 0, 0, Program::default()),
+            Self::Hunting => (5, 0, 0, 0, Program::default()),
         };
         let mut bytes = [0; REPORT_BYTES];
         bytes[0] = kind;
@@ -143,6 +158,8 @@ impl Report {
         let count = u32::from_le_bytes(*bytes[8..].first_chunk()?);
         let program = Program(*bytes[16..].first_chunk()?);
         Some(match bytes[0] {
+            1 => Self::Begun,
+            5 => Self::Hunting,
             2 => Self::Failed {
                 stage: match bytes[1] {
                     0 => Stage::Fork,
@@ -176,6 +193,8 @@ mod tests {
         }
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
         let reports = [
+            Report::Begun,
+            Report::Hunting,
             Report::Failed { stage: Stage::Directory, errno: 2 },
             Report::Stopped { reads: true, program },
             Report::TookBack,

@@ -21,6 +21,16 @@ impl Lock {
     /// # Errors
     /// As open(2) and flock(2).
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
+        loop {
+            match Self::take_once(path)? {
+                // Removed between the opening and the locking: whoever comes next would make and lock another one.
+                Some(lock) if !lock.is_at(path) => {}
+                taken => return Ok(taken),
+            }
+        }
+    }
+
+    fn take_once(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)

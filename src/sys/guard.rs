@@ -6,25 +6,31 @@
 //! jobs live on; who reads the terminal is stopped and thereby seen; and the whole tree, however daemonised, can be
 //! found and killed.
 //!
-//! Guards are made ahead of demand. One waits for its RUN, starts the shell, reports, obeys orders, and stays until it
-//! has no children. Invariants: it holds its control socket, the terminal's slave and nothing else; the slave is closed
+//! Guards are made ahead of demand. One waits for its RUN, says that it begins, starts the shell, reports, obeys orders,
+//! and stays until it has no children. A command may signal its guard: only SIGKILL and SIGSTOP have an effect, and for
+//! those the host has its own means. Invariants: it holds its control socket, the terminal's slave and nothing else; the slave is closed
 //! before the shell's status is reported; when the host is gone a running command is terminated and killed, while what
 //! an ended command left behind is left alone.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Instant;
 
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
-use rexec_sh::wire::{Decoded, FromShim};
+use rexec_sh::wire::{AtStart, Decoded, FromShim, Run};
 
 use super::control::{self, Report};
 use super::launch::{Baseline, Descriptors, GUARD_IGNORES, Launch};
 use super::warden::Warden;
-use super::{pty, socket};
+use super::{orphans, pty, socket};
+use crate::core::entry::Exit;
+use crate::core::job::Order;
+use crate::limits;
 
 /// The host's hold on a guard.
 #[derive(Debug)]
@@ -35,6 +41,27 @@ pub struct Guard {
     pub control: OwnedFd,
     /// The terminal's master.
     pub master: OwnedFd,
+}
+
+/// Continues a guard that somebody has stopped; one that runs does not notice.
+pub fn wake(pid: i32, control: &OwnedFd) {
+    signal(pid, control, libc::SIGCONT);
+}
+
+/// Kills a guard. Its children become the host's.
+pub fn kill(pid: i32, control: &OwnedFd) {
+    signal(pid, control, libc::SIGKILL);
+}
+
+/// Signals a guard, unless it is dead already: then its number may be another process's. It has the only other end of its
+/// control socket, so that end tells, once a descriptor holds the number fast.
+fn signal(pid: i32, control: &OwnedFd, signal: i32) {
+    let Some(process) = orphans::open(pid) else { return };
+    let mut end = [PollFd::new(control.as_fd(), PollFlags::empty())];
+    let is_dead = poll(&mut end, PollTimeout::ZERO).is_ok_and(|count| count > 0);
+    if !is_dead {
+        orphans::send(&process, signal);
+    }
 }
 
 /// Makes a guard with terminal and session, ready for a command. It holds copies of these descriptors from birth, as if
@@ -67,14 +94,75 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
 fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<Warden>> {
     let signals = become_guard(&control, &slave, &held)?;
     let baseline = Baseline::read();
-    let Some(request) = Request::receive(&control, held)? else { return Ok(None) };
+    let Some(mut request) = Request::receive(&control, held)? else { return Ok(None) };
     let kills_group = request.plan & control::PLAN_KILL_GROUP != 0;
-    match request.start(&slave, &baseline) {
-        Ok(shell) => Ok(Some(Warden::new(control, signals, slave, shell, kills_group))),
-        Err(report) => {
+    let mut orders = Early { control: &control, bytes: std::mem::take(&mut request.rest), kept: Vec::new() };
+    match request.start(&slave, &baseline, &mut orders) {
+        Ok(shell) => {
+            let (rest, kept) = (orders.bytes, orders.kept);
+            let mut warden = Warden::new(control, signals, slave, shell, kills_group);
+            warden.take_early(kept, rest);
+            Ok(Some(warden))
+        }
+        Err(NotStarted::HostGone) => Ok(None),
+        Err(NotStarted::Report(report)) => {
             super::write(&control, &report.encode())?;
             Ok(None)
         }
+    }
+}
+
+/// Why there is no shell.
+enum NotStarted {
+    /// Nobody would watch it.
+    HostGone,
+    /// For this reason.
+    Report(Report),
+}
+
+impl From<Report> for NotStarted {
+    fn from(report: Report) -> Self {
+        Self::Report(report)
+    }
+}
+
+/// Orders that come before there is a shell.
+struct Early<'a> {
+    control: &'a OwnedFd,
+    /// Not decoded yet.
+    bytes: Vec<u8>,
+    /// For the shell, once it is there.
+    kept: Vec<Order>,
+}
+
+impl Early<'_> {
+    /// Takes what has come. Fails when the host is gone, or when an order would end a shell that has just begun: then it
+    /// is as if it had.
+    fn take(&mut self, run: &Run<'_>) -> Result<(), NotStarted> {
+        let mut bytes = [0; 64];
+        let is_gone = loop {
+            match socket::receive(self.control, &mut bytes) {
+                Ok(0) => break true,
+                Ok(length) => self.bytes.extend_from_slice(&bytes[..length]),
+                Err(error) => break !super::is_transient(&error),
+            }
+        };
+        for order in control::take_orders(&mut self.bytes) {
+            let signal = match order {
+                Order::Kill => Some(9),
+                Order::Terminate => Some(15),
+                Order::Signal(signal) => Some(signal),
+                _ => None,
+            };
+            match signal.map(|signal| (signal, run.at_start(signal))) {
+                Some((signal, AtStart::Ends)) => {
+                    return Err(Report::Exited { exit: Exit::Signal(signal), group: 0, has_left: false }.into());
+                }
+                Some((_, AtStart::Nothing)) => {}
+                Some((_, AtStart::Waits)) | None => self.kept.push(order),
+            }
+        }
+        if is_gone { Err(NotStarted::HostGone) } else { Ok(()) }
     }
 }
 
@@ -99,10 +187,17 @@ fn become_guard(control: &OwnedFd, slave: &OwnedFd, held: &[OwnedFd]) -> io::Res
         // SAFETY: a disposition without a handler; what may not be set is refused, which does no harm.
         unsafe { libc::signal(signal, disposition) };
     }
-    let mut mask = SigSet::empty();
-    mask.add(Signal::SIGCHLD);
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None).map_err(super::io)?;
-    SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(super::io)
+    // Its command may have stopped it: then it would not see its host's end.
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGCONT);
+    // What is blocked has no effect here, and none on the shell, which gets a mask of its own. Faults stay faults.
+    let mut blocked = SigSet::all();
+    let heeded = [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE, Signal::SIGABRT, Signal::SIGCONT];
+    for signal in heeded {
+        blocked.remove(signal);
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None).map_err(super::io)?;
+    let children = SigSet::from_iter([Signal::SIGCHLD]);
+    SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(super::io)
 }
 
 /// Closes every descriptor but these. Guards that held each other's sockets would die one after the other.
@@ -123,13 +218,15 @@ pub(super) fn close_all_but(kept: &[i32]) {
 struct Request {
     plan: u8,
     frame: Vec<u8>,
+    /// What came behind the frame: orders.
+    rest: Vec<u8>,
     descriptors: Vec<OwnedFd>,
 }
 
 impl Request {
     /// Waits for one; `None` when the host went away before it was whole.
     fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<Self>> {
-        let mut request = Self { plan: 0, frame: Vec::new(), descriptors: held };
+        let mut request = Self { plan: 0, frame: Vec::new(), rest: Vec::new(), descriptors: held };
         let mut buffer = vec![0; 64 << 10];
         loop {
             let received = socket::receive_with_descriptors(control, &mut buffer, &mut request.descriptors)?;
@@ -140,16 +237,19 @@ impl Request {
             request.plan = request.frame[0];
             match FromShim::decode(&request.frame[1..]) {
                 Ok(Decoded::Incomplete) => {}
-                Ok(Decoded::Item(FromShim::Run(_), _)) => return Ok(Some(request)),
+                Ok(Decoded::Item(FromShim::Run(_), taken)) => {
+                    request.rest = request.frame.split_off(taken + 1);
+                    return Ok(Some(request));
+                }
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
     }
 
-    /// Starts the shell; gives its number, or what to report.
-    fn start(self, slave: &OwnedFd, baseline: &Baseline) -> Result<i32, Report> {
+    /// Starts the shell; gives its number, or why there is none. The host hears of it before there can be one.
+    fn start(self, slave: &OwnedFd, baseline: &Baseline, orders: &mut Early<'_>) -> Result<i32, NotStarted> {
         let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[1..]) else {
-            return Err(Report::Failed { stage: control::Stage::Fork, errno: libc::EPROTO });
+            return Err(Report::Failed { stage: control::Stage::Fork, errno: libc::EPROTO }.into());
         };
         let raised = make_room(&run.attributes.inherited)?.then(Baseline::read);
         let failed = |e: io::Error| Report::Failed {
@@ -157,18 +257,30 @@ impl Request {
             errno: e.raw_os_error().unwrap_or(libc::EPROTO),
         };
         let descriptors = Self::arrange(self.descriptors, self.plan, &run, slave).map_err(failed)?;
-        let started = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline)).start();
-        started.map_err(|(stage, errno)| Report::Failed { stage, errno })
+        let launch = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline));
+        orders.take(&run)?;
+        super::write(orders.control, &Report::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
+        Self::launch(&launch, &run, orders)
+    }
+
+    /// Makes the shell's process, again and again while there are too many.
+    fn launch(launch: &Launch<'_>, run: &Run<'_>, orders: &mut Early<'_>) -> Result<i32, NotStarted> {
+        let until = Instant::now() + limits::START_TIMEOUT;
+        loop {
+            match launch.start() {
+                Ok(shell) => return Ok(shell),
+                Err((control::Stage::Fork, libc::EAGAIN | libc::ENOMEM)) if Instant::now() < until => {
+                    std::thread::sleep(limits::START_RETRY);
+                    orders.take(run)?;
+                }
+                Err((stage, errno)) => return Err(Report::Failed { stage, errno }.into()),
+            }
+        }
     }
 
     /// Gives each descriptor its role, and moves it out of the way of the command's numbers: 0 to 2 are taken in a
     /// guard, so none of those is in the way.
-    fn arrange(
-        descriptors: Vec<OwnedFd>,
-        plan: u8,
-        run: &rexec_sh::wire::Run<'_>,
-        slave: &OwnedFd,
-    ) -> io::Result<Descriptors> {
+    fn arrange(descriptors: Vec<OwnedFd>, plan: u8, run: &Run<'_>, slave: &OwnedFd) -> io::Result<Descriptors> {
         let targets = &run.attributes.inherited;
         let mut given = descriptors.into_iter();
         let mut next = || {

@@ -1,4 +1,4 @@
-//! The host's own process: its identity, its limits, and the processes it has adopted.
+//! The host's own process: its identity, its limits, its helpers.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -6,7 +6,6 @@ use std::os::fd::RawFd;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::ForkResult;
 
-use super::tree;
 use crate::limits;
 
 /// The effective user.
@@ -44,38 +43,6 @@ pub fn descriptor_limit() -> u64 {
 /// As prctl(2).
 pub fn adopt_orphans() -> io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true).map_err(super::io)
-}
-
-/// Kills what a dead guard left behind: every child of ours that is not one of these, with all below it.
-///
-/// A child of the host is a guard, the recorder, or an orphan of a guard that was killed. The latter's command must not
-/// run on unwatched. Children are reaped by the kernel here, so each is pinned by a descriptor and checked again
-/// before it is signalled.
-pub fn kill_orphans(ours: &dyn Fn(i32) -> bool) {
-    let me = std::process::id().cast_signed();
-    for _ in 0..limits::KILL_ROUNDS_MAX {
-        let orphans: Vec<i32> = tree::children(me).into_iter().filter(|&pid| !ours(pid)).collect();
-        let below = orphans.iter().flat_map(|&pid| tree::descendants(pid)).map(|process| process.pid);
-        let all: Vec<i32> = orphans.iter().copied().chain(below).collect();
-        let living = all.into_iter().filter(|&pid| tree::process(pid).is_some_and(|p| !p.is_zombie));
-        if living.filter(|&pid| kill_pinned(pid)).count() == 0 {
-            return;
-        }
-    }
-}
-
-/// Sends SIGKILL through a pidfd, so that the number cannot have been given to another process meanwhile.
-fn kill_pinned(pid: i32) -> bool {
-    use nix::libc;
-    // SAFETY: the call takes numbers and gives a new descriptor.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let Ok(fd) = i32::try_from(fd).map(super::check) else { return false };
-    let Ok(fd) = fd else { return false };
-    // SAFETY: the descriptor is new and nobody else's.
-    let fd = unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd) };
-    let raw = std::os::fd::AsRawFd::as_raw_fd(&fd);
-    // SAFETY: the call takes numbers and a null pointer.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, raw, libc::SIGKILL, std::ptr::null::<u8>(), 0) == 0 }
 }
 
 /// Forks a helper process that runs `work` and ends; gives its number. It keeps these descriptors of the host's, and

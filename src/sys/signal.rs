@@ -13,8 +13,10 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 /// What a signal asks of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// End (INT, TERM, HUP, QUIT); asked twice: at once.
+    /// End (INT, TERM, QUIT); asked twice: at once.
     End,
+    /// End, because the terminal is gone (HUP).
+    HangUp,
     /// The console has another size (WINCH).
     Resize,
     /// Make sure that the socket is there (USR1).
@@ -23,7 +25,10 @@ pub enum Asked {
 
 /// The signals that have arrived.
 #[derive(Debug)]
-pub struct Signals(SignalFd);
+pub struct Signals {
+    descriptor: SignalFd,
+    survives_hangup: bool,
+}
 
 const BLOCKED: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGWINCH, Signal::SIGUSR1];
@@ -34,7 +39,7 @@ const IGNORED: [libc::c_int; 6] =
     [libc::SIGPIPE, libc::SIGCHLD, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGXFSZ];
 
 impl Signals {
-    /// Takes the host's signals over.
+    /// Takes the host's signals over. Those that end a process and that were ignored before stay so, as after nohup(1).
     ///
     /// # Errors
     /// EMFILE or ENFILE, as signalfd(2).
@@ -43,18 +48,27 @@ impl Signals {
             // SAFETY: a disposition without a handler.
             unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
-        let mask = SigSet::from_iter(BLOCKED);
+        let ignored = BLOCKED.into_iter().filter(|&signal| is_ignored(signal)).collect::<Vec<_>>();
+        let mask = SigSet::from_iter(BLOCKED.into_iter().filter(|signal| !ignored.contains(signal)));
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None).map_err(super::io)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        SignalFd::with_flags(&mask, flags).map(Self).map_err(super::io)
+        let descriptor = SignalFd::with_flags(&mask, flags).map_err(super::io)?;
+        Ok(Self { descriptor, survives_hangup: ignored.contains(&Signal::SIGHUP) })
+    }
+
+    /// Whether the host was started to live on without its terminal.
+    #[must_use]
+    pub fn survives_hangup(&self) -> bool {
+        self.survives_hangup
     }
 
     /// The next one that has arrived.
     pub fn take_next(&mut self) -> Option<Asked> {
-        let info = self.0.read_signal().ok().flatten()?;
+        let info = self.descriptor.read_signal().ok().flatten()?;
         Some(match Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()? {
             Signal::SIGWINCH => Asked::Resize,
             Signal::SIGUSR1 => Asked::CheckSocket,
+            Signal::SIGHUP => Asked::HangUp,
             _ => Asked::End,
         })
     }
@@ -62,14 +76,22 @@ impl Signals {
 
 impl AsRawFd for Signals {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.descriptor.as_raw_fd()
     }
 }
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
     }
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: no action is set, and the one that is there is written where there is room for it.
+    let is_read = unsafe { libc::sigaction(signal as libc::c_int, std::ptr::null(), action.as_mut_ptr()) } == 0;
+    // SAFETY: zeros are a valid action, whether it was written or not.
+    is_read && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
 /// In a process forked from the host that is no guard: the terminal's signals are the host's business, its own end

@@ -127,6 +127,18 @@ pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
     Ok(credentials.map_err(super::io)?.uid())
 }
 
+/// Whether somebody listens there. Who does sees a connection that says nothing.
+#[must_use]
+pub fn has_listener(path: &Path) -> bool {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let connect = || {
+        let socket = nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        nix::sys::socket::connect(socket.as_raw_fd(), &nix::sys::socket::UnixAddr::new(path)?)
+    };
+    // With a full backlog there is no room for one more at the moment.
+    matches!(connect(), Ok(()) | Err(nix::errno::Errno::EAGAIN))
+}
+
 /// The process that connected; 0 when it is of a pid namespace that cannot be seen from here.
 ///
 /// # Errors

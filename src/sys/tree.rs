@@ -34,12 +34,15 @@ pub struct Process {
     /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); 0 when unknown, as it is once the
     /// parent has waited for the stop.
     pub stop_signal: i32,
+    /// When it started, in clock ticks since boot: with the number it names a process for ever.
+    pub start: u64,
     /// Its program's name.
     pub program: Program,
 }
 
 /// Reads one process; `None` when it is gone.
-pub(super) fn process(pid: i32) -> Option<Process> {
+#[must_use]
+pub fn process(pid: i32) -> Option<Process> {
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = Stat::read(&line)?;
     let state = stat.state()?;
@@ -51,6 +54,7 @@ pub(super) fn process(pid: i32) -> Option<Process> {
         is_zombie: state == b'Z' || state == b'X',
         is_stopped: state == b'T',
         stop_signal: stat.field(52).unwrap_or(0),
+        start: stat.field(22)?,
         program: Program::new(stat.name),
     })
 }

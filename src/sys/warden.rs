@@ -78,6 +78,12 @@ impl Warden {
         }
     }
 
+    /// Obeys what was ordered before there was a shell; `rest` is the beginning of an order, if anything.
+    pub(super) fn take_early(&mut self, orders: Vec<Order>, rest: Vec<u8>) {
+        self.orders = rest;
+        orders.into_iter().for_each(|order| self.obey(order));
+    }
+
     /// Everything after the start, until there is nothing left to watch; gives the exit code.
     pub(super) fn watch(mut self) -> i32 {
         loop {
@@ -256,22 +262,20 @@ impl Warden {
 
     fn take_orders(&mut self) {
         let mut bytes = [0; 64];
-        while self.host_lives {
+        let is_gone = loop {
             match socket::receive(&self.control, &mut bytes) {
-                Ok(0) => return self.on_host_gone(),
+                Ok(0) => break true,
                 Ok(length) => self.orders.extend_from_slice(&bytes[..length]),
-                Err(error) if super::is_transient(&error) => break,
-                Err(_) => return self.on_host_gone(),
+                Err(error) => break !super::is_transient(&error),
             }
+        };
+        // The host's last orders are orders.
+        for order in control::take_orders(&mut self.orders) {
+            self.obey(order);
         }
-        let orders = std::mem::take(&mut self.orders);
-        let mut chunks = orders.chunks_exact(control::ORDER_BYTES);
-        for chunk in &mut chunks {
-            if let Some(order) = chunk.first_chunk().copied().and_then(control::decode_order) {
-                self.obey(order);
-            }
+        if is_gone {
+            self.on_host_gone();
         }
-        self.orders = chunks.remainder().to_vec();
     }
 
     fn on_host_gone(&mut self) {
@@ -293,6 +297,7 @@ impl Warden {
             Order::Signal(_) => {}
             Order::Terminate => self.terminate(),
             Order::Kill => {
+                self.report(&[Report::Hunting]);
                 if !matches!(self.hunt, Hunt::Killing { .. }) {
                     self.start_killing(Instant::now());
                 }

@@ -137,7 +137,7 @@ fn guards_that_are_killed_take_their_own_commands_only() {
 fn guards_in_reserve_are_replaced() {
     let host = Host::start();
     let reserve = || host.tree().into_iter().filter(|process| process.comm == "rexec-guard").collect::<Vec<_>>();
-    for _ in 0..20 {
+    for _ in 0..8 {
         let full = || Some(reserve()).filter(|guards| guards.len() == 2);
         let guards = waiting::until(PATIENCE, full).unwrap_or_else(|| panic!("{:#?}", reserve()));
         guards.iter().for_each(|guard| guard.signal(Signal::SIGKILL));

@@ -124,6 +124,7 @@ fn again(frame: &FromHost<'_>) -> Vec<u8> {
         FromHost::Exit(exit) => wire::encode_exit(*exit, &mut out),
         FromHost::Fail { code, text } => wire::encode_fail(*code, text, &mut out),
         FromHost::Refuse => wire::encode_refuse(&mut out),
+        FromHost::Heard => wire::encode_heard(&mut out),
     }
     out
 }

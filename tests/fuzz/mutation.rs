@@ -84,6 +84,7 @@ pub(crate) fn host_stream(dice: &mut Dice) -> Vec<u8> {
             0 | 1 => wire::encode_output(Stream::Out, &bytes, &mut stream),
             2 => wire::encode_output(Stream::Err, &bytes, &mut stream),
             3 => wire::encode_note(b"rexec: a note\n", &mut stream),
+            4 => wire::encode_heard(&mut stream),
             _ => stream.extend_from_slice(&[0xff, 1, 0, 0, 0, 7]),
         }
     }

@@ -12,23 +12,23 @@ use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
-fn rexec(host: &Host, args: &[&str]) -> Output {
+pub(super) fn rexec(host: &Host, args: &[&str]) -> Output {
     let mut command = Command::new(programs::rexec());
     command.args(args).env_clear().env("REXEC_SOCKET", host.socket());
     command.output().expect("rexec runs")
 }
 
-fn said(output: &Output) -> (Option<i32>, String, String) {
+pub(super) fn said(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-fn start(host: &Host, script: &str) -> Calling {
+pub(super) fn start(host: &Host, script: &str) -> Calling {
     host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts")
 }
 
 /// The process whose number a script wrote into this file.
-fn written(host: &Host, file: &str) -> Process {
+pub(super) fn written(host: &Host, file: &str) -> Process {
     let read = || Process::of(std::fs::read_to_string(host.home.join(file)).ok()?.trim().parse().ok()?);
     waiting::until(PATIENCE, read).unwrap_or_else(|| panic!("nothing in {file}"))
 }

@@ -92,6 +92,39 @@ pub struct Attributes {
     pub inherited: Vec<i32>,
 }
 
+/// What a signal does to a shell that has just begun, before anything of its command could set a trap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtStart {
+    /// It ends the shell.
+    Ends,
+    /// It stops or continues it, or is blocked.
+    Waits,
+    /// Nothing.
+    Nothing,
+}
+
+impl Run<'_> {
+    /// What this signal does to the shell before it has done anything. bash(1) ignores QUIT in all cases.
+    #[must_use]
+    pub fn at_start(&self, signal: u8) -> AtStart {
+        const KILL: u8 = 9;
+        const QUIT: u8 = 3;
+        const CONT: u8 = 18;
+        const BENIGN: [u8; 3] = [17, 23, 28];
+        const STOPS: [u8; 4] = [19, 20, 21, 22];
+        let is_in = |set: u64| set & 1 << (signal.clamp(1, 64) - 1) != 0;
+        let is_bash = self.shell.to_bytes().ends_with(b"/bash");
+        match signal {
+            KILL => AtStart::Ends,
+            CONT => AtStart::Waits,
+            _ if is_in(self.attributes.ignored) || BENIGN.contains(&signal) => AtStart::Nothing,
+            QUIT if is_bash => AtStart::Nothing,
+            _ if is_in(self.attributes.blocked) || STOPS.contains(&signal) => AtStart::Waits,
+            _ => AtStart::Ends,
+        }
+    }
+}
+
 /// A list of NUL-terminated strings as it lies in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strings<'a> {

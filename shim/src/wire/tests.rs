@@ -43,6 +43,7 @@ fn host_frames() -> Vec<u8> {
     encode_output(Stream::Out, b"out", &mut out);
     encode_output(Stream::Err, &[7; FRAME_BYTES_MAX + 1], &mut out);
     encode_note(b"note", &mut out);
+    encode_heard(&mut out);
     encode_fail(125, b"why", &mut out);
     encode_refuse(&mut out);
     encode_exit(Exit::Signal(9), &mut out);
@@ -59,9 +60,10 @@ fn frames_of_the_host_come_back_in_order() {
         frames.push(frame);
     }
     assert_eq!(at, bytes.len());
-    assert_eq!(frames.len(), 8);
-    assert_eq!(frames[4], FromHost::Fail { code: 125, text: b"why" });
-    assert_eq!(frames[6], FromHost::Exit(Exit::Signal(9)));
+    assert_eq!(frames.len(), 9);
+    assert_eq!(frames[4], FromHost::Heard);
+    assert_eq!(frames[5], FromHost::Fail { code: 125, text: b"why" });
+    assert_eq!(frames[7], FromHost::Exit(Exit::Signal(9)));
     assert_eq!(Exit::Signal(9).code(), 137);
 }
 

@@ -46,7 +46,7 @@ impl Run {
     fn new() -> Self {
         let mut job = Job::new();
         let reader = job.log.attach(Lag::Hold);
-        job.on_started(Streams::of(&[Stream::Tty]), Instant::now());
+        let _ = job.on_started(Streams::of(&[Stream::Tty]), Instant::now());
         Self { job, reader, now: Instant::now(), exited: false, gone: false, kills: 0 }
     }
 
@@ -85,7 +85,7 @@ impl Run {
             }
         };
         self.check(order);
-        let signal = self.job.signal(15);
+        let signal = self.job.signal(15, true);
         self.check(signal);
     }
 
@@ -127,7 +127,7 @@ fn the_hang_up_of_one_stream_judges_no_other() {
     let mut job = Job::new();
     job.log.attach(Lag::Hold);
     let now = Instant::now();
-    job.on_started(Streams::of(&[Stream::Tty, Stream::Out]), now);
+    let _ = job.on_started(Streams::of(&[Stream::Tty, Stream::Out]), now);
     job.on_exit(Exit::Code(0), now);
     // For so long the log was full, and has room now: the pipe still holds data that nobody could read.
     let later = now + Duration::from_secs(3);
@@ -178,7 +178,7 @@ fn the_drain_does_not_run_while_the_log_is_full() {
     let mut job = Job::new();
     let reader = job.log.attach(Lag::Hold);
     let now = Instant::now();
-    job.on_started(Streams::of(&[Stream::Tty]), now);
+    let _ = job.on_started(Streams::of(&[Stream::Tty]), now);
     job.on_output(Stream::Tty, vec![0; limits::LOG_BYTES].into(), now);
     job.on_exit(Exit::Code(0), now);
     assert!(!job.wants_output(Stream::Tty));

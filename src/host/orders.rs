@@ -1,0 +1,214 @@
+//! What a guard was told, and what it owes its host for it, until when.
+//!
+//! ```text
+//! RUN  ─▶ owes Begun   ── in time ─▶ nothing     ── late ─▶ it is killed; nothing ran, another guard gets the command
+//! Kill ─▶ owes Hunting ── in time ─▶ owes its end ─ late ─▶ it is killed; the host hunts what was below it
+//! ```
+//!
+//! A command can stop its guard, or another's. So a guard is continued with every order, and again and again while it
+//! owes something. Invariants: a debt has a time at which the guard is killed, and a killed guard one at which it counts
+//! as gone; signals that a guard got before it began are there for the next one.
+
+use std::time::Instant;
+
+use crate::core::job::Order;
+use crate::io::outlet::Outlet;
+use crate::limits;
+use crate::sys::control;
+
+/// What is owed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owed {
+    /// The word that it begins.
+    Begun,
+    /// The word that it hunts.
+    Hunting,
+    /// Its end, or the names of what it cannot kill.
+    End,
+    /// It was killed.
+    Death,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Debt {
+    owed: Owed,
+    due: Instant,
+    wake_at: Instant,
+}
+
+/// What is to be done about a debt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It may be stopped: continue it.
+    Wake,
+    /// It had its time: kill it.
+    Kill,
+    /// It was killed and does not go: count it as gone.
+    Bury,
+}
+
+/// The orders to one guard.
+#[derive(Debug)]
+pub(super) struct Orders {
+    /// The rest of the RUN frame, then orders.
+    pub(super) out: Outlet,
+    /// Signals that it was told of before it began.
+    early: Vec<u8>,
+    has_begun: bool,
+    killed_at: Option<Instant>,
+    debt: Option<Debt>,
+}
+
+impl Orders {
+    /// Those to a guard that was just given a command; `attempt` guards had it before.
+    pub(super) fn new(attempt: u32, now: Instant) -> Self {
+        let patience = limits::START_PATIENCE * 2_u32.saturating_pow(attempt.min(8));
+        let debt = Debt { owed: Owed::Begun, due: now + patience, wake_at: now + limits::WAKE_EVERY };
+        Self { out: Outlet::default(), early: Vec::new(), has_begun: false, killed_at: None, debt: Some(debt) }
+    }
+
+    /// One more order.
+    pub(super) fn give(&mut self, order: Order, now: Instant) {
+        self.out.buffer().extend_from_slice(&control::encode_order(order));
+        match order {
+            Order::Signal(signal) if !self.has_begun => self.early.push(signal),
+            Order::Kill if self.killed_at.is_none() => {
+                self.killed_at = Some(now);
+                self.owe(Owed::Hunting, now + limits::ORDER_PATIENCE, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn owe(&mut self, owed: Owed, due: Instant, now: Instant) {
+        self.debt = Some(Debt { owed, due, wake_at: now + limits::WAKE_EVERY });
+    }
+
+    /// It begins, or has said something that follows from that.
+    pub(super) fn on_begun(&mut self) {
+        self.has_begun = true;
+        self.early.clear();
+        self.debt = self.debt.filter(|debt| debt.owed != Owed::Begun);
+    }
+
+    /// It hunts.
+    pub(super) fn on_hunting(&mut self, now: Instant) {
+        let hunted_since = self.killed_at.unwrap_or(now);
+        if self.debt.is_some_and(|debt| debt.owed == Owed::Hunting) {
+            self.owe(Owed::End, hunted_since + limits::KILL_HUNT + limits::ORDER_PATIENCE / 2, now);
+        }
+    }
+
+    /// It has named what it cannot kill: it can do no more.
+    pub(super) fn on_given_up(&mut self) {
+        self.debt = self.debt.filter(|debt| debt.owed == Owed::Death);
+    }
+
+    /// Whether it has begun with its command, as far as is known.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// The signals for the guard that gets the command instead.
+    pub(super) fn into_early(self) -> Vec<u8> {
+        self.early
+    }
+
+    /// When [`Orders::tick`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.debt.map(|debt| debt.due.min(debt.wake_at))
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Instant) -> Option<Step> {
+        let debt = self.debt.as_mut()?;
+        if now >= debt.due {
+            if debt.owed == Owed::Death {
+                self.debt = None;
+                return Some(Step::Bury);
+            }
+            self.owe(Owed::Death, now + limits::DEATH_PATIENCE, now);
+            return Some(Step::Kill);
+        }
+        if now < debt.wake_at {
+            return None;
+        }
+        debt.wake_at = now + limits::WAKE_EVERY;
+        Some(if debt.owed == Owed::Death { Step::Kill } else { Step::Wake })
+    }
+}
+
+/// When a command that was given away in vain is given away again, and the signals that came for it meanwhile.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) at: Instant,
+    pub(super) signals: Vec<u8>,
+}
+
+impl Again {
+    /// An order that no guard is there for.
+    pub(super) fn keep(&mut self, order: Order, now: Instant) {
+        match order {
+            Order::Signal(signal) => self.signals.push(signal),
+            Order::Terminate | Order::Kill => self.at = now,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// What is done about a guard that never says anything, and when, from its command on.
+    fn silent(orders: &mut Orders, from: Instant) -> Vec<(Duration, Step)> {
+        let mut steps = Vec::new();
+        while let Some(at) = orders.deadline() {
+            let step = orders.tick(at);
+            steps.extend(
+                step.filter(|step| steps.last().is_none_or(|(_, last)| last != step)).map(|step| (at - from, step)),
+            );
+        }
+        steps
+    }
+
+    #[test]
+    fn a_guard_that_does_not_begin_is_killed_and_the_next_one_has_longer() {
+        let now = Instant::now();
+        let (first, third) = (limits::START_PATIENCE, limits::START_PATIENCE * 4);
+        for (attempt, patience) in [(0, first), (2, third)] {
+            let mut orders = Orders::new(attempt, now);
+            orders.give(Order::Signal(10), now);
+            let wakes = (limits::WAKE_EVERY, Step::Wake);
+            let steps = [wakes, (patience, Step::Kill), (patience + limits::DEATH_PATIENCE, Step::Bury)];
+            assert_eq!(silent(&mut orders, now), steps);
+            assert!(!orders.has_begun());
+            assert_eq!(orders.into_early(), [10]);
+        }
+    }
+
+    #[test]
+    fn a_guard_that_is_told_to_kill_is_killed_in_time_whatever_it_says() {
+        let now = Instant::now();
+        let mut deaf = Orders::new(0, now);
+        deaf.on_begun();
+        assert_eq!(deaf.deadline(), None, "it owes nothing");
+        deaf.give(Order::Signal(15), now);
+        assert_eq!(deaf.deadline(), None, "nor for a signal");
+        deaf.give(Order::Kill, now);
+        assert_eq!(silent(&mut deaf, now)[1], (limits::ORDER_PATIENCE, Step::Kill));
+        let mut hunter = Orders::new(0, now);
+        hunter.on_begun();
+        hunter.give(Order::Kill, now);
+        hunter.on_hunting(now + limits::ORDER_PATIENCE / 2);
+        let (at, step) = silent(&mut hunter, now)[1];
+        assert!(step == Step::Kill && at > limits::KILL_HUNT && at + limits::ORPHAN_HUNT <= limits::KILL_TIMEOUT);
+        let mut helpless = Orders::new(0, now);
+        helpless.give(Order::Kill, now);
+        helpless.on_hunting(now);
+        helpless.on_given_up();
+        assert_eq!(helpless.deadline(), None, "it has said what it could");
+    }
+}

@@ -1,0 +1,155 @@
+//! What a dead guard left behind: children of the host now, because the host is the subreaper above its guards.
+//!
+//! A guard that ends in order has no children left, so orphans are there after a violent death only. Invariants: the
+//! children that the host had before it became the host, and what descends from them, are never taken for orphans; a
+//! process is named by its number and its start, and signalled through a descriptor that was checked against both,
+//! because orphans are reaped by the kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::libc;
+
+use super::tree::{self, Process};
+
+/// The processes that the host had below it from the start, and the sessions that were there before it. Whoever leaves a
+/// session enters a new one, so no descendant of a guard can ever be in one of these.
+#[derive(Debug)]
+pub struct Kin {
+    pids: BTreeSet<(i32, u64)>,
+    sessions: BTreeSet<i32>,
+}
+
+impl Kin {
+    /// Those that are there now.
+    #[must_use]
+    pub fn now() -> Self {
+        let me = own_pid();
+        let below = tree::descendants(me);
+        let sessions = below.iter().map(|process| process.session);
+        let sessions = sessions.chain(tree::process(me).map(|process| process.session)).collect();
+        Self { pids: below.iter().map(|process| (process.pid, process.start)).collect(), sessions }
+    }
+
+    fn has(&self, process: &Process) -> bool {
+        self.pids.contains(&(process.pid, process.start)) || self.sessions.contains(&process.session)
+    }
+}
+
+/// The orphans of one guard.
+#[derive(Debug)]
+pub struct Orphans {
+    /// The guard's number: it led the command's session.
+    session: i32,
+    /// What was seen of them, so that one whose parent has ended is known again.
+    seen: BTreeMap<i32, u64>,
+    sessions: BTreeSet<i32>,
+}
+
+/// Whose a child of the host may be, besides the orphans that are looked for.
+#[derive(Debug)]
+pub struct Others<'a> {
+    /// Of the time before the host.
+    pub kin: &'a Kin,
+    /// Guards and the recorder.
+    pub known: BTreeSet<i32>,
+    /// Orphans of other guards.
+    pub orphans: Vec<&'a Orphans>,
+}
+
+impl Orphans {
+    /// Those of the guard with this number, of which nothing is known yet.
+    #[must_use]
+    pub fn of(guard: i32) -> Self {
+        Self { session: guard, seen: BTreeMap::new(), sessions: BTreeSet::new() }
+    }
+
+    /// Those that live, nearest first. With `takes_strays`, children of the host that are nobody's count as theirs: what
+    /// made a session of its own is known by nothing else when its guard has just died.
+    pub fn look(&mut self, others: &Others<'_>, takes_strays: bool) -> Vec<Process> {
+        let children = tree::children(own_pid()).into_iter().filter_map(tree::process);
+        let is_ours = |child: &Process| {
+            let is_known = others.known.contains(&child.pid);
+            let is_free = || !others.kin.has(child) && !others.orphans.iter().any(|other| other.claims(child));
+            !is_known && (self.claims(child) || (takes_strays && is_free()))
+        };
+        let mut living = Vec::new();
+        for child in children.filter(is_ours) {
+            living.extend((!child.is_zombie).then_some(child));
+            living.extend(tree::walk(child.pid));
+        }
+        self.seen = living.iter().map(|process| (process.pid, process.start)).collect();
+        self.sessions = living.iter().map(|process| process.session).collect();
+        living
+    }
+
+    fn claims(&self, child: &Process) -> bool {
+        child.session == self.session
+            || self.seen.get(&child.pid) == Some(&child.start)
+            || self.sessions.contains(&child.session)
+    }
+}
+
+/// Kills these processes, each of them only if it still is the one that was seen.
+pub fn kill(processes: &[Process]) {
+    processes.iter().for_each(|process| signal(process, libc::SIGKILL));
+}
+
+/// Terminates these processes, and continues them so that they can act on it.
+pub fn terminate(processes: &[Process]) {
+    for process in processes {
+        signal(process, libc::SIGTERM);
+        signal(process, libc::SIGCONT);
+    }
+}
+
+fn signal(process: &Process, signal: i32) {
+    if let Some(fd) = open(process.pid)
+        && tree::process(process.pid).is_some_and(|now| now.start == process.start)
+    {
+        send(&fd, signal);
+    }
+}
+
+/// A descriptor of a process, with which it cannot be mistaken for another one.
+pub(super) fn open(pid: i32) -> Option<OwnedFd> {
+    // SAFETY: the call takes numbers and gives a new descriptor, closed on exec.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0)?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sends a signal through such a descriptor.
+pub(super) fn send(process: &OwnedFd, signal: i32) {
+    let fd = process.as_raw_fd();
+    // SAFETY: the call takes numbers and a null pointer.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, std::ptr::null::<u8>(), 0) };
+}
+
+fn own_pid() -> i32 {
+    std::process::id().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_before_is_no_orphan() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let kin = Kin::now();
+        let others = Others { kin: &kin, known: BTreeSet::new(), orphans: Vec::new() };
+        let is_seen = |living: Vec<Process>| living.iter().any(|process| process.pid == pid);
+        assert!(!is_seen(Orphans::of(i32::MAX).look(&others, true)));
+        let session = tree::process(pid).unwrap().session;
+        let seen = Orphans::of(session).look(&others, false);
+        let it: Vec<Process> = seen.into_iter().filter(|process| process.pid == pid).collect();
+        assert_eq!(it.len(), 1, "the session is the guard's");
+        kill(&[Process { start: it[0].start + 1, ..it[0] }]);
+        assert!(child.try_wait().unwrap().is_none(), "another process of that number is not signalled");
+        kill(&it);
+        child.wait().unwrap();
+    }
+}
