@@ -167,6 +167,12 @@ pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
 pub const BANNER_COLUMNS: usize = 400;
 /// The same as [`BANNER_COLUMNS`] in the banner under which a command goes on after others.
 pub const BANNER_AGAIN_COLUMNS: usize = 60;
+/// The most of the name that a caller gives itself, columns. The rest is cut.
+pub const WHOAMI_COLUMNS: usize = 24;
+/// An agent's look at the shell is one line on the console unless it writes more than this, bytes, …
+pub const PROBE_BYTES_MAX: usize = 4 << 10;
+/// … lasts longer than this, fails, or leaves processes behind: then it is shown like any command.
+pub const PROBE_TIME_MAX: Duration = Duration::from_secs(1);
 /// At the host's end with `--console raw`, the terminal may take this long to answer what commands have asked it …
 pub const REPLIES_MAX: Duration = Duration::from_millis(500);
 /// … and has answered everything when it was silent this long after the reply to the host's own question.

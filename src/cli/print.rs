@@ -1,7 +1,7 @@
 //! `rexec --print NAME`: a journal in the console's format.
 //!
 //! Invariant: of all that commands, callers and outputs wrote into the journal, nothing reaches the terminal as a
-//! control character but tab and newline.
+//! control character but tab and newline, and no row of output reads as a banner, an end line or a remark.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,11 +11,12 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::sink::reader::{Entry, Reader};
-use crate::sink::record::{Run, Start};
-use crate::text::banner::{banner, end_line, left_line};
+use crate::sink::record::{Lost, Run, Start};
+use crate::text::banner::{Banner, end_line, left_line};
 use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};
 use crate::text::reason::reason;
+use crate::text::rows::{Mark, Rows};
 
 /// The most of a file's name or an error that is shown, columns.
 const NAME_COLUMNS: usize = 1024;
@@ -149,11 +150,9 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
             }
             Entry::Lost(lost) => {
                 begun.remove(&lost.seq);
-                writeln!(
-                    out,
-                    "{}",
-                    banner(&lost.time, lost.seq, &lost.whoami, &lost.dir, &lost.command, COMMAND_COLUMNS)
-                )?;
+                let Lost { seq, time, whoami, dir, command, unwrapped, .. } = lost.as_ref();
+                let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
+                writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
                 writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")?;
             }
             Entry::Dropped(dropped) => {
@@ -164,11 +163,9 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
         }
     }
     for start in begun.values() {
-        writeln!(
-            out,
-            "{}",
-            banner(&start.time, start.seq, &start.whoami, &start.dir, &start.command, COMMAND_COLUMNS)
-        )?;
+        let Start { seq, time, whoami, dir, command, unwrapped, .. } = start.as_ref();
+        let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
+        writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
         writeln!(out, "… no end is recorded yet\n")?;
     }
     for (count, what) in
@@ -184,7 +181,9 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
 }
 
 fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", banner(&run.time, run.seq, &run.whoami, &run.dir, &run.command, COMMAND_COLUMNS))?;
+    let Run { seq, time, whoami, dir, command, unwrapped, .. } = run;
+    let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
+    writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
     let cut = run.output_cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(run.output.len());
     // A journal that was edited may cut through a character.
     let (head, tail) = run.output.split_at_checked(cut).unwrap_or((&run.output, ""));
@@ -211,6 +210,9 @@ fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn write_lines(text: &str, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(escape_text(text).as_bytes())?;
+    let (mut rows, mut shown) = (Rows::new(Mark::Wording), Vec::new());
+    rows.push(escape_text(text).as_bytes(), &mut shown);
+    rows.finish(&mut shown);
+    out.write_all(&shown)?;
     if text.is_empty() || text.ends_with('\n') { Ok(()) } else { writeln!(out) }
 }

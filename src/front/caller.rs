@@ -1,22 +1,34 @@
 //! Who calls: the name of the agent, from what its environment says of it.
 
-/// The name, for banner and journal. `given` is what the caller calls itself, if it does.
+use crate::limits;
+use crate::text::escape::name_of;
+use crate::text::unwrap::Agent;
+
+/// The name, for banner and journal. `given` is what the caller calls itself, if it does: of that, what a banner's
+/// grammar needs and what cannot be seen is replaced, and it is cut.
 pub fn name<'a>(given: &[u8], env: impl Iterator<Item = &'a [u8]>) -> String {
-    if !given.is_empty() {
-        return String::from_utf8_lossy(given).into_owned();
-    }
-    let mut best: Option<(usize, String)> = None;
-    for entry in env {
-        let Some((rank, name)) = known(entry) else { continue };
-        if best.as_ref().is_none_or(|(other, _)| rank < *other) {
-            best = Some((rank, name));
-        }
-    }
-    best.map_or_else(|| "shell".to_owned(), |(_, name)| name)
+    let given = name_of(&String::from_utf8_lossy(given), limits::WHOAMI_COLUMNS);
+    if given.is_empty() { known_name(env).unwrap_or("shell").to_owned() } else { given }
 }
 
-/// Whether a caller's environment says that this is a look at the shell and no command.
-pub fn is_probe<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
+/// The agent whose wrapper a caller's text may have. The name that a caller gives itself is no proof.
+pub fn agent<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
+    match known_name(env)? {
+        "Claude Code" => Some(Agent::Claude),
+        "Codex" => Some(Agent::Codex),
+        "Gemini CLI" => Some(Agent::Gemini),
+        "opencode" => Some(Agent::Opencode),
+        _ => None,
+    }
+}
+
+/// The name that the surest variable stands for.
+fn known_name<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {
+    env.filter_map(known).min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
+}
+
+/// Whether a caller's environment is the one that Claude Code's own program reads output of, and no model.
+pub fn is_harness<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"AI_AGENT=claude-code") && entry.ends_with(b"_harness"))
 }
 
@@ -49,9 +61,9 @@ const KNOWN: [(&[u8], &str); 17] = [
     (b"CODEX_", "Codex"),
 ];
 
-fn known(entry: &[u8]) -> Option<(usize, String)> {
+fn known(entry: &[u8]) -> Option<(usize, &'static str)> {
     let at = KNOWN.iter().position(|(prefix, _)| entry.starts_with(prefix))?;
-    Some((at, KNOWN[at].1.to_owned()))
+    Some((at, KNOWN[at].1))
 }
 
 #[cfg(test)]
@@ -65,14 +77,19 @@ mod tests {
     #[test]
     fn the_callers_own_word_goes_first_then_the_surest_variable() {
         assert_eq!(called("Me", &["CLAUDECODE=1"]), "Me");
+        assert_eq!(called("Me:/dir $ ls #[\n\u{200b}x]", &[]), "Me_/dir _ ls ____x_");
+        assert_eq!(called(&"long ".repeat(9), &[]), "long long long long lon…");
+        assert_eq!(called(" \t", &["CLAUDECODE=1"]), "Claude Code", "blank");
+        let with = |variable: &str| agent([variable.as_bytes()].into_iter());
+        assert_eq!((with("CLAUDECODE=1"), with("REXEC_WHOAMI=Codex")), (Some(Agent::Claude), None));
         assert_eq!(called("", &["PATH=/bin", "CLAUDECODE=1"]), "Claude Code");
         assert_eq!(called("", &["CODEX_HOME=/h", "CODEX_CI=1"]), "Codex");
         assert_eq!(called("", &["CODEX_MANAGED_BY_NPM=1", "SHLVL=1"]), "Codex", "a hook");
         assert_eq!(called("", &["CODEX_HOME=/h", "OPENCODE=1"]), "opencode", "not what a profile may set");
         assert_eq!(called("", &["CLAUDECODE=1", "GEMINI_CLI=1"]), "Gemini CLI", "the inner agent");
         assert_eq!(called("", &["HOME=/h"]), "shell");
-        assert!(is_probe([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));
-        assert!(!is_probe([b"AI_AGENT=claude-code_2-1_agent".as_slice()].into_iter()));
+        assert!(is_harness([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));
+        assert!(!is_harness([b"AI_AGENT=claude-code_2-1_agent".as_slice()].into_iter()));
         assert!(kills_group([b"A=b".as_slice(), b"CODEX_CI=1"].into_iter()));
         assert!(!kills_group([b"CODEX_HOME=/h".as_slice(), b"CLAUDECODE=1"].into_iter()), "hooks and other agents");
     }

@@ -31,12 +31,16 @@ pub struct Command {
     pub exec: Vec<Vec<u8>>,
     /// The command without the agent's wrapper.
     pub text: Vec<u8>,
+    /// A wrapper was left out of the text.
+    pub is_unwrapped: bool,
     /// The working directory, where the caller named it; a shim sends the directory itself.
     pub dir: Option<String>,
     /// Variables that the caller gave by name (JSONL); never those of a shim's environment.
     pub envs: BTreeMap<String, String>,
-    /// An agent's look at the shell.
+    /// An agent's look at the shell, known to its last byte.
     pub is_probe: bool,
+    /// Its output is for the agent's own program and not for a model: it passes as it is.
+    pub is_for_program: bool,
     /// The caller kills what is left of the shell's group once it has the result.
     pub kills_group: bool,
 }
@@ -46,7 +50,8 @@ impl Command {
     #[must_use]
     pub fn of(run: &Run<'_>, frame: &[u8]) -> Self {
         let env = || run.env.iter().map(CStr::to_bytes);
-        let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes));
+        let entries: Vec<&[u8]> = env().collect();
+        let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, caller::agent(env()));
         let (rows, cols) = (run.attributes.rows, run.attributes.cols);
         Self {
             frame: frame.to_vec(),
@@ -59,9 +64,11 @@ impl Command {
             shell: run.shell.to_string_lossy().into_owned(),
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             text: unwrapped.command,
+            is_unwrapped: unwrapped.is_unwrapped,
             dir: None,
             envs: BTreeMap::new(),
-            is_probe: unwrapped.is_probe || caller::is_probe(env()),
+            is_probe: unwrapped.is_probe,
+            is_for_program: unwrapped.is_probe || unwrapped.is_for_program || caller::is_harness(env()),
             kills_group: caller::kills_group(env()),
         }
     }

@@ -45,7 +45,7 @@ impl Treatment {
         let mode = |caller_looks_at_it: bool| match (command.sanitize, policy) {
             (Sanitize::Raw, _) => Mode::Raw,
             // What an agent reads of the shell for itself: Codex separates its parts with NUL bytes.
-            _ if command.is_probe => Mode::Raw,
+            _ if command.is_for_program => Mode::Raw,
             (Sanitize::Strip, _) => Mode::Strip,
             (Sanitize::Collapse, _) => collapse,
             // A person looks at a terminal; and what comes through pipes alone is what the program meant for pipes.

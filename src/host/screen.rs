@@ -36,7 +36,12 @@ impl Screen {
 
     /// What it is.
     pub(super) fn kind(&self) -> Kind {
-        if self.output.is_terminal() { Kind::Terminal } else { Kind::Text }
+        if !self.output.is_terminal() {
+            return Kind::Text;
+        }
+        let has_utf8 = locale().is_none_or(|locale| is_utf8(&locale));
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if is_dumb || !has_utf8 { Kind::Dumb { has_utf8 } } else { Kind::Terminal }
     }
 
     /// Its size, if it is a terminal.
@@ -118,6 +123,17 @@ impl Screen {
     pub(super) fn give_back(&mut self) {
         self.keys = None;
     }
+}
+
+/// What the environment says of the terminal's characters: locale(7). Where it says nothing, they are UTF-8.
+fn locale() -> Option<String> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set)
+}
+
+fn is_utf8(locale: &str) -> bool {
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// A question to the terminal.

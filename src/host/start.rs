@@ -92,6 +92,7 @@ impl Host {
             command: String::from_utf8_lossy(&command.text).into_owned(),
             shell: command.shell.clone(),
             probe: command.is_probe,
+            unwrapped: command.is_unwrapped,
             window: Some(self.window(command)),
             ..Start::default()
         };
@@ -102,6 +103,7 @@ impl Host {
             whoami: command.whoami.clone(),
             dir: start.dir.clone(),
             command: start.command.clone(),
+            is_unwrapped: command.is_unwrapped,
             is_probe: command.is_probe,
         };
         if let Some(cursor) = self.engine.attach(job, self.journal.lag()) {
@@ -198,7 +200,7 @@ impl Host {
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<Streams> {
         let command = &pending.command;
         // What an agent reads of the shell for itself is for a program and not for people.
-        let pipes_only = self.options.pipes_only || command.is_probe;
+        let pipes_only = self.options.pipes_only || command.is_for_program;
         let plan = Plan::of(command.stdio, pipes_only, command.kills_group);
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut streams = [const { None }; Stream::ALL.len()];

@@ -13,7 +13,9 @@ use rexec_sh::wire::{self, Attributes, Sanitize, Stdio};
 use crate::core::entry::StartError;
 use crate::front::command::Command;
 use crate::front::jsonl::Request;
+use crate::limits;
 use crate::sys::{file, process};
+use crate::text::escape::name_of;
 use crate::text::reason::reason;
 
 /// What commands inherit that come as words.
@@ -57,13 +59,15 @@ pub(super) fn command(request: &Request, own: &Own) -> (Command, Result<Vec<Owne
         descriptors: 2,
         sanitize: Sanitize::Strip,
         window: None,
-        whoami: request.whoami.clone(),
+        whoami: name_of(&request.whoami, limits::WHOAMI_COLUMNS),
         shell: String::from_utf8_lossy(&shell).into_owned(),
         text: exec.join(&b' '),
+        is_unwrapped: false,
         exec,
         dir: Some(request.dir.clone()),
         envs: request.envs.clone(),
         is_probe: false,
+        is_for_program: false,
         kills_group: false,
     };
     let descriptors = frame.and(program).and_then(|_| descriptors(request));

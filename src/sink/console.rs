@@ -9,6 +9,10 @@
 //! blocks; what is left out is counted exactly; nothing of a command reaches the terminal but through its filter, which
 //! is reset at the end of each turn.
 
+mod filter;
+mod fold;
+mod header;
+
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -17,24 +21,16 @@ use crate::core::entry::{Entry, Exit, Outcome, Reason};
 use crate::core::log::Item;
 use crate::limits;
 use crate::sink::record::Left;
-use crate::text::banner;
+use crate::text::banner::{self, Banner};
 use crate::text::count::{self, counted};
 use crate::text::escape::escape_line;
-use crate::text::safe::raw::RawFilter;
-use crate::text::safe::{HEADER_SGR, SafeFilter, show_bidi};
-use crate::text::sanitize::{Mode, Sanitizer};
+use filter::Filter;
+use fold::Fold;
+pub use header::Kind;
+use header::header;
 
 /// The most of a program's name in a line about it; the kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
-
-/// What the human's side of the console is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A terminal: colours and moves within lines pass.
-    Terminal,
-    /// A file or pipe: text only.
-    Text,
-}
 
 /// What stands in a block's banner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +43,9 @@ pub struct Heading {
     pub dir: String,
     /// What.
     pub command: String,
-    /// An agent's look at the shell: one line instead of a block.
+    /// An agent's wrapper was left out of the command.
+    pub is_unwrapped: bool,
+    /// An agent's look at the shell: one line instead of a block, while all goes well.
     pub is_probe: bool,
 }
 
@@ -62,72 +60,14 @@ pub enum View {
 }
 
 #[derive(Debug)]
-enum Filter {
-    Safe(SafeFilter),
-    Raw(RawFilter),
-    Text { sanitizer: Sanitizer, is_line_start: bool },
-}
-
-impl Filter {
-    fn new(kind: Kind, view: View, columns: u16) -> Self {
-        match (kind, view) {
-            (Kind::Terminal, View::Safe) => {
-                let mut filter = SafeFilter::new();
-                filter.resize(columns);
-                Self::Safe(filter)
-            }
-            (Kind::Terminal, View::Raw) => Self::Raw(RawFilter::new()),
-            (Kind::Text, _) => Self::Text { sanitizer: Sanitizer::new(Mode::Strip), is_line_start: true },
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        match self {
-            Self::Safe(filter) => filter.push(bytes, out),
-            Self::Raw(filter) => filter.push(bytes, out),
-            Self::Text { sanitizer, is_line_start } => {
-                let mut text = Vec::new();
-                sanitizer.push(bytes, &mut text);
-                show_bidi(&text, out);
-                if let Some(last) = text.last() {
-                    *is_line_start = *last == b'\n';
-                }
-            }
-        }
-    }
-
-    fn is_line_start(&self) -> bool {
-        match self {
-            Self::Safe(filter) => filter.at_line_start(),
-            Self::Raw(filter) => filter.at_line_start(),
-            Self::Text { is_line_start, .. } => *is_line_start,
-        }
-    }
-
-    /// Leaves the terminal as before the turn, at a line start.
-    fn end_turn(&mut self, out: &mut Vec<u8>) {
-        match self {
-            Self::Safe(filter) => filter.end_block(out),
-            Self::Raw(filter) => filter.end_block(out),
-            Self::Text { sanitizer, is_line_start } => {
-                let before = out.len();
-                sanitizer.finish(out);
-                if !(if out.len() > before { out.ends_with(b"\n") } else { *is_line_start }) {
-                    out.push(b'\n');
-                }
-                *is_line_start = true;
-            }
-        }
-    }
-}
-
-#[derive(Debug)]
 struct Block {
     job: JobId,
     cursor: Cursor,
     heading: Heading,
     filter: Filter,
     has_banner: bool,
+    /// Only its banner is shown, as long as nothing else is worth it.
+    fold: Option<Fold>,
     /// What its shell left running, to be told at the end.
     left: Option<String>,
 }
@@ -167,9 +107,7 @@ impl Console {
     pub fn resize(&mut self, columns: u16) {
         self.columns = columns;
         for block in &mut self.blocks {
-            if let Filter::Safe(filter) = &mut block.filter {
-                filter.resize(columns);
-            }
+            block.filter.resize(columns);
         }
     }
 
@@ -178,7 +116,7 @@ impl Console {
         if let (Some(_), Some(block)) = (self.floor, self.blocks.front_mut()) {
             block.filter.end_turn(out);
         }
-        header(self.kind, line, out);
+        header(self.kind, self.columns, line, out);
     }
 
     /// A command begins. Beyond the bound of waiting blocks the oldest of them is given up.
@@ -195,7 +133,9 @@ impl Console {
             }
         }
         let filter = Filter::new(self.kind, self.view, self.columns);
-        self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner: false, left: None });
+        let fold = heading.is_probe.then(Fold::default);
+        let (has_banner, left) = (false, None);
+        self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner, fold, left });
     }
 
     /// The command left these processes running.
@@ -218,10 +158,11 @@ impl Console {
         if self.floor.is_none() && !self.take_floor(engine, out, now) {
             return false;
         }
+        let face = self.face();
         let block = self.blocks.front_mut().expect("the floor is the front block's");
         match engine.next(block.cursor) {
             Some(item) => {
-                let is_end = block.show(self.kind, &item, out);
+                let is_end = block.show(face, &item, out);
                 engine.advance(block.cursor);
                 if is_end {
                     engine.detach(block.cursor);
@@ -231,6 +172,7 @@ impl Console {
                     self.yield_floor(out);
                 }
             }
+            None if block.fold.as_ref().and_then(Fold::deadline).is_some_and(|at| now >= at) => block.unfold(face, out),
             None if self.may_yield(now) => self.yield_floor(out),
             None => return false,
         }
@@ -239,17 +181,23 @@ impl Console {
 
     /// The host leaves: whatever is being shown ends here, and the terminal is as before it.
     pub fn leave(&mut self, out: &mut Vec<u8>) {
+        let face = self.face();
         if let (Some(_), Some(block)) = (self.floor.take(), self.blocks.front_mut()) {
-            block.remark(self.kind, "… the rest is not shown, see the journal", out);
+            block.remark(face, "… the rest is not shown, see the journal", out);
             out.push(b'\n');
         }
         self.blocks.clear();
     }
 
-    /// When a waiting block may get the floor.
+    /// When a waiting block may get the floor, or a folded one has lasted too long.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.yields_at().filter(|_| self.has_room)
+        let unfolds = self.floor.and(self.blocks.front()).and_then(|block| block.fold.as_ref()?.deadline());
+        self.yields_at().into_iter().chain(unfolds).min().filter(|_| self.has_room)
+    }
+
+    fn face(&self) -> Face {
+        Face { kind: self.kind, columns: self.columns }
     }
 
     /// When the front block has had its time, if others wait. A block whose line is not finished keeps the floor for as
@@ -266,9 +214,11 @@ impl Console {
 
     fn yield_floor(&mut self, out: &mut Vec<u8>) {
         let Some(mut block) = self.blocks.pop_front() else { return };
-        block.end_turn(self.kind, out);
-        header(self.kind, &format!("… #{} goes on, others wait", block.job.0), out);
-        out.push(b'\n');
+        if block.fold.is_none() {
+            block.end_turn(self.face(), out);
+            self.face().header(&format!("… #{} goes on, others wait", block.job.0), out);
+            out.push(b'\n');
+        }
         self.blocks.push_back(block);
         self.floor = None;
     }
@@ -283,56 +233,82 @@ impl Console {
                 count if first == last => format!("… {count} not shown (#{first}), see the journal"),
                 count => format!("… {count} not shown (#{first} to #{last}), see the journal"),
             };
-            header(self.kind, &line, out);
+            self.face().header(&line, out);
             out.push(b'\n');
         }
         let mut block = self.blocks.remove(at).expect("the index is in range");
-        block.open(self.kind, out);
+        block.open(self.face(), out, now);
         self.blocks.push_front(block);
         self.floor = Some(now);
         true
     }
 }
 
+/// How the host's own rows look.
+#[derive(Debug, Clone, Copy)]
+struct Face {
+    kind: Kind,
+    columns: u16,
+}
+
+impl Face {
+    fn header(self, line: &str, out: &mut Vec<u8>) {
+        header(self.kind, self.columns, line, out);
+    }
+}
+
 impl Block {
-    fn open(&mut self, kind: Kind, out: &mut Vec<u8>) {
-        match (self.heading.is_probe, self.has_banner) {
-            (false, false) => header(kind, &self.banner(&self.heading.command, limits::BANNER_COLUMNS), out),
-            (false, true) => {
-                let mut line = self.banner(&self.heading.command, limits::BANNER_AGAIN_COLUMNS);
+    fn open(&mut self, face: Face, out: &mut Vec<u8>, now: Instant) {
+        match (&mut self.fold, self.has_banner) {
+            (None, false) => face.header(&self.banner().line(limits::BANNER_COLUMNS), out),
+            (None, true) => {
+                let mut line = self.banner().line(limits::BANNER_AGAIN_COLUMNS);
                 line.push_str(" (goes on)");
-                header(kind, &line, out);
+                face.header(&line, out);
             }
-            (true, false) => {
-                let what = "(a look at the shell, in the journal)";
-                header(kind, &self.banner(what, limits::BANNER_COLUMNS), out);
+            (Some(fold), false) => {
+                fold.show(now);
+                face.header(&self.banner().line_with("(a look at the shell, in the journal)"), out);
             }
-            (true, true) => {}
+            (Some(_), true) => {}
         }
         self.has_banner = true;
     }
 
-    fn banner(&self, what: &str, columns: usize) -> String {
-        let Heading { time, whoami, dir, .. } = &self.heading;
-        banner::banner(time, self.job.0, whoami, dir, what, columns)
+    /// Shows a folded block like any other from here on.
+    fn unfold(&mut self, face: Face, out: &mut Vec<u8>) {
+        if let Some(fold) = self.fold.take() {
+            face.header(&self.banner().line(limits::BANNER_COLUMNS), out);
+            self.filter.push(&fold.into_output(), out);
+        }
+    }
+
+    fn banner(&self) -> Banner<'_> {
+        let Heading { time, whoami, dir, command, is_unwrapped, .. } = &self.heading;
+        Banner { time, seq: self.job.0, whoami, dir, command, is_unwrapped: *is_unwrapped }
     }
 
     /// Shows one item; whether it was the last.
-    fn show(&mut self, kind: Kind, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
+    fn show(&mut self, face: Face, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
+        if let Some(fold) = &mut self.fold {
+            if fold.take(item, self.left.is_some()) {
+                return matches!(item, Item::Entry(Entry::Closed { .. }));
+            }
+            self.unfold(face, out);
+        }
         match item {
             Item::Entry(Entry::Closed { outcome, took }) => {
                 let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                self.close(kind, outcome, took, out);
+                self.close(face, outcome, took, out);
                 return true;
             }
-            _ if self.heading.is_probe => {}
             Item::Entry(Entry::Output { bytes, .. }) => self.filter.push(bytes, out),
             Item::Missed { bytes } => {
-                self.remark(kind, &format!("… {} not shown, see the journal", count::bytes(*bytes)), out)
+                self.remark(face, &format!("… {} not shown, see the journal", count::bytes(*bytes)), out)
             }
             Item::Entry(Entry::WantedInput { program }) => {
                 let program = escape_line(program, PROGRAM_COLUMNS);
-                self.remark(kind, &format!("… {program} asked for input and got end of file"), out);
+                self.remark(face, &format!("… {program} asked for input and got end of file"), out);
             }
             Item::Entry(Entry::Stopping { reason }) => {
                 let why = match reason {
@@ -340,31 +316,29 @@ impl Block {
                     Reason::Asked => "you asked",
                     Reason::Shutdown => "the host is ending",
                 };
-                self.remark(kind, &format!("… stopping: {why}"), out);
+                self.remark(face, &format!("… stopping: {why}"), out);
             }
             Item::Entry(Entry::Exited { .. }) => {}
         }
         false
     }
 
-    fn remark(&mut self, kind: Kind, line: &str, out: &mut Vec<u8>) {
+    fn remark(&mut self, face: Face, line: &str, out: &mut Vec<u8>) {
         self.filter.end_turn(out);
-        header(kind, line, out);
+        face.header(line, out);
     }
 
     /// Ends the turn, and says what of it is not on the screen.
-    fn end_turn(&mut self, kind: Kind, out: &mut Vec<u8>) {
+    fn end_turn(&mut self, face: Face, out: &mut Vec<u8>) {
         self.filter.end_turn(out);
-        if let Filter::Safe(filter) = &mut self.filter {
-            let hidden = filter.take_hidden_bytes();
-            if hidden > 0 {
-                header(kind, &format!("… a full-screen program drew {}, not shown", count::bytes(hidden)), out);
-            }
+        let hidden = self.filter.take_hidden_bytes();
+        if hidden > 0 {
+            face.header(&format!("… a full-screen program drew {}, not shown", count::bytes(hidden)), out);
         }
     }
 
-    fn close(&mut self, kind: Kind, outcome: &Outcome, took: u64, out: &mut Vec<u8>) {
-        self.end_turn(kind, out);
+    fn close(&mut self, face: Face, outcome: &Outcome, took: u64, out: &mut Vec<u8>) {
+        self.end_turn(face, out);
         let line = match outcome {
             Outcome::Ended { exit, stopped } => {
                 let signal = match exit {
@@ -381,21 +355,9 @@ impl Block {
             Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),
             Outcome::Lost { stopped: Some(_) } => Some("lost: how it ended is unknown".to_owned()),
         };
-        if self.heading.is_probe {
-            return;
-        }
         for line in line.iter().chain(&self.left) {
-            header(kind, line, out);
+            face.header(line, out);
         }
         out.push(b'\n');
     }
-}
-
-/// A line of the host's own, in the one style that commands cannot use.
-fn header(kind: Kind, line: &str, out: &mut Vec<u8>) {
-    let (begin, end) = match kind {
-        Kind::Terminal => (HEADER_SGR, b"\x1b[0m\n".as_slice()),
-        Kind::Text => (b"".as_slice(), b"\n".as_slice()),
-    };
-    [begin, line.as_bytes(), end].into_iter().for_each(|part| out.extend_from_slice(part));
 }

@@ -66,6 +66,9 @@ pub struct Start {
     /// The bytes of `dir` in base64, when they are not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir_b64: Option<String>,
+    /// An agent's wrapper, which `exec` has, was left out of `command`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unwrapped: bool,
     /// One of the runs an agent makes at its own start, to learn about the shell.
     #[serde(skip_serializing_if = "is_false")]
     pub probe: bool,
@@ -149,6 +152,8 @@ pub struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir_b64: Option<String>,
     #[serde(skip_serializing_if = "is_false")]
+    pub unwrapped: bool,
+    #[serde(skip_serializing_if = "is_false")]
     pub probe: bool,
     #[serde(skip_serializing_if = "is_false")]
     pub clipped: bool,
@@ -164,6 +169,8 @@ pub struct Lost {
     pub exec: Vec<String>,
     pub command: String,
     pub time: String,
+    #[serde(skip_serializing_if = "is_false")]
+    pub unwrapped: bool,
 }
 
 /// The first line of a journal.
@@ -250,6 +257,7 @@ impl Start {
             // Half of a twin is of no use to anybody.
             exec_b64: self.exec_b64.clone().filter(|twin| twin_bytes(twin) <= EXEC_B64_BYTES_MAX),
             dir_b64: self.dir_b64.clone().filter(|twin| twin.len() <= DIR_BYTES_MAX),
+            unwrapped: self.unwrapped,
             probe: self.probe,
             clipped: true,
             window: self.window,
@@ -306,6 +314,7 @@ impl Run {
             unkillable: end.unkillable,
             exec_b64: start.exec_b64,
             dir_b64: start.dir_b64,
+            unwrapped: start.unwrapped,
             probe: start.probe,
             clipped: start.clipped,
         }
@@ -327,8 +336,8 @@ impl Run {
 
 impl From<Start> for Lost {
     fn from(start: Start) -> Lost {
-        let Start { seq, whoami, dir, exec, command, time, .. } = start;
-        Lost { seq, whoami, dir, exec, command, time }
+        let Start { seq, whoami, dir, exec, command, time, unwrapped, .. } = start;
+        Lost { seq, whoami, dir, exec, command, time, unwrapped }
     }
 }
 

@@ -1,28 +1,60 @@
 //! The lines around a command's output, the same on the live console and in a printed journal.
 //!
-//! Invariants: nothing here lets a control character or a bidirectional override through, whatever a command, a
-//! directory or a caller's name contains; a banner and an end line are one line each and end without a newline.
+//! Invariants: nothing here lets a control character, a hidden one or the host's bar through, whatever a command, a
+//! directory or a caller's name contains; where one of them ends cannot be imitated by the one before it; a banner and an
+//! end line are one line each and end without a newline.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::count::counted;
-use super::escape::escape_line;
+use super::ends::escape_ends;
+use super::escape::{escape_dir, escape_line, name_of};
 use crate::limits;
 
-/// The most of a directory, a caller's name or an error that is shown, columns.
+/// The most of a directory or an error that is shown, columns.
 const NAME_COLUMNS: usize = 1024;
 
-/// `[2026-05-21T09:42:18Z] #12 Claude Code:/path $ command`, of the command at most so many columns.
-#[must_use]
-pub fn banner(time: &str, seq: u64, whoami: &str, dir: &str, command: &str, columns_max: usize) -> String {
-    format!(
-        "[{}] #{seq} {}:{} $ {}",
-        escape_line(&whole_seconds(time), 64),
-        escape_line(whoami, NAME_COLUMNS),
-        escape_line(dir, NAME_COLUMNS),
-        escape_line(command, columns_max),
-    )
+/// What a banner says of a command.
+#[derive(Debug, Clone, Copy)]
+pub struct Banner<'a> {
+    /// When it began, RFC 3339.
+    pub time: &'a str,
+    /// Its number.
+    pub seq: u64,
+    /// Who calls.
+    pub whoami: &'a str,
+    /// Where.
+    pub dir: &'a str,
+    /// What.
+    pub command: &'a str,
+    /// An agent's wrapper was left out of the command.
+    pub is_unwrapped: bool,
+}
+
+impl Banner<'_> {
+    /// `[2026-05-21T09:42:18Z] #12 Claude Code:/path $ command`, of the command at most this many columns. Behind a
+    /// command that was unwrapped stands ` (unwrapped)`.
+    #[must_use]
+    pub fn line(&self, columns_max: usize) -> String {
+        let mut line = self.line_with(&escape_ends(self.command, columns_max));
+        if self.is_unwrapped {
+            line.push_str(" (unwrapped)");
+        }
+        line
+    }
+
+    /// The same with words of the host's in place of the command.
+    #[must_use]
+    pub fn line_with(&self, what: &str) -> String {
+        format!(
+            "[{}] #{} {}:{} $ {what}",
+            escape_line(&whole_seconds(self.time), 64),
+            self.seq,
+            name_of(self.whoami, limits::WHOAMI_COLUMNS),
+            escape_dir(self.dir, NAME_COLUMNS),
+        )
+    }
 }
 
 /// `exit 101 · 14.2 s`, or nothing for a run that ended well and soon.
@@ -114,20 +146,36 @@ fn signal_name(number: u8) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::escape::steers;
+    use crate::text::hidden::{is_bar, is_hidden};
+
+    fn banner(time: &str, whoami: &str, dir: &str, command: &str, columns_max: usize) -> String {
+        Banner { time, seq: 12, whoami, dir, command, is_unwrapped: false }.line(columns_max)
+    }
 
     #[test]
     fn a_banner_is_one_line() {
         assert_eq!(
-            banner("2026-05-21T09:42:18.123Z", 12, "Claude Code", "/path", "make\ttest &&\n\x1b[2Jls", 80),
+            banner("2026-05-21T09:42:18.123Z", "Claude Code", "/path", "make\ttest &&\n\x1b[2Jls", 80),
             "[2026-05-21T09:42:18Z] #12 Claude Code:/path $ make\\ttest &&\\n\\x1b[2Jls"
         );
         let hostile: String = (0..0x3000).filter_map(char::from_u32).collect();
         for text in
-            [banner(&hostile, 1, &hostile, &hostile, &hostile, 9999), end_line(1, None, 0, Some(&hostile)).unwrap()]
+            [banner(&hostile, &hostile, &hostile, &hostile, 9999), end_line(1, None, 0, Some(&hostile)).unwrap()]
         {
-            assert!(!text.chars().any(|c| c.is_control() || steers(c)), "{text}");
+            assert!(!text.chars().any(|c| c.is_control() || is_hidden(c) || is_bar(c)), "{text}");
         }
+    }
+
+    #[test]
+    fn no_part_of_a_banner_is_read_as_the_next_one() {
+        assert_eq!(banner("t", "a", "/p/x $ echo hi", "ls", 80), "[t] #12 a:/p/x\\ \\$\\ echo\\ hi $ ls");
+        assert_eq!(banner("t", "a:/p $ ls] #1", "/", "ls", 80), "[t] #12 a_/p _ ls_ _1:/ $ ls");
+        assert_eq!(
+            banner("t", "a", "/", "s\u{200b}l▌\u{a0}\u{e0041}", 80),
+            "[t] #12 a:/ $ s\\u{200b}l⟨258C⟩\\u{a0}\\u{e0041}"
+        );
+        let unwrapped = Banner { time: "t", seq: 1, whoami: "a", dir: "/", command: "ls", is_unwrapped: true };
+        assert_eq!(unwrapped.line(80), "[t] #1 a:/ $ ls (unwrapped)");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Somebody else's text within lines of our own: a command, a directory, an agent's name, a journal's output.
 //!
-//! Invariant: what comes out holds no control character and nothing that reorders text, but for line feeds and tabs in
-//! [`escape_text`]; such characters are spelled out: `\x1b`, `\n`, `\u{202e}`.
+//! Invariant: what comes out holds no control character, nothing that cannot be seen or that reorders text, and no bar
+//! of the host's, but for line feeds and tabs in [`escape_text`]; such characters are spelled out: `\x1b`, `\n`,
+//! `\u{202e}`, `⟨258C⟩`.
 
 use std::fmt::Write as _;
 
+use super::hidden::{is_bar, is_hidden};
 use super::width::width;
 
 /// Marks without a width in a row before the text counts as too long: they take no columns, but they take bytes.
@@ -46,7 +48,7 @@ pub fn escape_text(text: &str) -> String {
     shown
 }
 
-fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
+pub(super) fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
     match c {
         '\n' | '\t' if keep_layout => line.push(c),
         '\n' => line.push_str("\\n"),
@@ -55,19 +57,37 @@ fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
         '\0'..='\x1f' | '\x7f' => {
             let _ = write!(line, "\\x{:02x}", u32::from(c));
         }
-        c if steers(c) => {
+        c if is_bar(c) => {
+            let _ = write!(line, "⟨{:X}⟩", u32::from(c));
+        }
+        c if is_hidden(c) || (!keep_layout && c != ' ' && c.is_whitespace()) => {
             let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
         }
         c => line.push(c),
     }
 }
 
-/// C1 controls, separators that some terminals take for a newline, and everything that reorders text.
-pub(super) fn steers(c: char) -> bool {
-    matches!(c, '\u{80}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+/// A caller's name: what a banner's grammar needs and what cannot be seen is replaced by `_`.
+#[must_use]
+pub fn name_of(text: &str, columns_max: usize) -> String {
+    let is_safe = |c: char| !matches!(c, ':' | '$' | '#' | '[' | ']') && !is_hidden(c) && !is_bar(c);
+    let may_stand = |c: char| is_safe(c) && !c.is_control() && (c == ' ' || !c.is_whitespace());
+    let name: String = text.trim().chars().map(|c| if may_stand(c) { c } else { '_' }).collect();
+    escape_line(&name, columns_max)
 }
 
+/// A directory in a banner: a blank or a sign that could end it has a backslash before it, as a shell reads it.
+#[must_use]
+pub fn escape_dir(dir: &str, columns_max: usize) -> String {
+    let mut escaped = String::with_capacity(dir.len());
+    for c in dir.chars() {
+        if matches!(c, ' ' | '$' | '\\' | '\'' | '"' | '`' | '#' | ':' | '[' | ']') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    super::ends::escape_ends(&escaped, columns_max)
+}
 #[cfg(test)]
 mod tests {
     use super::*;

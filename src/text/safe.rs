@@ -9,6 +9,7 @@
 //!
 //! Invariants:
 //! * the cursor never leaves the block's own lines, so no earlier line of the console can be changed;
+//! * no row begins as the host's own do: their bar is shown by its code point, as is what cannot be seen;
 //! * after `end_block` the terminal is as before the block, with the cursor at the start of a fresh line;
 //! * the way the input was split never shows; memory is bounded; nothing is held back but half a character.
 //!
@@ -23,6 +24,7 @@ use std::io::Write as _;
 pub use sgr::HEADER_SGR;
 
 use crate::text::csi::Csi;
+use crate::text::hidden;
 use crate::text::parser::{Parser, Sink};
 use line::Line;
 
@@ -156,9 +158,10 @@ impl Sink for SafeSink<'_> {
             let text = part.strip_suffix(b"\n").unwrap_or(part);
             if !text.is_empty() {
                 self.block.line.go_on(self.out);
-                self.block.line.printed(text);
+                let start = self.out.len();
+                hidden::show(text, self.block.at_column_0, self.out);
+                self.block.line.printed(&self.out[start..]);
                 self.block.printed();
-                show_bidi(text, self.out);
             }
             if text.len() < part.len() {
                 self.block.line_feed(self.out);
@@ -316,25 +319,4 @@ fn write(out: &mut Vec<u8>, number: u32, start: &[u8], last: u8) {
     out.extend_from_slice(start);
     write!(out, "{number}").expect("writing to memory cannot fail");
     out.push(last);
-}
-
-/// Copies text, with the characters that reorder what a human reads made visible.
-pub fn show_bidi(run: &[u8], out: &mut Vec<u8>) {
-    let mut start = 0;
-    for at in memchr::memchr_iter(0xE2, run) {
-        let Some(code) = bidi_control(&run[at..]) else { continue };
-        out.extend_from_slice(&run[start..at]);
-        write!(out, "⟨{code:04X}⟩").expect("writing to memory cannot fail");
-        start = at + 3;
-    }
-    out.extend_from_slice(&run[start..]);
-}
-
-/// The embeddings, overrides and isolates: U+202A to U+202E and U+2066 to U+2069.
-fn bidi_control(bytes: &[u8]) -> Option<u32> {
-    match bytes {
-        [0xE2, 0x80, last @ 0xAA..=0xAE, ..] => Some(0x2000 + u32::from(last & 0x3F)),
-        [0xE2, 0x81, last @ 0xA6..=0xA9, ..] => Some(0x2040 + u32::from(last & 0x3F)),
-        _ => None,
-    }
 }

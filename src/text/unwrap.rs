@@ -1,208 +1,178 @@
-//! The command a person would recognise, out of what an agent hands to its shell.
+//! What a caller's text is: the command a person would recognise, or the text itself.
 //!
 //! Agents wrap the model's command in text of their own: Claude Code sources a snapshot and writes a directory file,
 //! Codex restores variables and ends in an `exec`, Gemini CLI collects job numbers, opencode reads the user's aliases.
-//! Where a wrapper is recognised, what it wraps is given; anything else is given whole. A wrapper that changes costs
-//! nothing but the short form.
+//!
+//! Invariants: a wrapper comes off only where the *whole* text, from its first byte to its last, is the wrapper of the
+//! agent that the caller's environment names; what varies in it is the command, or cannot execute anything, or belongs
+//! to the caller by its environment, or is shown before the command. So whoever writes such a text hides nothing by it.
+//! A wrapper that changes costs nothing but the short form.
+
+mod claude;
+mod codex;
+mod others;
+mod scan;
+
+/// The agents whose wrappers are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agent {
+    /// Anthropic's.
+    Claude,
+    /// OpenAI's.
+    Codex,
+    /// Google's.
+    Gemini,
+    /// opencode.ai's.
+    Opencode,
+}
+
+/// Who calls a shell, by what a model cannot write: the environment that the agent gave it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Caller<'a> {
+    /// The agent that the environment names.
+    pub agent: Option<Agent>,
+    /// The environment, `NAME=value`.
+    pub env: &'a [&'a [u8]],
+    /// The name that the shell was called by.
+    pub shell: &'a [u8],
+}
 
 /// What a shell call is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unwrapped {
     /// The command.
     pub command: Vec<u8>,
-    /// It is an agent's look at the shell and not a command of the model's.
+    /// Text of an agent's own was left out of it; else it is the caller's text, whole.
+    pub is_unwrapped: bool,
+    /// It is an agent's look at the shell, known to its last byte, and not a command of the model's.
     pub is_probe: bool,
+    /// It may be one, by how it begins: its output is for a program.
+    pub is_for_program: bool,
+}
+
+impl<'a> Caller<'a> {
+    fn var(&self, name: &str) -> Option<&'a [u8]> {
+        self.env.iter().find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+    }
+
+    /// Whether this is the shell that was called, or one of the system's.
+    fn is_shell(&self, path: &[u8]) -> bool {
+        const FOLDERS: [&[u8]; 4] = [b"/bin/", b"/usr/bin/", b"/usr/local/bin/", b""];
+        let name = FOLDERS.iter().find_map(|folder| path.strip_prefix(*folder));
+        (!path.is_empty() && path == self.shell) || name.is_some_and(|name| SHELLS.contains(&name))
+    }
+}
+
+/// The shells that are known by their names.
+const SHELLS: [&[u8]; 4] = [b"bash", b"sh", b"zsh", b"dash"];
+
+/// A command on its way out of its wrapper.
+#[derive(Debug, Default)]
+struct Short {
+    /// What varies in the wrapper and is not known to be harmless.
+    before: Vec<u8>,
+}
+
+impl Short {
+    /// Shows a part of the wrapper that is not known to be the caller's own.
+    fn show_unless(&mut self, is_own: bool, start: &[u8], word: &[u8], end: &[u8]) {
+        if !is_own {
+            self.before.extend([start, &scan::quoted(word), end, b"; "].concat());
+        }
+    }
+
+    /// With this as the command; a wrapper around nothing is none.
+    fn with(mut self, command: &[u8]) -> Option<Self> {
+        self.before.extend_from_slice(command);
+        (!command.trim_ascii().is_empty()).then_some(self)
+    }
+}
+
+/// A shell's arguments.
+#[derive(Debug)]
+struct Call<'a> {
+    options: &'a [&'a [u8]],
+    text: &'a [u8],
+    /// `$0`, `$1`, … of the text.
+    positional: &'a [&'a [u8]],
 }
 
 /// The command in a shell's arguments, unwrapped.
-pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>) -> Unwrapped {
+#[must_use]
+pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>, env: &[&[u8]], agent: Option<Agent>) -> Unwrapped {
     let argv: Vec<&[u8]> = argv.collect();
-    let Some(text) = command_string(&argv) else {
-        return Unwrapped { command: argv.join(&b' '), is_probe: false };
+    let Some(call) = call(&argv) else {
+        return Unwrapped { command: others::spelled(&argv), ..Unwrapped::default() };
     };
-    let command = [claude, codex, gemini, opencode].into_iter().find_map(|wrapped| wrapped(text));
-    Unwrapped { command: command.unwrap_or_else(|| text.to_vec()), is_probe: is_probe(text) }
-}
-
-/// The argument that a shell takes as its command string.
-fn command_string<'a>(argv: &[&'a [u8]]) -> Option<&'a [u8]> {
-    let mut arguments = argv.iter().skip(1);
-    let mut has_command = false;
-    while let Some(argument) = arguments.next() {
-        match argument {
-            [b'-' | b'+'] => continue,
-            [b'-', b'-', ..] => continue,
-            [sign @ (b'-' | b'+'), letters @ ..] => {
-                has_command |= *sign == b'-' && letters.contains(&b'c');
-                if letters.iter().any(|letter| matches!(letter, b'o' | b'O')) {
-                    arguments.next();
-                }
-            }
-            text if has_command => return Some(text),
-            _ => return None,
-        }
+    let caller = Caller { agent, env, shell: argv[0] };
+    let Call { options, text, positional } = call;
+    let is_for_program = is_for_program(text);
+    let is_plain = match positional {
+        [] => true,
+        [name] => caller.is_shell(name),
+        _ => false,
+    };
+    if is_plain && is_probe(options, text, &caller) {
+        return Unwrapped { command: text.to_vec(), is_probe: true, is_for_program, ..Unwrapped::default() };
     }
-    None
-}
-
-fn claude(text: &[u8]) -> Option<Vec<u8>> {
-    const EVAL: &[u8] = b" eval ";
-    let start = memchr::memmem::find(text, b"&& eval ").map(|at| at + 2)?;
-    let tail = memchr::memmem::rfind(text, b" && pwd -P >| ")?;
-    let body = text.get(start + EVAL.len()..tail)?;
-    unquote(body.strip_suffix(b" < /dev/null").unwrap_or(body))
-}
-
-fn codex(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.starts_with(b"__CODEX_") {
-        return None;
+    let short = match agent {
+        Some(Agent::Opencode) => others::opencode(options, text, positional, &caller),
+        Some(_) if !is_plain => None,
+        Some(Agent::Claude) => claude::wrapper(text, &caller),
+        Some(Agent::Codex) => codex::wrapper(text, &caller),
+        Some(Agent::Gemini) => others::gemini(text),
+        None => None,
+    };
+    if let Some(short) = short {
+        return Unwrapped { command: short.before, is_unwrapped: true, is_for_program, ..Unwrapped::default() };
     }
-    let last = memchr::memmem::rfind(text, b"\nexec '").map(|at| at + b"\nexec ".len())?;
-    let mut rest = &text[last..];
-    let mut words = std::iter::from_fn(|| {
-        let (word, tail) = first_word(rest)?;
-        rest = tail;
-        Some(word)
-    });
-    words.find(|word| word.first() == Some(&b'-') && word.last() == Some(&b'c'))?;
-    words.next()
+    // What is handed to the text may be what it executes.
+    let command = if is_plain { text.to_vec() } else { others::spelled(&argv) };
+    Unwrapped { command, is_for_program, ..Unwrapped::default() }
 }
 
-fn gemini(text: &[u8]) -> Option<Vec<u8>> {
-    const OPENING: &[u8] = b"' EXIT\n";
-    if !text.starts_with(b"shopt -u promptvars") {
-        return None;
+fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
+    match caller.agent {
+        Some(Agent::Claude) => claude::is_probe(options, text, caller),
+        Some(Agent::Codex) => codex::is_probe(options, text),
+        _ => false,
     }
-    let start = memchr::memmem::find(text, OPENING)? + OPENING.len();
-    let end = memchr::memmem::rfind(text, b"\n)\n__code=$?")?;
-    text.get(start..end).map(<[u8]>::to_vec)
 }
 
-/// What a person types after `!`, where the shell is called just bash.
-fn opencode(text: &[u8]) -> Option<Vec<u8>> {
-    const EVAL: &[u8] = b"\n        cd -- \"$1\"\n        eval ";
-    let text = text.trim_ascii();
-    if !text.starts_with(b"shopt -s expand_aliases\n") {
-        return None;
-    }
-    unquote(&text[memchr::memmem::find(text, EVAL)? + EVAL.len()..])
-}
-
-/// The agents' own looks at the shell: environment, snapshots of functions and aliases, their checks.
-fn is_probe(text: &[u8]) -> bool {
+/// The beginnings of the agents' own looks at the shell: environment, functions and aliases, their checks.
+fn is_for_program(text: &[u8]) -> bool {
     let has = |needle: &[u8]| memchr::memmem::find(text, needle).is_some();
     text.starts_with(b"SNAPSHOT_FILE=")
         || (text.starts_with(b"if [ -z \"${BASH_ENV-}\" ]") && has(b"declare -f"))
         || (text.starts_with(b"set -e; . \"") && has(b"shell_snapshots/"))
 }
 
-/// A whole text that is one shell word, without its quotes.
-fn unquote(text: &[u8]) -> Option<Vec<u8>> {
-    let (word, rest) = first_word(text)?;
-    rest.is_empty().then_some(word)
-}
-
-/// The first shell word of a text and what follows it. Expansions are left as they are written.
-fn first_word(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let mut word = Vec::new();
-    let mut rest = text.trim_ascii_start();
-    if rest.is_empty() {
-        return None;
-    }
-    while let Some((&byte, tail)) = rest.split_first() {
-        match byte {
-            b' ' | b'\t' | b'\n' => break,
-            b'\'' => {
-                let end = memchr::memchr(b'\'', tail)?;
-                word.extend_from_slice(&tail[..end]);
-                rest = &tail[end + 1..];
-            }
-            b'"' => {
-                let end = double_quoted(tail, &mut word)?;
-                rest = &tail[end..];
-            }
-            b'\\' => {
-                let (&escaped, tail) = tail.split_first()?;
-                word.push(escaped);
-                rest = tail;
-            }
-            _ => {
-                word.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    Some((word, rest))
-}
-
-/// Appends what stands before the closing quote; gives the place behind it.
-fn double_quoted(text: &[u8], word: &mut Vec<u8>) -> Option<usize> {
-    let mut at = 0;
+/// The arguments as a shell takes them; `None` where there is no command string, or an option that is not known to
+/// change nothing of what is executed, or one that shells read in different ways.
+fn call<'a>(argv: &'a [&'a [u8]]) -> Option<Call<'a>> {
+    const WORDS: [&[u8]; 4] = [b"--norc", b"--noprofile", b"--login", b"--posix"];
+    const LETTERS: &[u8] = b"acefhiklmntuvxBET";
+    let (mut at, mut has_command) = (1, false);
     loop {
-        match *text.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' if matches!(text.get(at + 1)?, b'"' | b'\\' | b'$' | b'`') => {
-                word.push(text[at + 1]);
-                at += 2;
-            }
-            byte => {
-                word.push(byte);
+        match *argv.get(at)? {
+            b"-" | b"--" => {
                 at += 1;
+                break;
             }
+            word if WORDS.contains(&word) => at += 1,
+            [sign @ (b'-' | b'+'), letters @ ..] => {
+                let named = letters.strip_suffix(b"o").or_else(|| letters.strip_suffix(b"O"));
+                let flags = named.unwrap_or(letters);
+                flags.iter().all(|letter| LETTERS.contains(letter)).then_some(())?;
+                has_command |= *sign == b'-' && flags.contains(&b'c');
+                at += 1 + usize::from(named.is_some());
+            }
+            _ => break,
         }
     }
+    let text = argv.get(at).filter(|_| has_command)?;
+    Some(Call { options: &argv[1..at], text, positional: &argv[at + 1..] })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn short(argv: &[&str]) -> (String, bool) {
-        let unwrapped = unwrap(argv.iter().map(|argument| argument.as_bytes()));
-        (String::from_utf8(unwrapped.command).unwrap(), unwrapped.is_probe)
-    }
-
-    #[test]
-    fn claude_codes_wrapper_comes_off() {
-        let head = "source /h/.claude/shell-snapshots/snapshot-bash-1.sh 2>/dev/null || true && \\builtin shopt -u \
-                    extglob 2>/dev/null || true && { \\builtin unalias -- 'which'; } >/dev/null 2>&1 || true && ";
-        let tail = " && pwd -P >| /tmp/claude-1a2b-cwd";
-        for (body, command) in [
-            ("eval 'cargo test' < /dev/null", "cargo test"),
-            ("eval pwd < /dev/null", "pwd"),
-            (r#"eval 'echo '"'"'it && eval x'"'"'' < /dev/null"#, "echo 'it && eval x'"),
-            ("eval 'cat <<X\na\nX'", "cat <<X\na\nX"),
-        ] {
-            assert_eq!(short(&["bash", "-c", &format!("{head}{body}{tail}")]), (command.into(), false));
-        }
-        let login = format!("\\builtin shopt -u extglob || true && eval 'make -j2' < /dev/null{tail}");
-        assert_eq!(short(&["/x/rexec-bash", "-c", "-l", &login]), ("make -j2".into(), false));
-    }
-
-    #[test]
-    fn codexs_and_geminis_wrappers_come_off() {
-        let codex = "__CODEX_SNAPSHOT_OVERRIDE_SET_0=x\nexec 'old' -c 'no'\nexec '/x/bash' -c 'echo '\\''hi'\\'''";
-        assert_eq!(short(&["bash", "-c", codex]), ("echo 'hi'".into(), false));
-        let gemini = "shopt -u promptvars nullglob; _bgpids_file=/t/b\n(\n  trap 'jobs -p > \"$_bgpids_file\"' EXIT\n\
-                      npm test\n)\n__code=$?\nexit $__code";
-        assert_eq!(short(&["bash", "-c", gemini]), ("npm test".into(), false));
-    }
-
-    #[test]
-    fn everything_else_is_given_whole() {
-        assert_eq!(short(&["sh", "-c", "echo && eval 'x"]), ("echo && eval 'x".into(), false));
-        assert_eq!(short(&["bash", "-lc", "ls", "name", "arg"]), ("ls".into(), false));
-        assert_eq!(short(&["bash", "-o", "pipefail", "-O", "extglob", "-c", "ls"]), ("ls".into(), false));
-        assert_eq!(short(&["bash", "--norc", "-c", "--", "ls"]), ("ls".into(), false));
-        assert_eq!(short(&["grep", "-v", "foo", "bar"]), ("grep -v foo bar".into(), false));
-        assert_eq!(short(&["bash"]), ("bash".into(), false));
-    }
-
-    #[test]
-    fn probes_are_told_from_commands() {
-        assert!(short(&["bash", "-c", "-l", "SNAPSHOT_FILE=/h/s.sh\nsource ~/.bashrc"]).1);
-        assert!(short(&["bash", "-lc", "if [ -z \"${BASH_ENV-}\" ] && x; then . a; fi; declare -f"]).1);
-        assert!(short(&["bash", "-c", "set -e; . \"/c/shell_snapshots/1.tmp-2\""]).1);
-        assert!(!short(&["bash", "-c", "declare -f"]).1);
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! The console's filter: whatever a program writes, only allowed bytes come out, and the block's end restores all.
 
-use rexec_host::text::banner::banner;
+use rexec_host::text::banner::Banner;
+use rexec_host::text::hidden::{is_bar, is_hidden};
 use rexec_host::text::safe::raw::RawFilter;
 use rexec_host::text::safe::{BLOCK_RESET, SafeFilter};
 use rexec_host::text::sanitize::{Mode, Sanitizer};
@@ -62,7 +63,7 @@ fn assert_allowed(out: &[u8], input: &[u8]) {
                 assert!(row <= last_row, "below the block, from {input:?}");
                 rest = &sequence[len + 1..];
             }
-            c => assert!(!c.is_control() && !is_bidi(c), "{c:?}, from {input:?}"),
+            c => assert!(!c.is_control() && !is_hidden(c) && !is_bar(c), "{c:?}, from {input:?}"),
         }
     }
     let end = match end.strip_prefix("\x1b[") {
@@ -70,10 +71,6 @@ fn assert_allowed(out: &[u8], input: &[u8]) {
         None => end,
     };
     assert!(end.is_empty() || end == "\r\n", "{end:?}, from {input:?}");
-}
-
-fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 fn is_allowed(params: &str, last: u8) -> bool {
@@ -262,8 +259,9 @@ fn raw_passes_all_and_a_header_is_one_clean_line() {
         }
         assert!(out.ends_with(&input) && (input.is_empty() || out.starts_with(b"\x1b[22;0t")));
         let text = String::from_utf8_lossy(&input);
-        let header = banner(&text, 1, &text, &text, &text, 400);
-        assert!(!header.chars().any(|c| c.is_control() || is_bidi(c)), "{header:?}");
+        let banner = Banner { time: &text, seq: 1, whoami: &text, dir: &text, command: &text, is_unwrapped: false };
+        let header = banner.line(400);
+        assert!(!header.chars().any(|c| c.is_control() || is_hidden(c) || is_bar(c)), "{header:?}");
         assert!(header.len() < 20_000, "{}", header.len());
     });
 }

@@ -1,0 +1,90 @@
+//! What of a command's output reaches the human: one filter for each kind of console.
+
+use super::{Kind, View};
+use crate::text::hidden;
+use crate::text::rows::{Mark, Rows};
+use crate::text::safe::SafeFilter;
+use crate::text::safe::raw::RawFilter;
+use crate::text::sanitize::{Mode, Sanitizer};
+
+/// A block's filter.
+#[derive(Debug)]
+pub(super) enum Filter {
+    Safe(SafeFilter),
+    Raw(RawFilter),
+    Text { sanitizer: Sanitizer, rows: Rows },
+}
+
+impl Filter {
+    pub(super) fn new(kind: Kind, view: View, columns: u16) -> Self {
+        let text = |mark| Self::Text { sanitizer: Sanitizer::new(Mode::Strip), rows: Rows::new(mark) };
+        match (kind, view) {
+            (Kind::Terminal, View::Safe) => {
+                let mut filter = SafeFilter::new();
+                filter.resize(columns);
+                Self::Safe(filter)
+            }
+            (Kind::Terminal | Kind::Dumb { .. }, View::Raw) => Self::Raw(RawFilter::new()),
+            (Kind::Dumb { has_utf8 }, View::Safe) => text(Mark::Chevrons { columns, has_utf8 }),
+            (Kind::Text, _) => text(Mark::Wording),
+        }
+    }
+
+    pub(super) fn resize(&mut self, columns: u16) {
+        match self {
+            Self::Safe(filter) => filter.resize(columns),
+            Self::Raw(_) => {}
+            Self::Text { rows, .. } => rows.resize(columns),
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Safe(filter) => filter.push(bytes, out),
+            Self::Raw(filter) => filter.push(bytes, out),
+            Self::Text { sanitizer, rows } => {
+                let mut text = Vec::new();
+                sanitizer.push(bytes, &mut text);
+                push_rows(&text, rows, out);
+            }
+        }
+    }
+
+    pub(super) fn is_line_start(&self) -> bool {
+        match self {
+            Self::Safe(filter) => filter.at_line_start(),
+            Self::Raw(filter) => filter.at_line_start(),
+            Self::Text { rows, .. } => rows.is_line_start(),
+        }
+    }
+
+    /// Leaves the terminal as before the turn, at a line start.
+    pub(super) fn end_turn(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Safe(filter) => filter.end_block(out),
+            Self::Raw(filter) => filter.end_block(out),
+            Self::Text { sanitizer, rows } => {
+                let mut text = Vec::new();
+                sanitizer.finish(&mut text);
+                push_rows(&text, rows, out);
+                if !rows.is_line_start() {
+                    push_rows(b"\n", rows, out);
+                }
+            }
+        }
+    }
+
+    /// How much a full-screen program drew that was not shown, bytes, since this was last asked.
+    pub(super) fn take_hidden_bytes(&mut self) -> u64 {
+        match self {
+            Self::Safe(filter) => filter.take_hidden_bytes(),
+            Self::Raw(_) | Self::Text { .. } => 0,
+        }
+    }
+}
+
+fn push_rows(text: &[u8], rows: &mut Rows, out: &mut Vec<u8>) {
+    let mut shown = Vec::with_capacity(text.len());
+    hidden::show(text, false, &mut shown);
+    rows.push(&shown, out);
+}

@@ -1,0 +1,53 @@
+//! An agent's look at the shell, folded: one line, as long as nothing about it is worth a look.
+//!
+//! Invariant: one that fails, writes much, lasts long, asks for something or leaves processes behind is unfolded, with
+//! everything that it wrote.
+
+use std::time::Instant;
+
+use crate::core::entry::{Entry, Exit, Outcome};
+use crate::core::log::Item;
+use crate::limits;
+
+/// What a folded block has written.
+#[derive(Debug, Default)]
+pub(super) struct Fold {
+    output: Vec<u8>,
+    /// Since when it is on the console.
+    since: Option<Instant>,
+}
+
+impl Fold {
+    /// Its line is shown.
+    pub(super) fn show(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// When it has lasted too long.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.since.map(|since| since + limits::PROBE_TIME_MAX)
+    }
+
+    /// Takes the next item; whether the block may stay folded.
+    pub(super) fn take(&mut self, item: &Item<'_>, has_left: bool) -> bool {
+        match item {
+            Item::Entry(Entry::Output { bytes, .. }) => {
+                let fits = self.output.len() + bytes.len() <= limits::PROBE_BYTES_MAX;
+                if fits {
+                    self.output.extend_from_slice(bytes);
+                }
+                fits
+            }
+            Item::Entry(Entry::Exited { .. }) => true,
+            Item::Entry(Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(0), stopped: None }, took }) => {
+                *took <= limits::PROBE_TIME_MAX && !has_left
+            }
+            _ => false,
+        }
+    }
+
+    /// What it has written so far.
+    pub(super) fn into_output(self) -> Vec<u8> {
+        self.output
+    }
+}

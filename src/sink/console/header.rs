@@ -1,0 +1,91 @@
+//! The host's own rows: what begins them cannot begin a row of output.
+
+use crate::text::hidden::BAR;
+use crate::text::rows::CHEVRONS;
+use crate::text::safe::HEADER_SGR;
+use crate::text::width::width;
+
+/// What the human's side of the console is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A terminal: colours and moves within lines pass. The host's rows begin with a bar that output shows as
+    /// `⟨258C⟩`.
+    Terminal,
+    /// A terminal that takes text only, or no UTF-8. The host's rows begin with `>>> `.
+    Dumb {
+        /// It shows more than ASCII.
+        has_utf8: bool,
+    },
+    /// A file or pipe: text only. The host's rows are known by their wording.
+    Text,
+}
+
+/// Appends a line of the host's own, in as many rows as it takes on a terminal of this width; 0 if it is not known.
+pub(super) fn header(kind: Kind, columns: u16, line: &str, out: &mut Vec<u8>) {
+    let bar = BAR.to_string();
+    let (style, mark, end) = match kind {
+        Kind::Terminal => (HEADER_SGR, bar.as_str(), b"\x1b[0m\n".as_slice()),
+        Kind::Dumb { .. } => (b"".as_slice(), CHEVRONS, b"\n".as_slice()),
+        Kind::Text => (b"".as_slice(), "", b"\n".as_slice()),
+    };
+    let line = match kind {
+        Kind::Dumb { .. } => ascii(line),
+        Kind::Terminal | Kind::Text => line.to_owned(),
+    };
+    // A column stays free: terminals differ in what a full row does to the cursor.
+    let room = usize::from(columns).saturating_sub(mark.chars().count() + 1);
+    for row in rows(&line, if kind == Kind::Text || room < 8 { usize::MAX } else { room }) {
+        [style, mark.as_bytes(), row.as_bytes(), end].into_iter().for_each(|part| out.extend_from_slice(part));
+    }
+}
+
+/// The line in rows of at most this many columns; at least one.
+fn rows(line: &str, columns_max: usize) -> Vec<&str> {
+    let (mut rows, mut start, mut columns) = (Vec::new(), 0, 0);
+    for (at, c) in line.char_indices() {
+        columns += width(c);
+        if columns > columns_max {
+            rows.push(&line[start..at]);
+            (start, columns) = (at, width(c));
+        }
+    }
+    rows.push(&line[start..]);
+    rows
+}
+
+/// The line with the signs of the host's own words in ASCII, and every other character by its code point.
+fn ascii(line: &str) -> String {
+    let mut ascii = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c {
+            '…' => ascii.push_str("..."),
+            '·' => ascii.push('-'),
+            '⟨' => ascii.push('<'),
+            '⟩' => ascii.push('>'),
+            c if c.is_ascii() => ascii.push(c),
+            c => ascii.extend(c.escape_unicode()),
+        }
+    }
+    ascii
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(kind: Kind, columns: u16, line: &str) -> String {
+        let mut out = Vec::new();
+        header(kind, columns, line, &mut out);
+        String::from_utf8(out).unwrap().replace("\x1b[97;48;5;24m", "").replace("\x1b[0m", "")
+    }
+
+    #[test]
+    fn every_row_of_a_line_has_the_mark() {
+        assert_eq!(shown(Kind::Terminal, 12, "0123456789abcdef日本"), "▌0123456789\n▌abcdef日本\n");
+        assert_eq!(shown(Kind::Terminal, 0, "0123456789abcdef"), "▌0123456789abcdef\n");
+        assert_eq!(shown(Kind::Text, 12, "0123456789abcdef"), "0123456789abcdef\n");
+        let dumb = Kind::Dumb { has_utf8: false };
+        assert_eq!(shown(dumb, 80, "… exit 1 · ⟨258C⟩ é"), ">>> ... exit 1 - <258C> \\u{e9}\n");
+        assert_eq!(shown(dumb, 80, ""), ">>> \n");
+    }
+}

@@ -1,0 +1,225 @@
+//! Rows of output where the host's own rows are plain text: on pipes, files, terminals without UTF-8, and in a printed
+//! journal.
+//!
+//! Invariants: a row of output that would read as one of the host's is indented by one column, every other row is
+//! passed as it is; what comes in has no control characters but line feeds and tabs; how it was split never shows; a
+//! few bytes are held back, at the start of a row only.
+
+use std::fmt::Write as _;
+
+/// How the host's rows begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// As a banner, an end line or a remark does.
+    Wording,
+    /// With `>>> `. Rows are broken at this width, so that the terminal begins none of its own; at 0 they are not.
+    Chevrons {
+        /// The terminal's width.
+        columns: u16,
+        /// The terminal shows more than ASCII.
+        has_utf8: bool,
+    },
+}
+
+/// What begins a row of the host's on consoles without UTF-8.
+pub const CHEVRONS: &str = ">>> ";
+
+/// The rows of one block.
+#[derive(Debug)]
+pub struct Rows {
+    mark: Mark,
+    /// The start of a row that is not yet told from one of the host's.
+    held: Vec<u8>,
+    /// Something of the row was passed.
+    is_in_row: bool,
+    /// Columns of it, at least as many as the terminal counts.
+    columns: usize,
+}
+
+/// What a row's beginning is.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Output,
+    Forged,
+    Open,
+}
+
+impl Rows {
+    /// At the start of a row.
+    #[must_use]
+    pub fn new(mark: Mark) -> Self {
+        Self { mark, held: Vec::new(), is_in_row: false, columns: 0 }
+    }
+
+    /// The terminal is now this wide.
+    pub fn resize(&mut self, width: u16) {
+        if let Mark::Chevrons { columns, .. } = &mut self.mark {
+            *columns = width;
+        }
+    }
+
+    /// Appends the rows of this text.
+    pub fn push(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        match self.mark {
+            Mark::Wording => self.push_bytes(text, out),
+            Mark::Chevrons { columns, has_utf8 } => {
+                for c in String::from_utf8_lossy(text).chars() {
+                    self.push_char(c, columns.into(), has_utf8, out);
+                }
+            }
+        }
+    }
+
+    /// Appends what is held back.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        if !self.held.is_empty() {
+            self.is_in_row = true;
+            out.append(&mut self.held);
+        }
+    }
+
+    /// Whether the next character begins a row.
+    #[must_use]
+    pub fn is_line_start(&self) -> bool {
+        !self.is_in_row && self.held.is_empty()
+    }
+
+    fn push_bytes(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let mut rest = text;
+        while let Some((&first, after)) = rest.split_first() {
+            if self.is_in_row {
+                let row = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+                out.extend_from_slice(&rest[..row]);
+                self.is_in_row = rest[row - 1] != b'\n';
+                rest = &rest[row..];
+            } else {
+                self.push_start(first, out);
+                rest = after;
+            }
+        }
+    }
+
+    /// One byte at the start of a row.
+    fn push_start(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if byte == b'\n' {
+            out.append(&mut self.held);
+            out.push(byte);
+            return;
+        }
+        self.held.push(byte);
+        match self.mark.verdict(&self.held) {
+            Verdict::Open => return,
+            Verdict::Forged => {
+                out.push(b' ');
+                self.columns += 1;
+            }
+            Verdict::Output => {}
+        }
+        self.finish(out);
+    }
+
+    fn push_char(&mut self, c: char, width: usize, has_utf8: bool, out: &mut Vec<u8>) {
+        if c == '\n' {
+            self.finish(out);
+            out.push(b'\n');
+            (self.is_in_row, self.columns) = (false, 0);
+            return;
+        }
+        let mut spelled = String::new();
+        match c {
+            c if c.is_ascii() || has_utf8 => spelled.push(c),
+            c => {
+                let _ = write!(spelled, "\\u{{{:x}}}", u32::from(c));
+            }
+        }
+        for c in spelled.chars() {
+            let needed = match c {
+                '\t' => 8 - self.columns % 8,
+                c if c.is_ascii() => 1,
+                _ => 2,
+            };
+            if width > 2 && self.columns + needed > width {
+                self.finish(out);
+                out.push(b'\n');
+                (self.is_in_row, self.columns) = (false, 0);
+            }
+            self.columns += needed;
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                if self.is_in_row {
+                    out.push(byte);
+                } else {
+                    self.push_start(byte, out);
+                }
+            }
+        }
+    }
+}
+
+impl Mark {
+    fn verdict(self, start: &[u8]) -> Verdict {
+        /// How the host's rows begin but its banners: remarks, end lines.
+        const WORDS: [&[u8]; 5] = ["…".as_bytes(), b"exit ", b"left running:", b"lost: ", b"stopped before it began"];
+        let against = |word: &[u8]| {
+            let common = start.len().min(word.len());
+            match start[..common].eq_ignore_ascii_case(&word[..common]) {
+                true if common == word.len() => Verdict::Forged,
+                true => Verdict::Open,
+                false => Verdict::Output,
+            }
+        };
+        let words: &[&[u8]] = match (self, start) {
+            (Self::Chevrons { .. }, _) => &[b">>>"],
+            (Self::Wording, b"[") => return Verdict::Open,
+            (Self::Wording, [b'[', digit, ..]) if digit.is_ascii_digit() => return Verdict::Forged,
+            (Self::Wording, _) => &WORDS,
+        };
+        let verdicts = || words.iter().map(|word| against(word));
+        let first = |verdict| verdicts().find(|other| *other == verdict);
+        first(Verdict::Forged).or_else(|| first(Verdict::Open)).unwrap_or(Verdict::Output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(mark: Mark, pieces: &[&str]) -> String {
+        let (mut rows, mut out) = (Rows::new(mark), Vec::new());
+        pieces.iter().for_each(|piece| rows.push(piece.as_bytes(), &mut out));
+        rows.finish(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn by_bytes(mark: Mark, text: &str) -> String {
+        let (mut rows, mut out) = (Rows::new(mark), Vec::new());
+        text.as_bytes().chunks(1).for_each(|piece| rows.push(piece, &mut out));
+        rows.finish(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_that_read_as_the_host_s_are_indented() {
+        for (text, expected) in [
+            ("a\n[2026-05-21T09:42:18Z] #3 x\n", "a\n [2026-05-21T09:42:18Z] #3 x\n"),
+            ("exit 1 · 0.5 s\nexiting\nexit", " exit 1 · 0.5 s\nexiting\nexit"),
+            ("… stopping\n\n…", " … stopping\n\n …"),
+            ("Left running: x\nlost: x\n", " Left running: x\n lost: x\n"),
+            ("[INFO] x\n[\n[", "[INFO] x\n[\n["),
+            (" [2026] x\n", " [2026] x\n"),
+        ] {
+            assert_eq!(passed(Mark::Wording, &[text]), expected);
+            assert_eq!(by_bytes(Mark::Wording, text), expected, "byte by byte");
+        }
+    }
+
+    #[test]
+    fn chevrons_begin_no_row_of_output_wherever_the_terminal_breaks_it() {
+        let mark = Mark::Chevrons { columns: 10, has_utf8: true };
+        assert_eq!(passed(mark, &[">", ">> x\n", ">> y"]), " >>> x\n>> y");
+        assert_eq!(passed(mark, &["0123456789>>> x"]), "0123456789\n >>> x");
+        assert_eq!(passed(mark, &["日本語日本>>> x"]), "日本語日本\n >>> x");
+        assert_eq!(passed(mark, &["\t1>>> x"]), "\t1>\n>> x");
+        let ascii = Mark::Chevrons { columns: 80, has_utf8: false };
+        assert_eq!(passed(ascii, &["é>>>"]), "\\u{e9}>>>");
+    }
+}

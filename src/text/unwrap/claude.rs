@@ -1,0 +1,110 @@
+//! Claude Code's shell calls. Its model's text is one quoted word in them; the rest is Claude Code's own.
+//!
+//! Measured with 2.1.197 and 2.1.329, in bash.
+
+use super::scan::{Rest, all};
+use super::{Caller, Short};
+
+/// The options that it switches off before a command.
+const OPTIONS: [&[u8]; 4] = [
+    b"\\builtin shopt -u extglob 2>/dev/null || true && ",
+    b"shopt -u extglob 2>/dev/null || true && ",
+    b"\\builtin setopt NO_EXTENDED_GLOB 2>/dev/null || true && ",
+    b"setopt NO_EXTENDED_GLOB 2>/dev/null || true && ",
+];
+
+/// The names that it takes back from a user's profile.
+const NAMES: [&[u8]; 2] = [
+    b"{ \\builtin unalias -- 'which'; \\builtin unset -f -- 'which'; } >/dev/null 2>&1 || true && ",
+    b"{ \\builtin unalias -- 'unsetenv'; \\builtin unset -f -- 'unsetenv'; } >/dev/null 2>&1 || true && ",
+];
+
+/// The command in its wrapper.
+pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
+    let mut rest = Rest(text);
+    let mut short = Short::default();
+    if rest.literal(b"source ").is_some() {
+        let snapshot = rest.word()?;
+        rest.literal(b" 2>/dev/null || true && ")?;
+        short.show_unless(is_snapshot(&snapshot, caller), b"source ", &snapshot, b" 2>/dev/null || true");
+    }
+    let _ = rest.any_of(&OPTIONS);
+    NAMES.iter().for_each(|name| {
+        let _ = rest.literal(name);
+    });
+    rest.literal(b"eval ")?;
+    let command = rest.word()?;
+    let _ = rest.literal(b" < /dev/null");
+    rest.literal(b" && pwd -P >| ")?;
+    let file = rest.word()?;
+    rest.end()?;
+    is_directory_file(&file).then(|| short.with(&command))?
+}
+
+/// Whether this is a file that Claude Code itself wrote the user's functions and aliases to.
+fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
+    let own = || -> Option<()> {
+        let mut rest = Rest(path);
+        match caller.var("CLAUDE_CONFIG_DIR") {
+            Some(folder) => rest.literal(folder)?,
+            None => {
+                rest.literal(caller.var("HOME").filter(|home| home.starts_with(b"/"))?)?;
+                rest.literal(b"/.claude")?;
+            }
+        }
+        rest.literal(b"/shell-snapshots/snapshot-")?;
+        rest.any_of(&[b"bash-", b"zsh-"])?;
+        let stamp = rest.until(b'-').filter(|stamp| all(stamp, 1, u8::is_ascii_digit));
+        stamp.and_then(|_| rest.literal(b"-"))?;
+        let random = rest.until(b'.').filter(|random| all(random, 1, u8::is_ascii_alphanumeric));
+        random.and_then(|_| rest.literal(b".sh"))?;
+        rest.end()
+    };
+    own().is_some()
+}
+
+/// Whether this is the kind of file that tells Claude Code the directory after a command.
+fn is_directory_file(path: &[u8]) -> bool {
+    let name = path.strip_prefix(b"/").and_then(|path| path.rsplit(|byte| *byte == b'/').next());
+    let hex = name.and_then(|name| name.strip_prefix(b"claude-")?.strip_suffix(b"-cwd"));
+    hex.is_some_and(|hex| all(hex, 4, u8::is_ascii_hexdigit))
+}
+
+/// Whether this is a look at the shell that Claude Code takes at its start: the environment, or functions and aliases.
+pub(super) fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
+    let is_harness = |value: &[u8]| value.starts_with(b"claude-code") && value.ends_with(b"_harness");
+    if caller.var("CLAUDECODE").is_none() || !caller.var("AI_AGENT").is_some_and(is_harness) {
+        return false;
+    }
+    match options {
+        [b"-c"] => text == b"env",
+        [b"-c", b"-l"] => snapshot_script(text, caller).is_some_and(|script| script == text),
+        _ => false,
+    }
+}
+
+/// The script that writes a snapshot where the user has no profile, for this caller. The paths in it become functions
+/// of every later command: they are the caller's own, or it is another script.
+fn snapshot_script(text: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
+    const SCRIPT: &str = include_str!("claude-snapshot.sh");
+    let mut rest = Rest(text);
+    rest.literal(b"SNAPSHOT_FILE=")?;
+    let snapshot = rest.until(b'\n').filter(|path| is_snapshot(path, caller))?;
+    let end = memchr::memmem::find(text, b"'CLAUDE_CODE_END_").map(|at| &text[at + b"'CLAUDE_CODE_END_".len()..])?;
+    let end = Rest(end).until(b'\'').filter(|end| all(end, 1, u8::is_ascii_alphanumeric))?;
+    let mut script = SCRIPT.to_owned();
+    let plain = |value: &[u8]| {
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._:+-@".contains(byte);
+        all(value, 1, is_plain).then(|| String::from_utf8_lossy(value).into_owned())
+    };
+    for (hole, value) in [
+        ("{snapshot}", snapshot),
+        ("{end}", end),
+        ("{program}", caller.var("CLAUDE_CODE_EXECPATH")?),
+        ("{home}", caller.var("HOME")?),
+        ("{path}", caller.var("PATH")?),
+    ] {
+        script = script.replace(hole, &plain(value)?);
+    }
+    Some(script.into_bytes())
+}

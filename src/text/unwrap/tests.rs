@@ -1,0 +1,324 @@
+//! Wrappers of every agent, and texts that look like them.
+
+use super::*;
+
+const CLAUDE: [&str; 3] = ["CLAUDECODE=1", "AI_AGENT=claude-code_2-1-329_agent", "HOME=/h"];
+const CODEX: [&str; 4] = ["CODEX_THREAD_ID=1-a", "CODEX_HOME=/h/.codex", "HOME=/h", "PATH=/c/codex-path:/usr/bin:/bin"];
+
+fn call_by(agent: Option<Agent>, env: &[&str], argv: &[&[u8]]) -> Unwrapped {
+    let env: Vec<&[u8]> = env.iter().map(|entry| entry.as_bytes()).collect();
+    unwrap(argv.iter().copied(), &env, agent)
+}
+
+fn short(agent: Option<Agent>, env: &[&str], text: &str) -> (String, bool) {
+    let unwrapped = call_by(agent, env, &[b"/x/bash", b"-c", text.as_bytes()]);
+    (String::from_utf8(unwrapped.command).unwrap(), unwrapped.is_unwrapped)
+}
+
+fn plain(argv: &[&str]) -> String {
+    let argv: Vec<&[u8]> = argv.iter().map(|argument| argument.as_bytes()).collect();
+    let unwrapped = call_by(None, &[], &argv);
+    assert!(!unwrapped.is_unwrapped && !unwrapped.is_probe);
+    String::from_utf8(unwrapped.command).unwrap()
+}
+
+/// Whether every byte of the text is shown.
+fn assert_whole(agent: Option<Agent>, env: &[&str], text: &[u8]) {
+    for options in [&[b"-c".as_slice()][..], &[b"-c", b"-l"], &[b"-lc"]] {
+        let argv: Vec<&[u8]> = [b"/x/bash".as_slice()].iter().chain(options).copied().chain([text]).collect();
+        let unwrapped = call_by(agent, env, &argv);
+        let expected =
+            Unwrapped { command: text.to_vec(), is_for_program: unwrapped.is_for_program, ..Unwrapped::default() };
+        assert_eq!(unwrapped, expected, "{}", text.escape_ascii());
+    }
+}
+
+fn claude(body: &str) -> String {
+    format!(
+        "source /h/.claude/shell-snapshots/snapshot-bash-17-a1.sh 2>/dev/null || true && \\builtin shopt -u extglob \
+         2>/dev/null || true && {body} < /dev/null && pwd -P >| /tmp/claude-1a2b-cwd"
+    )
+}
+
+#[test]
+fn claude_codes_wrapper_comes_off() {
+    let by = |text: &str| short(Some(Agent::Claude), &CLAUDE, text);
+    for (body, command) in [
+        ("eval 'cargo test'", "cargo test"),
+        ("eval pwd", "pwd"),
+        (r#"eval 'echo '"'"'it && eval x'"'"''"#, "echo 'it && eval x'"),
+        ("eval 'a\nb'", "a\nb"),
+    ] {
+        assert_eq!(by(&claude(body)), (command.to_owned(), true));
+    }
+    assert_eq!(by("eval 'make -j2' && pwd -P >| /tmp/claude-1a2b-cwd"), ("make -j2".to_owned(), true));
+    let other = claude("eval ls").replace("/h/.claude", "/tmp/.claude");
+    assert_eq!(
+        by(&other).0,
+        "source /tmp/.claude/shell-snapshots/snapshot-bash-17-a1.sh 2>/dev/null || true; ls",
+        "what is sourced is shown, where it is not the caller's own"
+    );
+}
+
+/// H1
+#[test]
+fn what_only_looks_like_claude_codes_wrapper_is_shown_whole() {
+    let real = claude("eval 'cargo test'");
+    let mut texts = vec![
+        "true && eval 'cargo test' && pwd -P >| /dev/null; EVIL".to_owned(),
+        "eval 'cargo test' && pwd -P >| /dev/null".to_owned(),
+        "eval 'ls' && pwd -P >| /tmp/claude-1a2b-cwd/../../h/.bashrc".to_owned(),
+        "eval 'ls' && pwd -P >| $(EVIL)/claude-1a2b-cwd".to_owned(),
+        "eval 'ls' && pwd -P >| /tmp/x\n/claude-1a2b-cwd".to_owned(),
+        "eval '' && pwd -P >| /tmp/claude-1a2b-cwd".to_owned(),
+        claude("eval \"$(EVIL)\""),
+        claude("eval \"`EVIL`\""),
+        claude("eval ls; EVIL"),
+        claude("eval ls EVIL"),
+        claude("eval 'ls' 'EVIL'"),
+        claude("eval ls$IFS"),
+        claude("eval 'ls'\\\n'EVIL'"),
+        claude("EVIL && eval 'ls'"),
+        claude("eval 'ls' <<X\nEVIL\nX\n"),
+        real.replace("snapshot-bash-17-a1.sh", "snapshot-bash-17-a1.sh; EVIL"),
+        real.replace("snapshot-bash-17-a1.sh", "$(EVIL)"),
+        real.replace("extglob", "EXTGLOB"),
+        real.replace(" && ", "  && "),
+        real.replace("2>/dev/null", "2>/dev/nul"),
+        real.to_uppercase(),
+    ];
+    for (before, behind) in
+        [("", ";EVIL"), ("", "\nEVIL"), ("", " "), ("", "\n"), ("", " # x"), ("EVIL;", ""), (" ", ""), ("\n", "")]
+    {
+        texts.push(format!("{before}{real}{behind}"));
+    }
+    for text in &texts {
+        assert_whole(Some(Agent::Claude), &CLAUDE, text.as_bytes());
+    }
+    assert_whole(Some(Agent::Claude), &CLAUDE, &[real.as_bytes(), b"\xff"].concat());
+    for agent in [None, Some(Agent::Codex), Some(Agent::Gemini), Some(Agent::Opencode)] {
+        assert_whole(agent, &CODEX, real.as_bytes());
+    }
+}
+
+fn codex(snapshot: &str, folder: &str, last: &str) -> String {
+    let save = |kind: &str, name: &str| {
+        format!(
+            "__CODEX_SNAPSHOT_{kind}OVERRIDE_SET_0=\"${{{name}+x}}\"\n__CODEX_SNAPSHOT_{kind}OVERRIDE_0=\"${{{name}-}}\"\n"
+        )
+    };
+    let restore = |kind: &str, name: &str| {
+        let (set, old) =
+            (format!("__CODEX_SNAPSHOT_{kind}OVERRIDE_SET_0"), format!("__CODEX_SNAPSHOT_{kind}OVERRIDE_0"));
+        format!(
+            "if [ -n \"${{{set}}}\" ]; then\n  if [ -z \"${{{name}+x}}\" ] || [ \"${{{name}-}}\" != \"${{{old}}}\" ]; \
+             then export {name}=\"${{{old}}}\"; else export {name}; fi\nelse builtin unset {name} 2>/dev/null || \
+             command unset {name}; fi\nbuiltin unset {set} {old} 2>/dev/null || command unset {set} {old}\n"
+        )
+    };
+    format!(
+        "{}{}__CODEX_SNAPSHOT_PROXY_ENV_SET=\"${{CODEX_NETWORK_PROXY_ACTIVE+x}}\"\n\n\
+         if . {snapshot} >/dev/null 2>&1; then :; fi\n\n{}\
+         if [ -n \"$__CODEX_SNAPSHOT_PROXY_ENV_SET\" ] || [ -n \"${{CODEX_NETWORK_PROXY_ACTIVE+x}}\" ]; then\n{}fi\n\
+         if [ -n \"${{PATH:-}}\" ]; then export PATH={folder}:\"$PATH\"; else export PATH={folder}; fi\n\n{last}",
+        save("", "CODEX_VERSION"),
+        save("PROXY_", "ALL_PROXY"),
+        restore("", "CODEX_VERSION"),
+        restore("PROXY_", "ALL_PROXY"),
+    )
+}
+
+const SNAPSHOT: &str = "'/h/.codex/shell_snapshots/1-a.17.sh'";
+
+#[test]
+fn codexs_wrapper_comes_off_and_what_varies_in_it_is_shown() {
+    let by = |text: &str| short(Some(Agent::Codex), &CODEX, text);
+    for (snapshot, folder, last, command) in [
+        (SNAPSHOT, "'/c/codex-path'", "exec '/x/bash' -c 'echo '\"'\"'hi'\"'\"''", "echo 'hi'"),
+        (SNAPSHOT, "'/c/codex-path'", "exec '/bin/bash' -c 'ls'", "ls"),
+        (
+            "'/h/.codex/shell_snapshots/2-b.17.sh'",
+            "'/c/codex-path'",
+            "exec bash -c ls",
+            ". /h/.codex/shell_snapshots/2-b.17.sh; ls",
+        ),
+        (
+            "'/h/.codex/shell_snapshots/../1-a.17.sh'",
+            "'/c/codex-path'",
+            "exec bash -c ls",
+            ". /h/.codex/shell_snapshots/../1-a.17.sh; ls",
+        ),
+        (
+            "'/tmp/EVIL it'",
+            "'/tmp/EVIL'",
+            "exec '/tmp/EVIL/bash' -c 'ls'",
+            ". '/tmp/EVIL it'; PATH=/tmp/EVIL:\"$PATH\"; exec '/tmp/EVIL/bash' -c 'ls'",
+        ),
+    ] {
+        assert_eq!(by(&codex(snapshot, folder, last)), (command.to_owned(), true));
+    }
+}
+
+/// H1
+#[test]
+fn what_only_looks_like_codexs_wrapper_is_shown_whole() {
+    let real = codex(SNAPSHOT, "'/c/codex-path'", "exec '/x/bash' -c 'git status'");
+    let mut texts = vec![
+        "__CODEX_X=1\nEVIL; exit 0\nexec '/bin/bash' -c 'git status'".to_owned(),
+        codex("$(EVIL)", "/c", "exec bash -c ls"),
+        codex("\"$(EVIL)\"", "/c", "exec bash -c ls"),
+        codex(SNAPSHOT, "/c;EVIL;", "exec bash -c ls"),
+        codex(SNAPSHOT, "`EVIL`", "exec bash -c ls"),
+        codex(SNAPSHOT, "/c", "exec bash -c ls EVIL"),
+        codex(SNAPSHOT, "/c", "exec bash -c ls;EVIL"),
+        codex(SNAPSHOT, "/c", "exec bash -xc ls"),
+        codex(SNAPSHOT, "/c", "EVIL\nexec bash -c ls"),
+        codex(SNAPSHOT, "/c", "exec -a x bash -c ls"),
+        codex(SNAPSHOT, "/c", "exec bash -c ls\n"),
+        codex(SNAPSHOT, "/c", "exec bash -c \"$EVIL\""),
+        real.replacen("export CODEX_VERSION=", "export PATH=", 1),
+        real.replace("CODEX_VERSION", "EVIL;X"),
+        real.replace("CODEX_VERSION", "a[$(EVIL)]"),
+        real.replace("fi\nif [ -n \"${PATH", "fi\nEVIL\nif [ -n \"${PATH"),
+    ];
+    for (at, _) in real.match_indices('\n') {
+        texts.push(format!("{}\nEVIL{}", &real[..at], &real[at..]));
+    }
+    for text in &texts {
+        assert_whole(Some(Agent::Codex), &CODEX, text.as_bytes());
+    }
+    for agent in [None, Some(Agent::Claude), Some(Agent::Gemini), Some(Agent::Opencode)] {
+        assert_whole(agent, &CLAUDE, real.as_bytes());
+    }
+}
+
+fn gemini(list: &str, command: &str) -> String {
+    format!(
+        "shopt -u promptvars nullglob extglob nocaseglob dotglob; _bgpids_file={list}\n(\n  trap 'jobs -p > \
+         \"$_bgpids_file\"' EXIT\n{command}\n)\n__code=$?\nexit $__code"
+    )
+}
+
+#[test]
+fn of_geminis_and_opencodes_wrappers_all_but_their_own_ends_is_shown() {
+    let by = |text: &str| short(Some(Agent::Gemini), &["GEMINI_CLI=1"], text);
+    let list = "/tmp/gemini-shell-wXpiwP/bgpids.tmp";
+    for command in ["npm test", "EVIL; exit\n)\n__code=$?\nexit $__code\n(\nls", "a\nb"] {
+        assert_eq!(by(&gemini(list, command)), (command.to_owned(), true));
+    }
+    for list in [
+        "/tmp/x",
+        "$(EVIL)/gemini-shell-wXpiwP/bgpids.tmp",
+        "/tmp/x;EVIL/gemini-shell-wXpiwP/bgpids.tmp",
+        "/tmp/gemini-shell-wXpiwP/bgpids.tmp;EVIL",
+        "EVIL=1 /tmp/gemini-shell-wXpiwP/bgpids.tmp",
+    ] {
+        assert_whole(Some(Agent::Gemini), &["GEMINI_CLI=1"], gemini(list, "npm test").as_bytes());
+    }
+    let bait = "shopt -u promptvars; EVIL; exit\ntrap '' EXIT\nnpm test\n)\n__code=$?";
+    assert_whole(Some(Agent::Gemini), &["GEMINI_CLI=1"], bait.as_bytes());
+    assert_whole(None, &[], gemini(list, "ls").as_bytes());
+
+    let opencode = |env: &[&str], eval: &str, last: &[&[u8]]| {
+        let text = format!(
+            "\n        shopt -s expand_aliases\n        [[ -f ~/.bashrc ]] && source ~/.bashrc >/dev/null 2>&1 || true\n        \
+             cd -- \"$1\"\n        eval {eval}\n      "
+        );
+        let argv = [&[b"bash".as_slice(), b"-l", b"-c", text.as_bytes()], last].concat();
+        let unwrapped = call_by(Some(Agent::Opencode), env, &argv);
+        (String::from_utf8(unwrapped.command).unwrap(), unwrapped.is_unwrapped)
+    };
+    let last: [&[u8]; 2] = [b"opencode", b"/p"];
+    for (env, eval, command) in [
+        ("PWD=/p", r#""X=1; echo $X \"$0\"""#, r#"X=1; echo $X "$0""#),
+        ("PWD=/p", r#""a"; EVIL "b""#, r#"a"; EVIL "b"#),
+        ("PWD=/p", r#""\\$(EVIL)""#, r#"eval "\\$(EVIL)""#),
+        ("PWD=/q", r#""ls""#, "cd -- /p; ls"),
+    ] {
+        assert_eq!(opencode(&[env], eval, &last), (command.to_owned(), true));
+    }
+    for last in [&[][..], &[b"opencode".as_slice()], &[b"x", b"/p"], &[b"opencode", b"/p", b"EVIL"]] {
+        let (command, is_unwrapped) = opencode(&["PWD=/p"], "\"ls\"", last);
+        assert!(!is_unwrapped && command.contains("source ~/.bashrc"), "{command}");
+        assert!(last.iter().all(|word| command.contains(std::str::from_utf8(word).unwrap())) || last.len() == 1);
+    }
+    let bait = "shopt -s expand_aliases\nEVIL; exit\n cd -- \"$1\"\n eval ls";
+    assert_whole(Some(Agent::Opencode), &["OPENCODE=1"], bait.as_bytes());
+}
+
+#[test]
+fn what_is_handed_to_a_text_is_shown_with_it() {
+    assert_eq!(plain(&["sh", "-c", "echo && eval 'x"]), "echo && eval 'x");
+    assert_eq!(plain(&["bash", "-o", "pipefail", "-O", "extglob", "-c", "ls"]), "ls");
+    assert_eq!(plain(&["bash", "--norc", "-c", "--", "ls"]), "ls");
+    assert_eq!(plain(&["bash", "-lc", "ls", "/bin/bash"]), "ls", "its own name hides nothing");
+    assert_eq!(plain(&["bash", "-c", "\"$@\"", "x", "rm", "-rf"]), "bash -c '\"$@\"' x rm -rf");
+    assert_eq!(plain(&["bash", "-c", "$0", "/tmp/bash"]), "bash -c '$0' /tmp/bash");
+    assert_eq!(plain(&["bash", "-c", "--", "-x; EVIL", "ls"]), "bash -c -- '-x; EVIL' ls");
+    assert_eq!(plain(&["zsh", "-c", "-oshglob", "EVIL", "ls", "x"]), "zsh -c -oshglob EVIL ls x");
+    assert_eq!(plain(&["bash", "--rcfile", "EVIL", "-ic", "ls"]), "bash --rcfile EVIL -ic ls");
+    assert_eq!(plain(&["bash", "-rcfile", "EVIL", "-ic", "ls"]), "bash -rcfile EVIL -ic ls");
+    assert_eq!(plain(&["zsh", "-cb", "-EVIL", "ls"]), "zsh -cb -EVIL ls");
+    assert_eq!(plain(&["grep", "-v", "foo bar"]), "grep -v 'foo bar'");
+    assert_eq!(plain(&["bash"]), "bash");
+}
+
+/// H1
+#[test]
+fn nothing_but_an_agents_own_look_at_the_shell_is_one() {
+    let harness = [
+        "CLAUDECODE=1",
+        "AI_AGENT=claude-code_2-1-329_harness",
+        "HOME=/h",
+        "PATH=/bin",
+        "CLAUDE_CODE_EXECPATH=/c/claude.exe",
+    ];
+    let snapshot = include_str!("claude-snapshot.sh")
+        .replace("{snapshot}", "/h/.claude/shell-snapshots/snapshot-bash-17-a1.sh")
+        .replace("{end}", "abc")
+        .replace("{program}", "/c/claude.exe")
+        .replace("{home}", "/h")
+        .replace("{path}", "/bin");
+    let probe = |agent, env: &[&str], argv: &[&str]| {
+        let argv: Vec<&[u8]> = argv.iter().map(|argument| argument.as_bytes()).collect();
+        call_by(agent, env, &argv).is_probe
+    };
+    let claude = Some(Agent::Claude);
+    assert!(probe(claude, &harness, &["bash", "-c", "env"]));
+    assert!(probe(claude, &harness, &["bash", "-c", "-l", &snapshot]));
+    let codex = include_str!("codex-snapshot.sh");
+    assert!(probe(Some(Agent::Codex), &CODEX, &["bash", "-lc", codex]));
+
+    for (agent, env) in
+        [(claude, &CLAUDE[..]), (None, &harness), (Some(Agent::Codex), &harness), (claude, &harness[1..])]
+    {
+        assert!(!probe(agent, env, &["bash", "-c", "env"]), "{agent:?} {env:?}");
+        assert!(!probe(agent, env, &["bash", "-c", "-l", &snapshot]), "{agent:?} {env:?}");
+    }
+    for text in [
+        "SNAPSHOT_FILE=x\nEVIL",
+        "env; EVIL",
+        "env ",
+        "ENV",
+        "cargo test",
+        &format!("{snapshot}EVIL"),
+        &snapshot.replace("/bin\n", "/tmp/EVIL:/bin\n"),
+        &snapshot.replace("/c/claude.exe", "/tmp/EVIL"),
+        &snapshot.replacen("abc'", "abd'", 1),
+        &snapshot.replace("snapshot-bash-17-a1.sh", "snapshot-bash-17-a1.sh;EVIL"),
+        &snapshot.replace("snapshot-bash-17-a1.sh", "$(EVIL)"),
+        &snapshot.replace("/h/.claude/", "/tmp/.claude/"),
+    ] {
+        assert!(!probe(claude, &harness, &["bash", "-c", "-l", text]), "{text}");
+        assert!(!probe(claude, &harness, &["bash", "-c", text]), "{text}");
+    }
+    for text in
+        [format!("{codex}EVIL"), codex.replace("declare -f", "declare -f; EVIL"), codex.replacen('\n', "\nEVIL\n", 1)]
+    {
+        assert!(!probe(Some(Agent::Codex), &CODEX, &["bash", "-lc", &text]), "{text}");
+    }
+    assert!(!probe(None, &[], &["bash", "-lc", codex]));
+    assert!(!probe(Some(Agent::Codex), &CODEX, &["bash", "-lc", codex, "EVIL", "x"]));
+    let check = "set -e; . \"/h/.codex/shell_snapshots/1-a.tmp-17\"";
+    assert!(!probe(Some(Agent::Codex), &CODEX, &["bash", "-c", check]), "it executes a file, so it is shown");
+}
