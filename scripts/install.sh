@@ -95,7 +95,7 @@ install -d -- "$prefix/bin" "$prefix/lib/rexec/bash-only"
 printf '%s\n' "${files[@]}" "${made[@]}" >"$prefix/$list"
 install -m 755 -- "$built/rexec-host" "$built/rexec" "$prefix/bin/"
 install -m 755 -- "$built/rexec-sh" "$prefix/lib/rexec/"
-install -m 644 -- "$scripts/rexec-env.sh" "$prefix/lib/rexec/"
+install -m 644 -- "$scripts/../shim/rexec-env.sh" "$prefix/lib/rexec/"
 # The name a shim is called by says which shell it stands for; agents look for bash or zsh in it.
 for name in rexec-bash rexec-zsh; do
     ln -sfn -- rexec-sh "$prefix/lib/rexec/$name"

@@ -136,6 +136,28 @@ fn help_is_there_however_it_is_asked_for() {
     }
 }
 
+/// `cargo install` puts the host somewhere without the shell that agents need.
+#[test]
+fn a_host_that_was_installed_without_its_shell_says_so() {
+    let prefix = TempDir::new(None);
+    fs::create_dir_all(prefix.join("bin")).expect("a directory");
+    fs::create_dir_all(prefix.join("lib/rexec")).expect("a directory");
+    let host = prefix.join("bin/rexec-host");
+    fs::copy(programs::host(), &host).expect("a copy");
+    // It goes no further than to a place where no socket can be.
+    let said = || {
+        let output = run(&host, &[], &[("REXEC_SOCKET", "/dev/null/host.sock"), ("HOME", "/nonexistent")]);
+        assert_ne!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let text = said();
+    assert!(text.contains("rexec-sh") && text.contains("hint: scripts/install.sh"), "{text}");
+    fs::write(prefix.join("lib/rexec/rexec-sh"), "").expect("a file");
+    let text = said();
+    assert!(!text.contains("rexec-sh"), "{text}");
+    assert_eq!(fault(&text), None, "{text}");
+}
+
 #[test]
 fn a_full_disk_is_told_in_words() {
     let home = TempDir::new(None);
