@@ -4,7 +4,7 @@
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
 //! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `foreground`,
-//! `tree`, `stat`, [`orphans`]; then [`socket`], [`signal`], [`terminal`],
+//! `tree`, `stat`, [`orphans`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
 //! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
 pub mod confinement;
@@ -23,6 +23,7 @@ pub mod terminal;
 pub mod tree;
 mod warden;
 pub mod watch;
+pub mod writer;
 
 use std::os::fd::{AsFd, AsRawFd};
 

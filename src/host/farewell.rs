@@ -14,14 +14,15 @@ impl Host {
     pub(super) fn close(mut self) {
         self.tell_given_up();
         let now = Instant::now();
+        let end = now + limits::CONSOLE_FAREWELL;
         self.show_until(now + limits::CONSOLE_FAREWELL / 2);
         self.console.leave(self.screen.out.buffer());
         let question = if self.options.view == View::Raw { self.screen.question() } else { None };
-        self.show_until(now + limits::CONSOLE_FAREWELL);
+        self.show_until(end);
         if let Some(question) = question {
             self.hear_terminal_out(question);
         }
-        self.screen.give_back();
+        self.screen.give_back(end.saturating_duration_since(Instant::now()));
         // A recorder that was behind left some of it in the commands' logs, ends among it.
         let (out, most) = self.scribe.out.room(limits::RECORDER_RECORDS_BYTES / 2);
         self.journal.finish(&mut self.engine, out, most);

@@ -1,5 +1,7 @@
 //! The human's terminal, as the loop uses it: what is written goes out as it can, what is typed is taken in.
 
+use std::time::Duration;
+
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::Kind;
@@ -46,7 +48,7 @@ impl Screen {
 
     /// Its size, if it is a terminal.
     pub(super) fn size(&self) -> Option<pty::Size> {
-        pty::size(&self.output)
+        self.output.size()
     }
 
     /// Remembers an event; the console is looked at in every turn.
@@ -119,9 +121,15 @@ impl Screen {
         }
     }
 
-    /// Gives the terminal back.
-    pub(super) fn give_back(&mut self) {
-        self.keys = None;
+    /// The process that writes to the terminal, if the host may not.
+    pub(super) fn helper(&self) -> Option<i32> {
+        self.output.helper()
+    }
+
+    /// Gives the terminal back, after what was written has got there, for so long at most.
+    pub(super) fn give_back(self, most: Duration) {
+        self.output.end(most);
+        drop(self.keys);
     }
 }
 

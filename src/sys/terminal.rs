@@ -9,9 +9,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use nix::libc;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+
+use super::pty::{self, Size};
+use super::writer::Writer;
 
 /// How a descriptor can be written without waiting.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub enum Output {
     Pollable(File),
     /// A socket, written with MSG_DONTWAIT; can be polled.
     Socket(OwnedFd),
+    /// A terminal or pipe of another user, which may not be reopened: another process waits for it.
+    Writer(Writer),
     /// A regular file or the like: never has to wait, cannot be polled.
     Plain(OwnedFd),
 }
@@ -28,7 +34,7 @@ impl Output {
     /// Takes the process's standard output over.
     ///
     /// # Errors
-    /// EMFILE or ENFILE.
+    /// EMFILE or ENFILE; what fork(2) gives where a [`Writer`] is needed.
     pub fn standard() -> io::Result<Self> {
         let inherited = io::stdout().as_fd().try_clone_to_owned()?;
         let kind = File::from(inherited.try_clone()?).metadata()?.file_type();
@@ -37,6 +43,7 @@ impl Output {
         let is_terminal = nix::unistd::isatty(&inherited).unwrap_or(false);
         Ok(match reopened {
             Ok(file) if kind.is_fifo() || is_terminal => Self::Pollable(file),
+            Err(_) if kind.is_fifo() || is_terminal => Self::Writer(Writer::start(inherited)?),
             _ if kind.is_socket() => Self::Socket(inherited),
             _ => Self::Plain(inherited),
         })
@@ -50,6 +57,7 @@ impl Output {
         match self {
             Self::Pollable(file) => super::write(file, bytes),
             Self::Socket(fd) => super::socket::send(fd, bytes, &[]),
+            Self::Writer(writer) => writer.write(bytes),
             Self::Plain(fd) => super::write(fd, bytes),
         }
     }
@@ -57,7 +65,37 @@ impl Output {
     /// Whether it is a terminal.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::Pollable(file) if nix::unistd::isatty(file).unwrap_or(false))
+        match self {
+            Self::Pollable(file) => nix::unistd::isatty(file).unwrap_or(false),
+            Self::Writer(writer) => nix::unistd::isatty(writer.target()).unwrap_or(false),
+            Self::Socket(_) | Self::Plain(_) => false,
+        }
+    }
+
+    /// Its size, if it is a terminal.
+    #[must_use]
+    pub fn size(&self) -> Option<Size> {
+        match self {
+            Self::Pollable(file) => pty::size(file),
+            Self::Writer(writer) => pty::size(writer.target()),
+            Self::Socket(_) | Self::Plain(_) => None,
+        }
+    }
+
+    /// The process that writes to it, if it is not this one.
+    #[must_use]
+    pub fn helper(&self) -> Option<i32> {
+        match self {
+            Self::Writer(writer) => Some(writer.pid()),
+            _ => None,
+        }
+    }
+
+    /// Lets what was written get there, for so long at most.
+    pub fn end(self, most: Duration) {
+        if let Self::Writer(writer) = self {
+            writer.end(most);
+        }
     }
 
     /// Whether it can be polled for room.
@@ -71,6 +109,7 @@ impl AsRawFd for Output {
     fn as_raw_fd(&self) -> RawFd {
         match self {
             Self::Pollable(file) => file.as_raw_fd(),
+            Self::Writer(writer) => writer.as_raw_fd(),
             Self::Socket(fd) | Self::Plain(fd) => fd.as_raw_fd(),
         }
     }

@@ -11,6 +11,7 @@ use crate::support::crowd::{answer, ask, shim};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::journal::Journal;
 use crate::support::procs;
+use crate::support::programs;
 use crate::support::strip::strip;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -92,6 +93,57 @@ fn a_console_that_was_stopped_goes_on() {
     assert_eq!(host.console_text().len(), shown, "it was stopped");
     keys.write_all(b"\x11").expect("a key");
     assert_all_accounted_for(&host, BYTES);
+}
+
+/// The terminal of another user, as below sudo -u or su, and the pipe of another user: neither may be opened again, so
+/// nothing promises that a write to it returns.
+fn foreign() -> Vec<Setup> {
+    if !nix::unistd::geteuid().is_root() {
+        programs::skipped("only root can give a host a terminal of another user");
+        return Vec::new();
+    }
+    [TERMINAL, PIPE].map(|setup| Setup { user: Some(65534), ..setup }).into()
+}
+
+#[test]
+fn a_console_of_another_user_holds_nobody_up_and_shows_everything_or_counts_it() {
+    const BYTES: usize = 2_000_000;
+    for setup in foreign() {
+        let mut host = Host::with(setup);
+        let seen = host.run(&letters(BYTES));
+        assert_eq!((seen.stdout.len(), seen.code()), (BYTES, 0));
+        for n in 0..20 {
+            let seen = host.run(&format!("echo {n}; exit {n}"));
+            assert_eq!((seen.out(), seen.code()), (format!("{n}\n"), n));
+        }
+        assert!(!is_nonblocking(&host), "the host has set O_NONBLOCK, for its parent too");
+        host.read_console();
+        assert_all_accounted_for(&host, BYTES);
+    }
+}
+
+/// One ^S is no reason to live on.
+#[test]
+fn a_host_whose_console_of_another_user_is_stuck_leaves_in_time() {
+    for setup in foreign() {
+        let mut host = Host::with(setup);
+        assert_eq!(host.run(&letters(1_000_000)).stdout.len(), 1_000_000);
+        host.wait_idle();
+        host.signal(Signal::SIGTERM);
+        host.check_end();
+    }
+}
+
+/// The last words are there when the host has gone.
+#[test]
+fn a_console_of_another_user_has_the_last_words() {
+    for setup in foreign() {
+        let mut host = Host::with(Setup { is_stuck: false, ..setup });
+        assert_eq!(host.run("echo the last output").out(), "the last output\n");
+        host.signal(Signal::SIGTERM);
+        host.check_end();
+        assert!(waiting::until_true(PATIENCE, || text_on(&host).contains("the last output")), "{}", text_on(&host));
+    }
 }
 
 /// What is kept for the console alone is bounded over all commands.
