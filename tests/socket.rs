@@ -49,6 +49,30 @@ fn received(listener: &UnixListener) -> usize {
     count
 }
 
+/// Somebody has removed the lock from under a host that lives, and perhaps stands still.
+#[test]
+fn a_second_host_does_not_take_over_although_the_lock_was_removed() {
+    for is_stopped in [true, false] {
+        let host = Host::start();
+        if is_stopped {
+            host.stop();
+        }
+        fs::remove_file(host.home.join("host.sock.lock")).expect("a lock");
+        let mut second = host::launch(host.home.path(), &PLAIN, None);
+        let ended = second.wait(PATIENCE).expect("it does not stay");
+        assert!(ended.code() != 0 && host.errors().contains("another host is already running"), "{}", host.errors());
+        host.signal(Signal::SIGCONT);
+        assert_eq!(host.run("echo on").out(), "on\n");
+        // It has its lock again.
+        let locked = || {
+            fs::read_to_string(host.home.join("host.sock.lock")).is_ok_and(|text| text.trim() == host.pid().to_string())
+        };
+        assert!(waiting::until_true(PATIENCE, locked));
+        assert!(!host.journal().records.iter().any(|(_, record)| record["type"] == "lost"));
+        host.finish();
+    }
+}
+
 #[test]
 fn nothing_is_sent_to_a_socket_in_a_directory_of_others() {
     type Spoil = fn(&TempDir) -> PathBuf;

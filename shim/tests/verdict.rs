@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{Place, frames, outcome};
+use std::os::unix::process::ExitStatusExt;
+
+use common::{Place, Said, frames, outcome, wait_for};
+use nix::sys::signal::Signal;
 use rexec_sh::wire::{Exit, Hello, Stream, encode_exit, encode_fail, encode_note, encode_output, encode_refuse};
 
 fn exits(exit: Exit) -> Option<i32> {
@@ -60,6 +63,51 @@ fn a_refusal_is_the_real_shell_and_silent() {
     assert_eq!(outcome(&shim), outcome(&{ real }.output().unwrap()));
     assert_eq!(shim.status.code(), Some(7));
     host.join().unwrap();
+}
+
+/// A signal that the host was told of, and that it has no command for, is the real shell's.
+#[test]
+fn a_signal_before_a_refusal_ends_what_the_refusal_starts() {
+    for (signal, ignored) in
+        [(Signal::SIGTERM, false), (Signal::SIGINT, false), (Signal::SIGUSR1, false), (Signal::SIGTERM, true)]
+    {
+        let place = Place::new();
+        let (send, sent) = std::sync::mpsc::channel();
+        let host = place.host(move |mut peer| {
+            peer.request();
+            let said = if ignored { sent.recv().ok().and(None) } else { peer.hear() };
+            peer.say(&frames(encode_refuse));
+            peer.drain();
+            said
+        });
+        let trap = if ignored { "trap '' TERM; " } else { "" };
+        let mut command = place.real_shell(&format!("{trap}exec \"$0\" -c 'echo ran; exit 7'"));
+        let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+        // It takes signals over from the moment at which it has blocked them.
+        wait_for("the shim", || {
+            std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("rexec-sh"))
+        });
+        if !ignored {
+            let blocks = |status: String| {
+                status.lines().any(|line| line.starts_with("SigBlk:") && !line.ends_with("0000000000"))
+            };
+            wait_for("its mask", || std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(blocks));
+        }
+        nix::sys::signal::kill(pid, signal).unwrap();
+        let _ = send.send(());
+        let output = child.wait_with_output().unwrap();
+        if ignored {
+            assert_eq!(outcome(&output), (Some(7), "ran\n".into(), String::new()));
+        } else {
+            assert_eq!(
+                (output.status.signal(), output.stdout.as_slice()),
+                (Some(signal as i32), b"".as_slice()),
+                "{signal}"
+            );
+            assert_eq!(host.join().unwrap(), Some(Said::Signal((signal as i32).try_into().unwrap())));
+        }
+    }
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::Resource;
+use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 
 use crate::support::call::{Calling, Target};
 use crate::support::crowd::{Gate, WAIT_AT_GATE, codes, quiet, shim};
@@ -22,9 +24,13 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// Sets a soft limit of a host while it runs.
 fn set_limit(host: &Host, user: Option<u32>, option: &str) {
-    use std::os::unix::process::CommandExt;
+    set_limit_of(host.pid(), user, option);
+}
+
+/// The same of a process.
+fn set_limit_of(pid: i32, user: Option<u32>, option: &str) {
     let mut prlimit = Command::new("prlimit");
-    prlimit.args([&format!("--pid={}", host.pid()), option]);
+    prlimit.args([&format!("--pid={pid}"), option]);
     if let Some(user) = user {
         prlimit.uid(user).gid(user);
     }
@@ -187,6 +193,71 @@ fn commands_wait_for_processes() {
         (ends.count() == 3).then_some(())
     };
     host.wait_for("how long they waited", has_waited);
+}
+
+/// What is asked of a command that waits is done at once, and it never runs.
+#[test]
+fn a_command_that_waits_can_be_ended() {
+    let Some((host, user)) = nproc_host() else { return };
+    set_limit(&host, user, "--nproc=1:");
+    let mut reserve = (0..2).map(|n| start_and_wait(&host, &format!("echo {n}"), n + 1)).collect::<Vec<_>>();
+    assert!(reserve.iter_mut().all(|calling| calling.finish(PATIENCE).is_some_and(|seen| seen.code() == 0)));
+    let mut count = 2;
+    for (signal, code) in [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129), (SIGUSR1, 138)] {
+        count += 1;
+        let script = format!("echo >> ran; echo {signal}");
+        let mut calling = start_and_wait(&host, &script, count);
+        calling.warden.signal(signal);
+        let seen = calling.finish(PATIENCE).expect("it ends");
+        assert_eq!((seen.code(), seen.out(), seen.err()), (code, String::new(), String::new()), "{signal}");
+        let end = host.wait_for("its end", |journal| journal.end_of(&script).cloned());
+        assert_eq!((end["exit"].as_i64(), end["signal"].as_i64()), (Some(code.into()), Some(signal as i64)), "{end}");
+    }
+    // bash ignores QUIT from its start, and what a caller ignores is not sent at all.
+    let mut quit = start_and_wait(&host, "echo on", count + 1);
+    quit.warden.signal(SIGQUIT);
+    let mut stopped = start_and_wait(&host, "echo >> ran", count + 2);
+    let mut kill = Command::new(programs::rexec());
+    if let Some(user) = user {
+        kill.uid(user).gid(user);
+    }
+    let killed = kill.args(["kill", &(count + 2).to_string()]).env("REXEC_SOCKET", host.socket()).output();
+    assert_eq!(killed.expect("rexec").status.code(), Some(0));
+    let seen = stopped.finish(PATIENCE).expect("it is told");
+    assert!(seen.code() == 125 && seen.err().starts_with("rexec: a person stopped the command"), "{seen:?}");
+    set_limit(&host, user, "--nproc=10000:");
+    assert_eq!(quit.finish(PATIENCE).map(|seen| (seen.code(), seen.out())), Some((0, "on\n".to_owned())));
+    assert!(!host.home.join("ran").exists(), "one of them ran");
+}
+
+/// Starts a command, the host's n-th, and waits until the host has it.
+fn start_and_wait(host: &Host, script: &str, count: usize) -> Calling {
+    let calling = host.call(script).start(Target::Shim(&host.socket())).expect("a shim");
+    host.wait_for("its start", |journal| (journal.of_type("start").count() == count).then_some(()));
+    calling
+}
+
+/// A guard that cannot make a process tries again, and may be told to stop meanwhile.
+#[test]
+fn commands_wait_for_a_process_of_their_own() {
+    let Some((host, user)) = nproc_host() else { return };
+    let limit = |option: &str| {
+        let guards = host.tree().into_iter().filter(|process| process.comm == "rexec-guard");
+        guards.for_each(|guard| set_limit_of(guard.pid, user, option));
+    };
+    let is_full = || host.tree().iter().filter(|process| process.comm == "rexec-guard").count() == 2;
+    assert!(waiting::until_true(PATIENCE, is_full), "{:#?}", host.tree());
+    limit("--nproc=1:");
+    let mut through = start_and_wait(&host, "echo through; exit 7", 1);
+    let mut ended = start_and_wait(&host, "echo >> ran", 2);
+    assert_calm(&host, "no process for a shell");
+    assert!(!through.stdout.as_ref().expect("a pipe").has_ended(), "it was given up at once");
+    ended.warden.signal(SIGTERM);
+    assert_eq!(ended.finish(PATIENCE).map(|seen| seen.code()), Some(143));
+    limit("--nproc=10000:");
+    let seen = through.finish(PATIENCE).expect("it is served");
+    assert_eq!((seen.code(), seen.out().as_str(), seen.err().as_str()), (7, "through\n", ""));
+    assert!(!host.home.join("ran").exists(), "it ran");
 }
 
 #[test]

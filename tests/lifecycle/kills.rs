@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::support::call::{Calling, Outcome, Target};
-use crate::support::host::Host;
+use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::procs::Process;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -203,6 +203,27 @@ fn a_killed_guard_takes_its_own_command_only() {
     assert!(waiting::until_true(GONE, || !shell.is_alive()), "{:#?}", host.tree());
     let seen = other.finish(PATIENCE).expect("the other one ends");
     assert_eq!((seen.out().as_str(), seen.code()), ("ready\nthrough\n", 3));
+}
+
+/// What the host's own process had started before it became the host is nobody's orphan.
+#[test]
+fn what_was_there_before_the_host_survives_a_killed_guard() {
+    let wrapper = &["sh", "-c", "sleep 1000 & echo $! > kin; (setsid sleep 1001 & echo $! > kin2); exec \"$0\" \"$@\""];
+    let host = Host::with(Setup { wrapper, ..PLAIN });
+    let kin = ["kin", "kin2"].map(|file| super::leftovers::written(&host, file));
+    for script in
+        ["echo $PPID > guard; echo ready; sleep 1000", "echo $PPID > guard; echo ready; setsid sleep 1000 & wait"]
+    {
+        let mut lost = start(&host, script);
+        assert!(lost.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE));
+        super::leftovers::written(&host, "guard").signal(SIGKILL);
+        assert_eq!(lost.finish(PATIENCE).map(|seen| seen.code()), Some(125));
+        let is_its = |process: &Process| process.comm == "sleep" && kin.iter().all(|kin| kin.pid != process.pid);
+        assert!(waiting::until_true(PATIENCE, || !host.tree().iter().any(is_its)), "{:#?}", host.tree());
+        assert!(kin.iter().all(Process::is_alive), "{script}: {:#?}", host.tree());
+    }
+    kin.iter().for_each(|kin| kin.signal(SIGKILL));
+    _ = host.end_by(SIGTERM);
 }
 
 #[test]

@@ -88,6 +88,54 @@ fn what_does_not_end_by_itself_is_killed_after_the_grace() {
     host.finish();
 }
 
+/// Whoever kills the guard of what was left running hides nothing.
+#[test]
+fn what_is_left_running_without_its_guard_is_listed_and_ended() {
+    let host = Host::with(Setup { flags: &["--grace", "0.3"], ..PLAIN });
+    let other = "sleep 1000 >/dev/null 2>&1 & echo $! > other";
+    assert_eq!(host.run(other).code(), 0);
+    let other = written(&host, "other");
+    let scripts = [
+        "sleep 1000 >/dev/null 2>&1 & echo $PPID > guard; echo $! > server",
+        "setsid sh -c 'trap \"\" TERM; echo $$ > server; while :; do sleep 1; done' >/dev/null 2>&1 & \
+         echo $PPID > guard; until [ -s server ]; do :; done",
+    ];
+    for script in scripts {
+        assert_eq!(host.run(script).code(), 0);
+        let (guard, server) = (written(&host, "guard"), written(&host, "server"));
+        let seq = host.wait_for("its end", |journal| Some(journal.end_of(script)?["seq"].to_string()));
+        guard.signal(SIGKILL);
+        let is_adopted = || Process::of(server.pid).is_some_and(|server| server.parent == host.pid());
+        assert!(waiting::until_true(PATIENCE, is_adopted), "{:#?}", host.tree());
+        let named = format!("({})", server.pid);
+        let is_listed = |list: &str| list.contains("left") && list.contains(&named);
+        let list = || said(&rexec(&host, &["ps"])).1;
+        assert!(waiting::until_true(PATIENCE, || is_listed(&list())), "{script}: {}", list());
+        assert!(server.is_alive(), "{script}: it was killed unasked");
+        assert_eq!(said(&rexec(&host, &["kill", &seq])), (Some(0), format!("#{seq} has ended\n"), String::new()));
+        assert!(!server.is_alive() && !list().contains(&named), "{script}");
+        for file in ["guard", "server"] {
+            std::fs::remove_file(host.home.join(file)).expect("it was written");
+        }
+    }
+    assert!(other.is_alive(), "it is another command's");
+    other.signal(SIGKILL);
+    host.finish();
+}
+
+/// One that ends by itself is forgotten.
+#[test]
+fn what_ends_without_its_guard_is_forgotten() {
+    let host = Host::start();
+    assert_eq!(host.run("sleep 1000 >/dev/null 2>&1 & echo $PPID > guard; echo $! > server").code(), 0);
+    let (guard, server) = (written(&host, "guard"), written(&host, "server"));
+    guard.signal(SIGKILL);
+    assert!(waiting::until_true(PATIENCE, || Process::of(server.pid).is_some_and(|now| now.parent == host.pid())));
+    server.signal(SIGKILL);
+    assert!(waiting::until_true(PATIENCE, || said(&rexec(&host, &["ps"])).1 == "nothing runs\n"));
+    host.finish();
+}
+
 #[test]
 fn a_sandboxed_caller_sees_and_ends_nothing() {
     if !programs::has("setpriv") {

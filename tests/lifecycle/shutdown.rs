@@ -1,16 +1,19 @@
 //! How a host ends: asked to leave in three ways, with its commands, or killed.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
+use rexec_sh::wire::{Attributes, Hello, Stdio, encode_run};
 
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
 use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
+use crate::support::warden::{State, USUAL};
 
 const SCRIPTS: &[&str] = &[
     "echo ready; sleep 1000",
@@ -68,6 +71,104 @@ fn a_host_that_is_told_to_leave_ends_its_commands_and_leaves() {
         let aborted = journal.of_type("end").filter(|end| end["error"] == "aborted").count();
         assert_eq!(aborted, callings.len(), "{way:?}: {:#?}", journal.records);
     }
+}
+
+/// A window that is closed hangs up, and neither keys nor screen are there any more: all that is one request.
+#[test]
+fn commands_have_their_grace_when_the_window_is_closed() {
+    const SCRIPT: &str =
+        "exec 2>/dev/null; trap 'sleep 0.7; echo >> cleaned; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
+    for closes in [true, false] {
+        let mut host = Host::with(Setup { terminal: true, is_stuck: true, ..PLAIN });
+        let mut callings = load(&host, [SCRIPT].iter());
+        if closes {
+            host.close_window();
+            // What the kernel does not do here, because the test holds the terminal's other side too.
+            host.signal(Signal::SIGHUP);
+        }
+        host.signal(if closes { Signal::SIGHUP } else { Signal::SIGTERM });
+        let seen = callings[0].finish(SHUTDOWN).expect("it is told");
+        assert_eq!(seen.code(), 3, "closed: {closes}: {seen:?}");
+        assert!(host.home.join("cleaned").exists(), "closed: {closes}");
+        host.check_end();
+    }
+}
+
+/// As nohup(1) starts it.
+#[test]
+fn a_host_that_was_started_to_survive_a_hangup_does() {
+    let state = State { ignored: &[Signal::SIGHUP], ..USUAL };
+    let host = Host::with(Setup { state, ..PLAIN });
+    host.signal(Signal::SIGHUP);
+    assert_eq!(host.run("echo on").out(), "on\n");
+    host.signal(Signal::SIGHUP);
+    assert_eq!(host.run("echo on").out(), "on\n");
+    host.finish();
+}
+
+/// While one command takes its time to end, nothing new begins.
+#[test]
+fn a_request_to_a_host_that_ends_is_answered_and_nothing_is_run() {
+    let mut host = Host::start();
+    let mut last = load(&host, ["trap 'sleep 1; exit 3' TERM; echo ready; while :; do sleep 0.01; done"].iter());
+    let connect = || {
+        let stream = UnixStream::connect(host.socket()).expect("a host");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream
+    };
+    let (mut silent, mut greeted) = (connect(), connect());
+    greeted.write_all(&Hello::OURS.encode()).expect("it takes bytes");
+    // What was asked before is answered: by then both have been let in.
+    assert_eq!(host.run("echo on").out(), "on\n");
+    host.signal(Signal::SIGTERM);
+    assert!(waiting::until_true(PATIENCE, || !host.socket().exists()), "{}", host.console_text());
+    let mut request = Hello::OURS.encode().to_vec();
+    let attributes = Attributes { stdio: Stdio { stdout: true, ..Stdio::default() }, ..Attributes::default() };
+    let argv = [c"bash", c"-c", c"echo >> ran"].into_iter();
+    encode_run(&attributes, (b"late", c"/bin/bash"), argv, std::iter::empty(), &mut request).expect("it fits");
+    silent.write_all(&request).expect("it takes bytes");
+    for stream in [&mut silent, &mut greeted] {
+        let mut words = Vec::new();
+        _ = stream.read_to_end(&mut words);
+        let text = String::from_utf8_lossy(&words);
+        assert!(text.contains("the host is ending; nothing was run") && text.contains("hint: "), "{text:?}");
+    }
+    assert_eq!(last[0].finish(PATIENCE).map(|seen| seen.code()), Some(3));
+    host.check_end();
+    assert!(!host.home.join("ran").exists(), "it ran");
+}
+
+/// The bound on the whole end is five seconds, and somebody who says nothing is no reason to take them.
+#[test]
+fn a_peer_that_only_said_hello_is_not_waited_for() {
+    let mut host = Host::start();
+    let mut peer = UnixStream::connect(host.socket()).expect("a host");
+    peer.write_all(&Hello::OURS.encode()).expect("it takes bytes");
+    assert_eq!(host.run("echo on").out(), "on\n");
+    host.signal(Signal::SIGTERM);
+    assert!(host.warden.wait(Duration::from_secs(4)).is_some(), "it is waited for");
+    host.check_end();
+}
+
+/// What a person wants ended is ended before the host leaves.
+#[test]
+fn what_a_person_wants_ended_ends_before_the_host() {
+    let mut host = Host::with(Setup { flags: &["--grace", "60"], ..PLAIN });
+    let script = "setsid sh -c 'trap \"\" TERM; echo $$ > server; while :; do sleep 1; done' >/dev/null 2>&1 & \
+                  until [ -s server ]; do :; done";
+    assert_eq!(host.run(script).code(), 0);
+    let server = super::leftovers::written(&host, "server");
+    let seq = host.wait_for("its end", |journal| Some(journal.end_of(script)?["seq"].to_string()));
+    std::thread::scope(|scope| {
+        let killing = scope.spawn(|| super::leftovers::rexec(&host, &["kill", &seq]));
+        let is_stopping = || super::leftovers::said(&super::leftovers::rexec(&host, &["ps"])).1.contains("stopping");
+        assert!(waiting::until_true(PATIENCE, is_stopping));
+        host.signal(Signal::SIGTERM);
+        let killed = super::leftovers::said(&killing.join().expect("no panic"));
+        assert_eq!(killed.0, Some(0), "{killed:?}");
+    });
+    assert!(!server.is_alive(), "it outlives the host");
+    host.check_end();
 }
 
 #[test]

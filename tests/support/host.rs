@@ -113,6 +113,12 @@ impl Host {
         self.unread = None;
     }
 
+    /// Closes the window: the test's ends of a terminal that is the console, and that nobody reads.
+    pub(crate) fn close_window(&mut self) {
+        self.unread = None;
+        self.terminal = None;
+    }
+
     /// The pid of the host itself, whatever started it.
     pub(crate) fn pid(&self) -> i32 {
         if self.setup.wrapper.is_empty() {
