@@ -3,6 +3,8 @@
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
 
+#[path = "hygiene/forgery.rs"]
+mod forgery;
 #[path = "hygiene/hostile.rs"]
 mod hostile;
 #[path = "hygiene/pane.rs"]

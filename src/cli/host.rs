@@ -33,7 +33,9 @@ options:
                             sequences, raw relays the bytes
       --console HOW         what reaches this terminal: safe passes text, colours
                             and moves within a command's lines (default), raw
-                            passes everything and resets modes after each command
+                            passes everything and resets modes after each command:
+                            then output can look like the lines of the console
+                            itself, and overwrite them
       --redact-agents       mask secrets in what agents get, too
       --grace SECONDS       from TERM to KILL when you end a command (default 2)
       --unseen-landlock     on a host with no_new_privs, which cannot see Landlock

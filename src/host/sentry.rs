@@ -9,6 +9,7 @@ use super::{Host, Options, PeerId};
 use crate::limits;
 use crate::sys::confinement::{Doubt, Moment, Purpose, Standard};
 use crate::text::count::counted;
+use crate::text::ends::escape_ends;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -119,7 +120,7 @@ impl Host {
             );
         }
         let whoami = escape_line(whoami, NAME_COLUMNS);
-        let command = escape_line(&String::from_utf8_lossy(command), COMMAND_COLUMNS);
+        let command = escape_ends(&String::from_utf8_lossy(command), COMMAND_COLUMNS);
         self.console
             .say(&format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}"), out);
     }

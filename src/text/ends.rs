@@ -1,5 +1,7 @@
 //! A text that is too long for its place: its beginning and its end, and how much is left out between them.
 //!
+//! Where a text does not fit, blanks and repetitions are counted first: they are what a long text is padded with.
+//!
 //! Invariants: the first and the last character are always shown; what is left out is counted exactly, in characters
 //! and lines. So nothing is pushed out of sight by what somebody put before it or behind it.
 
@@ -7,26 +9,31 @@ use super::count::counted;
 use super::escape::push_escaped;
 use super::width::width;
 
-/// More blanks than this in a row are counted, where a text does not fit as it is.
-const BLANKS_MAX: usize = 24;
+/// More blanks than this in a row are counted, and so are repetitions that are longer than this, characters.
+const PADDING_MAX: usize = 24;
+/// The longest text that is looked for as a repetition, characters. Longer ones take time to find.
+const UNIT_MAX: usize = 16;
 /// Marks without a width in a row that take no columns. The others take one each, because they take bytes.
 const MARKS_MAX: usize = 4;
 
 /// What is shown as one.
 #[derive(Debug, Clone, Copy)]
-enum Piece {
+enum Piece<'a> {
     Char(char),
-    /// Blanks in a row, and the line feeds among them.
-    Blanks(usize, usize),
+    /// Blanks in a row.
+    Blanks(&'a [char]),
+    /// The same, over and over: the first of it, and how often.
+    Repeated(&'a [char], usize),
 }
 
 /// `text` escaped on one line of at most `columns_max` columns, with its beginning and its end.
 #[must_use]
 pub fn escape_ends(text: &str, columns_max: usize) -> String {
-    let mut pieces: Vec<Piece> = text.chars().map(Piece::Char).collect();
-    let is_whole = |pieces: &[Piece]| fitting(pieces.iter(), columns_max) == pieces.len();
+    let chars: Vec<char> = text.chars().collect();
+    let mut pieces: Vec<Piece<'_>> = chars.iter().copied().map(Piece::Char).collect();
+    let is_whole = |pieces: &[Piece<'_>]| fitting(pieces.iter(), columns_max) == pieces.len();
     if !is_whole(&pieces) {
-        pieces = with_counted_blanks(text);
+        pieces = with_counted_padding(&chars);
     }
     if is_whole(&pieces) {
         return spelled(&pieces);
@@ -41,7 +48,7 @@ pub fn escape_ends(text: &str, columns_max: usize) -> String {
 }
 
 /// How much these are.
-fn left_out(pieces: &[Piece]) -> String {
+fn left_out(pieces: &[Piece<'_>]) -> String {
     let (characters, lines) = pieces.iter().fold((0, 0), |(characters, lines), piece| {
         let (more_characters, more_lines) = piece.counts();
         (characters + more_characters, lines + more_lines)
@@ -51,12 +58,18 @@ fn left_out(pieces: &[Piece]) -> String {
     format!(" …⟨{characters}{lines} left out⟩… ")
 }
 
-impl Piece {
-    fn push(self, line: &mut String) {
-        match self {
+impl Piece<'_> {
+    fn push(&self, line: &mut String) {
+        match *self {
             Self::Char(c) => push_escaped(line, c, false),
-            Self::Blanks(count, 0) => *line += &format!(" ⟨{count} blanks⟩ "),
-            Self::Blanks(count, lines) => *line += &format!(" ⟨{count} blanks, {lines} of them line feeds⟩ "),
+            Self::Blanks(blanks) => match lines(blanks) {
+                0 => *line += &format!(" ⟨{} blanks⟩ ", blanks.len()),
+                lines => *line += &format!(" ⟨{} blanks, {} line feeds among them⟩ ", blanks.len(), lines),
+            },
+            Self::Repeated(unit, times) => {
+                unit.iter().for_each(|c| push_escaped(line, *c, false));
+                *line += &format!("⟨×{times}⟩");
+            }
         }
     }
 
@@ -64,13 +77,18 @@ impl Piece {
     fn counts(&self) -> (usize, usize) {
         match *self {
             Self::Char(c) => (1, usize::from(c == '\n')),
-            Self::Blanks(count, lines) => (count, lines),
+            Self::Blanks(blanks) => (blanks.len(), lines(blanks)),
+            Self::Repeated(unit, times) => (unit.len() * times, lines(unit) * times),
         }
     }
 }
 
+fn lines(chars: &[char]) -> usize {
+    chars.iter().filter(|c| **c == '\n').count()
+}
+
 /// How many of the pieces fit into so many columns.
-fn fitting<'a>(pieces: impl Iterator<Item = &'a Piece>, columns_max: usize) -> usize {
+fn fitting<'a>(pieces: impl Iterator<Item = &'a Piece<'a>>, columns_max: usize) -> usize {
     let (mut columns, mut marks, mut shown) = (0, 0, String::new());
     pieces
         .take_while(|piece| {
@@ -84,25 +102,34 @@ fn fitting<'a>(pieces: impl Iterator<Item = &'a Piece>, columns_max: usize) -> u
         .count()
 }
 
-fn with_counted_blanks(text: &str) -> Vec<Piece> {
+fn with_counted_padding(chars: &[char]) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let blanks = &rest[..rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len())];
-        let count = blanks.chars().count();
-        if count > BLANKS_MAX {
-            pieces.push(Piece::Blanks(count, blanks.matches('\n').count()));
-            rest = &rest[blanks.len()..];
+    let mut rest = chars;
+    while let Some(first) = rest.first() {
+        let blanks = rest.iter().take_while(|c| c.is_whitespace()).count();
+        let (piece, length) = if blanks > PADDING_MAX {
+            (Piece::Blanks(&rest[..blanks]), blanks)
+        } else if let Some((unit, times)) = repeated(rest) {
+            (Piece::Repeated(&rest[..unit], times), unit * times)
         } else {
-            let length = blanks.len().max(first.len_utf8());
-            pieces.extend(rest[..length].chars().map(Piece::Char));
-            rest = &rest[length..];
-        }
+            (Piece::Char(*first), 1)
+        };
+        pieces.push(piece);
+        rest = &rest[length..];
     }
     pieces
 }
 
-fn spelled(pieces: &[Piece]) -> String {
+/// The length of what is repeated at the start of this, and how often it stands there.
+fn repeated(chars: &[char]) -> Option<(usize, usize)> {
+    (1..=UNIT_MAX.min(chars.len())).find_map(|unit| {
+        let same = chars.iter().zip(&chars[unit..]).take_while(|(a, b)| a == b).count();
+        let times = same / unit + 1;
+        (times > 2 && unit * times > PADDING_MAX).then_some((unit, times))
+    })
+}
+
+fn spelled(pieces: &[Piece<'_>]) -> String {
     let mut line = String::new();
     pieces.iter().for_each(|piece| piece.push(&mut line));
     line
@@ -112,37 +139,55 @@ fn spelled(pieces: &[Piece]) -> String {
 mod tests {
     use super::*;
 
+    /// Text in which nothing is repeated.
+    fn varied(words: usize) -> String {
+        (0..words).map(|n| format!("w{n} ")).collect()
+    }
+
     #[test]
     fn padding_hides_neither_the_beginning_nor_the_end() {
-        let fill = "x".repeat(1_000);
+        let fill = varied(300);
         for text in [format!("{fill};EVIL"), format!("EVIL;{fill}"), format!(": {fill}\n{fill};EVIL")] {
             let shown = escape_ends(&text, 400);
             assert!(shown.contains("EVIL") && shown.contains(" characters"), "{shown}");
             assert!(shown.chars().count() <= 400, "{shown}");
         }
         assert_eq!(escape_ends("ls", 400), "ls");
-        let blank = format!("true{}; EVIL{} # ok", " ".repeat(900), " \t\n".repeat(300));
-        let shown = escape_ends(&blank, 400);
-        assert_eq!(shown, "true ⟨900 blanks⟩ ; EVIL ⟨901 blanks, 300 of them line feeds⟩ # ok");
-        let lines = escape_ends(&"echo\n".repeat(1_000), 100);
-        assert!(lines.starts_with("echo\\necho") && lines.ends_with("echo\\n"), "{lines}");
+        let lines: String = (0..1_000).map(|n| format!("echo {n}\n")).collect();
+        let lines = escape_ends(&lines, 100);
+        assert!(lines.starts_with("echo 0\\necho 1") && lines.ends_with("echo 999\\n"), "{lines}");
         let (_, count) = lines.split_once('⟨').unwrap();
         let numbers: Vec<usize> = count.split(' ').filter_map(|word| word.parse().ok()).collect();
-        assert!(numbers[0] > 4_900 && numbers[1] > 980, "{lines}");
+        assert!(numbers[0] > 8_000 && numbers[1] > 980, "{lines}");
+    }
+
+    #[test]
+    fn blanks_and_repetitions_are_counted_where_a_text_is_too_long() {
+        for (before, shown) in [
+            (" ".repeat(900), " ⟨900 blanks⟩ "),
+            (" \t\n".repeat(300), " ⟨900 blanks, 300 line feeds among them⟩ "),
+            ("x".repeat(500), "x⟨×500⟩"),
+            (": ;".repeat(200), ": ;⟨×200⟩"),
+            ("# a comment\n".repeat(99), "# a comment\\n⟨×99⟩"),
+        ] {
+            let text = format!("true;{before}EVIL;{before}true");
+            assert_eq!(escape_ends(&text, 400), format!("true;{shown}EVIL;{shown}true"));
+        }
+        assert_eq!(escape_ends(&"x".repeat(60), 60), "x".repeat(60), "what fits is shown as it is");
     }
 
     #[test]
     fn the_count_and_what_is_shown_are_the_whole() {
         for columns in [0, 1, 60, 80, 400] {
-            let text = "word日".repeat(500);
+            let text = varied(500);
             let shown = escape_ends(&text, columns);
             let (head, rest) = shown.split_once(" …⟨").unwrap();
             let (count, tail) = rest.split_once(" characters left out⟩… ").unwrap();
             let count: usize = count.parse().unwrap();
-            assert_eq!(head.chars().count() + count + tail.chars().count(), 2_500, "{columns}");
+            assert_eq!(head.chars().count() + count + tail.chars().count(), text.len(), "{columns}");
             assert!(text.starts_with(head) && text.ends_with(tail));
         }
-        let marks = escape_ends(&"a\u{301}\u{302}\u{303}\u{304}\u{305}\u{306}".repeat(10_000), 400);
-        assert!(marks.len() < 3_000, "{}", marks.len());
+        let marks: String = (0..9_999).flat_map(|n| [char::from(b'a' + n as u8 % 26), '\u{301}', '\u{302}']).collect();
+        assert!(escape_ends(&marks, 400).len() < 3_000);
     }
 }

@@ -1,14 +1,20 @@
 //! The host's own rows: what begins them cannot begin a row of output.
+//!
+//! Invariant: what stands right behind the mark is the host's own word, or a blank where a line goes on from the row
+//! above. So a command's text makes no second banner of its banner's rows.
 
 use crate::text::hidden::BAR;
 use crate::text::rows::CHEVRONS;
 use crate::text::safe::HEADER_SGR;
 use crate::text::width::width;
 
+/// Before a row in which a line goes on.
+const INDENT: &str = "  ";
+
 /// What the human's side of the console is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A terminal: colours and moves within lines pass. The host's rows begin with a bar that output shows as
+    /// A terminal with UTF-8: colours and moves within lines pass. The host's rows begin with a bar that output shows as
     /// `⟨258C⟩`.
     Terminal,
     /// A terminal that takes text only, or no UTF-8. The host's rows begin with `>>> `.
@@ -34,19 +40,22 @@ pub(super) fn header(kind: Kind, columns: u16, line: &str, out: &mut Vec<u8>) {
     };
     // A column stays free: terminals differ in what a full row does to the cursor.
     let room = usize::from(columns).saturating_sub(mark.chars().count() + 1);
-    for row in rows(&line, if kind == Kind::Text || room < 8 { usize::MAX } else { room }) {
-        [style, mark.as_bytes(), row.as_bytes(), end].into_iter().for_each(|part| out.extend_from_slice(part));
+    let room = if kind == Kind::Text || room < 8 { usize::MAX } else { room };
+    for (number, row) in line.split('\n').flat_map(|line| rows(line, room).into_iter().enumerate()) {
+        let indent = if number == 0 { "" } else { INDENT };
+        let parts = [style, mark.as_bytes(), indent.as_bytes(), row.as_bytes(), end];
+        parts.into_iter().for_each(|part| out.extend_from_slice(part));
     }
 }
 
-/// The line in rows of at most this many columns; at least one.
+/// The line in rows of at most this many columns, with room for the indent of all but the first; at least one row.
 fn rows(line: &str, columns_max: usize) -> Vec<&str> {
     let (mut rows, mut start, mut columns) = (Vec::new(), 0, 0);
     for (at, c) in line.char_indices() {
         columns += width(c);
         if columns > columns_max {
             rows.push(&line[start..at]);
-            (start, columns) = (at, width(c));
+            (start, columns) = (at, INDENT.len() + width(c));
         }
     }
     rows.push(&line[start..]);
@@ -81,7 +90,7 @@ mod tests {
 
     #[test]
     fn every_row_of_a_line_has_the_mark() {
-        assert_eq!(shown(Kind::Terminal, 12, "0123456789abcdef日本"), "▌0123456789\n▌abcdef日本\n");
+        assert_eq!(shown(Kind::Terminal, 12, "0123456789abcdef日本"), "▌0123456789\n▌  abcdef日\n▌  本\n");
         assert_eq!(shown(Kind::Terminal, 0, "0123456789abcdef"), "▌0123456789abcdef\n");
         assert_eq!(shown(Kind::Text, 12, "0123456789abcdef"), "0123456789abcdef\n");
         let dumb = Kind::Dumb { has_utf8: false };
