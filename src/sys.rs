@@ -43,6 +43,12 @@ pub fn is_transient(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
 }
 
+/// Whether a write found no room on its disk, or the user's part of it is used up: both may change.
+#[must_use]
+pub fn is_disk_full(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(nix::libc::ENOSPC | nix::libc::EDQUOT))
+}
+
 /// Repeats a call for as long as it is interrupted (EINTR): an interruption says nothing of the descriptor.
 ///
 /// # Errors

@@ -109,6 +109,8 @@ impl Screen {
                 *is_writable = false;
                 Ok(None)
             }
+            // A file is written on when there is room again; until then, what does not fit the queue is counted.
+            Err(error) if sys::is_disk_full(&error) => Ok(None),
             written => written.map(Some),
         });
         match flushed {

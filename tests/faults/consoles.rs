@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
 
 use crate::support::crowd::{answer, ask, shim};
@@ -13,6 +14,7 @@ use crate::support::journal::Journal;
 use crate::support::procs;
 use crate::support::programs;
 use crate::support::strip::strip;
+use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 
 const TERMINAL: Setup = Setup { terminal: true, is_stuck: true, ..PLAIN };
@@ -218,4 +220,33 @@ fn a_host_lives_on_when_its_pipe_is_closed() {
         assert_eq!((seen.out(), seen.code()), (format!("{n}\n"), n));
     }
     host.wait_for("every end", |journal: &Journal| (journal.of_type("end").count() == 11).then_some(()));
+}
+
+/// What was written meanwhile is shown then, or counted.
+#[test]
+fn a_console_file_on_a_full_disk_goes_on_when_there_is_room() {
+    const BYTES: usize = 2_000_000;
+    if !nix::unistd::geteuid().is_root() {
+        return programs::skipped("only root can mount a small file system");
+    }
+    let home = TempDir::new(None);
+    let place = home.join("small");
+    fs::create_dir(&place).expect("a directory");
+    if let Err(error) = mount(Some("tmpfs"), &place, Some("tmpfs"), MsFlags::empty(), Some("size=4m")) {
+        return programs::skipped(&format!("no small file system is to be had: {error}"));
+    }
+    std::os::unix::fs::symlink("small/console", home.join("console")).expect("a link");
+    let host = Host::in_dir(home, PLAIN);
+    let mut filler = fs::File::create(place.join("filler")).expect("a file");
+    while filler.write_all(&[0; 4096]).is_ok() {}
+    assert_eq!(host.run(&letters(BYTES)).stdout.len(), BYTES);
+    fs::remove_file(place.join("filler")).expect("it is there");
+    drop(filler);
+    assert_eq!(host.run("echo room again").out(), "room again\n");
+    let is_shown = || text_on(&host).contains("\nroom again\n");
+    assert!(waiting::until_true(PATIENCE, is_shown), "{}", tail(&text_on(&host)));
+    assert_all_accounted_for(&host, BYTES);
+    let home = host.leave();
+    umount2(&place, MntFlags::MNT_DETACH).expect("we mounted it");
+    drop(home);
 }
