@@ -15,6 +15,7 @@
 //!
 //! [`raw::RawFilter`] is for those who want the bytes as they are: it passes all and repairs afterwards.
 
+mod heights;
 mod line;
 pub mod raw;
 mod sgr;
@@ -26,6 +27,7 @@ pub use sgr::HEADER_SGR;
 use crate::text::csi::Csi;
 use crate::text::hidden;
 use crate::text::parser::{Parser, Sink};
+use heights::Heights;
 use line::Line;
 
 /// Ends any half-sent sequence, then undoes what the filter lets through. Moves no cursor.
@@ -58,11 +60,19 @@ struct Block {
     at_column_0: bool,
     last_row_blank: bool,
     line: Line,
+    heights: Heights,
 }
 
 impl Default for Block {
     fn default() -> Self {
-        Self { row: 0, last_row: 0, at_column_0: true, last_row_blank: true, line: Line::default() }
+        Self {
+            row: 0,
+            last_row: 0,
+            at_column_0: true,
+            last_row_blank: true,
+            line: Line::default(),
+            heights: Heights::default(),
+        }
     }
 }
 
@@ -74,7 +84,9 @@ impl SafeFilter {
 
     /// The terminal is now so many columns wide.
     pub fn resize(&mut self, columns: u16) {
-        self.block.line.resize(columns);
+        if self.block.line.resize(columns) {
+            self.block.heights.forget();
+        }
     }
 
     /// Appends what of the next bytes may be shown.
@@ -86,7 +98,7 @@ impl SafeFilter {
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
         self.parser.finish(&mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
         out.extend_from_slice(BLOCK_RESET);
-        let below = self.block.last_row - self.block.row + self.block.line.rows_below();
+        let below = self.block.rows_below(self.block.last_row);
         if below > 0 {
             move_by(out, below, b'B');
         }
@@ -115,7 +127,20 @@ impl Block {
         self.row == self.last_row && self.at_column_0 && self.last_row_blank
     }
 
+    /// How many rows the cursor's one is above the last row of this line, which is below or the same.
+    fn rows_below(&self, line: u32) -> u32 {
+        self.line.rows_below() + self.heights.sum(self.row + 1..line + 1)
+    }
+
+    /// The cursor goes from its line to the first row of another one, which begins so many rows above or below.
+    fn enter(&mut self, line: u32, to_column_0: bool) {
+        self.row = line;
+        self.at_column_0 |= to_column_0;
+        self.line.entered(self.heights.get(line), self.at_column_0);
+    }
+
     fn line_feed(&mut self, out: &mut Vec<u8>) {
+        self.heights.set(self.row, self.line.rows());
         let below = self.line.rows_below();
         if below > 0 {
             move_by(out, below, b'B');
@@ -126,6 +151,8 @@ impl Block {
         if self.row > self.last_row {
             self.last_row = self.row;
             self.last_row_blank = true;
+        } else {
+            self.line.entered(self.heights.get(self.row), true);
         }
         self.at_column_0 = true;
     }
@@ -262,14 +289,19 @@ impl SafeSink<'_> {
         if what == 2 || (what == 0 && self.block.at_column_0) {
             self.block.erased_line();
         }
-        let goes_on_below = self.block.row == self.block.last_row && self.block.line.rows() > 1;
-        match (what, goes_on_below) {
+        let is_last = self.block.row == self.block.last_row;
+        let below = self.block.line.rows_below();
+        match (what, is_last && self.block.line.rows() > 1) {
             (0, true) => self.out.extend_from_slice(b"\x1b[0J"),
             (2, true) => self.out.extend_from_slice(b"\x1b[1K\x1b[0J"),
             _ => write(self.out, what.into(), b"\x1b[", b'K'),
         }
+        if !is_last && what != 1 && below > 0 {
+            (0..below).for_each(|_| self.out.extend_from_slice(b"\x1b[1B\x1b[2K"));
+            move_by(self.out, below, b'A');
+        }
         if what != 1 {
-            self.block.line.cut();
+            self.block.line.cut(is_last);
         }
         self.block.line.moved_right();
     }
@@ -281,23 +313,35 @@ impl SafeSink<'_> {
         }
         self.block.last_row = self.block.row;
         self.block.last_row_blank = self.block.at_column_0;
+        self.block.heights.truncate_after(self.block.row);
+        self.block.line.cut(true);
         self.out.extend_from_slice(b"\x1b[0J");
     }
 
     /// Upwards, at most to the block's first line. `F` ends in the first column, `A` keeps its own.
     fn move_up(&mut self, count: u32, last: u8) {
-        let rows = count.min(self.block.row);
-        self.block.row -= rows;
-        self.block.line.lose();
-        self.move_rows(rows, b'A', last == b'F');
+        let block = &mut *self.block;
+        let line = block.row - count.min(block.row);
+        let rows = if line < block.row { block.line.rows_above() + block.heights.sum(line..block.row) } else { 0 };
+        self.go_to(line, rows, b'A', last == b'F');
     }
 
     /// Downwards, at most to the block's last line.
     fn move_down(&mut self, count: u32, last: u8) {
-        let rows = count.min(self.block.last_row - self.block.row);
-        self.block.row += rows;
-        self.block.line.lose();
-        self.move_rows(rows, b'B', last == b'E');
+        let block = &mut *self.block;
+        let line = block.row + count.min(block.last_row - block.row);
+        let rows = if line > block.row { block.rows_below(line - 1) + 1 } else { 0 };
+        self.go_to(line, rows, b'B', last == b'E');
+    }
+
+    fn go_to(&mut self, line: u32, rows: u32, last: u8, to_column_0: bool) {
+        if line != self.block.row {
+            self.block.heights.set(self.block.row, self.block.line.rows());
+            self.block.enter(line, to_column_0);
+        } else if to_column_0 {
+            self.block.line.carriage_return();
+        }
+        self.move_rows(rows, last, to_column_0);
     }
 
     fn move_rows(&mut self, rows: u32, last: u8, to_column_0: bool) {

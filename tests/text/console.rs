@@ -303,6 +303,23 @@ fn a_line_wider_than_the_terminal_is_redrawn_in_its_place() {
     }
 }
 
+/// How wide a character is on a terminal that is free to choose, where terminals do differ.
+fn width_of(c: char, free: u32) -> u32 {
+    match c {
+        ' '..='~' => 1,
+        '\u{AD}' => free,
+        '\u{A0}'..='\u{2FF}' | '\u{370}'..='\u{482}' | '\u{48A}'..='\u{58F}' | '\u{1E00}'..='\u{1FFF}' => free.max(1),
+        '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205E}' | '\u{20A0}'..='\u{20C0}' | '\u{2100}'..='\u{2BFF}' => {
+            free.max(1)
+        }
+        // Marks are among them.
+        '\u{302A}'..='\u{302F}' | '\u{3099}' | '\u{309A}' | '\u{3164}' => free,
+        '\u{3001}'..='\u{303E}' | '\u{3041}'..='\u{A4C6}' | '\u{AC00}'..='\u{D7A3}' | '\u{FF01}'..='\u{FF60}' => 2,
+        '\u{1F300}'..='\u{1F320}' | '\u{1F600}'..='\u{1F64F}' => 2,
+        _ => free,
+    }
+}
+
 /// Follows the cursor's row on a terminal of its own mind: how wide it is, and how wide characters beyond ASCII are.
 /// The row may not become negative: above it lies another command's text.
 fn lowest_row(out: &[u8], columns: u32, other_width: u32) -> i64 {
@@ -335,7 +352,7 @@ fn lowest_row(out: &[u8], columns: u32, other_width: u32) -> i64 {
                 }
             }
             c => {
-                let width = if c.is_ascii() { 1 } else { other_width };
+                let width = width_of(c, other_width);
                 if column + width > columns && width > 0 {
                     (row, column) = if wraps { (row + 1, 0) } else { (row, columns - width) };
                 }
@@ -345,6 +362,57 @@ fn lowest_row(out: &[u8], columns: u32, other_width: u32) -> i64 {
         lowest = lowest.min(row);
     }
     lowest
+}
+
+/// Bars of characters beyond ASCII, as tqdm and rich draw them.
+#[test]
+fn a_bar_of_any_characters_is_redrawn_in_its_place() {
+    for cell in ["█", "▏", "━", "#", "é", "⠿", "進", "한", "🟩"] {
+        let cells = 150 / if "進한🟩".contains(cell) { 2 } else { 1 };
+        let mut input = String::new();
+        for n in 0..=cells {
+            input.push_str(&format!("\r{n:3}|{}{}|", cell.repeat(n), " ".repeat(150 - n * 150 / cells)));
+        }
+        input.push_str("\ndone\n");
+        let expected = format!("{cells:3}|{}|\ndone\n", cell.repeat(cells));
+        for columns in [110, 80, 41] {
+            // A wide character that does not fit leaves a blank at the end of its row.
+            let unspaced = |text: &str| text.replace(' ', "");
+            assert_eq!(unspaced(&seen_at(columns, input.as_bytes())), unspaced(&expected), "{cell} at {columns}");
+        }
+    }
+}
+
+/// Each line takes several rows, and the cursor goes up by lines.
+#[test]
+fn several_lines_wider_than_the_terminal_are_redrawn_in_their_place() {
+    let line = |name: &str, n: usize, cell: &str| format!("{name} {n:3} {}|", cell.repeat(n * 14));
+    for (up, before, cell) in [
+        ("\x1b[3A", "\r\x1b[K", "x"),
+        ("\x1b[3A", "\x1b[2K", "█"),
+        ("\x1b[3F", "\x1b[2K", "x"),
+        ("\x1b[A\x1b[A\x1b[A", "\x1b[0K", "x"),
+        ("\x1b[3A\x1b[J", "", "█"),
+        ("\r\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2K", "", "x"),
+    ] {
+        // They grow and shrink.
+        let mut input = String::from("first\n");
+        for (round, n) in [1, 5, 9, 10, 4, 2].into_iter().enumerate() {
+            if round > 0 {
+                input.push_str(up);
+            }
+            for name in ["one", "two", "three"] {
+                input.push_str(&format!("{before}{}\r\n", line(name, n, cell)));
+            }
+        }
+        input.push_str("done\n");
+        let expected: String = ["one", "two", "three"].map(|name| line(name, 2, cell) + "\n").concat();
+        for columns in [110, 160, 50] {
+            let seen = seen_at(columns, input.as_bytes());
+            let lines: Vec<&str> = seen.lines().filter(|line| !line.is_empty()).collect();
+            assert_eq!(lines.join("\n"), format!("first\n{expected}done"), "{up:?} at {columns}");
+        }
+    }
 }
 
 #[test]
