@@ -1,6 +1,7 @@
 //! How a host begins: in what order it takes what it needs, and what it says first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::Path;
 use std::time::Instant;
 
 use super::door::{self, Door};
@@ -19,7 +20,11 @@ use crate::sys::orphans::Kin;
 use crate::sys::signal::Signals;
 use crate::sys::{process, pty};
 use crate::text::count::counted;
+use crate::text::escape::escape_line;
 use crate::text::reason::reason;
+
+/// The most of a path that is shown, columns.
+const PATH_COLUMNS: usize = 1_024;
 
 impl Host {
     /// Becomes the host: takes the lock, opens journal and socket, takes the terminal over.
@@ -93,25 +98,23 @@ impl Host {
     }
 
     fn greet(&mut self) {
-        use std::io::Write;
-        let out = self.screen.out.buffer();
-        // Writing into memory cannot fail.
-        let _ = writeln!(out, "rexec host listening on {}", self.door.path().display());
-        let _ = writeln!(out, "rexec journal: {}", self.scribe.path.display());
+        let name = |path: &Path| escape_line(&path.to_string_lossy(), PATH_COLUMNS);
+        let mut lines = vec![
+            format!("rexec host listening on {}", name(self.door.path())),
+            format!("rexec journal: {}", name(&self.scribe.path)),
+        ];
         if self.scribe.lost > 0 {
-            let _ = writeln!(
-                out,
-                "rexec: {} of an earlier host without an end, marked as lost",
-                counted(self.scribe.lost, "command", "commands")
-            );
+            let commands = counted(self.scribe.lost, "command", "commands");
+            lines.push(format!("rexec: {commands} of an earlier host without an end, marked as lost"));
         }
         if process::uid() == 0 {
-            let _ =
-                writeln!(out, "rexec: this host is root's: whoever reaches its socket as root runs commands as root");
+            lines.push(
+                "rexec: this host is root's: whoever reaches its socket as root runs commands as root".to_owned(),
+            );
         }
-        if let Some(line) = self.sentry.warning() {
-            let _ = writeln!(out, "{line}");
-        }
+        lines.extend(self.sentry.warning());
+        let out = self.screen.out.buffer();
+        lines.iter().for_each(|line| self.console.say(line, out));
         out.push(b'\n');
     }
 }

@@ -10,11 +10,10 @@ use crate::limits;
 use crate::sys::confinement::{Doubt, Moment, Purpose, Standard};
 use crate::text::count::counted;
 use crate::text::ends::escape_ends;
-use crate::text::escape::escape_line;
+use crate::text::escape::name_of;
 use crate::text::reason::reason;
 
-/// The longest name and command in a line about a command that was left to its caller, columns.
-const NAME_COLUMNS: usize = 64;
+/// The longest command in a line about one that was left to its caller, columns.
 const COMMAND_COLUMNS: usize = 400;
 
 /// Who looks at the callers.
@@ -119,7 +118,7 @@ impl Host {
                 out,
             );
         }
-        let whoami = escape_line(whoami, NAME_COLUMNS);
+        let whoami = name_of(whoami, limits::WHOAMI_COLUMNS);
         let command = escape_ends(&String::from_utf8_lossy(command), COMMAND_COLUMNS);
         self.console
             .say(&format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}"), out);

@@ -349,7 +349,9 @@ impl Block {
             }
             Outcome::NotStarted(why) => {
                 let first = why.text.lines().next().unwrap_or_default();
-                Some(escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400))
+                let first = escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400);
+                // It may begin with a name of the caller's, and no such thing begins a row of the host's.
+                Some(format!("not started: {first}"))
             }
             Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
             Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),

@@ -46,7 +46,7 @@ fn is_like_bar(c: char) -> bool {
 pub fn show(run: &[u8], begins_row: bool, out: &mut Vec<u8>) {
     let mut start = 0;
     let mut at = 0;
-    while let Some(next) = run[at..].iter().position(|byte| *byte >= 0xC2).map(|next| at + next) {
+    while let Some(next) = beyond_ascii(&run[at..]).map(|next| at + next) {
         let (c, length) = first_char(&run[next..]);
         at = next + length;
         let is_shown = c.is_some_and(|c| is_hidden(c) || is_bar(c) || (begins_row && next == 0 && is_like_bar(c)));
@@ -59,7 +59,14 @@ pub fn show(run: &[u8], begins_row: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&run[start..]);
 }
 
-/// The character that begins with this lead byte, and its length; what is no character is passed by byte for byte.
+/// The place of the first byte that is not ASCII.
+fn beyond_ascii(run: &[u8]) -> Option<usize> {
+    const STRIDE: usize = 64;
+    let stride = run.chunks(STRIDE).position(|stride| !stride.is_ascii())? * STRIDE;
+    run[stride..].iter().position(|byte| !byte.is_ascii()).map(|at| stride + at)
+}
+
+/// The character that begins with this byte, and its length; what is no character is passed by byte for byte.
 fn first_char(bytes: &[u8]) -> (Option<char>, usize) {
     let length = match bytes[0] {
         0xC2..=0xDF => 2,

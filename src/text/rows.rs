@@ -158,7 +158,17 @@ impl Rows {
 impl Mark {
     fn verdict(self, start: &[u8]) -> Verdict {
         /// How the host's rows begin but its banners: remarks, end lines.
-        const WORDS: [&[u8]; 5] = ["…".as_bytes(), b"exit ", b"left running:", b"lost: ", b"stopped before it began"];
+        const WORDS: [&[u8]; 9] = [
+            "…".as_bytes(),
+            b"exit ",
+            b"left running:",
+            b"lost: ",
+            b"not started: ",
+            b"rexec: ",
+            b"rexec host ",
+            b"rexec journal: ",
+            b"stopped before it began",
+        ];
         let against = |word: &[u8]| {
             let common = start.len().min(word.len());
             match start[..common].eq_ignore_ascii_case(&word[..common]) {
@@ -203,7 +213,8 @@ mod tests {
             ("a\n[2026-05-21T09:42:18Z] #3 x\n", "a\n [2026-05-21T09:42:18Z] #3 x\n"),
             ("exit 1 · 0.5 s\nexiting\nexit", " exit 1 · 0.5 s\nexiting\nexit"),
             ("… stopping\n\n…", " … stopping\n\n …"),
-            ("Left running: x\nlost: x\n", " Left running: x\n lost: x\n"),
+            ("Left running: x\nlost: x\nlost\n", " Left running: x\n lost: x\nlost\n"),
+            ("rexec: x\nrexec\nnot started: x\n", " rexec: x\nrexec\n not started: x\n"),
             ("[INFO] x\n[\n[", "[INFO] x\n[\n["),
             (" [2026] x\n", " [2026] x\n"),
         ] {
