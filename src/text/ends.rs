@@ -167,7 +167,7 @@ mod tests {
             (" ".repeat(900), " ⟨900 blanks⟩ "),
             (" \t\n".repeat(300), " ⟨900 blanks, 300 line feeds among them⟩ "),
             ("x".repeat(500), "x⟨×500⟩"),
-            (": ;".repeat(200), ": ;⟨×200⟩"),
+            (": -".repeat(200), ": -⟨×200⟩"),
             ("# a comment\n".repeat(99), "# a comment\\n⟨×99⟩"),
         ] {
             let text = format!("true;{before}EVIL;{before}true");
