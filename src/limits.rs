@@ -196,6 +196,14 @@ pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
 pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 /// After a spare guard could not be made, or died younger than this, none is tried for this long.
 pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
+/// Values of secret variables that are masked in one command's output and record; of more, the most plausible ones: of
+/// several kinds of characters, and long.
+pub const SECRETS_MAX: usize = 1024;
+/// All of these values together, bytes. A value that does not fit is masked only by its name or its shape.
+pub const SECRETS_BYTES_MAX: usize = 256 << 10;
+/// What is held back at most because it may be the beginning of a value, bytes. A longer value counts as found once its
+/// first bytes were.
+pub const SECRET_PATTERN_BYTES_MAX: usize = 4 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -40,7 +40,7 @@ impl Masks {
         for text in [&mut start.command, &mut start.dir, &mut start.whoami, &mut start.shell] {
             self.field(text, is_cut);
         }
-        start.exec.iter_mut().for_each(|argument| self.field(argument, is_cut));
+        self.arguments(&mut start.exec, is_cut);
         for (name, value) in &mut start.envs {
             if is_secret_name(name.as_bytes()) && !value.is_empty() {
                 *value = masked(name.as_bytes());
@@ -48,10 +48,36 @@ impl Masks {
                 self.field(value, is_cut);
             }
         }
-        start.exec_b64 = start.exec_b64.and_then(|twins| twins.iter().map(|twin| self.twin(twin)).collect());
+        start.exec_b64 = start.exec_b64.and_then(|twins| self.argument_twins(&twins));
         start.dir_b64 = start.dir_b64.and_then(|twin| self.twin(&twin));
         // Masks can be longer than what they stand for.
         start.fitted().unwrap_or(start)
+    }
+
+    /// The arguments, each of which may be the value of an option before it.
+    fn arguments(&mut self, exec: &mut [String], is_cut: bool) {
+        let whole: Vec<String> = exec.to_vec();
+        let before: Vec<&[u8]> = whole.iter().map(String::as_bytes).collect();
+        for (at, argument) in exec.iter_mut().enumerate() {
+            let mut out = Vec::new();
+            self.text.redact_argument(near(&before[..at]), argument.as_bytes(), &mut out);
+            if is_cut && argument.ends_with(ELLIPSIS) {
+                self.field(argument, is_cut);
+            } else {
+                *argument = utf8(out);
+            }
+        }
+    }
+
+    fn argument_twins(&mut self, twins: &[String]) -> Option<Vec<String>> {
+        let arguments: Vec<Vec<u8>> = twins.iter().map(|twin| from_base64(twin)).collect::<Option<_>>()?;
+        let before: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+        let masked = arguments.iter().enumerate().map(|(at, argument)| {
+            let mut out = Vec::new();
+            self.text.redact_argument(near(&before[..at]), argument, &mut out);
+            base64(&out)
+        });
+        Some(masked.collect())
     }
 
     fn field(&mut self, text: &mut String, is_cut: bool) {
@@ -63,7 +89,7 @@ impl Masks {
             }
             None => self.text.redact(text.as_bytes(), &mut out),
         }
-        *text = String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        *text = utf8(out);
     }
 
     fn twin(&mut self, twin: &str) -> Option<String> {
@@ -111,6 +137,15 @@ impl Masks {
     }
 }
 
+/// The last few of these arguments, in which the command's name may be.
+fn near<'a, 'b>(before: &'b [&'a [u8]]) -> &'b [&'a [u8]] {
+    &before[before.len().saturating_sub(16)..]
+}
+
+fn utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,8 +162,8 @@ mod tests {
     #[test]
     fn what_is_held_back_keeps_its_place() {
         assert_eq!(kept(&[(2, "three"), (1, "one\n")]), "threeone\n");
-        assert_eq!(kept(&[(2, "three"), (1, "one"), (2, " cats"), (1, "\n")]), "three catsone\n");
-        assert_eq!(kept(&[(2, "the"), (1, "one"), (2, "y"), (1, "x")]), "theyonex");
+        assert_eq!(kept(&[(2, "to"), (1, "one"), (2, " much"), (1, "\n")]), "to muchone\n");
+        assert_eq!(kept(&[(2, "to"), (1, "one"), (2, "m"), (1, "!")]), "tomone!");
         assert_eq!(kept(&[(1, "e"), (2, "1"), (0, "2\n"), (1, "\n")]), "e\n12\n");
         let long = "0123456789abcde\n".repeat(WAITING_BYTES_MAX / 16 + 1);
         assert!(kept(&[(2, "e"), (1, &long), (1, "last\n")]) == format!("{long}elast\n"));

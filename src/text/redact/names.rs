@@ -1,40 +1,215 @@
-//! Which variables hold secrets, by their names.
+//! Which names say that their value is a secret, and how surely.
+//!
+//! A name is taken apart into words: at everything that is no letter, where small letters are followed by a capital, and
+//! where letters and digits meet. `github_token`, `X-Api-Key`, `clientSecret` and `KEY2` all have their word.
 
-/// The words, by their first letter; every command asks about every name of its environment.
-fn words(first: u8) -> &'static [&'static str] {
-    match first.to_ascii_lowercase() {
-        b'a' => &["auth"],
-        b'c' => &["credential", "cookie"],
-        b'd' => &["dsn"],
-        b'k' => &["key"],
-        b'p' => &["passwd", "password", "pwd"],
-        b's' => &["secret", "session"],
-        b't' => &["token"],
-        _ => &[],
-    }
+use memchr::memmem;
+
+/// What kind of secret a name speaks of; see [`super::plausible`] for what each takes for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Something that people choose: it may be a plain word.
+    Password,
+    /// Something that machines make.
+    Token,
+    /// The name alone proves little: a key may be one on a keyboard.
+    Weak,
+    /// Digits.
+    Pin,
+    /// A header whose value begins with a scheme: `Bearer …`.
+    Authorization,
+    /// A header that is a list of names and values.
+    Cookie,
 }
+
+/// The longest name that is looked at, bytes: of a longer one, its end.
+pub(super) const NAME_BYTES_MAX: usize = 64;
+const WORDS_MAX: usize = 12;
+
+/// Words that make a secret of whatever they stand in.
+const PASSWORDS: &str =
+    " password passwords passwd passphrase passphrases passcode pgpass pgpassword sshpass pwd pw pword ";
+const TOKENS: &str = " token tokens secret secrets apikey apikeys apitoken authtoken authkey accesskey secretkey privatekey \
+     credential credentials cred creds jwt bearer pat dsn appkey ";
+const WEAK: &str = " key keys auth authorization cookie cookies session sessions pass sessionid sid phpsessid jsessionid sig \
+     signature oauth ";
+
+/// Words are often written together: `dbpassword`, `clientsecret`.
+const PASSWORD_ENDS: &[&str] = &["password", "passwd", "passphrase"];
+const TOKEN_ENDS: &[&str] = &["token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "credentials"];
+
+/// Before `key`, these make it one that opens something.
+const KEY_OPENERS: &str = " api access secret private account encryption encrypt signing sign master auth service storage shared \
+     deploy license app client aws admin webhook hmac session subscription ssh gpg pgp openai anthropic \
+     stripe sendgrid mailgun google azure ";
+/// Before `key`, these make it something else. `pub` and `public` are there for all to see.
+const KEY_HARMLESS: &str = " public pub cache primary foreign sort partition hot shortcut routing lookup restore object unique \
+     composite group index map row column translation i18n react idempotency host known ";
+/// Before `pass`, these make a password of it.
+const PASS_OPENERS: &str = " db database user smtp mail email imap ftp sftp admin root mysql mariadb pg postgres pgsql redis mongo \
+     mongodb rabbitmq amqp mqtt login basic http proxy vnc ssh sudo ldap wifi keystore truststore key store \
+     ca cert registry docker git my ci test dev prod app api auth master es elastic kafka oracle vault \
+     service gpg backup restic borg router bot ";
+/// Last words with which a name speaks about a secret and holds none.
+const ABOUT: &str = " count counts type types url uri urls endpoint file files path paths dir name names length len size \
+     limit limits budget expiry expires expire expiration ttl timeout index position kind stream format \
+     algorithm alg provider providers method methods mode enabled disabled required policy version hint field \
+     pattern regex label placeholder prompt manager driver domain scope scopes issuer audience rotation \
+     interval retries date samesite secure through rate ratio usage stdin sock lifetime age separator \
+     parallelism error errors strength generator validator parser ref handler ";
 
 /// Names that have such a word in them and hold none: places, and what desktops and git put there.
-const HARMLESS: [&str; 6] =
-    ["PWD", "SSH_AUTH_SOCK", "DESKTOP_SESSION", "SESSION_MANAGER", "DBUS_SESSION_BUS_ADDRESS", "TERM_SESSION_ID"];
+const HARMLESS: [&str; 7] = [
+    "PWD",
+    "SSH_AUTH_SOCK",
+    "DESKTOP_SESSION",
+    "SESSION_MANAGER",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "TERM_SESSION_ID",
+    "ITERM_SESSION_ID",
+];
 const HARMLESS_STARTS: [&str; 2] = ["XDG_SESSION_", "GIT_CONFIG_KEY_"];
 
-/// Whether a variable of this name holds a secret: one of the words stands between underscores, or before a digit.
+/// Whether a variable of this name holds a secret.
+#[must_use]
 pub fn is_secret_name(name: &[u8]) -> bool {
-    name.split(|&byte| byte == b'_').any(has_word) && !is_harmless(name)
+    kind(name).is_some()
 }
 
-fn has_word(part: &[u8]) -> bool {
-    let Some(&first) = part.first() else { return false };
-    words(first).iter().any(|word| {
-        let is_over = part.get(word.len()).is_none_or(u8::is_ascii_digit);
-        is_over && part.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-    })
+/// What the value of this name is, if it is a secret.
+pub(super) fn kind(name: &[u8]) -> Option<Kind> {
+    if !may_be_secret(name) {
+        return None;
+    }
+    let is_harmless = HARMLESS.iter().any(|harmless| name == harmless.as_bytes())
+        || HARMLESS_STARTS.iter().any(|start| name.starts_with(start.as_bytes()));
+    if is_harmless {
+        return None;
+    }
+    let mut lower = [0; NAME_BYTES_MAX];
+    let name = &name[name.len().saturating_sub(NAME_BYTES_MAX)..];
+    let mut words: [&[u8]; WORDS_MAX] = [&[]; WORDS_MAX];
+    for (to, byte) in lower.iter_mut().zip(name) {
+        *to = byte.to_ascii_lowercase();
+    }
+    let mut count = 0;
+    let mut start = 0;
+    for at in 0..=name.len() {
+        if at == name.len() || is_hump(name, at) {
+            let word = &lower[start..at];
+            if word.first().is_some_and(u8::is_ascii_alphanumeric) {
+                if count == WORDS_MAX {
+                    words.rotate_left(1);
+                    count -= 1;
+                }
+                words[count] = word;
+                count += 1;
+            }
+            start = at + usize::from(name.get(at).is_some_and(|byte| !byte.is_ascii_alphanumeric()));
+        }
+    }
+    of_words(&words[..count])
 }
 
-fn is_harmless(name: &[u8]) -> bool {
-    HARMLESS.iter().any(|harmless| name == harmless.as_bytes())
-        || HARMLESS_STARTS.iter().any(|start| name.starts_with(start.as_bytes()))
+/// Whether a word ends before this byte.
+fn is_hump(name: &[u8], at: usize) -> bool {
+    let (this, next) = (name[at], name.get(at + 1).copied().unwrap_or(b'_'));
+    let Some(previous) = at.checked_sub(1).map(|at| name[at]) else { return !this.is_ascii_alphanumeric() };
+    if !this.is_ascii_alphanumeric() || !previous.is_ascii_alphanumeric() {
+        return !this.is_ascii_alphanumeric();
+    }
+    (previous.is_ascii_lowercase() && this.is_ascii_uppercase())
+        || (previous.is_ascii_uppercase() && this.is_ascii_uppercase() && next.is_ascii_lowercase())
+        || previous.is_ascii_digit() != this.is_ascii_digit()
+}
+
+/// Whether a list, of words between blanks, has this one.
+pub(super) fn is_one(word: &[u8], list: &str) -> bool {
+    let mut needle = [b' '; NAME_BYTES_MAX + 2];
+    needle[1..=word.len()].copy_from_slice(word);
+    !word.is_empty() && memmem::find(list.as_bytes(), &needle[..word.len() + 2]).is_some()
+}
+
+fn of_words(words: &[&[u8]]) -> Option<Kind> {
+    let (&last, before) = words.split_last()?;
+    let last = if last[0].is_ascii_digit() { before.last().copied().unwrap_or(last) } else { last };
+    let mut found = None;
+    for (at, &word) in words.iter().enumerate() {
+        let previous = at.checked_sub(1).map_or(&[][..], |at| words[at]);
+        let kind = of_word(word, previous, words, at);
+        found = match (found, kind) {
+            (Some(Kind::Password | Kind::Token), _) | (_, None) => found,
+            (None, _) | (_, Some(Kind::Password | Kind::Token)) => kind,
+            _ => found,
+        };
+    }
+    found.filter(|_| words.len() == 1 || !is_one(last, ABOUT))
+}
+
+fn of_word(word: &[u8], previous: &[u8], words: &[&[u8]], at: usize) -> Option<Kind> {
+    let is_last = at + 1 == words.len();
+    if is_one(word, PASSWORDS) || (word.len() > 8 && PASSWORD_ENDS.iter().any(|end| word.ends_with(end.as_bytes()))) {
+        return Some(Kind::Password);
+    }
+    if word == b"pass" {
+        return Some(if is_one(previous, PASS_OPENERS) && is_last { Kind::Password } else { Kind::Weak });
+    }
+    if let Some(opener) = word.strip_suffix(b"pass")
+        && is_one(opener, PASS_OPENERS)
+    {
+        return Some(Kind::Password);
+    }
+    if matches!(word, b"pin" | b"otp" | b"totp") {
+        return is_last.then_some(Kind::Pin);
+    }
+    if matches!(word, b"authorization") {
+        return Some(Kind::Authorization);
+    }
+    if word == b"cookie" && is_last && (words.len() == 1 || previous == b"set") {
+        return Some(Kind::Cookie);
+    }
+    if matches!(word, b"key" | b"keys") {
+        return match previous {
+            _ if is_one(previous, KEY_OPENERS) => Some(Kind::Token),
+            _ if is_one(previous, KEY_HARMLESS) => None,
+            [] if word == b"keys" => None,
+            _ => Some(Kind::Weak),
+        };
+    }
+    if is_one(word, TOKENS) || (word.len() > 6 && TOKEN_ENDS.iter().any(|end| word.ends_with(end.as_bytes()))) {
+        return Some(Kind::Token);
+    }
+    is_one(word, WEAK).then_some(Kind::Weak)
+}
+
+/// Three letters in a row of which each name of a secret has some, `_` being anything.
+pub(super) const THREES: [[u8; 3]; 19] = [
+    *b"pas", *b"tok", *b"sec", *b"key", *b"cre", *b"jwt", *b"bea", *b"dsn", *b"aut", *b"coo", *b"ses", *b"pwd",
+    *b"pwo", *b"pat", *b"pin", *b"otp", *b"sid", *b"sig", *b"pw_",
+];
+
+/// What names are made of.
+const PARTS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'-' | b'.');
+        byte += 1;
+    }
+    table
+};
+
+/// Whether a name can have this byte.
+#[inline]
+pub(super) fn is_part(byte: u8) -> bool {
+    PARTS[usize::from(byte)]
+}
+
+/// A quick look: most names have none of the letters.
+fn may_be_secret(name: &[u8]) -> bool {
+    let has = |three: &[u8; 3]| name.windows(3).any(|window| window.eq_ignore_ascii_case(three));
+    let pw = name.windows(2).any(|window| window.eq_ignore_ascii_case(b"pw"));
+    pw || THREES.iter().any(has)
 }
 
 #[cfg(test)]
@@ -43,43 +218,23 @@ mod tests {
 
     #[test]
     fn names_are_told_apart() {
-        for name in [
-            "API_KEY",
-            "github_token",
-            "R2_ACCESS_KEY_ID",
-            "DB_PASSWORD",
-            "MYSQL_PWD",
-            "KEY2",
-            "TOKEN",
-            "SENTRY_DSN",
-            "X_AUTH",
-            "KEY2_X",
-            "Session_Cookie",
-            "MY_PASSWD3",
-            "key9x_A",
-            "_AUTH",
-        ] {
+        for name in "API_KEY github_token R2_ACCESS_KEY_ID DB_PASSWORD MYSQL_PWD KEY2 TOKEN SENTRY_DSN X_AUTH KEY2_X \
+             Session_Cookie MY_PASSWD3 key9x_A _AUTH DB_PASS PGPASS PGPASSWORD SSHPASS APIKEY GITHUB_PAT \
+             GCP_CREDENTIALS API_TOKENS SECRETS SSH_PASSPHRASE JWT APP_JWT BEARER apiKey clientSecret \
+             dbPassword AUTHTOKEN npm_config__authToken ROOT_PW PW PIN CARD_PIN AWS_CREDENTIAL API_KEYS \
+             privateKey AccountKey X-Api-Key spring.datasource.password SECRET_KEY_BASE authorization Cookie \
+             dbpassword APIToken clientsecret SMTP_PASS userPass SESSION AUTH"
+            .split(' ')
+        {
             assert!(is_secret_name(name.as_bytes()), "{name}");
         }
-        for name in [
-            "PATH",
-            "PWD",
-            "OLDPWD",
-            "KEYBOARD",
-            "MONKEY",
-            "TOKENIZERS_PARALLELISM",
-            "SSH_AUTH_SOCK",
-            "AUTHOR",
-            "GIT_AUTHOR_NAME",
-            "XDG_SESSION_TYPE",
-            "GIT_CONFIG_KEY_0",
-            "",
-            "_",
-            "KEYS",
-            "HOTKEY",
-            "KE",
-            "KEYx1",
-        ] {
+        for name in "PATH PWD OLDPWD KEYBOARD MONKEY TOKENIZERS_PARALLELISM SSH_AUTH_SOCK AUTHOR GIT_AUTHOR_NAME \
+             XDG_SESSION_TYPE GIT_CONFIG_KEY_0 _ KEYS HOTKEY KE KEYx1 TOKEN_COUNT PASSWORD_FILE SECRET_NAME \
+             token_type publicKey PUBLIC_KEY cache-key primary_key bypass compass passed passing authority \
+             secretary session_timeout PASSWORD_MIN_LENGTH pass-through SPIN pins patch PATTERN \
+             password-stdin keyword author cookiecutter tokenizer secretsmanager"
+            .split(' ')
+        {
             assert!(!is_secret_name(name.as_bytes()), "{name}");
         }
     }

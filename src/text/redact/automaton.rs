@@ -1,0 +1,182 @@
+//! Finds many values in text at once: an Aho-Corasick automaton, and a quick look that passes over text without any.
+//!
+//! The quick look reads every fourth byte's word of four: whatever the place, a value's first seven bytes have such a
+//! word in them. Its cost, and that of the automaton's steps, does not depend on how many values there are.
+//!
+//! Source: Aho and Corasick, Efficient string matching: an aid to bibliographic search, CACM 18 (6), 1975.
+
+use std::collections::VecDeque;
+
+/// The shortest value, bytes: what the quick look needs.
+pub(super) const PATTERN_BYTES_MIN: usize = 8;
+const GRAM: usize = 4;
+/// Places within a value at which a word of the text may begin.
+const OFFSETS: usize = 4;
+const TABLE_BITS: u32 = 16;
+pub(super) const ROOT: u32 = 0;
+
+/// The automaton of a set of values.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    nodes: Vec<Node>,
+    /// The byte that leads to each node. The children of a node are neighbours, sorted.
+    bytes: Vec<u8>,
+    /// Which words of four bytes are near a value's start, by hash.
+    grams: Vec<u64>,
+    /// The root's children by their byte.
+    first: Box<[u32; 256]>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    children: u32,
+    child_count: u16,
+    /// The node of the longest end of this one's text that is the beginning of a value too.
+    fail: u32,
+    /// How long its text is.
+    depth: u32,
+    /// The longest value that its text ends with: its place in the list and 1, or 0.
+    value: u32,
+}
+
+impl Automaton {
+    /// Of these values, sorted and without doubles, each of at least [`PATTERN_BYTES_MIN`] bytes.
+    pub(super) fn new(values: &[&[u8]]) -> Self {
+        let root = Node { children: 0, child_count: 0, fail: ROOT, depth: 0, value: 0 };
+        let mut automaton = Self {
+            nodes: vec![root],
+            bytes: vec![0],
+            grams: vec![0; 1 << (TABLE_BITS - 6)],
+            first: Box::new([0; 256]),
+        };
+        for value in values {
+            for offset in 0..OFFSETS {
+                let (word, bit) = place(&value[offset..]);
+                automaton.grams[word] |= bit;
+            }
+        }
+        // By depth, so that a node's neighbours on the way up are finished before it.
+        let mut queue = VecDeque::from([(ROOT, 0, values.len())]);
+        while let Some((node, from, to)) = queue.pop_front() {
+            automaton.expand(node, &values[from..to], from, &mut queue);
+        }
+        automaton
+    }
+
+    /// Makes the children of a node, which is the beginning of all these values.
+    fn expand(&mut self, at: u32, values: &[&[u8]], from: usize, queue: &mut VecDeque<(u32, usize, usize)>) {
+        let depth = self.nodes[at as usize].depth as usize;
+        // The value that is nothing more than this beginning is sorted first.
+        let mut start = usize::from(values.first().is_some_and(|value| value.len() == depth));
+        self.nodes[at as usize].children = number(self.nodes.len());
+        while let Some(value) = values.get(start) {
+            let byte = value[depth];
+            let len = values[start..].partition_point(|other| other[depth] == byte);
+            let fail = if at == ROOT { ROOT } else { self.step(self.nodes[at as usize].fail, byte) };
+            let is_whole = value.len() == depth + 1;
+            let value = if is_whole { number(from + start + 1) } else { self.nodes[fail as usize].value };
+            let child = number(self.nodes.len());
+            self.nodes.push(Node { children: 0, child_count: 0, fail, depth: number(depth + 1), value });
+            self.bytes.push(byte);
+            queue.push_back((child, from + start, from + start + len));
+            start += len;
+            self.nodes[at as usize].child_count += 1;
+            if at == ROOT {
+                self.first[usize::from(byte)] = child;
+            }
+        }
+    }
+
+    fn child(&self, node: u32, byte: u8) -> Option<u32> {
+        if node == ROOT {
+            return Some(self.first[usize::from(byte)]).filter(|&child| child != ROOT);
+        }
+        let Node { children, child_count, .. } = self.nodes[node as usize];
+        let bytes = &self.bytes[children as usize..][..usize::from(child_count)];
+        bytes.binary_search(&byte).ok().map(|at| children + number(at))
+    }
+
+    /// The node after one more byte.
+    pub(super) fn step(&self, mut node: u32, byte: u8) -> u32 {
+        loop {
+            match self.child(node, byte) {
+                Some(child) => return child,
+                None if node == ROOT => return ROOT,
+                None => node = self.nodes[node as usize].fail,
+            }
+        }
+    }
+
+    /// How many of the last bytes are the beginning of a value.
+    pub(super) fn depth(&self, node: u32) -> usize {
+        self.nodes[node as usize].depth as usize
+    }
+
+    /// The longest value that ends here, by its place in the list.
+    pub(super) fn value(&self, node: u32) -> Option<usize> {
+        (self.nodes[node as usize].value as usize).checked_sub(1)
+    }
+
+    /// A place up to which no value begins, nor begins to: the text's end, if there is none at all.
+    pub(super) fn skip(&self, text: &[u8]) -> usize {
+        let words = text.as_chunks::<GRAM>().0;
+        let hit = words.iter().position(|word| {
+            let (at, bit) = place(word);
+            self.grams[at] & bit != 0
+        });
+        // A value whose word this is began up to three bytes before it; one whose word is cut off by the end, up to six.
+        match hit {
+            Some(hit) => (hit * GRAM).saturating_sub(OFFSETS - 1),
+            None => {
+                let end = text.len().saturating_sub(OFFSETS + GRAM - 2);
+                (end..text.len()).find(|&at| self.first[usize::from(text[at])] != ROOT).unwrap_or(text.len())
+            }
+        }
+    }
+}
+
+/// Where the first four bytes have their bit.
+#[inline]
+fn place(bytes: &[u8]) -> (usize, u64) {
+    let word = u32::from_le_bytes(*bytes.first_chunk().expect("a word has four bytes"));
+    let hash = word.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS);
+    ((hash >> 6) as usize, 1 << (hash & 63))
+}
+
+fn number(length: usize) -> u32 {
+    u32::try_from(length).expect("values are bounded far below 4 GiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_of_a_value_is_seen_and_no_start_is_skipped() {
+        let mut values: Vec<&[u8]> =
+            [&b"abababab"[..], b"babababa", b"ababababcd", b"xyzxyzxyz", b"zxyzxyzx", b"12345678", b"123456789"]
+                .to_vec();
+        values.sort_unstable();
+        let automaton = Automaton::new(&values);
+        let text = b"--ababababcd..xyzxyzxyzxyz 123456789abababababa 12345678";
+        let mut node = ROOT;
+        for end in 1..=text.len() {
+            node = automaton.step(node, text[end - 1]);
+            let longest = values.iter().filter(|value| text[..end].ends_with(value)).max_by_key(|value| value.len());
+            assert_eq!(automaton.value(node).map(|at| values[at]), longest.copied(), "at {end}");
+            let depth =
+                (0..=end).rev().find(|&len| values.iter().any(|value| value.starts_with(&text[end - len..end])));
+            assert_eq!(Some(automaton.depth(node)), depth.map(|len| len.min(end)), "at {end}");
+        }
+        for start in 0..text.len() {
+            for end in start..=text.len() {
+                let text = &text[start..end];
+                let first = (0..text.len()).find(|&at| {
+                    values.iter().any(|value| value.starts_with(&text[at..]) || text[at..].starts_with(value))
+                });
+                assert!(automaton.skip(text) <= first.unwrap_or(text.len()), "{start}..{end}");
+            }
+        }
+        assert_eq!(automaton.skip(b"nothing of this is known, is it\n"), 32);
+    }
+}

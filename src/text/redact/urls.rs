@@ -1,0 +1,95 @@
+//! Secrets in addresses: `scheme://user:password@host`, `scheme://token@host`, and web hooks, whose path is the secret.
+
+use super::assigned::Text;
+use super::stream::{Secret, Undecided};
+use super::swallow::Swallow;
+
+const AUTHORITY_BYTES_MAX: usize = 1024;
+/// A user's name that is at least this long, and has digits and letters, is a token.
+const TOKEN_BYTES_MIN: usize = 16;
+
+/// Hosts and the beginnings of the paths that nobody else may know.
+const HOOKS: [&[u8]; 8] = [
+    b"hooks.slack.com/services/",
+    b"hooks.slack.com/workflows/",
+    b"hooks.slack.com/triggers/",
+    b"discord.com/api/webhooks/",
+    b"discordapp.com/api/webhooks/",
+    b"ptb.discord.com/api/webhooks/",
+    b"hooks.zapier.com/hooks/catch/",
+    b"chat.googleapis.com/v1/spaces/",
+];
+
+/// The secret behind the `://` at this place.
+pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+    if !text.before(at).last().is_some_and(u8::is_ascii_alphanumeric) || text.peek(at + 2)? != Some(b'/') {
+        return Ok(None);
+    }
+    let start = at + 3;
+    if let Some(found) = hook(text, start)? {
+        return Ok(Some(found));
+    }
+    let mut end = start;
+    while end - start < AUTHORITY_BYTES_MAX {
+        match text.peek(end)? {
+            None | Some(b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\') => break,
+            Some(byte) if byte.is_ascii_whitespace() => break,
+            Some(_) => end += 1,
+        }
+    }
+    let Some(host_at) = text.bytes[start..end].iter().rposition(|&byte| byte == b'@') else { return Ok(None) };
+    let user = &text.bytes[start..start + host_at];
+    let end = start + host_at;
+    let secret = |start, name: &str| Ok(Some(Secret { start, end, name: name.to_owned(), swallow: None }));
+    match user.iter().position(|&byte| byte == b':') {
+        Some(colon) if user[..colon].len() >= TOKEN_BYTES_MIN && is_token(&user[..colon]) => secret(start, "URL_TOKEN"),
+        Some(colon) => match &user[colon + 1..] {
+            // Placeholders are there to be read.
+            [] | [b'$' | b'{' | b'%' | b'*' | b'[' | b'<', ..] => Ok(None),
+            password if password.starts_with("«".as_bytes()) => Ok(None),
+            password if matches!(password, b"x-oauth-basic" | b"x") && !is_token(&user[..colon]) => Ok(None),
+            _ => secret(start + colon + 1, "URL_PASSWORD"),
+        },
+        None if is_token(user) => secret(start, "URL_TOKEN"),
+        None => Ok(None),
+    }
+}
+
+fn is_token(user: &[u8]) -> bool {
+    user.len() >= TOKEN_BYTES_MIN
+        && user.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'~'))
+        && user.iter().filter(|byte| byte.is_ascii_digit()).count() >= 2
+        && user.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// The path of a web hook.
+fn hook(text: Text<'_>, start: usize) -> Result<Option<Secret>, Undecided> {
+    const PATH_BYTES_MIN: usize = 16;
+    for hook in HOOKS {
+        let mut same = 0;
+        while same < hook.len() && text.peek(start + same)? == Some(hook[same]) {
+            same += 1;
+        }
+        if same < hook.len() {
+            continue;
+        }
+        let path = start + same;
+        for at in path..path + PATH_BYTES_MIN {
+            if !text.peek(at)?.is_some_and(is_path) {
+                return Ok(None);
+            }
+        }
+        let end = path + PATH_BYTES_MIN;
+        return Ok(Some(Secret {
+            start: path,
+            end,
+            name: "WEBHOOK".to_owned(),
+            swallow: Some(Swallow::While(is_path)),
+        }));
+    }
+    Ok(None)
+}
+
+fn is_path(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-' | b'%' | b'?' | b'=' | b'&' | b'.')
+}
