@@ -19,6 +19,7 @@ mod opening;
 mod orders;
 mod peer;
 mod plan;
+mod recording;
 mod refusal;
 mod roster;
 mod run;
@@ -45,7 +46,6 @@ use crate::sink::journal::Journal;
 use crate::sys::orphans::Kin;
 use crate::sys::pty;
 use crate::sys::signal::Signals;
-use crate::text::count::counted;
 use crate::text::reason::reason;
 
 use door::{Arrival, Door};
@@ -86,6 +86,8 @@ pub struct Options {
     pub view: View,
     /// Secrets are masked for callers too, not only in the journal.
     pub redact_agents: bool,
+    /// What is kept of the beginning and of the end of a command's output in files of its own, bytes each.
+    pub raw_cap: u64,
     /// Commands of sandboxed callers are run, outside of their sandboxes.
     pub allow_sandboxed: bool,
     /// A host that cannot see Landlock compares everything else.
@@ -140,6 +142,8 @@ pub struct Host {
     screen: Screen,
     console: Console,
     scribe: Scribe,
+    /// The recorder has done something, so that there is room for more.
+    has_recorder_room: bool,
     journal: Journal,
     peers: BTreeMap<PeerId, Peer>,
     last_peer: u64,
@@ -210,6 +214,7 @@ impl Host {
             self.console.deadline(),
             self.journal.deadline(),
             self.journal.send_at(),
+            self.scribe.retry_at,
             self.door.retry_at,
             self.door.restore_at,
             self.start_retry,
@@ -268,7 +273,7 @@ impl Host {
             Source::Stream(job, stream) => self.remember_stream(job, stream, event),
             Source::Screen => self.screen.remember(event),
             Source::Recorder => {
-                self.scribe.port.remember(event);
+                self.scribe.port().into_iter().for_each(|port| port.remember(event));
                 event.readable
             }
             Source::Door | Source::Watch | Source::Signals | Source::Keys => event.readable,
@@ -324,9 +329,7 @@ impl Host {
         self.tick_peers();
         self.tick_endings();
         self.tick_owing();
-        if self.journal.tick(&mut self.engine, self.now) {
-            self.dirty.extend(self.runs.keys());
-        }
+        self.tick_recorder();
         if self.door.retry_at.is_some_and(|at| at <= self.now) {
             self.door.retry_at = None;
             self.ready.insert(self.door.token);
@@ -361,8 +364,7 @@ impl Host {
         }
         for &job in &dirty {
             self.note_left(job);
-            let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
-            self.journal.pump(&mut self.engine, job, out, most);
+            self.journal.pump(&mut self.engine, job, self.scribe.out.buffer(), self.now);
         }
         self.pump_console();
         if !self.screen.flush() {
@@ -376,30 +378,6 @@ impl Host {
         for job in dirty {
             self.revisit(job);
             self.reconcile_run(job);
-        }
-    }
-
-    /// Sends what is due to the recorder, and gives it more; whether logs may have room because of it.
-    fn flush_recorder(&mut self) -> bool {
-        if self.scribe.out.is_empty() || !self.journal.is_due(self.scribe.out.pending(), self.now) {
-            return false;
-        }
-        let progress = self.scribe.flush();
-        self.journal.on_flush(&mut self.engine, progress.has_moved, progress.is_empty, self.now);
-        if progress.has_moved {
-            let (out, most) = self.scribe.out.room(limits::RECORDER_HIGH_BYTES);
-            self.journal.pump_all(&mut self.engine, out, most);
-            self.tell_given_up();
-        }
-        progress.has_moved
-    }
-
-    fn tell_given_up(&mut self) {
-        let count = self.journal.take_given_up();
-        if count > 0 {
-            let records = counted(count, "record", "records");
-            let line = format!("… the journal lacks {records}: its recorder took nothing for too long");
-            self.console.say(&line, self.screen.out.buffer());
         }
     }
 

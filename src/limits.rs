@@ -178,17 +178,70 @@ pub const REPLIES_MAX: Duration = Duration::from_millis(500);
 /// … and has answered everything when it was silent this long after the reply to the host's own question.
 pub const REPLIES_SILENCE: Duration = Duration::from_millis(50);
 
-/// Bytes queued for the journal's recorder above which a command's output waits in its log …
+/// Bytes on their way to the journal's recorder above which a command's output waits in its log …
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
-/// … and after which, if the recorder takes nothing for this long, output for the journal is skipped and counted.
+/// … and after which, if the recorder gets no further for this long, output for the journal is skipped and counted.
 pub const RECORDER_STALL: Duration = Duration::from_secs(1);
+/// The first output of a command, bytes, for which there is more room, so that it does not wait for another's …
+pub const RECORDER_FIRST_BYTES: u64 = 64 << 10;
+/// … namely until so many bytes are on their way.
+pub const RECORDER_FIRST_HIGH_BYTES: usize = 4 << 20;
 /// Output waits this long for more on its way to the recorder, so that it is not woken for every line. Records of starts
 /// and ends never wait.
 pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
 /// Unless this much is queued, bytes.
 pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
-/// Bytes queued for the recorder above which even records are given up, and counted.
-pub const RECORDER_RECORDS_BYTES: usize = 8 << 20;
+/// Bytes of records and output that are kept for the next recorder until the file has them. Beyond it the records of new
+/// commands are given up, and counted.
+pub const RECORDER_HELD_BYTES: usize = 32 << 20;
+/// Output that waits in the recorder, bytes, above which it takes nothing in.
+pub const RECORDER_WAITING_BYTES: u64 = 5 << 20;
+/// Output of one command that is kept for the next recorder, bytes. Of a longer one, what a dying recorder had is
+/// missing in the record, and counted there.
+pub const RECORDER_HELD_OUTPUT_BYTES: usize = 16 << 10;
+/// The recorder is behind, and that is said, when what it was sent this long ago is not done.
+pub const RECORDER_BEHIND: Duration = Duration::from_secs(3);
+/// It has caught up when nothing older than this is waiting.
+pub const RECORDER_CAUGHT_UP: Duration = Duration::from_millis(500);
+/// A recorder that gets no further for this long is killed and replaced.
+pub const RECORDER_STUCK: Duration = Duration::from_secs(15);
+/// A recorder that cannot be started, or dies at once, is replaced after this pause, which doubles when it had not even
+/// written a record …
+pub const RECORDER_RETRY: Duration = Duration::from_millis(100);
+/// … up to this …
+pub const RECORDER_RETRY_MAX: Duration = Duration::from_secs(10);
+/// … and begins anew when one has lived this long.
+pub const RECORDER_LIVED: Duration = Duration::from_secs(1);
+/// At its start the host waits this long for the recorder to say which file it writes.
+pub const RECORDER_FIRST_WORD: Duration = Duration::from_secs(3);
+/// The recorder tells what it has done at the latest this long after it …
+pub const RECORDER_TELL_AFTER: Duration = Duration::from_millis(20);
+/// … or when this many bytes are dealt with …
+pub const RECORDER_TELL_BYTES: u64 = 128 << 10;
+/// … or this many records are written.
+pub const RECORDER_TELL_RECORDS: usize = 64;
+/// The recorder takes in what is new at the latest after this time, so that records overtake output.
+pub const RECORDER_TURN: Duration = Duration::from_millis(5);
+
+/// A journal's file goes on in a new one before it becomes longer than this, bytes.
+pub const JOURNAL_FILE_BYTES: u64 = 64 << 20;
+/// Bytes of a journal's file after which it gets a mark, so that nobody who needs its end has to read all of it.
+pub const JOURNAL_MARK_BYTES: u64 = 1 << 20;
+/// The end of a file in which a mark is looked for, bytes: an interval, the longest line and the mark itself.
+pub const JOURNAL_TAIL_BYTES: u64 = 4 << 20;
+/// Of a file without marks, so much of the end is read, bytes. Earlier starts without an end are not found.
+pub const JOURNAL_UNMARKED_BYTES: u64 = 64 << 20;
+/// An argument longer than this, bytes, is written once per file, and records refer to it.
+pub const JOURNAL_ARGUMENT_BYTES: usize = 4 << 10;
+/// Texts of a file that later arguments are compared with, newest first. What is like none of them is written whole.
+pub const JOURNAL_TEXTS_KNOWN: usize = 8;
+/// Texts of a file that a reader keeps, bytes; what refers to a later one stays cut.
+pub const JOURNAL_TEXTS_READ_BYTES: usize = 64 << 20;
+/// What is kept of the beginning and of the end of a command's output in `raw/`, bytes each (`--raw-cap`). The middle is
+/// counted.
+pub const RAW_CAP_BYTES: u64 = 16 << 20;
+/// The most that `--raw-cap` takes, MiB.
+pub const RAW_CAP_MAX_MIB: u64 = 1 << 20;
 /// At the host's end the recorder may take this long to write what is queued, on a disk that is slow; what it has not taken
 /// by then is not in the journal.
 pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);

@@ -100,7 +100,7 @@ fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
         let within = format!("echo within {round}; exit 5");
         assert_eq!(host.run(&within).code(), 5);
         before.signal(Signal::SIGKILL);
-        let replaced = || host.console_text().matches("the recorder died; the journal goes on").count() == round + 1;
+        let replaced = || host.console_text().matches("… the journal goes on in ").count() == round + 1;
         assert!(waiting::until_true(PATIENCE, replaced), "{}", host.console_text());
         let after = format!("echo after {round}");
         assert_eq!(host.run(&after).out(), format!("after {round}\n"));
@@ -130,8 +130,7 @@ fn what_a_recorder_did_not_take_in_time_is_there_at_the_hosts_end() {
     assert_eq!((end["exit"].as_u64(), end["bytes"].as_u64()), (Some(7), Some(790_000)));
 }
 
-/// A run that was under way when its recorder was killed is marked as lost; every other one is recorded, and all callers
-/// are served.
+/// A command that runs on meanwhile has its record as all the others have, and all callers are served.
 #[test]
 fn recorders_that_are_killed_again_and_again_disturb_nobody() {
     let (host, mut dice) = (Host::start(), Dice::new(3));
@@ -150,7 +149,7 @@ fn recorders_that_are_killed_again_and_again_disturb_nobody() {
             let enough = ran.load(Ordering::Relaxed) + dice.below(12);
             let is_running = waiting::until_true(PATIENCE, || ran.load(Ordering::Relaxed) > enough);
             recorder(&host).signal(Signal::SIGKILL);
-            let told = || host.console_text().matches("the recorder died; the journal goes on").count() > round;
+            let told = || host.console_text().matches("… the journal goes on in ").count() > round;
             let is_replaced = waiting::until_true(PATIENCE, told);
             if !is_running || !is_replaced {
                 stop.store(true, Ordering::Relaxed);
@@ -162,14 +161,121 @@ fn recorders_that_are_killed_again_and_again_disturb_nobody() {
     assert_eq!(host.run("echo well").out(), "well\n");
     let end = host.wait_for("the last end", |journal| journal.end_of("echo well").cloned());
     assert_eq!(end["exit"], 0);
-    // A line that a recorder was writing when it was killed is torn; what that ends is marked by the next host at the latest.
-    let next = Host::in_dir(host.leave(), PLAIN);
-    let journal = next.journal();
+    let ran = ran.load(Ordering::Relaxed) + 1;
+    let home = host.leave();
+    let journal = Journal::read(&home.join("journal"));
     assert_eq!(journal.misfits(), Vec::<String>::new());
-    let mut torn: Vec<_> = journal.bad.iter().map(|(path, _)| path).collect();
-    torn.dedup();
-    assert_eq!(torn.len(), journal.bad.len(), "more than one torn line in a file: {:#?}", journal.bad);
-    drop(next.leave());
+    assert_eq!((journal.of_type("end").count(), journal.of_type("lost").count()), (ran, 0));
+}
+
+/// Commands of four callers, each a command of its own, while something is done to recorders; then every one has to have
+/// one start and one end, and no recorder's death may have been taken for the host's.
+fn disturbed(host: &Host, commands: usize, disturb: impl FnOnce(&dyn Fn() -> usize)) {
+    const CALLERS: usize = 4;
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let script = |n: usize| format!("seq {n} {}; exit {}", n + n % 5 * 100, n % 200);
+    let mut long =
+        host.call("echo running; read line <go; exit 9").start(Target::Shim(&host.socket())).expect("a shim");
+    assert!(long.stdout.as_ref().expect("a pipe").wait_for(b"running\n", PATIENCE));
+    std::thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= commands {
+                        return;
+                    }
+                    let seen = host.run(&script(n));
+                    let code = i32::try_from(n % 200).expect("small");
+                    assert_eq!((seen.code(), seen.out().lines().count()), (code, n % 5 * 100 + 1), "command {n}");
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        disturb(&|| done.load(Ordering::Relaxed));
+    });
+    fs::write(host.home.join("go"), "\n").expect("it waits for it");
+    assert!(long.finish(PATIENCE).is_some());
+    let journal = host.wait_for("every end", |journal| {
+        (journal.of_type("end").count() > commands)
+            .then(|| Journal { records: journal.records.clone(), ..Journal::default() })
+    });
+    assert_eq!(journal.misfits(), Vec::<String>::new());
+    assert_eq!(journal.of_type("start").count(), commands + 1);
+    let not_whole = ["lost", "dropped"].map(|kind| journal.of_type(kind).count());
+    assert_eq!(not_whole, [0, 0], "{}", host.console_text());
+    for n in 0..commands {
+        let end = journal.end_of(&script(n)).unwrap_or_else(|| panic!("command {n} has no end"));
+        assert_eq!(end["exit"].as_u64(), Some(n as u64 % 200));
+        // What a record lacks of its output it says.
+        let has = end["output"].as_str().expect("text").len() as u64 + end["output_lost"].as_u64().unwrap_or(0);
+        assert_eq!(Some(has), end["bytes"].as_u64(), "{end}");
+    }
+}
+
+/// A pipe that a command in the host's directory waits at.
+fn with_gate() -> Host {
+    let host = Host::start();
+    nix::unistd::mkfifo(&host.home.join("go"), nix::sys::stat::Mode::S_IRWXU).expect("a directory of ours");
+    host
+}
+
+fn replaced(host: &Host, before: i32) -> bool {
+    let is_other = || {
+        let children = procs::children(host.pid());
+        children.iter().any(|child| child.comm == "rexec-recorder" && !child.is_zombie() && child.pid != before)
+    };
+    waiting::until_true(PATIENCE, is_other)
+}
+
+#[test]
+fn no_record_of_240_is_lost_when_18_recorders_are_killed() {
+    let host = with_gate();
+    disturbed(&host, 240, |done| {
+        for round in 0..18 {
+            assert!(waiting::until_true(PATIENCE, || done() >= round * 12));
+            let before = recorder(&host);
+            before.signal(Signal::SIGKILL);
+            assert!(replaced(&host, before.pid));
+        }
+    });
+    host.finish();
+}
+
+#[test]
+fn no_record_is_lost_when_stopped_recorders_are_killed() {
+    let host = with_gate();
+    disturbed(&host, 240, |done| {
+        for round in 0..7 {
+            assert!(waiting::until_true(PATIENCE, || done() >= round * 25));
+            let before = recorder(&host);
+            before.signal(Signal::SIGSTOP);
+            // Commands run on for a while, and what is to be recorded of them piles up.
+            let (from, begin) = (done(), std::time::Instant::now());
+            let pile = || done() >= (from + 60).min(240) || begin.elapsed() > Duration::from_millis(300);
+            assert!(waiting::until_true(PATIENCE, pile));
+            before.signal(Signal::SIGKILL);
+            assert!(replaced(&host, before.pid));
+        }
+    });
+    host.finish();
+}
+
+/// A recorder that lives and does nothing is noticed, told, and in the end replaced.
+#[test]
+fn a_recorder_that_does_nothing_is_told_and_replaced() {
+    let host = Host::start();
+    let before = recorder(&host);
+    before.signal(Signal::SIGSTOP);
+    assert_eq!(host.run("echo on; exit 3").code(), 3);
+    let told = |text: &str| waiting::until_true(PATIENCE, || host.console_text().contains(text));
+    assert!(told("… the journal is 3 s behind"), "{}", host.console_text());
+    assert!(told("… the journal goes on in "), "{}", host.console_text());
+    assert!(told("… the journal has caught up"), "{}", host.console_text());
+    let end = host.wait_for("the end", |journal| journal.end_of("echo on; exit 3").cloned());
+    assert_eq!((&end["exit"], &end["output"]), (&3.into(), &"on\n".into()));
+    assert_eq!(host.console_text().matches(" behind").count(), 1);
+    host.finish();
 }
 
 #[test]
@@ -231,12 +337,12 @@ fn a_journal_fits_together_however_often_its_host_is_killed() {
 }
 
 #[test]
-fn a_command_that_outlives_an_ordered_end_is_marked_as_lost() {
+fn a_command_whose_guard_is_stopped_has_an_end_after_an_ordered_end_of_its_host() {
     let host = Host::start();
     let calling = host.call("echo $$ >shell; exec sleep 1000").start(Target::Shim(&host.socket())).expect("a shim");
     let shell = || Process::of(fs::read_to_string(host.home.join("shell")).ok()?.trim().parse().ok()?);
     let shell = waiting::until(PATIENCE, shell).expect("it runs");
-    // A guard that does nothing cannot end its command, and the host does not wait for it for ever.
+    // A guard that does nothing is continued, or its command is ended without it.
     let guard = Process::of(shell.parent).expect("its guard");
     guard.signal(Signal::SIGSTOP);
     let (home, mut warden) = host.end_by(Signal::SIGTERM);
@@ -244,6 +350,7 @@ fn a_command_that_outlives_an_ordered_end_is_marked_as_lost() {
     assert!(warden.is_empty_within(PATIENCE), "{:#?}", warden.tree());
     drop(calling);
     let next = Host::in_dir(home, PLAIN);
-    assert_eq!(next.journal().of_type("lost").count(), 1, "{:#?}", next.journal());
+    let ends = ["end", "lost"].map(|kind| next.journal().of_type(kind).count());
+    assert_eq!(ends, [1, 0], "{:#?}", next.journal());
     next.finish();
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 
 use rexec_host::sink::record::{End, Start, encode_close, encode_end, encode_output, encode_start_in};
-use rexec_host::sink::recorder::{Limits, open, serve};
+use rexec_host::sink::recorder::{Limits, Session, journals, serve};
 use serde_json::Value;
 use support::call::Target;
 use support::host::Host;
@@ -52,10 +52,9 @@ type Written<'a> = (Start, Vec<(u8, &'a [u8])>);
 
 /// Records runs, and returns what all files have.
 fn record(home: &Path, runs: &[Written<'_>], limits: Limits) -> (Vec<Value>, Vec<u8>) {
-    let opened = open(home, fs::metadata(home).unwrap().uid()).unwrap();
-    let path = opened.path.clone();
+    let session = Session::new(home, fs::metadata(home).unwrap().uid(), std::process::id());
     let (mut socket, theirs) = UnixStream::pair().unwrap();
-    let recorder = thread::spawn(move || serve(opened, theirs, limits));
+    let recorder = thread::spawn(move || serve(session, theirs, limits));
     let entries = entries();
     let mut frames = Vec::new();
     for (start, output) in runs {
@@ -68,6 +67,7 @@ fn record(home: &Path, runs: &[Written<'_>], limits: Limits) -> (Vec<Value>, Vec
     socket.write_all(&frames).unwrap();
     drop(socket);
     recorder.join().unwrap();
+    let (_, path) = journals(home).unwrap().remove(0);
     let mut all = fs::read(&path).unwrap();
     let records = all.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     let records = records.map(|line| serde_json::from_slice(line).unwrap()).collect();

@@ -38,6 +38,8 @@ options:
                             itself, and overwrite them
       --redact-agents       mask secrets in what agents get, too
       --grace SECONDS       from TERM to KILL when you end a command (default 2)
+      --raw-cap MIB         what raw/ keeps of the beginning and of the end of a long
+                            output, each (default 16; 0 keeps nothing)
       --unseen-landlock     on a host with no_new_privs, which cannot see Landlock
                             sandboxes: run commands of callers that differ from
                             the host in nothing else
@@ -94,6 +96,7 @@ struct Arguments {
     sanitize: Policy,
     redact_agents: bool,
     view: View,
+    raw_cap: Option<u64>,
     allow_sandboxed: bool,
     unseen_landlock: bool,
     require_descriptor: bool,
@@ -116,6 +119,7 @@ fn run() -> Result<u8, Failure> {
                 sanitize: arguments.sanitize,
                 redact_agents: arguments.redact_agents,
                 view: arguments.view,
+                raw_cap: arguments.raw_cap.unwrap_or(limits::RAW_CAP_BYTES),
                 allow_sandboxed: arguments.allow_sandboxed,
                 unseen_landlock: arguments.unseen_landlock,
                 require_descriptor: arguments.require_descriptor,
@@ -174,6 +178,10 @@ fn parse() -> Result<Call, Failure> {
             Long("sanitize") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
                 arguments.sanitize = policy(&text)?;
+            }
+            Long("raw-cap") => {
+                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                arguments.raw_cap = Some(raw_cap(&text)?);
             }
             Long("grace") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
@@ -234,6 +242,17 @@ fn grace(text: &str) -> Result<Duration, Failure> {
     })
 }
 
+/// MiB as bytes.
+fn raw_cap(text: &str) -> Result<u64, Failure> {
+    let most = limits::RAW_CAP_MAX_MIB;
+    text.parse().ok().filter(|mib| *mib <= most).map(|mib: u64| mib << 20).ok_or_else(|| {
+        Failure::usage(
+            format_args!("--raw-cap: {text:?} is not a size"),
+            format_args!("MiB from 0 to {most}, as in 16; 0 keeps nothing"),
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +262,10 @@ mod tests {
         assert_eq!(size("160x48"), Ok((160, 48)));
         for text in ["", "x", "160", "160x", "0x48", "-1x5", "70000x1", "1001x48", "160x301", "160x48x1"] {
             assert!(size(text).is_err(), "{text}");
+        }
+        assert_eq!([raw_cap("0").unwrap(), raw_cap("16").unwrap()], [0, limits::RAW_CAP_BYTES]);
+        for text in ["", "-1", "1.5", "16M", "99999999"] {
+            assert!(raw_cap(text).is_err(), "{text}");
         }
         assert_eq!(grace("0.5"), Ok(Duration::from_millis(500)));
         for text in ["", "soon", "-1", "nan", "inf", "3601"] {

@@ -1,14 +1,13 @@
 //! `rexec --list [N]`: the newest journals and how many commands each has.
 
-use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::sink::reader::Reader;
-use crate::sink::recorder::journals;
+use crate::sink::reader::closing;
+use crate::sink::recorder::{self, journals};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -78,14 +77,10 @@ pub fn list(home: &Path, n: usize, out: &mut impl Write) -> Result<(), ListError
     }
 }
 
-fn count_runs(path: &Path) -> io::Result<usize> {
-    let mut reader = Reader::new(File::open(path)?);
-    let mut runs = HashSet::new();
-    while let Some(header) = reader.next_header() {
-        let header = header?;
-        if matches!(header.kind.as_str(), "start" | "end" | "lost") {
-            runs.insert(header.seq);
-        }
+fn count_runs(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    match closing(&file)?.and_then(|close| close.commands) {
+        Some(commands) => Ok(commands),
+        None => recorder::count_runs(&file),
     }
-    Ok(runs.len())
 }

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::sink::reader::{Entry, Reader};
 use crate::sink::record::{Lost, Run, Start};
@@ -91,7 +91,8 @@ pub fn print(home: &Path, name: &str, out: &mut impl Write) -> Result<(), PrintE
     let path = find(home, name)?;
     let file = File::open(&path).map_err(|source| PrintError::Read { path: path.clone(), source })?;
     let mut reader = Reader::new(file);
-    match render(&mut reader, out) {
+    let home = path.parent().unwrap_or(home);
+    match render(home, &mut reader, out) {
         Err(Failure::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(Failure::Write(error)) => Err(PrintError::Write(error)),
         Err(Failure::Read(source)) => Err(PrintError::Read { path, source }),
@@ -132,11 +133,12 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Prints every record; gives how many there were.
-fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
+/// Prints every record of a journal in this directory; gives how many there were.
+fn render(home: &Path, reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
     let mut records = 0;
     // Runs that began and did not end yet; everything else is printed as it comes.
     let mut begun: BTreeMap<u64, Box<Start>> = BTreeMap::new();
+    let mut next = None;
     for entry in reader.by_ref() {
         let entry = entry.map_err(Failure::Read)?;
         records += 1;
@@ -146,7 +148,7 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
             }
             Entry::Run(run) => {
                 begun.remove(&run.seq);
-                render_run(&run, out)?;
+                render_run(home, &run, out)?;
             }
             Entry::Lost(lost) => {
                 begun.remove(&lost.seq);
@@ -159,14 +161,21 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
                 let count = counted(dropped.count, "record was", "records were");
                 writeln!(out, "… {count} dropped while the journal could not be written\n")?;
             }
-            Entry::Open(_) | Entry::Close(_) => {}
+            Entry::Close(close) => next = close.next,
+            Entry::Open(_) => {}
         }
     }
     for start in begun.values() {
         let Start { seq, time, whoami, dir, command, unwrapped, .. } = start.as_ref();
         let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
         writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
-        writeln!(out, "… no end is recorded yet\n")?;
+        match &next {
+            Some(next) => writeln!(out, "… it goes on in {}\n", escape_line(next, NAME_COLUMNS))?,
+            None => writeln!(out, "… no end is recorded yet\n")?,
+        }
+    }
+    if let Some(next) = next {
+        writeln!(out, "… the journal goes on in {}", escape_line(&next, NAME_COLUMNS))?;
     }
     for (count, what) in
         [(reader.unparsable(), "could not be read"), (reader.unknown(), "need a newer version of rexec")]
@@ -180,7 +189,7 @@ fn render(reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
     Ok(records)
 }
 
-fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
+fn render_run(home: &Path, run: &Run, out: &mut impl Write) -> io::Result<()> {
     let Run { seq, time, whoami, dir, command, unwrapped, .. } = run;
     let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
     writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
@@ -190,12 +199,7 @@ fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
     write_lines(head, out)?;
     if let Some(omitted) = run.output_omitted {
         write!(out, "… {} omitted", count::bytes(omitted))?;
-        if let Some(raw) = &run.raw {
-            write!(out, ", see {}", escape_line(raw, NAME_COLUMNS))?;
-        }
-        if let Some(error) = &run.raw_error {
-            write!(out, " ({})", escape_line(error, NAME_COLUMNS))?;
-        }
+        write_raw(home, run, out)?;
         writeln!(out)?;
     }
     write_lines(tail, out)?;
@@ -207,6 +211,30 @@ fn render_run(run: &Run, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{line}")?;
     }
     writeln!(out)
+}
+
+/// Where what is omitted can be read, and what is missing there.
+fn write_raw(home: &Path, run: &Run, out: &mut impl Write) -> io::Result<()> {
+    if let Some(raw) = &run.raw {
+        let name = escape_line(raw, NAME_COLUMNS);
+        // Nothing outside of the journal's directory is looked for, whatever an edited record says.
+        let is_below = Path::new(raw).components().all(|part| matches!(part, Component::Normal(_)));
+        if is_below && home.join(raw).is_file() {
+            write!(out, ", see {name}")?;
+            if let Some(omitted) = run.raw_omitted {
+                write!(out, ", which has all but {} in its middle", count::bytes(omitted))?;
+            }
+        } else {
+            write!(out, "; {name} is gone")?;
+        }
+    }
+    if let Some(error) = &run.raw_error {
+        write!(out, " ({})", escape_line(error, NAME_COLUMNS))?;
+    }
+    if let Some(lost) = run.output_lost.filter(|_| run.raw.is_none()) {
+        write!(out, " ({} did not reach the journal)", count::bytes(lost))?;
+    }
+    Ok(())
 }
 
 fn write_lines(text: &str, out: &mut impl Write) -> io::Result<()> {

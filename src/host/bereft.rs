@@ -189,7 +189,7 @@ impl Host {
     /// Every child that the host knows.
     fn own_processes(&self) -> impl Iterator<Item = i32> {
         let guards = self.runs.values().filter_map(|run| Some(run.guard.as_ref()?.pid));
-        guards.chain(self.spares.pids()).chain([self.scribe.pid]).chain(self.screen.helper())
+        guards.chain(self.spares.pids()).chain(self.scribe.pid()).chain(self.screen.helper())
     }
 }
 

@@ -24,10 +24,8 @@ impl Host {
         }
         self.screen.give_back(end.saturating_duration_since(Instant::now()));
         // A recorder that was behind left some of it in the commands' logs, ends among it.
-        let (out, most) = self.scribe.out.room(limits::RECORDER_RECORDS_BYTES / 2);
-        self.journal.finish(&mut self.engine, out, most);
-        let is_whole = self.journal.is_idle();
-        self.scribe.finish(&mut self.poller, is_whole);
+        self.journal.finish(&mut self.engine, self.scribe.out.buffer(), Instant::now());
+        self.scribe.finish(&mut self.poller, &mut self.engine, &mut self.journal);
     }
 
     /// Shows what there is to show, until then at most.

@@ -101,23 +101,4 @@ impl Host {
         self.size = opening::terminal_size(self.options.pty_size, size);
         self.spares.resize(self.size);
     }
-
-    fn visit_recorder(&mut self) {
-        match self.scribe.read() {
-            Some(lines) => {
-                for line in lines {
-                    self.console.say(&format!("… {line}"), self.screen.out.buffer());
-                }
-            }
-            None => {
-                self.sources.remove(&self.scribe.token());
-                let line = match self.scribe.restart(&mut self.poller) {
-                    Ok(()) => format!("… the recorder died; the journal goes on in {}", self.scribe.path.display()),
-                    Err(failure) => format!("… the recorder died and nothing is journalled: {failure}"),
-                };
-                self.sources.insert(self.scribe.token(), Source::Recorder);
-                self.console.say(line.trim_end(), self.screen.out.buffer());
-            }
-        }
-    }
 }

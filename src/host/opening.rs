@@ -19,7 +19,6 @@ use crate::sink::journal::Journal;
 use crate::sys::orphans::Kin;
 use crate::sys::signal::Signals;
 use crate::sys::{process, pty};
-use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -44,7 +43,7 @@ impl Host {
         let kin = Kin::now();
         let mut poller = Poller::new().map_err(failed)?;
         let signals = Signals::take().map_err(failed)?;
-        let scribe = Scribe::start(&mut poller, &options.home)?;
+        let (scribe, said) = Scribe::start(&mut poller, &options.home, options.raw_cap)?;
         process::raise_descriptor_limit();
         process::adopt_orphans().map_err(failed)?;
         let screen = Screen::take(&mut poller).map_err(failed)?;
@@ -52,7 +51,7 @@ impl Host {
         let size = terminal_size(options.pty_size, screen.size());
         let mut sources = HashMap::new();
         sources.insert(poller.register(&signals).map_err(failed)?, Source::Signals);
-        sources.insert(scribe.token(), Source::Recorder);
+        sources.extend(scribe.token().map(|token| (token, Source::Recorder)));
         sources.insert(door.token, Source::Door);
         sources.extend(door.watch_token.map(|token| (token, Source::Watch)));
         sources.extend(screen.token.map(|token| (token, Source::Screen)));
@@ -72,6 +71,7 @@ impl Host {
             console: Console::new(screen.kind(), options.view),
             screen,
             scribe,
+            has_recorder_room: false,
             journal: Journal::default(),
             peers: BTreeMap::new(),
             last_peer: 0,
@@ -93,19 +93,19 @@ impl Host {
             options,
         };
         host.measure_console();
-        host.greet();
+        host.greet(&said);
         Ok(host)
     }
 
-    fn greet(&mut self) {
+    fn greet(&mut self, said: &[String]) {
         let name = |path: &Path| escape_line(&path.to_string_lossy(), PATH_COLUMNS);
+        let journal = self.scribe.path().unwrap_or_else(|| self.options.home.clone());
         let mut lines = vec![
             format!("rexec host listening on {}", name(self.door.path())),
-            format!("rexec journal: {}", name(&self.scribe.path)),
+            format!("rexec journal: {}", name(&journal)),
         ];
-        if self.scribe.lost > 0 {
-            let commands = counted(self.scribe.lost, "command", "commands");
-            lines.push(format!("rexec: {commands} of an earlier host without an end, marked as lost"));
+        for text in said {
+            lines.push(format!("rexec: {}", escape_line(text, PATH_COLUMNS)));
         }
         if process::uid() == 0 {
             lines.push(

@@ -1,7 +1,8 @@
 //! The host's link to the recorder's process.
 //!
-//! Invariants: the recorder is restarted when it dies, and said so; every recorder gets whole frames from the first byte
-//! on; at the host's end it gets everything that is queued, within a bound of time.
+//! Invariants: every recorder gets whole frames from the first byte on; one that dies is replaced for as long as the host
+//! lives, after a pause that grows when it dies at once; at the host's end the recorder gets everything that is queued,
+//! within a bound of time, and another one if it dies over it.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,135 +10,268 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::core::engine::Engine;
 use crate::failure::Failure;
-use crate::io::outlet::{Flush, Outlet};
+use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Input, Port};
 use crate::limits;
-use crate::sink::record::Begun;
-use crate::sink::recorder::{self, Limits};
-use crate::sys::{process, socket};
+use crate::sink::journal::Journal;
+use crate::sink::record::{Status, encode_close};
+use crate::sink::recorder::{self, Limits, Session};
+use crate::sys::{orphans, process, socket};
 use crate::text::reason::reason;
+
+/// A recorder that lives, as far as is known.
+#[derive(Debug)]
+struct Link {
+    port: Port,
+    pid: i32,
+    born: Instant,
+    /// It has written something, so that whatever ended it does not end every recorder at once.
+    has_written: bool,
+    /// It has done all it could.
+    has_left: bool,
+}
 
 /// The recorder, from the host's side.
 #[derive(Debug)]
 pub(super) struct Scribe {
-    home: PathBuf,
-    /// The journal's file.
-    pub(super) path: PathBuf,
-    /// Runs of earlier hosts that were marked as lost.
-    pub(super) lost: u64,
-    pub(super) port: Port,
-    pub(super) pid: i32,
+    session: Session,
+    bounds: Limits,
+    link: Option<Link>,
     /// Frames on their way.
     pub(super) out: Outlet,
-    begun: Begun,
     inbox: Vec<u8>,
+    /// The pause before the next attempt, and when that is.
+    pause: Duration,
+    pub(super) retry_at: Option<Instant>,
+    /// The human was told that it died, and not that there is another.
+    is_down_told: bool,
 }
 
-/// What a flush did.
+/// What the recorder's end means to the human.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Progress {
-    pub(super) has_moved: bool,
-    pub(super) is_empty: bool,
+pub(super) enum Loss {
+    /// It was told before.
+    Known,
+    New,
 }
 
 impl Scribe {
-    /// Opens a journal and starts its recorder.
-    pub(super) fn start(poller: &mut Poller, home: &Path) -> Result<Self, Failure> {
-        let opened = recorder::open(home, process::uid()).map_err(|error| Failure::new(&error, error.hint()))?;
-        let failed = |error: io::Error| {
+    /// Makes the journal's directory and starts a recorder. Returns when that has said which file it writes, or has
+    /// nothing to say for some time.
+    pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Failure> {
+        let session = Session::new(home, process::uid(), process::pid());
+        session.prepare().map_err(|error| Failure::new(&error, error.hint()))?;
+        let mut scribe = Self {
+            session,
+            bounds: Limits { raw_cap, ..Limits::default() },
+            link: None,
+            out: Outlet::default(),
+            inbox: Vec::new(),
+            pause: Duration::ZERO,
+            retry_at: None,
+            is_down_told: false,
+        };
+        scribe.connect(poller).map_err(|error| {
             Failure::new(
                 format_args!("the journal's recorder cannot be started: {}", reason(&error)),
                 "raise the limits on processes and descriptors (ulimit -u, ulimit -n)",
             )
-        };
-        let (path, lost) = (opened.path.clone(), opened.lost);
-        let (near, far) = socket::pair().map_err(failed)?;
-        let keep: Vec<i32> = opened.descriptor().into_iter().chain([far.as_raw_fd()]).collect();
-        let work = move || recorder::serve(opened, UnixStream::from(far), Limits::default());
-        let pid = process::fork_helper(c"rexec-recorder", &keep, work).map_err(failed)?;
-        let port = Port::new(poller, near).map_err(failed)?;
-        let (out, begun, inbox) = (Outlet::default(), Begun::default(), Vec::new());
-        Ok(Self { home: home.to_owned(), path, lost, port, pid, out, begun, inbox })
+        })?;
+        let (end, mut said) = (Instant::now() + limits::RECORDER_FIRST_WORD, Vec::new());
+        while scribe.session.path().is_none() && said.is_empty() {
+            let Some(left) = Some(end.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero()) else {
+                break;
+            };
+            scribe.wait(poller, left);
+            let Some(news) = scribe.read() else { break };
+            said.extend(news.into_iter().filter_map(|status| scribe.hear(status)));
+        }
+        Ok((scribe, said))
     }
 
-    /// Its name in the poll.
-    pub(super) fn token(&self) -> Token {
-        self.port.token()
+    /// The journal's file, or the directory as long as there is none.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.session.path()
     }
 
-    /// Starts another recorder in place of one that died; what was queued goes to the new one.
-    pub(super) fn restart(&mut self, poller: &mut Poller) -> Result<(), Failure> {
-        let next = Self::start(poller, &self.home)?;
-        let before = std::mem::replace(self, next);
-        self.out = before.out;
-        self.out.put_back(before.begun.bytes());
-        before.port.close(poller);
+    /// Its name in the poll, while there is a recorder.
+    pub(super) fn token(&self) -> Option<Token> {
+        self.link.as_ref().map(|link| link.port.token())
+    }
+
+    pub(super) fn pid(&self) -> Option<i32> {
+        self.link.as_ref().map(|link| link.pid)
+    }
+
+    /// The recorder's descriptor, to remember its events.
+    pub(super) fn port(&mut self) -> Option<&mut Port> {
+        self.link.as_mut().map(|link| &mut link.port)
+    }
+
+    /// Starts a recorder. Everything that was on its way to the one before is forgotten: the journal sends it again.
+    fn connect(&mut self, poller: &mut Poller) -> io::Result<()> {
+        let (near, far) = socket::pair()?;
+        let (session, bounds, fd) = (self.session.clone(), self.bounds, far.as_raw_fd());
+        let work = move || recorder::serve(session, UnixStream::from(far), bounds);
+        let pid = process::fork_helper(c"rexec-recorder", &[fd], work)?;
+        let port = Port::new(poller, near)?;
+        self.link = Some(Link { port, pid, born: Instant::now(), has_written: false, has_left: false });
+        self.out.clear();
+        self.inbox.clear();
         Ok(())
     }
 
-    /// Sends what goes.
-    pub(super) fn flush(&mut self) -> Progress {
-        let before = self.out.pending();
-        if before > 0 && self.port.is_writable() {
-            let (port, begun) = (&mut self.port, &mut self.begun);
-            let flushed = self.out.flush(|bytes| {
-                let sent = port.write(|fd| socket::send(fd, bytes, &[]))?;
-                begun.on_sent(&bytes[..sent.unwrap_or(0)]);
-                Ok(sent)
-            });
-            return Progress { has_moved: self.out.pending() < before, is_empty: matches!(flushed, Ok(Flush::Done)) };
+    /// The recorder is dead: when it is replaced, and whether the human knows already.
+    pub(super) fn on_gone(&mut self, poller: &mut Poller, now: Instant) -> Loss {
+        let Some(link) = self.link.take() else { return Loss::Known };
+        link.port.close(poller);
+        if now.saturating_duration_since(link.born) >= limits::RECORDER_LIVED {
+            self.pause = Duration::ZERO;
+        } else if link.has_written {
+            self.pause = self.pause.min(limits::RECORDER_RETRY);
         }
-        Progress { has_moved: false, is_empty: before == 0 }
+        self.pause_again(now);
+        if std::mem::replace(&mut self.is_down_told, true) { Loss::Known } else { Loss::New }
     }
 
-    /// Takes the recorder's status lines; `None` when it is gone.
-    pub(super) fn read(&mut self) -> Option<Vec<String>> {
-        let mut buffer = [0; 1024];
+    /// The first attempt follows at once, the others after a pause that grows.
+    fn pause_again(&mut self, now: Instant) {
+        self.retry_at = Some(now + self.pause);
+        self.pause = (self.pause * 2).clamp(limits::RECORDER_RETRY, limits::RECORDER_RETRY_MAX);
+    }
+
+    /// Starts another recorder, if it is time and that can be done.
+    pub(super) fn retry(&mut self, poller: &mut Poller, now: Instant) -> bool {
+        if self.retry_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        match self.connect(poller) {
+            Ok(()) => self.retry_at = None,
+            Err(_) => self.pause_again(now),
+        }
+        self.link.is_some()
+    }
+
+    /// Ends a recorder that takes nothing; its end is noticed as any other.
+    pub(super) fn kill(&mut self) {
+        if let Some(link) = &self.link {
+            orphans::kill_child(link.pid);
+        }
+    }
+
+    /// Sends what goes; whether anything did.
+    pub(super) fn flush(&mut self) -> bool {
+        let before = self.out.pending();
+        if let Some(link) = self.link.as_mut().filter(|link| before > 0 && link.port.is_writable()) {
+            // A recorder that is gone is noticed where it is read.
+            let _ = self.out.flush(|bytes| link.port.write(|fd| socket::send(fd, bytes, &[])));
+        }
+        self.out.pending() < before
+    }
+
+    /// Takes what the recorder says; `None` when it is gone, and everything it said was taken.
+    pub(super) fn read(&mut self) -> Option<Vec<Status>> {
+        let mut buffer = [0; 4096];
+        let mut news = Vec::new();
+        let link = self.link.as_mut()?;
         loop {
-            match self.port.read(|fd| socket::receive(fd, &mut buffer)) {
+            match link.port.read(|fd| socket::receive(fd, &mut buffer)) {
                 Input::Bytes(length) => self.inbox.extend_from_slice(&buffer[..length]),
                 Input::Nothing => break,
-                Input::End => return None,
+                Input::End if memchr::memchr(b'\n', &self.inbox).is_none() => return None,
+                Input::End => break,
             }
         }
-        let mut lines = Vec::new();
         while let Some(end) = memchr::memchr(b'\n', &self.inbox) {
             let line: Vec<u8> = self.inbox.drain(..=end).collect();
-            lines.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
+            news.extend(Status::decode(String::from_utf8_lossy(&line[..end]).as_ref()));
         }
-        Some(lines)
+        Some(news)
     }
 
-    /// Gives the recorder everything that is queued and waits for its end, as long as it takes something now and then.
-    /// A journal that is not whole is not closed: the next host marks what has no end in it.
-    pub(super) fn finish(mut self, poller: &mut Poller, is_whole: bool) {
-        if is_whole {
-            crate::sink::record::encode_close(self.out.buffer());
+    /// Takes in what is for the link itself; what is left is for the human.
+    pub(super) fn hear(&mut self, status: Status) -> Option<String> {
+        match status {
+            Status::File(name) => {
+                self.session.on_file(&name);
+                let is_back = std::mem::take(&mut self.is_down_told);
+                let path = self.session.path().filter(|_| is_back)?;
+                Some(format!("the journal goes on in {}", path.display()))
+            }
+            Status::Done(done) => {
+                self.link.iter_mut().for_each(|link| link.has_written |= !done.is_empty());
+                self.session.on_length(done.length);
+                None
+            }
+            Status::Say(text) => Some(text),
+            Status::Leave => {
+                self.link.iter_mut().for_each(|link| link.has_left = true);
+                None
+            }
         }
+    }
+
+    fn wait(&mut self, poller: &mut Poller, time: Duration) {
+        let Some(token) = self.token() else { return };
+        let Ok(events) = poller.wait(Some(time)) else { return };
+        let ours: Vec<_> = events.filter(|ready| ready.token == token).collect();
+        if let Some(port) = self.port() {
+            ours.into_iter().for_each(|ready| port.remember(ready));
+        }
+    }
+
+    /// Gives the recorder everything that is queued and waits for its end, as long as it gets on now and then. If it dies
+    /// before the file has all of it, another one gets the rest.
+    /// A journal that is not whole is not closed: the next host marks what has no end in it.
+    pub(super) fn finish(mut self, poller: &mut Poller, engine: &mut Engine, journal: &mut Journal) {
+        let is_whole = journal.is_idle();
         let mut patience = Patience::new(Instant::now());
-        let mut closed = false;
-        loop {
-            if self.flush().has_moved {
+        let mut has_close = false;
+        let mut is_shut = false;
+        while let Some(left) = patience.left(Instant::now()) {
+            if self.link.is_none() {
+                if !self.retry(poller, Instant::now()) {
+                    std::thread::sleep(limits::RECORDER_RETRY.min(left));
+                    continue;
+                }
+                journal.replay(engine, self.out.buffer(), Instant::now());
+                (has_close, is_shut) = (false, false);
+            }
+            if is_whole && !has_close {
+                encode_close(self.out.buffer());
+                has_close = true;
+            }
+            if self.flush() {
                 patience.renew(Instant::now());
             }
-            if !closed && self.out.is_empty() {
+            if !is_shut && self.out.is_empty() {
                 // The recorder ends at the end of its input.
-                closed = socket::shut_writing(self.port.fd()).is_ok();
+                is_shut = self.port().is_some_and(|port| socket::shut_writing(port.fd()).is_ok());
             }
-            if self.port.is_readable() && self.read().is_none() {
-                return;
+            if self.port().is_some_and(|port| port.is_readable()) {
+                match self.read() {
+                    Some(news) => {
+                        for status in news {
+                            if let Status::Done(done) = &status
+                                && journal.on_done(engine, done, Instant::now())
+                            {
+                                patience.renew(Instant::now());
+                            }
+                            self.hear(status);
+                        }
+                    }
+                    None if self.link.as_ref().is_some_and(|link| link.has_left) => return,
+                    None => drop(self.on_gone(poller, Instant::now())),
+                }
+                continue;
             }
-            let Some(left) = patience.left(Instant::now()) else { return };
-            let token = self.port.token();
-            let Ok(events) = poller.wait(Some(left)) else { return };
-            let ours: Vec<_> = events.filter(|ready| ready.token == token).collect();
-            ours.into_iter().for_each(|ready| self.port.remember(ready));
+            self.wait(poller, left);
         }
     }
 }
-
 /// How long the host's end waits for the recorder: for so long in all, and without any progress for less.
 #[derive(Debug)]
 struct Patience {

@@ -109,7 +109,7 @@ impl Host {
         if let Some(cursor) = self.engine.attach(job, self.journal.lag()) {
             let run = command.run();
             let environment = run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
-            self.journal.begin(cursor, &start, environment, self.scribe.out.buffer());
+            self.journal.begin(cursor, &start, environment, self.scribe.out.buffer(), self.now);
         }
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.console.begin(&mut self.engine, cursor, heading);

@@ -62,12 +62,6 @@ impl Outlet {
         Ok(Flush::Done)
     }
 
-    /// Puts bytes in front of what is queued, which were thought to be out.
-    pub fn put_back(&mut self, bytes: &[u8]) {
-        self.bytes.splice(..self.sent, bytes.iter().copied());
-        self.sent = 0;
-    }
-
     /// Forgets what is queued.
     pub fn clear(&mut self) {
         self.sent = 0;
@@ -104,8 +98,6 @@ mod tests {
         assert_eq!(flush.unwrap(), Flush::Blocked);
         assert_eq!(outlet.pending(), 9);
         assert!(outlet.flush(|_| Err(io::ErrorKind::BrokenPipe.into())).is_err());
-        outlet.put_back(b"l");
-        assert_eq!((outlet.pending(), out.pop()), (10, Some(b'l')));
         outlet.buffer().push(b'!');
         let flush = outlet.flush(|bytes| {
             out.push(bytes[0]);

@@ -1,37 +1,67 @@
-//! The host's side of the journal: a reader of every job's log that turns it into frames for the recorder.
+//! The host's side of the journal: a reader of every job's log that turns it into frames for the recorder, and keeps
+//! every record until the file has it.
 //!
 //! The files belong to the recorder, a process of its own, so that the loop never waits for a disk. While the recorder
-//! keeps up, the journal's cursors hold their jobs back like a caller does, and nothing is lost. When it takes nothing
-//! for a while, they may be skipped: then output is missing from the journal, counted, and no command waits.
+//! keeps up, the journal's cursors hold their jobs back like a caller does, and nothing is lost. When it gets no further
+//! for a while, they may be skipped: then output is missing from the journal, counted, and no command waits. When it
+//! dies, the next one is sent again what the file lacks.
 //!
-//! Invariants: nothing here waits or touches a descriptor; what is queued is bounded; every command that began has its
-//! start and its end queued in this order, or is counted as given up.
+//! Invariants: nothing here waits or touches a descriptor; what is on its way and what is kept are bounded; of every
+//! command that began, start and end are kept until the file has the end, or they are counted as given up; output that
+//! is neither in the record nor kept is counted in the record.
+
+mod pace;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Instant;
 
+use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Exit, Outcome};
 use crate::core::log::{Item, Lag};
 use crate::limits;
-use crate::sink::record::{self, End, Left, Start};
+use crate::sink::record::{self, Done, End, Left, Start};
 
+/// A run whose end the file does not have yet.
 #[derive(Debug)]
-struct Reader {
-    cursor: Cursor,
+struct Held {
+    /// Until it is closed.
+    cursor: Option<Cursor>,
     end: End,
-    /// Its start is queued. Without one the recorder knows nothing of it, and its end would be lost there uncounted.
-    has_start: bool,
+    /// The frames of its start. Without them the recorder knows nothing of it, and its end would be lost there uncounted.
+    start: Vec<u8>,
+    /// The frames of its output, as long as they are few.
+    output: Vec<u8>,
+    is_output_whole: bool,
+    /// Bytes of output that were sent.
+    sent: u64,
+    /// The frame of its end.
+    ended: Vec<u8>,
+}
+
+impl Held {
+    fn weight(&self) -> usize {
+        self.start.len() + self.output.len() + self.ended.len()
+    }
 }
 
 /// The journal, as the host sees it. Frames are appended to the buffer that each call is given.
 #[derive(Debug, Default)]
 pub struct Journal {
-    readers: BTreeMap<JobId, Reader>,
-    /// Since when the recorder has taken nothing although there is something.
-    waiting_since: Option<Instant>,
+    runs: BTreeMap<JobId, Held>,
+    /// What all of them weigh, bytes.
+    held: usize,
+    pace: Pace,
     is_stalled: bool,
+    /// There is no recorder; the next one is sent everything.
+    is_down: bool,
+    is_leaving: bool,
+    /// Records given up: not told the human yet, and not counted in the file yet.
     given_up: u64,
+    uncounted: u64,
+    /// The job that had the last turn.
+    turn: Option<JobId>,
     /// Since when output waits for more of it, and whether a record is queued, which never waits: once it is with the
     /// recorder it is safe from this host's death.
     held_since: Option<Instant>,
@@ -45,9 +75,14 @@ impl Journal {
         if self.is_stalled { Lag::Skip } else { Lag::Hold }
     }
 
-    /// Records that were given up since the last call, because the recorder took nothing for too long.
-    pub fn take_given_up(&mut self) -> u64 {
-        std::mem::take(&mut self.given_up)
+    /// Records that were given up since the last call, because too many wait for the file. The file will say so as well.
+    pub fn take_given_up(&mut self, out: &mut Vec<u8>, now: Instant) -> u64 {
+        let count = std::mem::take(&mut self.given_up);
+        if count > 0 {
+            self.uncounted += count;
+            self.send(out, now, |out| record::encode_dropped(count, out));
+        }
+        count
     }
 
     /// A command begins, with this environment (`NAME=value`); what of it is secret is told the recorder, nothing else.
@@ -57,21 +92,33 @@ impl Journal {
         start: &Start,
         environment: impl IntoIterator<Item = &'a [u8]>,
         out: &mut Vec<u8>,
+        now: Instant,
     ) {
-        self.has_record = true;
-        let has_start = out.len() < limits::RECORDER_RECORDS_BYTES;
-        if has_start {
-            record::encode_start_in(start, environment, out);
-        } else {
+        let mut frames = Vec::new();
+        record::encode_start_in(start, environment, &mut frames);
+        if self.held + frames.len() > limits::RECORDER_HELD_BYTES {
             self.given_up += 1;
+            frames = Vec::new();
         }
-        self.readers.insert(cursor.job, Reader { cursor, end: End { seq: cursor.job.0, ..End::default() }, has_start });
+        self.held += frames.len();
+        self.has_record |= self.send(out, now, |out| out.extend_from_slice(&frames));
+        let end = End { seq: cursor.job.0, ..End::default() };
+        let held = Held {
+            cursor: Some(cursor),
+            end,
+            start: frames,
+            output: Vec::new(),
+            is_output_whole: true,
+            sent: 0,
+            ended: Vec::new(),
+        };
+        self.runs.insert(cursor.job, held);
     }
 
     /// More is known of the command's end.
     pub fn note(&mut self, job: JobId, note: impl FnOnce(&mut End)) {
-        if let Some(reader) = self.readers.get_mut(&job) {
-            note(&mut reader.end);
+        if let Some(held) = self.runs.get_mut(&job) {
+            note(&mut held.end);
         }
     }
 
@@ -87,23 +134,57 @@ impl Journal {
     /// Whether every command that began has its end queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.readers.is_empty()
+        self.runs.values().all(|held| held.cursor.is_none())
     }
 
-    /// Tells how the recorder takes what it is given; with `engine`, because holding back may begin or end.
-    pub fn on_flush(&mut self, engine: &mut Engine, has_moved: bool, is_empty: bool, now: Instant) {
-        if has_moved || is_empty {
-            self.waiting_since = (!is_empty).then_some(now);
-            self.set_stalled(engine, false);
-        } else {
-            self.waiting_since.get_or_insert(now);
+    /// The recorder says what it has done; with `engine`, because holding back may end. Whether there is room for more.
+    pub fn on_done(&mut self, engine: &mut Engine, done: &Done, now: Instant) -> bool {
+        for seq in &done.ends {
+            if let Some(held) = self.runs.remove(&JobId(*seq)) {
+                self.held -= held.weight();
+                // A recorder that knows nothing of a run has done with it; its log must not wait for anybody.
+                held.cursor.into_iter().for_each(|cursor| engine.detach(cursor));
+            }
         }
+        self.uncounted = self.uncounted.saturating_sub(done.dropped);
+        let has_progress = self.pace.on_handled(done.handled, now);
+        if has_progress {
+            self.set_stalled(engine, false);
+        }
+        has_progress
     }
 
-    /// When the recorder counts as stalled.
+    /// The recorder has died.
+    pub fn on_down(&mut self, now: Instant) {
+        self.is_down = true;
+        self.pace.on_full(now);
+    }
+
+    /// There is another recorder: queues for it what the file may lack.
+    pub fn replay(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
+        self.is_down = false;
+        self.set_stalled(engine, false);
+        self.pace.begin(now);
+        let before = out.len();
+        for (job, held) in self.runs.iter().filter(|(_, held)| !held.start.is_empty()) {
+            out.extend_from_slice(&held.start);
+            out.extend_from_slice(&held.output);
+            if !held.is_output_whole {
+                record::encode_lost(job.0, held.sent, out);
+            }
+            out.extend_from_slice(&held.ended);
+        }
+        if self.uncounted > 0 {
+            record::encode_dropped(self.uncounted, out);
+        }
+        self.has_record = true;
+        self.pace.on_sent(out.len() - before, now);
+    }
+
+    /// When there is something to do.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.waiting_since.filter(|_| !self.is_stalled).map(|since| since + limits::RECORDER_STALL)
+        self.pace.deadline(self.is_stalled, self.is_down)
     }
 
     /// Whether what is queued, of this length, is to be sent now. Otherwise [`Journal::send_at`] says when.
@@ -126,14 +207,25 @@ impl Journal {
 
     /// Time has passed; whether logs may have room because of it.
     pub fn tick(&mut self, engine: &mut Engine, now: Instant) -> bool {
-        let is_due = self.deadline().is_some_and(|at| now >= at);
+        let is_due = !self.is_stalled && self.pace.is_stalled(now);
         if is_due {
             self.set_stalled(engine, true);
         }
         is_due
     }
 
-    /// Whether output is being left out because the recorder takes nothing.
+    /// Whether the recorder has got no further for so long that it never will.
+    #[must_use]
+    pub fn is_stuck(&self, now: Instant) -> bool {
+        !self.is_down && self.pace.is_stuck(now)
+    }
+
+    /// What the human should know of the recorder's pace, once.
+    pub fn take_notice(&mut self, now: Instant) -> Option<String> {
+        self.pace.take_notice(now)
+    }
+
+    /// Whether output is being left out because the recorder gets no further.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.is_stalled
@@ -143,53 +235,112 @@ impl Journal {
         if self.is_stalled != is_stalled {
             self.is_stalled = is_stalled;
             let lag = self.lag();
-            self.readers.values().for_each(|reader| engine.set_lag(reader.cursor, lag));
+            let cursors = self.runs.values().filter_map(|held| held.cursor);
+            cursors.for_each(|cursor| engine.set_lag(cursor, lag));
         }
     }
 
-    /// Takes what every command has for the journal, until `out` is this long.
-    pub fn pump_all(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize) {
-        let jobs: Vec<JobId> = self.readers.keys().copied().collect();
-        jobs.into_iter().for_each(|job| self.pump(engine, job, out, most));
+    /// Takes what every command has for the journal, as far as there is room; one after the other, so that none takes it
+    /// all.
+    pub fn pump_all(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
+        let after = self.turn.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut jobs: Vec<JobId> = self.runs.range((after, Bound::Unbounded)).map(|(&job, _)| job).collect();
+        if let Some(turn) = self.turn {
+            jobs.extend(self.runs.range(..=turn).map(|(&job, _)| job));
+        }
+        while !jobs.is_empty() {
+            jobs.retain(|&job| {
+                let has_moved = self.step(engine, job, out, now);
+                if has_moved {
+                    self.turn = Some(job);
+                }
+                has_moved
+            });
+        }
     }
 
-    /// The host's end: takes what there is until `out` is this long, then only the ends, so that what is left out is
+    /// The host's end: takes what there is until much is on its way, then only the ends, so that what is left out is
     /// counted.
-    pub fn finish(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize) {
-        self.pump_all(engine, out, most);
+    pub fn finish(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
+        self.is_leaving = true;
+        self.pump_all(engine, out, now);
         self.set_stalled(engine, true);
-        self.pump_all(engine, out, most);
+        self.pump_all(engine, out, now);
     }
 
-    /// Takes what this command has for the journal, until `out` is this long. While the recorder is stalled, output
-    /// is passed over, so that logs are let go of.
-    pub fn pump(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, most: usize) {
-        let Some(reader) = self.readers.get_mut(&job) else { return };
-        let cursor = reader.cursor;
-        while out.len() < most || self.is_stalled {
-            let Some(item) = engine.next(cursor) else { return };
-            match item {
-                Item::Missed { bytes } => reader.end.bytes += bytes,
-                Item::Entry(Entry::Output { stream, bytes }) => {
-                    reader.end.bytes += u64::try_from(bytes.len()).expect("a length fits 64 bits");
-                    if !self.is_stalled && reader.has_start {
-                        record::encode_output(job.0, *stream as u8, bytes, out);
+    /// Takes what this command has for the journal, as far as there is room. While the recorder is stalled, output is
+    /// passed over, so that logs are let go of.
+    pub fn pump(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) {
+        while self.step(engine, job, out, now) {}
+    }
+
+    /// Takes one entry; whether there may be another.
+    fn step(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) -> bool {
+        let Some(held) = self.runs.get_mut(&job) else { return false };
+        let Some(cursor) = held.cursor else { return false };
+        let Some(item) = engine.next(cursor) else { return false };
+        match item {
+            Item::Missed { bytes } => held.end.bytes += bytes,
+            Item::Entry(Entry::Output { stream, bytes }) => {
+                if !self.is_stalled && !held.start.is_empty() {
+                    let is_first = held.sent < limits::RECORDER_FIRST_BYTES || self.is_leaving;
+                    if self.is_down || !self.pace.has_room(is_first) {
+                        self.pace.on_full(now);
+                        return false;
                     }
+                    let before = out.len();
+                    record::encode_output(job.0, *stream as u8, bytes, out);
+                    self.held -= held.output.len();
+                    held.keep_output(&out[before..]);
+                    self.held += held.output.len();
+                    held.sent += bytes.len() as u64;
+                    self.pace.on_sent(out.len() - before, now);
                 }
-                Item::Entry(Entry::Closed { outcome, took }) => {
-                    let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                    let reader = self.readers.remove(&job).expect("it was found above");
-                    self.has_record = true;
-                    if reader.has_start && out.len() < limits::RECORDER_RECORDS_BYTES {
-                        record::encode_end(&ended(reader.end, outcome, took), out);
-                    } else {
-                        self.given_up += 1;
-                    }
-                    return engine.detach(cursor);
-                }
-                Item::Entry(_) => {}
+                held.end.bytes += bytes.len() as u64;
             }
-            engine.advance(cursor);
+            Item::Entry(Entry::Closed { outcome, took }) => {
+                let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                let end = ended(std::mem::take(&mut held.end), outcome, took);
+                held.cursor = None;
+                if held.start.is_empty() {
+                    self.given_up += 1;
+                    self.runs.remove(&job);
+                } else {
+                    record::encode_end(&end, &mut held.ended);
+                    self.held += held.ended.len();
+                    let ended = held.ended.clone();
+                    self.has_record |= self.send(out, now, |out| out.extend_from_slice(&ended));
+                }
+                engine.detach(cursor);
+                return false;
+            }
+            Item::Entry(_) => {}
+        }
+        engine.advance(cursor);
+        true
+    }
+
+    /// Queues frames, if there is a recorder; otherwise the next one is sent them with everything else.
+    fn send(&mut self, out: &mut Vec<u8>, now: Instant, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
+        if self.is_down {
+            return false;
+        }
+        let before = out.len();
+        encode(out);
+        self.pace.on_sent(out.len() - before, now);
+        out.len() > before
+    }
+}
+
+impl Held {
+    /// Keeps frames of output for the next recorder, or none at all when they are too many: a record with a hole in the
+    /// middle would say more than is known.
+    fn keep_output(&mut self, frames: &[u8]) {
+        if self.is_output_whole && self.output.len() + frames.len() <= limits::RECORDER_HELD_OUTPUT_BYTES {
+            self.output.extend_from_slice(frames);
+        } else {
+            self.is_output_whole = false;
+            self.output = Vec::new();
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Reads a journal, line by line: a torn line, garbage or a record of a later version costs that line and no more.
 //!
 //! Invariants: at most one line is in memory, and of a line longer than [`LINE_BYTES_MAX`] nothing; a last line without
-//! its newline is read like any other, because a crash may have taken the newline only.
+//! its newline is read like any other, because a crash may have taken the newline only; a long argument that stands
+//! earlier in the file is put back in its place, and stays cut where that text is missing.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 
 use memchr::memchr;
 use serde::Deserialize;
 
-use super::record::{Close, Dropped, LINE_BYTES_MAX, Lost, Open, Run, Start, VERSION};
+use super::record::{Close, Dropped, LINE_BYTES_MAX, Library, Lost, Open, Run, Start, VERSION};
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub struct Header {
 pub struct Reader<R = BufReader<File>> {
     source: R,
     line: Vec<u8>,
+    library: Library,
     unparsable: u64,
     unknown: u64,
 }
@@ -52,7 +54,7 @@ impl Reader {
 impl<R: BufRead> Reader<R> {
     /// Reads any source of lines.
     pub fn over(source: R) -> Reader<R> {
-        Reader { source, line: Vec::new(), unparsable: 0, unknown: 0 }
+        Reader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0 }
     }
 
     /// Lines that are no record: torn, too long, or not ours.
@@ -128,38 +130,66 @@ impl<R: BufRead> Iterator for Reader<R> {
                 Ok(header) => header,
                 Err(error) => return Some(Err(error)),
             };
-            match parse(&header.kind, &self.line) {
-                Some(Ok(entry)) => return Some(Ok(entry)),
-                Some(Err(_)) => self.unparsable += 1,
-                None => self.unknown += 1,
+            match self.parse(&header.kind) {
+                Ok(Parsed::Entry(entry)) => return Some(Ok(entry)),
+                Ok(Parsed::Aside) => {}
+                Ok(Parsed::Unknown) => self.unknown += 1,
+                Err(_) => self.unparsable += 1,
             }
         }
     }
 }
 
-fn parse(kind: &str, line: &[u8]) -> Option<serde_json::Result<Entry>> {
-    Some(match kind {
-        "open" => serde_json::from_slice(line).map(Entry::Open),
-        "start" => serde_json::from_slice(line).map(Entry::Start),
-        "end" => serde_json::from_slice(line).map(Entry::Run),
-        "lost" => serde_json::from_slice(line).map(Entry::Lost),
-        "dropped" => serde_json::from_slice(line).map(Entry::Dropped),
-        "close" => serde_json::from_slice(line).map(Entry::Close),
-        _ => return None,
-    })
+/// What a line is.
+enum Parsed {
+    Entry(Entry),
+    /// For the reader itself.
+    Aside,
+    Unknown,
 }
 
-/// The last line of `file` when it is short and ends in a newline: enough to recognise a `close` record.
-pub(super) fn is_closed(file: &mut File) -> io::Result<bool> {
-    use std::io::{Seek, SeekFrom};
+impl<R> Reader<R> {
+    fn parse(&mut self, kind: &str) -> serde_json::Result<Parsed> {
+        let line = self.line.as_slice();
+        Ok(Parsed::Entry(match kind {
+            "open" => Entry::Open(serde_json::from_slice(line)?),
+            "start" => {
+                let mut start: Box<Start> = serde_json::from_slice(line)?;
+                self.library.complete_start(&mut start);
+                Entry::Start(start)
+            }
+            "end" => {
+                let mut run: Box<Run> = serde_json::from_slice(line)?;
+                self.library.complete_run(&mut run);
+                Entry::Run(run)
+            }
+            "lost" => Entry::Lost(serde_json::from_slice(line)?),
+            "dropped" => Entry::Dropped(serde_json::from_slice(line)?),
+            "close" => Entry::Close(serde_json::from_slice(line)?),
+            "text" => {
+                self.library.add(serde_json::from_slice(line)?);
+                return Ok(Parsed::Aside);
+            }
+            "mark" => return Ok(Parsed::Aside),
+            _ => return Ok(Parsed::Unknown),
+        }))
+    }
+}
+
+/// The `close` record that a file ends with, if it does.
+///
+/// # Errors
+/// As read(2).
+pub fn closing(file: &File) -> io::Result<Option<Close>> {
+    use std::os::unix::fs::FileExt;
     const TAIL_BYTES: u64 = 512;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
-    let mut tail = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
-    let Some((b'\n', text)) = tail.split_last() else { return Ok(false) };
+    let from = file.metadata()?.len().saturating_sub(TAIL_BYTES);
+    let mut tail = vec![0; usize::try_from(TAIL_BYTES).expect("it is small")];
+    let read = file.read_at(&mut tail, from)?;
+    let Some((b'\n', text)) = tail[..read].split_last() else { return Ok(None) };
     let last = text.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
-    Ok(serde_json::from_slice::<Header>(last).is_ok_and(|header| header.kind == "close"))
+    let is_close = serde_json::from_slice::<Header>(last).is_ok_and(|header| header.kind == "close");
+    Ok(serde_json::from_slice(last).ok().filter(|_| is_close))
 }
 
 #[cfg(test)]
@@ -185,7 +215,7 @@ mod tests {
                 [
                     Entry::Open(Open { pid: 3, ..Open::default() }),
                     Entry::Start(Box::new(Start { seq: 5, ..Start::default() })),
-                    Entry::Close(Close { time: "t".into() }),
+                    Entry::Close(Close { time: "t".into(), ..Close::default() }),
                 ]
             );
             assert_eq!((reader.unparsable(), reader.unknown()), (7, 2));
@@ -195,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_longest_line_is_read() {
-        let mut text = line("close", &Close { time: String::new() });
+        let mut text = line("close", &Close::default());
         let room = LINE_BYTES_MAX - text.len();
         let at = text.len() - 3;
         text.splice(at..at, vec![b'x'; room]);

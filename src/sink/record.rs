@@ -1,19 +1,27 @@
 //! The journal's records: one JSON object per line, each with its format version `v` and its `type`.
 //!
 //! ```text
-//! open                      first line of a file: who writes it
+//! open                      first line of a file: the host that writes it
+//! text                      an argument that is too long to be repeated by the records of every run that has it
 //! start                     a run begins
 //! end                       the same run, complete: everything the start said, its output and how it ended
 //! lost                      a start whose end was never written, found when the next journal was opened
-//! dropped                   records that were given up while the disk could not be written
-//! close                     last line of a file whose host left in order
+//! dropped                   records that were given up, because the disk or the recorder did not take them
+//! mark                      what a reader of the file's end needs to know of the part before
+//! close                     last line of a file whose host left in order, or went on in another file
 //! ```
+//!
+//! A file is complete in itself: where a host goes on in another one, the starts of the runs that have not ended are
+//! written there again, and so are the texts that its records refer to.
 //!
 //! Invariants: no line is longer than [`LINE_BYTES_MAX`], because the caller's fields are cut by `Start::fitted` and
 //! the output by its excerpt; a reader gets every field it does not know out of the way by ignoring it, and every
 //! field it misses by a default, so fields may come and go within one `v`.
 
+mod fit;
 mod frame;
+mod status;
+mod text;
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -25,24 +33,16 @@ use time::macros::format_description;
 use crate::text::encode::base64;
 
 pub use frame::{
-    Begun, Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_end, encode_output, encode_start, encode_start_in,
-    secrets,
+    Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_dropped, encode_end, encode_lost, encode_output,
+    encode_start, encode_start_in, secrets,
 };
+pub use status::{Done, Status};
+pub use text::{Library, Text, TextRef, Texts};
 
 /// The version of every record this build writes, and the newest it reads.
 pub const VERSION: u32 = 1;
 /// The longest line, bytes with its newline.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
-
-/// The most of each field, bytes as JSON spells them. Together with the output they stay below [`LINE_BYTES_MAX`].
-const COMMAND_BYTES_MAX: usize = 192 << 10;
-const EXEC_BYTES_MAX: usize = 224 << 10;
-const EXEC_B64_BYTES_MAX: usize = 192 << 10;
-const ENVS_BYTES_MAX: usize = 32 << 10;
-const DIR_BYTES_MAX: usize = 32 << 10;
-const NAME_BYTES_MAX: usize = 2 << 10;
-const LEFT_MAX: usize = 256;
-const COMM_BYTES_MAX: usize = 64;
 
 /// What is known of a run when it begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +75,9 @@ pub struct Start {
     /// A field above was cut to keep the line within its bound.
     #[serde(skip_serializing_if = "is_false")]
     pub clipped: bool,
+    /// Arguments, by their place in `exec`, that stand there cut, and what they are made of.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub exec_text: BTreeMap<usize, TextRef>,
     /// Rows and columns of the terminal. For the recorder, which does not write them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<(u16, u16)>,
@@ -135,9 +138,21 @@ pub struct Run {
     pub output_omitted: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_cut: Option<u64>,
-    /// The file with the raw output, relative to the journal's directory. Complete unless `raw_error` says why not.
+    /// Bytes of the output that never reached the recorder, or died with one. They count as omitted, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_lost: Option<u64>,
+    /// The file with the raw output, relative to the journal's directory. Complete unless `raw_omitted` or `raw_error`
+    /// says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
+    /// The file's length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_bytes: Option<u64>,
+    /// Bytes that the file leaves out in its middle, and at which byte of it they would stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_omitted: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_cut: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_error: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -157,6 +172,9 @@ pub struct Run {
     pub probe: bool,
     #[serde(skip_serializing_if = "is_false")]
     pub clipped: bool,
+    /// As in [`Start`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub exec_text: BTreeMap<usize, TextRef>,
 }
 
 /// A run that began and whose end is not known.
@@ -180,8 +198,24 @@ pub struct Open {
     pub time: String,
     /// The host's process.
     pub pid: u32,
+    /// When that process began, as /proc/PID/stat has it: its number alone may be another's by now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
     /// The host's version.
     pub version: String,
+    /// The name of the journal that this one goes on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
+}
+
+/// What a reader of a journal's end needs to know of the part before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mark {
+    /// Runs of which there is a record so far.
+    pub commands: u64,
+    /// Runs that began and have not ended, each with the place of its start in the file.
+    pub open: Vec<(u64, u64)>,
 }
 
 /// Records that were given up.
@@ -197,6 +231,12 @@ pub struct Dropped {
 #[serde(default)]
 pub struct Close {
     pub time: String,
+    /// Runs of which this file has a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands: Option<u64>,
+    /// The name of the journal in which the host goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 impl Start {
@@ -211,77 +251,6 @@ impl Start {
     pub fn set_dir(&mut self, dir: &[u8]) {
         self.dir_b64 = std::str::from_utf8(dir).is_err().then(|| base64(dir));
         self.dir = String::from_utf8_lossy(dir).into_owned();
-    }
-
-    /// The same, with every field cut to its bound; `None` when nothing needs it.
-    pub(super) fn fitted(&self) -> Option<Start> {
-        let twin_bytes = |twin: &Vec<String>| twin.iter().map(|argument| argument.len() + 3).sum::<usize>();
-        let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
-            && self.exec.iter().map(|argument| json_len(argument) + 3).sum::<usize>() <= EXEC_BYTES_MAX
-            && self.exec_b64.as_ref().map_or(0, twin_bytes) <= EXEC_B64_BYTES_MAX
-            && self.envs.iter().map(|(name, value)| json_len(name) + json_len(value) + 6).sum::<usize>()
-                <= ENVS_BYTES_MAX
-            && json_len(&self.dir) <= DIR_BYTES_MAX
-            && self.dir_b64.as_ref().map_or(0, String::len) <= DIR_BYTES_MAX
-            && [&self.time, &self.whoami, &self.shell].iter().all(|name| json_len(name) <= NAME_BYTES_MAX);
-        if fits {
-            return None;
-        }
-        let mut room = EXEC_BYTES_MAX;
-        let mut exec = Vec::new();
-        for argument in &self.exec {
-            if room < 8 {
-                break;
-            }
-            let argument = clip(argument, room - 3);
-            room = room.saturating_sub(json_len(&argument) + 3);
-            exec.push(argument);
-        }
-        let mut room = ENVS_BYTES_MAX;
-        let mut envs = self.envs.clone();
-        envs.retain(|name, value| {
-            let bytes = json_len(name) + json_len(value) + 6;
-            let fits = bytes <= room;
-            room -= if fits { bytes } else { 0 };
-            fits
-        });
-        Some(Start {
-            seq: self.seq,
-            time: clip(&self.time, NAME_BYTES_MAX),
-            whoami: clip(&self.whoami, NAME_BYTES_MAX),
-            dir: clip(&self.dir, DIR_BYTES_MAX),
-            envs,
-            exec,
-            command: clip(&self.command, COMMAND_BYTES_MAX),
-            shell: clip(&self.shell, NAME_BYTES_MAX),
-            // Half of a twin is of no use to anybody.
-            exec_b64: self.exec_b64.clone().filter(|twin| twin_bytes(twin) <= EXEC_B64_BYTES_MAX),
-            dir_b64: self.dir_b64.clone().filter(|twin| twin.len() <= DIR_BYTES_MAX),
-            unwrapped: self.unwrapped,
-            probe: self.probe,
-            clipped: true,
-            window: self.window,
-        })
-    }
-}
-
-impl End {
-    /// The same within its bounds; `None` when nothing needs it.
-    fn fitted(&self) -> Option<End> {
-        let fits = self.left.len() <= LEFT_MAX
-            && self.unkillable.len() <= LEFT_MAX
-            && self.left.iter().all(|left| json_len(&left.comm) <= COMM_BYTES_MAX)
-            && self.error.as_ref().is_none_or(|error| json_len(error) <= NAME_BYTES_MAX);
-        if fits {
-            return None;
-        }
-        let shorter = |left: &Left| Left { pid: left.pid, comm: clip(&left.comm, COMM_BYTES_MAX) };
-        Some(End {
-            error: self.error.as_ref().map(|error| clip(error, NAME_BYTES_MAX)),
-            left: self.left.iter().take(LEFT_MAX).map(shorter).collect(),
-            unkillable: self.unkillable.iter().take(LEFT_MAX).copied().collect(),
-            ..*self
-        })
     }
 }
 
@@ -307,7 +276,11 @@ impl Run {
             bytes: end.bytes,
             output_omitted: None,
             output_cut: None,
+            output_lost: None,
             raw: None,
+            raw_bytes: None,
+            raw_omitted: None,
+            raw_cut: None,
             raw_error: None,
             left: end.left,
             left_count: end.left_count,
@@ -317,6 +290,7 @@ impl Run {
             unwrapped: start.unwrapped,
             probe: start.probe,
             clipped: start.clipped,
+            exec_text: start.exec_text,
         }
     }
 
@@ -357,35 +331,6 @@ pub fn line(kind: &str, record: &impl Serialize) -> Vec<u8> {
 pub fn timestamp(when: SystemTime) -> String {
     let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
     OffsetDateTime::from(when).format(&form).unwrap_or_default()
-}
-
-/// The bytes `text` takes between JSON's quotes.
-fn json_len(text: &str) -> usize {
-    text.chars().map(json_width).sum()
-}
-
-fn json_width(c: char) -> usize {
-    match c {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\x08' | '\x0c' => 2,
-        '\0'..='\x1f' => 6,
-        c => c.len_utf8(),
-    }
-}
-
-/// As much of `text` as fits `max` bytes of JSON, with an ellipsis when that is not all.
-fn clip(text: &str, max: usize) -> String {
-    const ELLIPSIS: char = '…';
-    if json_len(text) <= max {
-        return text.to_owned();
-    }
-    let mut room = max.saturating_sub(ELLIPSIS.len_utf8());
-    let fitting = text.chars().take_while(|&c| {
-        let width = json_width(c);
-        let fits = width <= room;
-        room = room.saturating_sub(width);
-        fits
-    });
-    fitting.chain([ELLIPSIS]).collect()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

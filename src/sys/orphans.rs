@@ -90,6 +90,13 @@ impl Orphans {
     }
 }
 
+/// Kills a child of this process, if the number is still that child's.
+pub fn kill_child(pid: i32) {
+    let me = std::process::id().cast_signed();
+    let child = tree::process(pid).filter(|process| process.parent == me);
+    kill(child.as_slice());
+}
+
 /// Kills these processes, each of them only if it still is the one that was seen.
 pub fn kill(processes: &[Process]) {
     processes.iter().for_each(|process| signal(process, libc::SIGKILL));

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use rexec_host::sink::record::{
     Decoder, End, FRAME_BYTES_MAX, Start, encode_close, encode_end, encode_output, encode_start, encode_start_in,
 };
-use rexec_host::sink::recorder::{Limits, open, serve};
+use rexec_host::sink::recorder::{Limits, Session, serve};
 
 use crate::mutation::mutated;
 use crate::support::dice::{Dice, rounds};
@@ -70,9 +70,10 @@ fn a_journal_has_whole_lines_whatever_its_recorder_is_told() {
     let uid = nix::unistd::geteuid().as_raw();
     rounds(150, |dice| {
         let home = TempDir::new(None);
-        let opened = open(home.path(), uid).expect("a directory of our own");
+        let session = Session::new(home.path(), uid, std::process::id());
+        session.prepare().expect("a directory of our own");
         let (mut near, far) = UnixStream::pair().expect("a pair of sockets");
-        let recorder = std::thread::spawn(move || serve(opened, far, Limits::default()));
+        let recorder = std::thread::spawn(move || serve(session, far, Limits::default()));
         let stream = stream(dice);
         let stream = mutated(dice, &stream);
         for piece in dice.pieces(&stream) {

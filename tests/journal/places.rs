@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rexec_host::sink::reader::{Entry, Reader};
-use rexec_host::sink::recorder::{JournalError, Limits, journals, open};
+use rexec_host::sink::recorder::{JournalError, Limits, Session, journals};
 use serde_json::json;
 
 use crate::recording::*;
@@ -23,8 +23,8 @@ fn a_removed_journal_is_made_again() {
     fs::remove_file(&path).unwrap();
     recording.end(1);
     assert!(recording.status().starts_with("journal was removed: "));
-    wait_until("the file is back", || has_lines(&path, 2));
-    assert_eq!(shape(&path), "open end1");
+    wait_until("the file is back", || has_lines(&path, 3));
+    assert_eq!(shape(&path), "open start1 end1");
     fs::remove_dir_all(&home.0).unwrap();
     recording.start(2);
     assert!(recording.status().starts_with("journal was removed: "));
@@ -93,7 +93,6 @@ fn a_full_disk() {
         };
         fill();
         let mut recording = home.record(Limits { retry: Duration::from_millis(20), ..Limits::default() });
-        let path = recording.path.clone();
         recording.start(1);
         let status = recording.status();
         assert!(status.contains("cannot be written") && status.contains("No space left on device"), "{status}");
@@ -101,6 +100,7 @@ fn a_full_disk() {
         assert_eq!(recording.status(), "journal is written again");
         recording.end(1);
         recording.fence();
+        let (_, path) = journals(&home.0).unwrap().remove(0);
         assert_eq!(shape(&path), "open start1 end1");
         fill();
         for seq in 2..200 {
@@ -124,11 +124,17 @@ fn a_full_disk() {
 
 #[test]
 fn raw_files_keep_within_quota_and_age() {
+    const ANCIENT: &str = "2025-01-01-00:00:00-1.out";
+    const OLD: &str = "2025-01-02-00:00:00-2-17.out";
+    const MIDDLE: &str = "2025-01-03-00:00:00-1.2.out";
+    const NEW: &str = "2025-01-04-00:00:00-1.out";
     let home = Home::new();
     let raw = home.0.join("raw");
     fs::create_dir(&raw).unwrap();
     let days = |n: u64| SystemTime::now() - Duration::from_secs(n * 24 * 60 * 60);
-    for (name, age) in [("ancient.out", 31), ("old.out", 29), ("middle.out", 20), ("new.out", 1), ("ancient.txt", 99)] {
+    for (name, age) in
+        [(ANCIENT, 31), (OLD, 29), (MIDDLE, 20), (NEW, 1), ("ancient.out", 99), ("2026-01-01-00:00:00-1.txt", 99)]
+    {
         fs::write(raw.join(name), [0; 100_000]).unwrap();
         File::options().append(true).open(raw.join(name)).unwrap().set_modified(days(age)).unwrap();
     }
@@ -139,13 +145,13 @@ fn raw_files_keep_within_quota_and_age() {
         names
     };
     let mut recording = home.record(Limits { raw_bytes: 300_000, ..Limits::default() });
-    wait_until("the ancient one is gone", || names() == ["ancient.txt", "middle.out", "new.out", "old.out"]);
+    wait_until("the ancient one is gone", || names() == [OLD, MIDDLE, NEW, "2026-01-01-00:00:00-1.txt", "ancient.out"]);
     recording.start(1);
     recording.output(1, &[b'x'; 100_001]);
     recording.end(1);
     let session = recording.path.file_stem().unwrap().to_str().unwrap().to_owned();
     recording.close();
-    assert_eq!(names(), [format!("{session}-1.out").as_str(), "ancient.txt", "new.out"]);
+    assert_eq!(names(), [NEW, "2026-01-01-00:00:00-1.txt", &format!("{session}-1.out"), "ancient.out"]);
 }
 
 #[test]
@@ -158,7 +164,7 @@ fn an_unsafe_directory_is_refused() {
     symlink(&home.0, at("link")).unwrap();
     fs::write(at("file"), "").unwrap();
     let refused = |name: &str, uid: u32| {
-        let error = open(&at(name), uid).unwrap_err();
+        let error = Session::new(&at(name), uid, 1).prepare().unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains(at(name).to_str().unwrap()) && !text.contains('\n') && !error.hint().is_empty(),
@@ -172,8 +178,8 @@ fn an_unsafe_directory_is_refused() {
     assert!(matches!(refused("file/below", uid), JournalError::Unreadable { .. }));
     fs::set_permissions(at("open"), Permissions::from_mode(0o700)).unwrap();
     assert!(matches!(refused("open", uid + 1), JournalError::NotOurs { .. }));
-    open(&at("open"), uid).unwrap();
-    open(&at("new/deep"), uid).unwrap();
+    Session::new(&at("open"), uid, 1).prepare().unwrap();
+    Session::new(&at("new/deep"), uid, 1).prepare().unwrap();
     assert_eq!(fs::metadata(at("new/deep")).unwrap().mode() & 0o7777, 0o700);
 }
 

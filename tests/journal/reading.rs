@@ -48,11 +48,17 @@ fn listed_and_printed() {
     let path = home.0.join("2026-05-21-09:42:18.jsonl");
     fs::write(&path, SAMPLE).unwrap();
     fs::write(home.0.join("2026-05-20-17:03:55.jsonl"), "").unwrap();
+    fs::create_dir(home.0.join("raw")).unwrap();
+    fs::write(home.0.join("raw/x-3.out"), "").unwrap();
     for name in ["2026-05-21-09:42:18", "2026-05-21-09:42:18.jsonl", path.to_str().unwrap()] {
         let mut out = Vec::new();
         print::print(&home.0, name, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), PRINTED);
     }
+    fs::remove_file(home.0.join("raw/x-3.out")).unwrap();
+    let mut out = Vec::new();
+    print::print(&home.0, "2026-05-21-09:42:18", &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), PRINTED.replace(", see raw/x-3.out", "; raw/x-3.out is gone"));
     let mut out = Vec::new();
     list::list(&home.0, list::DEFAULT, &mut out).unwrap();
     assert_eq!(out, b"2026-05-21-09:42:18 commands=4\n2026-05-20-17:03:55 commands=0\n");
@@ -70,13 +76,13 @@ fn listing_and_printing_fail_in_words() {
     assert!(matches!((fails("none"), fails("none").exit_code()), (print::PrintError::NotFound { .. }, 1)));
     assert!(fails("none").hint().is_some());
     assert!(matches!(fails("/"), print::PrintError::NotAJournal { .. }));
-    fs::write(home.0.join("x.jsonl"), SAMPLE).unwrap();
+    fs::write(home.0.join("2026-05-21-09:42:18.jsonl"), SAMPLE).unwrap();
     // A reader that has left is no failure; a full disk is one.
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     drop(theirs);
     list::list(&home.0, 10, &mut ours).unwrap();
-    print::print(&home.0, "x", &mut ours).unwrap();
+    print::print(&home.0, "2026-05-21-09:42:18", &mut ours).unwrap();
     let mut full = File::options().write(true).open("/dev/full").unwrap();
     assert!(matches!(list::list(&home.0, 10, &mut full), Err(list::ListError::Write(_))));
-    assert!(matches!(print::print(&home.0, "x", &mut full), Err(print::PrintError::Write(_))));
+    assert!(matches!(print::print(&home.0, "2026-05-21-09:42:18", &mut full), Err(print::PrintError::Write(_))));
 }

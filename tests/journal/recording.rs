@@ -12,8 +12,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rexec_host::sink::reader::Entry;
-use rexec_host::sink::record::{End, Start, encode_close, encode_end, encode_output, encode_start};
-use rexec_host::sink::recorder::{Limits, Opened, open, serve};
+use rexec_host::sink::record::{End, Start, Status, encode_close, encode_end, encode_output, encode_start};
+use rexec_host::sink::recorder::{Limits, Session, serve};
 use serde_json::Value;
 
 use crate::support::waiting::PATIENCE;
@@ -35,14 +35,24 @@ impl Home {
         fs::metadata(&self.0).unwrap().uid()
     }
 
-    pub(crate) fn open(&self) -> Opened {
-        open(&self.0, self.uid()).unwrap()
+    /// The journal of a host with this number.
+    pub(crate) fn session(&self, host: u32) -> Session {
+        Session::new(&self.0, self.uid(), host)
     }
 
+    /// A recorder of this process's.
     pub(crate) fn record(&self, limits: Limits) -> Recording {
-        Recording::new(self.open(), limits)
+        Recording::new(self.session(std::process::id()), limits)
+    }
+
+    /// A recorder whose host is dead.
+    pub(crate) fn record_for_the_dead(&self) -> Recording {
+        Recording::new(self.session(DEAD), Limits::default())
     }
 }
+
+/// A number that no process has.
+pub(crate) const DEAD: u32 = u32::MAX >> 1;
 
 impl Drop for Home {
     fn drop(&mut self) {
@@ -52,19 +62,48 @@ impl Drop for Home {
 
 /// The host's side of a recorder.
 pub(crate) struct Recording {
+    /// The first file; empty if the recorder could not make it.
     pub(crate) path: PathBuf,
+    pub(crate) session: Session,
     pub(crate) socket: UnixStream,
     pub(crate) status: BufReader<UnixStream>,
     pub(crate) recorder: JoinHandle<()>,
+    /// Sentences that came before they were asked for.
+    said: Vec<String>,
 }
 
 impl Recording {
-    pub(crate) fn new(opened: Opened, limits: Limits) -> Recording {
+    pub(crate) fn new(session: Session, limits: Limits) -> Recording {
         let (socket, theirs) = UnixStream::pair().unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let path = opened.path.clone();
-        let recorder = thread::spawn(move || serve(opened, theirs, limits));
-        Recording { path, status: BufReader::new(socket.try_clone().unwrap()), socket, recorder }
+        let copy = session.clone();
+        let recorder = thread::spawn(move || serve(copy, theirs, limits));
+        let status = BufReader::new(socket.try_clone().unwrap());
+        let (path, said) = (PathBuf::new(), Vec::new());
+        let mut recording = Recording { path, session, status, socket, recorder, said };
+        while recording.path.as_os_str().is_empty() && recording.said.is_empty() {
+            let said = recording.hear();
+            recording.said.extend(said);
+        }
+        recording
+    }
+
+    /// Reads one line; gives what is for the human.
+    fn hear(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.status.read_line(&mut line).unwrap();
+        match Status::decode(line.trim_end()).unwrap_or_else(|| panic!("{line:?}")) {
+            Status::Say(text) => return Some(text),
+            Status::Done(done) => self.session.on_length(done.length),
+            Status::Leave => {}
+            Status::File(name) => {
+                self.session.on_file(&name);
+                if self.path.as_os_str().is_empty() {
+                    self.path = self.session.path().unwrap();
+                }
+            }
+        }
+        None
     }
 
     pub(crate) fn send(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
@@ -85,10 +124,15 @@ impl Recording {
         self.send(|out| encode_end(&End { seq, ..End::default() }, out));
     }
 
+    /// The next sentence for the human.
     pub(crate) fn status(&mut self) -> String {
-        let mut line = String::new();
-        self.status.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+        loop {
+            if !self.said.is_empty() {
+                return self.said.remove(0);
+            }
+            let said = self.hear();
+            self.said.extend(said);
+        }
     }
 
     /// Returns when the recorder has taken in all that was sent: what follows is more than a socket holds.
@@ -105,7 +149,9 @@ impl Recording {
     /// Leaves as if killed, except that the recorder's last words are heard.
     pub(crate) fn vanish(self) -> Vec<String> {
         self.socket.shutdown(Shutdown::Write).unwrap();
-        let rest = self.status.lines().map(Result::unwrap).collect();
+        let lines = self.status.lines().map(|line| Status::decode(&line.unwrap()).unwrap());
+        let say = |status| if let Status::Say(text) = status { Some(text) } else { None };
+        let rest = self.said.into_iter().chain(lines.filter_map(say)).collect();
         self.recorder.join().unwrap();
         rest
     }
@@ -138,6 +184,13 @@ pub(crate) fn shape(path: &Path) -> String {
         None => value["type"].as_str().unwrap().to_owned(),
     };
     values(path).iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether the last line is a record of this type. Earlier ones may be torn.
+pub(crate) fn shape_ends(path: &Path, kind: &str) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let last = text.ends_with('\n').then(|| text.lines().next_back()).flatten();
+    last.and_then(|line| serde_json::from_str::<Value>(line).ok()).is_some_and(|value| value["type"] == kind)
 }
 
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -49,6 +49,7 @@ fn runs_are_written_as_they_end() {
     });
     assert_eq!(records[3], expected);
     assert_eq!((&records[4]["output"], records[4].get("error")), (&json!("one\n"), None));
+    assert_eq!(records[5]["commands"], 2);
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!((mode(&path), mode(&home.0)), (0o600, 0o700));
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rexec_host::cli::list;
 use rexec_host::sink::reader::{Entry, Reader};
 use rexec_host::sink::record::{End, encode_end, encode_output, encode_start};
-use rexec_host::sink::recorder::{Limits, Opened, journals, open, serve};
+use rexec_host::sink::recorder::{Limits, Session, journals, serve};
 use serde_json::json;
 
 use crate::recording::*;
@@ -21,7 +21,7 @@ use crate::recording::*;
 #[test]
 fn a_host_that_dies_in_the_middle_of_a_frame() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record_for_the_dead();
     let path = recording.path.clone();
     recording.start(1);
     recording.start(2);
@@ -31,19 +31,21 @@ fn a_host_that_dies_in_the_middle_of_a_frame() {
     recording.socket.write_all(&frame[..frame.len() - 1]).unwrap();
     assert!(recording.vanish().is_empty());
     assert_eq!(shape(&path), "open start1 start2 end1");
-    let again = home.open();
-    assert_eq!(again.lost, 1);
+    let mut again = home.record(Limits::default());
+    assert_eq!(again.status(), "1 command of an earlier host without an end, marked as lost");
     assert_eq!(shape(&path), "open start1 start2 end1 lost2 close");
     let lost = &values(&path)[4];
     assert_eq!((&lost["command"], &lost["whoami"]), (&json!("echo 2"), &json!("Claude Code")));
-    assert_eq!(shape(&again.path), "open");
+    let path = again.path.clone();
+    again.close();
+    assert_eq!(shape(&path), "open close");
 }
 
-/// A journal cut at every byte: nothing that was whole is lost, and at most the torn line is no record.
+/// A journal cut at many places: nothing that was whole is lost, and at most the torn line is no record.
 #[test]
 fn a_torn_journal_is_repaired() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record_for_the_dead();
     let sample = recording.path.clone();
     recording.start(1);
     recording.start(2);
@@ -54,11 +56,29 @@ fn a_torn_journal_is_repaired() {
     recording.end(1);
     recording.close();
     let whole = fs::read(&sample).unwrap();
+    fs::remove_file(&sample).unwrap();
+    let first_line = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     let torn = home.0.join("2026-01-01-00:00:00.jsonl");
-    for cut in 1..whole.len() {
+    // Older, so that whoever has repaired it has looked at the other one.
+    let older = home.0.join("2025-01-01-00:00:00.jsonl");
+    let repair = || {
+        fs::write(&older, &whole[..first_line]).unwrap();
+        let recording = home.record(Limits::default());
+        wait_until("all are repaired", || shape(&older) == "open close");
+        let own = recording.path.clone();
+        recording.close();
+        fs::remove_file(own).unwrap();
+    };
+    // Around every line's end, and at places in between.
+    let is_near_an_end = |cut: usize| whole[cut.saturating_sub(3)..(cut + 3).min(whole.len())].contains(&b'\n');
+    for cut in (1..whole.len()).filter(|&cut| cut % 11 == 0 || is_near_an_end(cut)) {
         fs::write(&torn, &whole[..cut]).unwrap();
-        fs::remove_file(home.open().path).unwrap();
+        repair();
         let text = fs::read(&torn).unwrap();
+        if cut < first_line {
+            assert!(text == whole[..cut], "what is not known as a journal is left alone, cut at {cut}");
+            continue;
+        }
         assert!(text.starts_with(&whole[..cut]), "cut at {cut}");
         let mut reader = Reader::new(File::open(&torn).unwrap());
         let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
@@ -66,8 +86,10 @@ fn a_torn_journal_is_repaired() {
         assert!(matches!(entries.last(), Some(Entry::Close(_))), "cut at {cut}");
         check_runs(&entries);
         // What is repaired stays as it is.
-        fs::remove_file(home.open().path).unwrap();
-        assert_eq!(fs::read(&torn).unwrap(), text, "cut at {cut}");
+        if cut % 16 == 0 {
+            repair();
+            assert_eq!(fs::read(&torn).unwrap(), text, "cut at {cut}");
+        }
     }
 }
 
@@ -79,7 +101,8 @@ fn a_recorder_that_is_killed() {
     if let Some(home) = std::env::var_os(HOME) {
         let home = PathBuf::from(home);
         let socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
-        return serve(open(&home, fs::metadata(&home).unwrap().uid()).unwrap(), socket, Limits::default());
+        let uid = fs::metadata(&home).unwrap().uid();
+        return serve(Session::new(&home, uid, DEAD), socket, Limits::default());
     }
     for round in 0..20 {
         let home = Home::new();
@@ -112,7 +135,9 @@ fn a_recorder_that_is_killed() {
         recorder.wait().unwrap();
         host.join().unwrap();
         let killed = journal().unwrap();
-        home.open();
+        let next = home.record(Limits::default());
+        wait_until("it is closed", || shape_ends(&killed, "close"));
+        next.close();
         let mut reader = Reader::new(File::open(killed).unwrap());
         let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
         assert!(reader.unparsable() <= 1 && entries.len() > 100);
@@ -124,12 +149,12 @@ fn a_recorder_that_is_killed() {
 fn journals_of_one_second_get_numbers() {
     let home = Home::new();
     let mut all = Vec::new();
-    while !all.iter().any(|opened: &Opened| opened.path.to_string_lossy().ends_with("-3.jsonl")) {
+    while !all.iter().any(|opened: &Recording| opened.path.to_string_lossy().ends_with("-3.jsonl")) {
         assert!(all.len() < 200);
-        all.push(home.open());
+        all.push(home.record(Limits::default()));
     }
     // Each is still held by its host, so none was closed by the next.
-    assert!(all.iter().all(|opened| shape(&opened.path) == "open" && opened.lost == 0));
+    assert!(all.iter().all(|opened| shape(&opened.path) == "open"));
     let mut listed = Vec::new();
     list::list(&home.0, usize::MAX, &mut listed).unwrap();
     let newest_first = all.iter().rev().map(|opened| opened.path.file_stem().unwrap().to_str().unwrap());
@@ -166,7 +191,9 @@ fn a_journal_being_drained_is_waited_for() {
         thread::sleep(Duration::from_millis(50));
         writeln!(recorder, "{}", json!({"v": 1, "type": "end", "seq": 1})).unwrap();
     });
-    assert_eq!(home.open().lost, 0);
+    let next = home.record(Limits::default());
+    wait_until("it is closed", || shape_ends(&path, "close"));
     draining.join().unwrap();
+    assert!(next.close().is_empty());
     assert_eq!(shape(&path), "open start1 end1 close");
 }

@@ -23,14 +23,14 @@ impl Stage {
         let job = engine.submit().expect("there is room");
         engine.on_started(job, Streams::of(&[Stream::Tty]), now);
         let cursor = engine.attach(job, journal.lag()).expect("the job is there");
-        journal.begin(cursor, &Start { seq: job.0, ..Start::default() }, [], &mut out);
+        journal.begin(cursor, &Start { seq: job.0, ..Start::default() }, [], &mut out, now);
         Self { engine, journal, job, now, out }
     }
 
     /// The command writes this much, and the journal takes it.
     fn write(&mut self, bytes: usize) {
         self.engine.on_output(self.job, Stream::Tty, vec![b'x'; bytes].into(), self.now);
-        self.journal.pump(&mut self.engine, self.job, &mut self.out, usize::MAX);
+        self.journal.pump(&mut self.engine, self.job, &mut self.out, self.now);
     }
 
     fn is_due(&mut self) -> bool {
@@ -62,7 +62,7 @@ fn output_waits_for_more_of_it_and_records_do_not() {
     }
     stage.engine.on_exit(stage.job, Exit::Code(0), stage.now);
     stage.engine.on_hangup(stage.job, Stream::Tty);
-    stage.journal.pump(&mut stage.engine, stage.job, &mut stage.out, usize::MAX);
+    stage.journal.pump(&mut stage.engine, stage.job, &mut stage.out, stage.now);
     assert!(stage.is_due(), "the end");
 }
 
@@ -80,17 +80,105 @@ fn much_output_does_not_wait() {
 #[test]
 fn a_recorder_that_takes_nothing_holds_commands_back_for_its_time_only() {
     let mut stage = Stage::new();
-    stage.journal.on_flush(&mut stage.engine, true, false, stage.now);
-    stage.now += limits::RECORDER_STALL / 2;
-    stage.journal.on_flush(&mut stage.engine, true, false, stage.now);
-    assert_eq!(stage.journal.deadline(), Some(stage.now + limits::RECORDER_STALL), "it took something");
-    stage.journal.on_flush(&mut stage.engine, false, false, stage.now + TICK);
+    while stage.journal.pace.has_room(false) {
+        stage.write(limits::LOG_BYTES / 2);
+    }
+    stage.write(1);
     assert_eq!(stage.journal.deadline(), Some(stage.now + limits::RECORDER_STALL));
+    stage.now += limits::RECORDER_STALL / 2;
+    let has_moved = |stage: &mut Stage, handled| {
+        let done = Done { handled, ..Done::default() };
+        stage.journal.on_done(&mut stage.engine, &done, stage.now)
+    };
+    assert!(has_moved(&mut stage, 1));
+    assert!(!has_moved(&mut stage, 1), "nothing new");
+    stage.journal.pump(&mut stage.engine, stage.job, &mut stage.out, stage.now);
+    assert_eq!(stage.journal.deadline(), Some(stage.now + limits::RECORDER_STALL), "it did something");
     stage.now += limits::RECORDER_STALL - TICK;
     assert!(!stage.journal.tick(&mut stage.engine, stage.now) && stage.journal.lag() == Lag::Hold);
     stage.now += TICK;
     assert!(stage.journal.tick(&mut stage.engine, stage.now) && stage.journal.lag() == Lag::Skip);
-    assert_eq!(stage.journal.deadline(), None);
-    stage.journal.on_flush(&mut stage.engine, true, false, stage.now);
+    assert!(has_moved(&mut stage, 2));
     assert_eq!(stage.journal.lag(), Lag::Hold);
+}
+
+/// Everything but what the recorder acknowledged is sent again, and output that is not kept is counted.
+#[test]
+fn the_next_recorder_is_sent_what_the_file_may_lack() {
+    let frames = |bytes: &[u8]| {
+        let (mut decoder, mut frames) = (record::Decoder::default(), Vec::new());
+        decoder.feed(bytes);
+        while let Some(frame) = decoder.next_frame() {
+            frames.push(match frame {
+                record::Frame::Start { .. } => "start".to_owned(),
+                record::Frame::Output { bytes, .. } => format!("output {}", bytes.len()),
+                record::Frame::Lost { bytes, .. } => format!("lost {bytes}"),
+                record::Frame::End(end) => format!("end of {}", end.bytes),
+                other => format!("{other:?}"),
+            });
+        }
+        frames.join(", ")
+    };
+    let mut stage = Stage::new();
+    stage.write(10);
+    stage.journal.on_down(stage.now);
+    stage.write(5);
+    stage.sent();
+    stage.journal.replay(&mut stage.engine, &mut stage.out, stage.now);
+    stage.write(1);
+    assert_eq!(frames(&stage.out), "start, output 10, output 5, output 1");
+    stage.write(limits::RECORDER_HELD_OUTPUT_BYTES);
+    stage.engine.on_exit(stage.job, Exit::Code(0), stage.now);
+    stage.engine.on_hangup(stage.job, Stream::Tty);
+    for _ in 0..2 {
+        stage.journal.pump(&mut stage.engine, stage.job, &mut stage.out, stage.now);
+        stage.sent();
+        stage.journal.on_down(stage.now);
+        stage.journal.replay(&mut stage.engine, &mut stage.out, stage.now);
+        assert_eq!(frames(&stage.out), "start, lost 16400, end of 16400");
+    }
+    let done = Done { handled: 1, ends: vec![stage.job.0], ..Done::default() };
+    stage.journal.on_done(&mut stage.engine, &done, stage.now);
+    assert!(stage.journal.runs.is_empty() && stage.journal.held == 0);
+}
+
+/// One command's output waits for room; another's first output, and every record, does not.
+#[test]
+fn records_and_first_output_have_room_that_others_do_not_take() {
+    let mut stage = Stage::new();
+    while stage.journal.pace.has_room(false) {
+        stage.write(limits::LOG_BYTES / 2);
+    }
+    let before = stage.out.len();
+    stage.write(1);
+    assert_eq!(stage.out.len(), before);
+    let job = stage.engine.submit().expect("there is room");
+    stage.engine.on_started(job, Streams::of(&[Stream::Tty]), stage.now);
+    let cursor = stage.engine.attach(job, stage.journal.lag()).expect("the job is there");
+    let start = Start { seq: job.0, ..Start::default() };
+    stage.journal.begin(cursor, &start, [], &mut stage.out, stage.now);
+    stage.engine.on_output(job, Stream::Tty, b"output".as_slice().into(), stage.now);
+    stage.engine.on_exit(job, Exit::Code(0), stage.now);
+    stage.engine.on_hangup(job, Stream::Tty);
+    stage.journal.pump(&mut stage.engine, job, &mut stage.out, stage.now);
+    assert!(stage.journal.runs[&job].cursor.is_none(), "its end is on its way");
+}
+
+#[test]
+fn that_the_journal_is_behind_is_said_once_and_that_it_has_caught_up_too() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.journal.take_notice(stage.now), None);
+    assert_eq!(stage.journal.deadline(), Some(stage.now + limits::RECORDER_BEHIND));
+    stage.now += limits::RECORDER_BEHIND;
+    assert_eq!(stage.journal.take_notice(stage.now).as_deref(), Some("the journal is 3 s behind"));
+    stage.now += limits::RECORDER_BEHIND;
+    assert_eq!(stage.journal.take_notice(stage.now), None);
+    assert!(!stage.journal.is_stuck(stage.now));
+    let done = Done { handled: stage.out.len() as u64, ..Done::default() };
+    stage.journal.on_done(&mut stage.engine, &done, stage.now);
+    assert_eq!(stage.journal.take_notice(stage.now).as_deref(), Some("the journal has caught up"));
+    assert_eq!((stage.journal.take_notice(stage.now), stage.journal.deadline()), (None, None));
+    stage.write(1);
+    stage.now += limits::RECORDER_STUCK;
+    assert!(stage.journal.is_stuck(stage.now), "it does nothing with what it has");
 }

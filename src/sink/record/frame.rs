@@ -6,11 +6,13 @@
 //! SECRETS   entries NAME=value, each with a NUL behind it: what is to be masked in this run
 //! MASKED    the JSON of a Start; SECRETS came before it
 //! OUTPUT    the stream's number u8, raw bytes
+//! LOST      a count u64: so many bytes of the run's output went to a recorder that died
 //! END       the JSON of an End
+//! DROPPED   a count u64: so many records were given up by the host; seq is 0
 //! CLOSE     nothing; seq is 0
 //! ```
 //!
-//! A MASKED start whose SECRETS did not come, because a recorder died in between, must not be written.
+//! A MASKED start whose SECRETS did not come must not be written.
 //!
 //! Both ends are the same program, forked, so there is no version. Still the decoder trusts no length: what is longer
 //! than any frame the encoder makes is skipped, not stored, and what cannot be understood is counted and passed over.
@@ -32,6 +34,8 @@ const END: u8 = 3;
 const CLOSE: u8 = 4;
 const SECRETS: u8 = 5;
 const MASKED: u8 = 6;
+const LOST: u8 = 7;
+const DROPPED: u8 = 8;
 
 /// Appends the frame that says that a run without secrets begins.
 pub fn encode_start(start: &Start, out: &mut Vec<u8>) {
@@ -98,6 +102,16 @@ pub fn encode_end(end: &End, out: &mut Vec<u8>) {
     encode(END, end.seq, out, |out| put_json(fitted.as_ref().unwrap_or(end), out));
 }
 
+/// Appends the frame that says how much of a run's output an earlier recorder took with it.
+pub fn encode_lost(seq: u64, bytes: u64, out: &mut Vec<u8>) {
+    encode(LOST, seq, out, |out| out.extend_from_slice(&bytes.to_le_bytes()));
+}
+
+/// Appends the frame that says how many records the host gave up.
+pub fn encode_dropped(count: u64, out: &mut Vec<u8>) {
+    encode(DROPPED, 0, out, |out| out.extend_from_slice(&count.to_le_bytes()));
+}
+
 /// Appends the frame that says that the host leaves in order: the journal ends with a `close` record.
 pub fn encode_close(out: &mut Vec<u8>) {
     encode(CLOSE, 0, out, |_| {});
@@ -115,45 +129,6 @@ fn encode(kind: u8, seq: u64, out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u
 
 fn put_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("a record has string keys only, and memory does not fail to write");
-}
-
-/// What a recorder was sent so far of something that it can use only as a whole: a frame, or the secrets of a start that
-/// is still on its way. If it dies now, the next one has to get this again, or it would begin in the middle.
-#[derive(Debug, Default)]
-pub struct Begun(Vec<u8>);
-
-impl Begun {
-    /// These bytes were sent, behind those before them.
-    pub fn on_sent(&mut self, bytes: &[u8]) {
-        if self.0.is_empty() {
-            self.0 = bytes[usable(bytes)..].to_vec();
-        } else {
-            self.0.extend_from_slice(bytes);
-            self.0 = self.0.split_off(usable(&self.0));
-        }
-    }
-
-    /// What has to be sent again.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// How many of these bytes a recorder can use, whatever follows.
-fn usable(bytes: &[u8]) -> usize {
-    let (mut at, mut usable) = (0, 0);
-    while let Some(header) = bytes[at..].first_chunk::<HEADER_BYTES>() {
-        let (kind, _, length) = fields(header);
-        if bytes.len() - at < HEADER_BYTES + length {
-            break;
-        }
-        at += HEADER_BYTES + length;
-        if kind != SECRETS {
-            usable = at;
-        }
-    }
-    usable
 }
 
 /// Kind, seq and length of the payload.
@@ -181,7 +156,12 @@ pub enum Frame<'a> {
         stream: u8,
         bytes: &'a [u8],
     },
+    Lost {
+        seq: u64,
+        bytes: u64,
+    },
     End(Box<End>),
+    Dropped(u64),
     Close,
 }
 
@@ -228,6 +208,8 @@ impl Decoder {
                 Some(Frame::Output { .. } | Frame::Secrets { .. }) => break (kind, seq, payload),
                 Some(Frame::Start { start, has_secrets }) => return Some(Frame::Start { start, has_secrets }),
                 Some(Frame::End(end)) => return Some(Frame::End(end)),
+                Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
+                Some(Frame::Dropped(count)) => return Some(Frame::Dropped(count)),
                 Some(Frame::Close) => return Some(Frame::Close),
                 None => self.rejected += 1,
             }
@@ -250,6 +232,8 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
         }
         SECRETS => Some(Frame::Secrets { seq, entries: payload }),
         OUTPUT => payload.split_first().map(|(&stream, bytes)| Frame::Output { seq, stream, bytes }),
+        LOST => Some(Frame::Lost { seq, bytes: u64::from_le_bytes(payload.try_into().ok()?) }),
+        DROPPED => Some(Frame::Dropped(u64::from_le_bytes(payload.try_into().ok()?))),
         END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),
         CLOSE => Some(Frame::Close),
         _ => None,
@@ -292,34 +276,6 @@ mod tests {
             decoder.feed(&stream[at..]);
             seen.extend(drain(&mut decoder));
             assert_eq!(seen, expected, "split at {at}");
-        }
-    }
-
-    #[test]
-    fn what_was_begun_and_the_rest_are_whole_frames_wherever_it_is_cut() {
-        let mut stream = Vec::new();
-        encode_start_in(&Start { seq: 1, ..Start::default() }, [&b"API_KEY=0123456789"[..]], &mut stream);
-        encode_output(1, 0, b"some output", &mut stream);
-        encode_end(&End { seq: 1, ..End::default() }, &mut stream);
-        encode_close(&mut stream);
-        let mut whole = Decoder::default();
-        whole.feed(&stream);
-        let all = drain(&mut whole);
-        assert_eq!(all.len(), 5);
-        for cut in 0..=stream.len() {
-            for before in [0, cut / 2, cut.saturating_sub(1)] {
-                let mut begun = Begun::default();
-                begun.on_sent(&stream[..before]);
-                begun.on_sent(&stream[before..cut]);
-                let (mut first, mut next) = (Decoder::default(), Decoder::default());
-                first.feed(&stream[..cut]);
-                next.feed(begun.bytes());
-                next.feed(&stream[cut..]);
-                let (mut taken, rest) = (drain(&mut first), drain(&mut next));
-                // Secrets are of no use without their start.
-                taken.truncate(if taken.len() == 1 { 0 } else { taken.len() });
-                assert_eq!(([taken, rest].concat(), next.rejected()), (all.clone(), 0), "cut at {before} and {cut}");
-            }
         }
     }
 

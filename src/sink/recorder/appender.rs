@@ -1,139 +1,239 @@
 //! Writes records to the journal's file, or keeps them until it can.
 //!
-//! Invariants: a record is one write of one whole line; a write that fails leaves either no trace or a torn line that
-//! the next record's leading newline ends; records reach the file in the order they were pushed; at most `queue_max`
-//! bytes wait in memory, and how many were given up is written as a record of its own; a failure is told once, and its
-//! end once.
+//! Invariants: records reach the file in the order they were pushed; at most `queue_max` bytes wait in memory, and how
+//! many were given up is written as a record of its own; a failure is told once, and its end once; every file has the
+//! starts of the runs that were under way when it began, so that it is complete in itself.
 
-use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, Write};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::super::record::{Dropped, Open, line, timestamp};
+use super::super::record::{Done, Open, Run, Start, Status, timestamp};
+use super::Session;
 use super::home::prepare;
+use super::names;
+use super::volume::{Resumed, Volume};
 use crate::text::reason::reason;
 
 /// How long what was written may wait for the disk.
 const SYNC_AFTER: Duration = Duration::from_secs(5);
-/// How many journals may begin within one second.
-const NAMES_MAX: u32 = 1000;
+
+/// What is written.
+#[derive(Debug)]
+pub(super) enum Record {
+    Start(Rc<Start>),
+    End(Box<Run>),
+    /// The host gave up so many.
+    Dropped(u64),
+}
+
+impl Record {
+    /// About what it takes in memory.
+    fn weight(&self) -> usize {
+        let words = |exec: &[String], command: &str| exec.iter().map(String::len).sum::<usize>() + command.len() + 512;
+        match self {
+            Record::Start(start) => words(&start.exec, &start.command),
+            Record::End(run) => words(&run.exec, &run.command) + run.output.len(),
+            Record::Dropped(_) => 64,
+        }
+    }
+
+    fn lines(&self, volume: &mut Volume) -> Vec<Vec<u8>> {
+        match self {
+            Record::Start(start) => volume.start_lines(start),
+            Record::End(run) => volume.end_lines(run),
+            Record::Dropped(_) => Vec::new(),
+        }
+    }
+}
+
+/// What the file of a recorder that died has already.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) open: BTreeSet<u64>,
+    pub(super) ended: BTreeSet<u64>,
+}
 
 /// The journal's file and the records that wait for it.
 #[derive(Debug)]
 pub(super) struct Appender {
-    home: PathBuf,
-    uid: u32,
-    host_pid: u32,
-    /// The journal's name without suffix and extension: when it was opened.
-    stem: String,
-    path: PathBuf,
-    file: Option<File>,
-    /// The file ends in the middle of a line.
-    torn: bool,
-    queue: VecDeque<Vec<u8>>,
+    session: Session,
+    /// The first line of every file, but for its time.
+    open: Open,
+    volume: Option<Volume>,
+    /// Runs whose start was written and whose end was not.
+    running: BTreeMap<u64, Rc<Start>>,
+    /// Those of them that this file has not yet.
+    again: VecDeque<u64>,
+    queue: VecDeque<Record>,
     queued_bytes: usize,
     pub(super) queue_max: usize,
+    pub(super) file_max: u64,
     dropped: u64,
     pub(super) retry_every: Duration,
     retry_at: Option<Instant>,
     sync_at: Option<Instant>,
-    notices: Vec<String>,
+    done: Done,
+    news: Vec<Status>,
 }
 
 impl Appender {
-    /// A journal that opens now. When its file cannot be made, that is one more failure to retry.
-    pub(super) fn new(home: &Path, uid: u32, queue_max: usize, retry_every: Duration) -> Appender {
-        let now = SystemTime::now();
-        // 2026-05-21T09:42:18.123Z → 2026-05-21-09:42:18
-        let stem = timestamp(now).chars().take(19).map(|c| if c == 'T' { '-' } else { c }).collect::<String>();
+    /// Opens a journal, or goes on in the one of a recorder that died. When its file cannot be made, that is one more
+    /// failure to retry.
+    pub(super) fn new(session: Session, limits: &super::Limits) -> (Appender, Known) {
+        let (pid, version) = (session.host, env!("CARGO_PKG_VERSION").to_owned());
+        let open = Open { pid, started: names::started(pid), version, ..Open::default() };
         let mut appender = Appender {
-            home: home.to_owned(),
-            uid,
-            host_pid: std::process::id(),
-            path: home.join(format!("{stem}.jsonl")),
-            stem,
-            file: None,
-            torn: false,
+            session,
+            open,
+            volume: None,
+            running: BTreeMap::new(),
+            again: VecDeque::new(),
             queue: VecDeque::new(),
             queued_bytes: 0,
-            queue_max,
+            queue_max: limits.queue_bytes,
+            file_max: limits.file_bytes,
             dropped: 0,
-            retry_every,
+            retry_every: limits.retry,
             retry_at: None,
             sync_at: None,
-            notices: Vec::new(),
+            done: Done::default(),
+            news: Vec::new(),
         };
+        let known = appender.resume().unwrap_or_default();
         appender.flush(Instant::now());
-        appender
+        (appender, known)
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn descriptor(&self) -> Option<RawFd> {
-        self.file.as_ref().map(AsRawFd::as_raw_fd)
-    }
-
-    /// Writes this line, or keeps it.
-    pub(super) fn push(&mut self, line: Vec<u8>, now: Instant) {
-        self.queued_bytes += line.len();
-        self.queue.push_back(line);
-        self.flush(now);
-        while self.queued_bytes > self.queue_max {
-            let Some(oldest) = self.queue.pop_front() else { break };
-            self.queued_bytes -= oldest.len();
-            self.dropped += 1;
+    fn resume(&mut self) -> io::Result<Known> {
+        let mut known = Known::default();
+        let Some(from) = self.session.resume.clone() else { return Ok(known) };
+        let (mut name, mut since) = (from.name, from.length);
+        loop {
+            match Volume::resume(&self.session.home, &name, since, &self.open)? {
+                Resumed::Here(volume, mut tail) => {
+                    known.ended.append(&mut tail.ended);
+                    known.open.extend(tail.open.keys());
+                    self.take(volume);
+                    return Ok(known);
+                }
+                Resumed::Next(next, mut tail) => {
+                    known.ended.append(&mut tail.ended);
+                    (name, since) = (next, 0);
+                }
+            }
         }
     }
 
-    /// Retries and syncs what is due.
+    /// The file that is written.
+    pub(super) fn volume(&self) -> Option<&Volume> {
+        self.volume.as_ref()
+    }
+
+    /// This run's start is in the file, although another recorder wrote it.
+    pub(super) fn adopt(&mut self, start: Rc<Start>) {
+        self.done.starts.push(start.seq);
+        self.running.insert(start.seq, start);
+    }
+
+    /// This run's end is in the file already, or will never be there.
+    pub(super) fn pass_over(&mut self, seq: u64) {
+        self.done.ends.push(seq);
+    }
+
+    /// Writes this record, or keeps it.
+    pub(super) fn push(&mut self, record: Record, now: Instant) {
+        self.queued_bytes += record.weight();
+        self.queue.push_back(record);
+        self.flush(now);
+        while self.queued_bytes > self.queue_max {
+            let Some(oldest) = self.queue.pop_front() else { break };
+            self.queued_bytes -= oldest.weight();
+            self.dropped += match oldest {
+                Record::Dropped(count) => count,
+                Record::Start(_) | Record::End(_) => 1,
+            };
+            self.acknowledge(&oldest);
+        }
+    }
+
+    fn acknowledge(&mut self, record: &Record) {
+        match record {
+            Record::Start(start) => self.done.starts.push(start.seq),
+            Record::End(run) => self.done.ends.push(run.seq),
+            Record::Dropped(count) => self.done.dropped += count,
+        }
+    }
+
+    /// What has reached the file since the last call, and how long that is.
+    pub(super) fn take_done(&mut self) -> Done {
+        let done = std::mem::take(&mut self.done);
+        Done { length: self.volume.as_ref().map_or(0, Volume::length), ..done }
+    }
+
+    /// Records that have reached the file since then.
+    pub(super) fn done_records(&self) -> usize {
+        self.done.records() + usize::from(self.done.dropped > 0)
+    }
+
+    /// Retries what is due.
     pub(super) fn tick(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.flush(now);
         }
-        if self.sync_at.is_some_and(|at| at <= now) {
-            self.sync();
-        }
+    }
+
+    /// Whether what was written is to be put on the disk now.
+    pub(super) fn is_sync_due(&self, now: Instant) -> bool {
+        self.sync_at.is_some_and(|at| at <= now)
     }
 
     /// Tries once more at the very end, when a failure is not over yet.
-    pub(super) fn retry(&mut self) {
+    fn retry(&mut self) {
         if self.retry_at.is_some() {
             self.flush(Instant::now());
         }
     }
 
-    /// Puts what was written on the disk, and the file into the hands of whoever opens next. Not done by a drop: the
-    /// host drops its copy of a journal that the recorder goes on writing, and both have one lock.
-    pub(super) fn release(&mut self) {
-        self.sync();
-        if let Some(file) = self.file.take() {
-            let _ = file.unlock();
+    /// The host has gone, in order or not: what waits is written if that goes, and the file is anybody's.
+    pub(super) fn finish(&mut self, is_in_order: bool) {
+        self.retry();
+        if is_in_order && self.queue.is_empty() {
+            self.queue.clear();
+            let mut close = || -> io::Result<()> {
+                self.check();
+                if self.volume.is_none() {
+                    self.begin()?;
+                }
+                self.write_queue()?;
+                self.volume.as_mut().map_or(Ok(()), |volume| volume.close(None))
+            };
+            if let Err(error) = close() {
+                self.fail(&error, Instant::now());
+            }
+        }
+        if let Some(volume) = self.volume.take() {
+            volume.release();
         }
     }
 
-    /// When `tick` has something to do.
+    /// When `tick` has something to do, or a sync is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         [self.retry_at, self.sync_at].into_iter().flatten().min()
     }
 
     /// Puts what was written on the disk.
-    fn sync(&mut self) {
+    pub(super) fn sync(&mut self) {
         self.sync_at = None;
-        if let Some(file) = &self.file {
-            // A disk that cannot sync will refuse the next write, which is told.
-            let _ = file.sync_data();
+        if let Some(volume) = &self.volume {
+            volume.sync();
         }
     }
 
     /// What the host should be told, oldest first.
-    pub(super) fn take_notices(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notices)
+    pub(super) fn take_news(&mut self) -> Vec<Status> {
+        std::mem::take(&mut self.news)
     }
 
     fn flush(&mut self, now: Instant) {
@@ -141,229 +241,176 @@ impl Appender {
             Ok(()) => {
                 self.sync_at.get_or_insert(now + SYNC_AFTER);
                 if self.retry_at.take().is_some() {
-                    self.notices.push("journal is written again".to_owned());
+                    self.news.push(Status::Say("journal is written again".to_owned()));
                 }
             }
-            Err(error) => {
-                if self.retry_at.replace(now + self.retry_every).is_none() {
-                    self.notices.push(format!(
-                        "journal cannot be written: {}: {}; records are kept in memory and retried",
-                        self.path.display(),
-                        reason(&error)
-                    ));
-                }
-            }
+            Err(error) => self.fail(&error, now),
+        }
+    }
+
+    fn fail(&mut self, error: &io::Error, now: Instant) {
+        if self.retry_at.replace(now + self.retry_every).is_none() {
+            let path =
+                self.volume.as_ref().map_or_else(|| self.session.home.clone(), |volume| volume.path().to_owned());
+            self.news.push(Status::Say(format!(
+                "journal cannot be written: {}: {}; records are kept in memory and retried",
+                path.display(),
+                reason(error)
+            )));
+        }
+    }
+
+    /// Leaves a file that is not what it was.
+    fn check(&mut self) {
+        let Some(volume) = &mut self.volume else { return };
+        if let Some(harm) = volume.harm() {
+            let (path, verb) = (volume.path().display(), harm.verb());
+            self.news.push(Status::Say(format!("journal was {verb}: {path}; a new one is begun")));
+            self.volume = None;
         }
     }
 
     fn write_queue(&mut self) -> io::Result<()> {
-        if self.file.as_ref().is_some_and(|file| is_gone(file, &self.path)) {
-            self.file = None;
-            self.notices.push(format!("journal was removed: {}; a new one is begun", self.path.display()));
-        }
-        if self.file.is_none() {
+        self.check();
+        if self.volume.is_none() {
             self.begin()?;
         }
+        self.write_again()?;
         if self.dropped > 0 {
-            let record = Dropped { count: self.dropped, time: timestamp(SystemTime::now()) };
-            self.append(&line("dropped", &record))?;
+            let volume = self.volume.as_mut().ok_or(io::ErrorKind::NotFound)?;
+            volume.write_dropped(self.dropped)?;
             self.dropped = 0;
         }
         while let Some(next) = self.queue.pop_front() {
-            let written = self.append(&next);
+            let written = self.write(&next);
             if written.is_err() {
                 self.queue.push_front(next);
                 return written;
             }
-            self.queued_bytes -= next.len();
+            self.queued_bytes -= next.weight();
+            self.acknowledge(&next);
         }
         Ok(())
     }
 
-    /// Makes the file, under the next free name, with its first line.
+    /// Makes the first file, or one in place of a file that is no good any more.
     fn begin(&mut self) -> io::Result<()> {
-        prepare(&self.home, self.uid).map_err(io::Error::other)?;
-        for number in 1..NAMES_MAX {
-            let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-            let path = self.home.join(format!("{}{suffix}.jsonl", self.stem));
-            match open_append_new(&path) {
-                Ok(file) => {
-                    // Whoever repairs journals leaves a locked one alone. Where locks do not work nothing is lost but that.
-                    let _ = file.try_lock();
-                    self.path = path;
-                    let (time, version) = (timestamp(SystemTime::now()), env!("CARGO_PKG_VERSION").to_owned());
-                    let first = line("open", &Open { time, pid: self.host_pid, version });
-                    self.torn = false;
-                    append_line(&file, &first, &mut self.torn, undo)
-                        // An empty file in the way of the next attempt would only cost a name; still, none is left.
-                        .inspect_err(|_| drop(fs::remove_file(&self.path)))?;
-                    self.file = Some(file);
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+        prepare(&self.session.home, self.session.uid).map_err(io::Error::other)?;
+        let volume = self.new_volume(None)?;
+        self.take(volume);
+        Ok(())
+    }
+
+    fn new_volume(&self, continues: Option<String>) -> io::Result<Volume> {
+        let open = Open { time: timestamp(SystemTime::now()), continues, ..self.open.clone() };
+        Volume::begin(&self.session.home, &self.session.time, &open)
+    }
+
+    fn take(&mut self, volume: Volume) {
+        self.news.push(Status::File(volume.name().to_owned()));
+        self.again = self.running.keys().copied().collect();
+        self.volume = Some(volume);
+    }
+
+    /// Writes the starts that a new file has not yet.
+    fn write_again(&mut self) -> io::Result<()> {
+        let Some(volume) = &mut self.volume else { return Ok(()) };
+        while let Some(seq) = self.again.front() {
+            if let Some(start) = self.running.get(seq) {
+                let lines = volume.start_lines(start);
+                volume.write_start(*seq, &lines)?;
+            }
+            self.again.pop_front();
+            if self.again.is_empty() {
+                volume.settle();
             }
         }
-        Err(io::ErrorKind::AlreadyExists.into())
+        Ok(())
     }
 
-    fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        match &self.file {
-            Some(file) => append_line(file, line, &mut self.torn, undo),
-            None => Err(io::ErrorKind::NotFound.into()),
+    /// Goes on in a new file. The old one is closed first, so that there is one to go on in at every moment.
+    fn rotate(&mut self) -> io::Result<()> {
+        let Some(old) = &self.volume else { return Ok(()) };
+        let new = self.new_volume(Some(old.name().to_owned()))?;
+        let old = self.volume.as_mut().expect("it was there");
+        old.close(Some(new.name())).inspect_err(|_| drop(std::fs::remove_file(new.path())))?;
+        old.release();
+        self.take(new);
+        self.write_again()
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        let volume = self.volume.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        let mut lines = record.lines(volume);
+        // A new file that cannot be made is no reason to give up the old one.
+        if volume.is_full_for(lines.iter().map(Vec::len).sum(), self.file_max) && self.rotate().is_ok() {
+            lines = self.volume.as_mut().map_or(lines, |volume| record.lines(volume));
         }
-    }
-}
-
-/// Writes `line` in one write; after a failure `torn` says whether a part of it stays.
-fn append_line<W: Write>(
-    mut out: W,
-    line: &[u8],
-    torn: &mut bool,
-    undo: impl FnOnce(&mut W, u64) -> io::Result<()>,
-) -> io::Result<()> {
-    let led;
-    let bytes = if *torn {
-        led = [b"\n", line].concat();
-        &led
-    } else {
-        line
-    };
-    let mut written = 0;
-    // A full disk takes what fits without an error; only the next write says why it took no more.
-    let error = loop {
-        if written == bytes.len() {
-            *torn = false;
-            return Ok(());
+        let volume = self.volume.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        match record {
+            Record::Start(start) => {
+                volume.write_start(start.seq, &lines)?;
+                self.running.insert(start.seq, Rc::clone(start));
+            }
+            Record::End(run) => {
+                volume.write_end(run.seq, &lines)?;
+                self.running.remove(&run.seq);
+            }
+            Record::Dropped(count) => volume.write_dropped(*count)?,
         }
-        match out.write(&bytes[written..]) {
-            Ok(0) => break io::ErrorKind::WriteZero.into(),
-            Ok(n) => written += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => break error,
-        }
-    };
-    if written > 0 && undo(&mut out, written as u64).is_err() {
-        *torn = true;
+        Ok(())
     }
-    Err(error)
-}
-
-/// Takes back the last `bytes`, unless somebody else has written behind them.
-fn undo(file: &mut &File, bytes: u64) -> io::Result<()> {
-    let end = file.stream_position()?;
-    if file.metadata()?.len() != end {
-        return Err(io::ErrorKind::ResourceBusy.into());
-    }
-    file.set_len(end.saturating_sub(bytes))
-}
-
-/// Nobody can read this file any more: it has no name, or not the one it had.
-fn is_gone(file: &File, path: &Path) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
-        || fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
-/// A new file for appending, readable by its owner only, whatever the umask says. Never follows a symlink.
-pub(super) fn open_append_new(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
-    file.set_permissions(fs::Permissions::from_mode(0o600))?;
-    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::super::Limits;
     use super::*;
 
-    /// A disk that takes so many bytes of each write, by script.
-    #[derive(Debug, Default)]
-    struct Disk {
-        content: Vec<u8>,
-        script: VecDeque<Result<usize, io::ErrorKind>>,
-    }
-
-    impl Write for &mut Disk {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let taken = self.script.pop_front().unwrap_or(Ok(usize::MAX))?.min(bytes.len());
-            self.content.extend_from_slice(&bytes[..taken]);
-            Ok(taken)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    fn truncating(disk: &mut &mut Disk, bytes: u64) -> io::Result<()> {
-        let length = disk.content.len() - bytes as usize;
-        disk.content.truncate(length);
-        Ok(())
-    }
-
-    #[test]
-    fn a_failed_write_leaves_nothing_or_a_line_of_its_own() {
-        use io::ErrorKind::{Interrupted, StorageFull};
-        for cut in 0..6 {
-            let mut disk = Disk { script: [Err(Interrupted), Ok(cut), Err(StorageFull)].into(), ..Disk::default() };
-            let mut torn = false;
-            assert!(append_line(&mut disk, b"first\n", &mut torn, truncating).is_err());
-            assert!(!torn && disk.content.is_empty());
-            disk.script.clear();
-            append_line(&mut disk, b"first\n", &mut torn, truncating).unwrap();
-            assert_eq!(disk.content, b"first\n");
-
-            let mut disk = Disk { script: [Ok(cut)].into(), ..Disk::default() };
-            let fixed = |_: &mut &mut Disk, _| Err(StorageFull.into());
-            disk.script.push_back(Err(StorageFull));
-            assert!(append_line(&mut disk, b"first\n", &mut torn, fixed).is_err());
-            assert_eq!(torn, cut > 0);
-            disk.script = [Ok(0), Ok(1), Ok(0)].into();
-            // A retry that fails as well, with nothing written and with the newline only.
-            assert!(append_line(&mut disk, b"again\n", &mut torn, fixed).is_err());
-            assert!(append_line(&mut disk, b"again\n", &mut torn, fixed).is_err());
-            append_line(&mut disk, b"last\n", &mut torn, fixed).unwrap();
-            assert!(!torn);
-            assert!(disk.content.ends_with(b"\nlast\n"), "{}", String::from_utf8_lossy(&disk.content));
-        }
-    }
-
-    #[test]
-    fn a_short_write_that_goes_on_is_one_line() {
-        let mut disk = Disk { script: [Ok(2), Ok(1)].into(), ..Disk::default() };
-        append_line(&mut disk, b"first\n", &mut false, truncating).unwrap();
-        assert_eq!(disk.content, b"first\n");
+    fn says(news: &[Status]) -> Vec<&str> {
+        news.iter()
+            .filter_map(|status| if let Status::Say(text) = status { Some(text.as_str()) } else { None })
+            .collect()
     }
 
     #[test]
     fn the_oldest_records_go_when_memory_is_full() {
         let home = std::env::temp_dir().join(format!("rexec-appender-{}", std::process::id()));
-        prepare(&home, fs::metadata("/proc/self").unwrap().uid()).unwrap();
+        let uid = fs::metadata("/proc/self").unwrap().uid();
+        prepare(&home, uid).unwrap();
         let now = Instant::now();
-        let uid = fs::metadata(&home).unwrap().uid();
-        let mut appender = Appender::new(&home, uid, 100, Duration::from_secs(5));
-        assert!(appender.take_notices().is_empty());
+        let most = 3 * 600;
+        let limits = Limits { queue_bytes: most, retry: Duration::from_secs(5), ..Limits::default() };
+        let (mut appender, _) = Appender::new(Session::new(&home, uid, std::process::id()), &limits);
+        assert!(says(&appender.take_news()).is_empty());
         // A directory that is not ours to write in stands for every disk that fails.
         fs::remove_dir_all(&home).unwrap();
         fs::write(&home, "in the way").unwrap();
-        for n in 0..10 {
-            appender.push(format!("{{\"n\":{n},\"pad\":\"0123456789\"}}\n").into_bytes(), now);
-            assert!(appender.queued_bytes <= 100);
+        for seq in 0..10 {
+            appender.push(Record::Start(Rc::new(Start { seq, command: "0123456789".into(), ..Start::default() })), now);
+            assert!(appender.queued_bytes <= most);
         }
-        let notices = appender.take_notices();
+        let news = appender.take_news();
+        let notices = says(&news);
         assert_eq!(notices.len(), 2, "{notices:?}");
         assert!(
             notices[0].starts_with("journal was removed: ") && notices[1].starts_with("journal cannot be written: ")
         );
+        assert_eq!(appender.take_done().starts, (0..7).collect::<Vec<_>>(), "those that are counted");
         appender.tick(now + Duration::from_secs(4));
-        assert!(appender.take_notices().is_empty());
+        assert!(appender.take_news().is_empty());
         fs::remove_file(&home).unwrap();
         appender.tick(now + Duration::from_secs(5));
-        assert_eq!(appender.take_notices(), ["journal is written again"]);
-        let text = fs::read_to_string(appender.path()).unwrap();
+        assert_eq!(says(&appender.take_news()), ["journal is written again"]);
+        let text = fs::read_to_string(appender.volume().unwrap().path()).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 5, "{text}");
         assert!(lines[0].contains("\"open\"") && lines[1].contains("\"count\":7"));
-        assert!(lines[2].contains("\"n\":7") && lines[4].contains("\"n\":9"));
+        assert!(lines[2].contains("\"seq\":7") && lines[4].contains("\"seq\":9"));
+        assert_eq!(appender.take_done().starts, [7, 8, 9]);
         fs::remove_dir_all(&home).unwrap();
     }
 }

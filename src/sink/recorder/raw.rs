@@ -1,23 +1,32 @@
-//! Files with the whole output of runs that are too long for their record, and the room these files may take.
+//! Files with the output of runs that are too long for their record, and the room these files may take.
 //!
-//! Invariants: a file that a record names without an error has every byte of the run's output; the directory is ours
-//! alone, no file is older than the age nor their sum larger than the quota once a sweep has passed, oldest going
-//! first; files that are being written count, and never go; of those that this recorder wrote, the age is the time that
-//! has passed, wherever the wall's clock was set meanwhile.
+//! A file has the output's beginning and its end, each up to the cap. Behind the beginning it is a ring while it is
+//! written, and is put in order when the run ends.
+//!
+//! Invariants: a file that a record names without an error has every byte of the run's output but those that the record
+//! says it omits; the directory is ours alone, no file of ours is older than the age nor their sum larger than the quota
+//! once a sweep has passed, oldest going first; files that are being written count, and never go; files of other names
+//! stay; of those that this recorder wrote, the age is the time that has passed, wherever the wall's clock was set
+//! meanwhile; a file is on the disk before the record that names it.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::appender::open_append_new;
+use super::Limits;
+use super::names;
 
 /// The directory of raw files, below the journal's.
 const DIRECTORY: &str = "raw";
-const EXTENSION: &str = "out";
+const EXTENSION: &str = ".out";
+/// Files that were closed and are not on the disk yet. Beyond it they are put there at once.
+const UNSYNCED_MAX: usize = 32;
+/// Names tried for a file when recorders that died have left theirs.
+const NAMES_MAX: u32 = 100;
 
 /// The raw files of one journal.
 #[derive(Debug)]
@@ -26,11 +35,13 @@ pub(super) struct RawStore {
     session: String,
     quota: u64,
     age: Duration,
+    cap: u64,
     /// Files being written, and their bytes.
     open: HashSet<OsString>,
     open_bytes: u64,
     /// When files that are still there were closed.
     closed: HashMap<OsString, Instant>,
+    unsynced: Vec<File>,
     unswept: u64,
 }
 
@@ -39,14 +50,17 @@ pub(super) struct RawStore {
 pub(super) struct RawFile {
     file: File,
     name: String,
+    /// Of the output, not of the file.
     bytes: u64,
 }
 
-impl RawFile {
-    /// The name for the record.
-    pub(super) fn reference(&self) -> String {
-        format!("{DIRECTORY}/{}", self.name)
-    }
+/// What a record says of a raw file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) reference: String,
+    pub(super) bytes: u64,
+    /// Bytes left out in the middle, and at which byte of the file.
+    pub(super) omitted: Option<(u64, u64)>,
 }
 
 /// Why a raw file takes no more.
@@ -59,17 +73,24 @@ pub(super) enum Refusal {
 }
 
 impl RawStore {
-    pub(super) fn new(home: &Path, session: &str, quota: u64, age: Duration) -> RawStore {
+    pub(super) fn new(home: &Path, session: &str, limits: &Limits) -> RawStore {
         RawStore {
             directory: home.join(DIRECTORY),
             session: session.to_owned(),
-            quota,
-            age,
+            quota: limits.raw_bytes,
+            age: limits.raw_age,
+            cap: limits.raw_cap,
             open: HashSet::new(),
             open_bytes: 0,
             closed: HashMap::new(),
+            unsynced: Vec::new(),
             unswept: 0,
         }
+    }
+
+    /// Whether anything is kept at all.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.cap > 0
     }
 
     /// A new, empty file for this run.
@@ -79,21 +100,34 @@ impl RawStore {
             _ if fs::symlink_metadata(&self.directory)?.is_dir() => {}
             _ => return Err(io::ErrorKind::NotADirectory.into()),
         }
-        let name = format!("{}-{seq}.{EXTENSION}", self.session);
-        let file = open_append_new(&self.directory.join(&name))?;
-        self.open.insert(OsString::from(&name));
-        Ok(RawFile { file, name, bytes: 0 })
+        for number in 1..NAMES_MAX {
+            // What a recorder that died has left of this run keeps its name.
+            let part = if number == 1 { String::new() } else { format!(".{number}") };
+            let name = format!("{}-{seq}{part}{EXTENSION}", self.session);
+            let path = self.directory.join(&name);
+            match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path) {
+                Ok(file) => {
+                    file.set_permissions(Permissions::from_mode(0o600))?;
+                    self.open.insert(OsString::from(&name));
+                    return Ok(RawFile { file, name, bytes: 0 });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// Appends to a file. After a refusal it must be given back at once.
     pub(super) fn write(&mut self, raw: &mut RawFile, bytes: &[u8]) -> Result<(), Refusal> {
-        if self.open_bytes + bytes.len() as u64 > self.quota {
+        let before = self.file_bytes(raw.bytes);
+        let more = self.file_bytes(raw.bytes + bytes.len() as u64) - before;
+        if self.open_bytes + more > self.quota {
             return Err(Refusal::Quota);
         }
-        raw.file.write_all(bytes).map_err(Refusal::Disk)?;
-        raw.bytes += bytes.len() as u64;
-        self.open_bytes += bytes.len() as u64;
-        self.unswept += bytes.len() as u64;
+        self.place(raw, bytes).map_err(Refusal::Disk)?;
+        self.open_bytes += more;
+        self.unswept += more;
         // Long before it ends, one large file may need the room of the old ones.
         if self.unswept > self.quota / 16 {
             self.sweep();
@@ -101,22 +135,74 @@ impl RawStore {
         Ok(())
     }
 
-    /// Takes a file that has all it will get.
-    pub(super) fn close(&mut self, raw: RawFile) {
+    /// Writes to where the bytes belong: behind the others, and once the ring is full over the oldest in it.
+    fn place(&self, raw: &mut RawFile, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let (at, room) = match raw.bytes.checked_sub(self.cap) {
+                None => (raw.bytes, self.cap - raw.bytes),
+                Some(behind) => (self.cap + behind % self.cap, self.cap - behind % self.cap),
+            };
+            let (now, rest) = bytes.split_at(bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+            raw.file.write_all_at(now, at)?;
+            raw.bytes += now.len() as u64;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// How long the file of so much output is.
+    fn file_bytes(&self, output: u64) -> u64 {
+        output.min(self.cap.saturating_mul(2))
+    }
+
+    /// Takes a file that has all it will get, and puts its ring in order.
+    pub(super) fn close(&mut self, raw: RawFile) -> io::Result<Kept> {
+        let reference = format!("{DIRECTORY}/{}", raw.name);
+        let bytes = self.file_bytes(raw.bytes);
+        let omitted = raw.bytes - bytes;
+        if omitted > 0
+            && let Err(error) = self.unroll(&raw)
+        {
+            self.discard(raw);
+            return Err(error);
+        }
         self.closed.insert(OsString::from(&raw.name), Instant::now());
-        self.forget(raw);
+        self.forget(&raw);
+        self.unsynced.push(raw.file);
+        if self.unsynced.len() > UNSYNCED_MAX {
+            self.sync();
+        }
         self.sweep();
+        Ok(Kept { reference, bytes, omitted: (omitted > 0).then_some((omitted, self.cap)) })
+    }
+
+    fn unroll(&self, raw: &RawFile) -> io::Result<()> {
+        let oldest = (raw.bytes - self.cap) % self.cap;
+        if oldest == 0 {
+            return Ok(());
+        }
+        let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+        let mut ring = vec![0; usize::try_from(self.cap).map_err(too_large)?];
+        raw.file.read_exact_at(&mut ring, self.cap)?;
+        ring.rotate_left(usize::try_from(oldest).map_err(too_large)?);
+        raw.file.write_all_at(&ring, self.cap)
+    }
+
+    /// Puts what was closed on the disk.
+    pub(super) fn sync(&mut self) {
+        // A disk that cannot sync refuses the next write, which is told.
+        self.unsynced.drain(..).for_each(|file| drop(file.sync_data()));
     }
 
     /// Takes a file that is of no use, and removes it.
     pub(super) fn discard(&mut self, raw: RawFile) {
         let _ = fs::remove_file(self.directory.join(&raw.name));
-        self.forget(raw);
+        self.forget(&raw);
     }
 
-    fn forget(&mut self, raw: RawFile) {
-        self.open.remove(&OsString::from(&raw.name));
-        self.open_bytes -= raw.bytes;
+    fn forget(&mut self, raw: &RawFile) {
+        self.open.remove(OsStr::new(&raw.name));
+        self.open_bytes -= self.file_bytes(raw.bytes);
     }
 
     /// Removes what is too old, then the oldest until the rest keeps within the quota.
@@ -127,7 +213,7 @@ impl RawStore {
         let mut total = 0;
         for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
-            if !metadata.is_file() || entry.path().extension().is_none_or(|extension| extension != EXTENSION) {
+            if !metadata.is_file() || !is_ours(&entry.file_name()) {
                 continue;
             }
             total += metadata.len();
@@ -148,4 +234,14 @@ impl RawStore {
             }
         }
     }
+}
+
+/// Whether a name is one that [`RawStore::create`] makes.
+fn is_ours(name: &OsStr) -> bool {
+    let run = || {
+        let (session, run) = name.to_str()?.strip_suffix(EXTENSION)?.rsplit_once('-')?;
+        let is_run = run.split('.').all(|number| number.parse::<u64>().is_ok());
+        names::split(session).filter(|_| is_run)
+    };
+    run().is_some()
 }

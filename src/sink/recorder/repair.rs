@@ -1,18 +1,20 @@
 //! Journals that an earlier host left without closing them.
 //!
 //! Invariants: nothing that was written is taken away; after a repair every line but the torn one is a record, every
-//! start has its end or is marked lost, and the last record is a `close`; a journal that its host still writes is left
-//! alone; a failure costs that one repair, which the next host tries again.
+//! start has its end or is marked lost, and the last record is a `close`; only what dead hosts left is repaired, and
+//! only journals; a repair reads the end of a file and never sleeps; a failure costs that one repair, which the next
+//! host tries again.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::super::reader::{Entry, Reader, is_closed};
-use super::super::record::{Close, Lost, line, timestamp};
+use super::super::reader::closing;
+use super::super::record::{Close, line, timestamp};
+use super::names::{first_line, is_alive, journals};
+use super::tail::Tail;
 
 /// How many journals are looked at, newest first. Not the first closed one ends the search: another host's journal,
 /// in use when last looked at, may lie behind it.
@@ -21,127 +23,86 @@ const FILES_MAX: usize = 64;
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 const DRAIN_POLL: Duration = Duration::from_millis(5);
 
-/// The journals of a directory, newest first, as name without extension and path.
-pub fn journals(home: &Path) -> io::Result<Vec<(String, PathBuf)>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(home)? {
-        let path = entry?.path();
-        let is_journal = path.extension().is_some_and(|extension| extension == "jsonl");
-        let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
-        if is_journal && fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
-            found.push((name.to_owned(), path));
+/// The journals that may need a repair; one at a time, so that others have their turn in between.
+#[derive(Debug)]
+pub(super) struct Repairs {
+    paths: VecDeque<PathBuf>,
+    patience: Instant,
+    next: Option<Instant>,
+    lost: u64,
+}
+
+/// What became of one file.
+enum Repair {
+    /// It needs none, or has it now: so many runs were lost.
+    Done(u64),
+    /// Somebody has it. Its host is dead, so this will not last.
+    Busy,
+}
+
+impl Repairs {
+    /// All journals of this directory but one.
+    pub(super) fn of(home: &Path, own: &Path) -> Repairs {
+        let now = Instant::now();
+        let newest = journals(home).unwrap_or_default().into_iter().map(|(_, path)| path);
+        let paths = newest.filter(|path| path != own).take(FILES_MAX).collect();
+        Repairs { paths, patience: now + DRAIN_MAX, next: Some(now), lost: 0 }
+    }
+
+    /// When there is something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.next.filter(|_| !self.paths.is_empty())
+    }
+
+    /// Does what is due, one file at most; when all is done, gives how many runs were marked as lost.
+    pub(super) fn step(&mut self, now: Instant) -> Option<u64> {
+        if self.deadline().is_none_or(|at| at > now) {
+            return None;
         }
-    }
-    found.sort_by_cached_key(|(name, _)| std::cmp::Reverse(age_key(name)));
-    Ok(found)
-}
-
-/// `…:18` is older than `…:18-2`, and that than `…:18-10`.
-fn age_key(name: &str) -> (String, u32) {
-    let time = name.get(..19).unwrap_or(name);
-    let number = name[time.len()..].strip_prefix('-').and_then(|number| number.parse().ok());
-    match number {
-        Some(number) => (time.to_owned(), number),
-        None => (name.to_owned(), 1),
+        let path = self.paths.pop_front()?;
+        match repair(&path) {
+            Ok(Repair::Busy) if now < self.patience => {
+                self.paths.push_back(path);
+                self.next = Some(now + DRAIN_POLL);
+            }
+            Ok(Repair::Done(lost)) => self.lost += lost,
+            Ok(Repair::Busy) | Err(_) => {}
+        }
+        self.paths.is_empty().then(|| std::mem::take(&mut self.lost))
     }
 }
 
-/// Repairs what needs it, and tells how many runs were lost.
-pub(super) fn repair_all(home: &Path) -> u64 {
-    let patience = Instant::now() + DRAIN_MAX;
-    let newest = journals(home).unwrap_or_default().into_iter().take(FILES_MAX);
-    newest.map(|(_, path)| repair(&path, patience).unwrap_or(0)).sum()
-}
-
-fn repair(path: &Path, patience: Instant) -> io::Result<u64> {
-    let mut file = OpenOptions::new().read(true).append(true).open(path)?;
-    if is_closed(&mut file)? || file.metadata()?.len() == 0 || !lock(&mut file, patience)? {
-        return Ok(0);
+fn repair(path: &Path) -> io::Result<Repair> {
+    let file = OpenOptions::new().read(true).append(true).open(path)?;
+    let Some(open) = first_line(&file).filter(|open| !is_alive(open)) else { return Ok(Repair::Done(0)) };
+    if closing(&file)?.is_some() {
+        return Ok(Repair::Done(0));
     }
-    let lost = finish(&mut file);
-    // Not left to the drop: a process that is being forked at this moment has the lock as well.
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) if super::names::started(open.pid).is_some() => return Ok(Repair::Done(0)),
+        Err(TryLockError::WouldBlock) => return Ok(Repair::Busy),
+        Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
+        Ok(()) | Err(TryLockError::Error(_)) => {}
+    }
+    let lost = finish(&file);
     let _ = file.unlock();
-    lost
+    lost.map(Repair::Done)
 }
 
 /// Writes what is missing at the end of a journal that is locked by us.
-fn finish(file: &mut File) -> io::Result<u64> {
-    // Its own recorder may have closed it while we waited.
-    if is_closed(file)? {
+fn finish(mut file: &File) -> io::Result<u64> {
+    // Its own recorder may have closed it meanwhile.
+    let tail = Tail::read(file, u64::MAX)?;
+    if tail.is_closed {
         return Ok(0);
     }
-    let is_torn = ends_torn(file)?;
-    let lost = unfinished(file)?;
-    let mut repair = if is_torn { b"\n".to_vec() } else { Vec::new() };
-    for run in lost.values() {
+    let mut repair = if tail.is_torn { b"\n".to_vec() } else { Vec::new() };
+    let unfinished = tail.unfinished(file);
+    for run in &unfinished {
         repair.extend_from_slice(&line("lost", run));
     }
-    repair.extend_from_slice(&line("close", &Close { time: timestamp(SystemTime::now()) }));
+    let time = timestamp(SystemTime::now());
+    repair.extend_from_slice(&line("close", &Close { time, commands: Some(tail.commands), next: None }));
     file.write_all(&repair)?;
-    Ok(lost.len() as u64)
-}
-
-/// Takes the journal, if its host is gone.
-fn lock(file: &mut File, patience: Instant) -> io::Result<bool> {
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(true),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        if Instant::now() >= patience || is_host_alive(file)? {
-            return Ok(false);
-        }
-        thread::sleep(DRAIN_POLL);
-    }
-}
-
-/// Whether the host that the first line names still runs. Unknown counts as no: then patience decides.
-fn is_host_alive(file: &mut File) -> io::Result<bool> {
-    file.seek(SeekFrom::Start(0))?;
-    let Some(Ok(Entry::Open(open))) = Reader::new(file.try_clone()?).next() else { return Ok(false) };
-    let stat = fs::read_to_string(format!("/proc/{}/stat", open.pid)).unwrap_or_default();
-    let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
-    Ok(state.is_some_and(|state| !matches!(state, 'Z' | 'X')))
-}
-
-fn ends_torn(file: &mut File) -> io::Result<bool> {
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
-}
-
-/// The runs that began and neither ended nor were marked lost.
-fn unfinished(file: &mut File) -> io::Result<BTreeMap<u64, Lost>> {
-    let mut runs = BTreeMap::new();
-    file.seek(SeekFrom::Start(0))?;
-    for entry in Reader::new(file.try_clone()?) {
-        match entry? {
-            Entry::Start(start) => drop(runs.insert(start.seq, Lost::from(*start))),
-            Entry::Run(run) => drop(runs.remove(&run.seq)),
-            Entry::Lost(lost) => drop(runs.remove(&lost.seq)),
-            Entry::Open(_) | Entry::Dropped(_) | Entry::Close(_) => {}
-        }
-    }
-    Ok(runs)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::age_key;
-
-    #[test]
-    fn names_sort_by_age() {
-        let names = [
-            "2026-05-20-17:03:55",
-            "2026-05-21-09:42:18",
-            "2026-05-21-09:42:18-2",
-            "2026-05-21-09:42:18-10",
-            "2026-05-21-09:42:19",
-        ];
-        assert!(names.is_sorted_by_key(|name| age_key(name)));
-        assert_eq!(age_key("ä"), ("ä".to_owned(), 1));
-    }
+    Ok(unfinished.len() as u64)
 }

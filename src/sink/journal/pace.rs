@@ -1,0 +1,116 @@
+//! How far the recorder is behind what it was sent.
+//!
+//! Invariants: what it was sent and what it has done are counted in bytes of frames, anew for each recorder; that it is
+//! behind is told once, and that it has caught up once.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::limits;
+
+/// Bytes that were sent within this time of each other count as sent together.
+const GRAIN: Duration = Duration::from_millis(100);
+
+/// What was sent, what of it is done, and since when the rest waits.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    sent: u64,
+    handled: u64,
+    /// Moments, and how much had been sent then; only what is not done.
+    marks: VecDeque<(Instant, u64)>,
+    /// When something was done last, or sent after everything was done.
+    moved: Option<Instant>,
+    /// Since when output waits for room.
+    full_since: Option<Instant>,
+    is_behind: bool,
+}
+
+impl Pace {
+    /// A recorder begins. What it has to catch up with began to wait before it.
+    pub(super) fn begin(&mut self, now: Instant) {
+        *self = Self { is_behind: self.is_behind, moved: Some(now), ..Self::default() };
+    }
+
+    /// So many bytes were queued for it.
+    pub(super) fn on_sent(&mut self, bytes: usize, now: Instant) {
+        if bytes == 0 {
+            return;
+        }
+        if self.in_flight() == 0 {
+            self.moved = Some(now);
+        }
+        self.sent += bytes as u64;
+        match self.marks.back_mut() {
+            Some((at, sent)) if now < *at + GRAIN => *sent = self.sent,
+            _ => self.marks.push_back((now, self.sent)),
+        }
+    }
+
+    /// It has done so many bytes in all; whether that is more than before.
+    pub(super) fn on_handled(&mut self, handled: u64, now: Instant) -> bool {
+        if handled <= self.handled {
+            return false;
+        }
+        self.handled = handled.min(self.sent);
+        while self.marks.front().is_some_and(|&(_, sent)| sent <= self.handled) {
+            self.marks.pop_front();
+        }
+        (self.moved, self.full_since) = (Some(now), None);
+        true
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.sent - self.handled
+    }
+
+    /// Whether more output may be sent; for a command's first output there is more room.
+    pub(super) fn has_room(&self, is_first: bool) -> bool {
+        let high = if is_first { limits::RECORDER_FIRST_HIGH_BYTES } else { limits::RECORDER_HIGH_BYTES };
+        self.in_flight() < high as u64
+    }
+
+    /// Output waits because there is no room.
+    pub(super) fn on_full(&mut self, now: Instant) {
+        self.full_since.get_or_insert(now);
+    }
+
+    fn stall_at(&self) -> Option<Instant> {
+        self.full_since.map(|since| since.max(self.moved.unwrap_or(since)) + limits::RECORDER_STALL)
+    }
+
+    /// Whether output has waited too long for room.
+    pub(super) fn is_stalled(&self, now: Instant) -> bool {
+        self.stall_at().is_some_and(|at| now >= at)
+    }
+
+    fn stuck_at(&self) -> Option<Instant> {
+        self.moved.filter(|_| self.in_flight() > 0).map(|moved| moved + limits::RECORDER_STUCK)
+    }
+
+    /// Whether nothing was done for so long that nothing will be.
+    pub(super) fn is_stuck(&self, now: Instant) -> bool {
+        self.stuck_at().is_some_and(|at| now >= at)
+    }
+
+    /// When something of the above becomes so.
+    pub(super) fn deadline(&self, is_stalled: bool, is_down: bool) -> Option<Instant> {
+        let stall = self.stall_at().filter(|_| !is_stalled);
+        let stuck = self.stuck_at().filter(|_| !is_down);
+        let behind = self.marks.front().filter(|_| !self.is_behind).map(|&(at, _)| at + limits::RECORDER_BEHIND);
+        [stall, stuck, behind].into_iter().flatten().min()
+    }
+
+    /// That it is behind, or has caught up.
+    pub(super) fn take_notice(&mut self, now: Instant) -> Option<String> {
+        let age = self.marks.front().map_or(Duration::ZERO, |&(at, _)| now.saturating_duration_since(at));
+        if !self.is_behind && age >= limits::RECORDER_BEHIND {
+            self.is_behind = true;
+            return Some(format!("the journal is {} s behind", age.as_secs()));
+        }
+        if self.is_behind && age <= limits::RECORDER_CAUGHT_UP {
+            self.is_behind = false;
+            return Some("the journal has caught up".to_owned());
+        }
+        None
+    }
+}

@@ -1,0 +1,124 @@
+//! What the recorder tells the host: one line each, on the socket that the frames come by.
+
+use std::fmt::Write;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    /// The journal's file from now on, by its name in the directory, without extension.
+    File(String),
+    /// A sentence for the human.
+    Say(String),
+    /// What has been done since the last such line.
+    Done(Done),
+    /// The last word of a recorder whose input has ended. What it has not written by now cannot be written.
+    Leave,
+}
+
+/// How far the recorder is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Of all bytes that it was sent, those that it has dealt with.
+    pub handled: u64,
+    /// The length of the journal's file: every record that was acknowledged stands before it.
+    pub length: u64,
+    /// Runs whose start is in the file, or was counted as dropped there.
+    pub starts: Vec<u64>,
+    /// Runs whose end is.
+    pub ends: Vec<u64>,
+    /// Records given up by the host that are counted in the file.
+    pub dropped: u64,
+}
+
+impl Done {
+    /// Whether it acknowledges no record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty() && self.ends.is_empty() && self.dropped == 0
+    }
+
+    /// How many records it acknowledges.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.starts.len() + self.ends.len()
+    }
+}
+
+impl Status {
+    /// Appends the line.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        // One line, whatever a path contains.
+        let plain = |text: &str| text.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
+        let mut line = match self {
+            Status::File(name) => format!("file {}", plain(name)),
+            Status::Say(text) => format!("say {}", plain(text)),
+            Status::Leave => "leave ".to_owned(),
+            Status::Done(done) => {
+                let mut line = format!("done {} {} {}", done.handled, done.length, done.dropped);
+                for (letter, seqs) in [('s', &done.starts), ('e', &done.ends)] {
+                    for seq in seqs {
+                        write!(line, " {letter}{seq}").expect("memory takes what is written");
+                    }
+                }
+                line
+            }
+        };
+        line.push('\n');
+        out.extend_from_slice(line.as_bytes());
+    }
+
+    /// Reads a line without its newline; `None` when it is none.
+    #[must_use]
+    pub fn decode(line: &str) -> Option<Status> {
+        let (kind, rest) = line.split_once(' ')?;
+        match kind {
+            "file" => Some(Status::File(rest.to_owned())),
+            "say" => Some(Status::Say(rest.to_owned())),
+            "leave" => Some(Status::Leave),
+            "done" => {
+                let mut words = rest.split(' ');
+                let mut number = || words.next()?.parse().ok();
+                let mut done = Done { handled: number()?, length: number()?, dropped: number()?, ..Done::default() };
+                for word in words {
+                    let (letter, seq) = word.split_at_checked(1)?;
+                    let seq = seq.parse().ok()?;
+                    match letter {
+                        "s" => done.starts.push(seq),
+                        "e" => done.ends.push(seq),
+                        _ => return None,
+                    }
+                }
+                Some(Status::Done(done))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let done = Done { handled: u64::MAX, length: 7, starts: vec![1, 2], ends: vec![1], dropped: 3 };
+        for status in [
+            Status::File("2026-05-21-09:42:18-2".into()),
+            Status::Say("two words".into()),
+            Status::Done(done),
+            Status::Done(Done::default()),
+            Status::Leave,
+        ] {
+            let mut line = Vec::new();
+            status.encode(&mut line);
+            let line = String::from_utf8(line).unwrap();
+            assert_eq!(Status::decode(line.strip_suffix('\n').unwrap()), Some(status));
+        }
+        let mut line = Vec::new();
+        Status::Say("a\nb\x1b".into()).encode(&mut line);
+        assert_eq!(line, b"say a?b?\n");
+        for line in ["", "done", "done 1 2", "done 1 2 3 x4", "done 1 2 3 s", "later 1"] {
+            assert_eq!(Status::decode(line), None, "{line}");
+        }
+    }
+}

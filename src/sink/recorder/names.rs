@@ -1,0 +1,141 @@
+//! Which files of a directory are journals.
+//!
+//! Invariant: a file counts as a journal of rexec's only if its name has the form of one and, before anything is written
+//! to it, if its first line is a journal's. Whatever else lies in the directory is left as it is.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::super::reader::Header;
+use super::super::record::{Open, VERSION};
+
+/// The longest first line, bytes.
+const FIRST_LINE_BYTES: u64 = 4 << 10;
+const TIME: &[u8] = b"dddd-dd-dd-dd:dd:dd";
+
+/// The journals of a directory, newest first, as name without extension and path.
+///
+/// # Errors
+/// As opendir(3).
+pub fn journals(home: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(home)? {
+        let path = entry?.path();
+        let is_journal = path.extension().is_some_and(|extension| extension == "jsonl");
+        let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
+        let is_ours = is_journal && split(name).is_some();
+        if is_ours && fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
+            found.push((name.to_owned(), path));
+        }
+    }
+    found.sort_by(|(one, _), (other, _)| age_key(other).cmp(&age_key(one)));
+    Ok(found)
+}
+
+/// `2026-05-21-09:42:18-2` as its time and its number; the first journal of a second has none. `None` for any other name.
+pub(super) fn split(name: &str) -> Option<(&str, u32)> {
+    let (time, rest) = name.split_at_checked(TIME.len())?;
+    let fits = |(form, byte): (&u8, u8)| if *form == b'd' { byte.is_ascii_digit() } else { *form == byte };
+    if !TIME.iter().zip(time.bytes()).all(fits) {
+        return None;
+    }
+    if rest.is_empty() {
+        return Some((time, 1));
+    }
+    let digits = rest.strip_prefix('-')?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    let number = digits.parse().ok().filter(|&number| is_number && number > 1)?;
+    Some((time, number))
+}
+
+/// The name of a second's journal with this number.
+pub(super) fn join(time: &str, number: u32) -> String {
+    if number == 1 { time.to_owned() } else { format!("{time}-{number}") }
+}
+
+/// `…:18` is older than `…:18-2`, and that than `…:18-10`.
+fn age_key(name: &str) -> (&str, u32) {
+    split(name).unwrap_or((name, 1))
+}
+
+/// The first line of a journal; `None` if it is not one.
+pub(super) fn first_line(file: &File) -> Option<Open> {
+    let mut start = vec![0; usize::try_from(FIRST_LINE_BYTES).expect("it is small")];
+    let length = file.read_at(&mut start, 0).ok()?;
+    let end = memchr::memchr(b'\n', &start[..length])?;
+    let header: Header = serde_json::from_slice(&start[..end]).ok()?;
+    let is_known = header.kind == "open" && (1..=VERSION).contains(&header.v);
+    if is_known { serde_json::from_slice(&start[..end]).ok() } else { None }
+}
+
+/// When a process began, in the clock's own unit; `None` when it is gone.
+pub(super) fn started(pid: u32) -> Option<u64> {
+    let mut stat = Vec::new();
+    File::open(format!("/proc/{pid}/stat")).ok()?.read_to_end(&mut stat).ok()?;
+    // The name is the second field and may hold anything; see proc_pid_stat(5).
+    let rest = stat.get(memchr::memrchr(b')', &stat)? + 2..)?;
+    let mut fields = rest.split(|&byte| byte == b' ');
+    let is_alive = !matches!(fields.next()?, b"Z" | b"X");
+    let started = std::str::from_utf8(fields.nth(18)?).ok()?.parse().ok()?;
+    is_alive.then_some(started)
+}
+
+/// Whether the host that wrote this first line still runs. Of a host that did not say when it began, only a file that
+/// is in use proves that it lives.
+pub(super) fn is_alive(open: &Open) -> bool {
+    open.started.is_some() && started(open.pid) == open.started
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_age() {
+        let names = [
+            "2026-05-20-17:03:55",
+            "2026-05-21-09:42:18",
+            "2026-05-21-09:42:18-2",
+            "2026-05-21-09:42:18-10",
+            "2026-05-21-09:42:19",
+        ];
+        assert!(names.is_sorted_by_key(|name| age_key(name)));
+        for name in names {
+            let (time, number) = split(name).unwrap();
+            assert_eq!(join(time, number), name);
+        }
+    }
+
+    #[test]
+    fn other_names_are_no_journals() {
+        for name in [
+            "",
+            "notes",
+            "2026-05-20",
+            "2026-05-20-17:03:5",
+            "2026-05-20-17:03:55x",
+            "2026-05-20-17:03:55-",
+            "2026-05-20-17:03:55-1",
+            "2026-05-20-17:03:55-02",
+            "2026-05-20-17:03:55-x",
+            "2026-05-20T17:03:55",
+            "2026-05-20-17:03:55-99999999999",
+            "ä026-05-20-17:03:55",
+            "x2026-05-20-17:03:55",
+        ] {
+            assert_eq!(split(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_by_when_it_began() {
+        let (pid, now) = (std::process::id(), started(std::process::id()));
+        assert!(now.is_some());
+        assert!(is_alive(&Open { pid, started: now, ..Open::default() }));
+        assert!(!is_alive(&Open { pid, started: now.map(|at| at + 1), ..Open::default() }));
+        assert!(!is_alive(&Open { pid, ..Open::default() }));
+        assert!(!is_alive(&Open { pid: u32::MAX, started: now, ..Open::default() }));
+    }
+}

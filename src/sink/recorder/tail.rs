@@ -1,0 +1,158 @@
+//! What the end of a journal says about the whole of it.
+//!
+//! Every MiB a journal has a mark with the runs that are open and how many there were, so that its last few MiB are
+//! enough. Of files without marks more is read, up to a bound.
+//!
+//! Invariants: what is read is bounded, whatever the file's length; a line that is no record changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+
+use memchr::{memchr, memmem};
+
+use super::super::reader::Header;
+use super::super::record::{LINE_BYTES_MAX, Lost, Mark, Start, VERSION};
+use crate::limits;
+
+/// How every mark begins.
+const MARK: &[u8] = b"\n{\"v\":1,\"type\":\"mark\",";
+
+/// What a journal's end says.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    pub(super) length: u64,
+    /// The last line is a `close`.
+    pub(super) is_closed: bool,
+    /// The last line has no newline.
+    pub(super) is_torn: bool,
+    /// Runs of which there is a record.
+    pub(super) commands: u64,
+    /// Runs that began and have not ended, each with the place of its start.
+    pub(super) open: BTreeMap<u64, u64>,
+    /// Runs that ended in what was read.
+    pub(super) ended: BTreeSet<u64>,
+}
+
+impl Tail {
+    /// Reads what is needed of the end of a file, and everything behind `since`.
+    pub(super) fn read(file: &File, since: u64) -> io::Result<Tail> {
+        let length = file.metadata()?.len();
+        let from = match last_mark(file, length)? {
+            Some(mark) => mark,
+            None if length <= limits::JOURNAL_UNMARKED_BYTES => 0,
+            None => line_after(file, length - limits::JOURNAL_UNMARKED_BYTES)?,
+        };
+        let from = from.min(if since < length { since } else { from });
+        let mut tail = Tail { length, is_torn: ends_torn(file, length)?, ..Tail::default() };
+        let mut reader = file;
+        reader.seek(SeekFrom::Start(from))?;
+        tail.take(BufReader::with_capacity(256 << 10, reader), from)?;
+        Ok(tail)
+    }
+
+    fn take(&mut self, mut lines: impl BufRead, mut at: u64) -> io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if lines.read_until(b'\n', &mut line)? == 0 {
+                return Ok(());
+            }
+            if let Some((kind, seq)) = kind_and_seq(&line) {
+                self.on_record(&kind, seq, at, &line);
+            }
+            at += line.len() as u64;
+        }
+    }
+
+    fn on_record(&mut self, kind: &str, seq: u64, at: u64, line: &[u8]) {
+        self.is_closed = kind == "close" && line.ends_with(b"\n");
+        match kind {
+            "start" => {
+                self.commands += u64::from(self.open.insert(seq, at).is_none());
+            }
+            "end" | "lost" => {
+                self.commands += u64::from(self.open.remove(&seq).is_none());
+                self.ended.insert(seq);
+            }
+            "mark" => {
+                if let Ok(mark) = serde_json::from_slice::<Mark>(line) {
+                    self.commands = mark.commands;
+                    self.open = mark.open.into_iter().collect();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The runs that have no end, as their starts tell of them.
+    pub(super) fn unfinished(&self, file: &File) -> Vec<Lost> {
+        let read = |(&seq, &at): (&u64, &u64)| {
+            let line = read_line(file, at).unwrap_or_default();
+            let start = serde_json::from_slice::<Start>(&line).ok().filter(|start| start.seq == seq);
+            start.map_or(Lost { seq, ..Lost::default() }, Lost::from)
+        };
+        self.open.iter().map(read).collect()
+    }
+}
+
+/// Runs of which a journal has a record; for a long one without marks, as many as its first and its last run tell.
+///
+/// # Errors
+/// As read(2).
+pub fn count_runs(file: &File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    if length <= limits::JOURNAL_TAIL_BYTES || last_mark(file, length)?.is_some() {
+        return Tail::read(file, u64::MAX).map(|tail| tail.commands);
+    }
+    let seqs = |bytes: &[u8]| {
+        let starts = bytes.split(|&byte| byte == b'\n').filter_map(kind_and_seq);
+        starts.filter(|(kind, _)| kind == "start").map(|(_, seq)| seq).collect::<Vec<_>>()
+    };
+    let some = usize::try_from(limits::JOURNAL_TAIL_BYTES / 2).expect("it is small");
+    let (mut first, mut last) = (vec![0; some], vec![0; some]);
+    file.read_exact_at(&mut first, 0)?;
+    file.read_exact_at(&mut last, length - some as u64)?;
+    let first = seqs(&first).into_iter().min();
+    let last = seqs(&last).into_iter().max();
+    Ok(first.zip(last).map_or(0, |(first, last)| last.saturating_sub(first) + 1))
+}
+
+/// Where the last mark stands.
+fn last_mark(file: &File, length: u64) -> io::Result<Option<u64>> {
+    let from = length.saturating_sub(limits::JOURNAL_TAIL_BYTES);
+    let mut bytes = vec![0; usize::try_from(length - from).expect("it is bounded")];
+    file.read_exact_at(&mut bytes, from)?;
+    // A torn one is none.
+    let whole = memchr::memrchr(b'\n', &bytes).unwrap_or(0);
+    Ok(memmem::rfind(&bytes[..whole], MARK).map(|at| from + at as u64 + 1))
+}
+
+/// Where the next line begins.
+fn line_after(file: &File, at: u64) -> io::Result<u64> {
+    let mut bytes = vec![0; LINE_BYTES_MAX];
+    let read = file.read_at(&mut bytes, at)?;
+    Ok(at + memchr(b'\n', &bytes[..read]).map_or(0, |end| end as u64 + 1))
+}
+
+fn read_line(file: &File, at: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; LINE_BYTES_MAX];
+    let read = file.read_at(&mut bytes, at)?;
+    bytes.truncate(memchr(b'\n', &bytes[..read]).unwrap_or(read));
+    Ok(bytes)
+}
+
+fn ends_torn(file: &File, length: u64) -> io::Result<bool> {
+    let mut last = [b'\n'];
+    if let Some(at) = length.checked_sub(1) {
+        file.read_exact_at(&mut last, at)?;
+    }
+    Ok(last != *b"\n")
+}
+
+/// What a line is. A torn one, which is not whole JSON, is nothing.
+fn kind_and_seq(line: &[u8]) -> Option<(String, u64)> {
+    let header: Header = serde_json::from_slice(line).ok()?;
+    (1..=VERSION).contains(&header.v).then_some((header.kind, header.seq))
+}
