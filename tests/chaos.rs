@@ -1,7 +1,6 @@
-//! Chaos: eight callers of mixed commands, while shims, guards and callers are killed and the host is stopped and
-//! continued. Everybody else gets what the real shell gives, and at the end everything is as it was at the start.
+//! Chaos: eight callers of mixed commands, while shims, guards and callers are killed, and guards and the host are stopped and continued. Everybody else gets what the real shell gives, and at the end everything is as it was at the start.
 //!
-//! `REXEC_CHAOS_SECONDS` makes it as long as that, `REXEC_CHAOS_SEED` takes the same choices again (the order in which the
+//! `REXEC_CHAOS_RECORDER=1` strikes the recorder, too. `REXEC_CHAOS_SECONDS` makes it as long as that, `REXEC_CHAOS_SEED` takes the same choices again (the order in which the
 //! threads come to them is another matter). `scripts/chaos.sh` does both.
 
 #[path = "chaos/caller.rs"]
@@ -111,6 +110,7 @@ fn who_is_not_killed_gets_what_the_real_shell_gives() {
             });
         }
         scope.spawn(|| chaos.sabotage());
+        scope.spawn(|| chaos.harass());
         chaos.watch(time, time + 2 * PATIENCE);
     });
     check(host, before, memory, &chaos);

@@ -71,7 +71,8 @@ usage: rexec kill N...
 
 N is a command's number, as rexec ps and the console show it; #N works too.
 All processes of the command get TERM, and KILL after the host's --grace.
-rexec kill returns when they have ended; a second one kills at once.
+rexec kill returns when they have ended, or after ten seconds with what still
+lives; a second one kills at once.
 
 exit code: 0, 127 when no host runs, or 1 when a command does not run or has
            processes that cannot be killed

@@ -18,6 +18,9 @@ use crate::text::escape::escape_line;
 /// From one look at orphans that are hunted to the next.
 const HUNT_PAUSE: Duration = Duration::from_millis(20);
 
+/// From one look to the next at a guard that is just dying.
+const DYING_PAUSE: Duration = Duration::from_millis(1);
+
 /// The orphans of a command.
 #[derive(Debug)]
 pub(super) struct Bereft {
@@ -26,6 +29,8 @@ pub(super) struct Bereft {
     hunted_until: Option<Instant>,
     look_at: Instant,
     is_first_look: bool,
+    /// The first look waits for its guard's death until then.
+    dead_by: Instant,
     /// As the guard's link has it.
     pub(super) left_by: Option<i32>,
     /// Those that lived at the last look.
@@ -33,9 +38,9 @@ pub(super) struct Bereft {
 }
 
 impl Bereft {
-    fn of(guard: i32, hunted_until: Option<Instant>, now: Instant) -> Self {
-        let orphans = Orphans::of(guard);
-        Self { orphans, hunted_until, look_at: now, is_first_look: true, left_by: None, living: Vec::new() }
+    fn of(orphans: Orphans, hunted_until: Option<Instant>, now: Instant) -> Self {
+        let dead_by = now + limits::DEATH_PATIENCE;
+        Self { orphans, hunted_until, look_at: now, is_first_look: true, dead_by, left_by: None, living: Vec::new() }
     }
 }
 
@@ -58,7 +63,8 @@ impl Host {
         let is_stopping = self.engine.job(job).is_some_and(crate::core::job::Job::is_stopping);
         let is_hunted = !link.shell_is_over || is_stopping || run.ending.is_killed();
         let until = is_hunted.then(|| self.now + limits::ORPHAN_HUNT);
-        run.bereft = Some(Bereft { left_by: link.left_by, ..Bereft::of(link.pid, until, self.now) });
+        let orphans = Orphans::of(link.pid, &run.left);
+        run.bereft = Some(Bereft { left_by: link.left_by, ..Bereft::of(orphans, until, self.now) });
         self.owing.insert(job);
         self.look_after(job);
     }
@@ -134,13 +140,26 @@ impl Host {
     /// Looks at the orphans of a command: kills those that are hunted, and notices their end.
     pub(super) fn look_after(&mut self, job: JobId) {
         let Some(mut bereft) = self.runs.get_mut(&job).and_then(|run| run.bereft.take()) else { return };
+        if bereft.is_first_look && bereft.orphans.is_guard_alive() && self.now < bereft.dead_by {
+            bereft.look_at = self.now + DYING_PAUSE;
+            return self.put_back(job, bereft);
+        }
+        let is_hunted = bereft.hunted_until.is_some();
+        // What nothing is known of is more likely one of those whose guard died in mid-run, if there are any.
+        let takes_strays = is_hunted || (bereft.is_first_look && !self.are_others_hunted());
         let others = Others {
             kin: &self.kin,
             known: self.own_processes().collect(),
             orphans: self.runs.values().filter_map(|run| Some(&run.bereft.as_ref()?.orphans)).collect(),
+            left: self
+                .runs
+                .iter()
+                .filter(|(other, _)| **other != job)
+                .flat_map(|(_, run)| run.left.iter().copied())
+                .collect(),
         };
         let is_first = std::mem::take(&mut bereft.is_first_look);
-        bereft.living = bereft.orphans.look(&others, is_first || bereft.hunted_until.is_some());
+        bereft.living = bereft.orphans.look(&others, takes_strays);
         if bereft.living.is_empty() {
             return self.on_tree_gone(job);
         }
@@ -167,6 +186,15 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Whether another command is hunted, or is about to be because its guard has just died.
+    fn are_others_hunted(&self) -> bool {
+        self.runs.values().any(|run| match (&run.guard, &run.bereft) {
+            (Some(link), _) => !link.shell_is_over && !guard::is_alive(link.pid),
+            (None, Some(bereft)) => bereft.hunted_until.is_some(),
+            (None, None) => false,
+        })
     }
 
     fn put_back(&mut self, job: JobId, bereft: Bereft) {

@@ -15,6 +15,7 @@ use crate::front::protocol::Protocol;
 use crate::front::roster::{Answer, Listed, State};
 use crate::limits;
 use crate::sys::confinement::{Doubt, Purpose};
+use crate::sys::guard;
 
 /// What people want to know of a command while it is there.
 #[derive(Debug)]
@@ -82,11 +83,20 @@ impl Host {
     /// Answers with everything that is there.
     pub(super) fn list(&mut self, peer: PeerId) {
         if self.examine_supervisor(peer) {
-            for job in self.owing.clone() {
-                self.look_after(job);
-            }
+            self.take_stock();
             let runs = self.runs.keys().map(|&job| self.listed(job)).collect();
             self.answer(peer, &Answer::List { runs });
+        }
+    }
+
+    /// Sees what lives on without its guard, and continues guards that only watch: no order does that, and one that is
+    /// stopped does not notice the end of what it watches.
+    fn take_stock(&mut self) {
+        for job in self.owing.clone() {
+            self.look_after(job);
+        }
+        for link in self.runs.values().filter_map(|run| run.guard.as_ref()).filter(|link| link.shell_is_over) {
+            guard::wake(link.pid, link.control.fd());
         }
     }
 

@@ -49,6 +49,8 @@ pub(super) struct Run {
     pub(super) attempts: u32,
     /// It waits for the next of them.
     pub(super) again: Option<Again>,
+    /// What it left running when it closed, by number and start.
+    pub(super) left: Vec<(i32, u64)>,
     /// What its dead guard left.
     pub(super) bereft: Option<Bereft>,
     pub(super) streams: [Option<Port>; Stream::ALL.len()],
@@ -247,8 +249,10 @@ impl Host {
         let Some(group) = left_by else { return };
         let kills_group = std::mem::take(&mut run.identity.kills_group);
         let left = run.processes().into_iter().filter(|process| !kills_group || process.group != group);
-        let left = left.map(|process| Left { pid: process.pid, comm: process.program.to_string() });
-        let left: Vec<Left> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
+        let left: Vec<sys::tree::Process> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
+        run.left = left.iter().map(|process| (process.pid, process.start)).collect();
+        let left = left.iter().map(|process| Left { pid: process.pid, comm: process.program.to_string() });
+        let left: Vec<Left> = left.collect();
         if kills_group {
             self.kill_bereft_group(job, group);
             self.order(job, Order::KillGroup);

@@ -73,6 +73,7 @@ impl Host {
             guard: None,
             attempts: 0,
             again: None,
+            left: Vec::new(),
             bereft: None,
             streams: [const { None }; Stream::ALL.len()],
             strike: Strike::default(),

@@ -48,6 +48,12 @@ pub fn wake(pid: i32, control: &OwnedFd) {
     signal(pid, control, libc::SIGCONT);
 }
 
+/// Whether a guard, a child of the host's, has not ended.
+#[must_use]
+pub fn is_alive(pid: i32) -> bool {
+    orphans::is_child(pid)
+}
+
 /// Kills a guard. Its children become the host's.
 pub fn kill(pid: i32, control: &OwnedFd) {
     signal(pid, control, libc::SIGKILL);

@@ -55,13 +55,21 @@ pub struct Others<'a> {
     pub known: BTreeSet<i32>,
     /// Orphans of other guards.
     pub orphans: Vec<&'a Orphans>,
+    /// What other commands have left, by number and start, whether their guards live or not.
+    pub left: BTreeSet<(i32, u64)>,
 }
 
 impl Orphans {
-    /// Those of the guard with this number, of which nothing is known yet.
+    /// Those of the guard with this number. These were seen below it, with their starts.
     #[must_use]
-    pub fn of(guard: i32) -> Self {
-        Self { session: guard, seen: BTreeMap::new(), sessions: BTreeSet::new() }
+    pub fn of(guard: i32, seen: &[(i32, u64)]) -> Self {
+        Self { session: guard, seen: seen.iter().copied().collect(), sessions: BTreeSet::new() }
+    }
+
+    /// Whether the guard is still on its way out. Its descriptors are closed before its children become the host's.
+    #[must_use]
+    pub fn is_guard_alive(&self) -> bool {
+        is_child(self.session)
     }
 
     /// Those that live, nearest first. With `takes_strays`, children of the host that are nobody's count as theirs: what
@@ -69,7 +77,7 @@ impl Orphans {
     pub fn look(&mut self, others: &Others<'_>, takes_strays: bool) -> Vec<Process> {
         let children = tree::children(own_pid()).into_iter().filter_map(tree::process);
         let is_ours = |child: &Process| {
-            let is_known = others.known.contains(&child.pid);
+            let is_known = others.known.contains(&child.pid) || others.left.contains(&(child.pid, child.start));
             let is_free = || !others.kin.has(child) && !others.orphans.iter().any(|other| other.claims(child));
             !is_known && (self.claims(child) || (takes_strays && is_free()))
         };
@@ -134,6 +142,11 @@ pub(super) fn send(process: &OwnedFd, signal: i32) {
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, std::ptr::null::<u8>(), 0) };
 }
 
+/// Whether this is a child of this process that has not ended.
+pub(super) fn is_child(pid: i32) -> bool {
+    tree::process(pid).is_some_and(|process| !process.is_zombie && process.parent == own_pid())
+}
+
 fn own_pid() -> i32 {
     std::process::id().cast_signed()
 }
@@ -147,11 +160,11 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = child.id().cast_signed();
         let kin = Kin::now();
-        let others = Others { kin: &kin, known: BTreeSet::new(), orphans: Vec::new() };
+        let others = Others { kin: &kin, known: BTreeSet::new(), orphans: Vec::new(), left: BTreeSet::new() };
         let is_seen = |living: Vec<Process>| living.iter().any(|process| process.pid == pid);
-        assert!(!is_seen(Orphans::of(i32::MAX).look(&others, true)));
+        assert!(!is_seen(Orphans::of(i32::MAX, &[]).look(&others, true)));
         let session = tree::process(pid).unwrap().session;
-        let seen = Orphans::of(session).look(&others, false);
+        let seen = Orphans::of(session, &[]).look(&others, false);
         let it: Vec<Process> = seen.into_iter().filter(|process| process.pid == pid).collect();
         assert_eq!(it.len(), 1, "the session is the guard's");
         kill(&[Process { start: it[0].start + 1, ..it[0] }]);

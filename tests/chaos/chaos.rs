@@ -1,4 +1,5 @@
-//! What the threads of a chaos share, and the saboteur: the one who stops the host and kills guards in reserve.
+//! What the threads of a chaos share, and the saboteurs: one stops the host and kills guards in reserve, the other stops
+//! guards and kills or stops the recorder.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ pub(crate) struct Counts {
     pub(crate) people: AtomicUsize,
     pub(crate) spares: AtomicUsize,
     pub(crate) stops: AtomicUsize,
+    pub(crate) stopped_guards: AtomicUsize,
+    pub(crate) recorders: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -100,7 +103,8 @@ impl Chaos {
     pub(crate) fn watch(&self, time: Duration, most: Duration) {
         let start = Instant::now();
         let all = &self.counts;
-        let counts = [&all.shims, &all.guards, &all.agents, &all.people, &all.stops];
+        let counts =
+            [&all.shims, &all.guards, &all.agents, &all.people, &all.stops, &all.stopped_guards, &all.recorders];
         loop {
             let is_due = start.elapsed() >= time && counts.iter().all(|count| count.load(Relaxed) > 0);
             if is_due || start.elapsed() >= most || self.faults().len() > 5 {
@@ -130,6 +134,40 @@ impl Chaos {
         }
     }
 
+    /// Stops guards, whatever they are about to do, and leaves some of them to their host. With `REXEC_CHAOS_RECORDER=1` the
+    /// recorder is stopped for a moment and killed, too. Nobody may feel this, and nothing may be missing in the journal.
+    pub(crate) fn harass(&self) {
+        let mut dice = Dice::new(self.seed.wrapping_add(77));
+        let mut left_stopped = Vec::new();
+        let strikes_recorder = std::env::var_os("REXEC_CHAOS_RECORDER").is_some_and(|value| value == "1");
+        while self.goes_on() {
+            std::thread::sleep(Duration::from_millis(dice.below(150) as u64));
+            let children = procs::children(self.host);
+            let named = |name: &'static str| children.iter().filter(move |child| child.comm == name);
+            if strikes_recorder && dice.below(40) == 0 {
+                for recorder in named("rexec-recorder") {
+                    if dice.below(2) == 0 {
+                        recorder.signal(Signal::SIGSTOP);
+                        std::thread::sleep(Duration::from_millis(dice.below(500) as u64));
+                    }
+                    recorder.signal(Signal::SIGKILL);
+                    self.counts.recorders.fetch_add(1, Relaxed);
+                }
+            }
+            let guards: Vec<Process> = named("rexec-guard").filter(|_| dice.below(3) == 0).cloned().collect();
+            guards.iter().for_each(|guard| guard.signal(Signal::SIGSTOP));
+            self.counts.stopped_guards.fetch_add(guards.len(), Relaxed);
+            std::thread::sleep(Duration::from_millis([0, 1, 20, 200][dice.below(4)]));
+            if dice.below(2) == 0 {
+                guards.iter().for_each(|guard| guard.signal(Signal::SIGCONT));
+            } else {
+                left_stopped.extend(guards);
+            }
+        }
+        // One that only watches what an ended command left is given no order that would continue it.
+        left_stopped.iter().for_each(|guard| guard.signal(Signal::SIGCONT));
+    }
+
     /// Kills the guards that have nothing to do: while the host is stopped, one that sleeps and has no child has got no
     /// command either. Once they are dead, and not merely dying, the host knows better than to give them one: nobody may
     /// feel this.
@@ -138,7 +176,7 @@ impl Chaos {
             return;
         }
         let is_spare = |child: &Process| {
-            child.comm == "rexec-guard" && child.state == 'S' && procs::children(child.pid).is_empty()
+            child.comm == "rexec-guard" && matches!(child.state, 'S' | 'T') && procs::children(child.pid).is_empty()
         };
         let spares: Vec<Process> = procs::children(self.host).into_iter().filter(is_spare).collect();
         spares.iter().for_each(|spare| spare.signal(Signal::SIGKILL));
