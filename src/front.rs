@@ -2,6 +2,7 @@
 //!
 //! No descriptors and no poll: a protocol sees the bytes that came in and appends the bytes that go out.
 
+pub mod budget;
 pub mod caller;
 pub mod command;
 pub mod jsonl;
@@ -20,6 +21,13 @@ pub enum Asked {
     Run(Box<Command>),
     /// Run a command that was given as words, by the host's own environment.
     RunWords(Box<jsonl::Request>),
+    /// Take note of a command that its caller runs without the host.
+    NoteLeft {
+        /// Who calls, as it says.
+        whoami: String,
+        /// The command's words.
+        command: String,
+    },
     /// Deliver this signal to the command.
     Signal(u8),
     /// End the command.

@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::entry::{Reason, Stream};
 use crate::failure::Failure;
+use crate::front::budget::Budget;
 use crate::front::treatment::Policy;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
@@ -145,6 +146,10 @@ pub struct Host {
     /// The recorder has done something, so that there is room for more.
     has_recorder_room: bool,
     journal: Journal,
+    /// What all answers in JSON hold.
+    outputs: Budget,
+    /// What all requests hold that are not with a guard yet.
+    requests: Budget,
     peers: BTreeMap<PeerId, Peer>,
     last_peer: u64,
     /// Callers let in at once: as many as there are descriptors for.
@@ -166,6 +171,8 @@ pub struct Host {
     owing: BTreeSet<JobId>,
     /// The processes that were there before the host.
     kin: Kin,
+    /// Commands that run, by when their callers' patience ends.
+    timeouts: BTreeSet<(Instant, JobId)>,
     spares: Spares,
     size: pty::Size,
     start_retry: Option<Instant>,
@@ -211,6 +218,7 @@ impl Host {
             self.endings.first().map(|&(at, _)| at),
             self.answers.first().map(|&(at, _)| at),
             self.owing_deadline(),
+            self.timeouts.first().map(|&(at, _)| at),
             self.console.deadline(),
             self.journal.deadline(),
             self.journal.send_at(),
@@ -330,6 +338,7 @@ impl Host {
         self.tick_endings();
         self.tick_owing();
         self.tick_recorder();
+        self.tick_timeouts();
         if self.door.retry_at.is_some_and(|at| at <= self.now) {
             self.door.retry_at = None;
             self.ready.insert(self.door.token);
@@ -340,6 +349,16 @@ impl Host {
         if self.start_retry.is_some_and(|at| at <= self.now) {
             self.start_retry = None;
             self.engine.start_queued();
+        }
+    }
+
+    /// Ends commands whose callers gave them no more time.
+    fn tick_timeouts(&mut self) {
+        while let Some(&(at, job)) = self.timeouts.first().filter(|(at, _)| *at <= self.now) {
+            self.timeouts.remove(&(at, job));
+            if self.engine.job(job).is_some_and(|known| !known.is_closed() && !known.is_stopping()) {
+                self.engine.stop(job, Reason::TimedOut, limits::GRACE_CALLER_GONE, self.now);
+            }
         }
     }
 

@@ -44,12 +44,21 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Requests that have not come whole yet, over all connections, bytes. Beyond it who sends more of one is told to try
 /// again.
 pub const REQUESTS_BYTES: usize = 64 << 20;
+/// Requests that have come whole and are not with a guard yet, over all commands, bytes. Beyond it a caller is told to try
+/// again, with code 125.
+pub const QUEUED_REQUESTS_BYTES: usize = 256 << 20;
+/// The longest timeout that a JSONL request may give; more is refused.
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// The longest JSONL request, bytes; a longer line ends the connection with an error.
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a command, its directory and its caller's name that `rexec ps` is told; longer ones are cut.
 pub const ROSTER_TEXT_BYTES: usize = 256;
 /// Output that one JSONL response holds, bytes; the rest is counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
+/// Output in all JSONL responses that are not taken yet, bytes; beyond it the rest is counted too …
+pub const JSON_OUTPUTS_BYTES: usize = 64 << 20;
+/// … but for this much of each, bytes, which is always there.
+pub const JSON_OUTPUT_OWN_BYTES: usize = 16 << 10;
 /// Output for one reader is treated this far at a time, bytes taken or made; then its outlet and the clock are looked at.
 pub const TREATED_BYTES: usize = 16 << 10;
 /// Of that, what is treated between two looks at how much became of it, bytes.

@@ -9,6 +9,7 @@
 
 pub mod confinement;
 pub mod control;
+mod extras;
 pub mod file;
 mod foreground;
 pub mod guard;

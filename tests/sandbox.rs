@@ -191,9 +191,11 @@ fn commands_of_sandboxed_callers_stay_inside() {
                 continue;
             }
             let line = format!("… caged is sandboxed ({}", sandbox.why);
-            let tells = host.console_text().lines().last().is_some_and(|last| {
+            let is_it = |last: &str| {
                 last.starts_with(&line) && last.ends_with(sandbox.probe) && last.contains("): its command runs in its ")
-            });
+            };
+            let has_told = || host.console_text().lines().last().is_some_and(is_it);
+            let tells = support::waiting::until_true(support::waiting::PATIENCE, has_told);
             if (seen.out().as_str(), seen.err().as_str(), seen.code(), tells) != ("inside\n", "", 0, true) {
                 wrong.push(format!("{} {user:?}: {seen:?}\n{}", sandbox.enter, host.console_text()));
             }

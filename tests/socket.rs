@@ -1,5 +1,7 @@
 //! The socket: who may own it, who may bind it, what is said over it, and how long anyone may take.
 
+#[path = "socket/json.rs"]
+mod json;
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
 

@@ -3,11 +3,12 @@
 //! Invariants: nothing is changed by reading it (but umask(2), for an instant); what the kernel does not tell is left at
 //! the value it has in a fresh login.
 
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::wire::{AFFINITY_BYTES_MAX, Attributes, Stdio, Stream};
+use rexec_sh::wire::{AFFINITY_BYTES_MAX, Attributes, Extras, Stdio, Stream};
 
 use crate::sys::{self, Kind, Status};
 
@@ -113,15 +114,40 @@ pub(crate) fn attributes(standard: &Standard, pipes: bool, inherited: Vec<RawFd>
         limits,
         affinity,
         inherited,
+        extras: extras(),
         ..Attributes::default()
     }
 }
 
+/// What few callers change. Not carried: the memory policy of numactl(8), utilisation clamps, the session keyring, and
+/// the flags of prctl(2) for machine checks, I/O flushers and write-execute protection.
+fn extras() -> Extras {
+    let usual = Extras::default();
+    Extras {
+        io_priority: sys::io_priority(),
+        scheduler: sys::scheduler(),
+        personality: sys::personality(),
+        timer_slack_ns: sys::timer_slack().unwrap_or(usual.timer_slack_ns),
+        coredump_filter: coredump_filter().unwrap_or(usual.coredump_filter),
+        no_huge_pages: sys::has_no_huge_pages(),
+        ..usual
+    }
+}
+
 fn oom_score_adj() -> Option<i32> {
-    let file = sys::open(c"/proc/self/oom_score_adj", libc::O_RDONLY).ok()?;
     let mut text = [0; 16];
-    let bytes = sys::read(file.as_raw_fd(), &mut text).ok()?;
-    std::str::from_utf8(&text[..bytes]).ok()?.trim_ascii_end().parse().ok()
+    text_of(c"/proc/self/oom_score_adj", &mut text)?.parse().ok()
+}
+
+fn coredump_filter() -> Option<u32> {
+    let mut text = [0; 16];
+    u32::from_str_radix(text_of(c"/proc/self/coredump_filter", &mut text)?, 16).ok()
+}
+
+fn text_of<'a>(path: &CStr, text: &'a mut [u8]) -> Option<&'a str> {
+    let file = sys::open(path, libc::O_RDONLY).ok()?;
+    let bytes = sys::read(file.as_raw_fd(), text).ok()?;
+    std::str::from_utf8(&text[..bytes]).ok().map(str::trim_ascii_end)
 }
 
 /// The working directory, for fchdir(2). A deleted one works; one that may not be entered does not.

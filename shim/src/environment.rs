@@ -9,8 +9,7 @@
 
 use std::ffi::{CStr, CString};
 
-/// The variable that marks everything below a run: the shim that finds it is the real shell at once.
-pub const INSIDE: &CStr = c"REXEC_INSIDE=1";
+use crate::mark::INSIDE;
 
 /// What a command gets when its caller left the name unset.
 pub const DEFAULTS: [&CStr; 7] = [
@@ -30,14 +29,17 @@ pub enum Fate {
     Keep,
     /// It does not travel.
     Drop,
-    /// The real shell's path takes its place.
+    /// It is a `SHELL` that leads to the shim: the real shell's path takes its place.
     Shell,
 }
 
 /// The rules for one command.
 #[derive(Debug, Clone)]
 pub struct Rules<'a> {
+    /// What takes the place of a `SHELL` that is ours.
     shell: CString,
+    /// A `SHELL` that is ours although its name does not say so.
+    link: &'a [u8],
     drop: &'a [u8],
     defaults: bool,
 }
@@ -50,7 +52,13 @@ impl<'a> Rules<'a> {
         let mut entry = b"SHELL=".to_vec();
         entry.extend_from_slice(shell.to_bytes());
         let shell = CString::new(entry).expect("a C string has no NUL inside");
-        Self { shell, drop, defaults: !pipes }
+        Self { shell, link: &[], drop, defaults: !pipes }
+    }
+
+    /// The rules for a caller whose `SHELL` is this path, which leads to the shim whatever its name.
+    #[must_use]
+    pub fn with_link(self, link: &'a [u8]) -> Self {
+        Self { link, ..self }
     }
 
     /// What becomes of this entry.
@@ -65,11 +73,15 @@ impl<'a> Rules<'a> {
         };
         if ours || is_listed(name, self.drop) {
             Fate::Drop
-        } else if name == b"SHELL" && name.len() < entry.len() {
+        } else if entry.strip_prefix(b"SHELL=").is_some_and(|path| self.is_ours(path)) {
             Fate::Shell
         } else {
             Fate::Keep
         }
+    }
+
+    fn is_ours(&self, shell: &[u8]) -> bool {
+        names_shim(shell) || (!shell.is_empty() && shell == self.link)
     }
 
     /// The environment of the command: the caller's by the rules, then what is added to it.
@@ -102,6 +114,12 @@ pub fn is_recipe(entry: &[u8]) -> bool {
         let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         file.starts_with(b"rexec")
     })
+}
+
+/// Whether a path names the shim, or one of the links that are installed with it.
+#[must_use]
+pub fn names_shim(path: &[u8]) -> bool {
+    path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"rexec-"))
 }
 
 /// The name of an entry: what lies before its first `=`, all of it when there is none.
@@ -208,10 +226,13 @@ mod tests {
 
     #[test]
     fn the_order_and_double_names_stay() {
-        let entries = [c"Z=1", c"A=1", c"Z=2", c"NO_VALUE", c"=x", c"SHELL=/x/rexec-bash", c"SHELL=/y"];
+        let entries = [c"Z=1", c"A=1", c"Z=2", c"NO_VALUE", c"=x", c"SHELL=/x/rexec-bash", c"SHELL=/y", c"SHELL=/z"];
         let expected =
-            [c"Z=1", c"A=1", c"Z=2", c"NO_VALUE", c"=x", c"SHELL=/bin/bash", c"SHELL=/bin/bash", c"REXEC_INSIDE=1"];
-        assert_eq!(applied(&Rules::new(c"/bin/bash", b"", true), &entries), expected.map(CStr::to_owned));
+            [c"Z=1", c"A=1", c"Z=2", c"NO_VALUE", c"=x", c"SHELL=/bin/bash", c"SHELL=/bin/bash", c"SHELL=/z", INSIDE];
+        assert_eq!(
+            applied(&Rules::new(c"/bin/bash", b"", true).with_link(b"/y"), &entries),
+            expected.map(CStr::to_owned)
+        );
     }
 
     #[test]

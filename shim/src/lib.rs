@@ -5,6 +5,7 @@
 
 pub mod environment;
 pub mod invocation;
+pub mod mark;
 pub mod options;
 pub mod place;
 pub mod wire;

@@ -10,6 +10,7 @@
 
 mod collect;
 mod host;
+mod inside;
 mod misunderstanding;
 mod outlet;
 mod relay;
@@ -26,10 +27,11 @@ use nix::libc;
 use rexec_sh::environment::Rules;
 use rexec_sh::invocation::{Real, Route, Shell, is_command, route};
 use rexec_sh::options::{Choices, Options, given};
-use rexec_sh::wire::{Hello, INHERITED_MAX, Stream, encode_run};
+use rexec_sh::wire::{Hello, INHERITED_MAX, Stream, encode_left, encode_run};
 
 use collect::Standard;
 use host::NoHost;
+use inside::Inside;
 use outlet::Outlet;
 use relay::{End, FORWARDED, Relay};
 use report::{FAILED, NOT_EXECUTABLE, Report};
@@ -38,6 +40,9 @@ use sys::{SignalSet, bit};
 /// How long, and how often, the kernel's limit on descriptors in flight is waited out.
 const IN_FLIGHT_PAUSE_MS: i32 = 20;
 const IN_FLIGHT_RETRIES_MAX: u32 = 250;
+
+/// How long a host may take to note what runs without it.
+const TELL_PATIENCE_MS: i32 = 500;
 
 /// Signals that would end this process for what it writes. Blocked, they leave an error for the write, and no trace
 /// in a real shell executed later.
@@ -48,6 +53,7 @@ struct Call<'a> {
     argv: &'a [&'a CStr],
     env: &'a [&'static CStr],
     options: Options<'static>,
+    kind: Shell,
     shell: &'a CStr,
 }
 
@@ -87,8 +93,9 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
             &renamed
         }
     };
-    let call = Call { argv, env, options, shell };
-    if !given(options.inside).is_empty() {
+    let call = Call { argv, env, options, kind, shell };
+    let inside = inside::judge(given(options.inside));
+    if inside == Inside::Yes {
         return shell::become_shell(shell, argv, env, false);
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
@@ -107,7 +114,9 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
     match call.attempt(&mut standard, choices) {
         Ok(never) => match never {},
         Err(Attempt::Locally) => shell::become_shell(shell, argv, env, true),
-        Err(Attempt::Absent(_)) if choices.fallback => shell::become_shell(shell, argv, env, true),
+        Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => {
+            shell::become_shell(shell, argv, env, true)
+        }
         Err(Attempt::Absent(report) | Attempt::Failed(report)) => report,
     }
 }
@@ -120,7 +129,10 @@ impl Call<'_> {
         let parent = parent();
         let inherited = collect::inherited();
         let directory = collect::working_directory().map_err(|error| match error {
-            Errno::EACCES => Attempt::Locally,
+            Errno::EACCES => {
+                self.tell_host();
+                Attempt::Locally
+            }
             error => failed("the working directory cannot be opened", error),
         })?;
         let socket = host::connect(&self.options).map_err(|no_host| match no_host {
@@ -142,7 +154,9 @@ impl Call<'_> {
         let signals = Signals::block(attributes.ignored);
         attributes.blocked = signals.inherited;
 
-        let rules = Rules::new(self.shell, given(self.options.env_drop), choices.pipes);
+        let named = self.env.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"SHELL=")).unwrap_or_default();
+        let link = if shell::leads_to_shim(self.kind, named) { named } else { &[] };
+        let rules = Rules::new(self.shell, given(self.options.env_drop), choices.pipes).with_link(link);
         let mut request = Vec::with_capacity(16 << 10);
         request.extend_from_slice(&Hello::OURS.encode());
         let names = (given(self.options.whoami), self.shell);
@@ -168,6 +182,21 @@ impl Call<'_> {
                 signals.restore();
                 Err(Attempt::Locally)
             }
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Tells the host, if there is one, of a command that runs here, because the host could not enter its directory.
+    #[cold]
+    fn tell_host(&self) {
+        let Ok(socket) = host::connect(&self.options) else { return };
+        let mut words = Hello::OURS.encode().to_vec();
+        encode_left(given(self.options.whoami), self.argv.iter().copied(), &mut words);
+        let fd = socket.as_raw_fd();
+        if sys::send(fd, &words).is_ok_and(|sent| sent == words.len()) {
+            // Gone before the host has read it, it would be taken for a caller that changed its mind.
+            let _ = sys::poll(&mut [sys::watch(fd, libc::POLLRDHUP)], TELL_PATIENCE_MS);
         }
     }
 }

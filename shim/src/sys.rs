@@ -340,6 +340,45 @@ pub(crate) fn nice() -> i32 {
     i32::try_from(raw).ok().filter(|raw| *raw > 0).map_or(0, |raw| 20 - raw)
 }
 
+/// ioprio_get(2) of this process; 0 when it follows the nice value.
+pub(crate) fn io_priority() -> i32 {
+    const IOPRIO_WHO_PROCESS: c_int = 1;
+    // SAFETY: the call takes numbers.
+    let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) };
+    i32::try_from(priority).map_or(0, |priority| priority.max(0))
+}
+
+/// Policy and priority of sched(7).
+pub(crate) fn scheduler() -> (i32, i32) {
+    // SAFETY: the call takes a number.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    let Some(policy) = i32::try_from(policy).ok().filter(|&policy| policy > 0) else { return (0, 0) };
+    let mut priority: c_int = 0;
+    // SAFETY: the kernel writes a struct sched_param, which is one int.
+    unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority) };
+    (policy, priority)
+}
+
+/// personality(2).
+pub(crate) fn personality() -> u32 {
+    // SAFETY: this number asks and changes nothing.
+    let personality = unsafe { libc::personality(0xffff_ffff) };
+    u32::try_from(personality).unwrap_or(0)
+}
+
+/// The timer slack, nanoseconds.
+pub(crate) fn timer_slack() -> Option<u64> {
+    // SAFETY: the call takes numbers. The raw one, because the C library's answer is an int.
+    let slack = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    u64::try_from(slack).ok()
+}
+
+/// Whether huge pages are not for this process.
+pub(crate) fn has_no_huge_pages() -> bool {
+    // SAFETY: the call takes numbers.
+    unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1 }
+}
+
 /// The mask of CPUs we may run on, as the kernel lays it out; how many bytes of the buffer it takes.
 pub(crate) fn affinity(buffer: &mut [u8]) -> usize {
     // SAFETY: the kernel writes within the buffer.

@@ -5,7 +5,7 @@
 //! number here), the payload. Command, directory and environment are bytes and never assumed to be UTF-8.
 //!
 //! ```text
-//! shim ▶ host   HELLO RUN(+descriptors)  SIGNAL*  CLOSED*  ABORT?
+//! shim ▶ host   HELLO (RUN(+descriptors)  SIGNAL*  CLOSED*  ABORT? | LEFT)
 //! host ▶ shim   HELLO (OUT | ERR | NOTE | HEARD)* (EXIT | FAIL | REFUSE)
 //! ```
 //!
@@ -13,10 +13,13 @@
 //! every truncation of a valid stream is [`Decoded::Incomplete`] and never an error; kinds from 0x80 up may be skipped
 //! by a reader that does not know them, any other unknown kind is an error.
 
+mod extra;
 mod run;
 
+use std::ffi::CStr;
 use std::fmt;
 
+pub use extra::{COREDUMP_FILTER, Extras, TIMER_SLACK_NS, add_cgroups};
 pub use run::{AtStart, Attributes, Run, Sanitize, Stdio, Strings, encode_run};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
@@ -39,6 +42,8 @@ pub const INHERITED_MAX: usize = 16;
 pub const LIMITS_MAX: usize = 32;
 /// The largest CPU affinity mask, bytes (8,192 CPUs).
 pub const AFFINITY_BYTES_MAX: usize = 1024;
+/// The longest payload of a LEFT frame, bytes: longer commands are cut.
+pub const LEFT_BYTES_MAX: usize = 4 << 10;
 /// The longest name a caller may give itself, bytes.
 pub const WHOAMI_BYTES_MAX: usize = 256;
 
@@ -46,6 +51,7 @@ const RUN: u8 = 0x01;
 const SIGNAL: u8 = 0x02;
 const ABORT: u8 = 0x03;
 const CLOSED: u8 = 0x04;
+const LEFT: u8 = 0x05;
 const OUT: u8 = 0x11;
 const ERR: u8 = 0x12;
 const NOTE: u8 = 0x13;
@@ -182,6 +188,8 @@ pub enum FromShim<'a> {
     Abort,
     /// Nobody reads this stream any more.
     Closed(Stream),
+    /// A command runs without the host, because its directory can only be entered by who is in it already.
+    Left { whoami: &'a [u8], command: &'a [u8] },
 }
 
 /// A frame from the host.
@@ -225,6 +233,19 @@ pub fn encode_abort(out: &mut Vec<u8>) {
 /// Appends a CLOSED frame.
 pub fn encode_closed(stream: Stream, out: &mut Vec<u8>) {
     put_frame(out, CLOSED, [&[stream as u8 + 1], &[]]);
+}
+
+/// Appends a LEFT frame: the caller's name, and the words of the command as far as [`LEFT_BYTES_MAX`].
+pub fn encode_left<'a>(whoami: &[u8], argv: impl Iterator<Item = &'a CStr>, out: &mut Vec<u8>) {
+    let whoami = &whoami[..whoami.len().min(usize::from(u8::MAX))];
+    let mut payload = vec![u8::try_from(whoami.len()).expect("it was cut")];
+    payload.extend_from_slice(whoami);
+    for (n, argument) in argv.enumerate() {
+        payload.extend_from_slice(if n == 0 { b"" } else { b" " });
+        payload.extend_from_slice(argument.to_bytes());
+        payload.truncate(LEFT_BYTES_MAX);
+    }
+    put_frame(out, LEFT, [&payload, &[]]);
 }
 
 /// Appends output as frames of at most [`FRAME_BYTES_MAX`].
@@ -304,7 +325,15 @@ impl<'a> FromShim<'a> {
             (ABORT, &[]) => Self::Abort,
             (CLOSED, &[1]) => Self::Closed(Stream::Out),
             (CLOSED, &[2]) => Self::Closed(Stream::Err),
-            (SIGNAL | ABORT | CLOSED, _) => return Err(WireError::Malformed("a control frame of the wrong size")),
+            (LEFT, &[length, ref rest @ ..])
+                if usize::from(length) <= rest.len() && payload.len() <= LEFT_BYTES_MAX =>
+            {
+                let (whoami, command) = rest.split_at(usize::from(length));
+                Self::Left { whoami, command }
+            }
+            (SIGNAL | ABORT | CLOSED | LEFT, _) => {
+                return Err(WireError::Malformed("a control frame of the wrong size"));
+            }
             (SKIPPABLE.., _) => return Ok(Decoded::Skip(taken)),
             _ => return Err(WireError::UnknownKind(kind)),
         };

@@ -28,9 +28,36 @@ fn what_is_no_command_string_is_the_real_shell_with_untouched_arguments() {
 #[test]
 fn a_command_inside_a_run_is_the_real_shell() {
     let place = Place::new();
-    let output = place.bash("echo \"$0 $REXEC_SOCKET\"; exit 3").env("REXEC_INSIDE", "1").output().unwrap();
-    let name = format!("/bin/bash {}\n", place.socket().display());
-    assert_eq!(outcome(&output), (Some(3), name, String::new()));
+    // To the shim a guard is a session leader of that name, however far above.
+    let guard = "printf rexec-guard >/proc/$$/comm; export REXEC_INSIDE=1";
+    for (below, out) in [
+        ("\"$0\" -c 'echo \"$0 $REXEC_SOCKET\"; exit 3'", format!("/bin/bash {}\n", place.socket().display())),
+        ("bash -c '\"$0\" -c \"echo below; exit 3\"; exit $?' \"$0\"", "below\n".to_owned()),
+    ] {
+        let script = format!(
+            "exec setsid --wait bash -c '{}' \"$0\"",
+            format!("{guard}; {below}; exit $?").replace('\'', "'\\''")
+        );
+        let output = place.real_shell(&script).output().unwrap();
+        assert_eq!(outcome(&output), (Some(3), out, String::new()), "{below}");
+    }
+}
+
+/// An agent's settings may hold anything, and then the host's human would see nothing of it.
+#[test]
+fn what_says_that_it_is_inside_a_run_is_not_believed() {
+    use std::os::unix::fs::MetadataExt;
+    if fs::metadata("/proc/self/ns/pid").unwrap().ino() != 0xEFFF_FFFC {
+        // In a pid namespace below the first, a guard may be above and out of sight.
+        return;
+    }
+    let place = Place::new();
+    for forged in ["1", "yes", "0"] {
+        let output = place.bash("echo ran").env("REXEC_INSIDE", forged).output().unwrap();
+        let (code, out, err) = outcome(&output);
+        assert_eq!((code, out.as_str()), (Some(127), ""), "{forged}");
+        assert!(err.starts_with("HOST NOT FOUND\n"), "{forged}: {err}");
+    }
 }
 
 #[test]
@@ -38,14 +65,15 @@ fn the_name_chooses_the_shell() {
     let place = Place::new();
     let asks = "echo ${BASH_VERSION:+bash}";
     for (name, expected) in [("rexec-bash", "bash\n"), ("bash", "bash\n")] {
-        let output = place.shim(name).args(["-c", asks]).env("REXEC_INSIDE", "1").output().unwrap();
+        let output = place.shim(name).args(["-c", asks]).env("REXEC_FALLBACK", "shell").output().unwrap();
         assert_eq!(outcome(&output).1, expected);
     }
-    let sh = place.shim("rexec-sh").args(["-c", "readlink /proc/$$/exe"]).env("REXEC_INSIDE", "1").output().unwrap();
+    let sh =
+        place.shim("rexec-sh").args(["-c", "readlink /proc/$$/exe"]).env("REXEC_FALLBACK", "shell").output().unwrap();
     let real = fs::canonicalize("/bin/sh").unwrap();
     assert_eq!(outcome(&sh).1.trim_end(), real.to_str().unwrap());
     // A caller may set argv[0] to anything; then the file's name counts.
-    let script = format!("REXEC_INSIDE=1 exec -a recorder \"$0\" -c '{asks}'");
+    let script = format!("REXEC_FALLBACK=shell exec -a recorder \"$0\" -c '{asks}'");
     assert_eq!(outcome(&place.real_shell(&script).output().unwrap()).1, "bash\n");
 }
 
@@ -54,21 +82,21 @@ fn the_real_shell_has_the_name_that_it_would_have_without_us() {
     let place = Place::new();
     let asks = "echo $0; no-such-command";
     for (name, argv0) in [("rexec-bash", "/bin/bash"), ("bash", "/bin/bash"), ("rexec-sh", "/bin/sh")] {
-        let ours = place.shim(name).args(["-c", asks]).env("REXEC_INSIDE", "1").output().unwrap();
+        let ours = place.shim(name).args(["-c", asks]).env("REXEC_FALLBACK", "shell").output().unwrap();
         let theirs = Command::new(argv0).args(["-c", asks]).output().unwrap();
         assert_eq!(outcome(&ours), outcome(&theirs), "{name}");
     }
     for (given, expected) in
         [("rexec-bash", "bash"), ("bash", "bash"), ("-rexec-bash", "-bash"), ("anything", "anything")]
     {
-        let script = format!("REXEC_INSIDE=1 exec -a {given} \"$0\" -c '{asks}'");
+        let script = format!("REXEC_FALLBACK=shell exec -a {given} \"$0\" -c '{asks}'");
         let (code, out, err) = outcome(&place.real_shell(&script).output().unwrap());
         let said = format!("{expected}: line 1: no-such-command: command not found\n");
         assert_eq!((code, out, err), (Some(127), format!("{expected}\n"), said), "{given}");
     }
     let chosen = place.dir.join("chosen-bash");
     std::os::unix::fs::symlink("/bin/bash", &chosen).unwrap();
-    let output = place.bash("echo $0").env("REXEC_INSIDE", "1").env("REXEC_SHELL", &chosen).output().unwrap();
+    let output = place.bash("echo $0").env("REXEC_FALLBACK", "shell").env("REXEC_SHELL", &chosen).output().unwrap();
     assert_eq!(outcome(&output).1, format!("{}\n", chosen.display()));
 }
 
@@ -86,7 +114,7 @@ fn a_chosen_shell_must_be_real() {
     fs::write(&other, "#!/bin/sh\necho other \"$@\"\n").unwrap();
     let run = |shell: &str| {
         let mut command = place.bash("x");
-        outcome(&command.env("REXEC_SHELL", shell).env("REXEC_INSIDE", "1").output().unwrap())
+        outcome(&command.env("REXEC_SHELL", shell).env("REXEC_FALLBACK", "shell").output().unwrap())
     };
     let (code, _, stderr) = run(other.to_str().unwrap());
     assert_eq!(code, Some(125));

@@ -76,6 +76,19 @@ pub enum Reason {
     Asked,
     /// The host is ending.
     Shutdown,
+    /// The time that its caller gave it is over.
+    TimedOut,
+}
+
+impl Reason {
+    /// The word for it in a record, in an answer and on the console.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::CallerGone | Self::Asked | Self::Shutdown => "aborted",
+            Self::TimedOut => "timeout",
+        }
+    }
 }
 
 /// Why a command did not start.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
+use std::time::Duration;
 
 use rexec_sh::wire::{Decoded, FromShim, Run, Sanitize, Stdio};
 
@@ -41,6 +42,8 @@ pub struct Command {
     pub is_probe: bool,
     /// Its output is for the agent's own program and not for a model: it passes as it is.
     pub is_for_program: bool,
+    /// How long the caller lets it run (JSONL).
+    pub timeout: Option<Duration>,
     /// The caller kills what is left of the shell's group once it has the result.
     pub kills_group: bool,
 }
@@ -69,8 +72,15 @@ impl Command {
             envs: BTreeMap::new(),
             is_probe: unwrapped.is_probe,
             is_for_program: unwrapped.is_probe || unwrapped.is_for_program || caller::is_harness(env()),
+            timeout: None,
             kills_group: caller::kills_group(env()),
         }
+    }
+
+    /// What it takes while it waits for its start, bytes.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.frame.len() + self.text.len() + self.exec.iter().map(Vec::len).sum::<usize>()
     }
 
     /// A masker of the secrets in its environment.

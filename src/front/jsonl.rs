@@ -4,22 +4,26 @@
 //! ```text
 //! {"action":"ping"}                                            ▶ {"result":"pong","version":"…","pid":…}
 //! {"whoami":"Me","dir":"/p","exec":["ls"],"envs":{},"stdin":"…"} ▶ {"exit":0,"output":"…"}
+//!                                    besides: "timeout":1.5 (seconds), "clear_env":true; nothing else is taken
 //! {"action":"abort"}                                           (after a request; closing the connection is the same)
 //! ```
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::budget::{Budget, Share};
 use super::roster::Answer;
 use super::{Asked, Violation};
-use crate::core::entry::{Entry, Outcome};
+use crate::core::entry::{Entry, Outcome, Reason};
 use crate::core::log::Item;
 use crate::limits;
 use crate::text::sanitize::{Mode, Sanitizer};
 
 /// A command as words, to be run with the host's environment.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Request {
     /// Who asks.
     pub whoami: String,
@@ -33,16 +37,22 @@ pub struct Request {
     /// The command's standard input; without it, it is /dev/null.
     #[serde(default)]
     pub stdin: Option<String>,
+    /// The command gets nothing of the host's environment, only `envs`.
+    #[serde(default)]
+    pub clear_env: bool,
+    /// The command is ended after this time, seconds; 0 is none.
+    #[serde(default)]
+    pub timeout: f64,
 }
 
+/// What is asked besides a command.
 #[derive(Deserialize)]
-struct Action {
-    action: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    seq: u64,
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+enum Action {
+    Ping {},
+    Abort {},
+    List {},
+    Kill { seq: u64 },
 }
 
 #[derive(Serialize)]
@@ -67,6 +77,8 @@ fn is_zero(number: &u64) -> bool {
 pub struct Jsonl {
     sanitizer: Sanitizer,
     output: Vec<u8>,
+    /// What this connection holds of the output of all.
+    share: Share,
     omitted: u64,
     has_asked: bool,
     is_over: bool,
@@ -75,8 +87,9 @@ pub struct Jsonl {
 impl Jsonl {
     /// A connection that has said nothing yet.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(outputs: &Budget) -> Self {
         Self {
+            share: outputs.share(),
             sanitizer: Sanitizer::new(Mode::Strip),
             output: Vec::new(),
             omitted: 0,
@@ -119,31 +132,39 @@ impl Jsonl {
 
     fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
         let no_json = |error: serde_json::Error| Violation::new(format_args!("no request: {error}"));
-        let Action { action } = serde_json::from_slice(line).map_err(no_json)?;
-        match action.as_deref() {
-            Some("ping") => {
+        let mut value: Value = serde_json::from_slice(line).map_err(no_json)?;
+        if value.get("action").is_some_and(|action| !action.is_null()) {
+            let action =
+                Action::deserialize(value).map_err(|error| Violation::new(format_args!("no action: {error}")))?;
+            return self.act(&action, out);
+        }
+        // Said to be none.
+        value.as_object_mut().and_then(|fields| fields.remove("action"));
+        if self.has_asked {
+            return Err(Violation::new("a second request on one connection"));
+        }
+        let request = Request::deserialize(value).map_err(no_json)?;
+        check(&request)?;
+        self.has_asked = true;
+        Ok(Some(Asked::RunWords(Box::new(request))))
+    }
+
+    fn act(&mut self, action: &Action, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+        match action {
+            Action::Ping {} => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 self.answer(&Answer::Pong { version, pid: std::process::id() }, out);
                 Ok(None)
             }
-            Some("abort") if self.has_asked => Ok(Some(Asked::Abort)),
-            Some("list" | "kill") if self.has_asked => {
+            Action::Abort {} if self.has_asked => Ok(Some(Asked::Abort)),
+            Action::Abort {} => Err(Violation::new("the action abort comes after a request")),
+            Action::List {} | Action::Kill { .. } if self.has_asked => {
                 Err(Violation::new("an action about other commands on a connection that has one"))
             }
-            Some("list") => Ok(Some(Asked::List)),
-            Some("kill") => {
-                let Target { seq } = serde_json::from_slice(line)
-                    .map_err(|_| Violation::new("the action kill needs seq, a command's number"))?;
+            Action::List {} => Ok(Some(Asked::List)),
+            Action::Kill { seq } => {
                 self.has_asked = true;
-                Ok(Some(Asked::Kill(seq)))
-            }
-            Some(other) => Err(Violation::new(format_args!("unknown action {other:?}"))),
-            None if self.has_asked => Err(Violation::new("a second request on one connection")),
-            None => {
-                let request: Request = serde_json::from_slice(line).map_err(no_json)?;
-                check(&request)?;
-                self.has_asked = true;
-                Ok(Some(Asked::RunWords(Box::new(request))))
+                Ok(Some(Asked::Kill(*seq)))
             }
         }
     }
@@ -165,31 +186,44 @@ impl Jsonl {
     /// Takes output of the command, from the front of these bytes on; tells how many.
     pub fn output(&mut self, bytes: &[u8]) -> usize {
         let piece = &bytes[..bytes.len().min(limits::TREATED_PIECE_BYTES)];
+        let before = self.output.len();
         self.sanitizer.push(piece, &mut self.output);
-        self.bound();
+        self.bound(before);
         piece.len()
     }
 
-    /// One line holds the whole output, so there has to be an end to it.
-    fn bound(&mut self) {
-        if let Some(beyond) = self.output.len().checked_sub(limits::JSON_OUTPUT_BYTES_MAX) {
+    /// One line holds the whole output, so there has to be an end to it; and once something is left out, nothing follows.
+    fn bound(&mut self, before: usize) {
+        let most = if self.omitted > 0 { before } else { limits::JSON_OUTPUT_BYTES_MAX.min(self.share.room()) };
+        self.cut(most);
+        self.share.hold(self.output.len());
+    }
+
+    fn cut(&mut self, most: usize) {
+        if let Some(beyond) = self.output.len().checked_sub(most) {
             self.omitted += u64::try_from(beyond).expect("a length fits 64 bits");
-            self.output.truncate(limits::JSON_OUTPUT_BYTES_MAX);
+            self.output.truncate(most);
         }
     }
 
     fn close(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
+        let (before, start) = (self.output.len(), out.len());
         self.sanitizer.finish(&mut self.output);
-        self.bound();
+        self.bound(before);
+        self.cut(prefix_within(&self.output, self.share.room()));
         let (exit, error, message) = match outcome {
-            Outcome::Ended { exit, stopped } => (exit.code(), stopped.map(|_| "aborted"), None),
+            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => (124, Some("timeout"), None),
+            Outcome::Ended { exit, stopped } => (exit.code(), stopped.map(Reason::word), None),
             Outcome::NotStarted(why) if why.code == 127 => (127, Some("not_found"), Some(why.text.as_str())),
-            Outcome::NotStarted(why) => (why.code, Some("spawn_failed"), Some(why.text.as_str())),
+            Outcome::NotStarted(why) => (127, Some("spawn_failed"), Some(why.text.as_str())),
             Outcome::NeverRun(_) => (125, Some("aborted"), None),
             Outcome::Lost { .. } => (125, Some("lost"), None),
         };
         let output = String::from_utf8_lossy(&self.output);
         put_line(&Response { exit, output: &output, error, message, output_omitted: self.omitted }, out);
+        drop(output);
+        self.output = Vec::new();
+        self.share.hold(out.len() - start);
         self.is_over = true;
     }
 
@@ -208,10 +242,34 @@ impl Jsonl {
     }
 }
 
-impl Default for Jsonl {
-    fn default() -> Self {
-        Self::new()
+/// How much of an output takes no more than this many bytes in JSON.
+fn prefix_within(output: &[u8], most: usize) -> usize {
+    // A byte takes six at most.
+    if output.len() <= most / 6 {
+        return output.len();
     }
+    let (mut taken, mut prefix) = (0, 0);
+    for chunk in output.utf8_chunks() {
+        for byte in chunk.valid().bytes() {
+            taken += match byte {
+                b'"' | b'\\' | b'\n' | b'\t' => 2,
+                0..b' ' => 6,
+                _ => 1,
+            };
+            if taken > most {
+                return prefix;
+            }
+            prefix += 1;
+        }
+        if !chunk.invalid().is_empty() {
+            taken += char::REPLACEMENT_CHARACTER.len_utf8();
+            if taken > most {
+                return prefix;
+            }
+            prefix += chunk.invalid().len();
+        }
+    }
+    prefix
 }
 
 fn put_line(value: &impl Serialize, out: &mut Vec<u8>) {
@@ -229,6 +287,10 @@ fn check(request: &Request) -> Result<(), Violation> {
     }
     let is_bad =
         |(name, value): (&String, &String)| name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value);
+    if !(0.0..=limits::TIMEOUT_MAX.as_secs_f64()).contains(&request.timeout) {
+        let most = limits::TIMEOUT_MAX.as_secs();
+        return Err(Violation::new(format_args!("no request: timeout is no number of seconds from 0 to {most}")));
+    }
     if request.envs.iter().any(is_bad) {
         return Err(Violation::new("no request: envs holds a name or value that no environment can hold"));
     }
@@ -242,7 +304,7 @@ mod tests {
     use std::time::Duration;
 
     fn take(lines: &str) -> (Result<Option<Asked>, Violation>, String) {
-        let (mut jsonl, mut out) = (Jsonl::new(), Vec::new());
+        let (mut jsonl, mut out) = (Jsonl::new(&Budget::new(1 << 20, 0)), Vec::new());
         let asked = jsonl.take(&mut lines.as_bytes().to_vec(), &mut out);
         (asked, String::from_utf8(out).unwrap())
     }
@@ -252,11 +314,16 @@ mod tests {
         let (asked, out) = take("{\"action\":\"ping\"}\n");
         assert!(matches!(asked, Ok(None)) && out.starts_with("{\"result\":\"pong\",\"version\":\""), "{out}");
         for (line, words) in [
-            ("{\"action\":\"dance\"}\n", "unknown action"),
+            ("{\"action\":\"dance\"}\n", "unknown variant `dance`"),
+            ("{\"action\":\"list\",\"colour\":1}\n", "unknown field `colour`"),
+            ("{\"action\":\"ping\",\"colour\":1}\n", "unknown field `colour`"),
+            ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[\"a\"],\"sandbox\":true}\n", "unknown field `sandbox`"),
+            ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[\"a\"],\"timeout\":-1}\n", "timeout"),
+            ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[\"a\"],\"timeout\":\"1\"}\n", "no request: invalid type"),
             ("{\"action\":\n", "no request"),
-            ("{\"action\":\"abort\"}\n", "unknown action"),
-            ("{\"action\":\"kill\"}\n", "needs seq"),
-            ("{\"action\":\"kill\",\"seq\":-1}\n", "needs seq"),
+            ("{\"action\":\"abort\"}\n", "after a request"),
+            ("{\"action\":\"kill\"}\n", "missing field `seq`"),
+            ("{\"action\":\"kill\",\"seq\":-1}\n", "no action"),
             ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[]}\n", "exec is empty"),
             ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[\"a\"],\"envs\":{\"A=B\":\"c\"}}\n", "envs"),
         ] {
@@ -267,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_request_becomes_one_line_of_clean_output() {
-        let (mut jsonl, mut out) = (Jsonl::new(), Vec::new());
+        let (mut jsonl, mut out) = (Jsonl::new(&Budget::new(1 << 20, 0)), Vec::new());
         let line = b"{\"whoami\":\"Me\",\"dir\":\"/tmp\",\"exec\":[\"ls\"]}\n";
         assert!(matches!(jsonl.take(&mut line.to_vec(), &mut out), Ok(Some(Asked::RunWords(_)))));
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[1mfoo\x1b[0m\r\n".as_slice().into() };
@@ -277,5 +344,29 @@ mod tests {
         jsonl.accept(&Item::Entry(&end), &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "{\"exit\":1,\"output\":\"foo\\n\"}\n");
         assert!(jsonl.is_over());
+    }
+
+    #[test]
+    fn answers_hold_no_more_together_than_they_may() {
+        let budget = Budget::new(1_000, 100);
+        let end =
+            Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(0), stopped: None }, took: Duration::ZERO };
+        let mut held = Vec::new();
+        for (byte, expected, omitted) in
+            [(b'x', 1_100, 1_900), (b'y', 100, 2_900), (b'"', 50, 2_950), (b'\n', 50, 2_950), (0xff, 33, 8_901)]
+        {
+            let (mut jsonl, mut out) = (Jsonl::new(&budget), Vec::new());
+            for _ in 0..30 {
+                let entry = Entry::Output { stream: Stream::Out, bytes: [byte; 100].as_slice().into() };
+                jsonl.accept(&Item::Entry(&entry), &mut out);
+            }
+            jsonl.accept(&Item::Entry(&end), &mut out);
+            let answer: Value = serde_json::from_slice(&out).unwrap();
+            let length = answer["output"].as_str().unwrap().chars().count();
+            assert_eq!((length, answer["output_omitted"].as_u64()), (expected, Some(omitted)), "{byte}");
+            held.push(jsonl);
+        }
+        drop(held);
+        assert_eq!(budget.share().room(), 1_100);
     }
 }

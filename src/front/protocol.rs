@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use rexec_sh::wire;
 
+use super::budget::Budget;
 use super::jsonl::Jsonl;
 use super::shim::Shim;
 use super::{Asked, Violation};
@@ -13,8 +14,8 @@ use crate::core::log::Item;
 /// The language of a peer: its first byte decides.
 #[derive(Debug)]
 pub enum Protocol {
-    /// It has said nothing yet.
-    Undecided,
+    /// It has said nothing yet. What answers in JSON may hold together.
+    Undecided(Budget),
     /// Frames.
     Shim(Box<Shim>),
     /// Lines of JSON.
@@ -25,8 +26,8 @@ impl Protocol {
     /// Its first byte, once there is one, decides.
     pub fn decide(&mut self, first: Option<&u8>) {
         match (&*self, first) {
-            (Self::Undecided, Some(b'{')) => *self = Self::Jsonl(Jsonl::new()),
-            (Self::Undecided, Some(_)) => *self = Self::Shim(Box::default()),
+            (Self::Undecided(outputs), Some(b'{')) => *self = Self::Jsonl(Jsonl::new(outputs)),
+            (Self::Undecided(_), Some(_)) => *self = Self::Shim(Box::default()),
             _ => {}
         }
     }
@@ -38,7 +39,7 @@ impl Protocol {
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
         self.decide(inbox.first());
         match self {
-            Self::Undecided => Ok(None),
+            Self::Undecided(_) => Ok(None),
             Self::Shim(shim) => shim.take(inbox, out),
             Self::Jsonl(jsonl) => jsonl.take(inbox, out),
         }
@@ -47,7 +48,7 @@ impl Protocol {
     /// Takes one item of the command's log.
     pub fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
         match self {
-            Self::Undecided => {}
+            Self::Undecided(_) => {}
             Self::Shim(shim) => shim.accept(item, now, out),
             Self::Jsonl(jsonl) => jsonl.accept(item, out),
         }
@@ -57,7 +58,7 @@ impl Protocol {
     /// next call.
     pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         match self {
-            Self::Undecided => bytes.len(),
+            Self::Undecided(_) => bytes.len(),
             Self::Shim(shim) => shim.output(stream, bytes, now, out),
             Self::Jsonl(jsonl) => jsonl.output(bytes),
         }
@@ -66,7 +67,7 @@ impl Protocol {
     /// The last word to a peer that broke the rules, or that cannot be served.
     pub fn fail(&mut self, code: u8, text: &str, out: &mut Vec<u8>) {
         match self {
-            Self::Undecided => {}
+            Self::Undecided(_) => {}
             Self::Shim(shim) => shim.fail(code, text, out),
             Self::Jsonl(jsonl) => jsonl.fail(code, text, out),
         }
@@ -83,7 +84,7 @@ impl Protocol {
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Shim(shim) => shim.deadline(),
-            Self::Undecided | Self::Jsonl(_) => None,
+            Self::Undecided(_) | Self::Jsonl(_) => None,
         }
     }
 
@@ -97,7 +98,7 @@ impl Protocol {
     /// The last word to a caller whose command is for its own sandbox.
     pub fn refuse(&mut self, words: &str, out: &mut Vec<u8>) {
         match self {
-            Self::Undecided => {}
+            Self::Undecided(_) => {}
             Self::Shim(_) => wire::encode_refuse(out),
             Self::Jsonl(jsonl) => jsonl.fail(125, words, out),
         }
@@ -106,7 +107,7 @@ impl Protocol {
     /// Whether it has introduced itself.
     pub fn has_said_hello(&self) -> bool {
         match self {
-            Self::Undecided => false,
+            Self::Undecided(_) => false,
             Self::Shim(shim) => shim.has_said_hello(),
             Self::Jsonl(_) => true,
         }
@@ -115,10 +116,15 @@ impl Protocol {
     /// Whether it has asked for something.
     pub fn has_asked(&self) -> bool {
         match self {
-            Self::Undecided => false,
+            Self::Undecided(_) => false,
             Self::Shim(shim) => shim.has_asked(),
             Self::Jsonl(jsonl) => jsonl.has_asked(),
         }
+    }
+
+    /// Whether who has said all it wants to say may still wait for the answer: a shim goes on to the end.
+    pub fn allows_half_close(&self) -> bool {
+        matches!(self, Self::Jsonl(_))
     }
 
     /// Whether everything was said.

@@ -86,11 +86,19 @@ impl Shim {
 
     fn translate(&mut self, frame: FromShim<'_>, bytes: &[u8]) -> Result<Asked, Violation> {
         match (frame, self.stage) {
+            (FromShim::Run(run), Stage::Run) if run.attributes.extras.are_the_hosts() => {
+                Err(Violation::new("a RUN with what only the host may say"))
+            }
+            (FromShim::Left { whoami, command }, Stage::Run) => {
+                self.stage = Stage::Running;
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                Ok(Asked::NoteLeft { whoami: text(whoami), command: text(command) })
+            }
             (FromShim::Run(run), Stage::Run) => {
                 self.stage = Stage::Running;
                 Ok(Asked::Run(Box::new(Command::of(&run, bytes))))
             }
-            (FromShim::Run(_), _) => Err(Violation::new("a second RUN on one connection")),
+            (FromShim::Run(_) | FromShim::Left { .. }, _) => Err(Violation::new("a second RUN on one connection")),
             (_, Stage::Hello | Stage::Run) => Err(Violation::new("a control frame before the RUN")),
             (FromShim::Signal(signal), _) => Ok(Asked::Signal(signal)),
             (FromShim::Abort, _) => Ok(Asked::Abort),
@@ -204,7 +212,7 @@ fn never_run(reason: Reason) -> &'static str {
         Reason::Asked => {
             "rexec: a person stopped the command before it could start; nothing was run\nhint: ask that person before you run it again\n"
         }
-        Reason::CallerGone | Reason::Shutdown => {
+        Reason::CallerGone | Reason::Shutdown | Reason::TimedOut => {
             "rexec: the host ended before the command could start; nothing was run\nhint: start rexec-host, then run the command again\n"
         }
     }

@@ -12,6 +12,7 @@ use super::spares::Spares;
 use super::{Closing, Host, Options, Source, words};
 use crate::core::engine::Engine;
 use crate::failure::Failure;
+use crate::front::budget::Budget;
 use crate::io::poller::Poller;
 use crate::limits;
 use crate::sink::console::Console;
@@ -73,6 +74,8 @@ impl Host {
             scribe,
             has_recorder_room: false,
             journal: Journal::default(),
+            outputs: Budget::new(limits::JSON_OUTPUTS_BYTES, limits::JSON_OUTPUT_OWN_BYTES),
+            requests: Budget::new(limits::QUEUED_REQUESTS_BYTES, 0),
             peers: BTreeMap::new(),
             last_peer: 0,
             peers_max: limits::peers_max(process::descriptor_limit()),
@@ -85,6 +88,7 @@ impl Host {
             answers: BTreeSet::new(),
             owing: BTreeSet::new(),
             kin,
+            timeouts: BTreeSet::new(),
             spares: Spares::new(size),
             size,
             start_retry: None,

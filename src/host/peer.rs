@@ -44,6 +44,8 @@ pub(super) struct Peer {
     /// How much it has of the entry that it reads next, bytes.
     read: usize,
     pub(super) job: Option<JobId>,
+    /// It has shut its writing side and waits for the answer.
+    is_deaf: bool,
     /// Everything is said: it goes when its bytes are out.
     is_leaving: bool,
     /// Since when it has taken nothing of what is left for it, although its command has ended.
@@ -54,6 +56,18 @@ impl Peer {
     /// Whether it waits for nothing that is on its way.
     pub(super) fn has_nothing_to_take(&self) -> bool {
         self.cursor.is_none() && (self.out.is_empty() || self.is_only_greeted)
+    }
+
+    /// Its end was read. Whether it has only shut its writing side, and may wait for an answer: a whole close(2) is the end
+    /// of its command. The last line needs no newline then.
+    fn still_listens(&mut self) -> bool {
+        self.protocol.decide(self.inbox.first());
+        let listens = self.protocol.allows_half_close() && !socket::is_hung_up(self.port.fd());
+        if listens && !self.is_deaf {
+            self.is_deaf = true;
+            self.inbox.push(b'\n');
+        }
+        listens
     }
 
     /// When it is let go, if it takes nothing until then.
@@ -82,7 +96,8 @@ impl Host {
         self.greeting.insert((self.now + limits::HELLO_TIMEOUT, id));
         let peer = Peer {
             port,
-            protocol: Protocol::Undecided,
+            protocol: Protocol::Undecided(self.outputs.clone()),
+            is_deaf: false,
             inbox: Vec::new(),
             descriptors: Vec::new(),
             out: Outlet::default(),
@@ -107,8 +122,8 @@ impl Host {
         if peer.port.is_writable() {
             self.roomy.insert(id);
         }
-        let (mut budget, mut is_gone, mut lost_descriptors) = (limits::READ_BUDGET_BYTES, false, false);
-        while peer.port.is_readable() && budget > 0 {
+        let (mut budget, mut is_gone, mut lost_descriptors) = (limits::READ_BUDGET_BYTES, peer.is_deaf, false);
+        while peer.port.is_readable() && budget > 0 && !is_gone {
             let (buffer, descriptors) = (&mut self.buffer, &mut peer.descriptors);
             let (pid, is_shared) = (peer.pid, &mut peer.is_shared);
             let input = peer.port.read(|fd| {
@@ -127,16 +142,13 @@ impl Host {
                     }
                 }
                 Input::Nothing => break,
-                Input::End => {
-                    is_gone = true;
-                    break;
-                }
+                Input::End => is_gone = true,
             }
         }
         if peer.port.is_readable() && !is_gone {
             self.ready.insert(peer.port.token());
         }
-        if is_gone {
+        if is_gone && !peer.still_listens() {
             return self.lose(id);
         }
         if lost_descriptors {
@@ -146,11 +158,15 @@ impl Host {
         if self.is_request_too_much(id) {
             self.part(id, 125, super::BUSY);
         }
+        // Who said nothing whole and will say no more waits for nothing.
+        if self.peers.get(&id).is_some_and(|peer| peer.is_deaf && !peer.is_leaving && !peer.protocol.has_asked()) {
+            self.lose(id);
+        }
     }
 
-    /// Whether a request that is still coming has become long, while those of all peers are too much together.
+    /// Whether what is still coming has become long, while that of all peers is too much together.
     fn is_request_too_much(&self, id: PeerId) -> bool {
-        let is_coming = |peer: &&Peer| peer.job.is_none() && !peer.is_leaving;
+        let is_coming = |peer: &&Peer| !peer.is_leaving;
         let is_long = |peer: &Peer| peer.inbox.len() > limits::READ_BUDGET_BYTES;
         self.peers.get(&id).filter(is_coming).is_some_and(is_long)
             && self.peers.values().filter(is_coming).map(|peer| peer.inbox.len()).sum::<usize>()
@@ -173,7 +189,7 @@ impl Host {
                 Err(violation) => {
                     let advice = match &peer.protocol {
                         Protocol::Jsonl(_) => "send one line of JSON with whoami, dir and exec, or an action",
-                        Protocol::Undecided | Protocol::Shim(_) => "install shim and host of one version",
+                        Protocol::Undecided(_) | Protocol::Shim(_) => "install shim and host of one version",
                     };
                     let text = format!("rexec: {}\nhint: {advice}\n", violation.text);
                     return self.part(id, 125, &text);
@@ -196,6 +212,10 @@ impl Host {
                     if self.has_proof(id) && self.examine(id, &request.whoami, request.exec.join(" ").as_bytes()) {
                         self.submit_words(id, &request);
                     }
+                }
+                Some(Asked::NoteLeft { whoami, command }) => {
+                    self.tell_left(&whoami, "its directory cannot be entered", &command);
+                    return self.farewell(id);
                 }
                 Some(Asked::List) => {
                     if self.has_proof(id) {

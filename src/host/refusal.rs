@@ -53,6 +53,22 @@ pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
     }
 }
 
+/// The guard could not start a command that came as words: a program, and the directory that it was to run in.
+pub(super) fn of_words((program, dir): (&str, &str), stage: Stage, errno: i32) -> StartError {
+    let error = io::Error::from_raw_os_error(errno);
+    let (program, dir) = (escape_line(program, SHELL_COLUMNS), escape_line(dir, SHELL_COLUMNS));
+    match (stage, error.kind()) {
+        (Stage::Exec, io::ErrorKind::NotFound) => refusal(
+            127,
+            &format!("{program}: not found"),
+            "check the name, and PATH in envs or in the host's environment",
+        ),
+        (Stage::Exec, _) => refusal(126, &format!("{program}: {}", reason(&error)), "check the program's path"),
+        (Stage::Directory, _) => refusal(126, &format!("{dir}: {}", reason(&error)), "check dir"),
+        (Stage::Fork | Stage::Descriptors, _) => at_stage(&program, stage, errno),
+    }
+}
+
 /// A descriptor of the caller's has a number that nothing below this host can have.
 pub(super) fn out_of_reach(descriptor: i32, limit: u32) -> StartError {
     let text = format!(

@@ -22,8 +22,10 @@ use crate::sys::guard;
 pub(super) struct Identity {
     pub(super) shell: String,
     whoami: String,
-    dir: String,
+    pub(super) dir: String,
     command: String,
+    /// It came as words: directory and program are as the caller named them.
+    pub(super) is_words: bool,
     pub(super) kills_group: bool,
 }
 
@@ -38,6 +40,7 @@ impl Identity {
             whoami: clipped(command.whoami.as_bytes()),
             dir: clipped(dir),
             command: clipped(&command.text),
+            is_words: command.dir.is_some(),
             kills_group: command.kills_group,
         }
     }

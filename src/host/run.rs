@@ -15,6 +15,7 @@ use super::{Host, PeerId, refusal};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
+use crate::front::budget::Share;
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
 use crate::limits;
@@ -43,6 +44,8 @@ pub(super) struct Run {
     /// Until its guard has begun with it; or why it cannot be started.
     pub(super) pending: Option<Result<Pending, StartError>>,
     pub(super) identity: Identity,
+    /// What its request holds of the bytes of all, until its guard has all of it.
+    pub(super) request: Option<Share>,
     pub(super) accepted: Instant,
     pub(super) guard: Option<Link>,
     /// How many guards were given it.
@@ -126,7 +129,8 @@ impl Host {
     }
 
     pub(super) fn flush_guard(&mut self, job: JobId) {
-        if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut())
+        let Some(run) = self.runs.get_mut(&job) else { return };
+        if let Some(link) = run.guard.as_mut()
             && link.control.is_writable()
         {
             let port = &mut link.control;
@@ -174,6 +178,7 @@ impl Host {
         {
             link.orders.on_begun();
             run.pending = None;
+            run.request = None;
         }
         match report {
             Report::Begun => {}
@@ -183,8 +188,11 @@ impl Host {
                 }
             }
             Report::Failed { stage, errno } => {
-                let shell = self.runs.get(&job).map_or("", |run| run.identity.shell.as_str());
-                self.on_not_started(job, refusal::at_stage(shell, stage, errno));
+                let why = self.runs.get(&job).map(|run| &run.identity).map(|known| match known.is_words {
+                    true => refusal::of_words((&known.shell, &known.dir), stage, errno),
+                    false => refusal::at_stage(&known.shell, stage, errno),
+                });
+                why.into_iter().for_each(|why| self.on_not_started(job, why));
             }
             Report::OutOfReach { descriptor, limit } => {
                 self.on_not_started(job, refusal::out_of_reach(descriptor, limit));
@@ -353,6 +361,7 @@ impl Host {
             }
             self.answer_ending(job, Vec::new());
             self.runs.remove(&job);
+            self.timeouts.retain(|&(_, other)| other != job);
             self.stragglers.retain(|&other| other != job);
         }
         while self.stragglers.len() > limits::STRAGGLERS_MAX

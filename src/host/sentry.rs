@@ -20,7 +20,7 @@ const COMMAND_COLUMNS: usize = 400;
 #[derive(Debug)]
 pub(super) struct Sentry {
     duty: Duty,
-    /// Commands left to their callers without a line on the console, which had no room.
+    /// Commands that callers run themselves without a line on the console, which had no room.
     unsaid: u64,
 }
 
@@ -104,8 +104,23 @@ impl Host {
         false
     }
 
-    /// A caller that asks faster than the console can show is counted.
     fn tell_refusal(&mut self, why: &str, whoami: &str, command: &[u8]) {
+        let command = escape_ends(&String::from_utf8_lossy(command), COMMAND_COLUMNS);
+        let whoami = name_of(whoami, limits::WHOAMI_COLUMNS);
+        self.tell_unseen(&format!(
+            "… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}"
+        ));
+    }
+
+    /// Says that a caller runs a command without this host.
+    pub(super) fn tell_left(&mut self, whoami: &str, why: &str, command: &str) {
+        let whoami = name_of(if whoami.is_empty() { "shell" } else { whoami }, limits::WHOAMI_COLUMNS);
+        let command = escape_ends(command, COMMAND_COLUMNS);
+        self.tell_unseen(&format!("… {whoami} runs a command without this host ({why}), unseen: {command}"));
+    }
+
+    /// Callers that ask faster than the console can show are counted.
+    fn tell_unseen(&mut self, line: &str) {
         if self.screen.out.pending() >= limits::CONSOLE_HIGH_BYTES {
             self.sentry.unsaid += 1;
             return;
@@ -114,13 +129,10 @@ impl Host {
         let unsaid = std::mem::take(&mut self.sentry.unsaid);
         if unsaid > 0 {
             self.console.say(
-                &format!("… {} more of sandboxed callers, not shown", counted(unsaid, "command", "commands")),
+                &format!("… {} more that callers run themselves, not shown", counted(unsaid, "command", "commands")),
                 out,
             );
         }
-        let whoami = name_of(whoami, limits::WHOAMI_COLUMNS);
-        let command = escape_ends(&String::from_utf8_lossy(command), COMMAND_COLUMNS);
-        self.console
-            .say(&format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}"), out);
+        self.console.say(line, out);
     }
 }

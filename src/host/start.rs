@@ -21,6 +21,7 @@ use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream, Streams};
 use crate::core::job::Order;
 use crate::core::log::Lag;
+use crate::front::budget::Share;
 use crate::front::command::Command;
 use crate::front::jsonl::Request;
 use crate::front::protocol::Protocol;
@@ -48,16 +49,26 @@ impl Host {
             let words = if descriptors.is_empty() { super::RELAYED } else { super::BUSY };
             return self.part(peer, 125, words);
         }
-        self.submit(peer, command, Ok(descriptors));
+        let request = self.requests.take(command.weight());
+        self.submit(peer, command, Ok(descriptors), request);
     }
 
     /// A command as words, with the host's environment.
     pub(super) fn submit_words(&mut self, peer: PeerId, request: &Request) {
-        let (command, descriptors) = super::words::command(request, &self.own);
-        self.submit(peer, command, descriptors);
+        let (command, descriptors) = super::words::command(request, &self.own, self.options.pipes_only);
+        let stdin = request.stdin.as_ref().map_or(0, String::len);
+        let request = self.requests.take(command.weight() + stdin);
+        self.submit(peer, command, descriptors, request);
     }
 
-    fn submit(&mut self, peer: PeerId, command: Command, descriptors: Result<Vec<OwnedFd>, StartError>) {
+    fn submit(
+        &mut self,
+        peer: PeerId,
+        command: Command,
+        descriptors: Result<Vec<OwnedFd>, StartError>,
+        request: Option<Share>,
+    ) {
+        let Some(request) = request else { return self.part(peer, 125, super::BUSY) };
         let Some(job) = self.engine.submit() else { return self.part(peer, 125, super::BUSY) };
         self.attend(peer, job);
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
@@ -69,6 +80,7 @@ impl Host {
             peer: Some(peer),
             pending: Some(descriptors.map(|descriptors| Pending { command, descriptors })),
             identity,
+            request: Some(request),
             accepted: self.now,
             guard: None,
             attempts: 0,
@@ -140,6 +152,9 @@ impl Host {
             Some(Ok(pending)) => match self.hand_over(job, &pending) {
                 Ok(streams) => {
                     self.engine.on_started(job, streams, self.now);
+                    if let Some(timeout) = pending.command.timeout {
+                        self.timeouts.insert((self.now + timeout, job));
+                    }
                     let waited = self.now.saturating_duration_since(self.runs[&job].accepted);
                     self.journal.note(job, |end| end.queued_ms = u64::try_from(waited.as_millis()).unwrap_or(0));
                     self.start_retry = None;

@@ -315,6 +315,7 @@ impl Block {
                     Reason::CallerGone => "its caller is gone",
                     Reason::Asked => "you asked",
                     Reason::Shutdown => "the host is ending",
+                    Reason::TimedOut => "its time is over",
                 };
                 self.remark(face, &format!("… stopping: {why}"), out);
             }
@@ -345,7 +346,7 @@ impl Block {
                     Exit::Signal(signal) => Some(*signal),
                     Exit::Code(_) => None,
                 };
-                banner::end_line(exit.code(), signal, took, stopped.map(|_| "aborted"))
+                banner::end_line(exit.code(), signal, took, stopped.map(Reason::word))
             }
             Outcome::NotStarted(why) => {
                 let first = why.text.lines().next().unwrap_or_default();

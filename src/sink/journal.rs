@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, Exit, Outcome};
+use crate::core::entry::{Entry, Exit, Outcome, Reason};
 use crate::core::log::{Item, Lag};
 use crate::limits;
 use crate::sink::record::{self, Done, End, Left, Start};
@@ -353,7 +353,7 @@ fn ended(mut end: End, outcome: &Outcome, duration_ms: u64) -> End {
             if let Exit::Signal(signal) = exit {
                 end.signal = Some(*signal);
             }
-            (exit.code(), stopped.map(|_| "aborted"))
+            (exit.code(), stopped.map(Reason::word))
         }
         Outcome::NotStarted(why) => (why.code, Some(if why.code == 127 { "not_found" } else { "spawn_failed" })),
         Outcome::NeverRun(_) => (125, Some("aborted")),

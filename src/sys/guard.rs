@@ -187,7 +187,7 @@ fn become_guard(control: &OwnedFd, slave: &OwnedFd, held: &[OwnedFd]) -> io::Res
     // SAFETY: the ioctl takes a number: do not steal the terminal, it is new.
     super::check(unsafe { libc::ioctl(slave.as_raw_fd(), libc::TIOCSCTTY, 0) })?;
     nix::sys::prctl::set_child_subreaper(true).map_err(super::io)?;
-    let _ = nix::sys::prctl::set_name(c"rexec-guard");
+    let _ = nix::sys::prctl::set_name(rexec_sh::mark::GUARD_NAME);
     for signal in 1..=64 {
         let disposition = if GUARD_IGNORES.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL };
         // SAFETY: a disposition without a handler; what may not be set is refused, which does no harm.
@@ -293,7 +293,8 @@ impl Request {
             let fd = given.next().ok_or(io::ErrorKind::InvalidData)?;
             if targets.contains(&fd.as_raw_fd()) { clear_of(targets, fd.as_fd()) } else { Ok(fd) }
         };
-        let directory = next()?;
+        let is_named = run.attributes.extras.directory.is_some();
+        let directory = if is_named { None } else { Some(next()?) };
         let stdin = if run.attributes.stdio.stdin { Some(next()?) } else { None };
         let inherited = run.attributes.inherited.iter().map(|_| next()).collect::<io::Result<Vec<_>>>()?;
         let mut pipes = Vec::new();

@@ -4,27 +4,35 @@
 //! makes system calls only: everything it needs is prepared beforehand in [`Launch`], and what fails is written into
 //! [`Launch::failure`] for the guard to read.
 
+use std::borrow::Cow;
 use std::cell::Cell;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::libc::{self, c_char, c_int, c_void};
-use rexec_sh::wire::{Attributes, Run};
+use rexec_sh::wire::{Attributes, Extras, Run};
 
 use super::control::Stage;
+use super::extras::{self, Changes};
 
 /// The signals that a guard ignores for itself and that the command must not inherit ignored.
 pub(super) const GUARD_IGNORES: [c_int; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTTIN, libc::SIGTTOU];
 
+/// Where execvp(3) looks when PATH is not set.
+const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+
 /// Everything the child needs, ready for system calls.
 pub(super) struct Launch<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
-    shell: &'a CStr,
+    /// Where the shell may be, in the order in which they are tried.
+    candidates: Vec<Cow<'a, CStr>>,
+    /// As [`Launch::argv`], for sh to read a program that has no format of its own; the second is the program's path.
+    script: Vec<Cell<*const c_char>>,
     attributes: &'a Attributes,
-    directory: RawFd,
+    directory: Directory<'a>,
     /// Pairs of source and target; no source is a target.
     places: Vec<(RawFd, RawFd)>,
     /// Limits that differ from the guard's own, by number of the resource.
@@ -32,12 +40,20 @@ pub(super) struct Launch<'a> {
     oom_score_adj: Option<Vec<u8>>,
     nice: bool,
     affinity: Option<&'a [u8]>,
+    extras: Changes,
     failure: Cell<Option<(Stage, i32)>>,
+}
+
+/// How the working directory is known.
+enum Directory<'a> {
+    Open(RawFd),
+    Named(&'a CStr),
 }
 
 /// The guard's own attributes, read once: only what differs is set in the child.
 #[derive(Debug)]
 pub(super) struct Baseline {
+    extras: Extras,
     limits: Vec<libc::rlimit64>,
     oom_score_adj: i32,
     nice: i32,
@@ -58,7 +74,13 @@ impl Baseline {
         let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
         // SAFETY: the call takes numbers only.
         let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-        Self { limits: limits.collect(), oom_score_adj: text.trim().parse().unwrap_or(0), nice, affinity: affinity() }
+        Self {
+            extras: extras::read(),
+            limits: limits.collect(),
+            oom_score_adj: text.trim().parse().unwrap_or(0),
+            nice,
+            affinity: affinity(),
+        }
     }
 }
 
@@ -78,6 +100,7 @@ pub(super) fn inherited() -> Attributes {
         nice: own.nice,
         oom_score_adj: own.oom_score_adj,
         limits: own.limits.iter().map(|limit| (limit.rlim_cur, limit.rlim_max)).collect(),
+        extras: own.extras,
         ..Attributes::default()
     }
 }
@@ -95,7 +118,8 @@ fn resource_number(resource: c_int) -> c_int {
 /// The descriptors of a command.
 #[derive(Debug)]
 pub(super) struct Descriptors {
-    pub(super) directory: OwnedFd,
+    /// None when the command names it.
+    pub(super) directory: Option<OwnedFd>,
     pub(super) stdin: Option<OwnedFd>,
     pub(super) inherited: Vec<OwnedFd>,
     pub(super) stdout: RawFd,
@@ -107,9 +131,8 @@ pub(super) struct Descriptors {
 impl<'a> Launch<'a> {
     /// Prepares the child of this run.
     pub(super) fn new(run: &'a Run<'a>, descriptors: &Descriptors, baseline: &Baseline) -> Self {
-        let pointers = |strings: rexec_sh::wire::Strings<'a>| {
-            strings.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect::<Vec<_>>()
-        };
+        let argv = run.argv.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect::<Vec<_>>();
+        let env = run.env.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect();
         let attributes = &run.attributes;
         let stdio = attributes.stdio;
         let mut places = Vec::with_capacity(3 + descriptors.inherited.len());
@@ -122,12 +145,17 @@ impl<'a> Launch<'a> {
             let wanted = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
             ((own.rlim_cur, own.rlim_max) != (soft, hard)).then_some((resource, wanted))
         });
+        let named = attributes.extras.directory.as_deref().unwrap_or(c"/");
+        let directory = descriptors.directory.as_ref().map(|fd| Directory::Open(fd.as_raw_fd()));
+        let rest = argv.iter().skip(1).copied();
+        let script = [c"/bin/sh".as_ptr(), std::ptr::null()].into_iter().chain(rest).map(Cell::new);
         Self {
-            argv: pointers(run.argv),
-            env: pointers(run.env),
-            shell: run.shell,
+            script: script.collect(),
+            argv,
+            env,
+            candidates: candidates(run),
             attributes,
-            directory: descriptors.directory.as_raw_fd(),
+            directory: directory.unwrap_or(Directory::Named(named)),
             places,
             limits: limits.collect(),
             oom_score_adj: (attributes.oom_score_adj != baseline.oom_score_adj)
@@ -135,6 +163,7 @@ impl<'a> Launch<'a> {
             nice: attributes.nice != baseline.nice,
             affinity: Some(attributes.affinity.as_slice())
                 .filter(|mask| !mask.is_empty() && *mask != baseline.affinity),
+            extras: Changes::between(&baseline.extras, &attributes.extras),
             failure: Cell::new(None),
         }
     }
@@ -170,7 +199,11 @@ impl<'a> Launch<'a> {
             libc::setpgid(0, 0);
             self.set_dispositions();
             libc::umask(self.attributes.umask);
-            if libc::fchdir(self.directory) < 0 {
+            let entered = match self.directory {
+                Directory::Open(fd) => libc::fchdir(fd),
+                Directory::Named(path) => libc::chdir(path.as_ptr()),
+            };
+            if entered < 0 {
                 return (Stage::Directory, last_errno());
             }
             for &(source, target) in &self.places {
@@ -181,9 +214,38 @@ impl<'a> Launch<'a> {
             self.set_scheduling();
             let mask = self.attributes.blocked;
             libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0_usize, size_of::<u64>());
-            libc::execve(self.shell.as_ptr(), self.argv.as_ptr(), self.env.as_ptr());
-            (Stage::Exec, last_errno())
+            (Stage::Exec, self.execute_first())
         }
+    }
+
+    /// Executes the first candidate that can be, as execvp(3) does; else why the most promising one could not.
+    ///
+    /// # Safety
+    /// Only in the child.
+    unsafe fn execute_first(&self) -> c_int {
+        let mut error = libc::ENOENT;
+        for candidate in &self.candidates {
+            // SAFETY: the lists end in NULL, and `Launch` keeps what they point to.
+            unsafe { libc::execve(candidate.as_ptr(), self.argv.as_ptr(), self.env.as_ptr()) };
+            match last_errno() {
+                other if self.candidates.len() == 1 && other != libc::ENOEXEC => return other,
+                libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+                libc::EACCES => error = libc::EACCES,
+                libc::ENOEXEC if self.searches() => {
+                    self.script[1].set(candidate.as_ptr());
+                    // SAFETY: as above; a Cell has the form of what it holds.
+                    unsafe { libc::execve(self.script[0].get(), self.script.as_ptr().cast(), self.env.as_ptr()) };
+                    return last_errno();
+                }
+                other => return other,
+            }
+        }
+        error
+    }
+
+    /// Whether the program is started as execvp(3) would do it, and not as a shell that is known by its path.
+    fn searches(&self) -> bool {
+        matches!(self.directory, Directory::Named(_))
     }
 
     /// Default for what the guard ignores, ignored for what the caller ignored.
@@ -220,6 +282,7 @@ impl<'a> Launch<'a> {
             if self.nice {
                 libc::setpriority(libc::PRIO_PROCESS, 0, self.attributes.nice);
             }
+            self.extras.apply();
             for (resource, limit) in &self.limits {
                 let number = resource_number(*resource);
                 if libc::prlimit64(0, number, limit, std::ptr::null_mut()) < 0 {
@@ -232,6 +295,21 @@ impl<'a> Launch<'a> {
             }
         }
     }
+}
+
+/// Where a program may be: a name without a slash in each directory of PATH, of which an empty one is the working
+/// directory. The directories are looked at in the child, because one of them may be on a file system that hangs.
+fn candidates<'a>(run: &Run<'a>) -> Vec<Cow<'a, CStr>> {
+    let name = run.shell.to_bytes();
+    if name.contains(&b'/') {
+        return vec![Cow::Borrowed(run.shell)];
+    }
+    let path = run.env.iter().filter_map(|entry| entry.to_bytes().strip_prefix(b"PATH=")).next();
+    let place = |folder: &[u8]| {
+        let slash: &[u8] = if folder.is_empty() { b"./" } else { b"/" };
+        CString::new([folder, slash, name].concat()).expect("strings of a RUN have no NUL inside")
+    };
+    path.unwrap_or(DEFAULT_PATH).split(|&byte| byte == b':').map(|folder| Cow::Owned(place(folder))).collect()
 }
 
 fn last_errno() -> i32 {

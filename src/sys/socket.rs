@@ -118,6 +118,16 @@ pub fn shut_writing(socket: &impl AsFd) -> io::Result<()> {
     nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Write).map_err(super::io)
 }
 
+/// Whether the other side is closed in both directions (POLLHUP), and not only shut for writing (POLLRDHUP); poll(2).
+#[must_use]
+pub fn is_hung_up(socket: &impl AsFd) -> bool {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let mut watched = [PollFd::new(socket.as_fd(), PollFlags::empty())];
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    super::uninterrupted(|| poll(&mut watched, PollTimeout::ZERO).map_err(super::io)).is_err()
+        || watched[0].revents().is_some_and(|events| events.intersects(gone))
+}
+
 /// The user who connected, or who listens, at the time of connect(2) or listen(2).
 ///
 /// # Errors

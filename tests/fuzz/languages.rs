@@ -1,5 +1,6 @@
 //! What reads the bytes of others: the host its shims and JSON clients, the shim its host, the host its guards.
 
+use rexec_host::front::budget::Budget;
 use rexec_host::front::jsonl::Jsonl;
 use rexec_host::front::shim::Shim;
 use rexec_host::front::{Asked, Violation};
@@ -50,6 +51,7 @@ fn check(asked: &Asked, sent: usize) {
             assert!(!request.exec[0].is_empty() && all.all(|text| !text.contains('\0')), "{request:?}");
         }
         Asked::Signal(signal) => assert!((1..=64).contains(signal)),
+        Asked::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
         Asked::Abort | Asked::OutputClosed(_) | Asked::List | Asked::Kill(_) => {}
     }
 }
@@ -75,7 +77,8 @@ fn what_json_clients_send() {
     let all = rounds(20_000, |dice| {
         let stream = lines(dice);
         let stream = mutated(dice, &stream);
-        let (mut whole, mut cut) = (Jsonl::new(), Jsonl::new());
+        let outputs = Budget::new(1 << 20, 0);
+        let (mut whole, mut cut) = (Jsonl::new(&outputs), Jsonl::new(&outputs));
         let expected = heard(&[&stream], &mut |inbox, out| whole.take(inbox, out));
         let seen = heard(&dice.pieces(&stream), &mut |inbox, out| cut.take(inbox, out));
         assert_eq!(seen, expected, "{}", stream.escape_ascii());

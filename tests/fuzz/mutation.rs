@@ -1,6 +1,6 @@
 //! Valid streams of bytes, and what can be made of them.
 
-use rexec_sh::wire::{self, Attributes, Exit, Hello, Sanitize, Stdio, Stream};
+use rexec_sh::wire::{self, Attributes, Exit, Extras, Hello, Sanitize, Stdio, Stream};
 
 use crate::support::dice::Dice;
 
@@ -48,6 +48,7 @@ pub(crate) fn run_frame(dice: &mut Dice) -> Vec<u8> {
         cols: 160,
         limits: vec![(1 << 20, u64::MAX); dice.below(17)],
         inherited: (3..3 + i32::try_from(dice.below(3)).expect("small")).collect(),
+        extras: Extras { personality: 8, no_huge_pages: dice.below(2) == 0, ..Extras::default() },
         ..Attributes::default()
     };
     let argv = [c"true", c"-c", c"words and \xff\n", c""];

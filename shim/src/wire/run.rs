@@ -1,10 +1,11 @@
 //! The RUN frame: a command and everything it inherits from its caller.
 //!
 //! Invariants: what is encoded decodes to the same; numbers, counts and flags beyond what they may be are errors, and so
-//! are bytes behind the end.
+//! are bytes behind the end that are no [`Extras`].
 
 use std::ffi::CStr;
 
+use super::extra::Extras;
 use super::{
     AFFINITY_BYTES_MAX, HEADER_BYTES, INHERITED_MAX, LIMITS_MAX, RUN, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError,
 };
@@ -90,6 +91,8 @@ pub struct Attributes {
     pub affinity: Vec<u8>,
     /// Numbers of the inherited descriptors from 3 up, in the order in which they travel, after directory and stdin.
     pub inherited: Vec<i32>,
+    /// What few callers change.
+    pub extras: Extras,
 }
 
 /// What a signal does to a shell that has just begun, before anything of its command could set a trap.
@@ -160,7 +163,7 @@ pub struct Run<'a> {
     pub attributes: Attributes,
     /// What the caller calls itself; empty when it did not say.
     pub whoami: &'a [u8],
-    /// The shell to execute.
+    /// The shell to execute. A name without a slash is looked for as execvp(3) does it.
     pub shell: &'a CStr,
     /// Its arguments, `argv[0]` first.
     pub argv: Strings<'a>,
@@ -169,10 +172,12 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// How many descriptors travel with the frame: the directory, stdin if open, and the inherited ones.
+    /// How many descriptors travel with the frame: the directory if it is none by path, stdin if open, and the inherited
+    /// ones.
     #[must_use]
     pub fn descriptor_count(&self) -> usize {
-        1 + usize::from(self.attributes.stdio.stdin) + self.attributes.inherited.len()
+        let directory = usize::from(self.attributes.extras.directory.is_none());
+        directory + usize::from(self.attributes.stdio.stdin) + self.attributes.inherited.len()
     }
 }
 
@@ -194,9 +199,14 @@ pub fn encode_run<'a>(
     put_bytes(out, shell.to_bytes_with_nul());
     put_strings(out, argv);
     put_strings(out, env);
+    attributes.extras.encode(out);
+    set_length(start, out).inspect_err(|_| out.truncate(start))
+}
+
+/// Writes the length of the RUN that begins there and goes on to the end.
+pub(super) fn set_length(start: usize, out: &mut [u8]) -> Result<(), WireError> {
     let bytes = out.len() - start - HEADER_BYTES;
     if bytes > RUN_BYTES_MAX {
-        out.truncate(start);
         return Err(WireError::TooLong { kind: RUN, bytes });
     }
     let length = u32::try_from(bytes).expect("bounded by RUN_BYTES_MAX");
@@ -228,7 +238,7 @@ fn encode_attributes(a: &Attributes, out: &mut Vec<u8>) {
     }
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).expect("callers bound their strings");
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(bytes);
@@ -249,16 +259,20 @@ fn put_strings<'a>(out: &mut Vec<u8>, strings: impl Iterator<Item = &'a CStr>) {
 }
 
 /// A cursor over a payload; every read is checked.
-struct Fields<'a>(&'a [u8]);
+pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn take(&mut self, bytes: usize) -> Result<&'a [u8], WireError> {
         let (head, tail) = self.0.split_at_checked(bytes).ok_or(WireError::Malformed("a RUN that ends early"))?;
         self.0 = tail;
         Ok(head)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         Ok(*self.take(N)?.first_chunk().expect("take gave N bytes"))
     }
 
@@ -280,7 +294,7 @@ impl<'a> Fields<'a> {
         if count > most { Err(WireError::Malformed(what)) } else { Ok(count) }
     }
 
-    fn bytes(&mut self, most: usize, what: &'static str) -> Result<&'a [u8], WireError> {
+    pub(super) fn bytes(&mut self, most: usize, what: &'static str) -> Result<&'a [u8], WireError> {
         let length = usize::try_from(self.u32()?).expect("usize has 32 bits or more");
         if length > most { Err(WireError::Malformed(what)) } else { self.take(length) }
     }
@@ -298,7 +312,7 @@ impl<'a> Fields<'a> {
 
 pub(super) fn decode(payload: &[u8]) -> Result<Run<'_>, WireError> {
     let mut fields = Fields(payload);
-    let attributes = decode_attributes(&mut fields)?;
+    let mut attributes = decode_attributes(&mut fields)?;
     let whoami = fields.bytes(WHOAMI_BYTES_MAX, "a caller's name that is too long")?;
     let shell = fields.bytes(RUN_BYTES_MAX, "a shell's path that is too long")?;
     let shell = CStr::from_bytes_with_nul(shell).map_err(|_| WireError::Malformed("a shell's path with a NUL"))?;
@@ -306,9 +320,7 @@ pub(super) fn decode(payload: &[u8]) -> Result<Run<'_>, WireError> {
     if argv.is_empty() || shell.is_empty() {
         return Err(WireError::Malformed("a RUN without a program"));
     }
-    if !fields.0.is_empty() {
-        return Err(WireError::Malformed("a RUN with bytes behind its end"));
-    }
+    attributes.extras = Extras::decode(&mut fields)?;
     Ok(Run { attributes, whoami, shell, argv, env })
 }
 
@@ -346,5 +358,6 @@ fn decode_attributes(fields: &mut Fields<'_>) -> Result<Attributes, WireError> {
         limits,
         affinity,
         inherited,
+        extras: Extras::default(),
     })
 }

@@ -16,6 +16,16 @@ fn sample() -> Vec<u8> {
         limits: vec![(256, u64::MAX), (0, 0)],
         affinity: vec![0b11, 0],
         inherited: vec![3, 255],
+        extras: Extras {
+            directory: Some(c"/some\xff/where".to_owned()),
+            cgroups: b"/a\0/b\0".to_vec(),
+            io_priority: 3 << 13,
+            scheduler: (3, 0),
+            personality: 0x004_0000,
+            timer_slack_ns: 1,
+            coredump_filter: 0,
+            no_huge_pages: true,
+        },
     };
     let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];
     let env = [c"PATH=/bin", c"EMPTY=", c"B\xffAD=\x01"];
@@ -32,7 +42,7 @@ fn a_run_comes_back_as_it_was_sent() {
     assert_eq!(run.argv.iter().nth(2), Some(c"printf '\xff\n'"));
     assert_eq!(run.argv.iter().nth(3), Some(c""));
     assert_eq!(run.env.iter().count(), 3);
-    assert_eq!(run.descriptor_count(), 4);
+    assert_eq!(run.descriptor_count(), 3, "a directory by its path is no descriptor");
     let mut again = Vec::new();
     encode_run(&run.attributes, (run.whoami, run.shell), run.argv.iter(), run.env.iter(), &mut again).unwrap();
     assert_eq!(again, bytes);
@@ -94,7 +104,13 @@ fn every_truncation_is_incomplete_and_never_an_error() {
 #[test]
 fn a_payload_cut_short_inside_its_frame_is_malformed() {
     let run = sample();
-    for n in HEADER_BYTES..run.len() {
+    let Ok(Decoded::Item(FromShim::Run(whole), _)) = FromShim::decode(&run) else { panic!("no RUN") };
+    let attributes = Attributes { extras: Extras::default(), ..whole.attributes };
+    let mut usual = Vec::new();
+    encode_run(&attributes, (whole.whoami, whole.shell), whole.argv.iter(), whole.env.iter(), &mut usual).unwrap();
+    // From there on it may end behind each entry; behind the first one, the directory, as well.
+    let ends = usual.len() + 5 + 12;
+    for n in (HEADER_BYTES..ends).filter(|&n| n != usual.len()) {
         let mut cut = run[..n].to_vec();
         let length = u32::try_from(n - HEADER_BYTES).unwrap();
         cut[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
@@ -154,4 +170,33 @@ fn oversized_and_unknown_frames_are_named() {
     let newer = Hello { newest: 9, oldest: 9 };
     assert_eq!(Hello::decode(&newer.encode()), Err(WireError::Version { newest: 9, oldest: 9 }));
     assert!(Hello::decode(&Hello { newest: 9, oldest: 1 }.encode()).is_ok());
+}
+
+#[test]
+fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
+    let argv = || [c"sh"].into_iter();
+    let encoded = |extras: &Extras| {
+        let attributes = Attributes { extras: extras.clone(), ..Attributes::default() };
+        let mut out = Vec::new();
+        encode_run(&attributes, (b"", c"/bin/sh"), argv(), std::iter::empty(), &mut out).unwrap();
+        out
+    };
+    let plain = encoded(&Extras::default());
+    let changed = Extras { personality: 8, ..Extras::default() };
+    assert_eq!(encoded(&changed).len(), plain.len() + 1 + 4 + 4);
+    let with_cgroups = Extras { cgroups: b"/x\0".to_vec(), ..changed.clone() };
+    let mut added = encoded(&changed);
+    add_cgroups(b"/x\0", &mut added).unwrap();
+    let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&added) else { panic!("no RUN") };
+    assert_eq!(run.attributes.extras, with_cgroups);
+    assert!(run.attributes.extras.are_the_hosts() && !changed.are_the_hosts());
+    for bad in
+        [&[99, 0, 0, 0, 0][..], &[5, 1, 0, 0, 0, 7], &[1, 2, 0, 0, 0, b'a', 0], &[8, 1, 0, 0, 0, 0], &[5, 4, 0, 0, 0]]
+    {
+        let mut frame = plain.clone();
+        frame.extend_from_slice(bad);
+        let length = u32::try_from(frame.len() - HEADER_BYTES).unwrap();
+        frame[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+        assert!(matches!(FromShim::decode(&frame), Err(WireError::Malformed(_))), "{bad:?}");
+    }
 }

@@ -194,7 +194,7 @@ impl Peer {
                 Decoded::Item(FromShim::Signal(signal), taken) => (Said::Signal(signal), taken),
                 Decoded::Item(FromShim::Abort, taken) => (Said::Abort, taken),
                 Decoded::Item(FromShim::Closed(stream), taken) => (Said::Closed(stream), taken),
-                Decoded::Item(FromShim::Run(_), _) => panic!("a second request"),
+                Decoded::Item(FromShim::Run(_) | FromShim::Left { .. }, _) => panic!("a second request"),
             };
             self.buffer.drain(..taken);
             return Some(said);

@@ -1,0 +1,80 @@
+//! The mark of a run: `REXEC_INSIDE`, by which a shim knows that the host already has its command.
+//!
+//! Anybody can set a variable, in an agent's settings for instance, so it counts only where a guard is really above. Its
+//! value is the same in every run, because agents keep what a shell exports and set it again in the next one.
+
+use std::ffi::CStr;
+
+/// The entry that marks everything below a run.
+pub const INSIDE: &CStr = c"REXEC_INSIDE=1";
+/// The name that a guard's process has.
+pub const GUARD_NAME: &CStr = c"rexec-guard";
+/// Ancestors that are looked at before the search is given up.
+const ANCESTORS_MAX: u32 = 4_096;
+
+/// Whether a guard is among the ancestors. `parent` is the caller's own, `stat_of` reads `/proc/PID/stat`.
+pub fn is_guard_above(parent: i32, mut stat_of: impl FnMut(i32) -> Option<Stat>) -> bool {
+    let mut pid = parent;
+    for _ in 0..ANCESTORS_MAX {
+        let Some(stat) = (pid > 1).then(|| stat_of(pid)).flatten() else { return false };
+        if stat.has_guards_name && stat.session == pid {
+            return true;
+        }
+        pid = stat.parent;
+    }
+    false
+}
+
+/// What counts of a `/proc/PID/stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Whether it has the name of a guard.
+    pub has_guards_name: bool,
+    /// The parent; 0 when it is outside of this pid namespace.
+    pub parent: i32,
+    /// The session, which a guard leads.
+    pub session: i32,
+}
+
+impl Stat {
+    /// Reads the text of the file. The name may hold anything, so it ends at the last parenthesis.
+    #[must_use]
+    pub fn read(text: &[u8]) -> Option<Self> {
+        let open = text.iter().position(|&byte| byte == b'(')?;
+        let close = text.iter().rposition(|&byte| byte == b')')?;
+        let mut fields = std::str::from_utf8(text.get(close + 1..)?).ok()?.split_ascii_whitespace();
+        // The state is the third field, the parent the fourth, the session the sixth.
+        let (parent, session) = (fields.nth(1)?.parse().ok()?, fields.nth(1)?.parse().ok()?);
+        Some(Self { has_guards_name: text.get(open + 1..close)? == GUARD_NAME.to_bytes(), parent, session })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_is_read_whatever_the_name() {
+        let read = |name: &str| Stat::read(format!("42 ({name}) S 41 5 6 7 8 9").as_bytes()).unwrap();
+        assert_eq!(read("rexec-guard"), Stat { has_guards_name: true, parent: 41, session: 6 });
+        assert_eq!(read(") R (x"), Stat { has_guards_name: false, parent: 41, session: 6 });
+        assert_eq!(Stat::read(b"42 (sh) S 41"), None);
+    }
+
+    #[test]
+    fn a_mark_counts_below_a_guard_alone() {
+        let tree = |has_guards_name, session| {
+            move |pid| match pid {
+                30 => Some(Stat { has_guards_name: false, parent: 20, session: 10 }),
+                20 => Some(Stat { has_guards_name: false, parent: 10, session: 10 }),
+                10 => Some(Stat { has_guards_name, parent: 1, session }),
+                _ => None,
+            }
+        };
+        assert!(is_guard_above(30, tree(true, 10)) && is_guard_above(10, tree(true, 10)));
+        assert!(!is_guard_above(30, tree(true, 5)), "no session leader");
+        assert!(!is_guard_above(30, tree(false, 10)), "another name");
+        assert!(!is_guard_above(1, tree(true, 10)) && !is_guard_above(0, tree(true, 10)));
+        assert!(!is_guard_above(40, tree(true, 10)), "unreadable");
+    }
+}

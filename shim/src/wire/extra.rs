@@ -1,0 +1,145 @@
+//! What a RUN carries only where it differs from what a fresh login has, or when it comes from the host itself.
+//!
+//! Each entry is a tag of one byte, four bytes of length and the value, behind everything else of the RUN. Invariants:
+//! what is left at its default takes no byte; an unknown tag or a value of the wrong size is an error.
+
+use std::ffi::CString;
+
+use super::WireError;
+use super::run::Fields;
+
+/// The default of `/proc/PID/coredump_filter` (core(5)).
+pub const COREDUMP_FILTER: u32 = 0x33;
+/// The default timer slack, nanoseconds (prctl(2), `PR_SET_TIMERSLACK`).
+pub const TIMER_SLACK_NS: u64 = 50_000;
+/// The longest list of control groups, bytes.
+const CGROUPS_BYTES_MAX: usize = 64 << 10;
+/// The longest directory, bytes: `PATH_MAX`, which no path reaches that the kernel takes.
+const DIRECTORY_BYTES_MAX: usize = 64 << 10;
+
+const DIRECTORY: u8 = 1;
+const CGROUPS: u8 = 2;
+const IO_PRIORITY: u8 = 3;
+const SCHEDULER: u8 = 4;
+const PERSONALITY: u8 = 5;
+const TIMER_SLACK: u8 = 6;
+const COREDUMP: u8 = 7;
+const NO_HUGE_PAGES: u8 = 8;
+
+/// Attributes that few callers change, and what only the host says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extras {
+    /// The working directory by its path, in place of a descriptor. From the host only.
+    pub directory: Option<CString>,
+    /// The `cgroup.procs` files of the caller's control groups, each with a NUL behind it. From the host only.
+    pub cgroups: Vec<u8>,
+    /// ioprio_get(2); 0 when it follows the nice value.
+    pub io_priority: i32,
+    /// Policy of sched(7), and its priority; 0 and 0 for the usual one.
+    pub scheduler: (i32, i32),
+    /// personality(2), as `setarch -R` sets it.
+    pub personality: u32,
+    /// `PR_SET_TIMERSLACK` of prctl(2), nanoseconds.
+    pub timer_slack_ns: u64,
+    /// `/proc/PID/coredump_filter`.
+    pub coredump_filter: u32,
+    /// `PR_SET_THP_DISABLE` of prctl(2).
+    pub no_huge_pages: bool,
+}
+
+impl Default for Extras {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            cgroups: Vec::new(),
+            io_priority: 0,
+            scheduler: (0, 0),
+            personality: 0,
+            timer_slack_ns: TIMER_SLACK_NS,
+            coredump_filter: COREDUMP_FILTER,
+            no_huge_pages: false,
+        }
+    }
+}
+
+impl Extras {
+    /// Whether something is here that only the host may say.
+    #[must_use]
+    pub fn are_the_hosts(&self) -> bool {
+        self.directory.is_some() || !self.cgroups.is_empty()
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        let usual = Self::default();
+        if let Some(directory) = &self.directory {
+            put(out, DIRECTORY, directory.to_bytes());
+        }
+        if !self.cgroups.is_empty() {
+            put(out, CGROUPS, &self.cgroups);
+        }
+        if self.io_priority != usual.io_priority {
+            put(out, IO_PRIORITY, &self.io_priority.to_le_bytes());
+        }
+        if self.scheduler != usual.scheduler {
+            let (policy, priority) = self.scheduler;
+            put(out, SCHEDULER, &[policy.to_le_bytes(), priority.to_le_bytes()].concat());
+        }
+        if self.personality != usual.personality {
+            put(out, PERSONALITY, &self.personality.to_le_bytes());
+        }
+        if self.timer_slack_ns != usual.timer_slack_ns {
+            put(out, TIMER_SLACK, &self.timer_slack_ns.to_le_bytes());
+        }
+        if self.coredump_filter != usual.coredump_filter {
+            put(out, COREDUMP, &self.coredump_filter.to_le_bytes());
+        }
+        if self.no_huge_pages {
+            put(out, NO_HUGE_PAGES, &[]);
+        }
+    }
+
+    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, WireError> {
+        let mut extras = Self::default();
+        while !fields.is_empty() {
+            let [tag] = fields.array()?;
+            let most = if tag == CGROUPS { CGROUPS_BYTES_MAX } else { DIRECTORY_BYTES_MAX };
+            let value = fields.bytes(most, "an attribute that is too long")?;
+            extras.take(tag, value).ok_or(WireError::Malformed("an attribute that is unknown or of a wrong size"))?;
+        }
+        Ok(extras)
+    }
+
+    fn take(&mut self, tag: u8, value: &[u8]) -> Option<()> {
+        match tag {
+            DIRECTORY => self.directory = Some(CString::new(value).ok()?),
+            CGROUPS => self.cgroups = value.to_vec(),
+            IO_PRIORITY => self.io_priority = i32::from_le_bytes(value.try_into().ok()?),
+            SCHEDULER => {
+                let (policy, priority) = value.split_at_checked(4)?;
+                let number = |bytes: &[u8]| Some(i32::from_le_bytes(bytes.try_into().ok()?));
+                self.scheduler = (number(policy)?, number(priority)?);
+            }
+            PERSONALITY => self.personality = u32::from_le_bytes(value.try_into().ok()?),
+            TIMER_SLACK => self.timer_slack_ns = u64::from_le_bytes(value.try_into().ok()?),
+            COREDUMP => self.coredump_filter = u32::from_le_bytes(value.try_into().ok()?),
+            NO_HUGE_PAGES if value.is_empty() => self.no_huge_pages = true,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn put(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
+    out.push(tag);
+    super::run::put_bytes(out, value);
+}
+
+/// Adds the caller's control groups to an encoded RUN.
+///
+/// # Errors
+/// [`WireError::TooLong`] when the RUN would exceed its bound; it is then as it was.
+pub fn add_cgroups(cgroups: &[u8], frame: &mut Vec<u8>) -> Result<(), WireError> {
+    let before = frame.len();
+    put(frame, CGROUPS, cgroups);
+    super::run::set_length(0, frame).inspect_err(|_| frame.truncate(before))
+}

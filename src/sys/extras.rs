@@ -1,0 +1,94 @@
+//! Process attributes that few programs change: read of this process, and set in the child of a guard.
+//!
+//! What the kernel does not permit is left as it is: a host with less than its caller cannot give more.
+
+use nix::libc::{self, c_int};
+use rexec_sh::wire::Extras;
+
+const IOPRIO_WHO_PROCESS: c_int = 1;
+
+/// Those of this process.
+pub(super) fn read() -> Extras {
+    let usual = Extras::default();
+    let filter = std::fs::read_to_string("/proc/self/coredump_filter").unwrap_or_default();
+    // SAFETY: the calls take numbers, and the structure that one of them fills.
+    unsafe {
+        let mut parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_getparam(0, &raw mut parameter);
+        let slack = libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0);
+        let io_priority = libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+        Extras {
+            io_priority: i32::try_from(io_priority).map_or(0, |priority| priority.max(0)),
+            scheduler: (libc::sched_getscheduler(0).max(0), parameter.sched_priority),
+            personality: u32::try_from(libc::personality(0xffff_ffff)).unwrap_or(0),
+            timer_slack_ns: u64::try_from(slack).unwrap_or(usual.timer_slack_ns),
+            coredump_filter: u32::from_str_radix(filter.trim(), 16).unwrap_or(usual.coredump_filter),
+            no_huge_pages: libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1,
+            ..usual
+        }
+    }
+}
+
+/// What differs from the guard's own, ready for system calls.
+pub(super) struct Changes {
+    io_priority: Option<i32>,
+    scheduler: Option<(i32, libc::sched_param)>,
+    personality: Option<u32>,
+    timer_slack_ns: Option<u64>,
+    coredump_filter: Option<Vec<u8>>,
+    no_huge_pages: Option<bool>,
+}
+
+impl Changes {
+    /// From the guard's own to the wanted ones.
+    pub(super) fn between(own: &Extras, wanted: &Extras) -> Self {
+        fn changed<T: PartialEq + Copy>(own: T, wanted: T) -> Option<T> {
+            (own != wanted).then_some(wanted)
+        }
+        let scheduler = changed(own.scheduler, wanted.scheduler).map(|(policy, priority)| {
+            // SAFETY: every field is a number, for which zero is a value.
+            let mut parameter: libc::sched_param = unsafe { std::mem::zeroed() };
+            parameter.sched_priority = priority;
+            (policy, parameter)
+        });
+        Self {
+            io_priority: changed(own.io_priority, wanted.io_priority),
+            scheduler,
+            personality: changed(own.personality, wanted.personality),
+            timer_slack_ns: changed(own.timer_slack_ns, wanted.timer_slack_ns),
+            coredump_filter: changed(own.coredump_filter, wanted.coredump_filter)
+                .map(|filter| format!("{filter:#x}").into_bytes()),
+            no_huge_pages: changed(own.no_huge_pages, wanted.no_huge_pages),
+        }
+    }
+
+    /// Sets them for the calling process.
+    ///
+    /// # Safety
+    /// Only in the child.
+    pub(super) unsafe fn apply(&self) {
+        // SAFETY: system calls on numbers and on memory that this structure owns.
+        unsafe {
+            if let Some((policy, parameter)) = &self.scheduler {
+                libc::sched_setscheduler(0, *policy, parameter);
+            }
+            if let Some(priority) = self.io_priority {
+                libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, priority);
+            }
+            if let Some(personality) = self.personality {
+                libc::personality(libc::c_ulong::from(personality));
+            }
+            if let Some(slack) = self.timer_slack_ns {
+                libc::syscall(libc::SYS_prctl, libc::PR_SET_TIMERSLACK, slack, 0, 0, 0);
+            }
+            if let Some(text) = &self.coredump_filter {
+                let file = libc::open(c"/proc/self/coredump_filter".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                libc::write(file, text.as_ptr().cast(), text.len());
+                libc::close(file);
+            }
+            if let Some(on) = self.no_huge_pages {
+                libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_ulong::from(on), 0, 0, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Plain requests in JSON: their environment, their ends, and what is said of what they may not hold.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::crowd::{answer, ask_in_json};
+use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::procs::Process;
+use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
+
+fn ask(host: &Host, request: &Value) -> Value {
+    answer(ask_in_json(host, request))
+}
+
+fn output(host: &Host, request: &Value) -> String {
+    ask(host, request)["output"].as_str().expect("output").to_owned()
+}
+
+/// Another environment below a host than it would have by itself.
+fn with_env(entries: &[String], flags: &'static [&'static str]) -> Host {
+    let words: Vec<&str> = entries.iter().map(|entry| &*entry.clone().leak()).collect();
+    let wrapper: Vec<&str> = ["env"].into_iter().chain(words).collect();
+    Host::with(Setup { wrapper: wrapper.leak(), flags, ..PLAIN })
+}
+
+#[test]
+fn words_obey_the_rules_for_the_environment() {
+    let link = programs::shims().join("bash");
+    let env = [
+        format!("SHELL={}", link.display()),
+        "CLAUDE_CODE_SHELL=/x/rexec-bash".to_owned(),
+        "BASH_ENV=/x/rexec-env".to_owned(),
+        "REXEC_ENV_DROP=DROPPED_*".to_owned(),
+        "DROPPED_ONE=1".to_owned(),
+        "KEPT=1".to_owned(),
+    ];
+    for (flags, has_pager) in [(&[][..], true), (&["--no-pty"][..], false)] {
+        let host = with_env(&env, flags);
+        let seen = output(&host, &json!({"whoami": "Me", "dir": "/", "exec": ["env"], "envs": {"GIVEN": "2"}}));
+        let has = |entry: &str| seen.lines().any(|line| line.starts_with(entry));
+        assert!(has("KEPT=1") && has("GIVEN=2") && has("REXEC_INSIDE="), "{seen}");
+        let shell = crate::support::call::real_shell("bash");
+        assert!(has(&format!("SHELL={shell}")) || has("SHELL=/bin/bash"), "{seen}");
+        for name in ["CLAUDE_CODE_SHELL=", "BASH_ENV=", "REXEC_ENV_DROP=", "REXEC_SOCKET=", "DROPPED_ONE="] {
+            assert!(!has(name), "{name}: {seen}");
+        }
+        assert_eq!(has("GIT_PAGER=cat"), has_pager, "{flags:?}: {seen}");
+        let cleared =
+            json!({"whoami": "Me", "dir": "/", "exec": ["/usr/bin/env"], "envs": {"GIVEN": "2"}, "clear_env": true});
+        let seen = output(&host, &cleared);
+        let names: Vec<&str> = seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+        assert_eq!(names, ["GIVEN", "REXEC_INSIDE"], "{seen}");
+    }
+}
+
+#[test]
+fn words_are_found_and_placed_as_execvp_would() {
+    let host = Host::start();
+    let place = host.home.path();
+    fs::create_dir(place.join("bin")).expect("a directory");
+    let tool = place.join("bin/tool");
+    fs::write(&tool, "echo script \"$@\" in $PWD").expect("a file");
+    let request = |exec: &[&str], path: &str, dir: &std::path::Path| json!({"whoami": "Me", "dir": dir, "exec": exec, "envs": {"PATH": path}});
+    let path = format!("/no/such/place:{}:/usr/bin:/bin", place.join("bin").display());
+    let seen = ask(&host, &request(&["tool", "a b"], &path, place));
+    assert_eq!((&seen["exit"], &seen["error"]), (&json!(127), &json!("spawn_failed")), "not executable: {seen}");
+    fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    let said = format!("script a b in {}\n", fs::canonicalize(place).expect("it is there").display());
+    assert_eq!(output(&host, &request(&["tool", "a b"], &path, place)), said, "a script without #! is one for sh");
+    assert_eq!(output(&host, &request(&["tool", "a b"], "bin", place)), said, "a PATH is relative to dir");
+    assert_eq!(output(&host, &request(&["./tool", "a b"], "", &place.join("bin"))), said.replace('\n', "/bin\n"));
+    let missing = ask(&host, &request(&["no-such-tool"], &path, place));
+    assert_eq!((&missing["exit"], &missing["error"]), (&json!(127), &json!("not_found")), "{missing}");
+    assert!(missing["message"].as_str().is_some_and(|text| text.contains("no-such-tool: not found")), "{missing}");
+    for dir in ["/no/such/place", "/etc/passwd", ""] {
+        let seen = ask(&host, &request(&["true"], "/bin", std::path::Path::new(dir)));
+        assert_eq!((&seen["exit"], &seen["error"]), (&json!(127), &json!("spawn_failed")), "{dir}: {seen}");
+    }
+}
+
+#[test]
+fn a_timeout_ends_a_command() {
+    let host = Host::start();
+    let script = "echo before; echo $$ >pid; sleep 1000";
+    let request = json!({"whoami": "Me", "dir": host.home.path(), "exec": ["sh", "-c", script], "timeout": 0.3});
+    let seen = ask(&host, &request);
+    assert_eq!(seen, json!({"exit": 124, "output": "before\n", "error": "timeout"}));
+    let pid = fs::read_to_string(host.home.join("pid")).expect("it ran").trim().parse().expect("a number");
+    assert!(waiting::until_true(PATIENCE, || Process::of(pid).is_none_or(|process| !process.is_alive())));
+    let request = json!({"whoami": "Me", "dir": "/", "exec": ["echo", "quick"], "timeout": 1000});
+    assert_eq!(ask(&host, &request), json!({"exit": 0, "output": "quick\n"}));
+    assert_eq!(ask(&host, &json!({"whoami": "Me", "dir": "/", "exec": ["echo", "none"], "timeout": 0}))["exit"], 0);
+    let end = host.wait_for("its end", |journal| journal.of_type("end").next().cloned());
+    assert_eq!(end["error"], "timeout", "{end}");
+}
+
+#[test]
+fn a_field_that_means_nothing_is_named() {
+    let host = Host::start();
+    for (field, value) in [("sandbox", json!(true)), ("timout", json!(5)), ("env", json!({}))] {
+        let mut request = json!({"whoami": "Me", "dir": "/", "exec": ["true"]});
+        request[field] = value;
+        let seen = ask(&host, &request);
+        let message = seen["message"].as_str().unwrap_or_default();
+        assert!(seen["error"] == "refused" && message.contains(&format!("`{field}`")), "{seen}");
+    }
+    assert_eq!(host.journal().of_type("start").count(), 0);
+}
+
+#[test]
+fn who_has_only_shut_its_writing_side_gets_its_answer() {
+    let host = Host::start();
+    let half_closed = |text: &str| {
+        let mut socket = UnixStream::connect(host.socket()).expect("a host");
+        socket.write_all(text.as_bytes()).expect("it takes bytes");
+        socket.shutdown(Shutdown::Write).expect("a socket");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let mut said = String::new();
+        socket.read_to_string(&mut said).expect("an answer and an end");
+        said
+    };
+    let slow = r#"{"whoami":"Me","dir":"/","exec":["sh","-c","sleep 0.5; echo late"]}"#;
+    assert_eq!(half_closed(&format!("{slow}\n")), "{\"exit\":0,\"output\":\"late\\n\"}\n");
+    assert_eq!(half_closed(slow), "{\"exit\":0,\"output\":\"late\\n\"}\n", "the end is the end of the line");
+    assert!(half_closed("{\"action\":\"ping\"}").starts_with("{\"result\":\"pong\""));
+    assert!(half_closed("{\"action\":\"list\"}\n").starts_with("{\"result\":\"list\""));
+    assert!(half_closed("{\"whoami\":").contains("refused"));
+    assert_eq!(half_closed(""), "");
+    for (tool, args) in [("nc", vec!["-N", "-U"]), ("socat", vec!["-t", "100", "-"])] {
+        if !programs::has(tool) {
+            continue;
+        }
+        let mut command = Command::new(tool);
+        let socket = host.socket();
+        let place =
+            if tool == "nc" { socket.display().to_string() } else { format!("UNIX-CONNECT:{}", socket.display()) };
+        let mut child =
+            command.args(args).arg(place).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        writeln!(child.stdin.take().expect("a pipe"), "{slow}").expect("it takes a line");
+        let said = child.wait_with_output().expect("it ends").stdout;
+        assert_eq!(String::from_utf8_lossy(&said), "{\"exit\":0,\"output\":\"late\\n\"}\n", "{tool}");
+    }
+}
+
+#[test]
+fn who_is_wholly_gone_ends_its_command() {
+    let host = Host::start();
+    let path = host.home.join("pid");
+    for shuts_first in [false, true] {
+        let script = "echo $$ >pid; exec sleep 1000";
+        let request = json!({"whoami": "Me", "dir": host.home.path(), "exec": ["sh", "-c", script]});
+        let socket = ask_in_json(&host, &request);
+        if shuts_first {
+            socket.shutdown(Shutdown::Write).expect("a socket");
+        }
+        let process = || Process::of(fs::read_to_string(&path).ok()?.trim().parse().ok()?);
+        let process = waiting::until(PATIENCE, process).expect("it runs");
+        fs::remove_file(&path).expect("it was read");
+        // A host that took the half-close for an end would have ended it by now.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(process.is_alive());
+        drop(socket);
+        assert!(waiting::until_true(PATIENCE, || !process.is_alive()), "{:#?}", host.tree());
+    }
+}
+
+/// The output of each is bounded, and so is that of all.
+#[test]
+fn twenty_five_answers_of_three_megabytes_stay_within_one_bound() {
+    let host = Host::with(Setup { flags: &["--no-pty"], ..PLAIN });
+    let script = "head -c 3000000 /dev/zero | tr '\\0' x";
+    let request = json!({"whoami": "Me", "dir": "/", "exec": ["sh", "-c", script]});
+    let mut asked: Vec<UnixStream> = (0..25).map(|_| ask_in_json(&host, &request)).collect();
+    // Nobody reads until all have ended, so that every answer has to be kept.
+    let ended = || (host.journal().of_type("end").count() == 25).then_some(());
+    waiting::until(PATIENCE * 4, ended).expect("all end");
+    let status = fs::read_to_string(format!("/proc/{}/status", host.pid())).expect("it lives");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+    let peak: usize = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(peak < 100 << 10, "the host took {peak} KiB");
+    let mut omitted = 0;
+    for mut socket in asked.drain(..) {
+        let mut said = Vec::new();
+        socket.read_to_end(&mut said).expect("an answer");
+        let answer: Value = serde_json::from_slice(&said).expect("a line of JSON");
+        let length = answer["output"].as_str().expect("output").len();
+        omitted += answer["output_omitted"].as_u64().unwrap_or(0);
+        assert_eq!(
+            length as u64 + answer["output_omitted"].as_u64().unwrap_or(0),
+            3_000_000,
+            "what is missing is counted"
+        );
+        assert!(length >= 16 << 10, "a little of each is always there: {length}");
+    }
+    assert!(omitted > 0, "75 MB fit into the bound");
+    assert_eq!(output(&host, &json!({"whoami": "Me", "dir": "/", "exec": ["echo", "after"]})), "after\n");
+}
