@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::front::roster::{Answer, Listed};
 use crate::sys::tree;
 use crate::text::banner::duration;
+use crate::text::ends::escape_ends;
 use crate::text::escape::escape_line;
 
 /// The most of a command that is shown, columns.
@@ -37,7 +38,7 @@ fn write_all(runs: &[Listed], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{:>6}  {:<8}  {:>9}  {:<NAME_COLUMNS$}  COMMAND", "#", "STATE", "AGE", "CALLER")?;
     for run in runs {
         let caller = escape_line(&run.whoami, NAME_COLUMNS);
-        let command = escape_line(&run.command, COMMAND_COLUMNS);
+        let command = escape_ends(&run.command, COMMAND_COLUMNS);
         let (seq, state, age) = (run.seq, run.state.word(), duration(run.age_ms));
         writeln!(out, "{seq:>6}  {state:<8}  {age:>9}  {caller:<NAME_COLUMNS$}  {command}")?;
         let guarded = run.guard.into_iter().flat_map(tree::walk);
