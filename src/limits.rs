@@ -218,7 +218,7 @@ pub const RECORDER_STUCK: Duration = Duration::from_secs(15);
 /// written a record …
 pub const RECORDER_RETRY: Duration = Duration::from_millis(100);
 /// … up to this …
-pub const RECORDER_RETRY_MAX: Duration = Duration::from_secs(10);
+pub const RECORDER_RETRY_MAX: Duration = Duration::from_secs(1);
 /// … and begins anew when one has lived this long.
 pub const RECORDER_LIVED: Duration = Duration::from_secs(1);
 /// At its start the host waits this long for the recorder to say which file it writes.

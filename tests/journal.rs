@@ -7,6 +7,8 @@
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
 
+#[path = "journal/files.rs"]
+mod files;
 #[path = "journal/places.rs"]
 mod places;
 #[path = "journal/reading.rs"]

@@ -70,6 +70,8 @@ pub(crate) struct Recording {
     pub(crate) recorder: JoinHandle<()>,
     /// Sentences that came before they were asked for.
     said: Vec<String>,
+    /// Runs whose end was acknowledged.
+    ended: Vec<u64>,
 }
 
 impl Recording {
@@ -79,8 +81,8 @@ impl Recording {
         let copy = session.clone();
         let recorder = thread::spawn(move || serve(copy, theirs, limits));
         let status = BufReader::new(socket.try_clone().unwrap());
-        let (path, said) = (PathBuf::new(), Vec::new());
-        let mut recording = Recording { path, session, status, socket, recorder, said };
+        let (path, said, ended) = (PathBuf::new(), Vec::new(), Vec::new());
+        let mut recording = Recording { path, session, status, socket, recorder, said, ended };
         while recording.path.as_os_str().is_empty() && recording.said.is_empty() {
             let said = recording.hear();
             recording.said.extend(said);
@@ -94,7 +96,10 @@ impl Recording {
         self.status.read_line(&mut line).unwrap();
         match Status::decode(line.trim_end()).unwrap_or_else(|| panic!("{line:?}")) {
             Status::Say(text) => return Some(text),
-            Status::Done(done) => self.session.on_length(done.length),
+            Status::Done(done) => {
+                self.session.on_length(done.length);
+                self.ended.extend(done.ends);
+            }
             Status::Leave => {}
             Status::File(name) => {
                 self.session.on_file(&name);
@@ -133,6 +138,24 @@ impl Recording {
             let said = self.hear();
             self.said.extend(said);
         }
+    }
+
+    /// Waits until the file has this run's end.
+    pub(crate) fn wait_for_end(&mut self, seq: u64) {
+        while !self.ended.contains(&seq) {
+            let said = self.hear();
+            self.said.extend(said);
+        }
+    }
+
+    /// The file that is written now. The recorder has told of a new one before anything that is acknowledged.
+    pub(crate) fn current(&mut self) -> PathBuf {
+        let before = self.session.path();
+        while self.session.path() == before {
+            let said = self.hear();
+            self.said.extend(said);
+        }
+        self.session.path().unwrap()
     }
 
     /// Returns when the recorder has taken in all that was sent: what follows is more than a socket holds.
