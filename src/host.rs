@@ -44,6 +44,7 @@ use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
 use crate::sink::console::{Console, View};
 use crate::sink::journal::Journal;
+use crate::sys::cgroup::Groups;
 use crate::sys::orphans::Kin;
 use crate::sys::pty;
 use crate::sys::signal::Signals;
@@ -146,6 +147,10 @@ pub struct Host {
     /// The recorder has done something, so that there is room for more.
     has_recorder_room: bool,
     journal: Journal,
+    /// Where commands belong whose callers are elsewhere.
+    groups: Groups,
+    /// Callers of whom was told that not all of their limits hold.
+    told_of_groups: BTreeSet<String>,
     /// What all answers in JSON hold.
     outputs: Budget,
     /// What all requests hold that are not with a guard yet.

@@ -47,6 +47,8 @@ pub const REQUESTS_BYTES: usize = 64 << 20;
 /// Requests that have come whole and are not with a guard yet, over all commands, bytes. Beyond it a caller is told to try
 /// again, with code 125.
 pub const QUEUED_REQUESTS_BYTES: usize = 256 << 20;
+/// Callers of whom the console says once that their control group is closed to the host. Beyond it nothing is said.
+pub const NAMES_TOLD_MAX: usize = 64;
 /// The longest timeout that a JSONL request may give; more is refused.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// The longest JSONL request, bytes; a longer line ends the connection with an error.

@@ -7,6 +7,7 @@
 //! `tree`, `stat`, [`orphans`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
 //! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
+pub mod cgroup;
 pub mod confinement;
 pub mod control;
 mod extras;

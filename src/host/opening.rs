@@ -17,6 +17,7 @@ use crate::io::poller::Poller;
 use crate::limits;
 use crate::sink::console::Console;
 use crate::sink::journal::Journal;
+use crate::sys::cgroup::Groups;
 use crate::sys::orphans::Kin;
 use crate::sys::signal::Signals;
 use crate::sys::{process, pty};
@@ -74,6 +75,8 @@ impl Host {
             scribe,
             has_recorder_room: false,
             journal: Journal::default(),
+            groups: Groups::read(),
+            told_of_groups: BTreeSet::new(),
             outputs: Budget::new(limits::JSON_OUTPUTS_BYTES, limits::JSON_OUTPUT_OWN_BYTES),
             requests: Budget::new(limits::QUEUED_REQUESTS_BYTES, 0),
             peers: BTreeMap::new(),

@@ -36,7 +36,7 @@ pub(super) struct Peer {
     since: Instant,
     accepted: Moment,
     /// The process that connected.
-    pid: i32,
+    pub(super) pid: i32,
     /// Another process has written to the connection: it may have been handed to somebody in a sandbox.
     is_shared: bool,
     /// Its reading of its command's log, until it has it all.

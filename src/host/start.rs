@@ -49,6 +49,7 @@ impl Host {
             let words = if descriptors.is_empty() { super::RELAYED } else { super::BUSY };
             return self.part(peer, 125, words);
         }
+        let command = self.placed(peer, command);
         let request = self.requests.take(command.weight());
         self.submit(peer, command, Ok(descriptors), request);
     }
@@ -56,9 +57,29 @@ impl Host {
     /// A command as words, with the host's environment.
     pub(super) fn submit_words(&mut self, peer: PeerId, request: &Request) {
         let (command, descriptors) = super::words::command(request, &self.own, self.options.pipes_only);
+        let command = self.placed(peer, command);
         let stdin = request.stdin.as_ref().map_or(0, String::len);
         let request = self.requests.take(command.weight() + stdin);
         self.submit(peer, command, descriptors, request);
+    }
+
+    /// The command with its caller's control groups, where they are others than the host's. Where one of them is closed to
+    /// the host, that is said once for each kind of caller.
+    fn placed(&mut self, peer: PeerId, mut command: Command) -> Command {
+        let pid = self.peers.get(&peer).map(|peer| peer.pid);
+        let Some(place) = pid.and_then(|pid| self.groups.place_of(pid)) else { return command };
+        let is_whole = place.files.is_empty() || rexec_sh::wire::add_cgroups(&place.files, &mut command.frame).is_ok();
+        if (place.is_partly_closed || !is_whole)
+            && self.told_of_groups.len() < limits::NAMES_TOLD_MAX
+            && self.told_of_groups.insert(command.whoami.clone())
+        {
+            let line = format!(
+                "… {} is in another control group than this host, which may not enter it: its limits do not hold for its commands",
+                command.whoami
+            );
+            self.console.say(&line, self.screen.out.buffer());
+        }
+        command
     }
 
     fn submit(

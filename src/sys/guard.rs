@@ -262,6 +262,7 @@ impl Request {
             stage: control::Stage::Descriptors,
             errno: e.raw_os_error().unwrap_or(libc::EPROTO),
         };
+        super::cgroup::enter(&run.attributes.extras.cgroups);
         let descriptors = Self::arrange(self.descriptors, self.plan, &run, slave).map_err(failed)?;
         let launch = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline));
         orders.take(&run)?;

@@ -4,7 +4,7 @@ use nix::sys::resource::Resource::{RLIMIT_CORE, RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1};
 
 use super::case::{Case, Mode, PLAIN};
-use crate::support::call::{Input, Output};
+use crate::support::call::{Input, Output, Target};
 use crate::support::warden::{State, USUAL};
 
 const IGNORED: &[u8] = b"grep -E 'Sig(Ign|Blk)' /proc/self/status";
@@ -156,4 +156,27 @@ const TABLE: &[Case] = &[
 #[test]
 fn commands_inherit_alike() {
     super::case::check(TABLE);
+}
+
+/// What few callers change, but `chrt`, `ionice`, `setarch` and `prlimit` do for whole build scripts.
+#[test]
+fn scheduling_and_personality_are_the_callers() {
+    let host = crate::support::host::Host::start();
+    if !["chrt", "ionice", "setarch"].into_iter().all(crate::support::programs::has) {
+        return;
+    }
+    let show = "chrt -p $$ | sed 's/.*: //'; ionice -p $$; cat /proc/$$/personality /proc/$$/coredump_filter";
+    let script = |shell: &str| {
+        format!("echo 0x7 >/proc/self/coredump_filter; exec chrt -b 0 ionice -c 3 setarch -R '{shell}' -c \"{show}\"")
+            .replace("$$", "\\$\\$")
+    };
+    let call = |shell: &str| {
+        let call = host.call(&format!("unset REXEC_INSIDE; {}", script(shell)));
+        call.env(&format!("REXEC_SOCKET={}", host.socket().display())).run(Target::Real)
+    };
+    let (theirs, ours) =
+        (call("/bin/bash"), call(&crate::support::programs::shims().join("bash").display().to_string()));
+    assert!(theirs.out().contains("SCHED_BATCH") && theirs.out().contains("00040000"), "{theirs:?}");
+    assert_eq!((ours.out(), ours.code()), (theirs.out(), theirs.code()), "{ours:?}");
+    host.wait_for("the command", |journal| journal.of_type("end").next().cloned());
 }

@@ -104,3 +104,54 @@ fn a_host_that_requires_a_descriptor_serves_no_relay() {
     host.wait_for("the one command", |journal| journal.end_of("echo here").cloned());
     assert_eq!(host.journal().of_type("start").count(), 1);
 }
+
+/// Limits of a control group hold for what its members have run.
+#[test]
+fn a_command_runs_in_its_callers_control_group() {
+    let place = Path::new("/sys/fs/cgroup/pids").join(format!("rexec-test-{}", std::process::id()));
+    let place = if place.parent().is_some_and(Path::exists) {
+        place
+    } else {
+        Path::new("/sys/fs/cgroup").join(place.file_name().expect("a name"))
+    };
+    if std::fs::create_dir(&place).is_err() {
+        return programs::skipped("no control group can be made here");
+    }
+    let host = Host::start();
+    let shim = programs::shims().join("bash");
+    let script = format!(
+        "unset REXEC_INSIDE; echo 0 >{0}/cgroup.procs || exit 77; '{1}' -c 'cat /proc/self/cgroup'; code=$?; \
+         cat /proc/self/cgroup >&2; echo 0 >{0}/../cgroup.procs; exit $code",
+        place.display(),
+        shim.display()
+    );
+    let seen = host.call(&script).env(&format!("REXEC_SOCKET={}", host.socket().display())).run(Target::Real);
+    let is_empty = || std::fs::remove_dir(&place).is_ok();
+    assert!(crate::support::waiting::until_true(crate::support::waiting::PATIENCE, is_empty), "somebody is left in it");
+    if seen.code() == 77 {
+        return programs::skipped("no control group can be entered here");
+    }
+    assert_eq!((seen.code(), seen.out()), (0, seen.err()), "the command is where its caller is");
+    assert!(seen.out().contains("rexec-test-"), "{}", seen.out());
+    host.wait_for("the command", |journal| journal.of_type("end").next().cloned());
+}
+
+/// A directory that only who is in it already can use: the command runs without the host, and the console knows.
+#[test]
+fn the_console_tells_of_a_command_whose_directory_the_host_cannot_enter() {
+    if !nix::unistd::geteuid().is_root() {
+        return programs::skipped("only root can be another user");
+    }
+    let host = Host::with(Setup { user: Some(65534), ..PLAIN });
+    let script = format!(
+        "mkdir shut; cd shut; chmod 000 .; '{}' -c 'echo here'; code=$?; cd /; exit $code",
+        programs::shims().join("bash").display()
+    );
+    let call = Call { user: Some(65534), ..host.call(&script) };
+    let seen =
+        call.env(&format!("REXEC_SOCKET={}", host.socket().display())).env("REXEC_WHOAMI=stuck").run(Target::Real);
+    assert_eq!((seen.out().as_str(), seen.err().as_str(), seen.code()), ("here\n", "", 0));
+    let told = || host.console_text().contains("… stuck runs a command without this host");
+    assert!(crate::support::waiting::until_true(crate::support::waiting::PATIENCE, told), "{}", host.console_text());
+    _ = std::fs::set_permissions(host.home.join("shut"), std::os::unix::fs::PermissionsExt::from_mode(0o700));
+}
