@@ -176,6 +176,8 @@ pub fn serve(session: Session, socket: UnixStream, limits: Limits) {
             break;
         }
         recorder.work(Instant::now() + limits::RECORDER_TURN);
+        // Only now: by then the host knows which file is written, and does not wait for a repair.
+        recorder.repaired = recorder.repaired.or_else(|| recorder.repairs.step(Instant::now()));
     }
     recorder.finish();
     recorder.tell(Instant::now(), true, &mut to_say);
@@ -241,6 +243,8 @@ struct Recorder {
     appender: Appender,
     raw: RawStore,
     repairs: Repairs,
+    /// Runs that the repairs marked as lost, until it is told.
+    repaired: Option<u64>,
     runs: HashMap<u64, Live>,
     /// Runs whose output waits, in the order of their turns: first those that have ended, then the others.
     ended: VecDeque<u64>,
@@ -273,6 +277,7 @@ impl Recorder {
         Recorder {
             raw: RawStore::new(&home, &name, &limits),
             repairs: Repairs::of(&home, &own),
+            repaired: None,
             appender,
             runs: HashMap::new(),
             ended: VecDeque::new(),
@@ -319,7 +324,7 @@ impl Recorder {
                 news.encode(out);
             }
         }
-        if let Some(lost @ 1..) = self.repairs.step(now) {
+        if let Some(lost @ 1..) = self.repaired.take() {
             let commands = counted(lost, "command", "commands");
             self.say(out, format!("{commands} of an earlier host without an end, marked as lost"));
         }
