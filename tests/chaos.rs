@@ -1,7 +1,9 @@
-//! Chaos: eight callers of mixed commands, while shims, guards and callers are killed, and guards and the host are stopped and continued. Everybody else gets what the real shell gives, and at the end everything is as it was at the start.
+//! Chaos: eight callers of mixed commands, while shims, guards and callers are killed, and guards and the host are stopped
+//! and continued. Everybody else gets what the real shell gives, and at the end everything is as it was at the start.
 //!
-//! `REXEC_CHAOS_RECORDER=1` strikes the recorder, too. `REXEC_CHAOS_SECONDS` makes it as long as that, `REXEC_CHAOS_SEED` takes the same choices again (the order in which the
-//! threads come to them is another matter). `scripts/chaos.sh` does both.
+//! `REXEC_CHAOS_RECORDER=1` strikes the recorder, too. `REXEC_CHAOS_SECONDS` makes it as long as that,
+//! `REXEC_CHAOS_SEED` takes the same choices again (the order in which the threads come to them is another matter).
+//! `scripts/chaos.sh` does all three.
 
 #[path = "chaos/caller.rs"]
 mod caller;
