@@ -111,7 +111,8 @@ impl<'a> Options<'a> {
             b"raw" => Sanitize::Raw,
             b"strip" => Sanitize::Strip,
             b"collapse" => Sanitize::Collapse,
-            _ => return Err(wrong("REXEC_SANITIZE", self.sanitize, "raw, strip or collapse")),
+            b"tidy" => Sanitize::Tidy,
+            _ => return Err(wrong("REXEC_SANITIZE", self.sanitize, "raw, strip, collapse or tidy")),
         };
         Ok(Choices { fallback, pipes, sanitize })
     }
@@ -155,6 +156,7 @@ mod tests {
             (c"REXEC_SANITIZE=raw", Sanitize::Raw),
             (c"REXEC_SANITIZE=strip", Sanitize::Strip),
             (c"REXEC_SANITIZE=collapse", Sanitize::Collapse),
+            (c"REXEC_SANITIZE=tidy", Sanitize::Tidy),
             (c"REXEC_SANITIZE=", Sanitize::Default),
         ] {
             assert_eq!(judged(entry), Ok(Choices { sanitize, ..none }));

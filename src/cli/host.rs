@@ -30,7 +30,9 @@ options:
       --no-pty              run commands on pipes, byte for byte as without rexec
       --sanitize HOW        what agents get of a terminal's output: collapse
                             resolves redraws (default), strip deletes escape
-                            sequences, raw relays the bytes
+                            sequences, raw relays the bytes; tidy deletes escape
+                            sequences and the states of rewritten lines only,
+                            on pipes too
       --console HOW         what reaches this terminal: safe passes text, colours
                             and moves within a command's lines (default), raw
                             passes everything and resets modes after each command:
@@ -219,7 +221,8 @@ fn policy(text: &str) -> Result<Policy, Failure> {
         "collapse" => Ok(Policy::Collapse),
         "strip" => Ok(Policy::Strip),
         "raw" => Ok(Policy::Raw),
-        _ => Err(Failure::usage(format_args!("--sanitize: {text:?} is no treatment"), "collapse, strip or raw")),
+        "tidy" => Ok(Policy::Tidy),
+        _ => Err(Failure::usage(format_args!("--sanitize: {text:?} is no treatment"), "collapse, strip, tidy or raw")),
     }
 }
 

@@ -150,13 +150,17 @@ impl Shim {
     /// Takes output of the command, from the front of these bytes on; tells how many. It stops where a few bytes have
     /// become many.
     pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
-        let (treatment, to) = match stream {
-            Stream::Tty if self.tty_is_stdout => (&mut self.stdout, wire::Stream::Out),
+        let (out_stream, err_stream) = ((&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err));
+        let ((treatment, to), (other, other_to)) = match stream {
+            Stream::Tty if self.tty_is_stdout => (out_stream, err_stream),
             // Words for a person at a terminal that the caller does not have.
             Stream::Tty => return bytes.len(),
-            Stream::Out => (&mut self.stdout, wire::Stream::Out),
-            Stream::Err => (&mut self.stderr, wire::Stream::Err),
+            Stream::Out => (out_stream, err_stream),
+            Stream::Err => (err_stream, out_stream),
         };
+        other.release(&mut self.text);
+        wire::encode_output(other_to, &self.text, out);
+        self.text.clear();
         if treatment.is_none() {
             wire::encode_output(to, bytes, out);
             return bytes.len();

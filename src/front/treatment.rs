@@ -17,6 +17,8 @@ pub enum Policy {
     Raw,
     /// Escape sequences and controls are deleted.
     Strip,
+    /// Escape sequences and the states of rewritten lines are deleted, on pipes too.
+    Tidy,
     /// Redraws are resolved too.
     #[default]
     Collapse,
@@ -48,9 +50,11 @@ impl Treatment {
             _ if command.is_for_program => Mode::Raw,
             (Sanitize::Strip, _) => Mode::Strip,
             (Sanitize::Collapse, _) => collapse,
+            (Sanitize::Tidy, _) => Mode::Tidy,
+            (Sanitize::Default, Policy::Tidy) if !caller_looks_at_it => Mode::Tidy,
             // A person looks at a terminal; and what comes through pipes alone is what the program meant for pipes.
             (Sanitize::Default, _) if caller_looks_at_it || on_pipes => Mode::Raw,
-            (Sanitize::Default, Policy::Raw) => Mode::Raw,
+            (Sanitize::Default, Policy::Raw | Policy::Tidy) => Mode::Raw,
             (Sanitize::Default, Policy::Strip) => Mode::Strip,
             (Sanitize::Default, Policy::Collapse) => collapse,
         };
@@ -90,6 +94,13 @@ impl Treatment {
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         if let Some(settle) = &mut self.settle {
             settle.tick(now, out);
+        }
+    }
+
+    /// Output of the command's other stream is about to be given: appends what is held of this one, which came before.
+    pub fn release(&mut self, out: &mut Vec<u8>) {
+        if let Some(settle) = &mut self.settle {
+            settle.release(out);
         }
     }
 

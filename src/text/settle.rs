@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::text::parser::Parser;
 use crate::text::sanitize::collapse::Collapse;
+use crate::text::sanitize::tidy::Tidy;
 use crate::text::sanitize::{Mode, Sanitizer, Stats};
 
 /// One stream's filter with a clock; see the module's text.
@@ -25,6 +26,7 @@ pub struct Settle {
 enum Kind {
     /// What is final at once needs no clock.
     Immediate(Sanitizer),
+    Tidy(Box<Tidy>),
     Collapse {
         parser: Parser,
         collapse: Box<Collapse>,
@@ -38,6 +40,7 @@ impl Settle {
             Mode::Collapse { rows, cols } => {
                 Kind::Collapse { parser: Parser::default(), collapse: Box::new(Collapse::new(rows, cols, Some(still))) }
             }
+            Mode::Tidy => Kind::Tidy(Box::new(Tidy::new(still))),
             Mode::Raw | Mode::Strip => Kind::Immediate(Sanitizer::new(mode)),
         };
         Self { kind }
@@ -47,6 +50,7 @@ impl Settle {
     pub fn push(&mut self, input: &[u8], now: Instant, out: &mut Vec<u8>) {
         match &mut self.kind {
             Kind::Immediate(sanitizer) => sanitizer.push(input, out),
+            Kind::Tidy(tidy) => tidy.push(input, now, |bytes| out.extend_from_slice(bytes)),
             Kind::Collapse { parser, collapse } => {
                 collapse.tick(now, out);
                 parser.push(input, &mut collapse.sink(out));
@@ -58,14 +62,24 @@ impl Settle {
     pub fn deadline(&self) -> Option<Instant> {
         match &self.kind {
             Kind::Immediate(_) => None,
+            Kind::Tidy(tidy) => tidy.deadline(),
             Kind::Collapse { collapse, .. } => collapse.deadline(),
         }
     }
 
     /// Appends what has stood still until `now`.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if let Kind::Collapse { collapse, .. } = &mut self.kind {
-            collapse.tick(now, out);
+        match &mut self.kind {
+            Kind::Immediate(_) => {}
+            Kind::Tidy(tidy) => tidy.tick(now, |bytes| out.extend_from_slice(bytes)),
+            Kind::Collapse { collapse, .. } => collapse.tick(now, out),
+        }
+    }
+
+    /// Something else goes to the same reader: in `Tidy`, appends what is held before it, because pipes have an order.
+    pub fn release(&mut self, out: &mut Vec<u8>) {
+        if let Kind::Tidy(tidy) = &mut self.kind {
+            tidy.release(|bytes| out.extend_from_slice(bytes));
         }
     }
 
@@ -73,6 +87,8 @@ impl Settle {
     pub fn resize(&mut self, rows: u16, cols: u16, out: &mut Vec<u8>) {
         match &mut self.kind {
             Kind::Immediate(sanitizer) => sanitizer.resize(rows, cols, out),
+            // A pipe has no size.
+            Kind::Tidy(_) => {}
             Kind::Collapse { collapse, .. } => collapse.resize(rows, cols, out),
         }
     }
@@ -81,6 +97,7 @@ impl Settle {
     pub fn live(&self, out: &mut Vec<u8>) {
         match &self.kind {
             Kind::Immediate(sanitizer) => sanitizer.live(out),
+            Kind::Tidy(_) => {}
             Kind::Collapse { collapse, .. } => collapse.live(out),
         }
     }
@@ -94,6 +111,7 @@ impl Settle {
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         match &mut self.kind {
             Kind::Immediate(sanitizer) => sanitizer.finish(out),
+            Kind::Tidy(tidy) => tidy.finish(|bytes| out.extend_from_slice(bytes)),
             Kind::Collapse { parser, collapse } => {
                 parser.finish(&mut collapse.sink(out));
                 collapse.finish(out);
@@ -105,6 +123,7 @@ impl Settle {
     pub fn stats(&self) -> Stats {
         match &self.kind {
             Kind::Immediate(sanitizer) => sanitizer.stats(),
+            Kind::Tidy(_) => Stats::default(),
             Kind::Collapse { parser, collapse } => {
                 Stats { alt_screen_bytes: collapse.alt_screen_bytes(), ..parser.stats() }
             }

@@ -26,6 +26,7 @@ const PROGRESS: &[&str] = &["rsync-progress", "git-clone", "wget-bar", "curl-bar
 enum Contender {
     Strip,
     Collapse,
+    Tidy,
     /// The captures, each on a fresh terminal of its own size.
     Corpus,
     ScanAndCopy,
@@ -38,6 +39,7 @@ impl Contender {
         match self {
             Self::Strip => "strip",
             Self::Collapse => "collapse",
+            Self::Tidy => "tidy",
             Self::Corpus => "corpus",
             Self::ScanAndCopy => "scan+copy",
             Self::FastStripAnsi => "fast-strip-ansi",
@@ -63,7 +65,7 @@ fn gate(ours: Contender, factor: f64, theirs: Contender) -> Gate {
     Gate { ours, factor, theirs }
 }
 
-use Contender::{Collapse, Corpus, FastStripAnsi, ScanAndCopy, Strip, Utf8};
+use Contender::{Collapse, Corpus, FastStripAnsi, ScanAndCopy, Strip, Tidy, Utf8};
 
 fn main() {
     let captures = captures();
@@ -80,7 +82,7 @@ fn main() {
         Input {
             name: "plain, LF",
             bytes: lines("\n"),
-            gates: vec![gate(Strip, 0.7, ScanAndCopy), gate(Collapse, 0.5, ScanAndCopy)],
+            gates: vec![gate(Strip, 0.7, ScanAndCopy), gate(Collapse, 0.5, ScanAndCopy), gate(Tidy, 0.8, ScanAndCopy)],
         },
         Input { name: "plain, CRLF", bytes: lines("\r\n"), gates: vec![gate(Strip, 0.2, ScanAndCopy)] },
         Input { name: "compiler colour", bytes: named(COMPILER), gates: vec![gate(Strip, 1.5, FastStripAnsi)] },
@@ -98,7 +100,7 @@ fn main() {
 }
 
 fn measure(input: &Input, piece: usize) {
-    let all = [Strip, Collapse, ScanAndCopy, FastStripAnsi, Utf8];
+    let all = [Strip, Collapse, Tidy, ScanAndCopy, FastStripAnsi, Utf8];
     let bytes: Vec<u8> = input.bytes.iter().copied().cycle().take(INPUT_BYTES).collect();
     let pieces = cut(&bytes, piece);
     let mut speeds = all.map(|_| Vec::new());
@@ -147,12 +149,16 @@ fn cut(bytes: &[u8], piece: usize) -> Vec<&[u8]> {
 }
 
 fn stream(contender: Contender, pieces: &[&[u8]], out: &mut Vec<u8>) {
-    let mut sanitizer = Sanitizer::new(if matches!(contender, Collapse) { COLLAPSE } else { Mode::Strip });
+    let mut sanitizer = Sanitizer::new(match contender {
+        Collapse => COLLAPSE,
+        Tidy => Mode::Tidy,
+        _ => Mode::Strip,
+    });
     let mut stripper = StreamingStripper::new();
     for piece in pieces {
         out.clear();
         match contender {
-            Strip | Collapse | Corpus => sanitizer.push(piece, out),
+            Strip | Collapse | Tidy | Corpus => sanitizer.push(piece, out),
             ScanAndCopy => {
                 black_box(memchr::memchr(0x1b, piece));
                 out.extend_from_slice(piece);

@@ -42,7 +42,8 @@ pub(crate) fn mutated(dice: &mut Dice, bytes: &[u8]) -> Vec<u8> {
 pub(crate) fn run_frame(dice: &mut Dice) -> Vec<u8> {
     let attributes = Attributes {
         stdio: Stdio { stdin: dice.below(2) == 0, stdout: true, stderr: true, ..Stdio::default() },
-        sanitize: [Sanitize::Default, Sanitize::Raw, Sanitize::Strip, Sanitize::Collapse][dice.below(4)],
+        sanitize: [Sanitize::Default, Sanitize::Raw, Sanitize::Strip, Sanitize::Collapse, Sanitize::Tidy]
+            [dice.below(5)],
         umask: 0o22,
         rows: 48,
         cols: 160,

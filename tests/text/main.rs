@@ -9,4 +9,5 @@ mod dice;
 mod properties;
 mod redact;
 mod settle;
+mod tidy;
 mod wrappers;

@@ -22,6 +22,8 @@ pub enum Sanitize {
     Strip,
     /// Redraws are resolved to what a person would see at the end.
     Collapse,
+    /// Escape sequences are deleted, rewritten lines are their last state, and all else stays as it is.
+    Tidy,
 }
 
 /// What the caller's descriptors 0, 1 and 2 are.
@@ -332,6 +334,7 @@ fn decode_attributes(fields: &mut Fields<'_>) -> Result<Attributes, WireError> {
         [1] => Sanitize::Raw,
         [2] => Sanitize::Strip,
         [3] => Sanitize::Collapse,
+        [4] => Sanitize::Tidy,
         _ => return Err(WireError::Malformed("an unknown treatment of output")),
     };
     let (umask, nice, oom_score_adj) = (fields.u32()?, fields.i32()?, fields.i32()?);

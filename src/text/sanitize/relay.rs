@@ -4,10 +4,7 @@
 //! change, so a row is given when it stood still for a while, scrolled off, or the program ended. A row that was given
 //! and changes is given again; if it is the line the reader saw last and only grew, the reader gets the new bytes.
 //!
-//! How long is a while? A line that only grew may be a prompt, and the reader has it after the settle time. A line that
-//! is rewritten is a bar or a spinner, whose states are worth little: the wait doubles each time that a line is rewritten
-//! after it was given, and begins at [`REWRITTEN`] doublings where it was rewritten before. A program that leaves its
-//! cursor at the start of its text is about to write over it: such a line waits as long as any.
+//! How long a while is, [`Patience`] knows.
 //!
 //! The reader's stream is made of lines. `open` is the one it has the beginning of.
 
@@ -16,12 +13,8 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, Instant};
 
 use super::grid::Grid;
+use super::patience::Patience;
 use super::row::Row;
-
-/// How often the settle time is doubled before a line that was rewritten is given for the first time.
-const REWRITTEN: u32 = 3;
-/// How often it is doubled at most.
-const DOUBLINGS_MAX: u32 = 5;
 
 /// What the relay remembers of a row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,10 +24,7 @@ pub(crate) struct Track {
     touched: bool,
     /// Text was erased or overwritten since the last look.
     rewritten: bool,
-    /// The row was not rewritten since it was given.
-    given: bool,
-    /// How often the settle time is doubled for this row.
-    doublings: u32,
+    patience: Patience,
     /// The text at the last look, and since when it has been like this.
     seen: Option<u64>,
     since: Option<Instant>,
@@ -75,20 +65,15 @@ impl Track {
         self.seen.is_some() && self.seen != self.sent
     }
 
-    /// How long the row has to stand still.
-    fn wait(&self, still: Duration, parked: bool) -> Duration {
-        still * (1 << if parked { DOUBLINGS_MAX } else { self.doublings })
+    /// Whether text was erased or overwritten since this was last asked.
+    pub(crate) fn take_rewritten(&mut self) -> bool {
+        std::mem::take(&mut self.rewritten)
     }
 
     /// The row has other text than at the last look.
     fn changed(&mut self) {
-        if !std::mem::take(&mut self.rewritten) {
-            return;
-        }
-        if std::mem::take(&mut self.given) {
-            self.doublings = (self.doublings + 1).min(DOUBLINGS_MAX);
-        } else if self.sent.is_none() {
-            self.doublings = self.doublings.max(REWRITTEN);
+        if self.take_rewritten() {
+            self.patience.on_rewritten(self.sent.is_some());
         }
     }
 }
@@ -210,7 +195,7 @@ impl Relay {
         for at in 0..count {
             let track = grid.rows[at].track;
             let is_due = track.since.is_some_and(|since| {
-                let due = since + track.wait(self.still, grid.is_parked_at(at));
+                let due = since + track.patience.wait(self.still, grid.is_parked_at(at));
                 now >= if track.is_news() { queue.push(since, due) } else { due }
             });
             if track.touched || !track.differs() || !is_due {
@@ -236,7 +221,7 @@ impl Relay {
             let seen = if track.is_news() { track.since } else { None };
             let touched = track.touched.then_some(touched_at);
             let since = seen.or(touched)?;
-            Some(queue.push(since, since + track.wait(self.still, grid.is_parked_at(at))))
+            Some(queue.push(since, since + track.patience.wait(self.still, grid.is_parked_at(at))))
         });
         due.min()
     }
@@ -275,8 +260,8 @@ impl Relay {
         if (known || erased) && !(is_open && ends) {
             return;
         }
-        row.track =
-            Track { sent: Some(text), seen: Some(text), touched: false, rewritten: false, given: true, ..row.track };
+        row.track = Track { sent: Some(text), seen: Some(text), touched: false, rewritten: false, ..row.track };
+        row.track.patience.on_given();
         if self.muted {
             self.open = None;
             return;

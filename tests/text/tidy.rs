@@ -1,0 +1,262 @@
+//! What goes through pipes: everything as it is, but for escape sequences and the states of lines that are rewritten.
+
+use std::time::{Duration, Instant};
+
+use rexec_host::text::sanitize::Mode;
+use rexec_host::text::sanitize::tidy::Tidy;
+use rexec_host::text::settle::Settle;
+
+use crate::corpus::run;
+use crate::data::{self, sides};
+use crate::dice::rounds;
+use crate::properties::invent;
+
+const STILL: Duration = Duration::from_millis(250);
+
+fn tidy(input: &[u8]) -> Vec<u8> {
+    run(Mode::Tidy, [input])
+}
+
+/// What a stream is and what becomes of it.
+const CASES: &[(&str, &str)] = &[
+    // Nothing to do.
+    ("plain\n", "plain\n"),
+    ("no end", "no end"),
+    ("", ""),
+    ("dos\r\nlines\r\n", "dos\r\nlines\r\n"),
+    ("a\tb\x0bc\x0cd\x07e\x7f \n", "a\tb\x0bc\x0cd\x07e\x7f \n"),
+    ("trailing  \n\n\n", "trailing  \n\n\n"),
+    ("C1 \u{9b}31m and \u{85}\n", "C1 \u{9b}31m and \u{85}\n"),
+    ("日本 é \u{200b}\u{202e}\u{feff}\n", "日本 é \u{200b}\u{202e}\u{feff}\n"),
+    // Escape sequences.
+    ("\x1b[31mred\x1b[0m\n", "red\n"),
+    ("\x1b[31mred\x1b[0m\x07\x0c  \r\n", "red\x07\x0c  \r\n"),
+    ("\x1b]0;title\x07text\n", "text\n"),
+    ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n", "link\n"),
+    ("\x1bPq#0;2;0\x1b\\after\n", "after\n"),
+    ("\x1b(B\x1b=\x1b>\x1b7a\n", "a\n"),
+    ("\x1b[?25l\x1b[?2004hshown\x1b[?25h\n", "shown\n"),
+    ("tail\x1b[K\n\x1b[K\n", "tail\n\n"),
+    ("\x1b[H\x1b[2J\x1b[3Jafter clear\nnext\r\n", "after clear\nnext\r\n"),
+    ("cut off\x1b[3", "cut off"),
+    ("cut off\x1b]0;title", "cut off"),
+    ("a\x1b[12\n34mb\n", "a\nb\n"),
+    ("stray \x1b]0;x\nnext\n", "stray \nnext\n"),
+    // Lines that are rewritten.
+    ("10%\r20%\r100%\n", "100%\n"),
+    ("10%\r20%\r100%\r\n", "100%\r\n"),
+    ("10%\r20%", "20%"),
+    ("10%\r", "10%"),
+    ("10%\r\r\n", "10%\r\n"),
+    ("10%\r\x1b[0m\r\nnext\n", "10%\r\nnext\n"),
+    ("longer\rab\n", "abnger\n"),
+    ("longer\r\x1b[Kab\n", "ab\n"),
+    ("gone\r\x1b[K\nnext\n", "\nnext\n"),
+    ("gone\r\x1b[2K", ""),
+    ("gone\r    \rnew\n", "new\n"),
+    ("N\x08NA\x08AM\x08M\n", "NAM\n"),
+    ("_\x08u\n", "u\n"),
+    ("abc\x08\x08X\n", "aXc\n"),
+    ("日本\r語\n", "語本\n"),
+    ("a\x1b[3Gc\x1b[2Gb\n", "abc\n"),
+    ("abcdef\x1b[4D\x1b[1PX\n", "abXef\n"),
+    ("one\n10%\r20%\ntwo\n", "one\n20%\ntwo\n"),
+    ("one\r\n10%\r20%\r\ntwo\r\n", "one\r\n20%\r\ntwo\r\n"),
+    ("col\tumn\rC\n", "Col\tumn\n"),
+    // The cursor goes upwards: the first states were given already.
+    ("a 1\nb 1\n\x1b[2Aa 2\nb 2\n\x1b[2Aa 3\nb 3\n", "a 1\nb 1\na 2\nb 2\na 3\nb 3\n"),
+];
+
+#[test]
+fn streams_become_what_a_reader_of_text_wants() {
+    for (input, expected) in CASES {
+        assert_eq!(String::from_utf8(tidy(input.as_bytes())).unwrap(), *expected, "{input:?}");
+    }
+}
+
+/// From here on it is no text.
+#[test]
+fn what_is_no_text_passes_as_it_is() {
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x1b[31m";
+    let gzip = b"\x1f\x8b\x08\0\0\x1b[0m\r\x08x";
+    let elf = b"\x7fELF\x02\x01\x01\0\0\x1b[m";
+    let utf16 = b"a\0b\0\r\0\n\0\x1b\0";
+    for input in [&png[..], gzip, elf, utf16, b"text\r\nab\rcd\0\x1b[m\r1\r2\n", b"half \xc3", b"\xe2\x1b[m\x98"] {
+        assert_eq!(tidy(input), input, "{}", input.escape_ascii());
+    }
+    assert_eq!(tidy(b"\x1b[1mtext\x1b[0m\n\xff\x1b[31m"), b"text\n\xff\x1b[31m");
+    assert_eq!(tidy(b"1%\r2%\nab\x08\xff"), b"2%\nab\x08\xff", "what was held is not lost");
+    assert_eq!(tidy(b"\x1b]0;ti\0tle\x07"), b"\0tle\x07");
+    assert_eq!(tidy(b"x\x1b[3\xfe1m"), b"x\xfe1m");
+}
+
+#[test]
+fn the_cut_never_shows() {
+    let mut inputs: Vec<Vec<u8>> = CASES.iter().map(|(input, _)| input.as_bytes().to_vec()).collect();
+    inputs.extend(data::all().into_iter().filter(|case| case.input.len() < 700).map(|case| case.input));
+    inputs.push(b"ab\rc\xe6\x97\xa5\x08\xe6\x97\x1b[1mz\0\r".to_vec());
+    for input in inputs {
+        let whole = tidy(&input);
+        for at in 0..=input.len() {
+            let (head, tail) = input.split_at(at);
+            let cut = run(Mode::Tidy, [head, tail]);
+            assert!(cut == whole, "{} cut at {at}: {}", input.escape_ascii(), sides(&cut, &whole));
+        }
+        let bytes = run(Mode::Tidy, input.chunks(1));
+        assert!(bytes == whole, "{} in single bytes: {}", input.escape_ascii(), sides(&bytes, &whole));
+    }
+}
+
+#[test]
+fn mutated_streams_may_be_cut_anywhere_and_long_ones_too() {
+    let seeds = data::all();
+    rounds(1500, |random| {
+        let mut input = Vec::new();
+        for _ in 0..1 + random.below(4) {
+            match random.below(6) {
+                0 => input.extend(vec![b'x'; [4000, 4096, 5000, 66_000][random.below(4)]]),
+                1 => input.extend_from_slice([b"\r".as_slice(), b"\x08", b"\r\n", b"\n"][random.below(4)]),
+                _ => {
+                    let text = invent(random, &seeds);
+                    let text = String::from_utf8_lossy(&text).replace('\0', "");
+                    input.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+        let whole = tidy(&input);
+        let cut = run(Mode::Tidy, random.pieces(&input));
+        assert!(cut == whole, "{}", sides(&cut, &whole));
+    });
+}
+
+#[test]
+fn text_without_escapes_and_bare_returns_is_identical() {
+    let seeds = data::all();
+    rounds(1500, |random| {
+        let text = String::from_utf8_lossy(&invent(random, &seeds)).replace(['\x1b', '\x08', '\r'], "");
+        let text = if random.below(2) == 0 { text } else { text.replace('\n', "\r\n") };
+        let input = text.as_bytes();
+        let given = run(Mode::Tidy, random.pieces(input));
+        assert!(given == input, "{}", sides(&given, input));
+    });
+}
+
+/// Of the recordings that never move upwards, the text is what a terminal without a right edge ends with.
+#[test]
+fn recordings_end_as_on_a_wide_terminal() {
+    let mut compared = 0;
+    for case in data::load("captures") {
+        let moves_up = case.input.split(|&byte| byte == 0x1b).skip(1).any(|part| {
+            let last = part.iter().skip(1).find(|byte| (0x40..=0x7e).contains(*byte));
+            part.first() != Some(&b'[') || !matches!(last, Some(b'm' | b'K' | b'G' | b'C' | b'D' | b'P'))
+        });
+        let Ok(text) = std::str::from_utf8(&case.input) else { continue };
+        if moves_up || text.contains(['\0', '\x0c', '\x07', '\x0e', '\x0f']) {
+            continue;
+        }
+        let wide = run(Mode::Collapse { rows: 48, cols: 4096 }, [case.input.as_slice()]);
+        let given = tidy(&case.input);
+        let given = String::from_utf8(given).unwrap().replace("\r\n", "\n");
+        assert!(given.as_bytes() == wide, "{}: {}", case.id, sides(given.as_bytes(), &wide));
+        compared += 1;
+    }
+    assert!(compared >= 15, "{compared}");
+}
+
+#[test]
+fn a_line_that_never_ends_is_given_as_it_comes() {
+    let (mut tidy, now, mut given) = (Tidy::new(STILL), Instant::now(), 0);
+    for _ in 0..1000 {
+        tidy.push(&[b'x'; 10_000], now, |bytes| given += bytes.len());
+    }
+    assert_eq!(given, 10_000_000);
+    tidy.finish(|bytes| given += bytes.len());
+    assert_eq!(given, 10_000_000);
+    // One that is rewritten without end is not given, and not kept.
+    for _ in 0..100_000 {
+        tidy.push(b"\rstate of a bar that never ends \xe2\x96\x88\x1b[K", now, |bytes| given += bytes.len());
+    }
+    assert_eq!(given, 10_000_000);
+}
+
+/// What passes is the input itself.
+#[test]
+fn lines_are_not_copied() {
+    let input = "a line of some text\r\n\tanother one é\n".repeat(1000) + "open";
+    let range = input.as_bytes().as_ptr_range();
+    let (mut tidy, mut borrowed) = (Tidy::new(STILL), 0);
+    tidy.push(input.as_bytes(), Instant::now(), |bytes| {
+        assert!(range.contains(&bytes.as_ptr()));
+        borrowed += bytes.len();
+    });
+    assert_eq!(borrowed, input.len() - "open".len());
+}
+
+fn wait(tidy: &mut Settle, now: &mut Instant, ms: u64) -> String {
+    let (end, mut out) = (*now + Duration::from_millis(ms), Vec::new());
+    let mut wakes = 0;
+    while let Some(deadline) = tidy.deadline().filter(|&deadline| deadline <= end) {
+        *now = deadline.max(*now);
+        tidy.tick(*now, &mut out);
+        wakes += 1;
+        assert!(wakes < 20, "the deadline does not move on");
+    }
+    *now = end;
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn open_lines_are_given_when_they_stand_still() {
+    let (mut tidy, mut now) = (Settle::new(Mode::Tidy, STILL), Instant::now());
+    let push = |tidy: &mut Settle, text: &str, now: Instant| {
+        let mut out = Vec::new();
+        tidy.push(text.as_bytes(), now, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(push(&mut tidy, "log\r\nname? ", now), "log\r\n");
+    assert_eq!(wait(&mut tidy, &mut now, 249), "");
+    assert_eq!(wait(&mut tidy, &mut now, 1), "name? ");
+    assert_eq!(push(&mut tidy, "Bob\n10%", now), "Bob\n");
+    assert_eq!(wait(&mut tidy, &mut now, 250), "10%");
+    assert_eq!(push(&mut tidy, "\r20%", now), "");
+    assert_eq!(wait(&mut tidy, &mut now, 499), "", "rewritten after it was given");
+    assert_eq!(wait(&mut tidy, &mut now, 1), "\n20%");
+    assert_eq!(push(&mut tidy, "\r30%", now), "");
+    assert_eq!(wait(&mut tidy, &mut now, 999), "");
+    assert_eq!(push(&mut tidy, "\r\x1b[K", now), "");
+    assert_eq!(push(&mut tidy, "done\n", now), "\ndone\n");
+    assert_eq!(push(&mut tidy, "Building 1/2\r", now), "");
+    assert_eq!(wait(&mut tidy, &mut now, 7999), "", "the cursor is at its start");
+    assert_eq!(push(&mut tidy, "\x1b[KCompiling x\n", now), "Compiling x\n");
+    assert_eq!(tidy.deadline(), None);
+}
+
+#[test]
+fn slow_bars_are_a_few_lines() {
+    for period in [2000, 1000, 500, 250, 100] {
+        for (before, after) in [("\r", ""), ("", "\r"), ("\r\x1b[K", ""), ("\x1b[2K\x1b[1G", "")] {
+            let (mut tidy, mut now, mut text) = (Settle::new(Mode::Tidy, STILL), Instant::now(), String::new());
+            for n in 0..60 {
+                let mut out = Vec::new();
+                tidy.push(format!("{before}state {n}{after}").as_bytes(), now, &mut out);
+                text += std::str::from_utf8(&out).unwrap();
+                text += &wait(&mut tidy, &mut now, period);
+            }
+            let mut out = Vec::new();
+            tidy.finish(&mut out);
+            text += std::str::from_utf8(&out).unwrap();
+            assert!(text.lines().count() <= 8 && text.ends_with("state 59"), "{period} {before:?} {after:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn what_is_held_is_released_before_something_else() {
+    let (mut tidy, now, mut out) = (Settle::new(Mode::Tidy, STILL), Instant::now(), Vec::new());
+    tidy.push(b"one\n50%", now, &mut out);
+    tidy.release(&mut out);
+    assert_eq!(out, b"one\n50%");
+    tidy.release(&mut out);
+    tidy.push(b" and on\n", now, &mut out);
+    assert_eq!(out, b"one\n50% and on\n");
+}
