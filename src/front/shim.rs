@@ -262,4 +262,30 @@ mod tests {
         wire::encode_exit(wire::Exit::Signal(15), &mut expected);
         assert_eq!(out, expected);
     }
+    /// On pipes the caller may have put both into one file, where their order shows.
+    #[test]
+    fn what_is_held_of_one_stream_comes_before_later_bytes_of_the_other() {
+        let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
+        shim.prepare(false, [Treatment::new(Mode::Tidy, None), Treatment::new(Mode::Tidy, None)]);
+        let bytes: [(Stream, &[u8]); 4] = [
+            (Stream::Out, b"one\n\x1b[1mtwo"),
+            (Stream::Err, b"error\n50%"),
+            (Stream::Out, b" and three\n"),
+            (Stream::Err, b"\r100%\n"),
+        ];
+        for (stream, bytes) in bytes {
+            assert_eq!(shim.output(stream, bytes, now, &mut out), bytes.len());
+        }
+        let mut expected = Vec::new();
+        let frames: [(wire::Stream, &[u8]); 6] = [
+            (wire::Stream::Out, b"one\n"),
+            (wire::Stream::Out, b"two"),
+            (wire::Stream::Err, b"error\n"),
+            (wire::Stream::Err, b"50%"),
+            (wire::Stream::Out, b" and three\n"),
+            (wire::Stream::Err, b"\n100%\n"),
+        ];
+        frames.iter().for_each(|(stream, bytes)| wire::encode_output(*stream, bytes, &mut expected));
+        assert_eq!(out, expected);
+    }
 }

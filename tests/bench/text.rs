@@ -92,11 +92,19 @@ fn main() {
     ];
     for piece in [4 << 10, 64 << 10] {
         println!("\npieces of {} KiB, GB/s, median of {ROUNDS} rounds", piece >> 10);
-        for input in &inputs {
+        for input in inputs.iter().filter(|input| is_asked(input.name)) {
             measure(input, piece);
         }
     }
-    measure_corpus(&captures);
+    if is_asked("corpus") {
+        measure_corpus(&captures);
+    }
+}
+
+/// Whether the command line names no input, or this one: `cargo bench --bench text -- plain`.
+fn is_asked(name: &str) -> bool {
+    let mut asked = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+    asked.peek().is_none() || asked.any(|asked| name.contains(&asked))
 }
 
 fn measure(input: &Input, piece: usize) {

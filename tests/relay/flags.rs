@@ -31,6 +31,7 @@ fn the_host_treats_output_as_told_and_the_caller_may_want_it_otherwise() {
             ("REXEC_SANITIZE=raw", RAW),
             ("REXEC_SANITIZE=strip", STRIPPED),
             ("REXEC_SANITIZE=collapse", COLLAPSED),
+            ("REXEC_SANITIZE=tidy", COLLAPSED),
         ] {
             let seen = host.call(REDRAWN).env(variable).run(Target::Shim(&host.socket()));
             let err = if expected == RAW { "\x1b[1merror\x1b[m\n" } else { "error\n" };
@@ -39,6 +40,17 @@ fn the_host_treats_output_as_told_and_the_caller_may_want_it_otherwise() {
         let pipes = host.call(REDRAWN).env("REXEC_TTY=never").run(Target::Shim(&host.socket()));
         assert_eq!(pipes.out(), RAW, "{flags:?}: on pipes nothing is touched unless the caller asks");
     }
+}
+
+#[test]
+fn pipes_are_tidied_where_that_is_asked_for() {
+    const PIPED: &str = r"printf 'a\r\nb\f\n\033[31m10 %%\r20 %%\033[0m\n'; printf '\0\033[m\r\n'";
+    const TIDY: &str = "a\r\nb\x0c\n20 %\n\0\x1b[m\r\n";
+    let told = host(&["--no-pty", "--sanitize=tidy"]);
+    assert_eq!(told.run(PIPED).out(), TIDY);
+    let usual = host(&[]);
+    let asked = usual.call(PIPED).env("REXEC_TTY=never").env("REXEC_SANITIZE=tidy");
+    assert_eq!(asked.run(Target::Shim(&usual.socket())).out(), TIDY);
 }
 
 #[test]

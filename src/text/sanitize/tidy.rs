@@ -126,7 +126,10 @@ impl Tidy {
     }
 
     fn advance(&mut self, now: Instant, give: &mut Give<'_>) {
-        self.now = Some(self.now.map_or(now, |before| before.max(now)));
+        if self.now.is_some_and(|before| now <= before) {
+            return;
+        }
+        self.now = Some(now);
         match &mut self.screen {
             None => self.line.tick(now, self.still, give),
             Some(screen) => {

@@ -174,6 +174,13 @@ impl Line {
         text
     }
 
+    /// The next line begins.
+    fn reset(&mut self) {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        *self = Self { text, ..Self::default() };
+    }
+
     /// The line feed has come, with a carriage return before it or without; the next line begins.
     pub(super) fn finish(&mut self, ending: &[u8], give: &mut Give<'_>) {
         if self.cells.is_some() {
@@ -187,7 +194,7 @@ impl Line {
             }
         }
         give(ending);
-        *self = Self::default();
+        self.reset();
     }
 
     /// Whether carriage returns came last.
