@@ -34,10 +34,25 @@ pub enum Asked {
     Abort,
     /// Nobody reads what the command writes to this descriptor any more: [`Stream::Out`] or [`Stream::Err`].
     OutputClosed(Stream),
+    /// Something happened at the caller's terminal, which the command's stands for.
+    AtTerminal(AtTerminal),
     /// Tell what runs.
     List,
     /// End the command with this number, or what it left running.
     Kill(u64),
+}
+
+/// What happens at a caller's terminal.
+#[derive(Debug)]
+pub enum AtTerminal {
+    /// This was typed.
+    Keys(Vec<u8>),
+    /// It has this size now: rows and columns.
+    Size(u16, u16),
+    /// The caller goes on after a stop, in its foreground or not.
+    Resume { foreground: bool },
+    /// It is gone.
+    Hangup,
 }
 
 /// Why a peer is ended: it gets the bytes, if any, and nothing else notices.

@@ -21,6 +21,7 @@ mod peer;
 mod plan;
 mod recording;
 mod refusal;
+mod relayed;
 mod roster;
 mod run;
 mod screen;
@@ -52,6 +53,7 @@ use crate::text::reason::reason;
 
 use door::{Arrival, Door};
 use peer::Peer;
+pub use plan::Use;
 use run::Run;
 use screen::Screen;
 use scribe::Scribe;
@@ -78,8 +80,8 @@ pub struct Options {
     pub home: PathBuf,
     /// The terminals' size, if it is not the console's.
     pub pty_size: Option<(u16, u16)>,
-    /// Pipes instead of terminals for every command.
-    pub pipes_only: bool,
+    /// Which of a command's descriptors are its terminal, for callers that do not say themselves.
+    pub tty: Use,
     /// From TERM to KILL when a person ends a command.
     pub grace: Duration,
     /// What is done to output for callers that do not say themselves.

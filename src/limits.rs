@@ -163,6 +163,10 @@ pub const WINDOW_ROWS_MAX: u16 = 300;
 /// The largest terminal of a command, columns; a caller's larger window counts as this. With all rows full, what the
 /// caller sees of a terminal of this size takes some megabytes of the host's memory.
 pub const WINDOW_COLS_MAX: u16 = 1_000;
+/// The size of a terminal that none of its command's streams is on, rows and columns: what programs assume without one.
+pub const UNSEEN_ROWS: u16 = 24;
+/// See [`UNSEEN_ROWS`].
+pub const UNSEEN_COLS: u16 = 80;
 
 /// Console output queued, bytes, above which commands' output waits in their logs (and may be skipped).
 pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;

@@ -9,3 +9,5 @@ mod flags;
 mod notes;
 #[path = "relay/streaming.rs"]
 mod streaming;
+#[path = "relay/terminals.rs"]
+mod terminals;

@@ -53,11 +53,6 @@ impl Standard {
         self.status[0].is_some()
     }
 
-    /// Whether a person may type on stdin.
-    pub(crate) fn is_stdin_terminal(&self) -> bool {
-        self.terminal[0]
-    }
-
     /// What an output leads to, and whether that is a terminal; nothing when it is closed.
     pub(crate) fn output(&self, stream: Stream) -> Option<(Kind, bool)> {
         let [_, out, err] = self.status;
@@ -68,43 +63,62 @@ impl Standard {
         status.map(|status| (status.kind, terminal))
     }
 
-    fn flags(&self, pipes: bool) -> Stdio {
+    /// The terminal whose size the command's own gets.
+    pub(crate) fn window(&self) -> Option<RawFd> {
+        let outputs = [libc::STDOUT_FILENO, libc::STDERR_FILENO].into_iter().zip(&self.terminal[1..]);
+        outputs.into_iter().find(|(_, is_terminal)| **is_terminal).map(|(fd, _)| fd)
+    }
+
+    /// Descriptors 0 to 2 in the words of a request.
+    ///
+    /// A caller's own terminal, on stdin and on an output, can be relayed: it is the controlling one, so that this
+    /// process is stopped and continued with it. An output on yet another terminal is then as good as a pipe.
+    fn flags(&self) -> Stdio {
+        let [is_in, mut is_out, mut is_err] = self.terminal;
+        let foreground = if is_in { sys::foreground_group(libc::STDIN_FILENO) } else { None };
+        let mut relayed = false;
+        if foreground.is_some() {
+            let number = sys::terminal_number(libc::STDIN_FILENO);
+            let is_same = |is_terminal: bool, fd: RawFd| is_terminal && sys::terminal_number(fd) == number;
+            let same = (is_same(is_out, libc::STDOUT_FILENO), is_same(is_err, libc::STDERR_FILENO));
+            if same.0 || same.1 {
+                (relayed, is_out, is_err) = (true, same.0, same.1);
+            }
+        }
         Stdio {
+            relayed,
+            background: foreground.is_some_and(|group| group != sys::own_group()),
+            leader: foreground.is_some() && sys::is_session_leader(),
             stdin: self.status[0].is_some(),
             stdout: self.status[1].is_some(),
             stderr: self.status[2].is_some(),
             same_output: self.has_same_output(),
-            stdout_tty: self.terminal[1],
-            stderr_tty: self.terminal[2],
-            pipes,
+            stdin_tty: is_in,
+            stdout_tty: is_out,
+            stderr_tty: is_err,
         }
     }
 
-    /// One open file description is one file; only then is the kernel asked, and if it does not tell, that must do.
+    /// One open file description is one file; only then is the kernel asked, and if it does not tell, that must do. A
+    /// terminal is one however often it was opened.
     fn has_same_output(&self) -> bool {
         let (Some(out), Some(err)) = (self.status[1], self.status[2]) else { return false };
-        out.is_same_file(&err) && sys::is_same_description(libc::STDOUT_FILENO, libc::STDERR_FILENO).unwrap_or(true)
-    }
-
-    fn window_size(&self) -> Option<(u16, u16)> {
-        let [_, out, err] = self.terminal;
-        match (out, err) {
-            (true, _) => sys::window_size(libc::STDOUT_FILENO),
-            (false, true) => sys::window_size(libc::STDERR_FILENO),
-            (false, false) => None,
+        if let [_, true, true] = self.terminal {
+            return sys::terminal_number(libc::STDOUT_FILENO) == sys::terminal_number(libc::STDERR_FILENO);
         }
+        out.is_same_file(&err) && sys::is_same_description(libc::STDOUT_FILENO, libc::STDERR_FILENO).unwrap_or(true)
     }
 }
 
 /// Everything but the signal mask and the options.
-pub(crate) fn attributes(standard: &Standard, pipes: bool, inherited: Vec<RawFd>) -> Attributes {
-    let (rows, cols) = standard.window_size().unwrap_or_default();
+pub(crate) fn attributes(standard: &Standard, inherited: Vec<RawFd>) -> Attributes {
+    let (rows, cols) = standard.window().and_then(sys::window_size).unwrap_or_default();
     let limits = (0..RESOURCES).map_while(sys::limit).collect();
     let mut affinity = vec![0; AFFINITY_BYTES_MAX];
     let affinity_bytes = sys::affinity(&mut affinity);
     affinity.truncate(affinity_bytes);
     Attributes {
-        stdio: standard.flags(pipes),
+        stdio: standard.flags(),
         umask: sys::umask(),
         nice: sys::nice(),
         oom_score_adj: oom_score_adj().unwrap_or_default(),

@@ -4,8 +4,8 @@
 //! ones and bytes that are no text included, as execve(2) would have; values are looked at in `BASH_ENV` only.
 //!
 //! The defaults for pagers and TERM exist because a command that finds a terminal where the caller had none would start
-//! pagers that wait for a key. With pipes in place of the terminal there is nothing to prevent, and what the command
-//! sees must be what the caller's own shell would have shown it, so none is set.
+//! pagers that wait for a key. Where the command sees what its caller has there is nothing to prevent, and none is set.
+//! Only the host knows which it is, so they are added where the shell is started.
 
 use std::ffi::{CStr, CString};
 
@@ -41,18 +41,16 @@ pub struct Rules<'a> {
     /// A `SHELL` that is ours although its name does not say so.
     link: &'a [u8],
     drop: &'a [u8],
-    defaults: bool,
 }
 
 impl<'a> Rules<'a> {
-    /// Rules for a command run by this shell. `drop` is the value of `REXEC_ENV_DROP`; `pipes` tells that the command
-    /// has pipes in place of a terminal.
+    /// Rules for a command run by this shell. `drop` is the value of `REXEC_ENV_DROP`.
     #[must_use]
-    pub fn new(shell: &CStr, drop: &'a [u8], pipes: bool) -> Self {
+    pub fn new(shell: &CStr, drop: &'a [u8]) -> Self {
         let mut entry = b"SHELL=".to_vec();
         entry.extend_from_slice(shell.to_bytes());
         let shell = CString::new(entry).expect("a C string has no NUL inside");
-        Self { shell, link: &[], drop, defaults: !pipes }
+        Self { shell, link: &[], drop }
     }
 
     /// The rules for a caller whose `SHELL` is this path, which leads to the shim whatever its name.
@@ -88,22 +86,26 @@ impl<'a> Rules<'a> {
     #[must_use]
     pub fn apply<'s>(&'s self, entries: impl IntoIterator<Item = &'s CStr>) -> Vec<&'s CStr> {
         let entries = entries.into_iter();
-        let mut env = Vec::with_capacity(entries.size_hint().0 + DEFAULTS.len() + 1);
-        let mut unset = if self.defaults { [true; DEFAULTS.len()] } else { [false; DEFAULTS.len()] };
+        let mut env = Vec::with_capacity(entries.size_hint().0 + 1);
         for entry in entries {
             match self.fate(entry.to_bytes()) {
                 Fate::Keep => env.push(entry),
-                Fate::Drop => continue,
+                Fate::Drop => {}
                 Fate::Shell => env.push(&*self.shell),
-            }
-            if let Some(default) = default_of(entry.to_bytes()) {
-                unset[default] = false;
             }
         }
         env.push(INSIDE);
-        env.extend(DEFAULTS.into_iter().zip(unset).filter_map(|(default, unset)| unset.then_some(default)));
         env
     }
+}
+
+/// The defaults whose names this environment leaves unset.
+pub fn missing_defaults<'s>(entries: impl IntoIterator<Item = &'s CStr>) -> impl Iterator<Item = &'static CStr> {
+    let mut unset = [true; DEFAULTS.len()];
+    for default in entries.into_iter().filter_map(|entry| default_of(entry.to_bytes())) {
+        unset[default] = false;
+    }
+    DEFAULTS.into_iter().zip(unset).filter_map(|(default, unset)| unset.then_some(default))
 }
 
 /// Whether an entry is the recipe that makes bash hand its commands to the shim: a `BASH_ENV` whose file is ours. Such
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     fn rules(drop: &str) -> Rules<'_> {
-        Rules::new(c"/bin/bash", drop.as_bytes(), false)
+        Rules::new(c"/bin/bash", drop.as_bytes())
     }
 
     fn applied(rules: &Rules<'_>, entries: &[&CStr]) -> Vec<CString> {
@@ -229,36 +231,23 @@ mod tests {
         let entries = [c"Z=1", c"A=1", c"Z=2", c"NO_VALUE", c"=x", c"SHELL=/x/rexec-bash", c"SHELL=/y", c"SHELL=/z"];
         let expected =
             [c"Z=1", c"A=1", c"Z=2", c"NO_VALUE", c"=x", c"SHELL=/bin/bash", c"SHELL=/bin/bash", c"SHELL=/z", INSIDE];
-        assert_eq!(
-            applied(&Rules::new(c"/bin/bash", b"", true).with_link(b"/y"), &entries),
-            expected.map(CStr::to_owned)
-        );
+        assert_eq!(applied(&rules("").with_link(b"/y"), &entries), expected.map(CStr::to_owned));
     }
 
     #[test]
     fn defaults_fill_only_what_is_unset() {
-        let env = applied(&rules(""), &[c"PAGER=less", c"AWS_PAGER=", c"TERM=dumb", c"GH_PAGER", c"MANPAGERS=x"]);
-        let has = |entry: &CStr| env.iter().filter(|found| ***found == *entry).count();
-        assert_eq!(has(c"PAGER=less"), 1);
-        assert_eq!(has(c"PAGER=cat"), 0);
-        assert_eq!(has(c"AWS_PAGER="), 1);
-        assert_eq!(has(c"TERM=xterm-256color"), 0);
-        assert_eq!(has(c"GH_PAGER=cat"), 1, "an entry without a value does not set the name");
-        assert_eq!(has(c"MANPAGER=cat"), 1);
-        assert_eq!(has(c"GIT_PAGER=cat"), 1);
+        let env = [c"PAGER=less", c"AWS_PAGER=", c"TERM=dumb", c"GH_PAGER", c"MANPAGERS=x"];
+        let added: Vec<&CStr> = missing_defaults(env).collect();
+        assert_eq!(added, [c"GIT_PAGER=cat", c"GH_PAGER=cat", c"MANPAGER=cat", c"SYSTEMD_PAGER=cat"]);
+        assert_eq!(missing_defaults([]).count(), DEFAULTS.len());
     }
 
     #[test]
     fn a_default_may_take_the_place_of_what_was_dropped() {
         let rules = rules("PAGER");
         let env = applied(&rules, &[c"PAGER=less"]);
-        assert!(env.contains(&c"PAGER=cat".to_owned()) && !env.contains(&c"PAGER=less".to_owned()));
-    }
-
-    #[test]
-    fn with_pipes_nothing_but_the_mark_is_added() {
-        assert_eq!(applied(&Rules::new(c"/bin/sh", b"", true), &[]), [INSIDE.to_owned()]);
-        assert_eq!(applied(&rules(""), &[]).len(), 1 + DEFAULTS.len());
+        assert!(!env.contains(&c"PAGER=less".to_owned()));
+        assert!(missing_defaults(env.iter().map(|entry| &**entry)).any(|default| default == c"PAGER=cat"));
     }
 
     #[test]

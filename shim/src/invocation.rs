@@ -16,15 +16,6 @@ pub enum Shell {
     Zsh,
 }
 
-/// Who executes an invocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
-    /// The host, in a terminal of its own.
-    Host,
-    /// The real shell, in place of this process.
-    RealShell,
-}
-
 impl Shell {
     /// The `argv[0]` that the real shell gets in place of `name`: the one it would have without rexec. A path that
     /// leads to the shim becomes the real shell's path, a link's name the real shell's name, and the `-` of a login
@@ -123,7 +114,8 @@ enum Word {
     Letters,
 }
 
-/// Whether the arguments (`argv[0]` included) have the form `-c STRING`, whatever stdin is.
+/// Whether the arguments (`argv[0]` included) have the form `-c STRING`: the host runs them. Anything else is for the
+/// real shell.
 #[must_use]
 pub fn is_command<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let mut argv = argv.into_iter();
@@ -186,18 +178,12 @@ fn word(shell: Shell, sign: u8, letters: &[u8], letters_seen: bool) -> Word {
     }
 }
 
-/// Who executes these arguments. A terminal on stdin is for the real shell: a person may type there.
-#[must_use]
-pub fn route<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>, stdin_is_terminal: bool) -> Route {
-    if !stdin_is_terminal && is_command(shell, argv) { Route::Host } else { Route::RealShell }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn goes_to_the_host(shell: Shell, argv: &[&str]) -> bool {
-        route(shell, argv.iter().map(|argument| argument.as_bytes()), false) == Route::Host
+        is_command(shell, argv.iter().map(|argument| argument.as_bytes()))
     }
 
     #[test]
@@ -332,14 +318,6 @@ mod tests {
         assert!(!goes_to_the_host(Shell::Bash, &["bash", "", "-c", "X"]), "an empty script name is a script");
         assert!(!goes_to_the_host(Shell::Bash, &[]));
         assert!(!goes_to_the_host(Shell::Bash, &[""]));
-    }
-
-    #[test]
-    fn a_terminal_on_stdin_is_for_the_real_shell() {
-        for argv in [&["bash", "-c", "X"][..], &["bash", "-ic", "X"]] {
-            let argv = argv.iter().map(|argument| argument.as_bytes());
-            assert_eq!(route(Shell::Bash, argv, true), Route::RealShell);
-        }
     }
 
     #[test]

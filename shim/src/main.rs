@@ -17,6 +17,7 @@ mod relay;
 mod report;
 mod shell;
 mod sys;
+mod terminal;
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString};
@@ -25,7 +26,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::environment::Rules;
-use rexec_sh::invocation::{Real, Route, Shell, is_command, route};
+use rexec_sh::invocation::{Real, Shell, is_command};
 use rexec_sh::options::{Choices, Options, given};
 use rexec_sh::wire::{Hello, INHERITED_MAX, Stream, encode_left, encode_run};
 
@@ -100,9 +101,8 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
     let mut standard = Standard::inspect();
-    match route(kind, arguments(), standard.is_stdin_terminal()) {
-        Route::RealShell => return shell::become_shell(shell, argv, env, is_command(kind, arguments())),
-        Route::Host => {}
+    if !is_command(kind, arguments()) {
+        return shell::become_shell(shell, argv, env, false);
     }
     let choices = match options.judge() {
         Ok(choices) => choices,
@@ -148,15 +148,15 @@ impl Call<'_> {
         descriptors.extend(standard.has_stdin().then_some(libc::STDIN_FILENO));
         descriptors.extend_from_slice(&inherited);
 
-        let mut attributes = collect::attributes(standard, choices.pipes, inherited);
-        attributes.sanitize = choices.sanitize;
+        let mut attributes = collect::attributes(standard, inherited);
+        (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
         let parent = parent.filter(|_| attributes.ignored & bit(libc::SIGHUP as u32) == 0);
-        let signals = Signals::block(attributes.ignored);
+        let signals = Signals::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;
 
         let named = self.env.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"SHELL=")).unwrap_or_default();
         let link = if shell::leads_to_shim(self.kind, named) { named } else { &[] };
-        let rules = Rules::new(self.shell, given(self.options.env_drop), choices.pipes).with_link(link);
+        let rules = Rules::new(self.shell, given(self.options.env_drop)).with_link(link);
         let mut request = Vec::with_capacity(16 << 10);
         request.extend_from_slice(&Hello::OURS.encode());
         let names = (given(self.options.whoami), self.shell);
@@ -170,11 +170,13 @@ impl Call<'_> {
         let signal_watch = signal_watch.map_err(|error| failed("signals cannot be watched", error))?;
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outlets = [Stream::Out, Stream::Err].map(|stream| Outlet::new(stream, standard));
-        let mut relay = Relay::new(socket, signal_watch, parent, outlets);
+        let relay = Relay::new(socket, signal_watch, parent, outlets);
+        let mut relay = relay.with_terminals(attributes.stdio.relayed, standard.window());
         relay.queue_request(&request[sent..]);
         match relay.run() {
             // At once: what would be closed and freed on the way back ends with the process.
             End::Exit(code) => sys::exit(code),
+            End::Die { signal, is_group } => sys::die_by(signal, is_group),
             End::Failed(report) => Err(Attempt::Failed(report)),
             End::Refused(came) => {
                 // It has not run anywhere yet: they are for the shell that runs it now.
@@ -209,8 +211,9 @@ struct Signals {
 
 impl Signals {
     /// Blocks what is forwarded: what the caller does not ignore, and SIGCONT, which acts on those who ignore it too.
-    fn block(ignored: SignalSet) -> Self {
-        let forwarded = FORWARDED & !ignored | bit(libc::SIGCONT as u32);
+    fn block(ignored: SignalSet, has_window: bool) -> Self {
+        let resized = if has_window { bit(libc::SIGWINCH as u32) } else { 0 };
+        let forwarded = FORWARDED & !ignored | bit(libc::SIGCONT as u32) | resized;
         Self { inherited: sys::block_signals(forwarded | WRITE_ERRORS), forwarded }
     }
 

@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 use std::fmt;
 
-use crate::wire::Sanitize;
+use crate::wire::{Sanitize, Tty};
 
 /// The options as they were given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Options<'a> {
     pub socket: Option<&'a CStr>,
     /// `REXEC_FALLBACK`: what a missing host means.
     pub fallback: Option<&'a CStr>,
-    /// `REXEC_TTY`: whether the command gets a terminal.
+    /// `REXEC_TTY`: which descriptors of the command are a terminal.
     pub tty: Option<&'a CStr>,
     /// `REXEC_ENV_DROP`: names that do not travel.
     pub env_drop: Option<&'a CStr>,
@@ -34,8 +34,8 @@ pub struct Options<'a> {
 pub struct Choices {
     /// A missing host means that the real shell runs the command.
     pub fallback: bool,
-    /// The command gets pipes in place of a terminal.
-    pub pipes: bool,
+    /// Which descriptors of the command are a terminal.
+    pub tty: Tty,
     /// The treatment of output.
     pub sanitize: Sanitize,
 }
@@ -101,10 +101,12 @@ impl<'a> Options<'a> {
             b"shell" => true,
             _ => return Err(wrong("REXEC_FALLBACK", self.fallback, "shell")),
         };
-        let pipes = match given(self.tty) {
-            b"" | b"auto" => false,
-            b"never" => true,
-            _ => return Err(wrong("REXEC_TTY", self.tty, "auto or never")),
+        let tty = match given(self.tty) {
+            b"" => Tty::Default,
+            b"auto" => Tty::Auto,
+            b"always" => Tty::Always,
+            b"never" => Tty::Never,
+            _ => return Err(wrong("REXEC_TTY", self.tty, "auto, always or never")),
         };
         let sanitize = match given(self.sanitize) {
             b"" => Sanitize::Default,
@@ -114,7 +116,7 @@ impl<'a> Options<'a> {
             b"tidy" => Sanitize::Tidy,
             _ => return Err(wrong("REXEC_SANITIZE", self.sanitize, "raw, strip, collapse or tidy")),
         };
-        Ok(Choices { fallback, pipes, sanitize })
+        Ok(Choices { fallback, tty, sanitize })
     }
 }
 
@@ -146,11 +148,12 @@ mod tests {
     #[test]
     fn words_are_judged() {
         let judged = |entry| Options::find([entry]).judge();
-        let none = Choices { fallback: false, pipes: false, sanitize: Sanitize::Default };
+        let none = Choices { fallback: false, tty: Tty::Default, sanitize: Sanitize::Default };
         assert_eq!(Options::default().judge(), Ok(none));
         assert_eq!(judged(c"REXEC_TTY="), Ok(none));
-        assert_eq!(judged(c"REXEC_TTY=auto"), Ok(none));
-        assert_eq!(judged(c"REXEC_TTY=never"), Ok(Choices { pipes: true, ..none }));
+        assert_eq!(judged(c"REXEC_TTY=auto"), Ok(Choices { tty: Tty::Auto, ..none }));
+        assert_eq!(judged(c"REXEC_TTY=always"), Ok(Choices { tty: Tty::Always, ..none }));
+        assert_eq!(judged(c"REXEC_TTY=never"), Ok(Choices { tty: Tty::Never, ..none }));
         assert_eq!(judged(c"REXEC_FALLBACK=shell"), Ok(Choices { fallback: true, ..none }));
         for (entry, sanitize) in [
             (c"REXEC_SANITIZE=raw", Sanitize::Raw),
@@ -165,11 +168,11 @@ mod tests {
 
     #[test]
     fn a_wrong_word_is_named_with_its_value() {
-        for entry in [c"REXEC_TTY=always", c"REXEC_FALLBACK=yes", c"REXEC_SANITIZE=RAW", c"REXEC_SANITIZE=\xff"] {
+        for entry in [c"REXEC_TTY=yes", c"REXEC_FALLBACK=yes", c"REXEC_SANITIZE=RAW", c"REXEC_SANITIZE=\xff"] {
             assert!(Options::find([entry]).judge().is_err(), "{entry:?}");
         }
         let error = Options::find([c"REXEC_TTY=al\xffways"]).judge().unwrap_err();
         assert_eq!(error.to_string(), r"REXEC_TTY is `al\xffways`, which means nothing");
-        assert_eq!(error.allowed, "auto or never");
+        assert_eq!(error.allowed, "auto, always or never");
     }
 }

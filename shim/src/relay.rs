@@ -6,22 +6,24 @@
 //!
 //! Invariants: output is written in the order of its frames, straight from the one read buffer; while an outlet does
 //! not take it, nothing more is read from the host, and signals and deaths are still attended to; stdin is never
-//! touched; an exit code that has arrived is never lost to a failed write.
+//! touched, unless it is a terminal that the host relays; an exit code that has arrived is never lost to a failed write.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+mod stops;
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::wire::{
     Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, Stream, WireError, encode_abort, encode_closed,
-    encode_signal,
 };
 
 use crate::misunderstanding;
 use crate::outlet::{Outlet, Written};
 use crate::report::{FAILED, Report};
 use crate::sys::{self, SignalSet, bit};
+use crate::terminal::Terminal;
 
 /// One frame of the largest size; bytes. Larger than what the C libraries take from their heaps, so that it is fresh
 /// zeros of the kernel's, of which only the touched pages exist.
@@ -58,6 +60,9 @@ const ENDING: SignalSet =
 pub(crate) enum End {
     /// The caller gets this code.
     Exit(u8),
+    /// At a terminal the caller gets what its own shell would have given it: a death by this signal, that of the whole
+    /// group where a key has sent it.
+    Die { signal: u8, is_group: bool },
     /// The host will not run the command. These signals came for it meanwhile.
     Refused(SignalSet),
     /// Something failed.
@@ -96,6 +101,12 @@ pub(crate) struct Relay {
     came: SignalSet,
     /// A signal that asks the command to end, of which the host has not said that it heard, and until when it may.
     unheard: Option<(Instant, u8)>,
+    /// The caller's terminal, if the command may have one that stands for it.
+    terminal: Option<Terminal>,
+    /// The terminal that the command's own has the size of.
+    window: Option<RawFd>,
+    /// SIGTSTP came to this process from outside, and went to the command.
+    has_passed_stop: bool,
 }
 
 impl Relay {
@@ -118,7 +129,15 @@ impl Relay {
             aborting: None,
             came: 0,
             unheard: None,
+            terminal: None,
+            window: None,
+            has_passed_stop: false,
         }
+    }
+
+    /// The caller's terminals: the one to relay, if any, and the one that the command's own has the size of.
+    pub(crate) fn with_terminals(self, relayed: bool, window: Option<RawFd>) -> Self {
+        Self { terminal: relayed.then(Terminal::new), window, ..self }
     }
 
     /// What remains of the request, to be sent as the host takes it.
@@ -129,15 +148,17 @@ impl Relay {
 
     /// Relays until the end.
     pub(crate) fn run(mut self) -> End {
-        loop {
+        let end = loop {
             if let Some(end) = self.advance() {
-                return end;
+                break end;
             }
             self.flush();
             if let Some(end) = self.wait() {
-                return end;
+                break end;
             }
-        }
+        };
+        self.release_terminal();
+        end
     }
 
     /// Decodes and writes as far as both go.
@@ -189,14 +210,18 @@ impl Relay {
                 self.end_line();
             }
             FromHost::Exit(_) if self.aborting.is_some() => self.ending = Some(End::Exit(ABORTED)),
-            FromHost::Exit(exit) => self.ending = Some(End::Exit(exit.code())),
+            FromHost::Exit(exit) => self.ending = Some(self.end_of(exit)),
             FromHost::Fail { code, text } => {
                 self.chunk = chunk(Stream::Err, text);
                 self.ending = Some(End::Exit(code));
                 self.end_line();
+                self.release_terminal();
             }
             FromHost::Refuse => self.ending = Some(End::Refused(self.came)),
             FromHost::Heard => self.unheard = None,
+            FromHost::Attach => self.attach(),
+            FromHost::Taken(bytes) => self.on_taken(bytes),
+            FromHost::Stopped(signal) => self.on_command_stopped(signal),
         }
         self.start = to;
         Ok(true)
@@ -305,6 +330,7 @@ impl Relay {
             sys::watch(self.parent.as_ref().map_or(-1, AsRawFd::as_raw_fd), libc::POLLIN),
             out.watch(blocked == Some(Stream::Out)),
             err.watch(blocked == Some(Stream::Err)),
+            self.terminal.as_ref().map_or(sys::watch(-1, 0), Terminal::watch),
         ];
         match sys::poll(&mut watched, self.patience_ms()) {
             Ok(_) | Err(Errno::EINTR) => {}
@@ -313,7 +339,7 @@ impl Relay {
         if self.aborting.is_some_and(|deadline| deadline <= Instant::now()) {
             return Some(End::Exit(ABORTED));
         }
-        let [socket, signals, parent, out, err] = watched.map(|watched| watched.revents);
+        let [socket, signals, parent, out, err, keys] = watched.map(|watched| watched.revents);
         if signals != 0 {
             self.on_signals();
         }
@@ -324,6 +350,9 @@ impl Relay {
         }
         if parent != 0 {
             self.on_orphaned();
+        }
+        if keys != 0 {
+            self.on_keys();
         }
         if socket & (libc::POLLIN | libc::POLLHUP | libc::POLLERR) != 0 && self.chunk.is_none() {
             return self.receive();
@@ -348,28 +377,6 @@ impl Relay {
     /// Until when the host may say that it heard. What it says cannot be read while an outlet takes nothing.
     fn hears_by(&self) -> Option<Instant> {
         self.unheard.filter(|_| self.chunk.is_none()).map(|(by, _)| by)
-    }
-
-    fn on_signals(&mut self) {
-        while let Some(signal) = sys::next_signal(&self.signals) {
-            encode_signal(signal, &mut self.outgoing);
-            match i32::from(signal) {
-                libc::SIGTSTP => {
-                    self.flush();
-                    sys::stop_self();
-                }
-                // Nothing was heard while this process was stopped.
-                libc::SIGCONT => {
-                    self.unheard = self.unheard.map(|(_, signal)| (Instant::now() + SIGNAL_PATIENCE, signal))
-                }
-                _ => {
-                    self.came |= bit(signal.into());
-                    if ENDING & bit(signal.into()) != 0 {
-                        self.unheard.get_or_insert((Instant::now() + SIGNAL_PATIENCE, signal));
-                    }
-                }
-            }
-        }
     }
 
     /// Nobody may be left to stop the command; a living reader of its output is somebody.

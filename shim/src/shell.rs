@@ -49,10 +49,14 @@ pub(crate) fn leads_to_shim(shell: Shell, name: &[u8]) -> bool {
     executed == name || CString::new(name).is_ok_and(|path| is_myself(&path) == Some(true))
 }
 
+/// This program's file. Without /proc, the path we were executed by is the next best.
+fn myself() -> Option<Status> {
+    sys::status_at(c"/proc/self/exe").or_else(|_| sys::status_at(sys::executed_path())).ok()
+}
+
 /// The real shell's path: what `REXEC_SHELL` says, else the first that is found.
 pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Report> {
-    // Without /proc, the path we were executed by is the next best.
-    let myself = sys::status_at(c"/proc/self/exe").or_else(|_| sys::status_at(sys::executed_path())).ok();
+    let myself = myself();
     let is_myself = |found: &Status| myself.is_some_and(|myself| myself.is_same_file(found));
     if let Some(path) = chosen.filter(|path| !path.is_empty()) {
         return check_chosen(path, is_myself).map(|()| path);

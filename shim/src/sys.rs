@@ -178,6 +178,106 @@ pub(crate) fn is_terminal(fd: RawFd) -> bool {
     }
 }
 
+/// Which terminal a descriptor is, also one that was opened as /dev/tty; `None` when it is none.
+pub(crate) fn terminal_number(fd: RawFd) -> Option<u32> {
+    let mut device: libc::c_uint = 0;
+    // SAFETY: the kernel writes one unsigned int.
+    let result = unsafe { libc::ioctl(fd, libc::TIOCGDEV as _, &raw mut device) };
+    (result == 0).then_some(device)
+}
+
+/// A terminal's modes, as the kernel keeps them.
+#[derive(Clone, Copy)]
+pub(crate) struct Modes(libc::termios);
+
+impl std::fmt::Debug for Modes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Modes").field("local", &self.0.c_lflag).finish_non_exhaustive()
+    }
+}
+
+impl Modes {
+    /// The same with every key and every byte of output passed on as it is.
+    pub(crate) fn raw(mut self) -> Self {
+        let modes = &mut self.0;
+        modes.c_iflag &= !(libc::IGNBRK
+            | libc::BRKINT
+            | libc::PARMRK
+            | libc::ISTRIP
+            | libc::INLCR
+            | libc::IGNCR
+            | libc::ICRNL
+            | libc::IXON
+            | libc::IXANY
+            | libc::IXOFF);
+        modes.c_oflag &= !libc::OPOST;
+        modes.c_lflag &= !(libc::ECHO | libc::ECHONL | libc::ICANON | libc::ISIG | libc::IEXTEN | libc::TOSTOP);
+        modes.c_cc[libc::VMIN] = 1;
+        modes.c_cc[libc::VTIME] = 0;
+        self
+    }
+}
+
+/// The modes of a terminal.
+pub(crate) fn modes(fd: RawFd) -> Result<Modes> {
+    // SAFETY: a termios of zeros is a valid one, and the kernel fills it. The kernel's own is smaller.
+    unsafe {
+        let mut modes: libc::termios = std::mem::zeroed();
+        check(libc::ioctl(fd, libc::TCGETS, &raw mut modes).into()).map(|_| Modes(modes))
+    }
+}
+
+/// Sets the modes of a terminal at once. A caller in the background must block SIGTTOU.
+pub(crate) fn set_modes(fd: RawFd, modes: &Modes) -> Result<()> {
+    // SAFETY: the kernel reads its own termios, which is a part of the C library's.
+    check(unsafe { libc::ioctl(fd, libc::TCSETS, &raw const modes.0) }.into()).map(drop)
+}
+
+/// The foreground group of a terminal, if that is our controlling terminal.
+pub(crate) fn foreground_group(fd: RawFd) -> Option<i32> {
+    let mut group: libc::pid_t = 0;
+    // SAFETY: the kernel writes one pid.
+    let result = unsafe { libc::ioctl(fd, libc::TIOCGPGRP, &raw mut group) };
+    (result == 0).then_some(group)
+}
+
+/// Our process group.
+pub(crate) fn own_group() -> i32 {
+    // SAFETY: getpgrp has no preconditions.
+    unsafe { libc::getpgrp() }
+}
+
+/// Whether we lead our session.
+pub(crate) fn is_session_leader() -> bool {
+    // SAFETY: neither call has preconditions.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}
+
+/// Stops as a terminal stops its foreground, this process alone or its whole group. Comes back when continued; at once
+/// where the kernel stops nobody, because nobody would continue the group.
+pub(crate) fn stop_by(signal: u8, is_group: bool) {
+    // SAFETY: a process may always signal itself and its group.
+    unsafe { libc::kill(if is_group { 0 } else { libc::getpid() }, c_int::from(signal)) };
+    let set = bit(u32::from(signal));
+    // What is blocked acts now.
+    let before = change_mask(libc::SIG_UNBLOCK, set);
+    change_mask(libc::SIG_SETMASK, before);
+}
+
+/// Dies by a signal, this process alone or with its group; leaves with the code for it where that does not kill.
+pub(crate) fn die_by(signal: u8, is_group: bool) -> ! {
+    let number = c_int::from(signal);
+    let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the calls take numbers and a structure that lives; what dumped a core was the command.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+        libc::signal(number, libc::SIG_DFL);
+        libc::kill(if is_group { 0 } else { libc::getpid() }, number);
+    }
+    change_mask(libc::SIG_UNBLOCK, bit(u32::from(signal)));
+    exit(signal.saturating_add(128))
+}
+
 /// Rows and columns of a terminal.
 pub(crate) fn window_size(fd: RawFd) -> Option<(u16, u16)> {
     // SAFETY: a winsize of zeros is a valid one, and the kernel fills it.

@@ -5,8 +5,8 @@
 //! number here), the payload. Command, directory and environment are bytes and never assumed to be UTF-8.
 //!
 //! ```text
-//! shim ▶ host   HELLO (RUN(+descriptors)  SIGNAL*  CLOSED*  ABORT? | LEFT)
-//! host ▶ shim   HELLO (OUT | ERR | NOTE | HEARD)* (EXIT | FAIL | REFUSE)
+//! shim ▶ host   HELLO (RUN(+descriptors)  SIGNAL*  CLOSED*  (KEYS | SIZE | RESUME | HANGUP)*  ABORT? | LEFT)
+//! host ▶ shim   HELLO ATTACH? (OUT | ERR | NOTE | HEARD | TAKEN | STOPPED)* (EXIT | FAIL | REFUSE)
 //! ```
 //!
 //! Invariants: nothing here allocates by a length field (the caller's buffer grows with the bytes that arrived);
@@ -20,14 +20,14 @@ use std::ffi::CStr;
 use std::fmt;
 
 pub use extra::{COREDUMP_FILTER, Extras, TIMER_SLACK_NS, add_cgroups};
-pub use run::{AtStart, Attributes, Run, Sanitize, Stdio, Strings, encode_run};
+pub use run::{AtStart, Attributes, Run, Sanitize, Stdio, Strings, Tty, encode_run};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";
 /// The version this build speaks.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The oldest version this build still understands.
-pub const VERSION_MIN: u16 = 1;
+pub const VERSION_MIN: u16 = 2;
 /// Size of a [`Hello`], bytes.
 pub const HELLO_BYTES: usize = 8;
 /// Size of a frame's kind and length, bytes.
@@ -44,6 +44,9 @@ pub const LIMITS_MAX: usize = 32;
 pub const AFFINITY_BYTES_MAX: usize = 1024;
 /// The longest payload of a LEFT frame, bytes: longer commands are cut.
 pub const LEFT_BYTES_MAX: usize = 4 << 10;
+/// Keys that may be on their way to a command at once, bytes: the host answers with how many the command's terminal has
+/// taken.
+pub const KEYS_BYTES_MAX: usize = 32 << 10;
 /// The longest name a caller may give itself, bytes.
 pub const WHOAMI_BYTES_MAX: usize = 256;
 
@@ -52,12 +55,19 @@ const SIGNAL: u8 = 0x02;
 const ABORT: u8 = 0x03;
 const CLOSED: u8 = 0x04;
 const LEFT: u8 = 0x05;
+const KEYS: u8 = 0x08;
+const SIZE: u8 = 0x09;
+const RESUME: u8 = 0x0a;
+const HANGUP: u8 = 0x0b;
 const OUT: u8 = 0x11;
 const ERR: u8 = 0x12;
 const NOTE: u8 = 0x13;
 const EXIT: u8 = 0x14;
 const FAIL: u8 = 0x15;
 const REFUSE: u8 = 0x16;
+const ATTACH: u8 = 0x18;
+const TAKEN: u8 = 0x19;
+const STOPPED: u8 = 0x1a;
 const SKIPPABLE: u8 = 0x80;
 const HEARD: u8 = 0x81;
 
@@ -190,6 +200,14 @@ pub enum FromShim<'a> {
     Closed(Stream),
     /// A command runs without the host, because its directory can only be entered by who is in it already.
     Left { whoami: &'a [u8], command: &'a [u8] },
+    /// Typed at the caller's terminal, for the command's.
+    Keys(&'a [u8]),
+    /// The caller's terminal has this size: rows and columns.
+    Size(u16, u16),
+    /// The caller goes on after a stop: in the foreground of its terminal, or not.
+    Resume { foreground: bool },
+    /// The caller's terminal has hung up.
+    Hangup,
 }
 
 /// A frame from the host.
@@ -205,6 +223,12 @@ pub enum FromHost<'a> {
     Exit(Exit),
     /// The command did not run, or its end is unknown: leave with this code after these words.
     Fail { code: u8, text: &'a [u8] },
+    /// The command has begun on a terminal that stands for the caller's: relay that one.
+    Attach,
+    /// The command's terminal has taken so many bytes of keys.
+    Taken(u32),
+    /// The command was stopped by this signal, as the caller would have been in its place.
+    Stopped(u8),
     /// The host may not run it (the caller is sandboxed): run the real shell, silently.
     Refuse,
     /// The host has a SIGNAL and sees to it.
@@ -246,6 +270,41 @@ pub fn encode_left<'a>(whoami: &[u8], argv: impl Iterator<Item = &'a CStr>, out:
         payload.truncate(LEFT_BYTES_MAX);
     }
     put_frame(out, LEFT, [&payload, &[]]);
+}
+
+/// Appends a KEYS frame.
+pub fn encode_keys(keys: &[u8], out: &mut Vec<u8>) {
+    put_frame(out, KEYS, [keys, &[]]);
+}
+
+/// Appends a SIZE frame.
+pub fn encode_size((rows, cols): (u16, u16), out: &mut Vec<u8>) {
+    put_frame(out, SIZE, [&rows.to_le_bytes(), &cols.to_le_bytes()]);
+}
+
+/// Appends a RESUME frame.
+pub fn encode_resume(foreground: bool, out: &mut Vec<u8>) {
+    put_frame(out, RESUME, [&[u8::from(foreground)], &[]]);
+}
+
+/// Appends a HANGUP frame.
+pub fn encode_hangup(out: &mut Vec<u8>) {
+    put_frame(out, HANGUP, [&[], &[]]);
+}
+
+/// Appends an ATTACH frame.
+pub fn encode_attach(out: &mut Vec<u8>) {
+    put_frame(out, ATTACH, [&[], &[]]);
+}
+
+/// Appends a TAKEN frame.
+pub fn encode_taken(bytes: u32, out: &mut Vec<u8>) {
+    put_frame(out, TAKEN, [&bytes.to_le_bytes(), &[]]);
+}
+
+/// Appends a STOPPED frame.
+pub fn encode_stopped(signal: u8, out: &mut Vec<u8>) {
+    put_frame(out, STOPPED, [&[signal], &[]]);
 }
 
 /// Appends output as frames of at most [`FRAME_BYTES_MAX`].
@@ -331,7 +390,11 @@ impl<'a> FromShim<'a> {
                 let (whoami, command) = rest.split_at(usize::from(length));
                 Self::Left { whoami, command }
             }
-            (SIGNAL | ABORT | CLOSED | LEFT, _) => {
+            (KEYS, keys) => Self::Keys(keys),
+            (SIZE, &[a, b, c, d]) => Self::Size(u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])),
+            (RESUME, &[foreground @ 0..=1]) => Self::Resume { foreground: foreground == 1 },
+            (HANGUP, &[]) => Self::Hangup,
+            (SIGNAL | ABORT | CLOSED | LEFT | SIZE | RESUME | HANGUP, _) => {
                 return Err(WireError::Malformed("a control frame of the wrong size"));
             }
             (SKIPPABLE.., _) => return Ok(Decoded::Skip(taken)),
@@ -361,7 +424,12 @@ impl<'a> FromHost<'a> {
             (FAIL, [code, text @ ..]) => Self::Fail { code: *code, text },
             (REFUSE, &[]) => Self::Refuse,
             (HEARD, &[]) => Self::Heard,
-            (EXIT | FAIL | REFUSE, _) => return Err(WireError::Malformed("a control frame of the wrong size")),
+            (ATTACH, &[]) => Self::Attach,
+            (TAKEN, &[a, b, c, d]) => Self::Taken(u32::from_le_bytes([a, b, c, d])),
+            (STOPPED, &[signal @ 1..=64]) => Self::Stopped(signal),
+            (EXIT | FAIL | REFUSE | ATTACH | TAKEN | STOPPED, _) => {
+                return Err(WireError::Malformed("a control frame of the wrong size"));
+            }
             (SKIPPABLE.., _) => return Ok(Decoded::Skip(taken)),
             _ => return Err(WireError::UnknownKind(kind)),
         };

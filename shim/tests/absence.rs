@@ -151,7 +151,7 @@ fn a_host_that_holds_its_lock_is_waited_for() {
 fn wrong_options_are_named_with_what_they_may_be() {
     let place = Place::new();
     for (name, value, hint) in [
-        ("REXEC_TTY", "always", "hint: set REXEC_TTY to auto or never, or unset it\n"),
+        ("REXEC_TTY", "sometimes", "hint: set REXEC_TTY to auto, always or never, or unset it\n"),
         ("REXEC_SANITIZE", "all", "hint: set REXEC_SANITIZE to raw, strip or collapse, or unset it\n"),
         ("REXEC_FALLBACK", "yes", "hint: set REXEC_FALLBACK to shell, or unset it\n"),
     ] {

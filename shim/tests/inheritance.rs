@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use common::{CLOSE_OTHERS, Place, Request, frames, outcome};
-use rexec_sh::wire::{Exit, Sanitize, encode_exit};
+use rexec_sh::wire::{Exit, Sanitize, Tty, encode_exit};
 
 fn ok() -> Vec<u8> {
     frames(|out| encode_exit(Exit::Code(0), out))
@@ -44,7 +44,7 @@ fn standard_descriptors_are_told_apart() {
     let stdio = |setup: &str| after(setup).attributes.stdio;
     let plain = stdio("true");
     assert!(plain.stdin && plain.stdout && plain.stderr);
-    assert!(!plain.same_output && !plain.stdout_tty && !plain.stderr_tty && !plain.pipes);
+    assert!(!plain.same_output && !plain.stdout_tty && !plain.stderr_tty && !plain.stdin_tty);
     assert!(stdio("exec 2>&1").same_output);
     assert!(!stdio("exec >/dev/null 2>/dev/null").same_output, "one file, opened twice");
     let closed = stdio("exec <&- >&- 2>&-");
@@ -99,17 +99,32 @@ fn arguments_and_environment_are_bytes() {
     assert_eq!((request.whoami.as_slice(), request.shell.as_slice()), (&b"me"[..], &b"/bin/bash"[..]));
     assert_eq!(request.attributes.sanitize, Sanitize::Strip);
     assert!(request.env.iter().any(|entry| entry == b"BYTES=\xf0=\x01"));
-    assert!(request.has("SHELL=/bin/bash") && request.has("REXEC_INSIDE=1") && request.has("TERM=xterm-256color"));
+    assert!(request.has("SHELL=/bin/bash") && request.has("REXEC_INSIDE=1"));
     for name in ["CLAUDE_CODE_SHELL", "REXEC_WHOAMI", "REXEC_SANITIZE", "REXEC_SOCKET", "A_TOKEN"] {
         assert!(!request.has_name(name), "{name}");
     }
 }
 
 #[test]
-fn pipes_in_place_of_a_terminal_need_no_defaults() {
-    let request = after("export REXEC_TTY=never");
-    assert!(request.attributes.stdio.pipes);
-    assert!(!request.has_name("TERM") && !request.has_name("PAGER") && request.has("REXEC_INSIDE=1"));
+fn the_wanted_use_of_a_terminal_travels() {
+    for (value, tty) in [("", Tty::Default), ("auto", Tty::Auto), ("always", Tty::Always), ("never", Tty::Never)] {
+        let request = after(&format!("export REXEC_TTY={value}"));
+        assert_eq!(request.attributes.tty, tty);
+        assert!(!request.has_name("TERM") && !request.has_name("PAGER"), "that is for the host to add");
+    }
+}
+
+#[test]
+fn only_a_shell_variable_that_leads_back_is_replaced() {
+    for (set, sent) in [
+        ("/usr/bin/fish", "/usr/bin/fish"),
+        ("/nonexistent/rexec-zsh", "/bin/bash"),
+        ("$0", "/bin/bash"),
+        ("/bin/bash", "/bin/bash"),
+        ("", ""),
+    ] {
+        assert!(after(&format!("export SHELL={set}")).has(&format!("SHELL={sent}")), "{set}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A terminal at the caller's end: on stdin it is for the real shell, on stdout it is only somewhere to write to.
+//! A terminal at the caller's end that does not control it: on stdin it travels, on stdout it is somewhere to write to.
 
 mod common;
 
@@ -20,10 +20,16 @@ fn terminal() -> OpenptyResult {
 }
 
 #[test]
-fn a_terminal_on_stdin_is_for_the_real_shell() {
+fn a_terminal_on_stdin_travels_as_it_is() {
     let (place, terminal) = (Place::new(), terminal());
-    let output = place.bash("test -t 0 && echo here").stdin(terminal.slave).output().unwrap();
-    assert_eq!(common::outcome(&output), (Some(0), "here\n".into(), String::new()));
+    let host = place.answering(frames(|out| encode_exit(Exit::Code(6), out)));
+    let kept = terminal.slave.try_clone().unwrap();
+    let modes = || nix::sys::termios::tcgetattr(&kept).unwrap();
+    let before = modes();
+    let output = place.bash("x").stdin(terminal.slave).output().unwrap();
+    assert_eq!((output.status.code(), modes() == before), (Some(6), true));
+    let stdio = host.join().unwrap().attributes.stdio;
+    assert!(stdio.stdin_tty && !stdio.relayed && !stdio.background && !stdio.leader, "{stdio:?}");
 }
 
 #[test]

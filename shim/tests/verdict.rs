@@ -134,7 +134,7 @@ fn a_host_of_another_version_is_named_with_both_versions() {
     });
     let (code, stdout, stderr) = outcome(&place.bash("true").output().unwrap());
     assert_eq!((code, stdout.as_str()), (Some(125), ""));
-    assert!(stderr.starts_with("rexec: rexec-sh speaks protocol 1 and rexec-host 8 to 9,"), "{stderr}");
+    assert!(stderr.starts_with("rexec: rexec-sh speaks protocol 2 and rexec-host 8 to 9,"), "{stderr}");
     host.join().unwrap();
 }
 

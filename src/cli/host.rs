@@ -8,7 +8,7 @@ use lexopt::prelude::{Long, Short, Value, ValueExt};
 
 use crate::failure::Failure;
 use crate::front::treatment::Policy;
-use crate::host::{Host, Options};
+use crate::host::{Host, Options, Use};
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::terminal;
@@ -27,7 +27,11 @@ stopped first; a second ^C kills them at once.
 options:
       --pty-size COLSxROWS  size of the commands' terminals
                             (default 160x48, larger if this terminal is)
-      --no-pty              run commands on pipes, byte for byte as without rexec
+      --tty WHEN            whether a command's input and output are a terminal:
+                            auto where its caller's are (default), always
+                            (output only; for colours and progress bars here),
+                            or never; each run has one for its prompts anyway
+      --no-pty              the same as --tty never
       --sanitize HOW        what agents get of a terminal's output: collapse
                             resolves redraws (default), strip deletes escape
                             sequences, raw relays the bytes; tidy deletes escape
@@ -93,7 +97,7 @@ enum Call {
 #[derive(Default)]
 struct Arguments {
     pty_size: Option<(u16, u16)>,
-    pipes_only: bool,
+    tty: Use,
     grace: Option<Duration>,
     sanitize: Policy,
     redact_agents: bool,
@@ -116,7 +120,7 @@ fn run() -> Result<u8, Failure> {
                 socket: super::socket_path()?,
                 home: super::home()?,
                 pty_size: arguments.pty_size,
-                pipes_only: arguments.pipes_only,
+                tty: arguments.tty,
                 grace: arguments.grace.unwrap_or(limits::GRACE),
                 sanitize: arguments.sanitize,
                 redact_agents: arguments.redact_agents,
@@ -167,7 +171,11 @@ fn parse() -> Result<Call, Failure> {
             Long("allow-sandboxed") => arguments.allow_sandboxed = true,
             Long("unseen-landlock") => arguments.unseen_landlock = true,
             Long("require-descriptor") => arguments.require_descriptor = true,
-            Long("no-pty") => arguments.pipes_only = true,
+            Long("no-pty") => arguments.tty = Use::Never,
+            Long("tty") => {
+                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
+                arguments.tty = terminal_use(&text)?;
+            }
             Long("pty-size") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
                 arguments.pty_size = Some(size(&text)?);
@@ -214,6 +222,15 @@ fn size(text: &str) -> Result<(u16, u16), Failure> {
             ),
         )
     })
+}
+
+fn terminal_use(text: &str) -> Result<Use, Failure> {
+    match text {
+        "auto" => Ok(Use::Auto),
+        "always" => Ok(Use::Always),
+        "never" => Ok(Use::Never),
+        _ => Err(Failure::usage(format_args!("--tty: {text:?} is no use of it"), "auto, always or never")),
+    }
 }
 
 fn policy(text: &str) -> Result<Policy, Failure> {

@@ -41,6 +41,8 @@ pub enum Order {
     Look,
     /// The caller has its result and would now kill what is left of the shell's group.
     KillGroup,
+    /// The caller goes on after a stop, in the foreground of its terminal or not: so does the command.
+    Resume { foreground: bool },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::Duration;
 
-use rexec_sh::wire::{Decoded, FromShim, Run, Sanitize, Stdio};
+use rexec_sh::wire::{Decoded, FromShim, Run, Sanitize, Stdio, Tty};
 
 use super::caller;
 use crate::limits;
@@ -18,6 +18,10 @@ pub struct Command {
     pub frame: Vec<u8>,
     /// What the caller's descriptors are.
     pub stdio: Stdio,
+    /// Which of its descriptors are to be the run's terminal.
+    pub tty: Tty,
+    /// It has exactly the environment that its caller gave: nothing is added for a terminal.
+    pub is_bare: bool,
     /// How many descriptors come with the frame.
     pub descriptors: usize,
     /// The treatment of output that the caller wants.
@@ -59,6 +63,8 @@ impl Command {
         Self {
             frame: frame.to_vec(),
             stdio: run.attributes.stdio,
+            tty: run.attributes.tty,
+            is_bare: false,
             descriptors: run.descriptor_count(),
             sanitize: run.attributes.sanitize,
             window: (rows > 0 && cols > 0)

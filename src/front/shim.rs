@@ -6,7 +6,7 @@ use rexec_sh::wire::{self, Decoded, FromShim, Hello};
 
 use super::command::Command;
 use super::treatment::Treatment;
-use super::{Asked, Violation};
+use super::{Asked, AtTerminal, Violation};
 use crate::core::entry::{Entry, Exit, Outcome, Reason, Stream};
 use crate::core::log::Item;
 use crate::limits;
@@ -24,8 +24,8 @@ enum Stage {
 #[derive(Debug)]
 pub struct Shim {
     stage: Stage,
-    /// The command writes to a terminal that is the caller's descriptor 1.
-    tty_is_stdout: bool,
+    /// Which of the caller's streams what is written to the run's terminal goes to, if any.
+    tty: Option<wire::Stream>,
     stdout: Treatment,
     stderr: Treatment,
     text: Vec<u8>,
@@ -37,7 +37,7 @@ impl Shim {
     pub fn new() -> Self {
         Self {
             stage: Stage::Hello,
-            tty_is_stdout: true,
+            tty: Some(wire::Stream::Out),
             stdout: Treatment::default(),
             stderr: Treatment::default(),
             text: Vec::new(),
@@ -102,14 +102,18 @@ impl Shim {
             (_, Stage::Hello | Stage::Run) => Err(Violation::new("a control frame before the RUN")),
             (FromShim::Signal(signal), _) => Ok(Asked::Signal(signal)),
             (FromShim::Abort, _) => Ok(Asked::Abort),
+            (FromShim::Keys(keys), _) => Ok(Asked::AtTerminal(AtTerminal::Keys(keys.to_vec()))),
+            (FromShim::Size(rows, cols), _) => Ok(Asked::AtTerminal(AtTerminal::Size(rows, cols))),
+            (FromShim::Resume { foreground }, _) => Ok(Asked::AtTerminal(AtTerminal::Resume { foreground })),
+            (FromShim::Hangup, _) => Ok(Asked::AtTerminal(AtTerminal::Hangup)),
             (FromShim::Closed(wire::Stream::Out), _) => Ok(Asked::OutputClosed(Stream::Out)),
             (FromShim::Closed(wire::Stream::Err), _) => Ok(Asked::OutputClosed(Stream::Err)),
         }
     }
 
     /// Sets how the command's output is treated.
-    pub fn prepare(&mut self, tty_is_stdout: bool, [stdout, stderr]: [Treatment; 2]) {
-        self.tty_is_stdout = tty_is_stdout;
+    pub fn prepare(&mut self, tty: Option<wire::Stream>, [stdout, stderr]: [Treatment; 2]) {
+        self.tty = tty;
         self.stdout = stdout;
         self.stderr = stderr;
     }
@@ -150,13 +154,17 @@ impl Shim {
     /// Takes output of the command, from the front of these bytes on; tells how many. It stops where a few bytes have
     /// become many.
     pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
+        let to = match stream {
+            Stream::Tty => self.tty,
+            Stream::Out => Some(wire::Stream::Out),
+            Stream::Err => Some(wire::Stream::Err),
+        };
         let (out_stream, err_stream) = ((&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err));
-        let ((treatment, to), (other, other_to)) = match stream {
-            Stream::Tty if self.tty_is_stdout => (out_stream, err_stream),
+        let ((treatment, to), (other, other_to)) = match to {
+            Some(wire::Stream::Out) => (out_stream, err_stream),
+            Some(wire::Stream::Err) => (err_stream, out_stream),
             // Words for a person at a terminal that the caller does not have.
-            Stream::Tty => return bytes.len(),
-            Stream::Out => (out_stream, err_stream),
-            Stream::Err => (err_stream, out_stream),
+            None => return bytes.len(),
         };
         other.release(&mut self.text);
         wire::encode_output(other_to, &self.text, out);
@@ -251,7 +259,7 @@ mod tests {
     #[test]
     fn output_is_cleaned_and_the_exit_comes_last() {
         let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
-        shim.prepare(true, [Treatment::new(Mode::Strip, None), Treatment::default()]);
+        shim.prepare(Some(wire::Stream::Out), [Treatment::new(Mode::Strip, None), Treatment::default()]);
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into() };
         shim.accept(&Item::Entry(&entry), now, &mut out);
         let end =

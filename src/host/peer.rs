@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use rexec_sh::wire::{self, AtStart};
 
+use super::relayed::Relay;
 use super::{Host, PeerId, Source};
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Entry, Reason};
@@ -228,6 +229,7 @@ impl Host {
                     }
                 }
                 Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.on_signal(id, job, signal)),
+                Some(Asked::AtTerminal(event)) => self.with_job(id, |host, job| host.at_terminal(job, event)),
                 Some(Asked::OutputClosed(stream)) => self.with_job(id, |host, job| host.on_output_closed(job, stream)),
                 Some(Asked::Abort) => self.with_job(id, |host, job| {
                     host.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, host.now);
@@ -312,6 +314,7 @@ impl Host {
             self.engine.detach(cursor);
         }
         if let Some(job) = peer.job {
+            self.release_terminal(job, id, peer.is_leaving);
             self.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, self.now);
         }
         self.sources.remove(&peer.port.token());
@@ -395,6 +398,12 @@ impl Host {
                 self.roomy.insert(id);
                 break;
             }
+        }
+        let is_read = peer.cursor.is_some_and(|cursor| self.engine.next(cursor).is_none());
+        if let Some(run) = job.filter(|_| is_read).and_then(|job| self.runs.get_mut(&job))
+            && let Some(signal) = run.relay.as_mut().and_then(Relay::take_stop)
+        {
+            wire::encode_stopped(signal, peer.out.buffer());
         }
         if !is_end && peer.protocol.deadline().is_some() {
             self.settling.insert(id);

@@ -5,15 +5,31 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rexec_sh::wire::Stdio;
+use rexec_sh::wire::{self, Stdio};
 
 use crate::core::entry::{Stream, Streams};
-use crate::sys::control::{PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_KILL_GROUP, PLAN_OUT_PIPE};
+use crate::sys::control::{
+    PLAN_DEFAULTS, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP, PLAN_LEADER,
+    PLAN_OUT_PIPE, PLAN_RELAYED,
+};
+
+/// Which of a command's descriptors are its terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Use {
+    /// Those that are terminals of its caller's; a pipe stands for anything else.
+    #[default]
+    Auto,
+    /// Descriptor 1, and 2 if its caller has one file for both or terminals.
+    Always,
+    /// None.
+    Never,
+}
 
 /// The plan of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    pipes_only: bool,
+    stdio: Stdio,
+    tty: Use,
     out_pipe: bool,
     err_pipe: bool,
     err_is_out: bool,
@@ -21,33 +37,70 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// A terminal for both descriptors when the caller has one open file for both, or terminals; else the terminal for
-    /// descriptor 1 and a pipe for descriptor 2, as the caller had it. In pipe mode, pipes alone.
-    pub(super) fn of(stdio: Stdio, pipes_only: bool, kills_group: bool) -> Self {
-        let is_one = stdio.same_output || (stdio.stdout_tty && stdio.stderr_tty);
-        let separate = stdio.stderr && !is_one;
-        let pipes_only = pipes_only || stdio.pipes;
+    /// Each output of the command as its caller has it, or as it is wanted for everybody. One pipe for both where the
+    /// caller has one file for both, so that their order is true.
+    pub(super) fn of(stdio: Stdio, tty: Use, kills_group: bool) -> Self {
+        let is_pipe = |is_terminal: bool| match tty {
+            Use::Always if !stdio.relayed => false,
+            Use::Auto | Use::Always => !is_terminal,
+            Use::Never => true,
+        };
+        let out_pipe = stdio.stdout && is_pipe(stdio.stdout_tty);
+        // With a terminal on stdout, a stderr that is something else is a pipe in any case.
+        let is_apart = stdio.stderr && !stdio.same_output;
+        let shares_terminal = is_apart && stdio.stderr_tty && tty != Use::Never && (out_pipe || !stdio.stdout);
         Self {
-            pipes_only,
-            out_pipe: pipes_only && stdio.stdout,
-            err_pipe: separate,
-            err_is_out: pipes_only && stdio.stderr && !separate,
+            stdio,
+            tty,
+            out_pipe,
+            err_pipe: is_apart && !shares_terminal,
+            err_is_out: stdio.stderr && !is_apart && out_pipe,
             kills_group,
         }
     }
 
     /// The plan for the guard.
-    pub(super) fn bits(self) -> u8 {
-        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+    pub(super) fn bits(self) -> u16 {
+        let bit = |on: bool, bit: u16| if on { bit } else { 0 };
+        let relayed = self.is_relayed();
         bit(self.out_pipe, PLAN_OUT_PIPE)
             | bit(self.err_pipe, PLAN_ERR_PIPE)
             | bit(self.err_is_out, PLAN_ERR_IS_OUT)
             | bit(self.kills_group, PLAN_KILL_GROUP)
+            | bit(self.tty() == Some(wire::Stream::Out) && !relayed, PLAN_DEFAULTS)
+            | bit(self.is_terminal_stdin(), PLAN_IN_TTY)
+            | bit(relayed, PLAN_RELAYED)
+            | bit(relayed && !self.stdio.background, PLAN_FOREGROUND)
+            | bit(relayed && self.stdio.leader, PLAN_LEADER)
     }
 
-    /// Whether what the command writes to its terminal is the caller's standard output.
-    pub(super) fn tty_is_stdout(self) -> bool {
-        !self.pipes_only
+    /// Which of the caller's streams what the command writes to its terminal goes to.
+    pub(super) fn tty(self) -> Option<wire::Stream> {
+        if self.stdio.stdout && !self.out_pipe {
+            return Some(wire::Stream::Out);
+        }
+        (self.stdio.stderr && !self.err_pipe && !self.err_is_out).then_some(wire::Stream::Err)
+    }
+
+    /// Whether any of the command's streams is its terminal.
+    pub(super) fn has_terminal(self) -> bool {
+        self.tty().is_some()
+    }
+
+    /// Whether the command's terminal stands for its caller's, which the shim relays.
+    pub(super) fn is_relayed(self) -> bool {
+        self.stdio.relayed && self.tty != Use::Never
+    }
+
+    /// Whether the command reads its own terminal: one that is relayed, or one in whose background its caller is. Who
+    /// read that one would be stopped, and from another session would not be.
+    fn is_terminal_stdin(self) -> bool {
+        self.is_relayed() || (self.stdio.stdin_tty && self.stdio.background && self.tty != Use::Never)
+    }
+
+    /// Whether the command writes what it would write without us.
+    pub(super) fn is_as_written(self) -> bool {
+        self.tty != Use::Always
     }
 
     /// The streams that the host reads.
@@ -69,19 +122,64 @@ impl Plan {
 mod tests {
     use super::*;
 
+    const OPEN: Stdio = Stdio {
+        stdin: true,
+        stdout: true,
+        stderr: true,
+        same_output: false,
+        stdin_tty: false,
+        stdout_tty: false,
+        stderr_tty: false,
+        relayed: false,
+        background: false,
+        leader: false,
+    };
+
     #[test]
     fn streams_follow_the_callers_descriptors() {
-        let open = Stdio { stdin: true, stdout: true, stderr: true, ..Stdio::default() };
-        let same = Stdio { same_output: true, ..open };
-        let terminal = Stdio { stdout_tty: true, stderr_tty: true, ..open };
-        let streams = |stdio, pipes| Plan::of(stdio, pipes, false).streams();
-        assert_eq!(streams(same, false), Streams::of(&[Stream::Tty]));
-        assert_eq!(streams(terminal, false), Streams::of(&[Stream::Tty]));
-        assert_eq!(streams(open, false), Streams::of(&[Stream::Tty, Stream::Err]));
-        assert_eq!(streams(open, true), Streams::of(&[Stream::Tty, Stream::Out, Stream::Err]));
-        assert_eq!(streams(same, true), Streams::of(&[Stream::Tty, Stream::Out]));
-        assert_eq!(Plan::of(same, true, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
-        assert_eq!(Plan::of(same, false, true).bits(), PLAN_KILL_GROUP);
-        assert!(Plan::of(open, false, false).tty_is_stdout() && !Plan::of(open, true, false).tty_is_stdout());
+        use wire::Stream::{Err, Out};
+        let same = Stdio { same_output: true, ..OPEN };
+        let terminal = Stdio { stdout_tty: true, stderr_tty: true, ..same };
+        let two = Stdio { same_output: false, ..terminal };
+        let out_only = Stdio { stdout_tty: true, ..OPEN };
+        let err_only = Stdio { stderr_tty: true, ..OPEN };
+        let no_err = Stdio { stderr: false, ..OPEN };
+        let only_err = Stdio { stdout: false, stderr_tty: true, ..OPEN };
+        const TTY: Stream = Stream::Tty;
+        for (stdio, tty, streams, at) in [
+            (OPEN, Use::Auto, &[TTY, Stream::Out, Stream::Err][..], None),
+            (same, Use::Auto, &[TTY, Stream::Out], None),
+            (terminal, Use::Auto, &[TTY], Some(Out)),
+            (two, Use::Auto, &[TTY, Stream::Err], Some(Out)),
+            (out_only, Use::Auto, &[TTY, Stream::Err], Some(Out)),
+            (err_only, Use::Auto, &[TTY, Stream::Out], Some(Err)),
+            (no_err, Use::Auto, &[TTY, Stream::Out], None),
+            (only_err, Use::Auto, &[TTY], Some(Err)),
+            (OPEN, Use::Always, &[TTY, Stream::Err], Some(Out)),
+            (same, Use::Always, &[TTY], Some(Out)),
+            (no_err, Use::Always, &[TTY], Some(Out)),
+            (OPEN, Use::Never, &[TTY, Stream::Out, Stream::Err], None),
+            (terminal, Use::Never, &[TTY, Stream::Out], None),
+            (Stdio { relayed: true, ..err_only }, Use::Always, &[TTY, Stream::Out], Some(Err)),
+        ] {
+            let plan = Plan::of(stdio, tty, false);
+            assert_eq!((plan.streams(), plan.tty()), (Streams::of(streams), at), "{stdio:?} {tty:?}");
+        }
+    }
+
+    #[test]
+    fn the_guard_is_told_in_bits() {
+        let same = Stdio { same_output: true, ..OPEN };
+        assert_eq!(Plan::of(same, Use::Auto, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        assert_eq!(Plan::of(same, Use::Always, true).bits(), PLAN_KILL_GROUP | PLAN_DEFAULTS);
+        let relayed =
+            Stdio { stdin_tty: true, stdout_tty: true, stderr_tty: true, relayed: true, leader: true, ..same };
+        let bits = |stdio| Plan::of(stdio, Use::Auto, false).bits();
+        assert_eq!(bits(relayed), PLAN_IN_TTY | PLAN_RELAYED | PLAN_FOREGROUND | PLAN_LEADER);
+        assert_eq!(bits(Stdio { background: true, ..relayed }), PLAN_IN_TTY | PLAN_RELAYED | PLAN_LEADER);
+        assert_eq!(Plan::of(relayed, Use::Never, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        let typed = Stdio { stdin_tty: true, ..same };
+        assert_eq!(bits(typed), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT, "it travels as it is");
+        assert_eq!(bits(Stdio { background: true, ..typed }), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_IN_TTY);
     }
 }

@@ -6,8 +6,11 @@
 
 use std::time::Instant;
 
+use rexec_sh::wire;
+
 use super::bereft::Bereft;
 use super::orders::{Again, Orders};
+use super::relayed::Relay;
 use super::roster::{Ending, Identity};
 use super::start::Pending;
 use super::strike::Strike;
@@ -57,6 +60,10 @@ pub(super) struct Run {
     /// What its dead guard left.
     pub(super) bereft: Option<Bereft>,
     pub(super) streams: [Option<Port>; Stream::ALL.len()],
+    /// The caller's side of its terminal, if that is relayed.
+    pub(super) relay: Option<Relay>,
+    /// Which of the caller's streams its terminal is.
+    pub(super) tty: Option<wire::Stream>,
     /// What its output brings it that nobody reads.
     pub(super) strike: Strike,
     pub(super) ending: Ending,
@@ -98,10 +105,11 @@ impl Host {
 
     /// Remembers an event of a stream's; whether it is worth a visit.
     pub(super) fn remember_stream(&mut self, job: JobId, stream: Stream, event: Ready) -> bool {
-        if let Some(port) = self.runs.get_mut(&job).and_then(|run| run.streams[stream as usize].as_mut()) {
+        let Some(run) = self.runs.get_mut(&job) else { return event.readable };
+        if let Some(port) = run.streams[stream as usize].as_mut() {
             port.remember(event);
         }
-        event.readable
+        event.readable || run.relay.as_ref().is_some_and(Relay::has_keys)
     }
 
     /// The peer that asked for this job.
@@ -181,7 +189,7 @@ impl Host {
             run.request = None;
         }
         match report {
-            Report::Begun => {}
+            Report::Begun => self.attach_terminal(job),
             Report::Hunting => {
                 if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
                     link.orders.on_hunting(self.now);
@@ -212,6 +220,10 @@ impl Host {
                     link.orders.on_given_up();
                 }
                 self.on_unkillable(job, pid, &program.to_string());
+            }
+            Report::ShellStopped { signal } => {
+                self.drain_streams(job);
+                self.on_shell_stopped(job, signal);
             }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
@@ -284,6 +296,7 @@ impl Host {
 
     /// A command's stream may have something.
     pub(super) fn visit_stream(&mut self, job: JobId, stream: Stream) {
+        self.flush_keys(job);
         let Some(run) = self.runs.get_mut(&job).filter(|run| !run.is_unbegun()) else { return };
         let Some(port) = run.streams[stream as usize].as_mut() else { return };
         let is_over = self.engine.job(job).is_none_or(crate::core::job::Job::is_closed);
@@ -325,10 +338,14 @@ impl Host {
     /// gets the signal by hand.
     pub(super) fn on_output_closed(&mut self, job: JobId, stream: Stream) {
         let Some(run) = self.runs.get_mut(&job) else { return };
+        let at_caller = match stream {
+            Stream::Err => wire::Stream::Err,
+            Stream::Out | Stream::Tty => wire::Stream::Out,
+        };
         if run.streams[stream as usize].is_some() {
             self.close_stream(job, stream);
             self.engine.on_hangup(job, stream);
-        } else if stream == Stream::Out {
+        } else if run.tty == Some(at_caller) {
             run.strike.begin(self.now);
         }
     }

@@ -19,6 +19,16 @@ pub(super) struct Spare {
     made: Instant,
 }
 
+/// What a terminal has to read from the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstInput {
+    /// An end of file. Who waits with poll(2) for input before reading would never be stopped for reading otherwise:
+    /// this makes it read, and be seen.
+    End,
+    /// Nothing: somebody types there.
+    Nothing,
+}
+
 /// The guards that wait.
 #[derive(Debug)]
 pub(super) struct Spares {
@@ -58,7 +68,7 @@ impl Spares {
     /// Makes one.
     pub(super) fn prepare(&mut self, poller: &mut Poller) -> io::Result<()> {
         self.replace_at = None;
-        let spare = make(poller, self.size, &[])?;
+        let spare = make(poller, self.size, &[], FirstInput::End)?;
         self.waiting.push_back(spare);
         Ok(())
     }
@@ -67,13 +77,13 @@ impl Spares {
     pub(super) fn take(&mut self, poller: &mut Poller) -> io::Result<Spare> {
         match self.waiting.pop_front() {
             Some(spare) => Ok(spare),
-            None => make(poller, self.size, &[]),
+            None => make(poller, self.size, &[], FirstInput::End),
         }
     }
 
     /// A new one that holds copies of these descriptors.
-    pub(super) fn make_with(&self, poller: &mut Poller, held: &[RawFd]) -> io::Result<Spare> {
-        make(poller, self.size, held)
+    pub(super) fn make_with(&self, poller: &mut Poller, held: &[RawFd], first: FirstInput) -> io::Result<Spare> {
+        make(poller, self.size, held, first)
     }
 
     /// Forgets one that died while it waited; whether this was one. Whatever killed one that was just made may kill
@@ -112,11 +122,11 @@ impl Spare {
     }
 }
 
-fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd]) -> io::Result<Spare> {
+fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd], first: FirstInput) -> io::Result<Spare> {
     let guard = guard::make(size, held)?;
-    // Who waits with poll(2) for input before reading would never be stopped for reading: an end of file that is there
-    // from the start makes it read, and be seen.
-    let _ = sys::write(&guard.master, super::run::END_OF_FILE);
+    if first == FirstInput::End {
+        let _ = sys::write(&guard.master, super::run::END_OF_FILE);
+    }
     let control = Port::new(poller, guard.control)?;
     let master = match Port::new(poller, guard.master) {
         Ok(master) => master,

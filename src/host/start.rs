@@ -8,13 +8,14 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::SystemTime;
 
-use rexec_sh::wire::AtStart;
+use rexec_sh::wire::{AtStart, Tty};
 
 use super::orders::{Again, Orders};
-use super::plan::Plan;
+use super::plan::{Plan, Use};
+use super::relayed::Relay;
 use super::roster::{Ending, Identity};
 use super::run::{Link, Run};
-use super::spares::Spare;
+use super::spares::{FirstInput, Spare};
 use super::strike::Strike;
 use super::{Host, PeerId, Source, refusal};
 use crate::core::engine::JobId;
@@ -30,7 +31,7 @@ use crate::io::port::Port;
 use crate::limits;
 use crate::sink::console::Heading;
 use crate::sink::record::{self, Start};
-use crate::sys::{self, guard, pty, socket};
+use crate::sys::{self, control, guard, pty, socket};
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Host {
 
     /// A command as words, with the host's environment.
     pub(super) fn submit_words(&mut self, peer: PeerId, request: &Request) {
-        let (command, descriptors) = super::words::command(request, &self.own, self.options.pipes_only);
+        let (command, descriptors) = super::words::command(request, &self.own);
         let command = self.placed(peer, command);
         let stdin = request.stdin.as_ref().map_or(0, String::len);
         let request = self.requests.take(command.weight() + stdin);
@@ -109,6 +110,8 @@ impl Host {
             left: Vec::new(),
             bereft: None,
             streams: [const { None }; Stream::ALL.len()],
+            relay: None,
+            tty: None,
             strike: Strike::default(),
             ending: Ending::default(),
         };
@@ -236,9 +239,7 @@ impl Host {
     /// the guard has it.
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<Streams> {
         let command = &pending.command;
-        // What an agent reads of the shell for itself is for a program and not for people.
-        let pipes_only = self.options.pipes_only || command.is_for_program;
-        let plan = Plan::of(command.stdio, pipes_only, command.kills_group);
+        let plan = Plan::of(command.stdio, self.tty_of(command), command.kills_group);
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut streams = [const { None }; Stream::ALL.len()];
         let mut far = Vec::new();
@@ -247,22 +248,29 @@ impl Host {
             descriptors.push(write.as_raw_fd());
             far.push(write);
         }
-        let first = [&[plan.bits()], command.frame.as_slice()].concat();
+        let bits = if command.is_bare { plan.bits() & !control::PLAN_DEFAULTS } else { plan.bits() };
+        let first = [bits.to_le_bytes().as_slice(), command.frame.as_slice()].concat();
         let attempt = self.runs.get(&job).map_or(0, |run| run.attempts);
-        let (mut spare, sent) = match self.give(&first, &descriptors, attempt > 0) {
+        let background = command.stdio.background;
+        let mut relay = plan.is_relayed().then(|| Relay::new(pending.descriptors.get(1), background));
+        let (mut spare, sent) = match self.give(&first, &descriptors, attempt > 0, relay.as_mut()) {
             Ok(given) => given,
             Err(error) => {
                 streams.into_iter().flatten().for_each(|port: Port| port.close(&mut self.poller));
                 return Err(error);
             }
         };
-        if let Some((rows, cols)) = command.window {
-            let _ = pty::resize(spare.master.fd(), pty::Size { rows, cols });
+        let size = self.terminal_size(command, plan);
+        if size != self.size {
+            let _ = pty::resize(spare.master.fd(), size);
         }
         spare.control.expect_input();
         let mut orders = Orders::new(attempt, self.now);
         orders.out.buffer().extend_from_slice(&first[sent..]);
-        self.prepare_protocol(job, command, plan.tty_is_stdout());
+        self.prepare_protocol(job, command, plan);
+        if let Some(run) = self.runs.get_mut(&job) {
+            run.relay = relay;
+        }
         self.bind(job, spare, orders, streams);
         Ok(plan.streams())
     }
@@ -271,16 +279,24 @@ impl Host {
     /// then the next one gets them. When the user's callers have more descriptors in flight than this host may have, none
     /// of its own may travel: then they are born with the guard. Waiting would not help, because those callers wait for us.
     /// The same with `is_new`: whoever stopped or killed one guard may have done so to all that waited.
-    fn give(&mut self, first: &[u8], descriptors: &[RawFd], is_new: bool) -> std::io::Result<(Spare, usize)> {
+    fn give(
+        &mut self,
+        first: &[u8],
+        descriptors: &[RawFd],
+        is_new: bool,
+        mut relay: Option<&mut Relay>,
+    ) -> std::io::Result<(Spare, usize)> {
         let mut may_travel = true;
         loop {
-            let (mut spare, travelling) = if may_travel && is_new {
-                (self.spares.make_with(&mut self.poller, &[])?, descriptors)
-            } else if may_travel {
-                (self.spares.take(&mut self.poller)?, descriptors)
-            } else {
-                (self.spares.make_with(&mut self.poller, descriptors)?, &[][..])
+            let (travelling, held) = if may_travel { (descriptors, &[][..]) } else { (&[][..], descriptors) };
+            let mut spare = match &relay {
+                Some(_) => self.spares.make_with(&mut self.poller, held, FirstInput::Nothing)?,
+                None if may_travel && !is_new => self.spares.take(&mut self.poller)?,
+                None => self.spares.make_with(&mut self.poller, held, FirstInput::End)?,
             };
+            if let Some(relay) = &mut relay {
+                relay.lend_modes(spare.master.fd());
+            }
             match spare.control.write(|fd| socket::send(fd, first, travelling)) {
                 Ok(sent) => {
                     guard::wake(spare.pid, spare.control.fd());
@@ -298,19 +314,45 @@ impl Host {
         }
     }
 
-    /// Rows and columns of the command's terminal.
+    /// Which of a command's descriptors are its terminal: as its caller wants it, else as the host was told to. What an
+    /// agent reads of the shell for itself is for a program and not for people.
+    fn tty_of(&self, command: &Command) -> Use {
+        match command.tty {
+            _ if command.is_for_program => Use::Never,
+            Tty::Default => self.options.tty,
+            Tty::Auto => Use::Auto,
+            Tty::Always => Use::Always,
+            Tty::Never => Use::Never,
+        }
+    }
+
+    /// Rows and columns of the screen on which the command's output is to be understood.
     fn window(&self, command: &Command) -> (u16, u16) {
         command.window.unwrap_or((self.size.rows, self.size.cols))
     }
 
-    fn prepare_protocol(&mut self, job: JobId, command: &Command, tty_is_stdout: bool) {
-        let peer = self.runs.get(&job).and_then(|run| run.peer);
+    /// The size of the command's terminal. One that no stream is on has what programs assume without one, because some
+    /// ask it all the same.
+    fn terminal_size(&self, command: &Command, plan: Plan) -> pty::Size {
+        if !plan.has_terminal() && self.options.pty_size.is_none() {
+            return pty::Size { rows: limits::UNSEEN_ROWS, cols: limits::UNSEEN_COLS };
+        }
+        let (rows, cols) = self.window(command);
+        pty::Size { rows, cols }
+    }
+
+    fn prepare_protocol(&mut self, job: JobId, command: &Command, plan: Plan) {
+        let tty = plan.tty();
+        let peer = self.runs.get_mut(&job).and_then(|run| {
+            run.tty = tty;
+            run.peer
+        });
         let window = self.window(command);
         let (policy, redact) = (self.options.sanitize, self.options.redact_agents);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
             && let Protocol::Shim(shim) = &mut peer.protocol
         {
-            shim.prepare(tty_is_stdout, Treatment::both(command, !tty_is_stdout, policy, window, redact));
+            shim.prepare(tty, Treatment::both(command, plan.is_as_written(), policy, window, redact));
         }
     }
 

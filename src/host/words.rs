@@ -63,17 +63,19 @@ fn leads_to_shim(path: &Path) -> bool {
     is_ours(path) || path.canonicalize().is_ok_and(|real| is_ours(&real))
 }
 
-/// The command of a request, and its descriptors or why it cannot be started. `pipes`: the host gives nobody a terminal.
-pub(super) fn command(request: &Request, own: &Own, pipes: bool) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+/// The command of a request, and its descriptors or why it cannot be started.
+pub(super) fn command(request: &Request, own: &Own) -> (Command, Result<Vec<OwnedFd>, StartError>) {
     let mut attributes = own.attributes.clone();
     attributes.stdio = Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() };
     let directory = Some(c_string(request.dir.as_bytes()));
     attributes.extras = Extras { directory, ..attributes.extras };
-    let frame = encode(&attributes, request, own, pipes);
+    let frame = encode(&attributes, request, own);
     let exec: Vec<Vec<u8>> = request.exec.iter().map(|word| word.clone().into_bytes()).collect();
     let command = Command {
         frame: frame.clone().unwrap_or_default(),
         stdio: attributes.stdio,
+        tty: attributes.tty,
+        is_bare: request.clear_env,
         descriptors: 1,
         sanitize: Sanitize::Strip,
         window: None,
@@ -97,13 +99,13 @@ fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("requests with a NUL are refused")
 }
 
-fn encode(attributes: &Attributes, request: &Request, own: &Own, pipes: bool) -> Result<Vec<u8>, StartError> {
+fn encode(attributes: &Attributes, request: &Request, own: &Own) -> Result<Vec<u8>, StartError> {
     let mut env = if request.clear_env { BTreeMap::new() } else { own.environment.clone() };
     env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     let entries: Vec<CString> = entries.collect();
     // Who wants nothing but its own variables wants no defaults either.
-    let rules = Rules::new(&own.shell, &own.drop, pipes || request.clear_env);
+    let rules = Rules::new(&own.shell, &own.drop);
     let env = rules.apply(entries.iter().map(CString::as_c_str));
     let argv: Vec<CString> = request.exec.iter().map(|word| c_string(word.as_bytes())).collect();
     let names = (request.whoami.as_bytes(), argv[0].as_c_str());

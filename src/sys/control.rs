@@ -1,7 +1,7 @@
 //! The language between the host and a guard, over their control socket: private, of one version, of fixed sizes.
 //!
 //! ```text
-//! host ▶ guard   one plan byte and the RUN frame (with descriptors), then orders of two bytes
+//! host ▶ guard   two plan bytes and the RUN frame (with descriptors), then orders of two bytes
 //! guard ▶ host   reports of 32 bytes: BEGUN before anything of the command is there, HUNTING when it has the order to kill;
 //!                the socket's end is the end of the guard
 //! ```
@@ -10,13 +10,26 @@ use crate::core::entry::Exit;
 use crate::core::job::Order;
 
 /// Plan bit: descriptor 1 is a pipe that travels behind the RUN frame's own descriptors.
-pub const PLAN_OUT_PIPE: u8 = 1;
+pub const PLAN_OUT_PIPE: u16 = 1;
 /// Plan bit: descriptor 2 is a pipe that travels last.
-pub const PLAN_ERR_PIPE: u8 = 2;
+pub const PLAN_ERR_PIPE: u16 = 2;
 /// Plan bit: descriptor 2 is the same pipe as descriptor 1.
-pub const PLAN_ERR_IS_OUT: u8 = 4;
+pub const PLAN_ERR_IS_OUT: u16 = 4;
 /// Plan bit: what is left of the shell's group is killed when the caller has its result, and if the host goes away.
-pub const PLAN_KILL_GROUP: u8 = 8;
+pub const PLAN_KILL_GROUP: u16 = 8;
+/// Plan bit: the terminal is for output whatever the caller has, so pagers and TERM get their defaults.
+pub const PLAN_DEFAULTS: u16 = 16;
+/// Plan bit: descriptor 0 is the run's terminal, and not the descriptor that travels.
+pub const PLAN_IN_TTY: u16 = 32;
+/// Plan bit: the terminal stands for the caller's, which its shim relays. Who stops at it is left stopped; when the shell
+/// is, the host is told.
+pub const PLAN_RELAYED: u16 = 64;
+/// Plan bit: the shell begins in the foreground of that terminal.
+pub const PLAN_FOREGROUND: u16 = 128;
+/// Plan bit: the shell would lead the terminal's session: at its end the foreground is hung up.
+pub const PLAN_LEADER: u16 = 256;
+/// Size of a plan, bytes; the lower one comes first.
+pub const PLAN_BYTES: usize = 2;
 /// Size of an order, bytes.
 pub const ORDER_BYTES: usize = 2;
 /// Size of a report, bytes.
@@ -35,6 +48,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::BreakPipe => [6, 0],
         Order::Look => [7, 0],
         Order::KillGroup => [8, 0],
+        Order::Resume { foreground } => [9, u8::from(foreground)],
     }
 }
 
@@ -50,6 +64,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [6, _] => Order::BreakPipe,
         [7, _] => Order::Look,
         [8, _] => Order::KillGroup,
+        [9, foreground] => Order::Resume { foreground: foreground == 1 },
         _ => return None,
     })
 }
@@ -120,6 +135,8 @@ pub enum Report {
     Unkillable { pid: i32, program: Program },
     /// SIGPIPE was sent.
     PipeBroken,
+    /// The shell was stopped by this signal, at a terminal that is relayed.
+    ShellStopped { signal: u8 },
 }
 
 impl Report {
@@ -138,6 +155,7 @@ impl Report {
             }
             Self::Unkillable { pid, program } => (8, 0, pid, 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
+            Self::ShellStopped { signal } => (11, signal, 0, 0, Program::default()),
             Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
             Self::Begun => (1, 0, 0, 0, Program::default()),
             Self::Hunting => (5, 0, 0, 0, Program::default()),
@@ -175,6 +193,7 @@ impl Report {
             7 => Self::Exited { exit: Exit::Signal(bytes[1]), group: number, has_left: count > 0 },
             8 => Self::Unkillable { pid: number, program },
             9 => Self::PipeBroken,
+            11 => Self::ShellStopped { signal: bytes[1] },
             10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
@@ -187,8 +206,9 @@ mod tests {
 
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {
-        use Order::{BreakPipe, HangUp, Kill, KillGroup, Lend, Look, Signal, Terminate};
-        for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe, Look, KillGroup] {
+        use Order::{BreakPipe, HangUp, Kill, KillGroup, Lend, Look, Resume, Signal, Terminate};
+        let resume = [true, false].map(|foreground| Resume { foreground });
+        for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe, Look, KillGroup].into_iter().chain(resume) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
@@ -202,6 +222,7 @@ mod tests {
             Report::Exited { exit: Exit::Signal(9), group: 1, has_left: false },
             Report::Unkillable { pid: i32::MAX, program },
             Report::PipeBroken,
+            Report::ShellStopped { signal: 20 },
             Report::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {

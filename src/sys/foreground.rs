@@ -13,7 +13,7 @@ use std::time::Instant;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
 use super::control::{Program, Report};
@@ -48,6 +48,8 @@ pub(super) struct Foreground {
     is_second_slice: bool,
     hung_up_askers: Vec<Pid>,
     hung_up_groups: Vec<Pid>,
+    /// Who gets it when the caller of a relayed terminal has its own again.
+    away: Option<Pid>,
 }
 
 impl Foreground {
@@ -64,6 +66,48 @@ impl Foreground {
             is_second_slice: false,
             hung_up_askers: Vec::new(),
             hung_up_groups: Vec::new(),
+            away: None,
+        }
+    }
+
+    /// The command begins while its caller is in the background of a terminal that is relayed.
+    pub(super) fn begin_away(&mut self, shell: Pid) {
+        self.away = Some(shell);
+    }
+
+    /// The caller of a relayed terminal goes on, in its foreground or not: so does the command.
+    pub(super) fn resume(&mut self, is_foreground: bool, shell: Pid) {
+        let Some(slave) = &self.slave else { return };
+        let now = tcgetpgrp(slave).unwrap_or(self.owner);
+        if is_foreground && let Some(group) = self.away.take() {
+            self.process_output(true);
+            let _ = tcsetpgrp(slave, group);
+        } else if !is_foreground && now != self.owner {
+            self.away = Some(now);
+            self.process_output(false);
+            self.take();
+        }
+        let group = if now == self.owner { shell } else { now };
+        let _ = killpg(group, Signal::SIGCONT);
+        if group != shell {
+            let _ = killpg(shell, Signal::SIGCONT);
+        }
+    }
+
+    /// In the background the caller's terminal is not raw, and processes the output itself.
+    fn process_output(&self, is_on: bool) {
+        let Some(slave) = &self.slave else { return };
+        if let Ok(mut modes) = tcgetattr(slave) {
+            modes.output_flags.set(OutputFlags::OPOST, is_on);
+            let _ = tcsetattr(slave, SetArg::TCSANOW, &modes);
+        }
+    }
+
+    /// Does to the foreground what the end of a session's leader does.
+    pub(super) fn end_session(&self) {
+        let group = self.slave.as_ref().and_then(|slave| tcgetpgrp(slave).ok());
+        if let Some(group) = group.filter(|group| *group != self.owner) {
+            let _ = killpg(group, Signal::SIGHUP);
         }
     }
 

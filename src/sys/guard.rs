@@ -26,7 +26,8 @@ use rexec_sh::wire::{AtStart, Decoded, FromShim, Run};
 
 use super::control::{self, Report};
 use super::launch::{Baseline, Descriptors, GUARD_IGNORES, Launch};
-use super::warden::Warden;
+use super::relayed::Relayed;
+use super::warden::{AtCaller, Warden};
 use super::{orphans, pty, socket};
 use crate::core::entry::Exit;
 use crate::core::job::Order;
@@ -101,12 +102,17 @@ fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Opt
     let signals = become_guard(&control, &slave, &held)?;
     let baseline = Baseline::read();
     let Some(mut request) = Request::receive(&control, held)? else { return Ok(None) };
-    let kills_group = request.plan & control::PLAN_KILL_GROUP != 0;
+    let plan = request.plan;
     let mut orders = Early { control: &control, bytes: std::mem::take(&mut request.rest), kept: Vec::new() };
     match request.start(&slave, &baseline, &mut orders) {
-        Ok(shell) => {
+        Ok((shell, terminal)) => {
             let (rest, kept) = (orders.bytes, orders.kept);
-            let mut warden = Warden::new(control, signals, slave, shell, kills_group);
+            let terminal = terminal.and_then(|terminal| Relayed::like(terminal, &slave));
+            let has = |bit: u16| plan & bit != 0;
+            let (is_leader, is_foreground) = (has(control::PLAN_LEADER), has(control::PLAN_FOREGROUND));
+            let caller = AtCaller { is_leader, is_foreground, terminal };
+            let warden = Warden::new(control, signals, slave, shell, has(control::PLAN_KILL_GROUP));
+            let mut warden = warden.relayed(has(control::PLAN_RELAYED).then_some(caller));
             warden.take_early(kept, rest);
             Ok(Some(warden))
         }
@@ -222,7 +228,7 @@ pub(super) fn close_all_but(kept: &[i32]) {
 
 /// A command as the host passed it on.
 struct Request {
-    plan: u8,
+    plan: u16,
     frame: Vec<u8>,
     /// What came behind the frame: orders.
     rest: Vec<u8>,
@@ -240,11 +246,12 @@ impl Request {
                 return Ok(None);
             }
             request.frame.extend_from_slice(&buffer[..received.bytes]);
-            request.plan = request.frame[0];
-            match FromShim::decode(&request.frame[1..]) {
+            let Some((plan, frame)) = request.frame.split_first_chunk::<{ control::PLAN_BYTES }>() else { continue };
+            request.plan = u16::from_le_bytes(*plan);
+            match FromShim::decode(frame) {
                 Ok(Decoded::Incomplete) => {}
                 Ok(Decoded::Item(FromShim::Run(_), taken)) => {
-                    request.rest = request.frame.split_off(taken + 1);
+                    request.rest = request.frame.split_off(control::PLAN_BYTES + taken);
                     return Ok(Some(request));
                 }
                 _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -252,9 +259,15 @@ impl Request {
         }
     }
 
-    /// Starts the shell; gives its number, or why there is none. The host hears of it before there can be one.
-    fn start(self, slave: &OwnedFd, baseline: &Baseline, orders: &mut Early<'_>) -> Result<i32, NotStarted> {
-        let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[1..]) else {
+    /// Starts the shell; gives its number, and the caller's terminal if that is relayed, or why there is none. The host
+    /// hears of it before there can be one.
+    fn start(
+        self,
+        slave: &OwnedFd,
+        baseline: &Baseline,
+        orders: &mut Early<'_>,
+    ) -> Result<(i32, Option<OwnedFd>), NotStarted> {
+        let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[control::PLAN_BYTES..]) else {
             return Err(Report::Failed { stage: control::Stage::Fork, errno: libc::EPROTO }.into());
         };
         let raised = make_room(&run.attributes.inherited)?.then(Baseline::read);
@@ -264,10 +277,17 @@ impl Request {
         };
         super::cgroup::enter(&run.attributes.extras.cgroups);
         let descriptors = Self::arrange(self.descriptors, self.plan, &run, slave).map_err(failed)?;
-        let launch = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline));
+        let mut launch = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline));
+        if self.plan & control::PLAN_DEFAULTS != 0 {
+            launch.add_defaults(&run);
+        }
+        if self.plan & control::PLAN_FOREGROUND != 0 {
+            launch.in_foreground_of(slave.as_raw_fd());
+        }
         orders.take(&run)?;
         super::write(orders.control, &Report::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
-        Self::launch(&launch, &run, orders)
+        let shell = Self::launch(&launch, &run, orders)?;
+        Ok((shell, descriptors.terminal.filter(|_| self.plan & control::PLAN_RELAYED != 0)))
     }
 
     /// Makes the shell's process, again and again while there are too many.
@@ -287,7 +307,7 @@ impl Request {
 
     /// Gives each descriptor its role, and moves it out of the way of the command's numbers: 0 to 2 are taken in a
     /// guard, so none of those is in the way.
-    fn arrange(descriptors: Vec<OwnedFd>, plan: u8, run: &Run<'_>, slave: &OwnedFd) -> io::Result<Descriptors> {
+    fn arrange(descriptors: Vec<OwnedFd>, plan: u16, run: &Run<'_>, slave: &OwnedFd) -> io::Result<Descriptors> {
         let targets = &run.attributes.inherited;
         let mut given = descriptors.into_iter();
         let mut next = || {
@@ -296,7 +316,11 @@ impl Request {
         };
         let is_named = run.attributes.extras.directory.is_some();
         let directory = if is_named { None } else { Some(next()?) };
-        let stdin = if run.attributes.stdio.stdin { Some(next()?) } else { None };
+        let mut terminal = None;
+        let mut stdin = if run.attributes.stdio.stdin { Some(next()?) } else { None };
+        if plan & control::PLAN_IN_TTY != 0 {
+            terminal = stdin.replace(clear_of(targets, slave.as_fd())?);
+        }
         let inherited = run.attributes.inherited.iter().map(|_| next()).collect::<io::Result<Vec<_>>>()?;
         let mut pipes = Vec::new();
         for _ in 0..(plan & (control::PLAN_OUT_PIPE | control::PLAN_ERR_PIPE)).count_ones() {
@@ -314,7 +338,7 @@ impl Request {
             (false, true) => stdout,
             (false, false) => tty,
         };
-        Ok(Descriptors { directory, stdin, inherited, stdout, stderr, _kept: pipes })
+        Ok(Descriptors { directory, stdin, terminal, inherited, stdout, stderr, _kept: pipes })
     }
 }
 

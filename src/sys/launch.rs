@@ -41,6 +41,8 @@ pub(super) struct Launch<'a> {
     nice: bool,
     affinity: Option<&'a [u8]>,
     extras: Changes,
+    /// The terminal that the shell has the foreground of.
+    foreground: Option<RawFd>,
     failure: Cell<Option<(Stage, i32)>>,
 }
 
@@ -121,6 +123,8 @@ pub(super) struct Descriptors {
     /// None when the command names it.
     pub(super) directory: Option<OwnedFd>,
     pub(super) stdin: Option<OwnedFd>,
+    /// What came as descriptor 0, where the command gets its own terminal in place of it.
+    pub(super) terminal: Option<OwnedFd>,
     pub(super) inherited: Vec<OwnedFd>,
     pub(super) stdout: RawFd,
     pub(super) stderr: RawFd,
@@ -164,8 +168,21 @@ impl<'a> Launch<'a> {
             affinity: Some(attributes.affinity.as_slice())
                 .filter(|mask| !mask.is_empty() && *mask != baseline.affinity),
             extras: Changes::between(&baseline.extras, &attributes.extras),
+            foreground: None,
             failure: Cell::new(None),
         }
+    }
+
+    /// Lets the shell begin in the foreground of this terminal.
+    pub(super) fn in_foreground_of(&mut self, terminal: RawFd) {
+        self.foreground = Some(terminal);
+    }
+
+    /// Adds what the caller left unset and a command on a terminal needs.
+    pub(super) fn add_defaults(&mut self, run: &Run<'a>) {
+        let missing = rexec_sh::environment::missing_defaults(run.env.iter()).map(CStr::as_ptr);
+        let end = self.env.len() - 1;
+        self.env.splice(end..end, missing);
     }
 
     /// Makes the shell's process and waits until it has executed the shell.
@@ -197,6 +214,10 @@ impl<'a> Launch<'a> {
         // SAFETY: system calls on numbers and on memory that `Launch` owns, in a process that is about to execute.
         unsafe {
             libc::setpgid(0, 0);
+            if let Some(terminal) = self.foreground {
+                // The guard ignores SIGTTOU, and so does its child so far.
+                libc::tcsetpgrp(terminal, libc::getpid());
+            }
             self.set_dispositions();
             libc::umask(self.attributes.umask);
             let entered = match self.directory {

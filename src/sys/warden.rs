@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 
 use super::control::{self, Report};
 use super::foreground::{Foreground, StoppedGroup};
+use super::relayed::Relayed;
 use super::socket;
 use super::tree::{self, Want};
 use crate::core::entry::Exit;
@@ -56,6 +57,17 @@ pub(super) struct Warden {
     host_lives: bool,
     orders: Vec<u8>,
     hunt: Hunt,
+    relayed: Option<AtCaller>,
+}
+
+/// The caller's side of a terminal that is relayed.
+#[derive(Debug)]
+pub(super) struct AtCaller {
+    /// The shell stands for the leader of the terminal's session.
+    pub(super) is_leader: bool,
+    /// It begins in the foreground.
+    pub(super) is_foreground: bool,
+    pub(super) terminal: Option<Relayed>,
 }
 
 impl Warden {
@@ -75,7 +87,16 @@ impl Warden {
             host_lives: true,
             orders: Vec::new(),
             hunt: Hunt::No,
+            relayed: None,
         }
+    }
+
+    /// The same where the shell's terminal stands for its caller's.
+    pub(super) fn relayed(mut self, relayed: Option<AtCaller>) -> Self {
+        if relayed.as_ref().is_some_and(|caller| !caller.is_foreground) {
+            self.foreground.begin_away(self.group);
+        }
+        Self { relayed, ..self }
     }
 
     /// Obeys what was ordered before there was a shell; `rest` is the beginning of an order, if anything.
@@ -170,6 +191,9 @@ impl Warden {
 
     /// The foreground and the slave go back before the status is told, so that the host's next read decides.
     fn on_shell_end(&mut self, exit: Exit, has_children: bool) {
+        if self.relayed.take().is_some_and(|caller| caller.is_leader) {
+            self.foreground.end_session();
+        }
         self.foreground.close();
         let left = if has_children { tree::descendants(own_pid().as_raw()) } else { Vec::new() };
         let stopped = left.iter().filter(|process| process.is_stopped && is_at_our_terminal(process));
@@ -180,6 +204,12 @@ impl Warden {
     }
 
     fn on_stopped(&mut self, pid: Pid, signal: Signal) {
+        if self.relayed.is_some() {
+            if Some(pid) == self.shell {
+                self.report(&[Report::ShellStopped { signal: (signal as i32).to_le_bytes()[0] }]);
+            }
+            return;
+        }
         // Other stops were asked for by somebody who will also continue it.
         if !matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU) {
             return;
@@ -209,7 +239,7 @@ impl Warden {
     /// Groups whose processes are not the guard's children (below timeout(1), or with a group of their own) stop
     /// without a word to it. Those that somebody stopped on purpose are left alone.
     fn look(&mut self) {
-        if self.shell.is_none() || self.foreground.lent_until().is_some() {
+        if self.shell.is_none() || self.relayed.is_some() || self.foreground.lent_until().is_some() {
             return;
         }
         let report = self.foreground.retake();
@@ -280,6 +310,9 @@ impl Warden {
 
     fn on_host_gone(&mut self) {
         self.host_lives = false;
+        if let Some(terminal) = self.relayed.as_ref().and_then(|caller| caller.terminal.as_ref()) {
+            terminal.restore();
+        }
         if self.kills_group {
             self.kill_group();
         }
@@ -309,6 +342,10 @@ impl Warden {
             }
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
+            Order::Resume { foreground } if self.shell.is_some() && self.relayed.is_some() => {
+                self.foreground.resume(foreground, self.group);
+            }
+            Order::Resume { .. } => {}
             Order::KillGroup => self.group_ends = Some(Instant::now() + limits::GROUP_LEAVE),
         }
     }

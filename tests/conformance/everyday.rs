@@ -106,7 +106,7 @@ impl<'a> Bench<'a> {
             format!("CARGO_TARGET_DIR={scratch}/target"),
             format!("npm_config_cache={scratch}/npm"),
             "npm_config_update_notifier=false".to_owned(),
-            "REXEC_TTY=never".to_owned(),
+            "REXEC_TTY=auto".to_owned(),
             "GIT_CONFIG_NOSYSTEM=1".to_owned(),
             "PYTHONDONTWRITEBYTECODE=1".to_owned(),
         ];

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use rexec_sh::wire::{Attributes, Decoded, FromHost, HELLO_BYTES, Hello, Stdio, encode_run};
+use rexec_sh::wire::{Attributes, Decoded, FromHost, HELLO_BYTES, Hello, Stdio, Tty, encode_run};
 use serde_json::Value;
 
 use crate::support::crowd::{answer, ask};
@@ -65,9 +65,9 @@ fn frame(kind: u8, length: u32, body: &[u8]) -> Vec<u8> {
 
 /// A whole request of a shim, with so many descriptors to come.
 pub(super) fn request(script: &str, inherited: usize) -> Vec<u8> {
-    let stdio = Stdio { stdin: true, stdout: true, stderr: true, pipes: true, ..Stdio::default() };
+    let stdio = Stdio { stdin: true, stdout: true, stderr: true, ..Stdio::default() };
     let numbers = (3..).take(inherited).collect();
-    let attributes = Attributes { stdio, umask: 0o022, inherited: numbers, ..Attributes::default() };
+    let attributes = Attributes { stdio, tty: Tty::Never, umask: 0o022, inherited: numbers, ..Attributes::default() };
     let mut bytes = Hello::OURS.encode().to_vec();
     let script = std::ffi::CString::new(script).expect("no NUL");
     let argv = [c"bash", c"-c", script.as_c_str()];

@@ -3,7 +3,7 @@
 use rexec_host::front::budget::Budget;
 use rexec_host::front::jsonl::Jsonl;
 use rexec_host::front::shim::Shim;
-use rexec_host::front::{Asked, Violation};
+use rexec_host::front::{Asked, AtTerminal, Violation};
 use rexec_host::sys::control::{ORDER_BYTES, REPORT_BYTES, Report, decode_order, encode_order};
 use rexec_sh::wire::{self, Decoded, FromHost, HEADER_BYTES, Hello};
 
@@ -52,7 +52,8 @@ fn check(asked: &Asked, sent: usize) {
         }
         Asked::Signal(signal) => assert!((1..=64).contains(signal)),
         Asked::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
-        Asked::Abort | Asked::OutputClosed(_) | Asked::List | Asked::Kill(_) => {}
+        Asked::AtTerminal(AtTerminal::Keys(keys)) => assert!(keys.len() <= sent),
+        Asked::AtTerminal(_) | Asked::Abort | Asked::OutputClosed(_) | Asked::List | Asked::Kill(_) => {}
     }
 }
 
@@ -128,6 +129,9 @@ fn again(frame: &FromHost<'_>) -> Vec<u8> {
         FromHost::Fail { code, text } => wire::encode_fail(*code, text, &mut out),
         FromHost::Refuse => wire::encode_refuse(&mut out),
         FromHost::Heard => wire::encode_heard(&mut out),
+        FromHost::Attach => wire::encode_attach(&mut out),
+        FromHost::Taken(bytes) => wire::encode_taken(*bytes, &mut out),
+        FromHost::Stopped(signal) => wire::encode_stopped(*signal, &mut out),
     }
     out
 }

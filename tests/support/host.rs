@@ -34,15 +34,28 @@ pub(crate) struct Setup {
     pub(crate) pipe: bool,
     /// Nobody reads the terminal or the pipe until [`Host::read_console`] is called.
     pub(crate) is_stuck: bool,
+    /// Which descriptors of commands are a terminal (`--tty`), unless the flags say it.
+    pub(crate) tty: &'static str,
     pub(crate) flags: &'static [&'static str],
     /// A program, with its arguments, that starts the host.
     pub(crate) wrapper: &'static [&'static str],
     pub(crate) state: State,
 }
 
-/// A host as most tests want it.
-pub(crate) const PLAIN: Setup =
-    Setup { user: None, terminal: false, pipe: false, is_stuck: false, flags: &[], wrapper: &[], state: USUAL };
+/// A host that gives every command a terminal, as most tests want it: what is hard happens there.
+pub(crate) const PLAIN: Setup = Setup {
+    user: None,
+    terminal: false,
+    pipe: false,
+    is_stuck: false,
+    tty: "always",
+    flags: &[],
+    wrapper: &[],
+    state: USUAL,
+};
+
+/// A host as a person starts it: commands see what their callers have.
+pub(crate) const MIRROR: Setup = Setup { tty: "auto", ..PLAIN };
 
 /// The bound on an ordered shutdown, five seconds, with slack for a busy machine.
 pub(crate) const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -309,7 +322,9 @@ fn launch_on(home: &Path, setup: &Setup, terminal: Option<&Terminal>, pipe: Opti
     programs::shims();
     let host = programs::host().to_str().expect("a path in UTF-8");
     let blind = has_no_new_privs().then_some("--allow-sandboxed");
-    let flags = setup.flags.iter().copied().chain(blind);
+    let says_itself = setup.flags.iter().any(|flag| flag.starts_with("--tty") || *flag == "--no-pty");
+    let tty = ["--tty", setup.tty].into_iter().filter(|_| !says_itself);
+    let flags = tty.chain(setup.flags.iter().copied()).chain(blind);
     let argv: Vec<&str> = setup.wrapper.iter().copied().chain([host]).chain(flags).collect();
     let program = match setup.wrapper.first() {
         Some(wrapper) => programs::find(wrapper).unwrap_or_else(|| panic!("{wrapper} is not installed")),

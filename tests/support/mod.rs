@@ -14,5 +14,6 @@ pub(crate) mod programs;
 pub(crate) mod strip;
 pub(crate) mod temp;
 pub(crate) mod terminal;
+pub(crate) mod typist;
 pub(crate) mod waiting;
 pub(crate) mod warden;

@@ -28,7 +28,6 @@ impl Terminal {
     }
 
     /// A terminal as a person has it.
-    #[expect(unsafe_code, reason = "TIOCSWINSZ has no safe wrapper")]
     pub(crate) fn new(cols: u16, rows: u16) -> Self {
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).expect("a pseudo terminal is to be had");
@@ -37,10 +36,17 @@ impl Terminal {
         let name = ptsname_r(&master).expect("it has a name");
         let mut options = OpenOptions::new();
         let slave = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).expect("it can be opened");
+        let terminal = Self { master, slave: slave.into() };
+        terminal.resize(cols, rows);
+        terminal
+    }
+
+    /// Changes its size.
+    #[expect(unsafe_code, reason = "TIOCSWINSZ has no safe wrapper")]
+    pub(crate) fn resize(&self, cols: u16, rows: u16) {
         let size = libc::winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the descriptor is open and the kernel reads one winsize from the pointer.
-        unsafe { set_size(std::os::fd::AsRawFd::as_raw_fd(&slave), &raw const size) }.expect("it takes a size");
-        Self { master, slave: slave.into() }
+        unsafe { set_size(std::os::fd::AsRawFd::as_raw_fd(&self.slave), &raw const size) }.expect("it takes a size");
     }
 
     /// The modes it has now.

@@ -26,6 +26,20 @@ pub enum Sanitize {
     Tidy,
 }
 
+/// Which of the command's descriptors are its terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tty {
+    /// As the host was told to.
+    #[default]
+    Default,
+    /// Those that are terminals of the caller's.
+    Auto,
+    /// Output, whatever the caller has.
+    Always,
+    /// None.
+    Never,
+}
+
 /// What the caller's descriptors 0, 1 and 2 are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stdio {
@@ -35,33 +49,52 @@ pub struct Stdio {
     pub stdout: bool,
     /// Descriptor 2 is open.
     pub stderr: bool,
-    /// Descriptors 1 and 2 are one open file description.
+    /// Descriptors 1 and 2 are one open file description, or one terminal.
     pub same_output: bool,
-    /// Descriptor 1 is a terminal.
+    /// Descriptor 0 is a terminal.
+    pub stdin_tty: bool,
+    /// Descriptor 1 is a terminal; where `relayed` is set, the same one.
     pub stdout_tty: bool,
     /// Descriptor 2 is a terminal.
     pub stderr_tty: bool,
-    /// The caller asked for pipes in place of a terminal.
-    pub pipes: bool,
+    /// Descriptor 0 and an output are the caller's controlling terminal: the shim can hand its keys on.
+    pub relayed: bool,
+    /// Descriptor 0 is the caller's controlling terminal, and the caller is not in its foreground.
+    pub background: bool,
+    /// The caller leads the session of that terminal.
+    pub leader: bool,
 }
 
 impl Stdio {
     fn bits(self) -> u16 {
-        let flags =
-            [self.stdin, self.stdout, self.stderr, self.same_output, self.stdout_tty, self.stderr_tty, self.pipes];
+        let flags = [
+            self.stdin,
+            self.stdout,
+            self.stderr,
+            self.same_output,
+            self.stdout_tty,
+            self.stderr_tty,
+            self.stdin_tty,
+            self.relayed,
+            self.background,
+            self.leader,
+        ];
         flags.iter().enumerate().fold(0, |bits, (n, &on)| bits | u16::from(on) << n)
     }
 
     fn from_bits(bits: u16) -> Option<Self> {
         let on = |n: u16| bits & 1 << n != 0;
-        (bits < 1 << 7).then(|| Self {
+        (bits < 1 << 10).then(|| Self {
             stdin: on(0),
             stdout: on(1),
             stderr: on(2),
             same_output: on(3),
             stdout_tty: on(4),
             stderr_tty: on(5),
-            pipes: on(6),
+            stdin_tty: on(6),
+            relayed: on(7),
+            background: on(8),
+            leader: on(9),
         })
     }
 }
@@ -71,6 +104,8 @@ impl Stdio {
 pub struct Attributes {
     /// Descriptors 0, 1 and 2.
     pub stdio: Stdio,
+    /// Which descriptors are the command's terminal.
+    pub tty: Tty,
     /// The treatment of output.
     pub sanitize: Sanitize,
     /// umask(2).
@@ -218,6 +253,7 @@ pub(super) fn set_length(start: usize, out: &mut [u8]) -> Result<(), WireError> 
 
 fn encode_attributes(a: &Attributes, out: &mut Vec<u8>) {
     out.extend_from_slice(&a.stdio.bits().to_le_bytes());
+    out.push(a.tty as u8);
     out.push(a.sanitize as u8);
     out.extend_from_slice(&a.umask.to_le_bytes());
     out.extend_from_slice(&a.nice.to_le_bytes());
@@ -329,6 +365,13 @@ pub(super) fn decode(payload: &[u8]) -> Result<Run<'_>, WireError> {
 fn decode_attributes(fields: &mut Fields<'_>) -> Result<Attributes, WireError> {
     let bits = u16::from_le_bytes(fields.array()?);
     let stdio = Stdio::from_bits(bits).ok_or(WireError::Malformed("unknown flags of the descriptors"))?;
+    let tty = match fields.array()? {
+        [0] => Tty::Default,
+        [1] => Tty::Auto,
+        [2] => Tty::Always,
+        [3] => Tty::Never,
+        _ => return Err(WireError::Malformed("an unknown use of the terminal")),
+    };
     let sanitize = match fields.array()? {
         [0] => Sanitize::Default,
         [1] => Sanitize::Raw,
@@ -350,6 +393,7 @@ fn decode_attributes(fields: &mut Fields<'_>) -> Result<Attributes, WireError> {
     }
     Ok(Attributes {
         stdio,
+        tty,
         sanitize,
         umask,
         nice,

@@ -5,6 +5,7 @@ use super::*;
 fn sample() -> Vec<u8> {
     let attributes = Attributes {
         stdio: Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() },
+        tty: Tty::Always,
         sanitize: Sanitize::Strip,
         umask: 0o077,
         nice: -5,

@@ -134,6 +134,10 @@ pub(crate) enum Said {
     Signal(u8),
     Abort,
     Closed(Stream),
+    Keys(Vec<u8>),
+    Size(u16, u16),
+    Resume(bool),
+    Hangup,
 }
 
 /// The shim, as the host sees it.
@@ -194,6 +198,10 @@ impl Peer {
                 Decoded::Item(FromShim::Signal(signal), taken) => (Said::Signal(signal), taken),
                 Decoded::Item(FromShim::Abort, taken) => (Said::Abort, taken),
                 Decoded::Item(FromShim::Closed(stream), taken) => (Said::Closed(stream), taken),
+                Decoded::Item(FromShim::Keys(keys), taken) => (Said::Keys(keys.to_vec()), taken),
+                Decoded::Item(FromShim::Size(rows, cols), taken) => (Said::Size(rows, cols), taken),
+                Decoded::Item(FromShim::Resume { foreground }, taken) => (Said::Resume(foreground), taken),
+                Decoded::Item(FromShim::Hangup, taken) => (Said::Hangup, taken),
                 Decoded::Item(FromShim::Run(_) | FromShim::Left { .. }, _) => panic!("a second request"),
             };
             self.buffer.drain(..taken);

@@ -1,0 +1,138 @@
+//! The relay's part of job control: signals from outside, keys and size of the caller's terminal, and stops.
+//!
+//! Where the host relays the terminal, the command's shell is stopped by the line discipline of its own terminal. This
+//! process is then stopped by the same signal, with its group, as the caller would have been in its place; and when it
+//! goes on, the command gets the foreground if this process has it.
+
+use std::time::Instant;
+
+use nix::libc;
+use rexec_sh::wire::{Exit, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
+
+use super::{ENDING, End, Relay, SIGNAL_PATIENCE};
+use crate::sys::{self, bit};
+use crate::terminal::{Input, Terminal};
+
+impl Relay {
+    /// The terminal, if the host relays it.
+    fn attached(&mut self) -> Option<&mut Terminal> {
+        self.terminal.as_mut().filter(|terminal| terminal.is_attached())
+    }
+
+    pub(super) fn attach(&mut self) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.attach();
+            // It may have changed since it was sent with the command.
+            self.send_size();
+        }
+    }
+
+    /// How this process ends where the command ended so.
+    pub(super) fn end_of(&mut self, exit: Exit) -> End {
+        match exit {
+            Exit::Signal(signal) if self.attached().is_some() => {
+                let keys = bit(libc::SIGINT as u32) | bit(libc::SIGQUIT as u32);
+                End::Die { signal, is_group: keys & bit(signal.into()) & !self.came != 0 }
+            }
+            exit => End::Exit(exit.code()),
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub(super) fn release_terminal(&mut self) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.release();
+        }
+    }
+
+    pub(super) fn on_taken(&mut self, bytes: u32) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.on_taken(bytes);
+        }
+    }
+
+    /// Hands on what was typed.
+    pub(super) fn on_keys(&mut self) {
+        let Some(terminal) = &mut self.terminal else { return };
+        match terminal.read() {
+            Input::Keys(keys) => encode_keys(keys, &mut self.outgoing),
+            Input::Nothing => {}
+            Input::End => encode_hangup(&mut self.outgoing),
+        }
+    }
+
+    fn send_size(&mut self) {
+        if let Some(size) = self.window.and_then(sys::window_size) {
+            encode_size(size, &mut self.outgoing);
+        }
+    }
+
+    pub(super) fn on_signals(&mut self) {
+        while let Some(signal) = sys::next_signal(&self.signals) {
+            let is_attached = self.attached().is_some();
+            match i32::from(signal) {
+                libc::SIGWINCH => self.send_size(),
+                libc::SIGCONT if is_attached => {
+                    self.listen_again();
+                    self.resume();
+                }
+                libc::SIGCONT => {
+                    encode_signal(signal, &mut self.outgoing);
+                    self.listen_again();
+                }
+                libc::SIGTSTP => {
+                    encode_signal(signal, &mut self.outgoing);
+                    if is_attached {
+                        // The host tells when the command has stopped by it.
+                        self.has_passed_stop = true;
+                    } else {
+                        self.flush();
+                        sys::stop_self();
+                    }
+                }
+                _ => self.pass_on(signal),
+            }
+        }
+    }
+
+    fn pass_on(&mut self, signal: u8) {
+        encode_signal(signal, &mut self.outgoing);
+        self.came |= bit(signal.into());
+        if ENDING & bit(signal.into()) != 0 {
+            self.unheard.get_or_insert((Instant::now() + SIGNAL_PATIENCE, signal));
+        }
+    }
+
+    /// Nothing was heard while this process was stopped.
+    fn listen_again(&mut self) {
+        self.unheard = self.unheard.map(|(_, signal)| (Instant::now() + SIGNAL_PATIENCE, signal));
+    }
+
+    /// The command was stopped: so is its caller, until both go on.
+    pub(super) fn on_command_stopped(&mut self, signal: u8) {
+        let Some(terminal) = self.attached() else { return };
+        let wants_foreground = matches!(i32::from(signal), libc::SIGTTIN | libc::SIGTTOU);
+        // A shell's `fg` says nothing to a job that runs.
+        if !(wants_foreground && !terminal.is_taken() && terminal.take()) {
+            terminal.release();
+            let is_group = !self.has_passed_stop && i32::from(signal) != libc::SIGSTOP;
+            self.has_passed_stop = false;
+            sys::stop_by(signal, is_group);
+            // What says that we go on is told by the resumption.
+            while let Some(signal) = sys::next_signal(&self.signals) {
+                if !matches!(i32::from(signal), libc::SIGCONT | libc::SIGWINCH | libc::SIGTSTP) {
+                    self.pass_on(signal);
+                }
+            }
+            self.listen_again();
+        }
+        self.resume();
+    }
+
+    fn resume(&mut self) {
+        let Some(terminal) = self.attached() else { return };
+        let foreground = terminal.take();
+        self.send_size();
+        encode_resume(foreground, &mut self.outgoing);
+    }
+}
