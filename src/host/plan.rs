@@ -4,12 +4,13 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rexec_sh::wire::{self, Stdio};
 
 use crate::core::entry::{Stream, Streams};
 use crate::sys::control::{
-    PLAN_DEFAULTS, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP, PLAN_LEADER,
+    self, PLAN_DEFAULTS, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP, PLAN_LEADER,
     PLAN_OUT_PIPE, PLAN_RELAYED,
 };
 
@@ -60,7 +61,11 @@ impl Plan {
     }
 
     /// The plan for the guard.
-    pub(super) fn bits(self) -> u16 {
+    pub(super) fn for_guard(self, grace: Duration) -> control::Plan {
+        control::Plan { bits: self.bits(), grace }
+    }
+
+    fn bits(self) -> u16 {
         let bit = |on: bool, bit: u16| if on { bit } else { 0 };
         let relayed = self.is_relayed();
         bit(self.out_pipe, PLAN_OUT_PIPE)

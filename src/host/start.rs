@@ -248,8 +248,11 @@ impl Host {
             descriptors.push(write.as_raw_fd());
             far.push(write);
         }
-        let bits = if command.is_bare { plan.bits() & !control::PLAN_DEFAULTS } else { plan.bits() };
-        let first = [bits.to_le_bytes().as_slice(), command.frame.as_slice()].concat();
+        let mut order = plan.for_guard(self.options.grace);
+        if command.is_bare {
+            order.bits &= !control::PLAN_DEFAULTS;
+        }
+        let first = [order.encode().as_slice(), command.frame.as_slice()].concat();
         let attempt = self.runs.get(&job).map_or(0, |run| run.attempts);
         let background = command.stdio.background;
         let mut relay = plan.is_relayed().then(|| Relay::new(pending.descriptors.get(1), background));

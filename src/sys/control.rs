@@ -1,10 +1,12 @@
 //! The language between the host and a guard, over their control socket: private, of one version, of fixed sizes.
 //!
 //! ```text
-//! host ▶ guard   two plan bytes and the RUN frame (with descriptors), then orders of two bytes
+//! host ▶ guard   the plan and the RUN frame (with descriptors), then orders of two bytes
 //! guard ▶ host   reports of 32 bytes: BEGUN before anything of the command is there, HUNTING when it has the order to kill;
 //!                the socket's end is the end of the guard
 //! ```
+
+use std::time::Duration;
 
 use crate::core::entry::Exit;
 use crate::core::job::Order;
@@ -28,8 +30,40 @@ pub const PLAN_RELAYED: u16 = 64;
 pub const PLAN_FOREGROUND: u16 = 128;
 /// Plan bit: the shell would lead the terminal's session: at its end the foreground is hung up.
 pub const PLAN_LEADER: u16 = 256;
-/// Size of a plan, bytes; the lower one comes first.
-pub const PLAN_BYTES: usize = 2;
+/// Size of a plan, bytes: its bits, then milliseconds of grace, little-endian.
+pub const PLAN_BYTES: usize = 6;
+
+/// How a guard runs its command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Some of the bits above.
+    pub bits: u16,
+    /// From the death of a shell that its caller has signalled to the end of its group.
+    pub grace: Duration,
+}
+
+impl Plan {
+    /// Whether this bit is set.
+    #[must_use]
+    pub fn has(self, bit: u16) -> bool {
+        self.bits & bit != 0
+    }
+
+    /// The bytes of it.
+    #[must_use]
+    pub fn encode(self) -> [u8; PLAN_BYTES] {
+        let ([a, b], grace) = (self.bits.to_le_bytes(), u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX));
+        let [c, d, e, f] = grace.to_le_bytes();
+        [a, b, c, d, e, f]
+    }
+
+    /// Reads one.
+    #[must_use]
+    pub fn decode([a, b, c, d, e, f]: [u8; PLAN_BYTES]) -> Self {
+        let grace = Duration::from_millis(u32::from_le_bytes([c, d, e, f]).into());
+        Self { bits: u16::from_le_bytes([a, b]), grace }
+    }
+}
 /// Size of an order, bytes.
 pub const ORDER_BYTES: usize = 2;
 /// Size of a report, bytes.
@@ -211,6 +245,8 @@ mod tests {
         for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe, Look, KillGroup].into_iter().chain(resume) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
+        let plan = Plan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };
+        assert_eq!(Plan::decode(plan.encode()), plan);
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
         let reports = [
             Report::Begun,

@@ -108,11 +108,10 @@ fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Opt
         Ok((shell, terminal)) => {
             let (rest, kept) = (orders.bytes, orders.kept);
             let terminal = terminal.and_then(|terminal| Relayed::like(terminal, &slave));
-            let has = |bit: u16| plan & bit != 0;
-            let (is_leader, is_foreground) = (has(control::PLAN_LEADER), has(control::PLAN_FOREGROUND));
+            let (is_leader, is_foreground) = (plan.has(control::PLAN_LEADER), plan.has(control::PLAN_FOREGROUND));
             let caller = AtCaller { is_leader, is_foreground, terminal };
-            let warden = Warden::new(control, signals, slave, shell, has(control::PLAN_KILL_GROUP));
-            let mut warden = warden.relayed(has(control::PLAN_RELAYED).then_some(caller));
+            let warden = Warden::new(control, signals, slave, shell, plan);
+            let mut warden = warden.relayed(plan.has(control::PLAN_RELAYED).then_some(caller));
             warden.take_early(kept, rest);
             Ok(Some(warden))
         }
@@ -228,7 +227,7 @@ pub(super) fn close_all_but(kept: &[i32]) {
 
 /// A command as the host passed it on.
 struct Request {
-    plan: u16,
+    plan: control::Plan,
     frame: Vec<u8>,
     /// What came behind the frame: orders.
     rest: Vec<u8>,
@@ -238,7 +237,8 @@ struct Request {
 impl Request {
     /// Waits for one; `None` when the host went away before it was whole.
     fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<Self>> {
-        let mut request = Self { plan: 0, frame: Vec::new(), rest: Vec::new(), descriptors: held };
+        let mut request =
+            Self { plan: control::Plan::default(), frame: Vec::new(), rest: Vec::new(), descriptors: held };
         let mut buffer = vec![0; 64 << 10];
         loop {
             let received = socket::receive_with_descriptors(control, &mut buffer, &mut request.descriptors)?;
@@ -247,7 +247,7 @@ impl Request {
             }
             request.frame.extend_from_slice(&buffer[..received.bytes]);
             let Some((plan, frame)) = request.frame.split_first_chunk::<{ control::PLAN_BYTES }>() else { continue };
-            request.plan = u16::from_le_bytes(*plan);
+            request.plan = control::Plan::decode(*plan);
             match FromShim::decode(frame) {
                 Ok(Decoded::Incomplete) => {}
                 Ok(Decoded::Item(FromShim::Run(_), taken)) => {
@@ -278,16 +278,16 @@ impl Request {
         super::cgroup::enter(&run.attributes.extras.cgroups);
         let descriptors = Self::arrange(self.descriptors, self.plan, &run, slave).map_err(failed)?;
         let mut launch = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline));
-        if self.plan & control::PLAN_DEFAULTS != 0 {
+        if self.plan.has(control::PLAN_DEFAULTS) {
             launch.add_defaults(&run);
         }
-        if self.plan & control::PLAN_FOREGROUND != 0 {
+        if self.plan.has(control::PLAN_FOREGROUND) {
             launch.in_foreground_of(slave.as_raw_fd());
         }
         orders.take(&run)?;
         super::write(orders.control, &Report::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
         let shell = Self::launch(&launch, &run, orders)?;
-        Ok((shell, descriptors.terminal.filter(|_| self.plan & control::PLAN_RELAYED != 0)))
+        Ok((shell, descriptors.terminal.filter(|_| self.plan.has(control::PLAN_RELAYED))))
     }
 
     /// Makes the shell's process, again and again while there are too many.
@@ -307,7 +307,12 @@ impl Request {
 
     /// Gives each descriptor its role, and moves it out of the way of the command's numbers: 0 to 2 are taken in a
     /// guard, so none of those is in the way.
-    fn arrange(descriptors: Vec<OwnedFd>, plan: u16, run: &Run<'_>, slave: &OwnedFd) -> io::Result<Descriptors> {
+    fn arrange(
+        descriptors: Vec<OwnedFd>,
+        plan: control::Plan,
+        run: &Run<'_>,
+        slave: &OwnedFd,
+    ) -> io::Result<Descriptors> {
         let targets = &run.attributes.inherited;
         let mut given = descriptors.into_iter();
         let mut next = || {
@@ -318,12 +323,12 @@ impl Request {
         let directory = if is_named { None } else { Some(next()?) };
         let mut terminal = None;
         let mut stdin = if run.attributes.stdio.stdin { Some(next()?) } else { None };
-        if plan & control::PLAN_IN_TTY != 0 {
+        if plan.has(control::PLAN_IN_TTY) {
             terminal = stdin.replace(clear_of(targets, slave.as_fd())?);
         }
         let inherited = run.attributes.inherited.iter().map(|_| next()).collect::<io::Result<Vec<_>>>()?;
         let mut pipes = Vec::new();
-        for _ in 0..(plan & (control::PLAN_OUT_PIPE | control::PLAN_ERR_PIPE)).count_ones() {
+        for _ in 0..(plan.bits & (control::PLAN_OUT_PIPE | control::PLAN_ERR_PIPE)).count_ones() {
             pipes.push(next()?);
         }
         let mut tty = slave.as_raw_fd();
@@ -331,9 +336,9 @@ impl Request {
             pipes.push(clear_of(targets, slave.as_fd())?);
             tty = pipes[pipes.len() - 1].as_raw_fd();
         }
-        let (out, err) = (plan & control::PLAN_OUT_PIPE != 0, plan & control::PLAN_ERR_PIPE != 0);
+        let (out, err) = (plan.has(control::PLAN_OUT_PIPE), plan.has(control::PLAN_ERR_PIPE));
         let stdout = if out { pipes[0].as_raw_fd() } else { tty };
-        let stderr = match (err, plan & control::PLAN_ERR_IS_OUT != 0) {
+        let stderr = match (err, plan.has(control::PLAN_ERR_IS_OUT)) {
             (true, _) => pipes[usize::from(out)].as_raw_fd(),
             (false, true) => stdout,
             (false, false) => tty,

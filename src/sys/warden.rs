@@ -54,6 +54,10 @@ pub(super) struct Warden {
     /// What is left of the shell's group is killed once the caller has its result.
     kills_group: bool,
     group_ends: Option<Instant>,
+    /// From the death of a shell by a signal of its caller's to the end of its group.
+    grace: Duration,
+    /// The signals of the caller's so far; bit N is signal N.
+    signalled: u128,
     host_lives: bool,
     orders: Vec<u8>,
     hunt: Hunt,
@@ -72,7 +76,7 @@ pub(super) struct AtCaller {
 
 impl Warden {
     /// The watch over a shell that was just started in a group of its own.
-    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: i32, kills_group: bool) -> Self {
+    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: i32, plan: control::Plan) -> Self {
         let shell = Pid::from_raw(shell);
         // Also here, because the child may not have got to it yet when it is signalled. It fails when it has executed.
         let _ = nix::unistd::setpgid(shell, shell);
@@ -82,7 +86,9 @@ impl Warden {
             foreground: Foreground::new(slave),
             shell: Some(shell),
             group: shell,
-            kills_group,
+            kills_group: plan.has(control::PLAN_KILL_GROUP),
+            grace: plan.grace,
+            signalled: 0,
             group_ends: None,
             host_lives: true,
             orders: Vec::new(),
@@ -191,6 +197,9 @@ impl Warden {
 
     /// The foreground and the slave go back before the status is told, so that the host's next read decides.
     fn on_shell_end(&mut self, exit: Exit, has_children: bool) {
+        if has_children && self.was_ended_by_caller(exit) {
+            self.group_ends = Some(Instant::now() + self.grace);
+        }
         if self.relayed.take().is_some_and(|caller| caller.is_leader) {
             self.foreground.end_session();
         }
@@ -201,6 +210,18 @@ impl Warden {
             self.foreground.hang_up_group(Pid::from_raw(group));
         }
         self.report(&[Report::Exited { exit, group: self.group.as_raw(), has_left: has_children }]);
+    }
+
+    /// Whether the shell died of what its caller had sent: then the caller would now wait, and kill the rest of the
+    /// group. A terminal that hung up kills nobody.
+    fn was_ended_by_caller(&self, exit: Exit) -> bool {
+        let signal = exit.code().wrapping_sub(128);
+        let is_end = match i32::from(signal) {
+            libc::SIGINT | libc::SIGQUIT | libc::SIGTERM => true,
+            libc::SIGHUP => self.relayed.is_none(),
+            _ => false,
+        };
+        is_end && self.signalled & 1 << signal != 0
     }
 
     fn on_stopped(&mut self, pid: Pid, signal: Signal) {
@@ -313,7 +334,7 @@ impl Warden {
         if let Some(terminal) = self.relayed.as_ref().and_then(|caller| caller.terminal.as_ref()) {
             terminal.restore();
         }
-        if self.kills_group {
+        if self.kills_group || self.group_ends.take().is_some() {
             self.kill_group();
         }
         if self.shell.is_some() {
@@ -326,7 +347,10 @@ impl Warden {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Signal(number) if self.shell.is_some() => signal_group(self.group, i32::from(number)),
+            Order::Signal(number) if self.shell.is_some() => {
+                self.signalled |= 1 << (number & 127);
+                signal_group(self.group, i32::from(number));
+            }
             Order::Signal(_) => {}
             Order::Terminate => self.terminate(),
             Order::Kill => {

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::support::call::{Calling, Outcome, Target};
-use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::host::{Host, MIRROR, PLAIN, Setup};
 use crate::support::procs::Process;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -272,5 +272,27 @@ fn a_command_that_stops_itself_stays_stopped() {
         stopped[0].signal(Signal::SIGCONT);
         let seen = calling.finish(PATIENCE).expect("it goes on");
         assert_eq!((seen.out().as_str(), seen.err().as_str(), seen.code()), ("ready\non\n", "", 0), "{script}");
+    }
+}
+
+#[test]
+fn what_outlives_the_signal_that_ended_its_shell_is_killed_with_the_rest_of_the_group() {
+    const SCRIPT: &str = "(trap '' TERM INT; echo $BASHPID >> pids; exec sleep 1000) & \
+                          setsid sh -c 'trap \"\" TERM; echo $$ >> pids; exec sleep 1000' & \
+                          while [ $(wc -l < pids) -lt 2 ]; do sleep 0.02; done; sleep 1000";
+    let host = Host::with(Setup { flags: &["--grace", "0.3"], ..MIRROR });
+    for (signal, code) in [(SIGTERM, 143), (SIGINT, 130)] {
+        fs::write(host.home.join("pids"), "").expect("a file");
+        let mut calling = start(&host, SCRIPT);
+        assert!(waiting::until_true(PATIENCE, || pids(&host).len() == 2), "it never started");
+        let found: Vec<Process> = pids(&host).into_iter().filter_map(Process::of).collect();
+        let (apart, member): (Vec<&Process>, _) = found.iter().partition(|process| process.session == process.pid);
+        assert_eq!((apart.len(), member.len()), (1, 1), "{found:#?}");
+        calling.warden.signal_group(signal);
+        let outcome = calling.finish_early(PATIENCE).expect("it ends");
+        assert_eq!(outcome.code(), code, "{outcome:?}");
+        assert!(waiting::until_true(GONE, || !member[0].is_alive()), "{signal} left it alive");
+        assert!(apart[0].is_alive(), "what has left the group lives on, as without rexec");
+        apart[0].signal(SIGKILL);
     }
 }
