@@ -77,6 +77,9 @@ pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
 /// After the shell's end, a stream that somebody still holds open counts as finished after this time in any case.
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// After that time, a stream that brought this much since the shell's end counts as finished although its reader cannot
+/// keep up, bytes: no pipe that a shell has left holds more, so all of it is from somebody else.
+pub const DRAIN_BYTES: usize = 1 << 20;
 /// From TERM to KILL when the caller or the host went away: agents kill with SIGKILL only, nobody waits for a clean
 /// end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);

@@ -49,7 +49,13 @@ pub enum Order {
 enum State {
     Queued,
     Running,
-    Draining { exit: Option<Exit>, idle_at: Instant, cap_at: Instant },
+    /// So many bytes came since the exit.
+    Draining {
+        exit: Option<Exit>,
+        idle_at: Instant,
+        cap_at: Instant,
+        since: usize,
+    },
     Closed,
 }
 
@@ -168,8 +174,9 @@ impl Job {
         if self.state == State::Closed {
             return;
         }
-        if let State::Draining { idle_at, .. } = &mut self.state {
+        if let State::Draining { idle_at, since, .. } = &mut self.state {
             *idle_at = now + limits::DRAIN_IDLE;
+            *since = since.saturating_add(bytes.len());
         }
         if let Some(look) = &mut self.look {
             look.put_off(now);
@@ -298,6 +305,7 @@ impl Job {
         }
         let drain = match self.state {
             State::Draining { idle_at, cap_at, .. } if !self.log.is_full() => Some(idle_at.min(cap_at)),
+            State::Draining { cap_at, since, .. } if since >= limits::DRAIN_BYTES => Some(cap_at),
             _ => None,
         };
         let stop = match self.stop {
@@ -367,7 +375,8 @@ impl Job {
 
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {
         self.took = self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started));
-        self.state = State::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX };
+        self.state =
+            State::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX, since: 0 };
     }
 
     /// A stopped job waits for the end of its whole tree, others do not.
@@ -378,10 +387,14 @@ impl Job {
     /// The one place that decides whether a job is over. Only `tick` passes the time: what one stream still holds must
     /// not be judged because another one hung up.
     fn settle(&mut self, time: Option<Instant>) {
-        let State::Draining { exit, idle_at, cap_at } = self.state else { return };
+        let State::Draining { exit, idle_at, cap_at, since } = self.state else { return };
         let has_passed = |at: Instant| time.is_some_and(|now| now >= at);
         let gave_up = matches!(self.stop, Stop::Killed { give_up_at, .. } if has_passed(give_up_at));
-        let drained = self.open.is_empty() || (!self.log.is_full() && has_passed(idle_at.min(cap_at)));
+        // Somebody who writes without end may keep the log full at every look; what the shell has left in its streams
+        // came long before.
+        let is_endless = since >= limits::DRAIN_BYTES && has_passed(cap_at);
+        let is_silent = !self.log.is_full() && has_passed(idle_at.min(cap_at));
+        let drained = self.open.is_empty() || is_silent || is_endless;
         if !drained || (self.waits_for_tree() && !gave_up) {
             return;
         }
