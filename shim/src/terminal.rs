@@ -64,11 +64,13 @@ impl Terminal {
     /// Takes the terminal if we are in its foreground; whether we are.
     pub(crate) fn take(&mut self) -> bool {
         let is_foreground = sys::foreground_group(libc::STDIN_FILENO) == Some(sys::own_group());
-        if is_foreground && self.before.is_none() && !self.has_hung_up {
-            if let Ok(modes) = sys::modes(libc::STDIN_FILENO) {
-                set(&modes.raw());
-                self.before = Some(modes);
-            }
+        if is_foreground
+            && self.before.is_none()
+            && !self.has_hung_up
+            && let Ok(modes) = sys::modes(libc::STDIN_FILENO)
+        {
+            set(&modes.raw());
+            self.before = Some(modes);
         }
         is_foreground
     }

@@ -34,9 +34,9 @@ options:
       --no-pty              the same as --tty never
       --sanitize HOW        what agents get of a terminal's output: collapse
                             resolves redraws (default), strip deletes escape
-                            sequences, raw relays the bytes; tidy deletes escape
-                            sequences and the states of rewritten lines only,
-                            on pipes too
+                            sequences, tidy deletes escape sequences and the
+                            states of rewritten lines only. On pipes it is
+                            tidy, unless raw is given, which relays the bytes
       --console HOW         what reaches this terminal: safe passes text, colours
                             and moves within a command's lines (default), raw
                             passes everything and resets modes after each command:

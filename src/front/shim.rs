@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_is_held_of_one_stream_comes_before_later_bytes_of_the_other() {
         let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
-        shim.prepare(false, [Treatment::new(Mode::Tidy, None), Treatment::new(Mode::Tidy, None)]);
+        shim.prepare(None, [Treatment::new(Mode::Tidy, None), Treatment::new(Mode::Tidy, None)]);
         let bytes: [(Stream, &[u8]); 4] = [
             (Stream::Out, b"one\n\x1b[1mtwo"),
             (Stream::Err, b"error\n50%"),

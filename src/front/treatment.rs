@@ -51,10 +51,12 @@ impl Treatment {
             (Sanitize::Strip, _) => Mode::Strip,
             (Sanitize::Collapse, _) => collapse,
             (Sanitize::Tidy, _) => Mode::Tidy,
-            (Sanitize::Default, Policy::Tidy) if !caller_looks_at_it => Mode::Tidy,
-            // A person looks at a terminal; and what comes through pipes alone is what the program meant for pipes.
-            (Sanitize::Default, _) if caller_looks_at_it || on_pipes => Mode::Raw,
-            (Sanitize::Default, Policy::Raw | Policy::Tidy) => Mode::Raw,
+            // A person looks at a terminal.
+            (Sanitize::Default, _) if caller_looks_at_it => Mode::Raw,
+            (Sanitize::Default, Policy::Raw) => Mode::Raw,
+            // What comes through pipes alone is what the program meant for pipes: hardly anything in it has to go.
+            (Sanitize::Default, _) if on_pipes => Mode::Tidy,
+            (Sanitize::Default, Policy::Tidy) => Mode::Tidy,
             (Sanitize::Default, Policy::Strip) => Mode::Strip,
             (Sanitize::Default, Policy::Collapse) => collapse,
         };

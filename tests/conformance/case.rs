@@ -25,7 +25,7 @@ use crate::support::warden::{State, USUAL};
 /// How the shim is used, and with which oracle it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// `REXEC_TTY=auto` against the shell on what the caller has, which is no terminal.
+    /// `REXEC_TTY=auto` against the shell on what the caller has, which is no terminal; untouched.
     Pipe,
     /// `REXEC_SANITIZE=raw` against the shell on a terminal.
     Raw,
@@ -185,7 +185,7 @@ impl Case {
         for &mode in self.modes {
             let oracle = if mode == Pipe { Target::Real } else { Target::RealOnTerminal };
             let env: &[&str] = match mode {
-                Pipe => &["REXEC_TTY=auto"],
+                Pipe => &["REXEC_TTY=auto", "REXEC_SANITIZE=raw"],
                 Raw => &["REXEC_SANITIZE=raw"],
                 Strip => &["REXEC_SANITIZE=strip"],
                 Usual => &[],

@@ -38,16 +38,18 @@ fn the_host_treats_output_as_told_and_the_caller_may_want_it_otherwise() {
             assert_eq!((seen.out().as_str(), seen.err().as_str()), (expected, err), "{flags:?}, {variable}");
         }
         let pipes = host.call(REDRAWN).env("REXEC_TTY=never").run(Target::Shim(&host.socket()));
-        assert_eq!(pipes.out(), RAW, "{flags:?}: on pipes nothing is touched unless the caller asks");
+        let expected = if usual == RAW { RAW } else { COLLAPSED };
+        assert_eq!(pipes.out(), expected, "{flags:?}: pipes are tidied unless nothing is to be touched");
     }
 }
 
 #[test]
-fn pipes_are_tidied_where_that_is_asked_for() {
+fn pipes_are_tidied() {
     const PIPED: &str = r"printf 'a\r\nb\f\n\033[31m10 %%\r20 %%\033[0m\n'; printf '\0\033[m\r\n'";
     const TIDY: &str = "a\r\nb\x0c\n20 %\n\0\x1b[m\r\n";
-    let told = host(&["--no-pty", "--sanitize=tidy"]);
-    assert_eq!(told.run(PIPED).out(), TIDY);
+    for flags in [&["--tty=auto"][..], &["--no-pty"], &["--no-pty", "--sanitize=tidy"]] {
+        assert_eq!(host(flags).run(PIPED).out(), TIDY, "{flags:?}");
+    }
     let usual = host(&[]);
     let asked = usual.call(PIPED).env("REXEC_TTY=never").env("REXEC_SANITIZE=tidy");
     assert_eq!(asked.run(Target::Shim(&usual.socket())).out(), TIDY);
@@ -60,6 +62,8 @@ fn sizes_and_pipes_are_as_told() {
         (&[][..], "48 160\nterminal\n"),
         (&["--pty-size", "91x33"], "33 91\nterminal\n"),
         (&["--pty-size=91x33", "--no-pty"], "33 91\npipe\n"),
+        (&["--tty=auto"], "24 80\npipe\n"),
+        (&["--tty", "never"], "24 80\npipe\n"),
     ] {
         assert_eq!(host(flags).run(SCRIPT).out(), expected, "{flags:?}");
     }
