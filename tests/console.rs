@@ -305,7 +305,7 @@ fn a_host_that_leaves_ends_what_is_shown() {
     stage.shown();
     stage.console.leave(&mut stage.out);
     let left = stage.taken();
-    assert!(left.starts_with("\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h\r\n"), "{left:?}");
+    assert!(left.starts_with("\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h\r\n\x1b[J"), "{left:?}");
     assert!(left.contains("… the rest is not shown, see the journal\x1b[0m\n"), "{left:?}");
     stage.write(one, "late");
     assert_eq!(stage.shown(), "");

@@ -7,6 +7,8 @@
 
 use std::io::Write as _;
 
+use super::width::width;
+
 /// The bar that begins every row of the host's own on a terminal. Output shows it by its code point, so that nothing
 /// else begins with it.
 pub const BAR: char = '\u{258C}';
@@ -36,27 +38,122 @@ pub fn is_bar(c: char) -> bool {
     c == BAR
 }
 
-/// Whether this is a bar that is hard to tell from the host's, where it begins a row.
+/// Whether this is a bar that is hard to tell from the host's, in some colours, where it begins a row.
 fn is_like_bar(c: char) -> bool {
-    matches!(c, '\u{2589}'..='\u{258F}')
+    matches!(u32::from(c), 0x2589..=0x2590 | 0x2595 | 0x1FB70..=0x1FB75 | 0x1FB87..=0x1FB8F)
 }
 
-/// Copies UTF-8 text with its hidden characters as `⟨200B⟩`, and the host's bar too: `▌`. Where the text begins a row, bars
-/// that look like it are shown the same way.
-pub fn show(run: &[u8], begins_row: bool, out: &mut Vec<u8>) {
-    let mut start = 0;
-    let mut at = 0;
-    while let Some(next) = beyond_ascii(&run[at..]).map(|next| at + next) {
-        let (c, length) = first_char(&run[next..]);
-        at = next + length;
-        let is_shown = c.is_some_and(|c| is_hidden(c) || is_bar(c) || (begins_row && next == 0 && is_like_bar(c)));
-        if let Some(c) = c.filter(|_| is_shown) {
-            out.extend_from_slice(&run[start..next]);
-            write!(out, "⟨{:04X}⟩", u32::from(c)).expect("writing to memory cannot fail");
-            start = at;
+/// Where in its row the next character stands, as far as that is certain on any terminal.
+#[derive(Debug)]
+pub struct Place {
+    /// The terminal's width.
+    columns: u32,
+    /// Columns since the line's start. If they are not exact, the terminal counts no more than these.
+    column: u32,
+    is_exact: bool,
+    /// A character stands before it, or room for one.
+    is_within: bool,
+}
+
+/// The width of a terminal that does not tell it.
+const WIDTH_USUAL: u32 = 80;
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { columns: WIDTH_USUAL, column: 0, is_exact: true, is_within: false }
+    }
+}
+
+impl Place {
+    /// The terminal is now so many columns wide.
+    pub fn resize(&mut self, columns: u16) {
+        self.columns = if columns == 0 { WIDTH_USUAL } else { columns.into() };
+        if self.is_within {
+            (self.column, self.is_exact) = (u32::MAX, false);
         }
     }
-    out.extend_from_slice(&run[start..]);
+
+    /// The cursor stands in this column, or in the last one.
+    pub fn at_column(&mut self, column: u32) {
+        *self = Self { column, is_exact: column < self.columns, is_within: column > 0, ..*self };
+    }
+
+    /// The cursor went to the right, as far as the row goes.
+    pub fn moved_right(&mut self, columns: u32) {
+        let column = self.column.saturating_add(columns);
+        *self = Self { column, is_exact: self.is_exact && column < self.columns, is_within: true, ..*self };
+    }
+
+    /// The cursor went to the left, nobody counts how far.
+    pub fn moved_left(&mut self) {
+        (self.is_exact, self.is_within) = (false, false);
+    }
+
+    /// Something else was done here. Terminals differ in whether a full row is then left with the next character.
+    pub fn touched(&mut self) {
+        self.is_exact &= self.column < self.columns;
+    }
+
+    fn printed(&mut self, text: &[u8]) {
+        if text.is_empty() {
+            return;
+        }
+        if text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+            self.column = self.column.saturating_add(u32::try_from(text.len()).unwrap_or(u32::MAX));
+            self.is_within = true;
+            return;
+        }
+        for c in text.utf8_chunks().flat_map(|chunk| chunk.valid().chars()) {
+            // Terminals agree on these: ASCII, boxes and blocks, the scripts of East Asia.
+            let is_sure = matches!(c, ' '..='~' | '\u{2500}'..='\u{25A0}' | '\u{27E8}' | '\u{27E9}' | '\u{3041}'..='\u{3096}')
+                || matches!(c, '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}');
+            let columns = match c {
+                '\t' => 8,
+                _ if is_sure => u32::try_from(width(c)).unwrap_or(2),
+                _ => 2,
+            };
+            self.is_exact &= is_sure;
+            if self.is_exact && columns == 2 && self.column % self.columns == self.columns - 1 {
+                self.column += 1;
+            }
+            self.column = self.column.saturating_add(columns);
+            self.is_within = self.is_within || width(c) > 0;
+        }
+    }
+
+    /// Whether a character may begin a row here.
+    fn may_begin_row(&self) -> bool {
+        match self.is_exact {
+            true => !self.is_within || self.column.is_multiple_of(self.columns),
+            false => !self.is_within || self.column.saturating_add(2) > self.columns,
+        }
+    }
+}
+
+/// Copies UTF-8 text with its hidden characters as `⟨200B⟩`, and the host's bar too: `▌`. What looks like it is shown the
+/// same way where it may begin a row.
+pub fn show_in(run: &[u8], place: &mut Place, out: &mut Vec<u8>) {
+    let mut at = 0;
+    while let Some(next) = beyond_ascii(&run[at..]).map(|next| at + next) {
+        out.extend_from_slice(&run[at..next]);
+        place.printed(&run[at..next]);
+        let (c, length) = first_char(&run[next..]);
+        at = next + length;
+        let start = out.len();
+        match c.filter(|&c| is_hidden(c) || is_bar(c) || (is_like_bar(c) && place.may_begin_row())) {
+            Some(c) => write!(out, "⟨{:04X}⟩", u32::from(c)).expect("writing to memory cannot fail"),
+            None => out.extend_from_slice(&run[next..at]),
+        }
+        place.printed(&out[start..]);
+    }
+    out.extend_from_slice(&run[at..]);
+    place.printed(&run[at..]);
+}
+
+/// The same at the start of a row of unknown width.
+pub fn show(run: &[u8], begins_row: bool, out: &mut Vec<u8>) {
+    let mut place = Place { columns: u32::MAX, is_within: !begins_row, ..Place::default() };
+    show_in(run, &mut place, out);
 }
 
 /// The place of the first byte that is not ASCII.

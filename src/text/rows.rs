@@ -5,7 +5,11 @@
 //! passed as it is; what comes in has no control characters but line feeds and tabs; how it was split never shows; a
 //! few bytes are held back, at the start of a row only.
 
+mod alike;
+
 use std::fmt::Write as _;
+
+use alike::Looks;
 
 /// How the host's rows begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,35 +162,61 @@ impl Rows {
 impl Mark {
     fn verdict(self, start: &[u8]) -> Verdict {
         /// How the host's rows begin but its banners: remarks, end lines.
-        const WORDS: [&[u8]; 9] = [
-            "…".as_bytes(),
-            b"exit ",
-            b"left running:",
-            b"lost: ",
-            b"not started: ",
-            b"rexec: ",
-            b"rexec host ",
-            b"rexec journal: ",
-            b"stopped before it began",
+        const WORDS: [&[Looks]; 9] = [
+            &[Looks::Ellipsis],
+            &words(b"exit "),
+            &words(b"left running:"),
+            &words(b"lost: "),
+            &words(b"not started: "),
+            &words(b"rexec: "),
+            &words(b"rexec host "),
+            &words(b"rexec journal: "),
+            &words(b"stopped before it began"),
         ];
-        let against = |word: &[u8]| {
+        // Most rows begin like none of them.
+        if start[0].is_ascii() && !b"[elnrs>".contains(&start[0].to_ascii_lowercase()) {
+            return Verdict::Output;
+        }
+        let Some(start) = alike::read(start) else { return Verdict::Open };
+        let against = |word: &[Looks]| {
             let common = start.len().min(word.len());
-            match start[..common].eq_ignore_ascii_case(&word[..common]) {
-                true if common == word.len() => Verdict::Forged,
+            match start.iter().zip(word).all(|(there, own)| there.may_be(*own)) {
+                // Words of another script have some of the same letters; one that has none of these is no forgery.
+                true if common == word.len() => {
+                    let is_forged =
+                        start[..common].iter().any(|looks| !matches!(looks, Looks::Letter | Looks::Ascii(b' ')));
+                    if is_forged { Verdict::Forged } else { Verdict::Output }
+                }
                 true => Verdict::Open,
                 false => Verdict::Output,
             }
         };
-        let words: &[&[u8]] = match (self, start) {
-            (Self::Chevrons { .. }, _) => &[b">>>"],
-            (Self::Wording, b"[") => return Verdict::Open,
-            (Self::Wording, [b'[', digit, ..]) if digit.is_ascii_digit() => return Verdict::Forged,
+        let words: &[&[Looks]] = match (self, start.as_slice()) {
+            // A mark without a character to stand on.
+            (_, [Looks::Nothing, ..]) => return Verdict::Forged,
+            (_, []) => return Verdict::Open,
+            (Self::Chevrons { .. }, _) => &[&words(b">>>")],
+            (Self::Wording, [Looks::Ascii(b'[')]) => return Verdict::Open,
+            (Self::Wording, [Looks::Ascii(b'['), Looks::Ascii(byte), ..]) if !byte.is_ascii_digit() => {
+                return Verdict::Output;
+            }
+            (Self::Wording, [Looks::Ascii(b'['), ..]) => return Verdict::Forged,
             (Self::Wording, _) => &WORDS,
         };
         let verdicts = || words.iter().map(|word| against(word));
         let first = |verdict| verdicts().find(|other| *other == verdict);
         first(Verdict::Forged).or_else(|| first(Verdict::Open)).unwrap_or(Verdict::Output)
     }
+}
+
+const fn words<const N: usize>(text: &[u8; N]) -> [Looks; N] {
+    let mut word = [Looks::Nothing; N];
+    let mut at = 0;
+    while at < N {
+        word[at] = Looks::Ascii(text[at]);
+        at += 1;
+    }
+    word
 }
 
 #[cfg(test)]
@@ -217,6 +247,11 @@ mod tests {
             ("rexec: x\nrexec\nnot started: x\n", " rexec: x\nrexec\n not started: x\n"),
             ("[INFO] x\n[\n[", "[INFO] x\n[\n["),
             (" [2026] x\n", " [2026] x\n"),
+            ("[\u{fe0f}2026] x\n\u{301}[2026] x\n", " [\u{fe0f}2026] x\n \u{301}[2026] x\n"),
+            ("[\u{1d7f8}026] x\n\u{2772}2026] x\n", " [\u{1d7f8}026] x\n \u{2772}2026] x\n"),
+            ("e\u{fe0e}xit 1\nе\u{445}it 1\n", " e\u{fe0e}xit 1\n е\u{445}it 1\n"),
+            ("\u{1d68e}\u{1d6a1}\u{1d692}\u{1d69d} 1\n", " \u{1d68e}\u{1d6a1}\u{1d692}\u{1d69d} 1\n"),
+            ("⋯ stopping\nтест x\nÄxid 1\n", " ⋯ stopping\nтест x\nÄxid 1\n"),
         ] {
             assert_eq!(passed(Mark::Wording, &[text]), expected);
             assert_eq!(by_bytes(Mark::Wording, text), expected, "byte by byte");
@@ -230,6 +265,11 @@ mod tests {
         assert_eq!(passed(mark, &["0123456789>>> x"]), "0123456789\n >>> x");
         assert_eq!(passed(mark, &["日本語日本>>> x"]), "日本語日本\n >>> x");
         assert_eq!(passed(mark, &["\t1>>> x"]), "\t1>\n>> x");
+        for forged in [">\u{fe0f}>> x", "\u{203a}\u{203a}> x", "≫> x", "⋙ x", "\u{1433}>\u{301}> x", "\u{301}>>> x"]
+        {
+            assert_eq!(passed(Mark::Chevrons { columns: 80, has_utf8: true }, &[forged]), format!(" {forged}"));
+        }
+        assert_eq!(passed(Mark::Chevrons { columns: 80, has_utf8: true }, &["❯ ls\n❯❯ ls"]), "❯ ls\n❯❯ ls");
         let ascii = Mark::Chevrons { columns: 80, has_utf8: false };
         assert_eq!(passed(ascii, &["é>>>"]), "\\u{e9}>>>");
     }

@@ -15,6 +15,7 @@
 //!
 //! [`raw::RawFilter`] is for those who want the bytes as they are: it passes all and repairs afterwards.
 
+mod depth;
 mod heights;
 mod line;
 pub mod raw;
@@ -25,13 +26,18 @@ use std::io::Write as _;
 pub use sgr::HEADER_SGR;
 
 use crate::text::csi::Csi;
-use crate::text::hidden;
+use crate::text::hidden::{self, Place};
 use crate::text::parser::{Parser, Sink};
+use depth::Depth;
 use heights::Heights;
 use line::Line;
 
 /// Ends any half-sent sequence, then undoes what the filter lets through. Moves no cursor.
 pub const BLOCK_RESET: &[u8] = b"\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h";
+
+/// After a block: where a command has led the cursor astray, what it left there stands neither beside nor below the
+/// host's next rows.
+const ERASE_BELOW: &[u8] = b"\x1b[J";
 
 /// The farthest a single sequence may move, whatever it asks for.
 const MOVE_MAX: u16 = 9_999;
@@ -61,6 +67,8 @@ struct Block {
     last_row_blank: bool,
     line: Line,
     heights: Heights,
+    depth: Depth,
+    row_place: Place,
 }
 
 impl Default for Block {
@@ -72,6 +80,8 @@ impl Default for Block {
             last_row_blank: true,
             line: Line::default(),
             heights: Heights::default(),
+            depth: Depth::default(),
+            row_place: Place::default(),
         }
     }
 }
@@ -84,8 +94,10 @@ impl SafeFilter {
 
     /// The terminal is now so many columns wide.
     pub fn resize(&mut self, columns: u16) {
+        self.block.row_place.resize(columns);
         if self.block.line.resize(columns) {
             self.block.heights.forget();
+            self.block.depth.forget();
         }
     }
 
@@ -105,9 +117,12 @@ impl SafeFilter {
         if below > 0 || !self.block.is_fresh() {
             out.extend_from_slice(b"\r\n");
         }
+        out.extend_from_slice(ERASE_BELOW);
         let mut line = std::mem::take(&mut self.block.line);
         line.block_ended();
-        self.block = Block { line, ..Block::default() };
+        let mut row_place = std::mem::take(&mut self.block.row_place);
+        row_place.at_column(0);
+        self.block = Block { line, row_place, ..Block::default() };
     }
 
     /// How much text was drawn on the alternate screen and is not shown, since this was last asked.
@@ -146,6 +161,8 @@ impl Block {
             move_by(out, below, b'B');
         }
         out.push(b'\n');
+        self.depth.line_feed(&self.line, below);
+        self.row_place.at_column(0);
         self.line.ended();
         self.row = self.row.saturating_add(1);
         if self.row > self.last_row {
@@ -186,7 +203,7 @@ impl Sink for SafeSink<'_> {
             if !text.is_empty() {
                 self.block.line.go_on(self.out);
                 let start = self.out.len();
-                hidden::show(text, self.block.at_column_0, self.out);
+                hidden::show_in(text, &mut self.block.row_place, self.out);
                 self.block.line.printed(&self.out[start..]);
                 self.block.printed();
             }
@@ -201,12 +218,14 @@ impl Sink for SafeSink<'_> {
             _ if self.alternate.is_on => {}
             b'\r' => {
                 self.block.at_column_0 = true;
+                self.block.row_place.at_column(0);
                 self.block.line.carriage_return();
                 self.out.push(byte);
             }
             0x08 => {
                 self.block.line.go_on(self.out);
                 self.block.line.moved_in_row();
+                self.block.row_place.moved_left();
                 self.out.push(byte);
             }
             0x0B | 0x0C => self.block.line_feed(self.out),
@@ -240,6 +259,7 @@ impl Sink for SafeSink<'_> {
 impl SafeSink<'_> {
     fn mode(&mut self, mode: u16, last: u8) {
         if mode == 7 {
+            self.block.row_place.moved_left();
             self.block.line.go_on(self.out);
             self.block.line.wrap(last == b'h');
         }
@@ -266,6 +286,11 @@ impl SafeSink<'_> {
 
     fn move_in_row(&mut self, count: u16, last: u8) {
         move_by(self.out, count.into(), last);
+        match last {
+            b'G' => self.block.row_place.at_column(u32::from(count) - 1),
+            b'C' => self.block.row_place.moved_right(count.into()),
+            _ => self.block.row_place.moved_left(),
+        }
         match (last, count) {
             (b'G', 1) => {
                 self.block.at_column_0 = true;
@@ -286,11 +311,12 @@ impl SafeSink<'_> {
         if what > 2 {
             return;
         }
+        self.block.row_place.touched();
         if what == 2 || (what == 0 && self.block.at_column_0) {
             self.block.erased_line();
         }
         let is_last = self.block.row == self.block.last_row;
-        let below = self.block.line.rows_below();
+        let below = self.block.line.rows_below().min(self.block.depth.below(&self.block.line));
         match (what, is_last && self.block.line.rows() > 1) {
             (0, true) => self.out.extend_from_slice(b"\x1b[0J"),
             (2, true) => self.out.extend_from_slice(b"\x1b[1K\x1b[0J"),
@@ -334,8 +360,15 @@ impl SafeSink<'_> {
         self.go_to(line, rows, b'B', last == b'E');
     }
 
-    fn go_to(&mut self, line: u32, rows: u32, last: u8, to_column_0: bool) {
+    fn go_to(&mut self, line: u32, mut rows: u32, last: u8, to_column_0: bool) {
         if line != self.block.row {
+            let Block { depth, line: left, .. } = &mut *self.block;
+            if last == b'A' {
+                rows = rows.min(depth.above(left));
+                depth.went_up(left, rows);
+            } else {
+                depth.went_down(left, rows);
+            }
             self.block.heights.set(self.block.row, self.block.line.rows());
             self.block.enter(line, to_column_0);
         } else if to_column_0 {
@@ -350,6 +383,7 @@ impl SafeSink<'_> {
         }
         if to_column_0 {
             self.block.at_column_0 = true;
+            self.block.row_place.at_column(0);
             self.out.push(b'\r');
         }
     }

@@ -120,8 +120,11 @@ fn output_makes_no_row_of_the_host_s_own() {
         host.run("echo the last; exit 3");
         let is_over = || ["exit 3 ·", "exit 3 -"].iter().any(|end| host.console_text().contains(end));
         assert!(waiting::until_true(PATIENCE, is_over), "{mark}: {}", host.console_text());
-        let text =
-            host.console_text().replace("\x1b[97;48;5;24m", "").replace("\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h", "");
+        let text = host
+            .console_text()
+            .replace("\x1b[97;48;5;24m", "")
+            .replace("\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h", "")
+            .replace("\x1b[J", "");
         let own: Vec<&str> = text.split(['\n', '\r']).filter(|row| row.starts_with(mark)).collect();
         let (own, goes_on): (Vec<&str>, Vec<&str>) = own.iter().partition(|row| !row[mark.len()..].starts_with(' '));
         let banners = own.iter().filter(|row| row.contains(" $ ")).count();
@@ -149,4 +152,27 @@ fn output_never_reaches_a_row_of_the_host_s_own() {
         screen.lines().position(|row| row.starts_with("▌[") && row.contains("$ printf '\\033[9A")).expect("a banner");
     let below: Vec<&str> = screen.lines().skip(at + 1).skip_while(|row| row.starts_with('▌')).collect();
     assert_eq!(below[0], "forged", "{screen}");
+}
+
+/// H2, in a real terminal: lines that are overwritten, moves that end at the edge and rows that are left lead nowhere else.
+#[test]
+fn output_changes_no_banner_above_or_below_it() {
+    if !programs::has("tmux") {
+        return;
+    }
+    let pane = crate::pane::Pane::start(None, &[]);
+    let run = |command: &str| {
+        assert_eq!(Call::bash(command, pane.home.path()).run(Target::Shim(&pane.socket())).code(), 0);
+    };
+    run("seq 40; echo first");
+    run("for n in 1 2 3 4 5 6 7 8 9 10; do echo line; done; printf '\\033[10A%0800d\\n\\033[9B\\033[10A\\rforged' 0");
+    run("printf '%0400d\\n\\033[A\\033[?7l\\033[B' 7");
+    run("echo last");
+    pane.flags_at_the_next(4).expect("a harmless command is seen");
+    let screen = pane.tmux(&["capture-pane", "-p", "-S", "-"]);
+    let rows: Vec<&str> = screen.lines().collect();
+    let at = rows.iter().position(|row| row.contains("$ for n in")).expect("a banner");
+    assert_eq!(rows[at - 2..at], ["first", ""], "{screen}");
+    assert!(rows.iter().any(|row| row.ends_with("$ echo last")), "{screen}");
+    assert!(rows.iter().any(|row| row.starts_with("forged")), "{screen}");
 }

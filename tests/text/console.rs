@@ -24,7 +24,8 @@ fn filter<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
 fn parts(out: &[u8]) -> (String, String) {
     let at = out.windows(BLOCK_RESET.len()).rposition(|part| part == BLOCK_RESET).expect("a reset ends the block");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8").replace('\x1b', "^");
-    (text(&out[..at]), text(&out[at + BLOCK_RESET.len()..]))
+    let end = out[at + BLOCK_RESET.len()..].strip_suffix(b"\x1b[J").expect("nothing is left below");
+    (text(&out[..at]), text(end))
 }
 
 fn shown(input: &[u8]) -> String {
@@ -66,6 +67,7 @@ fn assert_allowed(out: &[u8], input: &[u8]) {
             c => assert!(!c.is_control() && !is_hidden(c) && !is_bar(c), "{c:?}, from {input:?}"),
         }
     }
+    let end = end.strip_suffix("\x1b[J").expect("nothing is left below");
     let end = match end.strip_prefix("\x1b[") {
         Some(moved) => moved.split_once('B').expect("a move down").1,
         None => end,
@@ -210,7 +212,7 @@ fn the_alternate_screen_is_counted_and_not_shown() {
     safe.push(b"\x1b[?1049hone", &mut out);
     safe.end_block(&mut out);
     safe.push(b"two\x1b[?1049lthree", &mut out);
-    assert!(out.ends_with(b"\x1b[?7hthree"), "{}", out.escape_ascii());
+    assert!(out.ends_with(b"\x1b[?7h\x1b[Jthree"), "{}", out.escape_ascii());
 }
 
 #[test]
@@ -315,16 +317,19 @@ fn width_of(c: char, free: u32) -> u32 {
         // Marks are among them.
         '\u{302A}'..='\u{302F}' | '\u{3099}' | '\u{309A}' | '\u{3164}' => free,
         '\u{3001}'..='\u{303E}' | '\u{3041}'..='\u{A4C6}' | '\u{AC00}'..='\u{D7A3}' | '\u{FF01}'..='\u{FF60}' => 2,
+        '\u{FF61}'..='\u{FF9D}' => free.max(1),
         '\u{1F300}'..='\u{1F320}' | '\u{1F600}'..='\u{1F64F}' => 2,
         _ => free,
     }
 }
 
-/// Follows the cursor's row on a terminal of its own mind: how wide it is, and how wide characters beyond ASCII are.
+/// Follows the cursor's row on a terminal of its own mind: how wide it is, how wide characters beyond ASCII are, and how
+/// many rows its screen has below the block's first one when that begins.
 /// The row may not become negative: above it lies another command's text.
-fn lowest_row(out: &[u8], columns: u32, other_width: u32) -> i64 {
+fn lowest_row(out: &[u8], columns: u32, other_width: u32, room: i64) -> i64 {
     let text = String::from_utf8(out.to_vec()).unwrap();
-    let (mut row, mut lowest, mut column, mut wraps) = (0, 0, 0, true);
+    let (mut row, mut lowest, mut column, mut wraps) = (0i64, 0, 0, true);
+    let mut bottom = room;
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         match c {
@@ -343,7 +348,7 @@ fn lowest_row(out: &[u8], columns: u32, other_width: u32) -> i64 {
                 let on_row = column.min(columns - 1);
                 match last {
                     'A' => row -= i64::from(count),
-                    'B' => row += i64::from(count),
+                    'B' => row = (row + i64::from(count)).min(bottom),
                     'C' => column = (on_row + count).min(columns - 1),
                     'D' => column = on_row.saturating_sub(count),
                     'G' => column = (count - 1).min(columns - 1),
@@ -351,6 +356,8 @@ fn lowest_row(out: &[u8], columns: u32, other_width: u32) -> i64 {
                     _ => {}
                 }
             }
+            // A terminal may take the picture before it for text.
+            '\u{FE0E}' if other_width == 1 => column = column.saturating_sub(1),
             c => {
                 let width = width_of(c, other_width);
                 if column + width > columns && width > 0 {
@@ -360,6 +367,7 @@ fn lowest_row(out: &[u8], columns: u32, other_width: u32) -> i64 {
             }
         }
         lowest = lowest.min(row);
+        bottom = bottom.max(row);
     }
     lowest
 }
@@ -378,7 +386,9 @@ fn a_bar_of_any_characters_is_redrawn_in_its_place() {
         for columns in [110, 80, 41] {
             // A wide character that does not fit leaves a blank at the end of its row.
             let unspaced = |text: &str| text.replace(' ', "");
-            assert_eq!(unspaced(&seen_at(columns, input.as_bytes())), unspaced(&expected), "{cell} at {columns}");
+            // At the start of a row it could be taken for the host's bar.
+            let seen = seen_at(columns, input.as_bytes()).replace("⟨258F⟩", "▏");
+            assert_eq!(unspaced(&seen), unspaced(&expected), "{cell} at {columns}");
         }
     }
 }
@@ -429,9 +439,75 @@ fn no_command_reaches_above_its_own_lines() {
             safe.push(piece, &mut out);
         }
         safe.end_block(&mut out);
-        for other_width in 0..=2 {
-            let row = lowest_row(&out, columns.into(), other_width);
-            assert!(row >= 0, "{row} at {columns} columns, others {other_width}: {}", input.escape_ascii());
-        }
+        assert_within(&out, columns, &input);
     });
+}
+
+fn assert_within(out: &[u8], columns: u16, input: &[u8]) {
+    for (other_width, room) in [(0, 0), (1, 0), (2, 0), (0, 50), (1, 3), (2, 50)] {
+        let row = lowest_row(out, columns.into(), other_width, room);
+        let text = input.escape_ascii();
+        assert!(row >= 0, "{row} at {columns} columns, others {other_width}, {room} rows below: {text}");
+    }
+}
+
+/// Lines are overwritten by longer ones, moves end at the screen's edge, and characters are as wide as they like.
+#[test]
+fn no_command_reaches_above_its_own_lines_by_overwriting_them() {
+    let over = format!("{}\x1b[10A{}\n\x1b[9B\x1b[10A\rforged", "line\n".repeat(10), "x".repeat(800));
+    let marks = format!("a\n{}\rforged", "\u{ff9e}".repeat(800));
+    let signs = format!("a\n{}\rforged", "\u{1f600}\u{fe0e}".repeat(400));
+    for input in [over, marks, signs] {
+        for columns in [20, 40, 80] {
+            let mut out = Vec::new();
+            let mut safe = SafeFilter::new();
+            safe.resize(columns);
+            safe.push(input.as_bytes(), &mut out);
+            assert_within(&out, columns, input.as_bytes());
+        }
+    }
+    rounds(3000, |random| {
+        let columns = [7, 20, 40, 80][random.below(4)];
+        let mut input = String::new();
+        for _ in 0..3 + random.below(24) {
+            match random.below(10) {
+                0..=2 => {
+                    let text = ["x", "日", "e\u{301}", "😀", "😀\u{fe0e}", "ｱﾞ", "\t", "ab cd "][random.below(8)];
+                    input.push_str(&text.repeat([1, columns - 1, columns, 2 * columns + 1, 400][random.below(5)]));
+                }
+                3..=5 => {
+                    input.push_str(&["\n", "\r", "\r\n", "\x08", "\x0b"][random.below(5)].repeat(1 + random.below(9)))
+                }
+                6..=8 => {
+                    let count = ["", "1", "2", "5", "30", "200"][random.below(6)];
+                    input.push_str(&format!("\x1b[{count}{}", char::from(b"ABCDEFGJK"[random.below(9)])));
+                }
+                _ => input.push_str(["\x1b[?7l", "\x1b[?7h", "\x1b[2K", "\x1b[J", "\x1bM"][random.below(5)]),
+            }
+        }
+        let (mut safe, mut out) = (SafeFilter::new(), Vec::new());
+        safe.resize(columns as u16);
+        safe.push(input.as_bytes(), &mut out);
+        safe.end_block(&mut out);
+        assert_within(&out, columns as u16, input.as_bytes());
+    });
+}
+
+/// Bars like the host's, in whatever way a program gets to the start of a row.
+#[test]
+fn nothing_like_the_host_s_bar_begins_a_row() {
+    let full = "x".repeat(80);
+    for before in ["", "\u{301}", "\u{fe0f}", "x\x08", "\x1b[5C\x1b[9D", &full, "日\r", "x\x1b[7m\x1b[1G", "x\x1b[2K\r"]
+    {
+        for bar in ["▋", "▐", "\u{1fb89}"] {
+            let mut out = Vec::new();
+            let mut safe = SafeFilter::new();
+            safe.resize(80);
+            safe.push(format!("{before}{bar}[2026").as_bytes(), &mut out);
+            let out = String::from_utf8(out).unwrap();
+            assert!(out.ends_with("⟩[2026"), "{before:?} {out:?}");
+        }
+    }
+    // A bar that nobody can take for it.
+    assert_eq!(shown("\r 50%|██▋  | 1/2\x1b[m▋".as_bytes()), "\r 50%|██▋  | 1/2^[m▋");
 }

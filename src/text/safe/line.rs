@@ -12,12 +12,16 @@ use crate::text::width::width;
 
 /// Makes one picture of the characters on both sides of it, where a terminal can.
 const JOINER: char = '\u{200D}';
+/// Makes a narrow sign of the picture before it, where a terminal can.
+const AS_TEXT: char = '\u{FE0E}';
 
 /// The columns that a character takes on any terminal.
 fn least_width(c: char) -> u32 {
     let is_sure = match c {
         // Latin, Greek, Cyrillic; punctuation, arrows, mathematics, boxes, blocks, braille, and other symbols.
         '\u{AD}' => false,
+        // Marks that some terminals put into the column before.
+        '\u{FF9E}' | '\u{FF9F}' => false,
         ' '..='\u{58F}' | '\u{1E00}'..='\u{1FFF}' | '\u{2010}'..='\u{2BFF}' => true,
         // The scripts of East Asia, and the forms of Latin that fit them.
         '\u{2E80}'..='\u{A4CF}' | '\u{AC00}'..='\u{D7A3}' | '\u{FF01}'..='\u{FFDC}' => true,
@@ -45,6 +49,8 @@ pub(super) struct Line {
     rows_before: u32,
     /// The last character glues the next one to it.
     is_joining: bool,
+    /// The last character counts as two columns.
+    is_wide: bool,
     /// A carriage return leads to the start of the line and not only of the row, unless the line ends there.
     is_returning: bool,
     /// Nothing is known until the next line.
@@ -73,6 +79,11 @@ impl Line {
     /// The rows of the line above the cursor's.
     pub(super) fn rows_above(&self) -> u32 {
         self.row_of(self.at)
+    }
+
+    /// The rows between its first one and the last one that was certainly written.
+    pub(super) fn rows_to_end(&self) -> u32 {
+        self.row_of(self.end.max(self.at))
     }
 
     /// The rows of the line below the cursor's.
@@ -107,7 +118,13 @@ impl Line {
             return;
         }
         for c in word.utf8_chunks().flat_map(|chunk| chunk.valid().chars()) {
-            let columns = if std::mem::replace(&mut self.is_joining, c == JOINER) { 0 } else { least_width(c) };
+            let is_joined = std::mem::replace(&mut self.is_joining, c == JOINER);
+            if c == AS_TEXT && std::mem::take(&mut self.is_wide) {
+                // Where a terminal takes the picture for text, it takes a column less, or does not begin a row.
+                self.at = self.at.saturating_sub(2);
+            }
+            let columns = if is_joined { 0 } else { least_width(c) };
+            self.is_wide = columns == 2;
             if columns == 2 && self.at % self.columns == self.columns - 1 {
                 // It does not fit into the row any more.
                 self.at += 1;
