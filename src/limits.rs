@@ -223,6 +223,9 @@ pub const RECORDER_BEHIND: Duration = Duration::from_secs(3);
 pub const RECORDER_CAUGHT_UP: Duration = Duration::from_millis(500);
 /// A recorder that gets no further for this long is killed and replaced.
 pub const RECORDER_STUCK: Duration = Duration::from_secs(15);
+/// A host that is woken so much later than it wanted was stopped itself, and its recorder probably as well: that time is
+/// not held against the recorder.
+pub const HOST_STOPPED: Duration = Duration::from_secs(1);
 /// A recorder that cannot be started, or dies at once, is replaced after this pause, which doubles when it had not even
 /// written a record …
 pub const RECORDER_RETRY: Duration = Duration::from_millis(100);

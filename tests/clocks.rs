@@ -16,7 +16,7 @@ use support::host::Host;
 use support::journal::Journal;
 use support::programs;
 use support::temp::TempDir;
-use support::waiting::PATIENCE;
+use support::waiting::{self, PATIENCE};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -166,7 +166,9 @@ fn a_journal_of_tomorrow_is_listed_printed_and_repaired() {
     assert!(warden.is_empty_within(PATIENCE) && lost.finish(PATIENCE).is_some());
     set_wall(&home, 0);
     let host = Host::in_dir(home, setup);
-    assert!(host.console_text().contains("1 command of an earlier host without an end"), "{}", host.console_text());
+    // Commands do not wait for a repair.
+    let is_repaired = || host.console_text().contains("1 command of an earlier host without an end");
+    assert!(waiting::until_true(PATIENCE, is_repaired), "{}", host.console_text());
     assert_eq!(host.run("echo today").out(), "today\n");
     host.wait_for("its end", |journal| journal.end_of("echo today").map(|_| ()));
     let list = rexec(&host.home, &["--list"]);

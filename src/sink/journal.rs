@@ -207,6 +207,7 @@ impl Journal {
 
     /// Time has passed; whether logs may have room because of it.
     pub fn tick(&mut self, engine: &mut Engine, now: Instant) -> bool {
+        self.pace.tick(self.is_stalled, self.is_down, now);
         let is_due = !self.is_stalled && self.pace.is_stalled(now);
         if is_due {
             self.set_stalled(engine, true);

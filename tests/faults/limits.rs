@@ -81,7 +81,7 @@ fn long_words_are_cut_for_ps() {
     assert!(waiting::until_true(PATIENCE, || dir.join("ready").exists()), "it never started");
     let list = answer(ask_in_json(&host, &json!({ "action": "list" })));
     let run = &list["runs"][0];
-    assert_eq!(run["whoami"], whoami.repeat(2)[..MOST]);
+    assert_eq!(run["whoami"], format!("{}…", &whoami[..23]));
     assert_eq!(run["dir"], dir.to_str().expect("UTF-8")[..MOST]);
     assert_eq!(run["command"].as_str().map(str::len), Some(MOST), "{run}");
     drop(caller);
@@ -143,7 +143,7 @@ fn records_are_given_up_in_the_end() {
     // Told as they are given up, so more than once.
     let lacking = || {
         let text = host.console_text();
-        let told = text.split("… the journal lacks ").skip(1).filter_map(|rest| rest.split_once(" records: "));
+        let told = text.split("… the journal lacks ").skip(1).filter_map(|rest| rest.split_once(" record"));
         told.map(|(count, _)| count.parse::<usize>().expect("a number")).sum::<usize>()
     };
     let is_there = |journal: &Journal| {

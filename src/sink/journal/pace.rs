@@ -1,7 +1,7 @@
 //! How far the recorder is behind what it was sent.
 //!
 //! Invariants: what it was sent and what it has done are counted in bytes of frames, anew for each recorder; that it is
-//! behind is told once, and that it has caught up once.
+//! behind is told once, and that it has caught up once; no time counts in which the host itself was stopped.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -29,6 +29,17 @@ impl Pace {
     /// A recorder begins. What it has to catch up with began to wait before it.
     pub(super) fn begin(&mut self, now: Instant) {
         *self = Self { is_behind: self.is_behind, moved: Some(now), ..Self::default() };
+    }
+
+    /// Time has passed. What goes beyond the moment for which the host was to be woken, it did not run itself, as after a
+    /// Ctrl-Z or on a machine that slept: the recorder had none of that time either.
+    pub(super) fn tick(&mut self, is_stalled: bool, is_down: bool, now: Instant) {
+        let late = self.deadline(is_stalled, is_down).and_then(|at| now.checked_duration_since(at));
+        let Some(late) = late.filter(|&late| late >= limits::HOST_STOPPED) else { return };
+        let moments = self.marks.iter_mut().map(|(at, _)| at);
+        for at in moments.chain(&mut self.moved).chain(&mut self.full_since) {
+            *at = (*at + late).min(now);
+        }
     }
 
     /// So many bytes were queued for it.

@@ -164,6 +164,18 @@ fn records_and_first_output_have_room_that_others_do_not_take() {
     assert!(stage.journal.runs[&job].cursor.is_none(), "its end is on its way");
 }
 
+/// As after a Ctrl-Z of both.
+#[test]
+fn a_recorder_has_no_time_while_its_host_is_stopped() {
+    let mut stage = Stage::new();
+    stage.write(1);
+    stage.now += Duration::from_secs(60);
+    assert!(!stage.journal.tick(&mut stage.engine, stage.now));
+    assert!(!stage.journal.is_stuck(stage.now));
+    stage.now += limits::RECORDER_STUCK;
+    assert!(stage.journal.is_stuck(stage.now), "with the host running");
+}
+
 #[test]
 fn that_the_journal_is_behind_is_said_once_and_that_it_has_caught_up_too() {
     let mut stage = Stage::new();
