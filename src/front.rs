@@ -28,6 +28,11 @@ pub enum Asked {
         /// The command's words.
         command: String,
     },
+    /// Show that an interactive shell of this caller's runs without the host.
+    NoteInteractive {
+        /// What the caller calls itself.
+        whoami: String,
+    },
     /// Deliver this signal to the command.
     Signal(u8),
     /// End the command.

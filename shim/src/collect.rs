@@ -63,6 +63,11 @@ impl Standard {
         status.map(|status| (status.kind, terminal))
     }
 
+    /// Whether a person may type here and see what comes of it.
+    pub(crate) fn is_at_terminal(&self) -> bool {
+        self.terminal[0] && (self.terminal[1] || self.terminal[2])
+    }
+
     /// The terminal whose size the command's own gets.
     pub(crate) fn window(&self) -> Option<RawFd> {
         let outputs = [libc::STDOUT_FILENO, libc::STDERR_FILENO].into_iter().zip(&self.terminal[1..]);

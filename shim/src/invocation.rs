@@ -153,6 +153,28 @@ pub fn is_command<'a>(shell: Shell, argv: impl IntoIterator<Item = &'a [u8]>) ->
     false
 }
 
+/// Whether the arguments are those of a shell that reads what is typed at its terminal: options alone.
+#[must_use]
+pub fn is_interactive<'a>(argv: impl IntoIterator<Item = &'a [u8]>) -> bool {
+    let mut argv = argv.into_iter().skip(1);
+    while let Some(argument) = argv.next() {
+        match argument {
+            b"--rcfile" | b"-rcfile" | b"--init-file" | b"-init-file" | b"-o" | b"+o" | b"-O" | b"+O" => {
+                _ = argv.next();
+            }
+            b"--version" | b"-version" | b"--help" | b"-help" => return false,
+            [b'-', b'-', ..] => {}
+            [b'-' | b'+', letters @ ..] if !letters.is_empty() => {
+                if letters.contains(&b'c') && !WORDS.contains(&letters) {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
 fn word(shell: Shell, sign: u8, letters: &[u8], letters_seen: bool) -> Word {
     let (word, dashes) = match letters.strip_prefix(b"-") {
         Some(word) if sign == b'-' => (word, 2),
@@ -318,6 +340,20 @@ mod tests {
         assert!(!goes_to_the_host(Shell::Bash, &["bash", "", "-c", "X"]), "an empty script name is a script");
         assert!(!goes_to_the_host(Shell::Bash, &[]));
         assert!(!goes_to_the_host(Shell::Bash, &[""]));
+    }
+
+    #[test]
+    fn a_shell_without_anything_to_run_is_interactive() {
+        let is_interactive = |line: &str| super::is_interactive(line.split(' ').map(str::as_bytes));
+        for line in
+            ["bash", "-bash", "bash -i", "bash -l", "bash --norc --noprofile -i", "bash --rcfile F -i", "zsh -il"]
+        {
+            assert!(is_interactive(line), "{line}");
+        }
+        for line in ["bash file", "bash -c X", "bash -ic X", "bash --version", "bash -x file", "bash -- file", "bash -"]
+        {
+            assert!(!is_interactive(line), "{line}");
+        }
     }
 
     #[test]

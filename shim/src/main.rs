@@ -26,9 +26,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::environment::Rules;
-use rexec_sh::invocation::{Real, Shell, is_command};
+use rexec_sh::invocation::{Real, Shell, is_command, is_interactive};
 use rexec_sh::options::{Choices, Options, given};
-use rexec_sh::wire::{Hello, INHERITED_MAX, Stream, encode_left, encode_run};
+use rexec_sh::wire::{Hello, INHERITED_MAX, Stream, encode_interactive, encode_left, encode_run};
 
 use collect::Standard;
 use host::NoHost;
@@ -102,7 +102,13 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
     let mut standard = Standard::inspect();
     if !is_command(kind, arguments()) {
-        return shell::become_shell(shell, argv, env, false);
+        let is_interactive = standard.is_at_terminal() && is_interactive(arguments());
+        if is_interactive && given(options.interactive) != b"1" {
+            call.tell_host(encode_interactive);
+        }
+        if !is_interactive || given(options.interactive) != b"1" {
+            return shell::become_shell(shell, argv, env, false);
+        }
     }
     let choices = match options.judge() {
         Ok(choices) => choices,
@@ -130,7 +136,8 @@ impl Call<'_> {
         let inherited = collect::inherited();
         let directory = collect::working_directory().map_err(|error| match error {
             Errno::EACCES => {
-                self.tell_host();
+                // The host could not enter its directory.
+                self.tell_host(|whoami, words| encode_left(whoami, self.argv.iter().copied(), words));
                 Attempt::Locally
             }
             error => failed("the working directory cannot be opened", error),
@@ -189,12 +196,12 @@ impl Call<'_> {
 }
 
 impl Call<'_> {
-    /// Tells the host, if there is one, of a command that runs here, because the host could not enter its directory.
+    /// Tells the host, if there is one, of what runs here.
     #[cold]
-    fn tell_host(&self) {
+    fn tell_host(&self, encode: impl FnOnce(&[u8], &mut Vec<u8>)) {
         let Ok(socket) = host::connect(&self.options) else { return };
         let mut words = Hello::OURS.encode().to_vec();
-        encode_left(given(self.options.whoami), self.argv.iter().copied(), &mut words);
+        encode(given(self.options.whoami), &mut words);
         let fd = socket.as_raw_fd();
         if sys::send(fd, &words).is_ok_and(|sent| sent == words.len()) {
             // Gone before the host has read it, it would be taken for a caller that changed its mind.

@@ -25,6 +25,8 @@ pub struct Options<'a> {
     pub env_drop: Option<&'a CStr>,
     /// `REXEC_WHOAMI`: what the caller calls itself.
     pub whoami: Option<&'a CStr>,
+    /// `REXEC_INTERACTIVE`: interactive shells are the host's too.
+    pub interactive: Option<&'a CStr>,
     /// `REXEC_SANITIZE`: the treatment of output.
     pub sanitize: Option<&'a CStr>,
 }
@@ -83,6 +85,7 @@ impl<'a> Options<'a> {
             b"REXEC_TTY" => &mut self.tty,
             b"REXEC_ENV_DROP" => &mut self.env_drop,
             b"REXEC_WHOAMI" => &mut self.whoami,
+            b"REXEC_INTERACTIVE" => &mut self.interactive,
             b"REXEC_SANITIZE" => &mut self.sanitize,
             _ => return,
         };

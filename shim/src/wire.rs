@@ -5,7 +5,7 @@
 //! number here), the payload. Command, directory and environment are bytes and never assumed to be UTF-8.
 //!
 //! ```text
-//! shim ▶ host   HELLO (RUN(+descriptors)  SIGNAL*  CLOSED*  (KEYS | SIZE | RESUME | HANGUP)*  ABORT? | LEFT)
+//! shim ▶ host   HELLO (RUN(+descriptors)  SIGNAL*  CLOSED*  (KEYS | SIZE | RESUME | HANGUP)*  ABORT? | LEFT | INTERACTIVE)
 //! host ▶ shim   HELLO ATTACH? (OUT | ERR | NOTE | HEARD | TAKEN | STOPPED)* (EXIT | FAIL | REFUSE)
 //! ```
 //!
@@ -59,6 +59,7 @@ const KEYS: u8 = 0x08;
 const SIZE: u8 = 0x09;
 const RESUME: u8 = 0x0a;
 const HANGUP: u8 = 0x0b;
+const INTERACTIVE: u8 = 0x0c;
 const OUT: u8 = 0x11;
 const ERR: u8 = 0x12;
 const NOTE: u8 = 0x13;
@@ -200,6 +201,8 @@ pub enum FromShim<'a> {
     Closed(Stream),
     /// A command runs without the host, because its directory can only be entered by who is in it already.
     Left { whoami: &'a [u8], command: &'a [u8] },
+    /// An interactive shell begins without the host, as interactive shells do.
+    Interactive { whoami: &'a [u8] },
     /// Typed at the caller's terminal, for the command's.
     Keys(&'a [u8]),
     /// The caller's terminal has this size: rows and columns.
@@ -270,6 +273,11 @@ pub fn encode_left<'a>(whoami: &[u8], argv: impl Iterator<Item = &'a CStr>, out:
         payload.truncate(LEFT_BYTES_MAX);
     }
     put_frame(out, LEFT, [&payload, &[]]);
+}
+
+/// Appends an INTERACTIVE frame: the caller's name.
+pub fn encode_interactive(whoami: &[u8], out: &mut Vec<u8>) {
+    put_frame(out, INTERACTIVE, [&whoami[..whoami.len().min(WHOAMI_BYTES_MAX)], &[]]);
 }
 
 /// Appends a KEYS frame.
@@ -390,11 +398,12 @@ impl<'a> FromShim<'a> {
                 let (whoami, command) = rest.split_at(usize::from(length));
                 Self::Left { whoami, command }
             }
+            (INTERACTIVE, whoami) if whoami.len() <= WHOAMI_BYTES_MAX => Self::Interactive { whoami },
             (KEYS, keys) => Self::Keys(keys),
             (SIZE, &[a, b, c, d]) => Self::Size(u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])),
             (RESUME, &[foreground @ 0..=1]) => Self::Resume { foreground: foreground == 1 },
             (HANGUP, &[]) => Self::Hangup,
-            (SIGNAL | ABORT | CLOSED | LEFT | SIZE | RESUME | HANGUP, _) => {
+            (SIGNAL | ABORT | CLOSED | LEFT | INTERACTIVE | SIZE | RESUME | HANGUP, _) => {
                 return Err(WireError::Malformed("a control frame of the wrong size"));
             }
             (SKIPPABLE.., _) => return Ok(Decoded::Skip(taken)),

@@ -152,7 +152,7 @@ fn wrong_options_are_named_with_what_they_may_be() {
     let place = Place::new();
     for (name, value, hint) in [
         ("REXEC_TTY", "sometimes", "hint: set REXEC_TTY to auto, always or never, or unset it\n"),
-        ("REXEC_SANITIZE", "all", "hint: set REXEC_SANITIZE to raw, strip or collapse, or unset it\n"),
+        ("REXEC_SANITIZE", "all", "hint: set REXEC_SANITIZE to raw, strip, collapse or tidy, or unset it\n"),
         ("REXEC_FALLBACK", "yes", "hint: set REXEC_FALLBACK to shell, or unset it\n"),
     ] {
         let (code, stdout, stderr) = outcome(&place.bash("echo ran").env(name, value).output().unwrap());

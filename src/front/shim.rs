@@ -94,11 +94,17 @@ impl Shim {
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 Ok(Asked::NoteLeft { whoami: text(whoami), command: text(command) })
             }
+            (FromShim::Interactive { whoami }, Stage::Run) => {
+                self.stage = Stage::Running;
+                Ok(Asked::NoteInteractive { whoami: String::from_utf8_lossy(whoami).into_owned() })
+            }
             (FromShim::Run(run), Stage::Run) => {
                 self.stage = Stage::Running;
                 Ok(Asked::Run(Box::new(Command::of(&run, bytes))))
             }
-            (FromShim::Run(_) | FromShim::Left { .. }, _) => Err(Violation::new("a second RUN on one connection")),
+            (FromShim::Run(_) | FromShim::Left { .. } | FromShim::Interactive { .. }, _) => {
+                Err(Violation::new("a second RUN on one connection"))
+            }
             (_, Stage::Hello | Stage::Run) => Err(Violation::new("a control frame before the RUN")),
             (FromShim::Signal(signal), _) => Ok(Asked::Signal(signal)),
             (FromShim::Abort, _) => Ok(Asked::Abort),

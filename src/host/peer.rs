@@ -218,6 +218,10 @@ impl Host {
                     self.tell_left(&whoami, "its directory cannot be entered", &command);
                     return self.farewell(id);
                 }
+                Some(Asked::NoteInteractive { whoami }) => {
+                    self.tell_interactive(&whoami);
+                    return self.farewell(id);
+                }
                 Some(Asked::List) => {
                     if self.has_proof(id) {
                         self.list(id);

@@ -119,6 +119,12 @@ impl Host {
         self.tell_unseen(&format!("… {whoami} runs a command without this host ({why}), unseen: {command}"));
     }
 
+    /// Says that a caller has begun an interactive shell, which is none of this host's.
+    pub(super) fn tell_interactive(&mut self, whoami: &str) {
+        let whoami = name_of(if whoami.is_empty() { "a caller" } else { whoami }, limits::WHOAMI_COLUMNS);
+        self.tell_unseen(&format!("… not shown: interactive shell of {whoami}"));
+    }
+
     /// Callers that ask faster than the console can show are counted.
     fn tell_unseen(&mut self, line: &str) {
         if self.screen.out.pending() >= limits::CONSOLE_HIGH_BYTES {

@@ -51,6 +51,7 @@ fn check(asked: &Asked, sent: usize) {
             assert!(!request.exec[0].is_empty() && all.all(|text| !text.contains('\0')), "{request:?}");
         }
         Asked::Signal(signal) => assert!((1..=64).contains(signal)),
+        Asked::NoteInteractive { whoami } => assert!(whoami.len() <= 3 * sent),
         Asked::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
         Asked::AtTerminal(AtTerminal::Keys(keys)) => assert!(keys.len() <= sent),
         Asked::AtTerminal(_) | Asked::Abort | Asked::OutputClosed(_) | Asked::List | Asked::Kill(_) => {}

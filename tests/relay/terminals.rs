@@ -431,3 +431,27 @@ fn in_every_other_mixture_the_terminal_is_left_alone() {
         assert_eq!(seen[0], seen[1], "{at:?}");
     }
 }
+
+#[test]
+fn interactive_shells_are_told_of_or_relayed() {
+    let host = Host::with(MIRROR);
+    let home = TempDir::new(None);
+    let [_, (shell, mut env)] = shells(&host);
+    env.extend(["PS1=$ ".to_owned(), "HISTFILE=".to_owned(), "REXEC_WHOAMI=aider".to_owned()]);
+    let session = |env: &[String]| {
+        let mut typist = Typist::start(&shell, &["bash", "--norc", "-i"], env, home.path(), TERMINAL);
+        typist.sees("$ ");
+        typist.types(b"echo $((6*7))\r");
+        typist.sees("42");
+        typist.types(b"exit 5\r");
+        assert_eq!((typist.ends(), typist.has_its_modes(true)), (Ended::Code(5), true));
+    };
+    session(&env);
+    let is_told = || host.console_text().contains("not shown: interactive shell of aider");
+    assert!(waiting::until_true(PATIENCE, is_told), "{}", host.console_text());
+    assert_eq!(host.journal().of_type("start").count(), 0);
+    env.push("REXEC_INTERACTIVE=1".to_owned());
+    session(&env);
+    let end = host.wait_for("the session", |journal| journal.of_type("end").next().cloned());
+    assert_eq!((&end["exit"], &end["whoami"]), (&5.into(), &"aider".into()));
+}

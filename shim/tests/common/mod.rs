@@ -202,7 +202,9 @@ impl Peer {
                 Decoded::Item(FromShim::Size(rows, cols), taken) => (Said::Size(rows, cols), taken),
                 Decoded::Item(FromShim::Resume { foreground }, taken) => (Said::Resume(foreground), taken),
                 Decoded::Item(FromShim::Hangup, taken) => (Said::Hangup, taken),
-                Decoded::Item(FromShim::Run(_) | FromShim::Left { .. }, _) => panic!("a second request"),
+                Decoded::Item(FromShim::Run(_) | FromShim::Left { .. } | FromShim::Interactive { .. }, _) => {
+                    panic!("a second request")
+                }
             };
             self.buffer.drain(..taken);
             return Some(said);
