@@ -8,7 +8,7 @@ usage: scripts/chaos.sh [OPTION …]
 
   --seconds N    how long (default: 600)
   --seed N       the same choices as in the run that said so
-  --recorder     the journal's recorder is stopped and killed, too
+  --no-recorder  the journal's recorder is left alone
   --soak         no kills: 10,000 commands that do nothing and 1,000 that do, and then nothing may be left
   --release      with optimized binaries
 
@@ -29,7 +29,7 @@ while (($#)); do
         -h | --help) usage; exit 0 ;;
         --seconds) (($# >= 2)) || die "$1 needs a value"; REXEC_CHAOS_SECONDS=$2; shift 2 ;;
         --seed) (($# >= 2)) || die "$1 needs a value"; export REXEC_CHAOS_SEED=$2; shift 2 ;;
-        --recorder) export REXEC_CHAOS_RECORDER=1; shift ;;
+        --no-recorder) export REXEC_CHAOS_RECORDER=0; shift ;;
         --soak) test=thousands_of_commands_leave_nothing; shift ;;
         --release) cargo_args+=(--release); shift ;;
         *) die "unknown option $1; see --help" ;;

@@ -96,14 +96,16 @@ pub const KILL_TIMEOUT: Duration = Duration::from_secs(6);
 pub const KILL_ROUNDS_MAX: u32 = 100;
 /// How long a guard hunts before it reports what it could not kill.
 pub const KILL_HUNT: Duration = Duration::from_secs(3);
-/// A guard that has not begun with its command after this time is killed, and another one gets the command. The time
-/// doubles with each, because the machine may be slow.
-pub const START_PATIENCE: Duration = Duration::from_secs(2);
+/// A guard that has not begun with its command after this time, although it was continued again and again, is killed, and
+/// another one gets the command. A guard that can run needs a millisecond; the rest is for a machine that is very busy. The
+/// time doubles with each guard.
+pub const START_PATIENCE: Duration = Duration::from_secs(10);
 /// A guard that has not said after this time that it obeys the order to kill is killed, and the host hunts in its place.
 pub const ORDER_PATIENCE: Duration = Duration::from_secs(2);
 /// A guard that owes an answer is continued this often: its command may have stopped it.
 pub const WAKE_EVERY: Duration = Duration::from_millis(100);
-/// A guard that was killed and is not gone after this time counts as gone.
+/// A guard that was killed and is not gone after this time counts as gone. One that never began has [`START_PATIENCE`]
+/// for it, because as long as it lives nobody knows whether its command runs.
 pub const DEATH_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the host hunts what a dead guard left before it names what it could not kill.
 pub const ORPHAN_HUNT: Duration = Duration::from_millis(1_500);
@@ -153,8 +155,10 @@ pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 pub const SOCKET_RETRY: Duration = Duration::from_secs(1);
 /// A command that cannot start for want of descriptors, terminals or processes is tried again this often, …
 pub const START_RETRY: Duration = Duration::from_millis(100);
-/// … and given up with code 125 after this time.
+/// … and given up with code 125 after this time …
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// … or after this time, when it has a guard and only the shell's own process is wanting. Bash waits 15 s for a process.
+pub const FORK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The terminal's size when the console is not wider, rows.
 pub const PTY_ROWS: u16 = 48;

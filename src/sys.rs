@@ -18,6 +18,7 @@ mod launch;
 pub mod orphans;
 pub mod process;
 pub mod pty;
+mod reaper;
 pub mod relayed;
 pub mod signal;
 pub mod socket;

@@ -1,9 +1,10 @@
-//! Chaos: eight callers of mixed commands, while shims, guards and callers are killed, and guards and the host are stopped
-//! and continued. Everybody else gets what the real shell gives, and at the end everything is as it was at the start.
+//! Chaos: eight callers of mixed commands, while shims, guards, callers and the recorder are killed, and guards, the
+//! recorder and the host are stopped and continued. Everybody else gets what the real shell gives, every end is in the
+//! journal, and at the end everything is as it was at the start.
 //!
-//! `REXEC_CHAOS_RECORDER=1` strikes the recorder, too. `REXEC_CHAOS_SECONDS` makes it as long as that,
-//! `REXEC_CHAOS_SEED` takes the same choices again (the order in which the threads come to them is another matter).
-//! `scripts/chaos.sh` does all three.
+//! `REXEC_CHAOS_RECORDER=0` spares the recorder. `REXEC_CHAOS_SECONDS` makes it as long as that, `REXEC_CHAOS_SEED` takes
+//! the same choices again (the order in which the threads come to them is another matter). `scripts/chaos.sh` does all
+//! three.
 
 #[path = "chaos/caller.rs"]
 mod caller;

@@ -127,7 +127,12 @@ impl Orders {
                 self.debt = None;
                 return Some(Step::Bury);
             }
-            self.owe(Owed::Death, now + limits::DEATH_PATIENCE, now);
+            let patience = if self.has_begun || self.killed_at.is_some() {
+                limits::DEATH_PATIENCE
+            } else {
+                limits::START_PATIENCE
+            };
+            self.owe(Owed::Death, now + patience, now);
             return Some(Step::Kill);
         }
         if now < debt.wake_at {
@@ -182,7 +187,7 @@ mod tests {
             let mut orders = Orders::new(attempt, now);
             orders.give(Order::Signal(10), now);
             let wakes = (limits::WAKE_EVERY, Step::Wake);
-            let steps = [wakes, (patience, Step::Kill), (patience + limits::DEATH_PATIENCE, Step::Bury)];
+            let steps = [wakes, (patience, Step::Kill), (patience + limits::START_PATIENCE, Step::Bury)];
             assert_eq!(silent(&mut orders, now), steps);
             assert!(!orders.has_begun());
             assert_eq!(orders.into_early(), [10]);

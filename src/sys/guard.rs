@@ -292,7 +292,7 @@ impl Request {
 
     /// Makes the shell's process, again and again while there are too many.
     fn launch(launch: &Launch<'_>, run: &Run<'_>, orders: &mut Early<'_>) -> Result<i32, NotStarted> {
-        let until = Instant::now() + limits::START_TIMEOUT;
+        let until = Instant::now() + limits::FORK_TIMEOUT;
         loop {
             match launch.start() {
                 Ok(shell) => return Ok(shell),

@@ -12,11 +12,11 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::control::{self, Report};
 use super::foreground::{Foreground, StoppedGroup};
+use super::reaper::{self, News};
 use super::relayed::Relayed;
 use super::socket;
 use super::tree::{self, Want};
@@ -173,20 +173,15 @@ impl Warden {
     fn reap(&mut self) -> bool {
         let mut shell_end = None;
         let has_children = loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
-                Ok(WaitStatus::StillAlive) => break true,
-                Err(Errno::EINTR) => {}
-                Err(_) => break false,
-                Ok(WaitStatus::Stopped(pid, signal)) => self.on_stopped(pid, signal),
-                Ok(WaitStatus::Exited(pid, code)) if Some(pid) == self.shell => {
-                    shell_end = Some(Exit::Code(code.to_le_bytes()[0]));
+            match reaper::next() {
+                News::None => break true,
+                News::NoChildren => break false,
+                News::Stopped { pid, signal } => self.on_stopped(pid, signal),
+                News::Ended { pid, exit } if Some(Pid::from_raw(pid)) == self.shell => {
+                    shell_end = Some(exit);
                     self.shell = None;
                 }
-                Ok(WaitStatus::Signaled(pid, signal, _)) if Some(pid) == self.shell => {
-                    shell_end = Some(Exit::Signal((signal as i32).to_le_bytes()[0]));
-                    self.shell = None;
-                }
-                Ok(_) => {}
+                News::Ended { .. } => {}
             }
         };
         if let Some(exit) = shell_end {
@@ -224,24 +219,24 @@ impl Warden {
         is_end && self.signalled & 1 << signal != 0
     }
 
-    fn on_stopped(&mut self, pid: Pid, signal: Signal) {
+    fn on_stopped(&mut self, pid: i32, signal: i32) {
         if self.relayed.is_some() {
-            if Some(pid) == self.shell {
-                self.report(&[Report::ShellStopped { signal: (signal as i32).to_le_bytes()[0] }]);
+            if Some(Pid::from_raw(pid)) == self.shell {
+                self.report(&[Report::ShellStopped { signal: signal.to_le_bytes()[0] }]);
             }
             return;
         }
         // Other stops were asked for by somebody who will also continue it.
-        if !matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU) {
+        if !matches!(signal, libc::SIGTTIN | libc::SIGTTOU) {
             return;
         }
-        let Some(process) = tree::process(pid.as_raw()).filter(is_at_our_terminal) else { return };
+        let Some(process) = tree::process(pid).filter(is_at_our_terminal) else { return };
         let group = Pid::from_raw(process.group);
         if self.shell.is_none() {
             self.foreground.hang_up_group(group);
         } else if !self.foreground.knows(group) {
             let members = self.members(process.group);
-            self.on_group_stopped(group, signal == Signal::SIGTTIN, &members);
+            self.on_group_stopped(group, signal == libc::SIGTTIN, &members);
         }
     }
 

@@ -134,12 +134,12 @@ impl Chaos {
         }
     }
 
-    /// Stops guards, whatever they are about to do, and leaves some of them to their host. With `REXEC_CHAOS_RECORDER=1` the
-    /// recorder is stopped for a moment and killed, too. Nobody may feel this, and nothing may be missing in the journal.
+    /// Stops guards, whatever they are about to do, and leaves some of them to their host. The recorder is stopped for a
+    /// moment and killed, unless `REXEC_CHAOS_RECORDER=0`. Nobody may feel this, and nothing may be missing in the journal.
     pub(crate) fn harass(&self) {
         let mut dice = Dice::new(self.seed.wrapping_add(77));
         let mut left_stopped = Vec::new();
-        let strikes_recorder = std::env::var_os("REXEC_CHAOS_RECORDER").is_some_and(|value| value == "1");
+        let strikes_recorder = std::env::var_os("REXEC_CHAOS_RECORDER").is_none_or(|value| value != "0");
         while self.goes_on() {
             std::thread::sleep(Duration::from_millis(dice.below(150) as u64));
             let children = procs::children(self.host);
@@ -168,15 +168,16 @@ impl Chaos {
         left_stopped.iter().for_each(|guard| guard.signal(Signal::SIGCONT));
     }
 
-    /// Kills the guards that have nothing to do: while the host is stopped, one that sleeps and has no child has got no
-    /// command either. Once they are dead, and not merely dying, the host knows better than to give them one: nobody may
-    /// feel this.
+    /// Kills the guards that have nothing to do. While the host is stopped, a guard that sleeps waits for a command, or has
+    /// begun with one; in the latter case it has a child, or is awake until its end. A guard that is stopped may be
+    /// anywhere. Once they are dead, and not merely dying, the host knows better than to give them one: nobody may feel this.
     fn kill_spares(&self) {
         if Process::of(self.host).is_none_or(|host| host.state != 'T') {
             return;
         }
         let is_spare = |child: &Process| {
-            child.comm == "rexec-guard" && matches!(child.state, 'S' | 'T') && procs::children(child.pid).is_empty()
+            let sleeps = || Process::of(child.pid).is_some_and(|now| now.start == child.start && now.state == 'S');
+            child.comm == "rexec-guard" && child.state == 'S' && procs::children(child.pid).is_empty() && sleeps()
         };
         let spares: Vec<Process> = procs::children(self.host).into_iter().filter(is_spare).collect();
         spares.iter().for_each(|spare| spare.signal(Signal::SIGKILL));

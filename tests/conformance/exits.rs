@@ -24,6 +24,7 @@ const TABLE: &[Case] = &[
     Case { name: "a subshell killed", script: b"(kill -9 $BASHPID); echo $?", ..PLAIN },
     Case { name: "a child killed", script: b"sh -c 'kill -TERM $$'; echo $?", ..PLAIN },
     Case { name: "a child killed by SEGV", script: b"sh -c 'kill -SEGV $$'; exit $?", ..PLAIN },
+    Case { name: "a child killed by a real-time signal", script: b"sh -c 'kill -40 $$'; exit $?", ..PLAIN },
     Case { name: "timeout", script: b"timeout 0.1 sleep 5; echo $?", ..PLAIN },
     Case { name: "timeout by KILL", script: b"timeout -s KILL 0.1 sleep 5; echo $?", ..PLAIN },
     Case { name: "wait for a child", script: b"(exit 3) & wait $!; echo $?", ..PLAIN },
@@ -82,7 +83,7 @@ fn every_signal_is_the_same() {
         script: leak(format!("echo before; kill -{n} $$; echo after; exit 5")).as_bytes(),
         ..PLAIN
     };
-    let table: Vec<Case> = (1..32).filter(|n| !(19..=22).contains(n)).map(case).collect();
+    let table: Vec<Case> = (1..=64).filter(|n| !(19..=22).contains(n)).map(case).collect();
     super::case::check(&table);
 }
 
