@@ -210,6 +210,23 @@ password := "‹opensesame›"
 'password' => '‹hunter22›',
 config["api_key"] = "‹a1b2c3d4e5f6›"
 os.environ["DB_PASSWORD"] = "‹hunter22›"
+aws configure set aws_secret_access_key ‹wJalrXUtnFEMI/K7MDENG/bPxRfiCY9›
+npm config set //npm.example/:_authToken ‹7f3a9c1e5b2d4e8f›
+machine api.example login ann password ‹Wh4tever99›
+nmcli dev wifi connect home password ‹W1fi-Pa55›
+setenv DB_PASSWORD ‹S3cure-Pa55›
+set password "‹S3cure-Pa55›"
+CREATE USER app WITH PASSWORD '‹S3cure-Pa55›';
+the new password is ‹hunter2222›
+Your new token is ‹kd93jd02ks84ld93kd93›
+<password>‹S3cure-Pa55›</password>
+<property name="password" value="‹S3cure-Pa55›"/>
+{"name":"DB_PASSWORD","value":"‹S3cure-Pa55›"}
+{ "Key": "API_TOKEN", "Value": "‹kd93jd02ks84›" }
+X-Amz-Signature=‹fe5f80f77d5fa3beca038a248ff027d0›
+SESSION_SECRET="‹keyboard cat 99›"
+http -a ann:‹S3cure-Pa55› GET example.org
+smbclient //srv/share -U 'ann%‹Smb!pw9›'
 db.connect(user="ann", password="‹hunter22›")
 ␛[1;34mpassword␛[0m: ␛[32m"‹hunter22›"␛[0m
 {"cmd":"export TOKEN=‹a1b2c3d4e5f6›\nls"}
@@ -423,6 +440,27 @@ token: missing
 password: required
 password: incorrect
 credentials: include,
+POSTGRES_PASSWORD=${POSTGRES_PASSWORD:?required}
+INFO auth: token refreshed for user 42
+token refreshed
+the password is stored hashed
+password policy min_length=12
+token 5 of 12
+tokens 18k
+password reset for user42@example.org
+token bucket refill 10/s
+fix(auth): token rotation #1234
+<password> <host>
+<input name="password" value="" />
+{"name": "password", "value": null}
+name: password
+value: ${DB_PASSWORD}
+credentials file /root/.aws/credentials2
+access token expired at 2024-01-01T00:00:00Z
+token user_id_2
+cookie-set remember_me token123 --expires=1893456000
+Token.Number: "#976806",
+pub pw_passwd: *mut c_char,
 credentials: "same-origin"
 credential.helper=store
 credential.helper=cache --timeout=3600

@@ -4,6 +4,8 @@
 //! A place of the text is judged by at most [`CONTEXT`] bytes before it and a bounded number behind it, so that the
 //! verdict does not depend on how the text was cut.
 
+use std::ops::Range;
+
 use super::names::{self, Kind, NAME_BYTES_MAX};
 use super::plausible::{Form, is_plausible};
 use super::stream::{CONTEXT, Secret, Undecided};
@@ -159,7 +161,7 @@ pub(super) fn of_name(text: Text<'_>, at: usize) -> Found {
     };
     if let Some(len) = short
         && rest.get(len).is_some_and(u8::is_ascii_lowercase)
-        && !rest.starts_with(b"signature")
+        && !text.has(at, b"signature")?
     {
         return Ok(None);
     }
@@ -172,6 +174,9 @@ pub(super) fn of_name(text: Text<'_>, at: usize) -> Found {
     let is_option = text.bytes[start..].starts_with(b"--") && end - start <= NAME_BYTES_MAX;
     if is_option && text.peek(end)? == Some(b' ') {
         return option(text, start);
+    }
+    if let Some(found) = followed(text, start..end)? {
+        return Ok(Some(found));
     }
     let mut next = end;
     for mark in [&b"\\"[..], b"\"'`", b"]"] {
@@ -203,6 +208,52 @@ pub(super) fn of_name(text: Text<'_>, at: usize) -> Found {
     Ok(None)
 }
 
+/// The secret of a name that nothing but a blank, a tag's end or the word `value` stands behind: `password X`,
+/// `password is X`, `<password>X<`, `"name": "DB_PASSWORD", "value": "X"`.
+fn followed(text: Text<'_>, name: Range<usize>) -> Found {
+    /// From the name to the word.
+    const GAP_BYTES_MAX: usize = 40;
+    let (end, before) = (name.end, text.before(name.start));
+    if !matches!(text.peek(end)?, Some(b'>' | b' ' | b'"' | b'\'' | b',' | b'\n' | b'\r')) {
+        return Ok(None);
+    }
+    let name = &text.bytes[name];
+    let Some(kind @ (Kind::Password | Kind::Token)) = names::kind(name) else { return Ok(None) };
+    let masked = |start, form, kind| {
+        Ok(Value::at(text, start)?
+            .and_then(|value| value.masked(text, name, kind, form))
+            .filter(|found| found.start > end))
+    };
+    match text.peek(end)? {
+        Some(b'>') if before.ends_with(b"<") => return masked(end + 1, Form::Line, kind),
+        Some(b' ') if !name.starts_with(b"-") => {
+            let is = if text.has(end, b" is ")? { 3 } else { 0 };
+            // In a sentence, only what no word is like.
+            let start = end + is + 1;
+            if text.peek(start)? != Some(b'-')
+                && let Some(found) = masked(start, Form::Spaced, Kind::Token)?
+            {
+                return Ok(Some(found));
+            }
+        }
+        _ => {}
+    }
+    let mut at = end;
+    while at - end < GAP_BYTES_MAX && matches!(text.peek(at)?, Some(b'"' | b'\'' | b',' | b' ' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    if at == end || !text.has(at, b"value")? {
+        return Ok(None);
+    }
+    at += b"value".len();
+    at += usize::from(matches!(text.peek(at)?, Some(b'"' | b'\'')));
+    at = text.skip_blanks(at)?;
+    match text.peek(at)? {
+        Some(b':' | b'=') => masked(text.skip_blanks(at + 1)?, Form::Quoted, kind),
+        _ => Ok(None),
+    }
+}
+
 /// The secret behind `=` or `:`, if there is one.
 fn judge(text: Text<'_>, at: usize) -> Found {
     let separator = text.bytes[at];
@@ -231,6 +282,10 @@ fn judge(text: Text<'_>, at: usize) -> Found {
     start = text.skip_blanks(start)?;
     let place = Place { separator, gap: start - gap, kind };
     let Some(value) = Value::at(text, start)? else { return Ok(None) };
+    // `${NAME:?message}`
+    if name.before.ends_with(b"${") && value.bytes(text).starts_with(b"?") {
+        return Ok(None);
+    }
     if is_arrow && value.quote.is_none() {
         return Ok(None);
     }
@@ -253,6 +308,10 @@ impl Place {
             && let Some(behind) = value.behind_scheme(text)?
         {
             value = behind;
+            let is_sentence = kind == Kind::Weak && value.bytes(text).iter().all(u8::is_ascii_lowercase);
+            if is_sentence && !value.ends_line(text)? {
+                return Ok(None);
+            }
             return Ok(value.masked(text, name.text, Kind::Token, Form::Header));
         }
         if kind == Kind::Cookie {
@@ -536,6 +595,7 @@ fn option_kind(name: &[u8], line: &[u8]) -> Option<OptionKind> {
         b"-p" if command(&[b"docker", b"podman", b"helm", b"skopeo", b"buildah", b"az"]) && command(&[b"login"]) => {
             Some(OptionKind::Secret(Kind::Password))
         }
+        b"-a" if command(&[b"http", b"https", b"xh"]) => Some(OptionKind::User),
         b"-a" if command(&[b"redis-cli"]) => Some(OptionKind::Secret(Kind::Password)),
         [b'-', b'-', ..] => match names::kind(name)? {
             Kind::Cookie => Some(OptionKind::Secret(Kind::Weak)),
@@ -555,7 +615,8 @@ impl OptionKind {
                 value.masked(text, name, kind, form)
             }
             Self::User => {
-                let colon = value.bytes(text).iter().position(|&byte| byte == b':')?;
+                let is_end = |byte: &u8| *byte == b':' || (name == b"-U" && *byte == b'%');
+                let colon = value.bytes(text).iter().position(is_end)?;
                 let (user, password) = (&value.bytes(text)[..colon], value.start + colon + 1);
                 let is_same = &text.bytes[password..value.end] == user;
                 let is_id = user.iter().all(u8::is_ascii_digit) || matches!(user, b"http" | b"https" | b"file");
@@ -580,6 +641,11 @@ pub(super) fn argument(previous: &[&[u8]], argument: &[u8]) -> Option<(usize, St
         kind.masked(text, b"-p", value(2), true)
     } else {
         let (&name, before) = previous.split_last()?;
+        // `aws configure set aws_secret_access_key …`
+        if let Some(Kind::Password | Kind::Token) = names::kind(name).filter(|_| names::is_name(name)) {
+            let found = value(0).masked(text, name, Kind::Token, Form::Spaced)?;
+            return Some((found.start, found.name));
+        }
         if !name.starts_with(b"-") || name.contains(&b'=') || argument.starts_with(b"-") {
             return None;
         }

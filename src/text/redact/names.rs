@@ -205,6 +205,11 @@ pub(super) fn is_part(byte: u8) -> bool {
     PARTS[usize::from(byte)]
 }
 
+/// Whether this is nothing but a name, and no option.
+pub(super) fn is_name(word: &[u8]) -> bool {
+    !word.starts_with(b"-") && word.len() <= NAME_BYTES_MAX && word.iter().all(|&byte| is_part(byte))
+}
+
 /// A quick look: most names have none of the letters.
 fn may_be_secret(name: &[u8]) -> bool {
     let has = |three: &[u8; 3]| name.windows(3).any(|window| window.eq_ignore_ascii_case(three));

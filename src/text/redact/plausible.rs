@@ -36,7 +36,7 @@ const STOP: &str = " null none nil undefined true false yes no on off string str
      keyring plain bearer basic digest argument parameter option options instead authenticate specify \
      specifies deprecated identifier literal comment keyword operator whitespace function async await this \
      self input output read write user field column admin-only variable please must cannot should hash hashed \
-     encrypted foo bar baz flag provided found needed used with from when that the will is for to and or ";
+     encrypted foo bar baz *mut *const flag provided found needed used with from when that the will is for to and or ";
 const EXTENSIONS: &str = " pem key crt cer pub json txt yaml yml toml rs js jsx ts tsx py go rb java kt c h cc cpp hpp cs php sh \
      env md html css lock log cfg conf ini p12 pfx jks kdbx gpg asc sql db sock png svg xml tmpl ";
 
@@ -124,14 +124,15 @@ fn is_password(form: Form, value: &[u8], looks: &Looks) -> bool {
 }
 
 fn is_token(form: Form, name: &[u8], value: &[u8], looks: &Looks) -> bool {
-    if (looks.spaces > 0 && form != Form::Argument) || looks.alphanumerics < VALUE_BYTES_MIN {
+    let is_secret = name.to_ascii_lowercase().windows(6).any(|word| word == b"secret");
+    let may_be_phrase = form == Form::Argument || (form == Form::Variable && is_secret);
+    if (looks.spaces > 0 && !may_be_phrase) || looks.alphanumerics < VALUE_BYTES_MIN {
         return false;
     }
     let is_reference = mentions_secret(value);
     if looks.is_words() {
         let is_one_word = looks.alphanumerics == looks.len;
         let is_random = is_one_word && looks.len >= 16 && (looks.lower == 0 || looks.upper == 0 || looks.upper > 3);
-        let is_secret = name.to_ascii_lowercase().windows(6).any(|word| word == b"secret");
         return match form {
             Form::Header => !is_reference,
             Form::Argument | Form::Query | Form::Variable => looks.len >= 6 && !is_reference,
@@ -219,6 +220,8 @@ fn is_placeholder(value: &[u8]) -> bool {
     let is_variable = value[0] == b'$' && value.get(1).is_some_and(|&byte| !byte.is_ascii_digit());
     let opens = matches!(value[0], b'<' | b'{' | b'[' | b'(') || value.starts_with("«".as_bytes());
     let is_format = value[0] == b'%' && value.len() <= 16;
+    let is_colour =
+        value[0] == b'#' && matches!(value.len(), 4 | 7 | 9) && value[1..].iter().all(u8::is_ascii_hexdigit);
     // `****`, `xxxx`, `....`, and what is left of a value that somebody else has masked.
     let is_one_byte = value.iter().all(|&byte| byte.eq_ignore_ascii_case(&value[0])) && !value[0].is_ascii_digit();
     let has = |part: &[u8]| lower.windows(part.len()).any(|window| window == part);
@@ -244,7 +247,7 @@ fn is_placeholder(value: &[u8]) -> bool {
         b"replace",
         "«redacted:".as_bytes(),
     ];
-    is_variable || opens || is_format || is_one_byte || PARTS.iter().any(|part| has(part))
+    is_variable || opens || is_format || is_colour || is_one_byte || PARTS.iter().any(|part| has(part))
 }
 
 /// A path, a file or an address without a password.
