@@ -111,7 +111,16 @@ impl Standard {
         if let [_, true, true] = self.terminal {
             return sys::terminal_number(libc::STDOUT_FILENO) == sys::terminal_number(libc::STDERR_FILENO);
         }
-        out.is_same_file(&err) && sys::is_same_description(libc::STDOUT_FILENO, libc::STDERR_FILENO).unwrap_or(true)
+        if !out.is_same_file(&err) {
+            return false;
+        }
+        // Where each write goes to the end, it does not matter how often the file was opened.
+        let has_no_place = match out.kind {
+            Kind::Pipe => true,
+            Kind::Regular => sys::is_appending(libc::STDOUT_FILENO) && sys::is_appending(libc::STDERR_FILENO),
+            Kind::Socket | Kind::Character | Kind::Other => false,
+        };
+        has_no_place || sys::is_same_description(libc::STDOUT_FILENO, libc::STDERR_FILENO).unwrap_or(true)
     }
 }
 

@@ -405,6 +405,13 @@ pub(crate) fn is_inheritable(fd: RawFd) -> bool {
     flags >= 0 && flags & libc::FD_CLOEXEC == 0
 }
 
+/// Whether every write to a descriptor goes to the end of its file.
+pub(crate) fn is_appending(fd: RawFd) -> bool {
+    // SAFETY: F_GETFL takes any number.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_APPEND != 0
+}
+
 /// Whether two descriptors of ours are one open file description; nothing when the kernel does not tell.
 pub(crate) fn is_same_description(one: RawFd, other: RawFd) -> Option<bool> {
     // SAFETY: neither call has preconditions.

@@ -47,6 +47,8 @@ fn standard_descriptors_are_told_apart() {
     assert!(!plain.same_output && !plain.stdout_tty && !plain.stderr_tty && !plain.stdin_tty);
     assert!(stdio("exec 2>&1").same_output);
     assert!(!stdio("exec >/dev/null 2>/dev/null").same_output, "one file, opened twice");
+    assert!(!stdio("f=$(mktemp); exec >$f 2>$f; rm $f").same_output, "each has its place in it");
+    assert!(stdio("f=$(mktemp); exec >>$f 2>>$f; rm $f").same_output, "both write at its end");
     let closed = stdio("exec <&- >&- 2>&-");
     assert!(!closed.stdin && !closed.stdout && !closed.stderr && !closed.same_output);
     assert!(!stdio("exec <&-").stdin);

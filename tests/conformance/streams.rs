@@ -178,6 +178,38 @@ const OUTPUT: &[Case] = &[
     },
 ];
 
+/// Writes of every kind to both streams, files that tell what was seen, and an end.
+const EVERYTHING: &[u8] =
+    b"for n in 0 1 2; do test -t $n && echo tty; test -e /proc/self/fd/$n || echo closed; done >seen
+    echo out; echo err >&2; printf 'a\\0b\\r\\n'; seq 1 3000; (echo late; echo later >&2) & wait; nosuch; exit 3";
+
+const KINDS: &[Case] = &[
+    Case { name: "sockets", script: EVERYTHING, output: Output::Sockets, modes: AUTO, ..PLAIN },
+    Case { name: "a named pipe", script: EVERYTHING, output: Output::Fifo, modes: AUTO, ..PLAIN },
+    Case { name: "/dev/null", script: EVERYTHING, output: Output::Null, modes: AUTO, ..PLAIN },
+    Case { name: "a file", script: EVERYTHING, output: Output::OneFile, modes: AUTO, ..PLAIN },
+    Case { name: "a pipe", script: EVERYTHING, output: Output::OnePipe, modes: AUTO, ..PLAIN },
+    Case { name: "pipes apart", script: EVERYTHING, output: Output::Apart, modes: AUTO, ..PLAIN },
+    Case { name: "no stdout", script: EVERYTHING, output: Output::NoStdout, modes: AUTO, ..PLAIN },
+    Case { name: "no stderr", script: EVERYTHING, output: Output::NoStderr, modes: AUTO, ..PLAIN },
+    Case {
+        name: "a file, with a socket that never ends as input",
+        script: EVERYTHING,
+        input: Input::Silent,
+        output: Output::OneFile,
+        modes: AUTO,
+        ..PLAIN
+    },
+    Case { name: "no input", script: EVERYTHING, input: Input::Closed, modes: AUTO, ..PLAIN },
+];
+
+const AUTO: &[Mode] = &[Mode::Pipe];
+
+#[test]
+fn every_kind_of_caller_gets_the_same() {
+    super::case::check(KINDS);
+}
+
 #[test]
 fn input_arrives_alike() {
     super::case::check(INPUT);

@@ -12,6 +12,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
 use super::programs;
+use super::temp::TempDir;
 use super::terminal::Terminal;
 use super::waiting::{self, PATIENCE};
 use super::warden::{Control, Ended, Plan, State, USUAL, Warden};
@@ -46,6 +47,12 @@ pub(crate) enum Output {
     NoStderr,
     /// A pipe each; the reader of the first takes so many bytes and leaves.
     Head(usize),
+    /// A socket each, as Node.js gives its children.
+    Sockets,
+    /// A named pipe for both, opened once for each.
+    Fifo,
+    /// `/dev/null` for both.
+    Null,
 }
 
 /// Who answers the call.
@@ -367,6 +374,32 @@ impl Wires {
                 self.stdout = Some(Reader::new(read, most));
                 return;
             }
+            Output::Sockets => {
+                let readers = [1, 2].map(|fd| {
+                    let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+                    self.ends.push((theirs.into(), fd));
+                    Some(Reader::new(ours.into(), most))
+                });
+                [self.stdout, self.stderr] = readers;
+                return;
+            }
+            Output::Fifo => {
+                let place = TempDir::new(None);
+                let path = place.join("fifo");
+                nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a named pipe");
+                let read = OpenOptions::new().read(true).write(true).open(&path).expect("its reader");
+                let write = || OpenOptions::new().write(true).open(&path).expect("its writer").into();
+                self.ends.extend([(write(), 1), (write(), 2)]);
+                // Opened for both, it would never end for its reader.
+                let read = OpenOptions::new().read(true).open(&path).map(|only| (only, drop(read)).0);
+                self.stdout = Some(Reader::new(read.expect("its reader").into(), most));
+                return;
+            }
+            Output::Null => {
+                let null = || OpenOptions::new().write(true).open("/dev/null").expect("/dev/null").into();
+                self.ends.extend([(null(), 1), (null(), 2)]);
+                return;
+            }
             _ => {}
         }
         if output != Output::NoStdout {
@@ -391,7 +424,7 @@ impl Wires {
         match output {
             Output::OneFile | Output::OnePipe => self.ends.push((terminal.slave(), 2)),
             Output::NoStderr => {}
-            Output::Apart | Output::NoStdout | Output::Head(_) => {
+            Output::Apart | Output::NoStdout | Output::Head(_) | Output::Sockets | Output::Fifo | Output::Null => {
                 let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
                 self.ends.push((write, 2));
                 self.stderr = Some(Reader::new(read, usize::MAX));
