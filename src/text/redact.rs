@@ -21,11 +21,15 @@ mod assigned;
 mod automaton;
 mod keys;
 mod names;
+mod options;
 mod plausible;
+mod prefixed;
 mod stream;
 mod swallow;
+mod text;
 mod tokens;
 mod urls;
+mod value;
 mod values;
 
 pub use names::is_secret_name;
@@ -42,7 +46,39 @@ pub struct Redactor {
     /// Nothing, if there are none to be found.
     values: Option<Values>,
     stream: Stream,
+    /// Empty between calls; see [`Pieces`].
+    small: Vec<u8>,
     count: u64,
+}
+
+/// On the way from one to the other, small pieces become one.
+struct Pieces<'a> {
+    stream: &'a mut Stream,
+    small: &'a mut Vec<u8>,
+    out: &'a mut Vec<u8>,
+}
+
+impl Pieces<'_> {
+    fn push(&mut self, bytes: &[u8]) {
+        const LARGE: usize = 4 << 10;
+        if bytes.len() < LARGE {
+            self.small.extend_from_slice(bytes);
+            if self.small.len() < LARGE {
+                return;
+            }
+            self.flush();
+        } else {
+            self.flush();
+            self.stream.push(bytes, self.out);
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.small.is_empty() {
+            self.stream.push(self.small, self.out);
+            self.small.clear();
+        }
+    }
 }
 
 impl Redactor {
@@ -67,14 +103,20 @@ impl Redactor {
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
         match &mut self.values {
             None => self.stream.push(input, out),
-            Some(values) => self.count += values.push(input, &mut |bytes| self.stream.push(bytes, out)),
+            Some(values) => {
+                let mut pieces = Pieces { stream: &mut self.stream, small: &mut self.small, out };
+                self.count += values.push(input, &mut |bytes| pieces.push(bytes));
+                pieces.flush();
+            }
         }
     }
 
     /// The stream has ended: appends what was held back. The masker is as new afterwards, except for the count.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if let Some(values) = &mut self.values {
-            self.count += values.finish(&mut |bytes| self.stream.push(bytes, out));
+            let mut pieces = Pieces { stream: &mut self.stream, small: &mut self.small, out };
+            self.count += values.finish(&mut |bytes| pieces.push(bytes));
+            pieces.flush();
         }
         self.stream.finish(out);
     }
@@ -96,7 +138,7 @@ impl Redactor {
 
     /// Masks one argument of a command, which may be the value of the option `before` it.
     pub fn redact_argument(&mut self, before: &[&[u8]], argument: &[u8], out: &mut Vec<u8>) {
-        match assigned::argument(before, argument) {
+        match options::argument(before, argument) {
             Some((start, name)) => {
                 self.redact(&argument[..start], out);
                 mask(&name, out);

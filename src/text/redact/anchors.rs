@@ -1,75 +1,239 @@
-//! Finds the places of a text that are worth a closer look, by three bytes: where a secret's name may have one of its
-//! words, where a token of a known shape may begin, and what may be an option, an address or a private key.
+//! Finds the places of a text that are worth a closer look: where a secret's name may have one of its words, where a
+//! token of a known shape may begin, and what may be an option, an address or a private key.
 //!
-//! Each kind of three bytes is in one of 64 groups, and a table for each of the three says which groups a byte fits.
+//! Most of the text is read two bytes at a time, one look into a table for each pair. The entry says of which groups of
+//! four bytes the pair may be the first half, and of which the second. Where two pairs in a row are halves of the same
+//! group, the places around are looked at byte by byte. Each place has four bytes for its even offset in the text and four
+//! for its odd one, see [`Windows`].
+//!
 //! Invariant: no such place is missed, however the text was cut; few others are found.
 
 use std::sync::LazyLock;
 
-use super::{names, tokens};
+use super::{keys, names, tokens};
 
-const PLACES: usize = 3;
-const GROUPS: usize = 64;
-/// Groups from here on may be shared by tokens.
-const SHARED: usize = 28;
+/// How far behind its place a window may end.
+const REACH: usize = 8;
+/// How many bytes are read for each decision.
+const BLOCK: usize = 16;
+/// The half of an entry that speaks of second halves.
+const SECOND: u32 = 32;
 
-type Tables = [[u64; 256]; PLACES];
+/// The groups; those of the names are before them.
+const COLON: usize = 0;
+const PAIR: usize = 11;
+const DASH: usize = 12;
+const TOKENS: usize = 16;
+const TOKEN_GROUPS: usize = 15;
+const SHORT_TOKENS: usize = 31;
 
-static TABLES: LazyLock<Tables> = LazyLock::new(tables);
+type Pairs = [u64; 1 << 16];
 
-fn tables() -> Tables {
-    let mut tables = [[0; 256]; PLACES];
-    let mut group = 0;
-    let mut add = |alternatives: [&[u8]; PLACES]| {
-        for (table, bytes) in tables.iter_mut().zip(alternatives) {
-            bytes.iter().for_each(|&byte| {
-                table[usize::from(byte)] |=
-                    1 << (if group < GROUPS { group } else { SHARED + (group - SHARED) % (GROUPS - SHARED) })
-            });
-        }
-        group += 1;
-    };
-    let any: Vec<u8> = (0..=255).collect();
-    for three in names::THREES {
-        let [first, second, third] = three.map(|byte| [byte, byte.to_ascii_uppercase()]);
-        // `pw` ends where it ends.
-        add([&first, &second, if three == *b"pw_" { &any } else { &third }]);
-    }
-    for three in [b"://", b":AA", b"---", b"--u", b"--p", b"Bas", b"bas"] {
-        add([&three[..1], &three[1..2], &three[2..]]);
-    }
-    add([b"-", b"upaU", &any]);
-    // A number, the beginning of a bot's token, in base64.
-    add([b"MNO", b"DTjz", b"AEIMQUYcgk"]);
-    // What begins alike goes together.
-    let mut starts: Vec<[u8; 3]> = tokens::starts().collect();
-    starts.sort_unstable();
-    for alike in starts.chunk_by(|a, b| a[..2] == b[..2]) {
-        let thirds: Vec<u8> = alike.iter().map(|three| three[2]).collect();
-        add([&alike[0][..1], &alike[0][1..2], &thirds]);
-    }
-    tables
+static PAIRS: LazyLock<Box<Pairs>> = LazyLock::new(|| {
+    let mut windows = Windows { pairs: vec![0; 1 << 16] };
+    windows.add_names();
+    windows.add_tokens();
+    windows.add_others();
+    windows.pairs.try_into().expect("an entry for each pair")
+});
+
+/// Adds the four bytes by which places are found. A place's own offset may be even or odd, and the pairs begin at even
+/// ones: a place needs four bytes that begin an even number of bytes from it, and four that begin an odd number from it.
+struct Windows {
+    pairs: Vec<u64>,
 }
 
-/// The first place where one of these may begin, or begin to: at the end of the text fewer bytes are enough.
-pub(super) fn find(text: &[u8]) -> Option<usize> {
-    let tables = &*TABLES;
-    let [first, second, third] = tables;
-    let fits = |a: u8, b: u8, c: u8| first[usize::from(a)] & second[usize::from(b)] & third[usize::from(c)];
-    let mut at = 0;
-    // Four at a time: one branch for all of them.
-    while let Some(&[a, b, c, d, e, f]) = text[at..].first_chunk::<6>() {
-        if fits(a, b, c) | fits(b, c, d) | fits(c, d, e) | fits(d, e, f) != 0 {
-            let two = fits(a, b, c) | fits(b, c, d);
-            let step = if two != 0 { usize::from(fits(a, b, c) == 0) } else { 2 + usize::from(fits(c, d, e) == 0) };
-            return Some(at + step);
-        }
-        at += 4;
+/// What may stand at one byte of a window.
+type Class = Vec<u8>;
+
+fn any() -> Class {
+    (0..=u8::MAX).collect()
+}
+
+fn only(of: fn(u8) -> bool) -> Class {
+    (0..=u8::MAX).filter(|&byte| of(byte)).collect()
+}
+
+impl Windows {
+    fn add(&mut self, group: usize, [a, b, c, d]: [&Class; 4]) {
+        let mut mark = |first: &Class, second: &Class, bit: u64| {
+            for (&one, &two) in first.iter().flat_map(|one| second.iter().map(move |two| (one, two))) {
+                self.pairs[usize::from(u16::from_le_bytes([one, two]))] |= bit;
+            }
+        };
+        mark(a, b, 1 << group);
+        mark(c, d, 1 << SECOND << group);
     }
-    (at..text.len()).find(|&at| {
-        let groups = text[at..].iter().zip(tables).map(|(&byte, table)| table[usize::from(byte)]);
-        groups.fold(u64::MAX, |all, fitting| all & fitting) != 0
-    })
+
+    /// Both windows of what begins with these. The second one begins behind the first byte or, in the group `short`, before it.
+    fn add_start(&mut self, group: usize, short: Option<usize>, classes: &[Class]) {
+        let any = any();
+        let class = |at: usize| classes.get(at).unwrap_or(&any);
+        self.add(group, [class(0), class(1), class(2), class(3)]);
+        match short.or((classes.len() < 5).then_some(group)) {
+            Some(short) => self.add(short, [&any, class(0), class(1), class(2)]),
+            None => self.add(group, [class(1), class(2), class(3), class(4)]),
+        }
+    }
+
+    fn add_names(&mut self) {
+        for word in names::WORDS {
+            let mut classes: Vec<Class> = word.text.iter().map(|&byte| vec![byte, byte.to_ascii_uppercase()]).collect();
+            if word.is_whole {
+                classes.push(only(|byte| !byte.is_ascii_lowercase()));
+            }
+            // What has common pairs is apart from what else has some.
+            let (group, short) = match word.text {
+                [b'p', b'a', b's', ..] => (0, None),
+                [b't', ..] => (1, None),
+                [b's', b'e', b'c', ..] => (2, None),
+                [b'k', ..] => (3, None),
+                [b'c', b'r', ..] => (4, None),
+                [b'a', ..] => (5, None),
+                [b's', b'e', ..] => (6, None),
+                [b'c' | b'b', ..] => (7, None),
+                // What follows these has common pairs.
+                b"pw" => (9, Some(8)),
+                [b'p', ..] => (8, Some(8)),
+                [b's', ..] => (10, Some(10)),
+                [b'o', ..] => (13, None),
+                _ => (14, None),
+            };
+            self.add_start(group, short, &classes);
+        }
+    }
+
+    fn add_tokens(&mut self) {
+        let mut starts: Vec<Vec<Class>> = tokens::starts().collect();
+        starts.sort_unstable();
+        let len = starts.len();
+        for (at, classes) in starts.iter().enumerate() {
+            let short = match (classes[1][0], classes[2][0]) {
+                (b'a', b't') => 8,
+                (b'i', b'o') => 15,
+                _ => SHORT_TOKENS,
+            };
+            self.add_start(
+                TOKENS + TOKEN_GROUPS * at / len,
+                (classes.len() < 5 || short != SHORT_TOKENS).then_some(short),
+                classes,
+            );
+        }
+    }
+
+    fn add_others(&mut self) {
+        let one = |byte: u8| vec![byte];
+        let (any, word, digit) = (any(), only(|byte| byte.is_ascii_alphanumeric()), only(|byte| byte.is_ascii_digit()));
+        let (colon, slash, capital, dash) = (one(b':'), one(b'/'), one(b'A'), one(b'-'));
+        let (apart, letters) = (only(|byte| !names::is_part(byte)), b"upaU".to_vec());
+        // What is rare enough as two bytes.
+        self.add(PAIR, [&any, &word, &colon, &slash]);
+        self.add(PAIR, [&any, &digit, &colon, &capital]);
+        self.add(PAIR, [&any, &apart, &dash, &letters]);
+        self.add(COLON, [&word, &colon, &slash, &slash]);
+        self.add(COLON, [&digit, &colon, &capital, &capital]);
+        self.add(DASH, [&apart, &dash, &letters, &any]);
+        // The end of `-----BEGIN `: rulers have dashes, too.
+        self.add(DASH, [&dash, &one(b'B'), &one(b'E'), &one(b'G')]);
+        self.add(DASH, [&dash, &dash, &one(b'B'), &one(b'E')]);
+        for start in [b"--use", b"--pro"] {
+            let classes: Vec<Class> = start.iter().map(|&byte| one(byte)).collect();
+            self.add_start(DASH, None, &classes);
+        }
+    }
+}
+
+/// The first place from `from` on where one of these may begin, or begin to: at the end of the text fewer bytes are
+/// enough.
+#[inline(never)]
+pub(super) fn find(text: &[u8], from: usize) -> Option<usize> {
+    let pairs = &**PAIRS;
+    // What begins a text has nothing before it, which is a part of some windows.
+    let early = (from..text.len().min(2)).find(|&at| is_place(text, at));
+    if early.is_some() {
+        return early;
+    }
+    let start = (from & !1).saturating_sub(2).min(text.len());
+    let (blocks, rest) = text[start..].as_chunks::<BLOCK>();
+    let mut last = [0; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut before = 0;
+    for (nth, block) in blocks.iter().chain([&last]).enumerate() {
+        let entries = entries(pairs, block);
+        let mut hit = before & entries[0] >> SECOND;
+        for two in entries.windows(2) {
+            hit |= two[0] & two[1] >> SECOND;
+        }
+        if hit != 0 {
+            let found = near_hits(text, from, start + nth * BLOCK, before, &entries);
+            if found.is_some() {
+                return found;
+            }
+        }
+        before = entries[BLOCK / 2 - 1];
+    }
+    // Their windows go on behind the end.
+    (text.len().saturating_sub(REACH).max(from)..text.len()).find(|&at| is_place(text, at))
+}
+
+#[inline]
+fn entries(pairs: &Pairs, block: &[u8; BLOCK]) -> [u64; BLOCK / 2] {
+    let mut entries = [0; BLOCK / 2];
+    for (entry, &pair) in entries.iter_mut().zip(block.as_chunks::<2>().0) {
+        *entry = pairs[usize::from(u16::from_le_bytes(pair))];
+    }
+    entries
+}
+
+/// The first place near the windows of a block that fit, the first one beginning before it.
+#[cold]
+#[inline(never)]
+fn near_hits(text: &[u8], from: usize, block: usize, before: u64, entries: &[u64; BLOCK / 2]) -> Option<usize> {
+    let firsts = std::iter::once(&before).chain(entries);
+    for (nth, (first, second)) in firsts.zip(entries).enumerate() {
+        let window = (block + 2 * nth).wrapping_sub(2);
+        if first & second >> SECOND == 0 || window >= text.len() {
+            continue;
+        }
+        // A private key's dashes begin further before; an option and an address's mark may begin behind.
+        let start = window.saturating_sub(if text[window] == b'-' { 4 } else { 1 });
+        let end = window + if matches!(text.get(window + 2), Some(b'-' | b':')) { 3 } else { 2 };
+        let found = (start.max(from)..end.min(text.len())).find(|&at| is_place(text, at));
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// Whether what is looked for may begin at this place, as far as the text goes.
+#[inline]
+fn is_place(text: &[u8], at: usize) -> bool {
+    let rest = &text[at..];
+    let begins = |start: &[u8]| {
+        let len = start.len().min(rest.len());
+        rest[..len] == start[..len]
+    };
+    match rest[0] {
+        // As seen from here, whatever the offset in the text: what begins with a letter or a digit has a window here.
+        first if first.is_ascii_alphanumeric() => {
+            may_fit(rest) && (names::has_word(text, at) || tokens::may_begin(text, at))
+        }
+        b':' => begins(b"://") || begins(b":AA"),
+        b'-' => {
+            let is_apart = || !at.checked_sub(1).is_some_and(|before| names::is_part(text[before]));
+            let is_short = || rest.get(1).is_none_or(|letter| b"upaU".contains(letter));
+            begins(keys::START) || (is_apart() && (is_short() || begins(b"--user") || begins(b"--proxy-user")))
+        }
+        _ => false,
+    }
+}
+
+/// Whether the first four bytes are a window, if there are as many.
+fn may_fit(text: &[u8]) -> bool {
+    let Some(&[a, b, c, d]) = text.first_chunk() else { return true };
+    let entry = |pair| PAIRS[usize::from(u16::from_le_bytes(pair))];
+    entry([a, b]) & entry([c, d]) >> SECOND != 0
 }
 
 #[cfg(test)]
@@ -78,16 +242,27 @@ mod tests {
 
     #[test]
     fn no_place_is_missed() {
-        for word in ["PassWord", "token", "KEY", "pw", "ghp_", "sk-", "xoxb-", "eyJ", "AKIA", "://", "-----", "-u "] {
-            for before in 0..20 {
-                let text = format!("{}{word}", ".".repeat(before));
-                for len in before + 1..=text.len() {
-                    assert!(find(&text.as_bytes()[..len]).is_some_and(|at| at <= before + 4), "{}", &text[..len]);
+        let words = "PassWord token KEY= pw= ghp_abcd sk-abcd xoxb-1 eyJhbG AKIAIO z://u:p 9:AAbb -----BEGIN| -u|root --user|r \
+             secret Cookie pat: SIG= signature Basic|a SK0123 patAbCdEfGhIjKlMn -pass -a|x hf_abc cioabc MTEa dsn= jwt. \
+             otp: sid= auth: authorization bearer creds= credential session pwd= pword= SG.ab AGE-SECRET-KEY-1 oy2abc";
+        for word in words.split_ascii_whitespace() {
+            let word = word.replace('|', " ");
+            let inner = word.find(':').filter(|_| word.starts_with(['z', '9'])).unwrap_or(0);
+            for before in 0..40 {
+                let text = format!("{}{word}", " ,".repeat(20).split_at(before).0);
+                let place = before + inner;
+                for len in place + 1..=text.len() {
+                    assert_eq!(find(&text.as_bytes()[..len], 0), Some(place), "{:?}", &text[..len]);
                 }
-                assert!(find(text.as_bytes()).is_some_and(|at| at >= before), "{text}");
+                let text = format!("{text} and more behind it");
+                for from in 0..=place {
+                    assert_eq!(find(text.as_bytes(), from), Some(place), "{text:?} from {from}");
+                }
+                assert_ne!(find(text.as_bytes(), place + 1), Some(place), "{text:?}");
             }
         }
-        assert_eq!(find(b"finished in 12 ms, 0 left\n"), None);
-        assert_eq!(find(b""), None);
+        let text = b"finished in 12 ms, 0 left, 5 compatible parts for the authors' second path, ---------------- \n";
+        assert_eq!(find(text, 0), None);
+        assert_eq!(find(b"", 0), None);
     }
 }

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 /// The shortest value, bytes: what the quick look needs.
 pub(super) const PATTERN_BYTES_MIN: usize = 8;
 const GRAM: usize = 4;
+const BLOCK: usize = 8 * GRAM;
 /// Places within a value at which a word of the text may begin.
 const OFFSETS: usize = 4;
 const TABLE_BITS: u32 = 16;
@@ -22,7 +23,7 @@ pub(super) struct Automaton {
     /// The byte that leads to each node. The children of a node are neighbours, sorted.
     bytes: Vec<u8>,
     /// Which words of four bytes are near a value's start, by hash.
-    grams: Vec<u64>,
+    grams: Box<[u64; 1 << (TABLE_BITS - 6)]>,
     /// The root's children by their byte.
     first: Box<[u32; 256]>,
 }
@@ -46,7 +47,7 @@ impl Automaton {
         let mut automaton = Self {
             nodes: vec![root],
             bytes: vec![0],
-            grams: vec![0; 1 << (TABLE_BITS - 6)],
+            grams: Box::new([0; 1 << (TABLE_BITS - 6)]),
             first: Box::new([0; 256]),
         };
         for value in values {
@@ -119,11 +120,17 @@ impl Automaton {
 
     /// A place up to which no value begins, nor begins to: the text's end, if there is none at all.
     pub(super) fn skip(&self, text: &[u8]) -> usize {
-        let words = text.as_chunks::<GRAM>().0;
-        let hit = words.iter().position(|word| {
+        let is_near = |word: &[u8; GRAM]| {
             let (at, bit) = place(word);
-            self.grams[at] & bit != 0
-        });
+            self.grams[at] & bit
+        };
+        // One branch for a block of words.
+        let (blocks, rest) = text.as_chunks::<BLOCK>();
+        let block =
+            blocks.iter().position(|block| block.as_chunks().0.iter().fold(0, |hit, word| hit | is_near(word)) != 0);
+        let start = block.unwrap_or(blocks.len()) * BLOCK;
+        let rest = if block.is_some() { &text[start..] } else { rest };
+        let hit = rest.as_chunks().0.iter().position(|word| is_near(word) != 0).map(|hit| start / GRAM + hit);
         // A value whose word this is began up to three bytes before it; one whose word is cut off by the end, up to six.
         match hit {
             Some(hit) => (hit * GRAM).saturating_sub(OFFSETS - 1),

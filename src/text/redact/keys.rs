@@ -1,12 +1,14 @@
 //! Private keys: from their first line to their last one, or to what cannot be a part of a key.
 
-use super::assigned::Text;
 use super::stream::{Secret, Undecided};
 use super::swallow::Swallow;
+use super::text::Text;
 
 /// A line of base64 that is at least this long is part of a key.
 const KEY_LINE_BYTES_MIN: usize = 20;
 const KEY_HEADER_BYTES_MAX: usize = 128;
+/// How a private key's first line begins.
+pub(super) const START: &[u8] = b"-----BEGIN ";
 
 /// The lines between a private key's first and last one.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +31,6 @@ fn agrees(start: &[u8], text: &[u8]) -> bool {
 
 /// The first line of a private key.
 pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
-    const START: &[u8] = b"-----BEGIN ";
     let Text { bytes, last } = text;
     let undecided = || if last { Ok(None) } else { Err(Undecided) };
     let bytes = &bytes[at..];

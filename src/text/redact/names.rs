@@ -182,11 +182,136 @@ fn of_word(word: &[u8], previous: &[u8], words: &[&[u8]], at: usize) -> Option<K
     is_one(word, WEAK).then_some(Kind::Weak)
 }
 
-/// Three letters in a row of which each name of a secret has some, `_` being anything.
-pub(super) const THREES: [[u8; 3]; 19] = [
-    *b"pas", *b"tok", *b"sec", *b"key", *b"cre", *b"jwt", *b"bea", *b"dsn", *b"aut", *b"coo", *b"ses", *b"pwd",
-    *b"pwo", *b"pat", *b"pin", *b"otp", *b"sid", *b"sig", *b"pw_",
+/// A beginning of a word in any secret's name.
+pub(super) struct Word {
+    pub(super) text: &'static [u8],
+    /// The first four bytes, and which of them there are.
+    four: u32,
+    mask: u32,
+    /// The word ends behind it: `pat` is one, and `path` is not.
+    pub(super) is_whole: bool,
+    /// Nothing of the word stands before it, either: `compat` is not one.
+    begins: bool,
+}
+
+const fn start(text: &'static [u8]) -> Word {
+    Word::new(text, false, false)
+}
+
+const fn end(text: &'static [u8]) -> Word {
+    Word::new(text, true, false)
+}
+
+const fn whole(text: &'static [u8]) -> Word {
+    Word::new(text, true, true)
+}
+
+/// Each name that has a [`kind`] has one of these in it, in small letters or capitals. Sorted by the first letter.
+pub(super) const WORDS: &[Word] = &[
+    end(b"auth"),
+    start(b"authorization"),
+    start(b"bearer"),
+    start(b"cookie"),
+    end(b"cred"),
+    end(b"creds"),
+    start(b"credential"),
+    end(b"dsn"),
+    end(b"jwt"),
+    end(b"key"),
+    end(b"keys"),
+    whole(b"otp"),
+    end(b"pass"),
+    start(b"passc"),
+    start(b"passp"),
+    start(b"passw"),
+    whole(b"pat"),
+    whole(b"pin"),
+    whole(b"pw"),
+    end(b"pwd"),
+    end(b"pword"),
+    start(b"secret"),
+    start(b"sessid"),
+    start(b"session"),
+    whole(b"sid"),
+    whole(b"sig"),
+    start(b"signature"),
+    start(b"token"),
 ];
+
+/// Where the words that begin with a letter are in the list.
+const BY_LETTER: [(u8, u8); 256] = {
+    let mut ranges = [(0, 0); 256];
+    let mut at = 0;
+    while at < WORDS.len() {
+        let (small, next) = (WORDS[at].text[0], at as u8 + 1);
+        let begins = at == 0 || WORDS[at - 1].text[0] != small;
+        let from = if begins { at as u8 } else { ranges[small as usize].0 };
+        ranges[small as usize] = (from, next);
+        ranges[small.to_ascii_uppercase() as usize] = (from, next);
+        at += 1;
+    }
+    ranges
+};
+
+/// Whether one of the words is at this place, as far as the text goes.
+#[inline]
+pub(super) fn has_word(text: &[u8], at: usize) -> bool {
+    let (from, to) = BY_LETTER[usize::from(text[at])];
+    let words = &WORDS[usize::from(from)..usize::from(to)];
+    match text[at..].first_chunk() {
+        Some(&four) => {
+            let four = small(four);
+            words.iter().any(|word| four & word.mask == word.four && word.is_at(text, at))
+        }
+        None => words.iter().any(|word| word.is_at(text, at)),
+    }
+}
+
+/// Four letters in small ones; what is no letter may become another byte.
+const fn small(four: [u8; 4]) -> u32 {
+    u32::from_le_bytes(four) | 0x2020_2020
+}
+
+impl Word {
+    const fn new(text: &'static [u8], is_whole: bool, begins: bool) -> Self {
+        let (mut four, mut mask, mut at) = ([0; 4], [0; 4], 0);
+        while at < 4 && at < text.len() {
+            (four[at], mask[at]) = (text[at], u8::MAX);
+            at += 1;
+        }
+        let mask = u32::from_le_bytes(mask);
+        Self { text, four: small(four) & mask, mask, is_whole, begins }
+    }
+
+    fn is_at(&self, text: &[u8], at: usize) -> bool {
+        let rest = &text[at..];
+        let len = self.text.len().min(rest.len());
+        rest[..len].eq_ignore_ascii_case(&self.text[..len])
+            && (!self.begins || may_begin_word(text, at))
+            && (!self.is_whole || may_end_word(&rest[len - 1..]))
+    }
+}
+
+/// Whether a word may begin here: behind two letters it needs a capital. One letter may be an escape's or an option's.
+fn may_begin_word(text: &[u8], at: usize) -> bool {
+    let Some([earlier, before]) = text[..at].last_chunk() else { return true };
+    let is_letters = earlier.is_ascii_alphabetic() && before.is_ascii_alphabetic();
+    let is_capital = text[at].is_ascii_uppercase();
+    // The word `totp` is one, too.
+    let is_totp = before.eq_ignore_ascii_case(&b't') && text[at].eq_ignore_ascii_case(&b'o');
+    !is_letters
+        || is_totp
+        || (is_capital && (before.is_ascii_lowercase() || text.get(at + 1).is_none_or(u8::is_ascii_lowercase)))
+}
+
+/// Whether a word may end behind the first of these.
+fn may_end_word(rest: &[u8]) -> bool {
+    match *rest {
+        [_, b'a'..=b'z', ..] => false,
+        [b'A'..=b'Z', b'A'..=b'Z', after, ..] => after.is_ascii_lowercase(),
+        _ => true,
+    }
+}
 
 /// What names are made of.
 const PARTS: [bool; 256] = {
@@ -210,11 +335,9 @@ pub(super) fn is_name(word: &[u8]) -> bool {
     !word.starts_with(b"-") && word.len() <= NAME_BYTES_MAX && word.iter().all(|&byte| is_part(byte))
 }
 
-/// A quick look: most names have none of the letters.
+/// A quick look: most names have none of the words.
 fn may_be_secret(name: &[u8]) -> bool {
-    let has = |three: &[u8; 3]| name.windows(3).any(|window| window.eq_ignore_ascii_case(three));
-    let pw = name.windows(2).any(|window| window.eq_ignore_ascii_case(b"pw"));
-    pw || THREES.iter().any(has)
+    (0..name.len()).any(|at| has_word(name, at))
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 //! kept, and by a bounded number of bytes behind it, for which it waits.
 
 use super::anchors;
-use super::assigned::{self, Text};
 use super::keys;
 use super::swallow::Swallow;
-use super::{mask, names, tokens, urls};
+use super::text::Text;
+use super::{assigned, mask, names, options, tokens, urls};
 
 /// How many bytes before a place its verdict may depend on.
 pub(super) const CONTEXT: usize = 128;
@@ -100,11 +100,11 @@ impl Stream {
                 }
                 continue;
             }
-            let Some(next) = anchors::find(&bytes[at..]) else {
+            let Some(next) = anchors::find(bytes, at) else {
                 at = bytes.len();
                 break;
             };
-            at += next;
+            at = next;
             match judge(text, at) {
                 Err(Undecided) => break,
                 Ok(None) => at += 1,
@@ -124,6 +124,7 @@ impl Stream {
 }
 
 /// What there is at a place that the anchors found.
+#[inline(never)]
 fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
     match text.bytes[at] {
         b':' => match text.peek(at + 1)? {
@@ -132,7 +133,7 @@ fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
             _ => Ok(None),
         },
         b'-' => match keys::judge(text, at)? {
-            None if !text.before(at).last().is_some_and(|&byte| names::is_part(byte)) => assigned::option(text, at),
+            None if !text.before(at).last().is_some_and(|&byte| names::is_part(byte)) => options::judge(text, at),
             found => Ok(found),
         },
         _ => match tokens::judge(text, at)? {

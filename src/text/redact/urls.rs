@@ -1,8 +1,8 @@
 //! Secrets in addresses: `scheme://user:password@host`, `scheme://token@host`, and web hooks, whose path is the secret.
 
-use super::assigned::Text;
 use super::stream::{Secret, Undecided};
 use super::swallow::Swallow;
+use super::text::Text;
 
 const AUTHORITY_BYTES_MAX: usize = 1024;
 /// A user's name that is at least this long, and has digits and letters, is a token.

@@ -1,0 +1,140 @@
+//! Finds secrets that are the value of a command's option: `--token value`, `-u user:password`, `sshpass -p password`.
+
+use super::names::{self, Kind, NAME_BYTES_MAX};
+use super::plausible::Form;
+use super::stream::{Secret, Undecided};
+use super::text::Text;
+use super::value::Value;
+
+/// The secret behind an option that begins here: `--token value`, `-u user:password`, `sshpass -p password`.
+pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+    let mut end = at + 1;
+    while end - at <= NAME_BYTES_MAX {
+        match text.peek(end)? {
+            Some(byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') => end += 1,
+            _ => break,
+        }
+        // `-uuser:password`, `-ppassword`
+        if end == at + 2 && matches!(text.bytes[at + 1], b'u' | b'p' | b'a' | b'U') {
+            break;
+        }
+    }
+    let name = &text.bytes[at..end];
+    let is_short = name.len() == 2;
+    if !is_short && !name.starts_with(b"--") {
+        return Ok(None);
+    }
+    let line = text.before(at);
+    let kind = match option_kind(name, line) {
+        Some(kind) => kind,
+        None => return Ok(None),
+    };
+    let is_glued = match text.peek(end)? {
+        Some(b' ') => false,
+        Some(b'=') | None => return Ok(None),
+        Some(byte) if is_short && !byte.is_ascii_whitespace() => true,
+        Some(_) => return Ok(None),
+    };
+    if matches!(kind, OptionKind::Glued) && !is_glued {
+        return Ok(None);
+    }
+    let start = end + usize::from(!is_glued);
+    // What helps is set apart further.
+    if matches!(text.peek(start)?, Some(b' ' | b'-') | None) {
+        return Ok(None);
+    }
+    let Some(value) = Value::at(text, start)? else { return Ok(None) };
+    Ok(kind.masked(text, name, value, is_short))
+}
+
+/// What an option's value is.
+#[derive(Debug, Clone, Copy)]
+enum OptionKind {
+    Secret(Kind),
+    /// `user:password`
+    User,
+    /// A password without a blank before it.
+    Glued,
+}
+
+/// What the option of this name takes, `line` being what stands before it.
+fn option_kind(name: &[u8], line: &[u8]) -> Option<OptionKind> {
+    let start = line.iter().rposition(|byte| matches!(byte, b'\n' | b'|' | b';')).map_or(0, |at| at + 1);
+    let command = |names: &[&[u8]]| {
+        line[start..].split(|byte| matches!(byte, b' ' | b'/' | b'\t')).any(|word| names.contains(&word))
+    };
+    match name {
+        b"-u" | b"-U" | b"--user" | b"--proxy-user" | b"--creds" => Some(OptionKind::User),
+        b"-p" if command(&[b"sshpass"]) => Some(OptionKind::Secret(Kind::Password)),
+        // With a blank behind it, the next word is a database.
+        b"-p" if command(&[b"mysql", b"mysqldump", b"mysqladmin", b"mariadb", b"mariadb-dump"]) => {
+            Some(OptionKind::Glued)
+        }
+        b"-p" if command(&[b"docker", b"podman", b"helm", b"skopeo", b"buildah", b"az"]) && command(&[b"login"]) => {
+            Some(OptionKind::Secret(Kind::Password))
+        }
+        b"-a" if command(&[b"http", b"https", b"xh"]) => Some(OptionKind::User),
+        b"-a" if command(&[b"redis-cli"]) => Some(OptionKind::Secret(Kind::Password)),
+        [b'-', b'-', ..] => match names::kind(name)? {
+            Kind::Cookie => Some(OptionKind::Secret(Kind::Weak)),
+            kind => Some(OptionKind::Secret(kind)),
+        },
+        _ => None,
+    }
+}
+
+impl OptionKind {
+    fn masked(self, text: Text<'_>, name: &[u8], value: Value, is_short: bool) -> Option<Secret> {
+        match self {
+            Self::Glued => value.masked(text, b"PASSWORD", Kind::Password, Form::Argument),
+            Self::Secret(kind) => {
+                let form = if is_short || value.quote.is_some() { Form::Argument } else { Form::Option };
+                let name = if is_short { b"PASSWORD" } else { name };
+                value.masked(text, name, kind, form)
+            }
+            Self::User => {
+                let is_end = |byte: &u8| *byte == b':' || (name == b"-U" && *byte == b'%');
+                let colon = value.bytes(text).iter().position(is_end)?;
+                let (user, password) = (&value.bytes(text)[..colon], value.start + colon + 1);
+                let is_same = &text.bytes[password..value.end] == user;
+                let is_id = user.iter().all(u8::is_ascii_digit) || matches!(user, b"http" | b"https" | b"file");
+                if is_same || is_id {
+                    return None;
+                }
+                Value { start: password, ..value }.masked(text, b"PASSWORD", Kind::Password, Form::Argument)
+            }
+        }
+    }
+}
+
+/// The secret in an argument, `previous` being those before it: from this place on, and its name.
+pub(super) fn argument(previous: &[&[u8]], argument: &[u8]) -> Option<(usize, String)> {
+    let text = Text { bytes: argument, last: true };
+    let value = |start| Value { start, end: argument.len(), quote: None, goes_on: false };
+    let line = |before: &[&[u8]]| before.join(&b' ');
+    let found = if let Some(rest) = argument.strip_prefix(b"-p")
+        && !rest.is_empty()
+    {
+        let kind = option_kind(b"-p", &line(previous)).filter(|kind| matches!(kind, OptionKind::Glued))?;
+        kind.masked(text, b"-p", value(2), true)
+    } else {
+        let (&name, before) = previous.split_last()?;
+        // `aws configure set aws_secret_access_key …`
+        if let Some(Kind::Password | Kind::Token) = names::kind(name).filter(|_| names::is_name(name)) {
+            let found = value(0).masked(text, name, Kind::Token, Form::Spaced)?;
+            return Some((found.start, found.name));
+        }
+        if !name.starts_with(b"-") || name.contains(&b'=') || argument.starts_with(b"-") {
+            return None;
+        }
+        match option_kind(name, &line(before))? {
+            OptionKind::Glued => None,
+            OptionKind::Secret(kind) => {
+                let name = if name.len() == 2 { b"PASSWORD" } else { name };
+                value(0).masked(text, name, kind, Form::Argument)
+            }
+            OptionKind::User => OptionKind::User.masked(text, name, value(0), true),
+        }
+    }?;
+    Some((found.start, found.name))
+}
