@@ -114,6 +114,10 @@ fn masks_carry_the_name() {
         ),
         ("AKIAIOSFODNN7EXAMPLE.", "«redacted:AWS_KEY_ID»."),
         ("secret7 /usr/bin:/bin /srv/me/project", "secret7 /usr/bin:/bin /srv/me/project"),
+        (
+            "- name: DB_PASSWORD\n          value: S3cure-Pa55\n",
+            "- name: DB_PASSWORD\n          value: «redacted:DB_PASSWORD»\n",
+        ),
         ("x.pem:-----BEGIN RSA PRIVATE KEY-----\ny.pem: no", "x.pem:«redacted:PRIVATE_KEY»\ny.pem: no"),
     ] {
         assert_eq!(whole(text), expected, "{text}");

@@ -134,45 +134,55 @@ pub(super) fn of_name(text: Text<'_>, at: usize) -> Found {
 fn followed(text: Text<'_>, name: Range<usize>) -> Found {
     /// From the name to the word.
     const GAP_BYTES_MAX: usize = 40;
-    let (end, before) = (name.end, text.before(name.start));
-    if !matches!(text.peek(end)?, Some(b'>' | b' ' | b'"' | b'\'' | b',' | b'\n' | b'\r')) {
-        return Ok(None);
-    }
+    let (start, end) = (name.start, name.end);
     let name = &text.bytes[name];
-    let Some(kind @ (Kind::Password | Kind::Token)) = names::kind(name) else { return Ok(None) };
-    let masked = |start, form, kind| {
-        Ok(Value::at(text, start)?
-            .and_then(|value| value.masked(text, name, kind, form))
-            .filter(|found| found.start > end))
+    // What the place looks like costs less than what the name and the value mean.
+    let masked = |at, form, kind: Option<Kind>| {
+        let Some(of_name @ (Kind::Password | Kind::Token)) = names::kind(name) else { return Ok(None) };
+        let value = Value::at(text, at)?;
+        Ok(value.and_then(|value| value.masked(text, name, kind.unwrap_or(of_name), form)))
     };
     match text.peek(end)? {
-        Some(b'>') if before.ends_with(b"<") => return masked(end + 1, Form::Line, kind),
+        Some(b'>') if text.before(start).ends_with(b"<") => return masked(end + 1, Form::Line, None),
+        Some(b'"' | b'\'' | b',' | b'\n' | b'\r') => {}
         Some(b' ') if !name.starts_with(b"-") => {
-            let is = if text.has(end, b" is ")? { 3 } else { 0 };
+            let value = end + if text.has(end, b" is ")? { 4 } else { 1 };
             // In a sentence, only what no word is like.
-            let start = end + is + 1;
-            if text.peek(start)? != Some(b'-')
-                && let Some(found) = masked(start, Form::Spaced, Kind::Token)?
+            if is_no_word(text, value)?
+                && let Some(found) = masked(value, Form::Spaced, Some(Kind::Token))?
             {
                 return Ok(Some(found));
             }
         }
-        _ => {}
+        _ => return Ok(None),
     }
     let mut at = end;
     while at - end < GAP_BYTES_MAX && matches!(text.peek(at)?, Some(b'"' | b'\'' | b',' | b' ' | b'\n' | b'\r')) {
         at += 1;
     }
-    if at == end || !text.has(at, b"value")? {
+    if !text.has(at, b"value")? {
         return Ok(None);
     }
     at += b"value".len();
     at += usize::from(matches!(text.peek(at)?, Some(b'"' | b'\'')));
     at = text.skip_blanks(at)?;
     match text.peek(at)? {
-        Some(b':' | b'=') => masked(text.skip_blanks(at + 1)?, Form::Quoted, kind),
+        Some(b':' | b'=') => masked(text.skip_blanks(at + 1)?, Form::Quoted, None),
         _ => Ok(None),
     }
+}
+
+/// Whether a digit stands in what begins here, and it is no option.
+fn is_no_word(text: Text<'_>, start: usize) -> Result<bool, Undecided> {
+    for at in start..start + NAME_BYTES_MAX {
+        match text.peek(at)? {
+            Some(b'-') if at == start => return Ok(false),
+            Some(byte) if byte.is_ascii_digit() => return Ok(true),
+            Some(byte) if byte.is_ascii_graphic() => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(false)
 }
 
 /// The secret behind `=` or `:`, if there is one.

@@ -124,9 +124,9 @@ fn is_password(form: Form, value: &[u8], looks: &Looks) -> bool {
 }
 
 fn is_token(form: Form, name: &[u8], value: &[u8], looks: &Looks) -> bool {
-    let is_secret = name.to_ascii_lowercase().windows(6).any(|word| word == b"secret");
-    let may_be_phrase = form == Form::Argument || (form == Form::Variable && is_secret);
-    if (looks.spaces > 0 && !may_be_phrase) || looks.alphanumerics < VALUE_BYTES_MIN {
+    let is_secret = || name.to_ascii_lowercase().windows(6).any(|word| word == b"secret");
+    let may_be_phrase = || form == Form::Argument || (form == Form::Variable && is_secret());
+    if (looks.spaces > 0 && !may_be_phrase()) || looks.alphanumerics < VALUE_BYTES_MIN {
         return false;
     }
     let is_reference = mentions_secret(value);
@@ -138,7 +138,7 @@ fn is_token(form: Form, name: &[u8], value: &[u8], looks: &Looks) -> bool {
             Form::Argument | Form::Query | Form::Variable => looks.len >= 6 && !is_reference,
             Form::Option => is_random,
             Form::Quoted | Form::Line | Form::Assigned => {
-                is_random || (is_secret && is_one_word && looks.upper == 0 && looks.len >= 8 && !is_reference)
+                is_random || (is_one_word && looks.upper == 0 && looks.len >= 8 && !is_reference && is_secret())
             }
             Form::Spaced => is_random && looks.len >= 20,
         };
