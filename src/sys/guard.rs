@@ -8,7 +8,8 @@
 //!
 //! Guards are made ahead of demand. One waits for its RUN, says that it begins, starts the shell, reports, obeys orders,
 //! and stays until it has no children. A command may signal its guard: only SIGKILL and SIGSTOP have an effect, and for
-//! those the host has its own means. Invariants: it holds its control socket, the terminal's slave and nothing else; the slave is closed
+//! those the host has its own means. Invariants: it holds its control socket, the terminal's slave, its caller's
+//! terminal if that is relayed, and nothing else; the slave is closed
 //! before the shell's status is reported; when the host is gone a running command is terminated and killed, while what
 //! an ended command left behind is left alone.
 
@@ -107,7 +108,6 @@ fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Opt
     match request.start(&slave, &baseline, &mut orders) {
         Ok((shell, terminal)) => {
             let (rest, kept) = (orders.bytes, orders.kept);
-            let terminal = terminal.and_then(|terminal| Relayed::like(terminal, &slave));
             let (is_leader, is_foreground) = (plan.has(control::PLAN_LEADER), plan.has(control::PLAN_FOREGROUND));
             let caller = AtCaller { is_leader, is_foreground, terminal };
             let warden = Warden::new(control, signals, slave, shell, plan);
@@ -266,7 +266,7 @@ impl Request {
         slave: &OwnedFd,
         baseline: &Baseline,
         orders: &mut Early<'_>,
-    ) -> Result<(i32, Option<OwnedFd>), NotStarted> {
+    ) -> Result<(i32, Option<Relayed>), NotStarted> {
         let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[control::PLAN_BYTES..]) else {
             return Err(Report::Failed { stage: control::Stage::Fork, errno: libc::EPROTO }.into());
         };
@@ -276,7 +276,10 @@ impl Request {
             errno: e.raw_os_error().unwrap_or(libc::EPROTO),
         };
         super::cgroup::enter(&run.attributes.extras.cgroups);
-        let descriptors = Self::arrange(self.descriptors, self.plan, &run, slave).map_err(failed)?;
+        let mut descriptors = Self::arrange(self.descriptors, self.plan, &run, slave).map_err(failed)?;
+        // Before there can be an end of the host: the terminal would not tell its modes any more.
+        let terminal = descriptors.terminal.take().filter(|_| self.plan.has(control::PLAN_RELAYED));
+        let terminal = terminal.and_then(|terminal| Relayed::like(terminal, slave));
         let mut launch = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline));
         if self.plan.has(control::PLAN_DEFAULTS) {
             launch.add_defaults(&run);
@@ -287,7 +290,7 @@ impl Request {
         orders.take(&run)?;
         super::write(orders.control, &Report::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
         let shell = Self::launch(&launch, &run, orders)?;
-        Ok((shell, descriptors.terminal.filter(|_| self.plan.has(control::PLAN_RELAYED))))
+        Ok((shell, terminal))
     }
 
     /// Makes the shell's process, again and again while there are too many.

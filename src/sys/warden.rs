@@ -195,8 +195,15 @@ impl Warden {
         if has_children && self.was_ended_by_caller(exit) {
             self.group_ends = Some(Instant::now() + self.grace);
         }
-        if self.relayed.take().is_some_and(|caller| caller.is_leader) {
-            self.foreground.end_session();
+        if let Some(caller) = self.relayed.take() {
+            // A host that was killed hangs the terminal up, and is seen to be gone no sooner than that.
+            let wait = if exit == Exit::Signal(Signal::SIGHUP as u8) { limits::HANG_UP_WAIT } else { Duration::ZERO };
+            if let Some(terminal) = caller.terminal.filter(|_| self.host_leaves_within(wait)) {
+                terminal.restore();
+            }
+            if caller.is_leader {
+                self.foreground.end_session();
+            }
         }
         self.foreground.close();
         let left = if has_children { tree::descendants(own_pid().as_raw()) } else { Vec::new() };
@@ -205,6 +212,12 @@ impl Warden {
             self.foreground.hang_up_group(Pid::from_raw(group));
         }
         self.report(&[Report::Exited { exit, group: self.group.as_raw(), has_left: has_children }]);
+    }
+
+    /// Whether the host has closed its end after this time at the latest.
+    fn host_leaves_within(&self, time: Duration) -> bool {
+        let mut end = [PollFd::new(self.control.as_fd(), PollFlags::empty())];
+        poll(&mut end, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO)).is_ok_and(|found| found > 0)
     }
 
     /// Whether the shell died of what its caller had sent: then the caller would now wait, and kill the rest of the
