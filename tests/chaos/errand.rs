@@ -22,11 +22,11 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    fn entry(self) -> &'static str {
+    fn entries(self) -> [&'static str; 2] {
         match self {
-            Self::Pipe => "REXEC_TTY=never",
-            Self::Raw => "REXEC_SANITIZE=raw",
-            Self::Strip => "REXEC_SANITIZE=strip",
+            Self::Pipe => ["REXEC_TTY=never", "REXEC_SANITIZE=raw"],
+            Self::Raw => ["REXEC_TTY=always", "REXEC_SANITIZE=raw"],
+            Self::Strip => ["REXEC_TTY=always", "REXEC_SANITIZE=strip"],
         }
     }
 }
@@ -196,7 +196,8 @@ impl Errand {
     /// The call; everything that it starts has the tag in its environment, and the journal knows it by that name.
     pub(crate) fn call(&self, home: &TempDir, tag: &str) -> Call {
         let call = Call { input: self.input, output: self.output, ..Call::bash(&self.script, home.path()) };
-        call.env("CHAOS=yes").env(self.mode.entry()).env(&format!("REXEC_WHOAMI={tag}")).env(&format!("TAG={tag}"))
+        let call = self.mode.entries().into_iter().fold(call, |call, entry| call.env(entry));
+        call.env("CHAOS=yes").env(&format!("REXEC_WHOAMI={tag}")).env(&format!("TAG={tag}"))
     }
 
     /// Waits for what the errand leaves in the background, if it is to come, and takes the files.
