@@ -61,6 +61,8 @@ pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
 pub const JSON_OUTPUTS_BYTES: usize = 64 << 20;
 /// … but for this much of each, bytes, which is always there.
 pub const JSON_OUTPUT_OWN_BYTES: usize = 16 << 10;
+/// From this size on, bytes, a block of memory goes back to the system once it is free.
+pub const LARGE_BLOCK_BYTES: i32 = 512 << 10;
 /// Output for one reader is treated this far at a time, bytes taken or made; then its outlet and the clock are looked at.
 pub const TREATED_BYTES: usize = 16 << 10;
 /// Of that, what is treated between two looks at how much became of it, bytes.

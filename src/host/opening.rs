@@ -47,6 +47,7 @@ impl Host {
         let signals = Signals::take().map_err(failed)?;
         let (scribe, said) = Scribe::start(&mut poller, &options.home, options.raw_cap)?;
         process::raise_descriptor_limit();
+        process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(failed)?;
         let screen = Screen::take(&mut poller).map_err(failed)?;
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;

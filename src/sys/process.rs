@@ -27,6 +27,17 @@ pub fn raise_descriptor_limit() {
     }
 }
 
+/// Keeps large blocks of memory out of the heap. GNU's malloc moves them there once a few were freed; answers that grow
+/// side by side then leave holes, as large together as the answers.
+pub fn keep_large_blocks_apart() {
+    #[cfg(target_env = "gnu")]
+    {
+        use nix::libc;
+        // SAFETY: the call takes numbers, and the process has one thread.
+        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, limits::LARGE_BLOCK_BYTES) };
+    }
+}
+
 fn wanted_descriptors(soft: u64, hard: u64) -> u64 {
     hard.min(limits::HOST_DESCRIPTORS).max(soft)
 }
