@@ -98,10 +98,8 @@ impl Place {
         if text.is_empty() {
             return;
         }
-        if text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
-            self.column = self.column.saturating_add(u32::try_from(text.len()).unwrap_or(u32::MAX));
-            self.is_within = true;
-            return;
+        if text.is_ascii() {
+            return self.printed_ascii(text);
         }
         for c in text.utf8_chunks().flat_map(|chunk| chunk.valid().chars()) {
             // Terminals agree on these: ASCII, boxes and blocks, the scripts of East Asia.
@@ -119,6 +117,16 @@ impl Place {
             self.column = self.column.saturating_add(columns);
             self.is_within = self.is_within || width(c) > 0;
         }
+    }
+
+    /// As [`Self::printed`] does it character by character, for the most usual text.
+    fn printed_ascii(&mut self, text: &[u8]) {
+        let printable = text.iter().filter(|byte| matches!(byte, b' '..=b'~')).count();
+        let tabs = if printable < text.len() { text.iter().filter(|&&byte| byte == b'\t').count() } else { 0 };
+        let columns = printable + 8 * tabs + 2 * (text.len() - printable - tabs);
+        self.is_exact &= printable == text.len();
+        self.column = self.column.saturating_add(u32::try_from(columns).unwrap_or(u32::MAX));
+        self.is_within = true;
     }
 
     /// Whether a character may begin a row here.
@@ -152,6 +160,9 @@ pub fn show_in(run: &[u8], place: &mut Place, out: &mut Vec<u8>) {
 
 /// The same at the start of a row of unknown width.
 pub fn show(run: &[u8], begins_row: bool, out: &mut Vec<u8>) {
+    if run.is_ascii() {
+        return out.extend_from_slice(run);
+    }
     let mut place = Place { columns: u32::MAX, is_within: !begins_row, ..Place::default() };
     show_in(run, &mut place, out);
 }

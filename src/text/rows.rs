@@ -91,7 +91,7 @@ impl Rows {
     fn push_bytes(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let mut rest = text;
         while let Some((&first, after)) = rest.split_first() {
-            if self.is_in_row {
+            if self.is_in_row || (self.held.is_empty() && is_plain_start(rest)) {
                 let row = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
                 out.extend_from_slice(&rest[..row]);
                 self.is_in_row = rest[row - 1] != b'\n';
@@ -173,8 +173,7 @@ impl Mark {
             &words(b"rexec journal: "),
             &words(b"stopped before it began"),
         ];
-        // Most rows begin like none of them.
-        if start[0].is_ascii() && !b"[elnrs>".contains(&start[0].to_ascii_lowercase()) {
+        if is_plain_start(start) {
             return Verdict::Output;
         }
         let Some(start) = alike::read(start) else { return Verdict::Open };
@@ -209,6 +208,19 @@ impl Mark {
     }
 }
 
+/// Whether a row begins with ASCII as none of the host's does: most rows do.
+fn is_plain_start(row: &[u8]) -> bool {
+    let Some(first) = row.first().map(u8::to_ascii_lowercase) else { return false };
+    match row.get(1).map(u8::to_ascii_lowercase) {
+        _ if first == b'\n' || !first.is_ascii() => false,
+        _ if !b"[elnrs>".contains(&first) => true,
+        Some(second) if first.is_ascii_lowercase() && second.is_ascii() => {
+            ![b"ex", b"le", b"lo", b"no", b"re", b"st"].contains(&&[first, second])
+        }
+        _ => false,
+    }
+}
+
 const fn words<const N: usize>(text: &[u8; N]) -> [Looks; N] {
     let mut word = [Looks::Nothing; N];
     let mut at = 0;
@@ -228,6 +240,30 @@ mod tests {
         pieces.iter().for_each(|piece| rows.push(piece.as_bytes(), &mut out));
         rows.finish(&mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    /// The usual rows go a shorter way; it must not miss one of the host's.
+    #[test]
+    fn a_row_that_begins_plainly_reads_as_none_of_the_host_s() {
+        for host in [
+            "… x",
+            "exit 1",
+            "left running: x",
+            "lost: x",
+            "not started: x",
+            "rexec: x",
+            "rexec host x",
+            "rexec journal: x",
+            "stopped before it began",
+            "[2026-05-21T09:42:18Z] x",
+            ">>> x",
+        ] {
+            for start in [host.to_owned(), host.to_uppercase()] {
+                assert!((1..=start.len()).all(|end| !is_plain_start(&start.as_bytes()[..end])), "{start}");
+            }
+        }
+        assert!([&b"large"[..], b" ", b"src/x", b"nail", b"S ", b"1"].into_iter().all(is_plain_start));
+        assert!([&b""[..], b"\n", b"l", b"\xc3\xa9"].into_iter().all(|row| !is_plain_start(row)));
     }
 
     fn by_bytes(mark: Mark, text: &str) -> String {
