@@ -186,13 +186,21 @@ impl Chaos {
         self.counts.spares.fetch_add(spares.len(), Relaxed);
     }
 
-    /// Says which runs the journal has not as their callers saw them.
+    /// Says which runs the journal has not as their callers saw them, and which have not one end there, whatever was done
+    /// to them.
     pub(crate) fn misreported(&self, host: &Host) -> Vec<String> {
         let journal = host.journal();
         let ends: BTreeMap<&str, i64> =
             journal.of_type("end").filter_map(|end| Some((end["whoami"].as_str()?, end["exit"].as_i64()?))).collect();
         let codes = self.codes.lock().expect("no thread panics");
         let wrong = codes.iter().filter(|(tag, code)| ends.get(tag.as_str()) != Some(&i64::from(**code)));
-        wrong.map(|(tag, code)| format!("{tag}: {code}, in the journal {:?}", ends.get(tag.as_str()))).collect()
+        let wrong = wrong.map(|(tag, code)| format!("{tag}: {code}, in the journal {:?}", ends.get(tag.as_str())));
+        let mut counts: BTreeMap<u64, usize> =
+            journal.of_type("start").filter_map(|r| Some((r["seq"].as_u64()?, 0))).collect();
+        for seq in journal.of_type("end").filter_map(|end| end["seq"].as_u64()) {
+            *counts.entry(seq).or_default() += 1;
+        }
+        let unended = counts.iter().filter(|(_, count)| **count != 1);
+        wrong.chain(unended.map(|(seq, count)| format!("#{seq} has {count} ends in the journal"))).collect()
     }
 }
