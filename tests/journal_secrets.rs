@@ -169,6 +169,30 @@ fn output_is_masked_wherever_it_is_cut_into_frames() {
     }
 }
 
+/// What a terminal makes one word is one word in the record.
+#[test]
+fn escape_sequences_and_overwriting_hide_no_secret() {
+    let home = TempDir::new(None);
+    let token = tokens()[0].clone();
+    let (first, rest) = token.split_at(9);
+    let outputs = [
+        format!("{first}\x1b[0m{rest}\n"),
+        format!("API_\x1b[1mKEY=\x1b[31mEe5{rest}\x1b[0m\n"),
+        format!("{first}x\x08{rest}\n"),
+        format!("{}\r{token}\n", "-".repeat(token.len())),
+        format!("{first}\x1b]0;title\x07{rest}\n"),
+    ];
+    let start = |seq: usize| Start { seq: seq as u64, ..Start::default() };
+    let runs: Vec<_> = outputs.iter().enumerate().map(|(at, text)| (start(at), vec![(0, text.as_bytes())])).collect();
+    let (records, _) = record(home.path(), &runs, Limits::default());
+    let ends: Vec<&Value> = records.iter().filter(|record| record["type"] == "end").collect();
+    assert_eq!(ends.len(), outputs.len());
+    for (end, output) in ends.iter().zip(&outputs) {
+        let kept = end["output"].as_str().unwrap();
+        assert!(kept.contains("«redacted:") && !kept.contains(&rest[..8]), "{output:?}: {kept}");
+    }
+}
+
 /// Nothing is held back for good or loses its place, and short output is whole.
 #[test]
 fn what_may_begin_a_secret_is_kept_when_none_comes() {

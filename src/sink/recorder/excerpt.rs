@@ -92,6 +92,35 @@ impl Excerpt {
     }
 }
 
+impl Text {
+    /// The same with both parts changed by `mask`, which may make them longer. What then has no room is left out of the
+    /// middle.
+    pub(super) fn masked(self, mut mask: impl FnMut(&str) -> String, head_max: usize, tail_max: usize) -> Text {
+        let (head, tail) = self.text.split_at(self.cut);
+        let (mut head, mut tail) = (mask(head), mask(tail));
+        if self.omitted == 0 && head.len() + tail.len() <= head_max + tail_max {
+            head.push_str(&tail);
+            return Text { cut: head.len(), text: head, omitted: 0 };
+        }
+        if self.omitted == 0 {
+            head.push_str(&tail);
+            tail = head.split_off(whole_characters(&head, head_max));
+        }
+        let rest = head.split_off(whole_characters(&head, head_max));
+        let last = &tail.as_bytes()[tail.len().saturating_sub(tail_max)..];
+        let kept = tail.split_off(tail.len() - without_torn_start(last).len());
+        let omitted = self.omitted + (rest.len() + tail.len()) as u64;
+        let cut = head.len();
+        head.push_str(&kept);
+        Text { text: head, omitted, cut }
+    }
+}
+
+/// How long the whole characters in the first `most` bytes of a text are.
+fn whole_characters(text: &str, most: usize) -> usize {
+    without_torn_end(&text.as_bytes()[..text.len().min(most)]).len()
+}
+
 /// The sanitizer promises UTF-8; a record must be valid even if it should break its word.
 fn utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -158,6 +187,17 @@ mod tests {
         }
         let text = excerpt(3, 3, &[&[0xff; 9]]);
         assert_eq!(text, Text { text: "\u{fffd}".repeat(2), omitted: 21, cut: 3 });
+    }
+
+    #[test]
+    fn masks_make_no_excerpt_longer_than_its_bound() {
+        let longer = |text: &str| text.replace('x', "«é»");
+        let whole = |text: &str, cut| Text { text: text.to_owned(), omitted: 0, cut };
+        assert_eq!(whole("axb", 3).masked(longer, 8, 8), whole("a«é»b", 8));
+        let masked = whole("axxxb", 5).masked(longer, 5, 5);
+        assert_eq!(masked, Text { text: "a«éé»b".to_owned(), omitted: 10, cut: 5 });
+        let masked = Text { text: "axbx".to_owned(), omitted: 100, cut: 2 }.masked(longer, 5, 4);
+        assert_eq!(masked, Text { text: "a«éé»".to_owned(), omitted: 105, cut: 5 });
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(super) struct Live {
     /// Bytes of output that a recorder before this one took with it.
     lost: u64,
     excerpt: Excerpt,
+    /// Its text is not the output's bytes: something was taken out or written over.
+    is_cleaned: bool,
     raw: Raw,
     /// It has ended; its record waits for its own output.
     pub(super) end: Option<End>,
@@ -55,7 +57,7 @@ impl Live {
         let start = Rc::new(masks.start(start));
         let excerpt = Excerpt::new(window, bounds.head_bytes, bounds.tail_bytes);
         let (raw, waiting) = (Raw::Unneeded(Vec::new()), VecDeque::new());
-        Live { start, masks, waiting, received: 0, lost: 0, excerpt, raw, end: None }
+        Live { start, masks, waiting, received: 0, lost: 0, excerpt, is_cleaned: false, raw, end: None }
     }
 
     /// A recorder that died took so many bytes of its output with it.
@@ -103,7 +105,11 @@ impl Live {
         // missing before what this one has.
         let missing = run.bytes.saturating_sub(self.received);
         run.bytes = run.bytes.max(self.received);
-        let text = self.excerpt.into_text();
+        let mut text = self.excerpt.into_text();
+        if self.is_cleaned {
+            // Without the escape sequence in its middle, a secret is one again.
+            text = text.masked(|text| self.masks.text(text), bounds.head_bytes, bounds.tail_bytes);
+        }
         let omitted = text.omitted + missing;
         if omitted > 0 {
             run.output_omitted = Some(omitted);
@@ -129,6 +135,7 @@ impl Live {
 
     fn keep(&mut self, masked: &[u8], bounds: &Limits, store: &mut RawStore) {
         self.excerpt.push(masked);
+        self.is_cleaned |= memchr::memchr3(b'\x1b', b'\x08', b'\r', masked).is_some();
         self.keep_raw(masked, bounds, store);
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Output is masked as raw bytes and stream by stream, before excerpt and raw file, so that a secret is found however
 //! it was cut into frames. What may be the beginning of one is held back, and other streams' output waits for it, up to
-//! a bound. A secret with an escape sequence in its middle, or one that is written to two streams in turns, is not found.
+//! a bound. A secret with an escape sequence in its middle is found in the excerpt, whose text is masked once more, and
+//! not in the raw file. One that is written to two streams in turns is not found.
 //!
 //! Invariants: the secrets are in memory only, and go with the run; a field that was cut to its bound shows no part of
 //! a secret at the cut.
@@ -125,6 +126,13 @@ impl Masks {
     fn release(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.waiting);
         self.holder = self.streams.iter().position(|(_, redactor)| redactor.is_holding());
+    }
+
+    /// A text of the output's that is there as a whole.
+    pub(super) fn text(&mut self, text: &str) -> String {
+        let mut out = Vec::with_capacity(text.len());
+        self.text.redact(text.as_bytes(), &mut out);
+        utf8(out)
     }
 
     /// The run has ended: appends what was held back.
