@@ -82,6 +82,8 @@ pub struct Options {
     pub pty_size: Option<(u16, u16)>,
     /// Which of a command's descriptors are its terminal, for callers that do not say themselves.
     pub tty: Use,
+    /// Runtimes are asked not to hold back what they write to pipes, for callers that do not say themselves.
+    pub live: bool,
     /// From TERM to KILL when a person ends a command.
     pub grace: Duration,
     /// What is done to output for callers that do not say themselves.

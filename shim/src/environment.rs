@@ -5,13 +5,14 @@
 //!
 //! The defaults for pagers and TERM exist because a command that finds a terminal where the caller had none would start
 //! pagers that wait for a key. Where the command sees what its caller has there is nothing to prevent, and none is set.
-//! Only the host knows which it is, so they are added where the shell is started.
+//! The variables of [`LIVE`] exist because runtimes hold their output back where it goes to a pipe. Only the host knows
+//! which it is and what is wanted, so both are added where the shell is started.
 
 use std::ffi::{CStr, CString};
 
 use crate::mark::INSIDE;
 
-/// What a command gets when its caller left the name unset.
+/// What a command whose output is a terminal gets when its caller left the name unset.
 pub const DEFAULTS: [&CStr; 7] = [
     c"PAGER=cat",
     c"GIT_PAGER=cat",
@@ -21,6 +22,11 @@ pub const DEFAULTS: [&CStr; 7] = [
     c"AWS_PAGER=",
     c"TERM=xterm-256color",
 ];
+
+/// What a command whose output is a pipe gets, where that is asked for and its caller left the name unset: the variables
+/// by which a runtime, says its manual, does not buffer standard output. Python's manual names the first ("Command line and
+/// environment"), GNU Fortran's the second ("Runtime").
+pub const LIVE: [&CStr; 2] = [c"PYTHONUNBUFFERED=1", c"GFORTRAN_UNBUFFERED_PRECONNECTED=y"];
 
 /// What becomes of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,13 +105,16 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The defaults whose names this environment leaves unset.
-pub fn missing_defaults<'s>(entries: impl IntoIterator<Item = &'s CStr>) -> impl Iterator<Item = &'static CStr> {
-    let mut unset = [true; DEFAULTS.len()];
-    for default in entries.into_iter().filter_map(|entry| default_of(entry.to_bytes())) {
+/// Those of the defaults whose names this environment leaves unset.
+pub fn missing<'s, const N: usize>(
+    defaults: [&'static CStr; N],
+    entries: impl IntoIterator<Item = &'s CStr>,
+) -> impl Iterator<Item = &'static CStr> {
+    let mut unset = [true; N];
+    for default in entries.into_iter().filter_map(|entry| default_of(&defaults, entry.to_bytes())) {
         unset[default] = false;
     }
-    DEFAULTS.into_iter().zip(unset).filter_map(|(default, unset)| unset.then_some(default))
+    defaults.into_iter().zip(unset).filter_map(|(default, unset)| unset.then_some(default))
 }
 
 /// Whether an entry is the recipe that makes bash hand its commands to the shim: a `BASH_ENV` whose file is ours. Such
@@ -131,13 +140,13 @@ fn name(entry: &[u8]) -> &[u8] {
 }
 
 /// Which of the defaults this entry makes needless.
-fn default_of(entry: &[u8]) -> Option<usize> {
+fn default_of(defaults: &[&CStr], entry: &[u8]) -> Option<usize> {
     // Most entries are none of them, and their first byte says so.
     if !matches!(entry.first(), Some(b'P' | b'G' | b'M' | b'S' | b'A' | b'T')) {
         return None;
     }
     let name = name(entry);
-    DEFAULTS.iter().position(|default| name.len() < entry.len() && self::name(default.to_bytes()) == name)
+    defaults.iter().position(|default| name.len() < entry.len() && self::name(default.to_bytes()) == name)
 }
 
 /// Whether a name matches one of the globs in a list separated by `:`, `,` or blanks.
@@ -237,9 +246,10 @@ mod tests {
     #[test]
     fn defaults_fill_only_what_is_unset() {
         let env = [c"PAGER=less", c"AWS_PAGER=", c"TERM=dumb", c"GH_PAGER", c"MANPAGERS=x"];
-        let added: Vec<&CStr> = missing_defaults(env).collect();
+        let added: Vec<&CStr> = missing(DEFAULTS, env).collect();
         assert_eq!(added, [c"GIT_PAGER=cat", c"GH_PAGER=cat", c"MANPAGER=cat", c"SYSTEMD_PAGER=cat"]);
-        assert_eq!(missing_defaults([]).count(), DEFAULTS.len());
+        assert_eq!(missing(DEFAULTS, []).count(), DEFAULTS.len());
+        assert_eq!(missing(LIVE, [c"PYTHONUNBUFFERED=", c"PAGER=x"]).collect::<Vec<_>>(), LIVE[1..]);
     }
 
     #[test]
@@ -247,7 +257,7 @@ mod tests {
         let rules = rules("PAGER");
         let env = applied(&rules, &[c"PAGER=less"]);
         assert!(!env.contains(&c"PAGER=less".to_owned()));
-        assert!(missing_defaults(env.iter().map(|entry| &**entry)).any(|default| default == c"PAGER=cat"));
+        assert!(missing(DEFAULTS, env.iter().map(|entry| &**entry)).any(|default| default == c"PAGER=cat"));
     }
 
     #[test]

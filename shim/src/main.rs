@@ -157,6 +157,7 @@ impl Call<'_> {
 
         let mut attributes = collect::attributes(standard, inherited);
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
+        attributes.extras.live = choices.live;
         let parent = parent.filter(|_| attributes.ignored & bit(libc::SIGHUP as u32) == 0);
         let signals = Signals::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;

@@ -29,6 +29,8 @@ pub struct Options<'a> {
     pub interactive: Option<&'a CStr>,
     /// `REXEC_SANITIZE`: the treatment of output.
     pub sanitize: Option<&'a CStr>,
+    /// `REXEC_LIVE`: output on pipes is not held back.
+    pub live: Option<&'a CStr>,
 }
 
 /// Options that were judged.
@@ -40,6 +42,8 @@ pub struct Choices {
     pub tty: Tty,
     /// The treatment of output.
     pub sanitize: Sanitize,
+    /// Output on pipes is not held back; `None` as the host was told to.
+    pub live: Option<bool>,
 }
 
 /// An option with a value that means nothing.
@@ -87,6 +91,7 @@ impl<'a> Options<'a> {
             b"REXEC_WHOAMI" => &mut self.whoami,
             b"REXEC_INTERACTIVE" => &mut self.interactive,
             b"REXEC_SANITIZE" => &mut self.sanitize,
+            b"REXEC_LIVE" => &mut self.live,
             _ => return,
         };
         let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).expect("the tail of a C string is one");
@@ -119,7 +124,13 @@ impl<'a> Options<'a> {
             b"tidy" => Sanitize::Tidy,
             _ => return Err(wrong("REXEC_SANITIZE", self.sanitize, "raw, strip, collapse or tidy")),
         };
-        Ok(Choices { fallback, tty, sanitize })
+        let live = match given(self.live) {
+            b"" => None,
+            b"1" => Some(true),
+            b"0" => Some(false),
+            _ => return Err(wrong("REXEC_LIVE", self.live, "1 or 0")),
+        };
+        Ok(Choices { fallback, tty, sanitize, live })
     }
 }
 
@@ -151,12 +162,14 @@ mod tests {
     #[test]
     fn words_are_judged() {
         let judged = |entry| Options::find([entry]).judge();
-        let none = Choices { fallback: false, tty: Tty::Default, sanitize: Sanitize::Default };
+        let none = Choices { fallback: false, tty: Tty::Default, sanitize: Sanitize::Default, live: None };
         assert_eq!(Options::default().judge(), Ok(none));
         assert_eq!(judged(c"REXEC_TTY="), Ok(none));
         assert_eq!(judged(c"REXEC_TTY=auto"), Ok(Choices { tty: Tty::Auto, ..none }));
         assert_eq!(judged(c"REXEC_TTY=always"), Ok(Choices { tty: Tty::Always, ..none }));
         assert_eq!(judged(c"REXEC_TTY=never"), Ok(Choices { tty: Tty::Never, ..none }));
+        assert_eq!(judged(c"REXEC_LIVE=1"), Ok(Choices { live: Some(true), ..none }));
+        assert_eq!(judged(c"REXEC_LIVE=0"), Ok(Choices { live: Some(false), ..none }));
         assert_eq!(judged(c"REXEC_FALLBACK=shell"), Ok(Choices { fallback: true, ..none }));
         for (entry, sanitize) in [
             (c"REXEC_SANITIZE=raw", Sanitize::Raw),
@@ -171,7 +184,9 @@ mod tests {
 
     #[test]
     fn a_wrong_word_is_named_with_its_value() {
-        for entry in [c"REXEC_TTY=yes", c"REXEC_FALLBACK=yes", c"REXEC_SANITIZE=RAW", c"REXEC_SANITIZE=\xff"] {
+        for entry in
+            [c"REXEC_TTY=yes", c"REXEC_FALLBACK=yes", c"REXEC_SANITIZE=RAW", c"REXEC_SANITIZE=\xff", c"REXEC_LIVE=yes"]
+        {
             assert!(Options::find([entry]).judge().is_err(), "{entry:?}");
         }
         let error = Options::find([c"REXEC_TTY=al\xffways"]).judge().unwrap_err();

@@ -32,6 +32,10 @@ options:
                             (output only; for colours and progress bars here),
                             or never; each run has one for its prompts anyway
       --no-pty              the same as --tty never
+      --live                where a command's output is a pipe, set
+                            PYTHONUNBUFFERED=1 and
+                            GFORTRAN_UNBUFFERED_PRECONNECTED=y unless its caller
+                            has: then each line comes when it is printed
       --sanitize HOW        what agents get of a terminal's output: collapse
                             resolves redraws (default), strip deletes escape
                             sequences, tidy deletes escape sequences and the
@@ -98,6 +102,7 @@ enum Call {
 struct Arguments {
     pty_size: Option<(u16, u16)>,
     tty: Use,
+    live: bool,
     grace: Option<Duration>,
     sanitize: Policy,
     redact_agents: bool,
@@ -121,6 +126,7 @@ fn run() -> Result<u8, Failure> {
                 home: super::home()?,
                 pty_size: arguments.pty_size,
                 tty: arguments.tty,
+                live: arguments.live,
                 grace: arguments.grace.unwrap_or(limits::GRACE),
                 sanitize: arguments.sanitize,
                 redact_agents: arguments.redact_agents,
@@ -171,6 +177,7 @@ fn parse() -> Result<Call, Failure> {
             Long("allow-sandboxed") => arguments.allow_sandboxed = true,
             Long("unseen-landlock") => arguments.unseen_landlock = true,
             Long("require-descriptor") => arguments.require_descriptor = true,
+            Long("live") => arguments.live = true,
             Long("no-pty") => arguments.tty = Use::Never,
             Long("tty") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;

@@ -20,7 +20,9 @@ pub struct Command {
     pub stdio: Stdio,
     /// Which of its descriptors are to be the run's terminal.
     pub tty: Tty,
-    /// It has exactly the environment that its caller gave: nothing is added for a terminal.
+    /// Whether its output on pipes is not to be held back; `None` as the host was told to.
+    pub live: Option<bool>,
+    /// It has exactly the environment that its caller gave: nothing is added to it.
     pub is_bare: bool,
     /// How many descriptors come with the frame.
     pub descriptors: usize,
@@ -64,6 +66,7 @@ impl Command {
             frame: frame.to_vec(),
             stdio: run.attributes.stdio,
             tty: run.attributes.tty,
+            live: run.attributes.extras.live,
             is_bare: false,
             descriptors: run.descriptor_count(),
             sanitize: run.attributes.sanitize,

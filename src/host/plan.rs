@@ -11,7 +11,7 @@ use rexec_sh::wire::{self, Stdio};
 use crate::core::entry::{Stream, Streams};
 use crate::sys::control::{
     self, PLAN_DEFAULTS, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP, PLAN_LEADER,
-    PLAN_OUT_PIPE, PLAN_RELAYED,
+    PLAN_LIVE, PLAN_OUT_PIPE, PLAN_RELAYED,
 };
 
 /// Which of a command's descriptors are its terminal.
@@ -35,6 +35,8 @@ pub(super) struct Plan {
     err_pipe: bool,
     err_is_out: bool,
     kills_group: bool,
+    is_live: bool,
+    is_bare: bool,
 }
 
 impl Plan {
@@ -57,7 +59,19 @@ impl Plan {
             err_pipe: is_apart && !shares_terminal,
             err_is_out: stdio.stderr && !is_apart && out_pipe,
             kills_group,
+            is_live: false,
+            is_bare: false,
         }
+    }
+
+    /// The same; with `is_live`, runtimes are asked not to hold back what they write to a pipe.
+    pub(super) fn live(self, is_live: bool) -> Self {
+        Self { is_live, ..self }
+    }
+
+    /// The same; with `is_bare`, nothing is added to the environment.
+    pub(super) fn bare(self, is_bare: bool) -> Self {
+        Self { is_bare, ..self }
     }
 
     /// The plan for the guard.
@@ -72,7 +86,8 @@ impl Plan {
             | bit(self.err_pipe, PLAN_ERR_PIPE)
             | bit(self.err_is_out, PLAN_ERR_IS_OUT)
             | bit(self.kills_group, PLAN_KILL_GROUP)
-            | bit(self.tty() == Some(wire::Stream::Out) && !relayed, PLAN_DEFAULTS)
+            | bit(self.tty() == Some(wire::Stream::Out) && !relayed && !self.is_bare, PLAN_DEFAULTS)
+            | bit(self.out_pipe && self.is_live && !self.is_bare, PLAN_LIVE)
             | bit(self.is_terminal_stdin(), PLAN_IN_TTY)
             | bit(relayed, PLAN_RELAYED)
             | bit(relayed && !self.stdio.background, PLAN_FOREGROUND)
@@ -177,6 +192,11 @@ mod tests {
         let same = Stdio { same_output: true, ..OPEN };
         assert_eq!(Plan::of(same, Use::Auto, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
         assert_eq!(Plan::of(same, Use::Always, true).bits(), PLAN_KILL_GROUP | PLAN_DEFAULTS);
+        let live = |tty| Plan::of(same, tty, false).live(true);
+        assert_eq!(live(Use::Auto).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_LIVE);
+        assert_eq!(live(Use::Always).bits(), PLAN_DEFAULTS, "a terminal is flushed as it is");
+        assert_eq!(live(Use::Auto).bare(true).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        assert_eq!(live(Use::Always).bare(true).bits(), 0);
         let relayed =
             Stdio { stdin_tty: true, stdout_tty: true, stderr_tty: true, relayed: true, leader: true, ..same };
         let bits = |stdio| Plan::of(stdio, Use::Auto, false).bits();

@@ -31,7 +31,7 @@ use crate::io::port::Port;
 use crate::limits;
 use crate::sink::console::Heading;
 use crate::sink::record::{self, Start};
-use crate::sys::{self, control, guard, pty, socket};
+use crate::sys::{self, guard, pty, socket};
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -239,7 +239,9 @@ impl Host {
     /// the guard has it.
     fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<Streams> {
         let command = &pending.command;
-        let plan = Plan::of(command.stdio, self.tty_of(command), command.kills_group);
+        let is_live = command.live.unwrap_or(self.options.live) && !command.is_for_program;
+        let plan =
+            Plan::of(command.stdio, self.tty_of(command), command.kills_group).live(is_live).bare(command.is_bare);
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut streams = [const { None }; Stream::ALL.len()];
         let mut far = Vec::new();
@@ -248,11 +250,7 @@ impl Host {
             descriptors.push(write.as_raw_fd());
             far.push(write);
         }
-        let mut order = plan.for_guard(self.options.grace);
-        if command.is_bare {
-            order.bits &= !control::PLAN_DEFAULTS;
-        }
-        let first = [order.encode().as_slice(), command.frame.as_slice()].concat();
+        let first = [plan.for_guard(self.options.grace).encode().as_slice(), command.frame.as_slice()].concat();
         let attempt = self.runs.get(&job).map_or(0, |run| run.attempts);
         let background = command.stdio.background;
         let mut relay = plan.is_relayed().then(|| Relay::new(pending.descriptors.get(1), background));

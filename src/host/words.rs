@@ -75,6 +75,7 @@ pub(super) fn command(request: &Request, own: &Own) -> (Command, Result<Vec<Owne
         frame: frame.clone().unwrap_or_default(),
         stdio: attributes.stdio,
         tty: attributes.tty,
+        live: attributes.extras.live,
         is_bare: request.clear_env,
         descriptors: 1,
         sanitize: Sanitize::Strip,

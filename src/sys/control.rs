@@ -30,6 +30,8 @@ pub const PLAN_RELAYED: u16 = 64;
 pub const PLAN_FOREGROUND: u16 = 128;
 /// Plan bit: the shell would lead the terminal's session: at its end the foreground is hung up.
 pub const PLAN_LEADER: u16 = 256;
+/// Plan bit: output is a pipe and is not to be held back, so the variables are set by which runtimes do not buffer it.
+pub const PLAN_LIVE: u16 = 512;
 /// Size of a plan, bytes: its bits, then milliseconds of grace, little-endian.
 pub const PLAN_BYTES: usize = 6;
 

@@ -23,6 +23,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
+use rexec_sh::environment;
 use rexec_sh::wire::{AtStart, Decoded, FromShim, Run};
 
 use super::control::{self, Report};
@@ -282,7 +283,10 @@ impl Request {
         let terminal = terminal.and_then(|terminal| Relayed::like(terminal, slave));
         let mut launch = Launch::new(&run, &descriptors, raised.as_ref().unwrap_or(baseline));
         if self.plan.has(control::PLAN_DEFAULTS) {
-            launch.add_defaults(&run);
+            launch.add_defaults(environment::DEFAULTS, &run);
+        }
+        if self.plan.has(control::PLAN_LIVE) {
+            launch.add_defaults(environment::LIVE, &run);
         }
         if self.plan.has(control::PLAN_FOREGROUND) {
             launch.in_foreground_of(slave.as_raw_fd());

@@ -178,9 +178,9 @@ impl<'a> Launch<'a> {
         self.foreground = Some(terminal);
     }
 
-    /// Adds what the caller left unset and a command on a terminal needs.
-    pub(super) fn add_defaults(&mut self, run: &Run<'a>) {
-        let missing = rexec_sh::environment::missing_defaults(run.env.iter()).map(CStr::as_ptr);
+    /// Adds those of the defaults that the caller left unset.
+    pub(super) fn add_defaults<const N: usize>(&mut self, defaults: [&'static CStr; N], run: &Run<'a>) {
+        let missing = rexec_sh::environment::missing(defaults, run.env.iter()).map(CStr::as_ptr);
         let end = self.env.len() - 1;
         self.env.splice(end..end, missing);
     }

@@ -3,6 +3,7 @@
 use super::case::{self, Bench, Case, PLAIN};
 use crate::support::call::{Call, Target, usual_env};
 use crate::support::dice::Dice;
+use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::temp::TempDir;
 use crate::support::waiting;
 
@@ -158,4 +159,27 @@ fn a_shim_inside_a_run_is_the_real_shell() {
     assert_eq!((seen.out().as_str(), seen.code()), ("nested\n", 6));
     host.wait_for("the end of the run", |journal| journal.of_type("end").next().cloned());
     assert_eq!(host.journal().of_type("start").count(), 1, "the nested shell is no run of its own");
+}
+
+#[test]
+fn what_keeps_output_from_being_held_back_is_set_where_it_is_wanted_and_a_pipe() {
+    const UNSET: &str = "- -\n";
+    const SET: &str = "1 y\n";
+    let script = "echo ${PYTHONUNBUFFERED--} ${GFORTRAN_UNBUFFERED_PRECONNECTED--}";
+    for (flags, usual) in [(&[][..], UNSET), (&["--live"], SET)] {
+        let host = Host::with(Setup { flags, ..MIRROR });
+        for (entries, expected) in [
+            (&[][..], usual),
+            (&["REXEC_LIVE="], usual),
+            (&["REXEC_LIVE=1"], SET),
+            (&["REXEC_LIVE=0"], UNSET),
+            (&["REXEC_LIVE=1", "PYTHONUNBUFFERED="], "y\n"),
+            (&["REXEC_LIVE=1", "PYTHONUNBUFFERED=x"], "x y\n"),
+            (&["REXEC_LIVE=1", "REXEC_TTY=always"], UNSET),
+        ] {
+            let call = entries.iter().fold(host.call(script), |call, entry| call.env(entry));
+            let seen = call.run(Target::Shim(&host.socket()));
+            assert_eq!((seen.out().as_str(), seen.code()), (expected, 0), "{flags:?} {entries:?}");
+        }
+    }
 }

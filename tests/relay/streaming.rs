@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::support::call::{Calling, Target};
-use crate::support::host::Host;
+use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::programs;
 use crate::support::waiting::PATIENCE;
 
 fn start(host: &Host, script: &str) -> Calling {
@@ -91,4 +92,19 @@ fn a_slow_bar_is_a_few_lines() {
     let seen = host.run("for n in $(seq 20); do printf '\\r%s of 20' $n; sleep 0.35; done; echo; echo done");
     let out = seen.out();
     assert!(out.lines().count() <= 8 && out.ends_with("20 of 20\ndone\n"), "{out}");
+}
+
+/// The program waits for the test, and the test for its first line: without the variable neither would go on.
+#[test]
+fn a_line_of_python_arrives_before_the_program_ends_where_the_host_is_live() {
+    if !programs::has("python3") {
+        return;
+    }
+    let host = Host::with(Setup { flags: &["--live"], ..MIRROR });
+    let script = "mkfifo step; exec python3 -c 'print(1); open(\"step\").read(); print(2)'";
+    let mut calling = start(&host, script);
+    assert_eq!(given(&calling, "1\n"), "1\n");
+    fs::write(host.home.join("step"), "").expect("a FIFO that is read");
+    let seen = calling.finish(PATIENCE).expect("it ends");
+    assert_eq!((seen.out().as_str(), seen.code()), ("1\n2\n", 0));
 }

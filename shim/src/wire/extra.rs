@@ -25,6 +25,7 @@ const PERSONALITY: u8 = 5;
 const TIMER_SLACK: u8 = 6;
 const COREDUMP: u8 = 7;
 const NO_HUGE_PAGES: u8 = 8;
+const LIVE: u8 = 9;
 
 /// Attributes that few callers change, and what only the host says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Extras {
     pub coredump_filter: u32,
     /// `PR_SET_THP_DISABLE` of prctl(2).
     pub no_huge_pages: bool,
+    /// Whether output on pipes is not to be held back; `None` as the host was told to.
+    pub live: Option<bool>,
 }
 
 impl Default for Extras {
@@ -58,6 +61,7 @@ impl Default for Extras {
             timer_slack_ns: TIMER_SLACK_NS,
             coredump_filter: COREDUMP_FILTER,
             no_huge_pages: false,
+            live: None,
         }
     }
 }
@@ -96,6 +100,9 @@ impl Extras {
         if self.no_huge_pages {
             put(out, NO_HUGE_PAGES, &[]);
         }
+        if let Some(live) = self.live {
+            put(out, LIVE, &[u8::from(live)]);
+        }
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, WireError> {
@@ -123,6 +130,10 @@ impl Extras {
             TIMER_SLACK => self.timer_slack_ns = u64::from_le_bytes(value.try_into().ok()?),
             COREDUMP => self.coredump_filter = u32::from_le_bytes(value.try_into().ok()?),
             NO_HUGE_PAGES if value.is_empty() => self.no_huge_pages = true,
+            LIVE => match value {
+                [on @ (0 | 1)] => self.live = Some(*on == 1),
+                _ => return None,
+            },
             _ => return None,
         }
         Some(())

@@ -26,6 +26,7 @@ fn sample() -> Vec<u8> {
             timer_slack_ns: 1,
             coredump_filter: 0,
             no_huge_pages: true,
+            live: Some(false),
         },
     };
     let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];
