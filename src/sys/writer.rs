@@ -101,24 +101,3 @@ fn serve(from: &OwnedFd, to: &OwnedFd) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::io::Read;
-
-    use super::*;
-
-    #[test]
-    fn bytes_arrive_and_a_reader_that_never_comes_is_not_waited_for() {
-        let (read, write) = nix::unistd::pipe().unwrap();
-        let writer = Writer::start(write).unwrap();
-        assert_eq!(writer.write(b"hello").unwrap(), 5);
-        let (target, mut seen) = (writer.target().as_raw_fd(), [0; 5]);
-        assert!(target > 2);
-        std::fs::File::from(read.try_clone().unwrap()).read_exact(&mut seen).unwrap();
-        assert_eq!(&seen, b"hello");
-        while writer.write(&[b'x'; 4096]).is_ok() {}
-        writer.end(Duration::from_millis(50));
-        drop(read);
-    }
-}
