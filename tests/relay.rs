@@ -5,8 +5,18 @@ mod support;
 
 #[path = "relay/flags.rs"]
 mod flags;
+#[path = "relay/fullscreen.rs"]
+mod fullscreen;
+#[path = "relay/interaction.rs"]
+mod interaction;
+#[path = "relay/jobs.rs"]
+mod jobs;
+#[path = "relay/keys.rs"]
+mod keys;
 #[path = "relay/notes.rs"]
 mod notes;
+#[path = "relay/sessions.rs"]
+mod sessions;
 #[path = "relay/streaming.rs"]
 mod streaming;
 #[path = "relay/terminals.rs"]

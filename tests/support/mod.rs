@@ -11,6 +11,7 @@ pub(crate) mod host;
 pub(crate) mod journal;
 pub(crate) mod procs;
 pub(crate) mod programs;
+pub(crate) mod screen;
 pub(crate) mod strip;
 pub(crate) mod temp;
 pub(crate) mod terminal;

@@ -1,6 +1,6 @@
 //! A person at a terminal: types, reads the screen, changes the window, and looks at the modes that are left.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -10,6 +10,7 @@ use nix::libc;
 use nix::sys::termios::Termios;
 
 use super::call::{Reader, dir, usual_env};
+use super::screen::Screen;
 use super::terminal::Terminal;
 use super::waiting::{self, PATIENCE};
 use super::warden::{Control, Ended, Plan, Warden};
@@ -32,6 +33,7 @@ pub(crate) struct Typist {
     pub(crate) pipe: Option<Reader>,
     /// How much of the screen was read.
     read: usize,
+    size: Cell<(u16, u16)>,
 }
 
 impl Typist {
@@ -44,7 +46,8 @@ impl Typist {
 
     /// The same by somebody who does not look.
     pub(crate) fn blind(program: &Path, argv: &[&str], env: &[String], home: &Path, at: [At; 3]) -> Self {
-        let terminal = Terminal::new(80, 24);
+        let size = (80, 24);
+        let terminal = Terminal::new(size.0, size.1);
         let before = terminal.modes();
         let mut entries = usual_env(home);
         entries.extend(env.iter().map(|entry| entry.clone().into_bytes()));
@@ -65,7 +68,7 @@ impl Typist {
         }
         plan.control = Control::Foreground(terminal.slave());
         let warden = Warden::start(plan).expect("the program can be executed");
-        Self { terminal, warden, before, screen: OnceCell::new(), pipe, read: 0 }
+        Self { terminal, warden, before, screen: OnceCell::new(), pipe, read: 0, size: Cell::new(size) }
     }
 
     fn reader(&self) -> &Reader {
@@ -107,7 +110,19 @@ impl Typist {
 
     /// Changes the window.
     pub(crate) fn resizes(&self, cols: u16, rows: u16) {
+        self.size.set((cols, rows));
         self.terminal.resize(cols, rows);
+    }
+
+    /// The screen as it is now.
+    pub(crate) fn drawn(&self) -> Screen {
+        Screen::of(&self.reader().so_far(), self.size.get())
+    }
+
+    /// Waits until this stands on the screen.
+    pub(crate) fn shows(&self, text: &str) {
+        let is_there = waiting::until_true(PATIENCE, || self.drawn().text().contains(text));
+        assert!(is_there, "{text:?} is never on the screen: {}", self.drawn().text());
     }
 
     /// Waits until the terminal has the modes from the start, or has not.
