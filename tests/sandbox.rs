@@ -220,6 +220,7 @@ fn the_caller_is_looked_at_when_its_command_has_come() {
             call.env(&format!("REXEC_TEST_MODE={mode}")).run(Target::Real).out()
         };
         assert!(ask("late nothing").contains("\"exit\":0,\"output\":\"outside\\n\""), "{}", ask("late nothing"));
+        host.wait_for("the first command", |journal| journal.of_type("end").next().map(|_| ()));
         let before = host.journal().of_type("start").count();
         let root_only = if user.is_none() && nix::unistd::geteuid().is_root() { &["late chroot"][..] } else { &[] };
         for mode in ["late seccomp", "late no_new_privs", "late death", "late handover"].iter().chain(root_only) {
