@@ -331,7 +331,7 @@ const SIGNALS: &[Interaction] = &[
         name: "a window that changes three times below Python",
         script: "python3 -c 'import os, signal, sys, time\n\
                  def changed(*_):\n \
-                 print(os.get_terminal_size())\n \
+                 os.write(1, repr(os.get_terminal_size()).encode())\n \
                  if os.get_terminal_size()[0] == 80: sys.exit(3)\n\
                  signal.signal(signal.SIGWINCH, changed)\n\
                  print(\"begun\")\n\
