@@ -33,10 +33,17 @@ pub struct Signals {
 const BLOCKED: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGWINCH, Signal::SIGUSR1];
 
-/// Children are reaped by the kernel: the end of a guard is the end of its control socket. The host refuses to be
-/// stopped from its terminal, because a stopped host stops every agent.
-const IGNORED: [libc::c_int; 6] =
-    [libc::SIGPIPE, libc::SIGCHLD, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGXFSZ];
+/// What ends the host at once: faults of its own.
+const FAULTS: [Signal; 5] = [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE, Signal::SIGABRT];
+
+/// The signals that mean nothing to the host, and are ignored: with the others, an alarm or a soft limit of processor
+/// time would end every agent's commands and leave the terminal as it is. Children are reaped by the kernel: the end of
+/// a guard is the end of its control socket. The host refuses to be stopped from its terminal, because a stopped host
+/// stops every agent.
+fn meaningless() -> impl Iterator<Item = libc::c_int> {
+    (1..=libc::SIGRTMAX())
+        .filter(|&number| !BLOCKED.into_iter().chain(FAULTS).any(|signal| signal as libc::c_int == number))
+}
 
 impl Signals {
     /// Takes the host's signals over. Those that end a process and that were ignored before stay so, as after nohup(1).
@@ -44,8 +51,8 @@ impl Signals {
     /// # Errors
     /// EMFILE or ENFILE, as signalfd(2).
     pub fn take() -> io::Result<Self> {
-        for signal in IGNORED {
-            // SAFETY: a disposition without a handler.
+        for signal in meaningless() {
+            // SAFETY: a disposition without a handler; what may not be set is refused, which does no harm.
             unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
         let ignored = BLOCKED.into_iter().filter(|&signal| is_ignored(signal)).collect::<Vec<_>>();

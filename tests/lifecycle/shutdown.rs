@@ -171,6 +171,22 @@ fn what_a_person_wants_ended_ends_before_the_host() {
     host.check_end();
 }
 
+/// An alarm, a timer, a soft limit of processor time, a number mistyped: every command would end by it, and the terminal
+/// stay as the host has it.
+#[test]
+fn a_host_survives_signals_that_mean_nothing_to_it() {
+    let host = Host::start();
+    for signal in Signal::iterator() {
+        let ends = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGKILL];
+        let faults = [Signal::SIGILL, Signal::SIGABRT, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGSEGV];
+        if !ends.into_iter().chain(faults).chain([Signal::SIGSTOP]).any(|other| other == signal) {
+            host.signal(signal);
+            assert_eq!(host.run("echo on").out(), "on\n", "{signal}");
+        }
+    }
+    host.finish();
+}
+
 #[test]
 fn the_terminal_is_as_it_was() {
     for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
