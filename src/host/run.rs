@@ -64,6 +64,9 @@ pub(super) struct Run {
     pub(super) relay: Option<Relay>,
     /// Which of the caller's streams its terminal is.
     pub(super) tty: Option<wire::Stream>,
+    /// The caller's word on its outputs: nobody reads them any more. It may come before there are streams, and holds for
+    /// those of every guard that is given the command.
+    pub(super) unread: [bool; Stream::ALL.len()],
     /// What its output brings it that nobody reads.
     pub(super) strike: Strike,
     pub(super) ending: Ending,
@@ -337,16 +340,22 @@ impl Host {
     /// on the caller's own; the other descriptor goes on. A terminal cannot be closed, so who writes to it from now on
     /// gets the signal by hand.
     pub(super) fn on_output_closed(&mut self, job: JobId, stream: Stream) {
-        let Some(run) = self.runs.get_mut(&job) else { return };
-        let at_caller = match stream {
-            Stream::Err => wire::Stream::Err,
-            Stream::Out | Stream::Tty => wire::Stream::Out,
-        };
-        if run.streams[stream as usize].is_some() {
-            self.close_stream(job, stream);
-            self.engine.on_hangup(job, stream);
-        } else if run.tty == Some(at_caller) {
-            run.strike.begin(self.now);
+        if let Some(run) = self.runs.get_mut(&job) {
+            run.unread[stream as usize] = true;
+        }
+        self.close_unread(job);
+    }
+
+    /// Has it so for the streams that there are now.
+    pub(super) fn close_unread(&mut self, job: JobId) {
+        for (stream, at_caller) in [(Stream::Out, wire::Stream::Out), (Stream::Err, wire::Stream::Err)] {
+            let Some(run) = self.runs.get_mut(&job).filter(|run| run.unread[stream as usize]) else { continue };
+            if run.streams[stream as usize].is_some() {
+                self.close_stream(job, stream);
+                self.engine.on_hangup(job, stream);
+            } else if run.tty == Some(at_caller) {
+                run.strike.begin(self.now);
+            }
         }
     }
 

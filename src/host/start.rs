@@ -112,6 +112,7 @@ impl Host {
             streams: [const { None }; Stream::ALL.len()],
             relay: None,
             tty: None,
+            unread: [false; Stream::ALL.len()],
             strike: Strike::default(),
             ending: Ending::default(),
         };
@@ -176,6 +177,7 @@ impl Host {
             Some(Ok(pending)) => match self.hand_over(job, &pending) {
                 Ok(streams) => {
                     self.engine.on_started(job, streams, self.now);
+                    self.close_unread(job);
                     if let Some(timeout) = pending.command.timeout {
                         self.timeouts.insert((self.now + timeout, job));
                     }
@@ -220,7 +222,10 @@ impl Host {
         }
         run.attempts += 1;
         match self.hand_over(job, &pending) {
-            Ok(_) => again.signals.into_iter().for_each(|signal| self.order(job, Order::Signal(signal))),
+            Ok(_) => {
+                self.close_unread(job);
+                again.signals.into_iter().for_each(|signal| self.order(job, Order::Signal(signal)));
+            }
             Err(error) if error.raw_os_error().is_some_and(sys::is_shortage) && !self.is_closing() => {
                 let again = Again { at: self.now + limits::START_RETRY, ..again };
                 if let Some(run) = self.runs.get_mut(&job) {

@@ -132,6 +132,14 @@ const OUTPUT: &[Case] = &[
     Case { name: "stdout closed", script: b"echo a; echo $? >&2; exit 3", output: Output::NoStdout, ..PLAIN },
     Case { name: "stderr closed", script: b"echo a; echo b >&2; echo $?", output: Output::NoStderr, ..PLAIN },
     Case { name: "reader leaves at once", script: b"yes", output: Output::Head(1), modes: &[Mode::Pipe], ..PLAIN },
+    Case { name: "no reader from the start", script: b"yes", output: Output::Head(0), modes: &[Mode::Pipe], ..PLAIN },
+    Case {
+        name: "no reader from the start of a silent command",
+        script: b"sleep 0.1; echo a; echo done > f",
+        output: Output::Head(0),
+        modes: &[Mode::Pipe],
+        ..PLAIN
+    },
     Case {
         name: "reader takes 2,000 lines",
         script: b"yes",

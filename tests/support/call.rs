@@ -45,7 +45,7 @@ pub(crate) enum Output {
     NoStdout,
     /// Descriptor 2 is closed, 1 a pipe.
     NoStderr,
-    /// A pipe each; the reader of the first takes so many bytes and leaves.
+    /// A pipe each; the reader of the first takes so many bytes and leaves. One of none has left before the call.
     Head(usize),
     /// A socket each, as Node.js gives its children.
     Sockets,
@@ -405,7 +405,7 @@ impl Wires {
         if output != Output::NoStdout {
             let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
             self.ends.push((write, 1));
-            self.stdout = Some(Reader::new(read, most));
+            self.stdout = (most > 0).then(|| Reader::new(read, most));
         }
         if output != Output::NoStderr {
             let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
