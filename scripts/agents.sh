@@ -10,7 +10,8 @@ usage() {
     cat <<'USAGE'
 usage: scripts/agents.sh [--bash-only] [--keep] [AGENT …]
 
-  AGENT          claude, codex, codex-sandboxed, gemini, opencode, qwen, pi (default: all)
+  AGENT          claude, codex, codex-sandboxed, gemini, gemini-terminal, opencode, qwen, qwen-terminal, pi
+                 (default: all); in a terminal, their shells have terminals, too
   --bash-only    only the reference: no build, no host
   --keep         keep the folder with all that was recorded, and print its name
 
@@ -31,7 +32,7 @@ declare -A package=(
     [qwen]=@qwen-code/qwen-code@0.24.4
     [pi]=@earendil-works/pi-coding-agent@0.74.2
 )
-all=(claude codex codex-sandboxed gemini opencode qwen pi)
+all=(claude codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi)
 # In seconds: when all is over, the time up to which an agent may begin, and the most that one gets.
 limit=270
 last_start=210
@@ -137,7 +138,9 @@ JSON
                 -c model_provider=mock -c model_providers.mock.name=mock -c model_providers.mock.wire_api=responses
                 -c model_providers.mock.base_url="$url/v1" -c model_providers.mock.env_key=OPENAI_API_KEY "$say")
             ;;
-        gemini)
+        gemini | gemini-terminal)
+            local ask=--prompt
+            [[ $agent == gemini ]] || ask=--prompt-interactive
             mkdir -p -- "$home/.gemini"
             cat >"$home/.gemini/settings.json" <<'JSON'
 { "security": { "auth": { "selectedType": "gemini-api-key" } }, "privacy": { "usageStatisticsEnabled": false },
@@ -145,7 +148,7 @@ JSON
 JSON
             settings=(GEMINI_API_KEY=none GOOGLE_GEMINI_BASE_URL="$url" GEMINI_CLI_TRUST_WORKSPACE=true
                 PATH="${shell%/*}:$PATH")
-            line=("$program" --approval-mode yolo --model gemini-2.5-pro --prompt "$say")
+            line=("$program" --approval-mode yolo --model gemini-2.5-pro "$ask" "$say")
             ;;
         opencode)
             mkdir -p -- "$home/.config/opencode"
@@ -159,9 +162,15 @@ JSON
             settings=(OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_LSP_DOWNLOAD=1)
             line=("$program" run "$say")
             ;;
-        qwen)
+        qwen | qwen-terminal)
+            local ask=--prompt
+            if [[ $agent == qwen-terminal ]]; then
+                ask=--prompt-interactive
+                mkdir -p -- "$home/.qwen"
+                printf '{ "tools": { "shell": { "enableInteractiveShell": true } } }\n' >"$home/.qwen/settings.json"
+            fi
             settings=(OPENAI_API_KEY=none OPENAI_BASE_URL="$url/v1" OPENAI_MODEL=mock PATH="${shell%/*}:$PATH")
-            line=("$program" --auth-type openai --approval-mode yolo --prompt "$say")
+            line=("$program" --auth-type openai --approval-mode yolo "$ask" "$say")
             ;;
         pi)
             mkdir -p -- "$home/.pi/agent"
@@ -188,19 +197,41 @@ has_ended() { # FILE
     return 1
 }
 
+# Gives an agent a terminal at which nobody types: changes `line` and `keys`.
+at_terminal() {
+    line=(script --quiet --flush --command
+        "echo \$\$ >../../$name.session; stty rows 40 cols 120; exec$(printf ' %q' "${line[@]}")" "$record.screen")
+    mkfifo -- "$record.keys"
+    # Open for writing as well, so that it has no end.
+    exec {keys}<>"$record.keys"
+}
+
 # Runs an agent once with a shell; what reached the model is then in AGENT/NAME.json.
 drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
-    local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line
+    local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line keys running
     shift 3
+    exec {keys}</dev/null
     mkdir -p -- "$record/home" "$record/tmp" "$record/project/inner"
     timeout "$patience" node "$scripts/agents/model.mjs" "$agent" "$record.json" >"$record.port" &
     model=$!
     wait_for "$record.port" . "the stand-in of the model"
     prepare "$agent" "$record/home" "$(<"$record.port")" "$shell"
+    [[ $agent != *-terminal ]] || at_terminal
     # A clean environment: neither our caller's agent nor its settings may have a say.
     (cd -- "$record/project" && exec timeout --kill-after=5 "$patience" env -i \
         PATH="$PATH" HOME="$record/home" USER="${USER:-root}" LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$record/tmp" \
-        "${settings[@]}" "$@" "${line[@]}" </dev/null >"$record.out" 2>"$record.err") || code=$?
+        "${settings[@]}" "$@" "${line[@]}" <&"$keys" >"$record.out" 2>"$record.err") &
+    running=$!
+    if [[ $agent == *-terminal ]]; then
+        # It does not end by itself: it waits for a person to say more.
+        until grep -qs done "$record.port" || ! kill -0 "$running" 2>/dev/null; do sleep 0.1; done
+        end "$running"
+        # A hangup does not always end what is behind such an agent's first process.
+        [[ ! -s $record.session ]] || kill -KILL -- "-$(<"$record.session")" 2>/dev/null || true
+    else
+        wait "$running" || code=$?
+    fi
+    exec {keys}<&-
     end "$model"
     has_ended "$record/project/open" || printf 'it lives\n' >"$record.left-open"
     ((code == 0)) || printf '%s ended with %d: %s\n' "$agent" "$code" "$(tail -n 5 "$record.out" "$record.err")"
@@ -244,6 +275,10 @@ run() { # AGENT
     ((SECONDS < last_start)) || { skip "$agent" "no time is left for it"; return; }
     find_agent "$agent" || { skip "$agent" "npm cannot install it"; return; }
     said=$(timeout 60 "$program" --version 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
+    if [[ $agent == *-terminal ]] && ! command -v script >/dev/null; then
+        skip "$agent" "script(1) is missing, which makes its terminal"
+        return
+    fi
     if [[ $agent == codex* && $(getent passwd "$(id -u)") != */bash ]]; then
         skip "$agent" "it takes the login shell of the account, which is not bash here"
         return

@@ -45,6 +45,11 @@ const typing = (name, chars, isRight, more = {}) => ({
   isRight,
 });
 const isRunning = ({ code }) => code === undefined;
+/// A command in a terminal that waits for keys.
+const inTerminal = (name, text) => ({
+  ...command(name, text, "", { more: { tty: true, yield_time_ms: 500 } }),
+  isRight: ({ output, code }) => isRunning({ code }) && output.includes("marker-"),
+});
 
 /// Runs once, by our shell, with JSON on its standard input. See the settings in agents.sh.
 const hook = "cat >hooked";
@@ -81,12 +86,13 @@ const codex = {
     },
     typing("the interrupt", "\x03", ({ output, code }) => code === 9 && output.includes("caught")),
     isGone("what it waited for is ended", "stopped"),
-    {
-      ...command("a terminal", "stty size; read -r line; echo got $line", "", { more: { tty: true, yield_time_ms: 500 } }),
-      isRight: isRunning,
-      marker: undefined,
-    },
+    inTerminal("a terminal", "stty size; read -r -p 'marker-asks? ' line; echo got $line"),
     typing("what is typed there", "typed\n", ({ output, code }) => code === 0 && output.includes("got typed")),
+    inTerminal("a command that reads to the end", "echo marker-reads; tr a-z A-Z"),
+    typing("a line and the end", "typed\n\x04", ({ output, code }) => code === 0 && output.includes("TYPED\r\n")),
+    inTerminal("an interrupt in a terminal", `rm stopped; trap 'echo caught; exit 9' INT; ${endless}`),
+    typing("the key", "\x03", ({ output, code }) => code === 9 && output.includes("caught")),
+    isGone("what it waited for is ended with the terminal", "stopped"),
     {
       ...command("a command that is left open", "echo $$ >open; echo marker-open; exec sleep 300", "", { more: { yield_time_ms: 500 } }),
       isRight: ({ output, code }) => isRunning({ code }) && output === "marker-open\n",
@@ -166,4 +172,31 @@ const sandboxed = {
   cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/marker-forbidden; } 2>/dev/null; echo $?", "1")],
 };
 
-export const agents = { claude, codex, "codex-sandboxed": sandboxed, gemini, opencode, qwen, pi };
+/// Their interactive shells: the shell has a terminal of its own, and hangs up when it ends.
+const interactive = (agent, more = {}) => ({
+  ...agent,
+  // It does not always take what a shell wrote just before its exit.
+  input: (one) => agent.input({ ...one, text: `trap 'sleep 0.5' EXIT; ${one.text}` }),
+  cases: [
+    command("the terminal", "stty size | grep -q '^[1-9]' && [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo marker-terminal", "marker-terminal"),
+    // They read a terminal slowly: of much output they lose the end with plain bash, too.
+    ...usual.filter(({ name }) => name !== "much output"),
+    leaving,
+    isGone("a background job ends with its terminal", "left"),
+    lives("one in a session of its own is left alone", "left-apart"),
+    command("a command that takes too long", endless, /marker-stopped/, { more }),
+    isGone("what it waited for is ended", "stopped"),
+  ],
+});
+
+export const agents = {
+  claude,
+  codex,
+  "codex-sandboxed": sandboxed,
+  gemini,
+  "gemini-terminal": interactive(gemini),
+  opencode,
+  qwen,
+  "qwen-terminal": interactive(qwen, { timeout: 1000 }),
+  pi,
+};

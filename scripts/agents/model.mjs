@@ -5,7 +5,7 @@
 // To a conversation that offers the agent's shell tool, answer number N is the Nth case of the agent (agents.mjs),
 // then a closing text; to any other (a title, a summary) it is a short text. RECORD.json holds the last state:
 // { requests, paths: [what was asked for], results: [{ text, isError }] }. The port is the kernel's choice, printed as
-// one line on stdout.
+// one line on stdout; another line says `done` when every case has its result.
 
 import { createServer } from "node:http";
 import { renameSync, writeFileSync } from "node:fs";
@@ -56,7 +56,9 @@ const server = createServer((request, response) => {
     save();
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
     for (const event of dialect.streamOf(answer, body, record.requests)) response.write(event);
-    response.end();
+    response.end(() => {
+      if (record.results.length === cases.length) process.stdout.write("done\n");
+    });
   });
 });
 save();
