@@ -224,7 +224,7 @@ drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
     running=$!
     if [[ $agent == *-terminal ]]; then
         # It does not end by itself: it waits for a person to say more.
-        until grep -qs done "$record.port" || ! kill -0 "$running" 2>/dev/null; do sleep 0.1; done
+        until grep -qs 'done' "$record.port" || ! kill -0 "$running" 2>/dev/null; do sleep 0.1; done
         end "$running"
         # A hangup does not always end what is behind such an agent's first process.
         [[ ! -s $record.session ]] || kill -KILL -- "-$(<"$record.session")" 2>/dev/null || true
