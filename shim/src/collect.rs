@@ -40,7 +40,7 @@ impl Standard {
         Self { status, terminal, plugs: Vec::new() }
     }
 
-    /// Puts something into the place of each closed one, so that no descriptor of ours lands there.
+    /// Opens `/dev/null` in place of each closed descriptor, so that the shim opens nothing else under these numbers.
     pub(crate) fn plug(&mut self) -> sys::Result<()> {
         for _ in self.status.iter().filter(|status| status.is_none()) {
             self.plugs.push(sys::open(c"/dev/null", libc::O_RDWR)?);

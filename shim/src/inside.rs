@@ -1,4 +1,4 @@
-//! Whether this process is already below a guard of the host's, and so nothing is to be shipped.
+//! Whether this process already runs below a host's guard. If it does, the shim becomes the real shell.
 
 use std::ffi::CString;
 use std::os::fd::AsRawFd;

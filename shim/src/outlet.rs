@@ -124,7 +124,7 @@ impl Outlet {
         !self.is_closed && matches!(self.kind, Kind::Pipe | Kind::Socket)
     }
 
-    /// What is to be polled: room when a write waits for it, else only whether the reader is still there.
+    /// The poll(2) entry: waits for room while a write is pending, else only for the reader to leave.
     pub(crate) fn watch(&self, wants_room: bool) -> libc::pollfd {
         let watched = self.has_reader() || (self.is_terminal && !self.is_closed);
         match (wants_room, watched) {

@@ -412,7 +412,7 @@ pub(crate) fn is_appending(fd: RawFd) -> bool {
     flags >= 0 && flags & libc::O_APPEND != 0
 }
 
-/// Whether two descriptors of ours are one open file description; nothing when the kernel does not tell.
+/// Whether two descriptors of this process share one open file description (kcmp(2)). `None` if the kernel does not say.
 pub(crate) fn is_same_description(one: RawFd, other: RawFd) -> Option<bool> {
     // SAFETY: neither call has preconditions.
     let result = unsafe {

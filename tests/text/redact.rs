@@ -459,7 +459,7 @@ fix(auth): token rotation #1234
 {"name": "password", "value": null}
 name: password
 value: ${DB_PASSWORD}
-credentials file /root/.aws/credentials2
+credentials file /srv/ann/.aws/credentials2
 access token expired at 2024-01-01T00:00:00Z
 token user_id_2
 cookie-set remember_me token123 --expires=1893456000

@@ -30,7 +30,7 @@ import re
 
 
 def slugify(text):
-    # TODO: more than ASCII
+    # Only ASCII for now.
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
