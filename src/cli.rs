@@ -18,7 +18,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rexec_sh::place;
+use rexec_sh::protocol::place;
 
 use crate::failure::Failure;
 use crate::sys::process;

@@ -44,7 +44,7 @@ use crate::front::treatment::Policy;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
 use crate::sink::console::{Console, View};
-use crate::sink::journal::Journal;
+use crate::sink::feed::Journal;
 use crate::sys::cgroup::Groups;
 use crate::sys::orphans::Kin;
 use crate::sys::pty;

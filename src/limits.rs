@@ -1,6 +1,6 @@
 //! Every bound and timeout of the host, each with what happens when it is reached.
 //!
-//! The wire's own bounds are in `rexec_sh::wire`, because the shim keeps them too.
+//! The wire's own bounds are in `rexec_sh::protocol::wire`, because the shim keeps them too.
 
 use std::time::Duration;
 

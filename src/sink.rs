@@ -1,7 +1,4 @@
-//! Where a job's entries go: the console and the journal.
+//! Where a job's entries go: the console, and the feed to the recorder.
 
 pub mod console;
-pub mod journal;
-pub mod reader;
-pub mod record;
-pub mod recorder;
+pub mod feed;

@@ -1,43 +1,36 @@
-//! Every system call of the host: the only folder with `unsafe`, and the only one that names nix.
+//! Thin wrappers of system calls. Only this folder and `guard` name nix and have `unsafe` blocks.
 //!
 //! Global rules that its SAFETY comments lean on: the process has one thread; between fork or clone and exec a child
 //! makes system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`pty`], [`control`], [`guard`], `launch`, `warden`, `foreground`,
-//! `tree`, `stat`, [`orphans`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
+//! Reading order: [`pty`], `stat`, [`program`], [`tree`], [`orphans`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
 //! [`process`], [`confinement`], [`watch`], [`mod@file`].
 
 pub mod cgroup;
 pub mod confinement;
-pub mod control;
-mod extras;
 pub mod file;
-mod foreground;
-pub mod guard;
-mod launch;
 pub mod orphans;
 pub mod process;
+pub mod program;
 pub mod pty;
-mod reaper;
 pub mod relayed;
 pub mod signal;
 pub mod socket;
 mod stat;
 pub mod terminal;
 pub mod tree;
-mod warden;
 pub mod watch;
 pub mod writer;
 
 use std::os::fd::{AsFd, AsRawFd};
 
 /// A failed call as io::Error.
-fn io(errno: nix::errno::Errno) -> std::io::Error {
+pub(crate) fn io(errno: nix::errno::Errno) -> std::io::Error {
     errno.into()
 }
 
 /// What a raw call answered, as a result.
-fn check(answer: nix::libc::c_int) -> std::io::Result<nix::libc::c_int> {
+pub(crate) fn check(answer: nix::libc::c_int) -> std::io::Result<nix::libc::c_int> {
     if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
 }
 

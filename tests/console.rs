@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use rexec_host::core::engine::{Engine, JobId};
 use rexec_host::core::entry::{Exit, Stream, Streams};
 use rexec_host::core::log::Lag;
+use rexec_host::journal::record::Left;
 use rexec_host::limits;
 use rexec_host::sink::console::{Console, Heading, Kind, View};
-use rexec_host::sink::record::Left;
 
 struct Stage {
     engine: Engine,

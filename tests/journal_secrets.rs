@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 
-use rexec_host::sink::record::{End, Start, encode_close, encode_end, encode_output, encode_start_in};
-use rexec_host::sink::recorder::{Limits, Session, journals, serve};
+use rexec_host::journal::record::{End, Start, encode_close, encode_end, encode_output, encode_start_in};
+use rexec_host::recorder::{Limits, Session, journals, serve};
 use serde_json::Value;
 use support::call::Target;
 use support::host::Host;

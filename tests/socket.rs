@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use rexec_sh::wire::{self, Hello};
+use rexec_sh::protocol::wire::{self, Hello};
 
 use support::call::{Call, Outcome, Target};
 use support::crowd::{Gate, WAIT_AT_GATE};

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::wire::{AFFINITY_BYTES_MAX, Attributes, Extras, Stdio, Stream};
+use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, Extras, Stdio, Stream};
 
 use crate::sys::{self, Kind, Status};
 

@@ -9,8 +9,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use rexec_sh::options::{Options, given};
-use rexec_sh::place::{self, PlaceError};
+use rexec_sh::protocol::options::{Options, given};
+use rexec_sh::protocol::place::{self, PlaceError};
 
 use crate::report::{NOT_FOUND, Report};
 use crate::sys;

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::os::fd::AsRawFd;
 
 use nix::libc;
-use rexec_sh::mark::{Stat, is_guard_above};
+use rexec_sh::protocol::mark::{Stat, is_guard_above};
 
 use crate::sys;
 

@@ -1,11 +1,3 @@
-//! What rexec-sh and rexec-host share: the wire format, where the socket lies, and which environment travels; and
-//! the rules of the shim that are pure: which invocations go to the host, and what its options mean.
-//!
-//! std only; the shim's system calls are in its binary, the host's in its own crate.
+//! The library half of rexec-sh: the [`protocol`] that it shares with rexec-host. The shim itself is the binary.
 
-pub mod environment;
-pub mod invocation;
-pub mod mark;
-pub mod options;
-pub mod place;
-pub mod wire;
+pub mod protocol;

@@ -25,10 +25,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::environment::Rules;
-use rexec_sh::invocation::{Real, Shell, is_command, is_interactive};
-use rexec_sh::options::{Choices, Options, given};
-use rexec_sh::wire::{Hello, INHERITED_MAX, Stream, encode_interactive, encode_left, encode_run};
+use rexec_sh::protocol::environment::Rules;
+use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
+use rexec_sh::protocol::options::{Choices, Options, given};
+use rexec_sh::protocol::wire::{Hello, INHERITED_MAX, Stream, encode_interactive, encode_left, encode_run};
 
 use collect::Standard;
 use host::NoHost;

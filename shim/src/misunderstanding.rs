@@ -1,6 +1,6 @@
 //! What the caller is told when shim and host do not speak the same language.
 
-use rexec_sh::wire::{self, WireError};
+use rexec_sh::protocol::wire::{self, WireError};
 
 use crate::report::{FAILED, Report};
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::wire::Stream;
+use rexec_sh::protocol::wire::Stream;
 
 use crate::collect::Standard;
 use crate::sys::{self, Kind};

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::wire::{
+use rexec_sh::protocol::wire::{
     Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, Stream, WireError, encode_abort, encode_closed,
 };
 

@@ -5,8 +5,8 @@
 
 use std::ffi::{CStr, CString};
 
-use rexec_sh::environment;
-use rexec_sh::invocation::Shell;
+use rexec_sh::protocol::environment;
+use rexec_sh::protocol::invocation::Shell;
 
 use crate::report::{FAILED, NOT_EXECUTABLE, NOT_FOUND, Report};
 use crate::sys::{self, Kind, Status};

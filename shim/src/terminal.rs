@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::wire::KEYS_BYTES_MAX;
+use rexec_sh::protocol::wire::KEYS_BYTES_MAX;
 
 use crate::sys::{self, Modes, SignalSet, bit};
 

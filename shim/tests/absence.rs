@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::{Place, frames, outcome, wait_for};
 use nix::fcntl::{Flock, FlockArg};
-use rexec_sh::wire::{Exit, encode_exit};
+use rexec_sh::protocol::wire::{Exit, encode_exit};
 
 /// Words by which agents tell that a sandbox denied a command, and then offer to leave it.
 const AVOIDED: [&str; 5] = ["sandbox", "permission", "permitted", "denied", "seccomp"];

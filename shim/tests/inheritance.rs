@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use common::{CLOSE_OTHERS, Place, Request, frames, outcome};
-use rexec_sh::wire::{Exit, Sanitize, Tty, encode_exit};
+use rexec_sh::protocol::wire::{Exit, Sanitize, Tty, encode_exit};
 
 fn ok() -> Vec<u8> {
     frames(|out| encode_exit(Exit::Code(0), out))

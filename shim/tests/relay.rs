@@ -12,7 +12,7 @@ use common::{Place, Said, frames, outcome, state, wait_for};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rexec_sh::wire::{Exit, FRAME_BYTES_MAX, Stream, encode_exit, encode_output};
+use rexec_sh::protocol::wire::{Exit, FRAME_BYTES_MAX, Stream, encode_exit, encode_output};
 
 /// More than any pipe or socket between shim and reader holds.
 const PLENTY: usize = 5_000_000;

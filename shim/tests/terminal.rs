@@ -10,7 +10,7 @@ use std::process::Stdio;
 use common::{Place, frames};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::pty::{OpenptyResult, Winsize, openpty};
-use rexec_sh::wire::{Exit, Stream, encode_exit, encode_output};
+use rexec_sh::protocol::wire::{Exit, Stream, encode_exit, encode_output};
 
 /// More than a terminal's buffer holds.
 const PLENTY: usize = 200_000;

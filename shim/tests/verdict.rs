@@ -6,7 +6,9 @@ use std::os::unix::process::ExitStatusExt;
 
 use common::{Place, Said, frames, outcome, wait_for};
 use nix::sys::signal::Signal;
-use rexec_sh::wire::{Exit, Hello, Stream, encode_exit, encode_fail, encode_note, encode_output, encode_refuse};
+use rexec_sh::protocol::wire::{
+    Exit, Hello, Stream, encode_exit, encode_fail, encode_note, encode_output, encode_refuse,
+};
 
 fn exits(exit: Exit) -> Option<i32> {
     let place = Place::new();

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::sink::reader::closing;
-use crate::sink::recorder::{self, journals};
+use crate::journal::reader::closing;
+use crate::recorder::{self, journals};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 

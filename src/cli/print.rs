@@ -10,8 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
-use crate::sink::reader::{Entry, Reader};
-use crate::sink::record::{Lost, Run, Start};
+use crate::journal::reader::{Entry, Reader};
+use crate::journal::record::{Lost, Run, Start};
 use crate::text::banner::{Banner, end_line, left_line};
 use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};

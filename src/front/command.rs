@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::Duration;
 
-use rexec_sh::wire::{Decoded, FromShim, Run, Sanitize, Stdio, Tty};
+use rexec_sh::protocol::wire::{Decoded, FromShim, Run, Sanitize, Stdio, Tty};
 
 use super::caller;
 use crate::limits;

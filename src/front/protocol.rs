@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rexec_sh::wire;
+use rexec_sh::protocol::wire;
 
 use super::budget::Budget;
 use super::jsonl::Jsonl;

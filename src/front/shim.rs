@@ -1,8 +1,8 @@
-//! The shim's language: frames in, frames out. The format is `rexec_sh::wire`.
+//! The shim's language: frames in, frames out. The format is `rexec_sh::protocol::wire`.
 
 use std::time::Instant;
 
-use rexec_sh::wire::{self, Decoded, FromShim, Hello};
+use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello};
 
 use super::command::Command;
 use super::treatment::Treatment;

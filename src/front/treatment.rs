@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rexec_sh::wire::Sanitize;
+use rexec_sh::protocol::wire::Sanitize;
 
 use super::command::Command;
 use crate::limits;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::Host;
 use super::orders::{Again, Step};
 use crate::core::engine::JobId;
+use crate::guard::spawn;
 use crate::limits;
-use crate::sys::guard;
 use crate::sys::orphans::{self, Orphans, Others};
 use crate::sys::tree::Process;
 use crate::text::escape::escape_line;
@@ -97,8 +97,8 @@ impl Host {
             if let Some(link) = &mut run.guard {
                 match link.orders.tick(now) {
                     None => {}
-                    Some(Step::Wake) => guard::wake(link.pid, link.control.fd()),
-                    Some(Step::Kill) => guard::kill(link.pid, link.control.fd()),
+                    Some(Step::Wake) => spawn::wake(link.pid, link.control.fd()),
+                    Some(Step::Kill) => spawn::kill(link.pid, link.control.fd()),
                     Some(Step::Bury) => self.bury(job),
                 }
             } else if run.again.is_some() {
@@ -191,7 +191,7 @@ impl Host {
     /// Whether another command is hunted, or is about to be because its guard has just died.
     fn are_others_hunted(&self) -> bool {
         self.runs.values().any(|run| match (&run.guard, &run.bereft) {
-            (Some(link), _) => !link.shell_is_over && !guard::is_alive(link.pid),
+            (Some(link), _) => !link.shell_is_over && !spawn::is_alive(link.pid),
             (None, Some(bereft)) => bereft.hunted_until.is_some(),
             (None, None) => false,
         })

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rexec_sh::place;
+use rexec_sh::protocol::place;
 
 use crate::failure::Failure;
 use crate::io::poller::{Poller, Token};

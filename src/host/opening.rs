@@ -16,7 +16,7 @@ use crate::front::budget::Budget;
 use crate::io::poller::Poller;
 use crate::limits;
 use crate::sink::console::Console;
-use crate::sink::journal::Journal;
+use crate::sink::feed::Journal;
 use crate::sys::cgroup::Groups;
 use crate::sys::orphans::Kin;
 use crate::sys::signal::Signals;

@@ -12,9 +12,9 @@
 use std::time::Instant;
 
 use crate::core::job::Order;
+use crate::guard::control;
 use crate::io::outlet::Outlet;
 use crate::limits;
-use crate::sys::control;
 
 /// What is owed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

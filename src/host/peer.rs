@@ -7,7 +7,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use rexec_sh::wire::{self, AtStart};
+use rexec_sh::protocol::wire::{self, AtStart};
 
 use super::relayed::Relay;
 use super::{Host, PeerId, Source};

@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rexec_sh::wire::{self, Stdio};
+use rexec_sh::protocol::wire::{self, Stdio};
 
 use crate::core::entry::{Stream, Streams};
-use crate::sys::control::{
+use crate::guard::control::{
     self, PLAN_DEFAULTS, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP, PLAN_LEADER,
     PLAN_LIVE, PLAN_OUT_PIPE, PLAN_RELAYED,
 };

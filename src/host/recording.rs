@@ -5,8 +5,8 @@
 
 use super::scribe::Loss;
 use super::{Host, Source};
+use crate::journal::record::Status;
 use crate::limits;
-use crate::sink::record::Status;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::core::entry::StartError;
-use crate::sys::control::Stage;
+use crate::guard::control::Stage;
 use crate::sys::pty;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;

@@ -6,7 +6,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rexec_sh::wire::{self, KEYS_BYTES_MAX};
+use rexec_sh::protocol::wire::{self, KEYS_BYTES_MAX};
 
 use super::{Host, PeerId};
 use crate::core::engine::JobId;

@@ -13,9 +13,9 @@ use crate::core::job::Order;
 use crate::front::command::Command;
 use crate::front::protocol::Protocol;
 use crate::front::roster::{Answer, Listed, State};
+use crate::guard::spawn;
 use crate::limits;
 use crate::sys::confinement::{Doubt, Purpose};
-use crate::sys::guard;
 
 /// What people want to know of a command while it is there.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Host {
             self.look_after(job);
         }
         for link in self.runs.values().filter_map(|run| run.guard.as_ref()).filter(|link| link.shell_is_over) {
-            guard::wake(link.pid, link.control.fd());
+            spawn::wake(link.pid, link.control.fd());
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use rexec_sh::wire;
+use rexec_sh::protocol::wire;
 
 use super::bereft::Bereft;
 use super::orders::{Again, Orders};
@@ -19,12 +19,13 @@ use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
 use crate::front::budget::Share;
+use crate::guard::control::{self, Report};
+use crate::guard::spawn;
 use crate::io::poller::Ready;
 use crate::io::port::{Input, Port};
+use crate::journal::record::Left;
 use crate::limits;
-use crate::sink::record::Left;
-use crate::sys::control::{self, Report};
-use crate::sys::{self, guard, socket};
+use crate::sys::{self, socket};
 
 /// The link to a run's guard.
 #[derive(Debug)]
@@ -146,7 +147,7 @@ impl Host {
         {
             let port = &mut link.control;
             if !link.orders.out.is_empty() {
-                guard::wake(link.pid, port.fd());
+                spawn::wake(link.pid, port.fd());
             }
             // A guard that is gone is noticed by its end.
             let _ = link.orders.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[])));

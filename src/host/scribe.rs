@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Input, Port};
+use crate::journal::record::{Status, encode_close};
 use crate::limits;
-use crate::sink::journal::Journal;
-use crate::sink::record::{Status, encode_close};
-use crate::sink::recorder::{self, Limits, Session};
+use crate::recorder::{self, Limits, Session};
+use crate::sink::feed::Journal;
 use crate::sys::{orphans, process, socket};
 use crate::text::reason::reason;
 

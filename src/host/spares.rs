@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
+use crate::guard::spawn;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::Port;
 use crate::limits;
-use crate::sys::{self, guard, pty};
+use crate::sys::{self, pty};
 
 /// A guard with its registered descriptors.
 #[derive(Debug)]
@@ -123,7 +124,7 @@ impl Spare {
 }
 
 fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd], first: FirstInput) -> io::Result<Spare> {
-    let guard = guard::make(size, held)?;
+    let guard = spawn::make(size, held)?;
     if first == FirstInput::End {
         let _ = sys::write(&guard.master, super::run::END_OF_FILE);
     }

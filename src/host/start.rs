@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::SystemTime;
 
-use rexec_sh::wire::{AtStart, Tty};
+use rexec_sh::protocol::wire::{AtStart, Tty};
 
 use super::orders::{Again, Orders};
 use super::plan::{Plan, Use};
@@ -27,11 +27,12 @@ use crate::front::command::Command;
 use crate::front::jsonl::Request;
 use crate::front::protocol::Protocol;
 use crate::front::treatment::Treatment;
+use crate::guard::spawn;
 use crate::io::port::Port;
+use crate::journal::record::{self, Start};
 use crate::limits;
 use crate::sink::console::Heading;
-use crate::sink::record::{self, Start};
-use crate::sys::{self, guard, pty, socket};
+use crate::sys::{self, pty, socket};
 
 /// A command on its way to a guard.
 #[derive(Debug)]
@@ -69,7 +70,8 @@ impl Host {
     fn placed(&mut self, peer: PeerId, mut command: Command) -> Command {
         let pid = self.peers.get(&peer).map(|peer| peer.pid);
         let Some(place) = pid.and_then(|pid| self.groups.place_of(pid)) else { return command };
-        let is_whole = place.files.is_empty() || rexec_sh::wire::add_cgroups(&place.files, &mut command.frame).is_ok();
+        let is_whole =
+            place.files.is_empty() || rexec_sh::protocol::wire::add_cgroups(&place.files, &mut command.frame).is_ok();
         if (place.is_partly_closed || !is_whole)
             && self.told_of_groups.len() < limits::NAMES_TOLD_MAX
             && self.told_of_groups.insert(command.whoami.clone())
@@ -305,7 +307,7 @@ impl Host {
             }
             match spare.control.write(|fd| socket::send(fd, first, travelling)) {
                 Ok(sent) => {
-                    guard::wake(spare.pid, spare.control.fd());
+                    spawn::wake(spare.pid, spare.control.fd());
                     return Ok((spare, sent.unwrap_or(0)));
                 }
                 Err(error) => {

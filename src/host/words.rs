@@ -11,15 +11,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
-use rexec_sh::environment::{Rules, names_shim};
-use rexec_sh::invocation::Shell;
-use rexec_sh::wire::{self, Attributes, Extras, Sanitize, Stdio};
+use rexec_sh::protocol::environment::{Rules, names_shim};
+use rexec_sh::protocol::invocation::Shell;
+use rexec_sh::protocol::wire::{self, Attributes, Extras, Sanitize, Stdio};
 
 use crate::core::entry::StartError;
 use crate::front::command::Command;
 use crate::front::jsonl::Request;
+use crate::guard::baseline;
 use crate::limits;
-use crate::sys::{file, process};
+use crate::sys::file;
 use crate::text::escape::name_of;
 use crate::text::reason::reason;
 
@@ -44,7 +45,7 @@ impl Own {
         if leads_to_shim(Path::new(OsStr::from_bytes(&given))) {
             environment.insert("SHELL".into(), OsString::from_vec(shell.as_bytes().to_vec()));
         }
-        Self { attributes: process::attributes(), environment, shell, drop: drop.unwrap_or_default() }
+        Self { attributes: baseline::attributes(), environment, shell, drop: drop.unwrap_or_default() }
     }
 }
 

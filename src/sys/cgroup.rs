@@ -98,7 +98,7 @@ fn mount(line: &str) -> Option<Mount> {
 }
 
 /// Moves this process into the groups whose `cgroup.procs` files these are, as far as that is permitted.
-pub(super) fn enter(files: &[u8]) {
+pub(crate) fn enter(files: &[u8]) {
     for file in files.split(|&byte| byte == 0).filter(|file| !file.is_empty()) {
         let moved: io::Result<()> = std::fs::write(Path::new(std::ffi::OsStr::from_bytes(file)), "0");
         // The command runs all the same, where the host is.

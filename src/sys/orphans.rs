@@ -127,7 +127,7 @@ fn signal(process: &Process, signal: i32) {
 }
 
 /// A descriptor of a process, with which it cannot be mistaken for another one.
-pub(super) fn open(pid: i32) -> Option<OwnedFd> {
+pub(crate) fn open(pid: i32) -> Option<OwnedFd> {
     // SAFETY: the call takes numbers and gives a new descriptor, closed on exec.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0)?;
@@ -136,14 +136,14 @@ pub(super) fn open(pid: i32) -> Option<OwnedFd> {
 }
 
 /// Sends a signal through such a descriptor.
-pub(super) fn send(process: &OwnedFd, signal: i32) {
+pub(crate) fn send(process: &OwnedFd, signal: i32) {
     let fd = process.as_raw_fd();
     // SAFETY: the call takes numbers and a null pointer.
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, std::ptr::null::<u8>(), 0) };
 }
 
 /// Whether this is a child of this process that has not ended.
-pub(super) fn is_child(pid: i32) -> bool {
+pub(crate) fn is_child(pid: i32) -> bool {
     tree::process(pid).is_some_and(|process| !process.is_zombie && process.parent == own_pid())
 }
 

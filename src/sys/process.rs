@@ -68,7 +68,7 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
         ForkResult::Child => {
             std::panic::set_hook(Box::new(|_| exit(70)));
             super::signal::leave_to_host();
-            super::guard::close_all_but(keep);
+            close_all_but(keep);
             // They take the numbers 0 to 2, whichever of them were just closed.
             let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
             let _nulls = null.map(|null| [null.try_clone(), null.try_clone(), Ok(null)]);
@@ -79,19 +79,24 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
     }
 }
 
-/// What a command would inherit from this process.
-#[must_use]
-pub fn attributes() -> rexec_sh::wire::Attributes {
-    use nix::sys::stat::{Mode, umask};
-    let mask = umask(Mode::empty());
-    umask(mask);
-    rexec_sh::wire::Attributes { umask: mask.bits(), ..super::launch::inherited() }
-}
-
 /// Ends a forked process without running anything that belongs to the host it was forked from.
-pub(super) fn exit(code: i32) -> ! {
+pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: the call takes a number and does not come back.
     unsafe { nix::libc::_exit(code) }
+}
+
+/// Closes every descriptor but these. Guards that held each other's sockets would die one after the other.
+pub(crate) fn close_all_but(kept: &[i32]) {
+    let mut kept: Vec<u32> = kept.iter().map(|fd| fd.unsigned_abs()).collect();
+    kept.sort_unstable();
+    let mut first = 0;
+    for last in kept.into_iter().map(Some).chain([None]) {
+        if last != Some(first) {
+            // SAFETY: the call takes numbers; nothing of the host's that is closed here is used again.
+            unsafe { nix::libc::syscall(nix::libc::SYS_close_range, first, last.map_or(u32::MAX, |last| last - 1), 0) };
+        }
+        first = last.map_or(u32::MAX, |last| last + 1);
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use nix::libc;
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 
 /// The most descriptors in one message: those of a RUN, and two pipes.
-pub const DESCRIPTORS_MAX: usize = rexec_sh::wire::INHERITED_MAX + 4;
+pub const DESCRIPTORS_MAX: usize = rexec_sh::protocol::wire::INHERITED_MAX + 4;
 
 /// A connected pair, closed on exec; the first does not block.
 ///
@@ -176,7 +176,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let mut beside = path.as_os_str().to_owned();
     beside.push("~");
     let beside = Path::new(&beside);
-    if beside.as_os_str().len() > rexec_sh::place::PATH_BYTES_MAX || !remove_socket(beside)? {
+    if beside.as_os_str().len() > rexec_sh::protocol::place::PATH_BYTES_MAX || !remove_socket(beside)? {
         // No room for that name. A caller that comes between bind(2) and listen(2) is refused, and tries again.
         remove_socket(path)?;
         return bind(path);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 
-use super::control::Program;
+use super::program::Program;
 use super::stat::Stat;
 
 /// A process as /proc/PID/stat shows it.
@@ -60,7 +60,7 @@ pub fn process(pid: i32) -> Option<Process> {
 }
 
 /// Whether a process has ended after this time at the latest.
-pub(super) fn ends_within(pid: i32, time: Duration) -> bool {
+pub(crate) fn ends_within(pid: i32, time: Duration) -> bool {
     const STEP: Duration = Duration::from_millis(1);
     let from = Instant::now();
     while process(pid).is_some_and(|process| !process.is_zombie) {
@@ -73,7 +73,7 @@ pub(super) fn ends_within(pid: i32, time: Duration) -> bool {
 }
 
 /// The direct children of a process, zombies included.
-pub(super) fn children(pid: i32) -> Vec<i32> {
+pub(crate) fn children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = tasks.flatten().map(|task| fs::read_to_string(task.path().join("children")));
     let mut children = Vec::new();
@@ -99,7 +99,7 @@ fn children_by_parent(parent: i32) -> Vec<i32> {
 }
 
 /// Every living descendant of a process, nearest first.
-pub(super) fn descendants(root: i32) -> Vec<Process> {
+pub(crate) fn descendants(root: i32) -> Vec<Process> {
     walk(root).collect()
 }
 
@@ -119,7 +119,7 @@ pub fn walk(root: i32) -> impl Iterator<Item = Process> {
 
 /// What a stopped process wants of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(crate) enum Want {
     Input,
     /// To set its modes, or to write where that is stopped too.
     Modes,
@@ -129,7 +129,7 @@ pub(super) enum Want {
 }
 
 /// What a stopped process was about to do: it stops in the middle of the system call, which it makes again later.
-pub(super) fn want(pid: i32) -> Want {
+pub(crate) fn want(pid: i32) -> Want {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Want::Unknown };
     let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&thread.path())).collect();
     let sought = [Want::Input, Want::Modes, Want::Unknown];
@@ -157,7 +157,7 @@ fn want_of_thread(thread: &Path) -> Want {
 
 /// Whether a process caught the stop at the terminal and then stopped itself, as top(1) does to restore the modes
 /// first. That can come after it was continued for the stop.
-pub(super) fn has_stopped_itself(pid: i32) -> bool {
+pub(crate) fn has_stopped_itself(pid: i32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
     let caught = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
     let terminal = 1 << (libc::SIGTTIN - 1) | 1 << (libc::SIGTTOU - 1);
@@ -165,14 +165,14 @@ pub(super) fn has_stopped_itself(pid: i32) -> bool {
 }
 
 /// The member of a stopped group for whose sake it was stopped: the shell that waits for a program is stopped with it.
-pub(super) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
+pub(crate) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
     let last = |sought| members.iter().rev().find(|process| want(process.pid) == sought);
     // A program that has not come to its stop yet, or is another user's; at last the one furthest from the shell.
     last(wanted).or_else(|| last(Want::Unknown)).or(members.last())
 }
 
 /// Whether a stopped group waits to read from the terminal; `None` when it does not wait for the terminal at all.
-pub(super) fn reads_at_stop(members: &[Process]) -> Option<bool> {
+pub(crate) fn reads_at_stop(members: &[Process]) -> Option<bool> {
     let stopped = || members.iter().filter(|process| process.is_stopped);
     if let Some(signal) = stopped().map(|process| process.stop_signal).find(|&signal| signal != 0) {
         return [libc::SIGTTIN, libc::SIGTTOU].contains(&signal).then_some(signal == libc::SIGTTIN);

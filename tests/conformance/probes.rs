@@ -1,6 +1,6 @@
 //! What agents read of the shell for themselves, before their first command: a program takes it, so every byte counts.
 
-use rexec_sh::environment::DEFAULTS;
+use rexec_sh::protocol::environment::DEFAULTS;
 
 use crate::support::call::Target;
 use crate::support::host::Host;

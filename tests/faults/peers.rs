@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use rexec_sh::wire::{Attributes, Decoded, FromHost, HELLO_BYTES, Hello, Stdio, Tty, encode_run};
+use rexec_sh::protocol::wire::{Attributes, Decoded, FromHost, HELLO_BYTES, Hello, Stdio, Tty, encode_run};
 use serde_json::Value;
 
 use crate::support::crowd::{answer, ask};

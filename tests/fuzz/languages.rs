@@ -4,8 +4,8 @@ use rexec_host::front::budget::Budget;
 use rexec_host::front::jsonl::Jsonl;
 use rexec_host::front::shim::Shim;
 use rexec_host::front::{Asked, AtTerminal, Violation};
-use rexec_host::sys::control::{ORDER_BYTES, REPORT_BYTES, Report, decode_order, encode_order};
-use rexec_sh::wire::{self, Decoded, FromHost, HEADER_BYTES, Hello};
+use rexec_host::guard::control::{ORDER_BYTES, REPORT_BYTES, Report, decode_order, encode_order};
+use rexec_sh::protocol::wire::{self, Decoded, FromHost, HEADER_BYTES, Hello};
 
 use crate::mutation::{host_stream, lines, mutated, shim_stream};
 use crate::support::dice::{Dice, rounds};

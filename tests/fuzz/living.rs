@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use rexec_sh::wire::{self, Hello};
+use rexec_sh::protocol::wire::{self, Hello};
 
 use crate::mutation::{host_stream, lines, mutated, run_frame, shim_stream};
 use crate::support::call::{Call, Target, dir};

@@ -1,6 +1,6 @@
 //! Valid streams of bytes, and what can be made of them.
 
-use rexec_sh::wire::{self, Attributes, Exit, Extras, Hello, Sanitize, Stdio, Stream};
+use rexec_sh::protocol::wire::{self, Attributes, Exit, Extras, Hello, Sanitize, Stdio, Stream};
 
 use crate::support::dice::Dice;
 

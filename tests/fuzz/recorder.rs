@@ -5,10 +5,10 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
-use rexec_host::sink::record::{
+use rexec_host::journal::record::{
     Decoder, End, FRAME_BYTES_MAX, Start, encode_close, encode_end, encode_output, encode_start, encode_start_in,
 };
-use rexec_host::sink::recorder::{Limits, Session, serve};
+use rexec_host::recorder::{Limits, Session, serve};
 
 use crate::mutation::mutated;
 use crate::support::dice::{Dice, rounds};

@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::time::SystemTime;
 
 use rexec_host::cli::{list, print};
-use rexec_host::sink::reader::{Entry, Reader};
-use rexec_host::sink::record::{End, encode_end, encode_lost, encode_output, encode_start};
-use rexec_host::sink::recorder::{Limits, journals};
+use rexec_host::journal::reader::{Entry, Reader};
+use rexec_host::journal::record::{End, encode_end, encode_lost, encode_output, encode_start};
+use rexec_host::recorder::{Limits, journals};
 use serde_json::json;
 
 use crate::recording::*;

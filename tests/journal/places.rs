@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rexec_host::sink::reader::{Entry, Reader};
-use rexec_host::sink::recorder::{JournalError, Limits, Session, journals};
+use rexec_host::journal::reader::{Entry, Reader};
+use rexec_host::recorder::{JournalError, Limits, Session, journals};
 use serde_json::json;
 
 use crate::recording::*;

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rexec_host::sink::reader::Entry;
-use rexec_host::sink::record::{End, Start, Status, encode_close, encode_end, encode_output, encode_start};
-use rexec_host::sink::recorder::{Limits, Session, serve};
+use rexec_host::journal::reader::Entry;
+use rexec_host::journal::record::{End, Start, Status, encode_close, encode_end, encode_output, encode_start};
+use rexec_host::recorder::{Limits, Session, serve};
 use serde_json::Value;
 
 use crate::support::waiting::PATIENCE;

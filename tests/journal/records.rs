@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rexec_host::sink::record::{End, Left, encode_end, encode_output, encode_start};
-use rexec_host::sink::recorder::Limits;
+use rexec_host::journal::record::{End, Left, encode_end, encode_output, encode_start};
+use rexec_host::recorder::Limits;
 use serde_json::{Value, json};
 
 use crate::recording::*;

@@ -11,9 +11,9 @@ use std::thread::{self};
 use std::time::Duration;
 
 use rexec_host::cli::list;
-use rexec_host::sink::reader::{Entry, Reader};
-use rexec_host::sink::record::{End, encode_end, encode_output, encode_start};
-use rexec_host::sink::recorder::{Limits, Session, journals, serve};
+use rexec_host::journal::reader::{Entry, Reader};
+use rexec_host::journal::record::{End, encode_end, encode_output, encode_start};
+use rexec_host::recorder::{Limits, Session, journals, serve};
 use serde_json::json;
 
 use crate::recording::*;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
-use rexec_sh::wire::{Attributes, Hello, Stdio, encode_run};
+use rexec_sh::protocol::wire::{Attributes, Hello, Stdio, encode_run};
 
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};

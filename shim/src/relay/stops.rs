@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use nix::libc;
-use rexec_sh::wire::{Exit, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
+use rexec_sh::protocol::wire::{Exit, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
 
 use super::{ENDING, End, Relay, SIGNAL_PATIENCE};
 use crate::sys::{self, bit};

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::signal::{SigHandler, Signal};
-use rexec_sh::wire::{Attributes, Decoded, FromShim, HELLO_BYTES, Hello, Stream};
+use rexec_sh::protocol::wire::{Attributes, Decoded, FromShim, HELLO_BYTES, Hello, Stream};
 
 /// How long anything may take before a test gives up on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

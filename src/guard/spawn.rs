@@ -23,17 +23,18 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
-use rexec_sh::environment;
-use rexec_sh::wire::{AtStart, Decoded, FromShim, Run};
+use rexec_sh::protocol::environment;
+use rexec_sh::protocol::wire::{AtStart, Decoded, FromShim, Run};
 
+use super::baseline::Baseline;
 use super::control::{self, Report};
-use super::launch::{Baseline, Descriptors, GUARD_IGNORES, Launch};
-use super::relayed::Relayed;
-use super::warden::{AtCaller, Warden};
-use super::{orphans, pty, socket};
+use super::launch::{Descriptors, GUARD_IGNORES, Launch};
+use super::supervisor::{AtCaller, Warden};
 use crate::core::entry::Exit;
 use crate::core::job::Order;
 use crate::limits;
+use crate::sys::relayed::Relayed;
+use crate::sys::{self, orphans, process, pty, socket};
 
 /// The host's hold on a guard.
 #[derive(Debug)]
@@ -82,10 +83,10 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     let (control, far) = socket::pair()?;
     let pty = pty::open(size)?;
     // SAFETY: the process has one thread, so the child may go on as an ordinary process.
-    match unsafe { fork() }.map_err(super::io)? {
+    match unsafe { fork() }.map_err(sys::io)? {
         ForkResult::Parent { child } => Ok(Guard { pid: child.as_raw(), control, master: pty.master }),
         ForkResult::Child => {
-            std::panic::set_hook(Box::new(|_| super::process::exit(70)));
+            std::panic::set_hook(Box::new(|_| process::exit(70)));
             let (slave, _) = (pty.slave, std::mem::ManuallyDrop::new((pty.master, control)));
             // SAFETY: this process has copies of its own, and what owned them before the fork is never dropped here.
             let held = held.iter().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
@@ -94,7 +95,7 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
                 Ok(None) => 0,
                 Err(error) => error.raw_os_error().unwrap_or(1),
             };
-            super::process::exit(code)
+            process::exit(code)
         }
     }
 }
@@ -118,7 +119,7 @@ fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Opt
         }
         Err(NotStarted::HostGone) => Ok(None),
         Err(NotStarted::Report(report)) => {
-            super::write(&control, &report.encode())?;
+            sys::write(&control, &report.encode())?;
             Ok(None)
         }
     }
@@ -156,7 +157,7 @@ impl Early<'_> {
             match socket::receive(self.control, &mut bytes) {
                 Ok(0) => break true,
                 Ok(length) => self.bytes.extend_from_slice(&bytes[..length]),
-                Err(error) => break !super::is_transient(&error),
+                Err(error) => break !sys::is_transient(&error),
             }
         };
         for order in control::take_orders(&mut self.bytes) {
@@ -181,19 +182,19 @@ impl Early<'_> {
 /// Leaves the host behind: descriptors, session, dispositions, mask. What is set here is set explicitly, because the
 /// host's own choices came along with the fork.
 fn become_guard(control: &OwnedFd, slave: &OwnedFd, held: &[OwnedFd]) -> io::Result<SignalFd> {
-    close_all_but(&[control, slave].into_iter().chain(held).map(AsRawFd::as_raw_fd).collect::<Vec<_>>());
+    process::close_all_but(&[control, slave].into_iter().chain(held).map(AsRawFd::as_raw_fd).collect::<Vec<_>>());
     // Descriptors 0 to 2 are taken, so that what arrives later never lands on a target of the command's own.
     for _ in 0..3 {
-        let fd = nix::fcntl::fcntl(control, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(0)).map_err(super::io)?;
+        let fd = nix::fcntl::fcntl(control, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(0)).map_err(sys::io)?;
         if fd > 2 {
             let _ = nix::unistd::close(fd);
         }
     }
-    setsid().map_err(super::io)?;
+    setsid().map_err(sys::io)?;
     // SAFETY: the ioctl takes a number: do not steal the terminal, it is new.
-    super::check(unsafe { libc::ioctl(slave.as_raw_fd(), libc::TIOCSCTTY, 0) })?;
-    nix::sys::prctl::set_child_subreaper(true).map_err(super::io)?;
-    let _ = nix::sys::prctl::set_name(rexec_sh::mark::GUARD_NAME);
+    sys::check(unsafe { libc::ioctl(slave.as_raw_fd(), libc::TIOCSCTTY, 0) })?;
+    nix::sys::prctl::set_child_subreaper(true).map_err(sys::io)?;
+    let _ = nix::sys::prctl::set_name(rexec_sh::protocol::mark::GUARD_NAME);
     for signal in 1..=64 {
         let disposition = if GUARD_IGNORES.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL };
         // SAFETY: a disposition without a handler; what may not be set is refused, which does no harm.
@@ -207,23 +208,9 @@ fn become_guard(control: &OwnedFd, slave: &OwnedFd, held: &[OwnedFd]) -> io::Res
     for signal in heeded {
         blocked.remove(signal);
     }
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None).map_err(super::io)?;
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None).map_err(sys::io)?;
     let children = SigSet::from_iter([Signal::SIGCHLD]);
-    SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(super::io)
-}
-
-/// Closes every descriptor but these. Guards that held each other's sockets would die one after the other.
-pub(super) fn close_all_but(kept: &[i32]) {
-    let mut kept: Vec<u32> = kept.iter().map(|fd| fd.unsigned_abs()).collect();
-    kept.sort_unstable();
-    let mut first = 0;
-    for last in kept.into_iter().map(Some).chain([None]) {
-        if last != Some(first) {
-            // SAFETY: the call takes numbers; nothing of the host's that is closed here is used again.
-            unsafe { libc::syscall(libc::SYS_close_range, first, last.map_or(u32::MAX, |last| last - 1), 0) };
-        }
-        first = last.map_or(u32::MAX, |last| last + 1);
-    }
+    SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(sys::io)
 }
 
 /// A command as the host passed it on.
@@ -276,7 +263,7 @@ impl Request {
             stage: control::Stage::Descriptors,
             errno: e.raw_os_error().unwrap_or(libc::EPROTO),
         };
-        super::cgroup::enter(&run.attributes.extras.cgroups);
+        sys::cgroup::enter(&run.attributes.extras.cgroups);
         let mut descriptors = Self::arrange(self.descriptors, self.plan, &run, slave).map_err(failed)?;
         // Before there can be an end of the host: the terminal would not tell its modes any more.
         let terminal = descriptors.terminal.take().filter(|_| self.plan.has(control::PLAN_RELAYED));
@@ -292,7 +279,7 @@ impl Request {
             launch.in_foreground_of(slave.as_raw_fd());
         }
         orders.take(&run)?;
-        super::write(orders.control, &Report::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
+        sys::write(orders.control, &Report::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
         let shell = Self::launch(&launch, &run, orders)?;
         Ok((shell, terminal))
     }
@@ -358,7 +345,7 @@ impl Request {
 fn clear_of(targets: &[i32], fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut lowest = 3;
     loop {
-        let copy = nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(lowest)).map_err(super::io)?;
+        let copy = nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(lowest)).map_err(sys::io)?;
         // SAFETY: the descriptor is new and nobody else's.
         let copy = unsafe { OwnedFd::from_raw_fd(copy) };
         if !targets.contains(&copy.as_raw_fd()) {

@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 use std::fmt;
 
-use crate::wire::{Sanitize, Tty};
+use crate::protocol::wire::{Sanitize, Tty};
 
 /// The options as they were given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

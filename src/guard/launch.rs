@@ -11,10 +11,12 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::libc::{self, c_char, c_int, c_void};
-use rexec_sh::wire::{Attributes, Extras, Run};
+use rexec_sh::protocol::wire::{Attributes, Run};
 
+use super::baseline::{Baseline, RESOURCES, resource_number};
 use super::control::Stage;
-use super::extras::{self, Changes};
+use super::extras::Changes;
+use crate::sys;
 
 /// The signals that a guard ignores for itself and that the command must not inherit ignored.
 pub(super) const GUARD_IGNORES: [c_int; 6] =
@@ -50,71 +52,6 @@ pub(super) struct Launch<'a> {
 enum Directory<'a> {
     Open(RawFd),
     Named(&'a CStr),
-}
-
-/// The guard's own attributes, read once: only what differs is set in the child.
-#[derive(Debug)]
-pub(super) struct Baseline {
-    extras: Extras,
-    limits: Vec<libc::rlimit64>,
-    oom_score_adj: i32,
-    nice: i32,
-    affinity: Vec<u8>,
-}
-
-const RESOURCES: c_int = 16;
-
-impl Baseline {
-    /// Reads them.
-    pub(super) fn read() -> Self {
-        let limits = (0..RESOURCES).map(|resource| {
-            let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: the call fills the structure; the resource's number is in range.
-            let _ = unsafe { libc::prlimit64(0, resource_number(resource), std::ptr::null(), &raw mut limit) };
-            limit
-        });
-        let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
-        // SAFETY: the call takes numbers only.
-        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-        Self {
-            extras: extras::read(),
-            limits: limits.collect(),
-            oom_score_adj: text.trim().parse().unwrap_or(0),
-            nice,
-            affinity: affinity(),
-        }
-    }
-}
-
-/// The CPU mask of this process, empty when it cannot be read.
-fn affinity() -> Vec<u8> {
-    let mut mask = vec![0; rexec_sh::wire::AFFINITY_BYTES_MAX];
-    // SAFETY: the kernel fills the buffer, whose length it is told.
-    let length = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr()) };
-    mask.truncate(usize::try_from(length).unwrap_or(0));
-    mask
-}
-
-/// Limits and scheduling of this process, as a command would inherit them.
-pub(super) fn inherited() -> Attributes {
-    let own = Baseline::read();
-    Attributes {
-        nice: own.nice,
-        oom_score_adj: own.oom_score_adj,
-        limits: own.limits.iter().map(|limit| (limit.rlim_cur, limit.rlim_max)).collect(),
-        extras: own.extras,
-        ..Attributes::default()
-    }
-}
-
-#[cfg(target_env = "gnu")]
-fn resource_number(resource: c_int) -> libc::__rlimit_resource_t {
-    resource.unsigned_abs()
-}
-
-#[cfg(not(target_env = "gnu"))]
-fn resource_number(resource: c_int) -> c_int {
-    resource
 }
 
 /// The descriptors of a command.
@@ -180,7 +117,7 @@ impl<'a> Launch<'a> {
 
     /// Adds those of the defaults that the caller left unset.
     pub(super) fn add_defaults<const N: usize>(&mut self, defaults: [&'static CStr; N], run: &Run<'a>) {
-        let missing = rexec_sh::environment::missing(defaults, run.env.iter()).map(CStr::as_ptr);
+        let missing = rexec_sh::protocol::environment::missing(defaults, run.env.iter()).map(CStr::as_ptr);
         let end = self.env.len() - 1;
         self.env.splice(end..end, missing);
     }
@@ -197,7 +134,7 @@ impl<'a> Launch<'a> {
         let argument = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
         // SAFETY: the child runs on a stack of its own that lives until it has executed or exited (CLONE_VFORK), the
         // argument outlives it for the same reason, and `child` makes system calls only.
-        let pid = super::check(unsafe { libc::clone(child, top, flags, argument) })
+        let pid = sys::check(unsafe { libc::clone(child, top, flags, argument) })
             .map_err(|error| (Stage::Fork, error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
         match self.failure.get() {
             None => Ok(pid),

@@ -11,10 +11,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::super::reader::closing;
-use super::super::record::{Close, line, timestamp};
 use super::names::{first_line, is_alive, journals};
 use super::tail::Tail;
+use crate::journal::reader::closing;
+use crate::journal::record::{Close, line, timestamp};
 
 /// How many journals are looked at, newest first. Not the first closed one ends the search: another host's journal,
 /// in use when last looked at, may lie behind it.

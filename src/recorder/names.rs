@@ -8,8 +8,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::super::reader::Header;
-use super::super::record::{Open, VERSION};
+use crate::journal::reader::Header;
+use crate::journal::record::{Open, VERSION};
 
 /// The longest first line, bytes.
 const FIRST_LINE_BYTES: u64 = 4 << 10;

@@ -10,7 +10,7 @@
 
 use std::ffi::{CStr, CString};
 
-use crate::mark::INSIDE;
+use crate::protocol::mark::INSIDE;
 
 /// What a command whose output is a terminal gets when its caller left the name unset.
 pub const DEFAULTS: [&CStr; 7] = [

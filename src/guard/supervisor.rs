@@ -17,12 +17,12 @@ use nix::unistd::Pid;
 use super::control::{self, Report};
 use super::foreground::{Foreground, StoppedGroup};
 use super::reaper::{self, News};
-use super::relayed::Relayed;
-use super::socket;
-use super::tree::{self, Want};
 use crate::core::entry::Exit;
 use crate::core::job::Order;
 use crate::limits;
+use crate::sys::relayed::Relayed;
+use crate::sys::tree::{self, Want};
+use crate::sys::{self, socket};
 
 /// How the end of the command's tree is pursued.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +166,7 @@ impl Warden {
         }
         let bytes: Vec<u8> = reports.iter().flat_map(|report| report.encode()).collect();
         // A host that is gone is noticed when the orders are read.
-        let _ = super::write(&self.control, &bytes);
+        let _ = sys::write(&self.control, &bytes);
     }
 
     /// Collects what ended or stopped; whether any children are left.
@@ -325,7 +325,7 @@ impl Warden {
             match socket::receive(&self.control, &mut bytes) {
                 Ok(0) => break true,
                 Ok(length) => self.orders.extend_from_slice(&bytes[..length]),
-                Err(error) => break !super::is_transient(&error),
+                Err(error) => break !sys::is_transient(&error),
             }
         };
         // The host's last orders are orders.

@@ -20,8 +20,8 @@ use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Exit, Outcome, Reason};
 use crate::core::log::{Item, Lag};
+use crate::journal::record::{self, Done, End, Left, Start};
 use crate::limits;
-use crate::sink::record::{self, Done, End, Left, Start};
 
 /// A run whose end the file does not have yet.
 #[derive(Debug)]

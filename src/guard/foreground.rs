@@ -16,9 +16,10 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::termios::{OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
-use super::control::{Program, Report};
-use super::tree;
+use super::control::Report;
 use crate::limits;
+use crate::sys::program::Program;
+use crate::sys::tree;
 
 /// Leaves the alternate screen, which a program that is hung up may not come to.
 const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";

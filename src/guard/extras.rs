@@ -3,7 +3,7 @@
 //! What the kernel does not permit is left as it is: a host with less than its caller cannot give more.
 
 use nix::libc::{self, c_int};
-use rexec_sh::wire::Extras;
+use rexec_sh::protocol::wire::Extras;
 
 const IOPRIO_WHO_PROCESS: c_int = 1;
 

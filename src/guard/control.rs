@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::core::entry::Exit;
 use crate::core::job::Order;
+use crate::sys::program::Program;
 
 /// Plan bit: descriptor 1 is a pipe that travels behind the RUN frame's own descriptors.
 pub const PLAN_OUT_PIPE: u16 = 1;
@@ -70,7 +71,6 @@ impl Plan {
 pub const ORDER_BYTES: usize = 2;
 /// Size of a report, bytes.
 pub const REPORT_BYTES: usize = 32;
-const PROGRAM_BYTES: usize = 16;
 
 /// The two bytes of an order.
 #[must_use]
@@ -124,29 +124,6 @@ pub enum Stage {
     Descriptors,
     /// Executing the shell.
     Exec,
-}
-
-/// A program's name, as the kernel keeps it: 15 bytes at most.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Program([u8; PROGRAM_BYTES]);
-
-impl Program {
-    /// The name's first bytes.
-    #[must_use]
-    pub fn new(name: &[u8]) -> Self {
-        let mut bytes = [0; PROGRAM_BYTES];
-        let length = name.len().min(PROGRAM_BYTES);
-        bytes[..length].copy_from_slice(&name[..length]);
-        Self(bytes)
-    }
-}
-
-impl std::fmt::Display for Program {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(PROGRAM_BYTES);
-        let shown = |c: char| if c.is_control() { '?' } else { c };
-        String::from_utf8_lossy(&self.0[..end]).chars().map(shown).try_for_each(|c| write!(f, "{c}"))
-    }
 }
 
 /// What a guard tells the host.

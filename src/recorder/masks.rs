@@ -11,7 +11,7 @@
 use crate::text::encode::{base64, from_base64};
 use crate::text::redact::{Redactor, is_secret_name, masked};
 
-use super::super::record::{Start, secrets};
+use crate::journal::record::{Start, secrets};
 
 const ELLIPSIS: char = '…';
 /// The most output of other streams that waits for what is held back of one, bytes: the order in which they came is

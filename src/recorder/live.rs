@@ -10,8 +10,8 @@ use super::Limits;
 use super::excerpt::Excerpt;
 use super::masks::Masks;
 use super::raw::{RawFile, RawStore, Refusal};
+use crate::journal::record::{End, Run, Start};
 use crate::limits;
-use crate::sink::record::{End, Run, Start};
 use crate::text::count;
 use crate::text::reason::reason;
 

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::super::reader::closing;
-use super::super::record::{Close, Dropped, Mark, Open, Run, Start, Texts, line, timestamp};
 use super::names::{first_line, join};
 use super::tail::Tail;
+use crate::journal::reader::closing;
+use crate::journal::record::{Close, Dropped, Mark, Open, Run, Start, Texts, line, timestamp};
 use crate::limits;
 
 /// How many journals may begin within one second.

@@ -9,11 +9,11 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::super::record::{Done, Open, Run, Start, Status, timestamp};
 use super::Session;
 use super::home::prepare;
 use super::names;
 use super::volume::{Resumed, Volume};
+use crate::journal::record::{Done, Open, Run, Start, Status, timestamp};
 use crate::text::reason::reason;
 
 /// How long what was written may wait for the disk.

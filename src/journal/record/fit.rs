@@ -16,7 +16,7 @@ const COMM_BYTES_MAX: usize = 64;
 
 impl Start {
     /// The same, with every field cut to its bound; `None` when nothing needs it.
-    pub(in crate::sink) fn fitted(&self) -> Option<Start> {
+    pub(crate) fn fitted(&self) -> Option<Start> {
         let twin_bytes = |twin: &Vec<String>| twin.iter().map(|argument| argument.len() + 3).sum::<usize>();
         let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
             && self.exec.iter().map(|argument| json_len(argument) + 3).sum::<usize>() <= EXEC_BYTES_MAX

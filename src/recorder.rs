@@ -44,7 +44,7 @@ use self::volume::Volume;
 use crate::limits;
 use crate::text::count::{self, counted};
 
-use super::record::{Decoder, End, Frame, Start, Status, timestamp};
+use crate::journal::record::{Decoder, End, Frame, Start, Status, timestamp};
 
 pub use self::home::JournalError;
 pub use self::names::journals;

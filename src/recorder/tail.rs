@@ -12,8 +12,8 @@ use std::os::unix::fs::FileExt;
 
 use memchr::{memchr, memmem};
 
-use super::super::reader::Header;
-use super::super::record::{LINE_BYTES_MAX, Lost, Mark, Start, VERSION};
+use crate::journal::reader::Header;
+use crate::journal::record::{LINE_BYTES_MAX, Lost, Mark, Start, VERSION};
 use crate::limits;
 
 /// How every mark begins.

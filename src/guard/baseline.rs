@@ -1,0 +1,77 @@
+//! What a process hands down to its children without being asked: limits, scheduling, umask.
+
+use nix::libc::{self, c_int};
+use nix::sys::stat::{Mode, umask};
+use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, Extras};
+
+use super::extras;
+
+/// The guard's own attributes, read once: only what differs is set in the child.
+#[derive(Debug)]
+pub(super) struct Baseline {
+    pub(super) extras: Extras,
+    pub(super) limits: Vec<libc::rlimit64>,
+    pub(super) oom_score_adj: i32,
+    pub(super) nice: i32,
+    pub(super) affinity: Vec<u8>,
+}
+
+/// How many resources have limits, getrlimit(2).
+pub(super) const RESOURCES: c_int = 16;
+
+impl Baseline {
+    /// Reads them.
+    pub(super) fn read() -> Self {
+        let limits = (0..RESOURCES).map(|resource| {
+            let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: the call fills the structure; the resource's number is in range.
+            let _ = unsafe { libc::prlimit64(0, resource_number(resource), std::ptr::null(), &raw mut limit) };
+            limit
+        });
+        let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+        // SAFETY: the call takes numbers only.
+        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        Self {
+            extras: extras::read(),
+            limits: limits.collect(),
+            oom_score_adj: text.trim().parse().unwrap_or(0),
+            nice,
+            affinity: affinity(),
+        }
+    }
+}
+
+/// The CPU mask of this process, empty when it cannot be read.
+fn affinity() -> Vec<u8> {
+    let mut mask = vec![0; AFFINITY_BYTES_MAX];
+    // SAFETY: the kernel fills the buffer, whose length it is told.
+    let length = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr()) };
+    mask.truncate(usize::try_from(length).unwrap_or(0));
+    mask
+}
+
+/// The umask, limits and scheduling of this process, as a command would inherit them.
+#[must_use]
+pub fn attributes() -> Attributes {
+    let mask = umask(Mode::empty());
+    umask(mask);
+    let own = Baseline::read();
+    Attributes {
+        umask: mask.bits(),
+        nice: own.nice,
+        oom_score_adj: own.oom_score_adj,
+        limits: own.limits.iter().map(|limit| (limit.rlim_cur, limit.rlim_max)).collect(),
+        extras: own.extras,
+        ..Attributes::default()
+    }
+}
+
+#[cfg(target_env = "gnu")]
+pub(super) fn resource_number(resource: c_int) -> libc::__rlimit_resource_t {
+    resource.unsigned_abs()
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(super) fn resource_number(resource: c_int) -> c_int {
+    resource
+}

@@ -1,0 +1,27 @@
+//! A program's name, as the kernel shows it in /proc/PID/comm.
+
+/// What the kernel keeps of a name, with its NUL, bytes.
+pub const PROGRAM_BYTES: usize = 16;
+
+/// A program's name, as the kernel keeps it: 15 bytes at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Program(pub(crate) [u8; PROGRAM_BYTES]);
+
+impl Program {
+    /// The name's first bytes.
+    #[must_use]
+    pub fn new(name: &[u8]) -> Self {
+        let mut bytes = [0; PROGRAM_BYTES];
+        let length = name.len().min(PROGRAM_BYTES);
+        bytes[..length].copy_from_slice(&name[..length]);
+        Self(bytes)
+    }
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(PROGRAM_BYTES);
+        let shown = |c: char| if c.is_control() { '?' } else { c };
+        String::from_utf8_lossy(&self.0[..end]).chars().map(shown).try_for_each(|c| write!(f, "{c}"))
+    }
+}
