@@ -29,7 +29,8 @@ pub const PLAN_IN_TTY: u16 = 32;
 pub const PLAN_RELAYED: u16 = 64;
 /// Plan bit: the shell begins in the foreground of that terminal.
 pub const PLAN_FOREGROUND: u16 = 128;
-/// Plan bit: the shell would lead the terminal's session: at its end the foreground is hung up.
+/// Plan bit: the shell leads a session of its own, which that terminal controls. Its group is then orphaned, as its
+/// caller's is: SIGTSTP, SIGTTIN and SIGTTOU stop none of its members (setpgid(2)).
 pub const PLAN_LEADER: u16 = 256;
 /// Plan bit: output is a pipe and is not to be held back, so the variables are set by which runtimes do not buffer it.
 pub const PLAN_LIVE: u16 = 512;

@@ -104,14 +104,6 @@ impl Foreground {
         }
     }
 
-    /// Does to the foreground what the end of a session's leader does.
-    pub(super) fn end_session(&self) {
-        let group = self.slave.as_ref().and_then(|slave| tcgetpgrp(slave).ok());
-        if let Some(group) = group.filter(|group| *group != self.owner) {
-            let _ = killpg(group, Signal::SIGHUP);
-        }
-    }
-
     /// When the slice of the group that has it is over.
     pub(super) fn lent_until(&self) -> Option<Instant> {
         self.lent_until

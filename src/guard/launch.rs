@@ -43,9 +43,20 @@ pub(super) struct Launch<'a> {
     nice: bool,
     affinity: Option<&'a [u8]>,
     extras: Changes,
-    /// The terminal that the shell has the foreground of.
-    foreground: Option<RawFd>,
+    terminal: AtTerminal,
     failure: Cell<Option<(Stage, i32)>>,
+}
+
+/// Where a shell begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum AtTerminal {
+    /// In a background process group of the guard's session.
+    Background,
+    /// In the foreground process group of this terminal, which controls the guard's session.
+    Foreground(RawFd),
+    /// As the leader of a session of its own. This terminal, which must control no session, becomes its controlling
+    /// terminal.
+    Leader(RawFd),
 }
 
 /// How the working directory is known.
@@ -105,14 +116,14 @@ impl<'a> Launch<'a> {
             affinity: Some(attributes.affinity.as_slice())
                 .filter(|mask| !mask.is_empty() && *mask != baseline.affinity),
             extras: Changes::between(&baseline.extras, &attributes.extras),
-            foreground: None,
+            terminal: AtTerminal::Background,
             failure: Cell::new(None),
         }
     }
 
-    /// Lets the shell begin in the foreground of this terminal.
-    pub(super) fn in_foreground_of(&mut self, terminal: RawFd) {
-        self.foreground = Some(terminal);
+    /// Sets where the shell begins; without this call, in the background of the guard's terminal.
+    pub(super) fn begin_at(&mut self, terminal: AtTerminal) {
+        self.terminal = terminal;
     }
 
     /// Adds those of the defaults that the caller left unset.
@@ -150,10 +161,17 @@ impl<'a> Launch<'a> {
     fn execute(&self) -> (Stage, i32) {
         // SAFETY: system calls on numbers and on memory that `Launch` owns, in a process that is about to execute.
         unsafe {
-            libc::setpgid(0, 0);
-            if let Some(terminal) = self.foreground {
-                // The guard ignores SIGTTOU, and so does its child so far.
-                libc::tcsetpgrp(terminal, libc::getpid());
+            match self.terminal {
+                AtTerminal::Background => _ = libc::setpgid(0, 0),
+                AtTerminal::Foreground(terminal) => {
+                    libc::setpgid(0, 0);
+                    // The guard ignores SIGTTOU, and so does its child so far.
+                    libc::tcsetpgrp(terminal, libc::getpid());
+                }
+                AtTerminal::Leader(terminal) => {
+                    libc::setsid();
+                    libc::ioctl(terminal, libc::TIOCSCTTY, 0);
+                }
             }
             self.set_dispositions();
             libc::umask(self.attributes.umask);

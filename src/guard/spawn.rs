@@ -28,7 +28,7 @@ use rexec_sh::protocol::wire::{AtStart, Decoded, FromShim, Run};
 
 use super::baseline::Baseline;
 use super::control::{self, Report};
-use super::launch::{Descriptors, GUARD_IGNORES, Launch};
+use super::launch::{AtTerminal, Descriptors, GUARD_IGNORES, Launch};
 use super::supervisor::{AtCaller, Warden};
 use crate::core::entry::Exit;
 use crate::core::job::Order;
@@ -110,8 +110,7 @@ fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Opt
     match request.start(&slave, &baseline, &mut orders) {
         Ok((shell, terminal)) => {
             let (rest, kept) = (orders.bytes, orders.kept);
-            let (is_leader, is_foreground) = (plan.has(control::PLAN_LEADER), plan.has(control::PLAN_FOREGROUND));
-            let caller = AtCaller { is_leader, is_foreground, terminal };
+            let caller = AtCaller { is_foreground: plan.has(control::PLAN_FOREGROUND), terminal };
             let warden = Warden::new(control, signals, slave, shell, plan);
             let mut warden = warden.relayed(plan.has(control::PLAN_RELAYED).then_some(caller));
             warden.take_early(kept, rest);
@@ -275,8 +274,12 @@ impl Request {
         if self.plan.has(control::PLAN_LIVE) {
             launch.add_defaults(environment::LIVE, &run);
         }
-        if self.plan.has(control::PLAN_FOREGROUND) {
-            launch.in_foreground_of(slave.as_raw_fd());
+        if self.plan.has(control::PLAN_LEADER) {
+            // SAFETY: the ioctl takes no argument. It sends SIGHUP to the guard's own group, which ignores it.
+            unsafe { libc::ioctl(slave.as_raw_fd(), libc::TIOCNOTTY) };
+            launch.begin_at(AtTerminal::Leader(slave.as_raw_fd()));
+        } else if self.plan.has(control::PLAN_FOREGROUND) {
+            launch.begin_at(AtTerminal::Foreground(slave.as_raw_fd()));
         }
         orders.take(&run)?;
         sys::write(orders.control, &Report::Begun.encode()).map_err(|_| NotStarted::HostGone)?;

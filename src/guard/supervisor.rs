@@ -67,9 +67,7 @@ pub(super) struct Warden {
 /// The caller's side of a terminal that is relayed.
 #[derive(Debug)]
 pub(super) struct AtCaller {
-    /// The shell stands for the leader of the terminal's session.
-    pub(super) is_leader: bool,
-    /// It begins in the foreground.
+    /// The shell begins in the foreground.
     pub(super) is_foreground: bool,
     pub(super) terminal: Option<Relayed>,
 }
@@ -200,9 +198,6 @@ impl Warden {
             let wait = if exit == Exit::Signal(Signal::SIGHUP as u8) { limits::HANG_UP_WAIT } else { Duration::ZERO };
             if let Some(terminal) = caller.terminal.filter(|_| self.host_leaves_within(wait)) {
                 terminal.restore();
-            }
-            if caller.is_leader {
-                self.foreground.end_session();
             }
         }
         self.foreground.close();

@@ -91,7 +91,7 @@ impl Plan {
             | bit(self.is_terminal_stdin(), PLAN_IN_TTY)
             | bit(relayed, PLAN_RELAYED)
             | bit(relayed && !self.stdio.background, PLAN_FOREGROUND)
-            | bit(relayed && self.stdio.leader, PLAN_LEADER)
+            | bit(relayed && self.stdio.leader && !self.stdio.background, PLAN_LEADER)
     }
 
     /// Which of the caller's streams what the command writes to its terminal goes to.
@@ -201,7 +201,7 @@ mod tests {
             Stdio { stdin_tty: true, stdout_tty: true, stderr_tty: true, relayed: true, leader: true, ..same };
         let bits = |stdio| Plan::of(stdio, Use::Auto, false).bits();
         assert_eq!(bits(relayed), PLAN_IN_TTY | PLAN_RELAYED | PLAN_FOREGROUND | PLAN_LEADER);
-        assert_eq!(bits(Stdio { background: true, ..relayed }), PLAN_IN_TTY | PLAN_RELAYED | PLAN_LEADER);
+        assert_eq!(bits(Stdio { background: true, ..relayed }), PLAN_IN_TTY | PLAN_RELAYED);
         assert_eq!(Plan::of(relayed, Use::Never, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
         let typed = Stdio { stdin_tty: true, ..same };
         assert_eq!(bits(typed), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT, "it travels as it is");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::interaction::Step::{Sees, Types};
-use super::interaction::{Interaction, PLAIN, TERMINAL, perform, possible, shells};
+use super::interaction::{Interaction, PLAIN, Same, TERMINAL, compare, perform, possible, shells};
 use crate::support::host::{Host, MIRROR};
 use crate::support::temp::TempDir;
 use crate::support::typist::Typist;
@@ -94,4 +94,42 @@ fn jobs_of_an_interactive_shell_stop_and_go_on_alike() {
             assert!(typist.has_its_modes(true), "{} by {}", case.name, shell.display());
         }
     }
+}
+
+/// What a shell does that leads its session. The group of such a shell is orphaned, so no key stops its members.
+const LEADERS: &[Interaction] = &[
+    Interaction {
+        name: "^Z at a program below a shell that catches the signal",
+        script: "trap 'echo caught; exit 4' TSTP; bash -c 'echo begun; sleep 0.2'; echo not reached",
+        steps: &[Sees("begun"), Types(b"\x1a"), Sees("caught")],
+        ends: Ended::Code(4),
+        ..PLAIN
+    },
+    Interaction {
+        name: "^Z at a program that nothing catches",
+        script: "bash -c 'echo begun; read x; echo got $x'; echo $?",
+        steps: &[Sees("begun"), Types(b"\x1a"), Sees("^Z"), Types(b"it\r"), Sees("got it")],
+        ..PLAIN
+    },
+    Interaction {
+        name: "its session, its terminal and its terminal's foreground",
+        script: "read -r line </proc/$$/stat; set -- ${line##*) }; echo $(($3 - $$)) $(($4 - $$)) $(($6 - $$));",
+        steps: &[Sees("0 0 0\r\n")],
+        ..PLAIN
+    },
+    Interaction {
+        name: "a job of its own that reads in the background, and is ended by the session's end",
+        script: "set -m; cat & until grep -q ') T' /proc/$!/stat; do :; done; echo stopped; kill -KILL $$",
+        steps: &[Sees("stopped")],
+        ends: Ended::Signal(9),
+        same: Same::Nothing,
+        ..PLAIN
+    },
+];
+
+#[test]
+fn a_shell_that_leads_its_session_does_so_in_a_run() {
+    let host = Host::with(MIRROR);
+    compare(&host, LEADERS);
+    host.finish();
 }
