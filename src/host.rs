@@ -44,7 +44,7 @@ use crate::front::treatment::Policy;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
 use crate::sink::console::{Console, View};
-use crate::sink::feed::Journal;
+use crate::sink::feed::Feed;
 use crate::sys::cgroup::Groups;
 use crate::sys::orphans::Kin;
 use crate::sys::pty;
@@ -150,7 +150,7 @@ pub struct Host {
     scribe: Scribe,
     /// The recorder has done something, so that there is room for more.
     has_recorder_room: bool,
-    journal: Journal,
+    journal: Feed,
     /// Where commands belong whose callers are elsewhere.
     groups: Groups,
     /// Callers of whom was told that not all of their limits hold.

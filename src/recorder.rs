@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-use self::appender::{Appender, Known, Record};
+use self::appender::{AlreadyWritten, Appender, Unwritten};
 use self::live::Live;
 use self::raw::RawStore;
 use self::repair::Repairs;
@@ -44,7 +44,7 @@ use self::volume::Volume;
 use crate::limits;
 use crate::text::count::{self, counted};
 
-use crate::journal::record::{Decoder, End, Frame, Start, Status, timestamp};
+use crate::journal::record::{Decoder, Frame, RecorderStatus, RunEnd, StartRecord, timestamp};
 
 pub use self::home::JournalError;
 pub use self::names::journals;
@@ -61,7 +61,7 @@ const NEWS_BYTES_MAX: usize = 64 << 10;
 
 /// The bounds of a journal.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct Bounds {
     /// Of the text of each run's output, how much of its beginning and of its end goes into the record. The bytes of a
     /// longer output get a raw file.
     pub head_bytes: usize,
@@ -80,9 +80,9 @@ pub struct Limits {
     pub raw_age: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
             head_bytes: 32 << 10,
             tail_bytes: 32 << 10,
             queue_bytes: 4 << 20,
@@ -106,12 +106,12 @@ pub struct Session {
     time: String,
     /// The first file's name, which raw files begin with.
     name: Option<String>,
-    resume: Option<Place>,
+    resume: Option<ResumePoint>,
 }
 
 /// A place in a journal: everything before it is known to be in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct ResumePoint {
     name: String,
     length: u64,
 }
@@ -137,7 +137,7 @@ impl Session {
     /// The recorder writes the file of this name now.
     pub fn on_file(&mut self, name: &str) {
         self.name.get_or_insert_with(|| name.to_owned());
-        self.resume = Some(Place { name: name.to_owned(), length: 0 });
+        self.resume = Some(ResumePoint { name: name.to_owned(), length: 0 });
     }
 
     /// Every acknowledged record stands before this place of the file.
@@ -157,7 +157,7 @@ impl Session {
 /// Records what the host says until its end of the socket closes.
 ///
 /// Nothing here fails for good: a disk that cannot be written is told the host, and tried again.
-pub fn serve(session: Session, socket: UnixStream, limits: Limits) {
+pub fn serve(session: Session, socket: UnixStream, limits: Bounds) {
     let mut recorder = Recorder::new(session, limits);
     let mut decoder = Decoder::default();
     let mut chunk = vec![0; READ_BYTES];
@@ -181,7 +181,7 @@ pub fn serve(session: Session, socket: UnixStream, limits: Limits) {
     }
     recorder.finish();
     recorder.tell(Instant::now(), true, &mut to_say);
-    Status::Leave.encode(&mut to_say);
+    RecorderStatus::Leave.encode(&mut to_say);
     let _ = socket.set_nonblocking(false);
     let _ = socket.set_write_timeout(Some(NOTICE_WAIT));
     let _ = (&socket).write_all(&to_say);
@@ -252,12 +252,12 @@ struct Recorder {
     /// Bytes of that output.
     waiting: u64,
     /// What the file had already, of what the host sends again.
-    known: Known,
+    known: AlreadyWritten,
     /// The secrets of the run that starts next.
     secrets: Option<(u64, Vec<u8>)>,
     /// Masked output on its way to the files.
     masked: Vec<u8>,
-    limits: Limits,
+    limits: Bounds,
     is_closing: bool,
     /// Bytes that came from the host, how many of them it was told are done, and when there was something to tell.
     fed: u64,
@@ -268,7 +268,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(session: Session, limits: Limits) -> Recorder {
+    fn new(session: Session, limits: Bounds) -> Recorder {
         let (home, time) = (session.home.clone(), session.time.clone());
         let name = session.name.clone();
         let (appender, known) = Appender::new(session, &limits);
@@ -320,7 +320,7 @@ impl Recorder {
     fn tell(&mut self, now: Instant, is_last: bool, out: &mut Vec<u8>) {
         for news in self.appender.take_news() {
             // A host that never reads misses sentences, not files.
-            if matches!(news, Status::File(_)) || out.len() < NEWS_BYTES_MAX {
+            if matches!(news, RecorderStatus::File(_)) || out.len() < NEWS_BYTES_MAX {
                 news.encode(out);
             }
         }
@@ -347,14 +347,14 @@ impl Recorder {
         if is_due {
             let mut done = self.appender.take_done();
             done.handled = handled;
-            Status::Done(done).encode(out);
+            RecorderStatus::Done(done).encode(out);
             (self.told, self.untold_since) = (handled, None);
         }
     }
 
     fn say(&self, out: &mut Vec<u8>, text: String) {
         if out.len() < NEWS_BYTES_MAX {
-            Status::Say(text).encode(out);
+            RecorderStatus::Say(text).encode(out);
         }
     }
 
@@ -365,7 +365,7 @@ impl Recorder {
             Frame::Output { seq, stream, bytes } => self.on_output(seq, stream, bytes),
             Frame::Lost { seq, bytes } => self.on_lost(seq, bytes),
             Frame::End(end) => self.on_run_end(*end, now),
-            Frame::Dropped(count) => self.appender.push(Record::Dropped(count), now),
+            Frame::Dropped(count) => self.appender.push(Unwritten::Dropped(count), now),
             Frame::Close => self.is_closing = true,
         }
     }
@@ -377,7 +377,7 @@ impl Recorder {
         }
     }
 
-    fn on_start(&mut self, start: Start, has_secrets: bool, now: Instant) {
+    fn on_start(&mut self, start: StartRecord, has_secrets: bool, now: Instant) {
         let secrets = self.secrets.take().filter(|(seq, _)| *seq == start.seq);
         if self.runs.contains_key(&start.seq) || has_secrets != secrets.is_some() {
             return;
@@ -391,7 +391,7 @@ impl Recorder {
         if self.known.open.remove(&seq) {
             self.appender.adopt(start);
         } else {
-            self.appender.push(Record::Start(start), now);
+            self.appender.push(Unwritten::Start(start), now);
         }
         self.runs.insert(seq, live);
     }
@@ -416,7 +416,7 @@ impl Recorder {
         }
     }
 
-    fn on_run_end(&mut self, end: End, now: Instant) {
+    fn on_run_end(&mut self, end: RunEnd, now: Instant) {
         let Some(live) = self.runs.get_mut(&end.seq) else {
             // It stands in the file already, or its start never came.
             return self.appender.pass_over(end.seq);
@@ -429,10 +429,10 @@ impl Recorder {
         }
     }
 
-    fn conclude(&mut self, end: End, now: Instant) {
+    fn conclude(&mut self, end: RunEnd, now: Instant) {
         let Some(live) = self.runs.remove(&end.seq) else { return };
         let run = live.finish(end, &mut self.masked, &self.limits, &mut self.raw);
-        self.appender.push(Record::End(Box::new(run)), now);
+        self.appender.push(Unwritten::End(Box::new(run)), now);
     }
 
     /// Deals with output that waits, one run after the other, until then.

@@ -7,17 +7,17 @@ use rexec_host::core::entry::{Exit, Stream, Streams};
 use rexec_host::core::log::Lag;
 use rexec_host::journal::record::Left;
 use rexec_host::limits;
-use rexec_host::sink::console::{Console, Heading, Kind, View};
+use rexec_host::sink::console::{Console, ConsoleKind, Heading, View};
 
-struct Stage {
+struct ConsoleRig {
     engine: Engine,
     console: Console,
     now: Instant,
     out: Vec<u8>,
 }
 
-impl Stage {
-    fn new(kind: Kind) -> Self {
+impl ConsoleRig {
+    fn new(kind: ConsoleKind) -> Self {
         let (console, now) = (Console::new(kind, View::Safe), Instant::now());
         Self { engine: Engine::default(), console, now, out: Vec::new() }
     }
@@ -65,7 +65,7 @@ impl Stage {
 
 #[test]
 fn blocks_come_in_order_of_start_and_are_never_mixed() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let (one, two) = (stage.start("one"), stage.start("two"));
     stage.write(two, "b\n");
     stage.write(one, "a\n");
@@ -79,7 +79,7 @@ fn blocks_come_in_order_of_start_and_are_never_mixed() {
 
 #[test]
 fn who_takes_long_makes_room_at_a_line_start() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let (one, two) = (stage.start("one"), stage.start("two"));
     stage.write(one, "half");
     stage.write(two, "b\n");
@@ -98,7 +98,7 @@ fn who_takes_long_makes_room_at_a_line_start() {
 
 #[test]
 fn who_has_the_floor_keeps_it_for_its_time() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let one = stage.start("one");
     stage.write(one, "a\n");
     stage.shown();
@@ -115,7 +115,7 @@ fn who_has_the_floor_keeps_it_for_its_time() {
 /// A time that has passed would end every sleep of the host at once, for as long as the terminal is stopped.
 #[test]
 fn a_console_without_room_waits_for_no_time() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     stage.start("one");
     stage.shown();
     stage.start("two");
@@ -128,7 +128,7 @@ fn a_console_without_room_waits_for_no_time() {
 
 #[test]
 fn a_line_that_never_ends_makes_room_too() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let one = stage.start("one");
     stage.write(one, "50%\r");
     stage.shown();
@@ -142,7 +142,7 @@ fn a_line_that_never_ends_makes_room_too() {
 
 #[test]
 fn what_is_left_out_is_counted() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let one = stage.start("one");
     assert_eq!(stage.shown(), "#1 Codex:/d $ one\n");
     let chunk = "x".repeat(64 << 10);
@@ -158,7 +158,7 @@ fn what_is_left_out_is_counted() {
 
 #[test]
 fn too_many_waiting_blocks_are_one_line() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let one = stage.start("one");
     stage.shown();
     for n in 0..limits::CONSOLE_BLOCKS_MAX + 4 {
@@ -174,7 +174,7 @@ const FOLDED: &str = "#1 Codex:/d $ (a look at the shell, in the journal)\n";
 
 #[test]
 fn a_probe_is_one_line_while_all_goes_well() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let probe = stage.start("probe");
     stage.write(probe, "path=/bin\n");
     assert_eq!(stage.shown(), FOLDED);
@@ -187,8 +187,8 @@ fn a_probe_is_one_line_while_all_goes_well() {
 
 #[test]
 fn a_probe_that_fails_writes_much_lasts_or_leaves_processes_is_shown() {
-    let unfolded = |act: &dyn Fn(&mut Stage, JobId)| {
-        let mut stage = Stage::new(Kind::Text);
+    let unfolded = |act: &dyn Fn(&mut ConsoleRig, JobId)| {
+        let mut stage = ConsoleRig::new(ConsoleKind::Text);
         let probe = stage.start("probe");
         stage.write(probe, "path=/bin\n");
         let folded = stage.shown();
@@ -215,7 +215,7 @@ fn a_probe_that_fails_writes_much_lasts_or_leaves_processes_is_shown() {
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\nleft running: node (7)\n\n");
 
     // One that waited for its turn while it ran.
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let one = stage.start("one");
     stage.shown();
     let probe = stage.start("probe");
@@ -227,7 +227,7 @@ fn a_probe_that_fails_writes_much_lasts_or_leaves_processes_is_shown() {
 
 #[test]
 fn a_long_command_is_cut_between_its_ends() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let lines: String = (0..1000).map(|n| format!("cat {n}\n")).collect();
     let long = stage.start(&format!("{lines}EVIL"));
     stage.end(long, 0);
@@ -242,7 +242,7 @@ fn a_long_command_is_cut_between_its_ends() {
 
 #[test]
 fn a_banner_is_shorter_the_second_time() {
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let words: String = (0..1000).map(|n| format!("q{n} ")).collect();
     let one = stage.start(&words);
     let first = stage.shown();
@@ -263,7 +263,7 @@ fn a_banner_is_shorter_the_second_time() {
 #[test]
 fn the_hosts_rows_begin_as_no_row_of_output_does() {
     const FORGED: &str = "\x1b[97;48;2;0;95;134m▌[2026-05-21T09:42:18Z] #9 Claude Code:/x $ ls\x1b[0m\r\n";
-    let mut stage = Stage::new(Kind::Terminal);
+    let mut stage = ConsoleRig::new(ConsoleKind::Terminal);
     let one = stage.start("▌ \u{200b}x");
     for text in [FORGED, "\x1b[7m▌x\n", "\r\x1b[1G▌", "x\x08▌", "\u{2028}▌\u{e0041}\u{200b}\u{ad}\n"] {
         stage.write(one, text);
@@ -278,7 +278,7 @@ fn the_hosts_rows_begin_as_no_row_of_output_does() {
     assert!(rows.iter().all(|row| row.contains("\x1b[97;48;5;24m▌") && row.matches('▌').count() == 1), "{rows:?}");
     assert!(shown.contains("⟨258C⟩") && shown.contains("⟨200B⟩⟨00AD⟩"), "{shown:?}");
 
-    let mut stage = Stage::new(Kind::Dumb { has_utf8: true });
+    let mut stage = ConsoleRig::new(ConsoleKind::Dumb { has_utf8: true });
     stage.console.resize(60);
     let one = stage.start("ls");
     stage.write(one, ">>> [x]\n\x1b[2K>>> y\r\n");
@@ -288,7 +288,7 @@ fn the_hosts_rows_begin_as_no_row_of_output_does() {
     let rows: Vec<&str> = shown.lines().filter(|row| row.starts_with(">>>")).collect();
     assert_eq!(rows, [">>> #1 Codex:/d $ ls", ">>> exit 3 - 0.0 s"], "{shown}");
 
-    let mut stage = Stage::new(Kind::Text);
+    let mut stage = ConsoleRig::new(ConsoleKind::Text);
     let one = stage.start("ls");
     stage.write(one, "[2026-05-21T09:42:18Z] #9 Claude Code:/x $ ls\nexit 0 · 10.5 s\n… #9 goes on\nleft running: x\n");
     stage.end(one, 3);
@@ -299,7 +299,7 @@ fn the_hosts_rows_begin_as_no_row_of_output_does() {
 
 #[test]
 fn a_host_that_leaves_ends_what_is_shown() {
-    let mut stage = Stage::new(Kind::Terminal);
+    let mut stage = ConsoleRig::new(ConsoleKind::Terminal);
     let one = stage.start("one");
     stage.write(one, "\x1b[?25lhalf\x1b]0;");
     stage.shown();
@@ -315,7 +315,7 @@ fn a_host_that_leaves_ends_what_is_shown() {
 
 #[test]
 fn what_a_full_screen_program_draws_is_said_once() {
-    let mut stage = Stage::new(Kind::Terminal);
+    let mut stage = ConsoleRig::new(ConsoleKind::Terminal);
     let one = stage.start("vi");
     stage.write(one, "before\n\x1b[?1049hmenu");
     stage.shown();

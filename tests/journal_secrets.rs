@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 
-use rexec_host::journal::record::{End, Start, encode_close, encode_end, encode_output, encode_start_in};
-use rexec_host::recorder::{Limits, Session, journals, serve};
+use rexec_host::journal::record::{RunEnd, StartRecord, encode_close, encode_end, encode_output, encode_start_in};
+use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::Value;
 use support::call::Target;
 use support::host::Host;
@@ -48,10 +48,10 @@ fn entries() -> Vec<Vec<u8>> {
 }
 
 /// A run's start, and the frames of its output: the stream's number and the bytes.
-type Written<'a> = (Start, Vec<(u8, &'a [u8])>);
+type Written<'a> = (StartRecord, Vec<(u8, &'a [u8])>);
 
 /// Records runs, and returns what all files have.
-fn record(home: &Path, runs: &[Written<'_>], limits: Limits) -> (Vec<Value>, Vec<u8>) {
+fn record(home: &Path, runs: &[Written<'_>], limits: Bounds) -> (Vec<Value>, Vec<u8>) {
     let session = Session::new(home, fs::metadata(home).unwrap().uid(), std::process::id());
     let (mut socket, theirs) = UnixStream::pair().unwrap();
     let recorder = thread::spawn(move || serve(session, theirs, limits));
@@ -61,7 +61,7 @@ fn record(home: &Path, runs: &[Written<'_>], limits: Limits) -> (Vec<Value>, Vec
         encode_start_in(start, entries.iter().map(Vec::as_slice), &mut frames);
         output.iter().for_each(|(stream, bytes)| encode_output(start.seq, *stream, bytes, &mut frames));
         let bytes = output.iter().map(|(_, bytes)| bytes.len() as u64).sum();
-        encode_end(&End { seq: start.seq, bytes, ..End::default() }, &mut frames);
+        encode_end(&RunEnd { seq: start.seq, bytes, ..RunEnd::default() }, &mut frames);
     }
     encode_close(&mut frames);
     socket.write_all(&frames).unwrap();
@@ -96,24 +96,24 @@ fn probe() -> String {
 fn the_fields_of_a_start_are_masked() {
     let home = TempDir::new(None);
     let all = probe();
-    let mut start = Start {
+    let mut start = StartRecord {
         seq: 1,
         command: format!("{all} end"),
         envs: environment().into_iter().collect(),
         whoami: environment()[0].1.clone(),
-        ..Start::default()
+        ..StartRecord::default()
     };
     start.envs.insert("PIN_KEY".into(), "1234".into());
     start.envs.insert("PLAIN".into(), "1234".into());
     start.set_dir(format!("/srv/{}", environment()[1].1).as_bytes());
     start.set_exec([&b"sh"[..], b"-c", all.as_bytes()].into_iter());
-    let mut odd = Start { seq: 2, ..Start::default() };
+    let mut odd = StartRecord { seq: 2, ..StartRecord::default() };
     odd.set_dir(&[b"/\xff/", environment()[1].1.as_bytes()].concat());
     odd.set_exec([&b"sh\xff"[..], all.as_bytes()].into_iter());
     // Cut to its bound in the middle of a secret.
     let filler = "x".repeat((192 << 10) - 10);
-    let long = Start { seq: 3, command: format!("{filler}{}", environment()[4].1), ..Start::default() };
-    let (records, kept) = record(home.path(), &[(start, vec![]), (odd, vec![]), (long, vec![])], Limits::default());
+    let long = StartRecord { seq: 3, command: format!("{filler}{}", environment()[4].1), ..StartRecord::default() };
+    let (records, kept) = record(home.path(), &[(start, vec![]), (odd, vec![]), (long, vec![])], Bounds::default());
     assert_clean(&kept, "start");
     for record in records.iter().filter(|record| record["seq"] == 1) {
         let command = record["command"].as_str().unwrap();
@@ -145,8 +145,8 @@ fn output_is_masked_wherever_it_is_cut_into_frames() {
     let output = format!("{}\n", probe()).replace('\n', "\r\n");
     let bytes = output.as_bytes();
     // What an excerpt cannot hold goes to raw files.
-    let limits = Limits { head_bytes: 700, tail_bytes: 900, ..Limits::default() };
-    let start = |seq: usize| Start { seq: seq as u64, command: "env".into(), ..Start::default() };
+    let limits = Bounds { head_bytes: 700, tail_bytes: 900, ..Bounds::default() };
+    let start = |seq: usize| StartRecord { seq: seq as u64, command: "env".into(), ..StartRecord::default() };
     let mut runs: Vec<_> =
         (0..=bytes.len()).map(|at| (start(at), vec![(0, &bytes[..at]), (0, &bytes[at..])])).collect();
     runs.push((start(bytes.len() + 1), bytes.chunks(1).map(|byte| (0, byte)).collect()));
@@ -182,9 +182,9 @@ fn escape_sequences_and_overwriting_hide_no_secret() {
         format!("{}\r{token}\n", "-".repeat(token.len())),
         format!("{first}\x1b]0;title\x07{rest}\n"),
     ];
-    let start = |seq: usize| Start { seq: seq as u64, ..Start::default() };
+    let start = |seq: usize| StartRecord { seq: seq as u64, ..StartRecord::default() };
     let runs: Vec<_> = outputs.iter().enumerate().map(|(at, text)| (start(at), vec![(0, text.as_bytes())])).collect();
-    let (records, _) = record(home.path(), &runs, Limits::default());
+    let (records, _) = record(home.path(), &runs, Bounds::default());
     let ends: Vec<&Value> = records.iter().filter(|record| record["type"] == "end").collect();
     assert_eq!(ends.len(), outputs.len());
     for (end, output) in ends.iter().zip(&outputs) {
@@ -197,8 +197,8 @@ fn escape_sequences_and_overwriting_hide_no_secret() {
 #[test]
 fn what_may_begin_a_secret_is_kept_when_none_comes() {
     let home = TempDir::new(None);
-    let run = (Start { seq: 1, ..Start::default() }, vec![(1, &b"out q00#f72"[..]), (2, b"err gh")]);
-    let (records, _) = record(home.path(), &[run], Limits::default());
+    let run = (StartRecord { seq: 1, ..StartRecord::default() }, vec![(1, &b"out q00#f72"[..]), (2, b"err gh")]);
+    let (records, _) = record(home.path(), &[run], Bounds::default());
     assert_eq!((&records[2]["output"], &records[2]["bytes"]), (&"out q00#f72err gh".into(), &17.into()));
     assert_eq!(records[2].get("output_omitted"), None);
 }

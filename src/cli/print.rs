@@ -10,8 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
-use crate::journal::reader::{Entry, Reader};
-use crate::journal::record::{Lost, Run, Start};
+use crate::journal::reader::{JournalReader, Record};
+use crate::journal::record::{EndRecord, LostRecord, StartRecord};
 use crate::text::banner::{Banner, end_line, left_line};
 use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};
@@ -90,7 +90,7 @@ impl PrintError {
 pub fn print(home: &Path, name: &str, out: &mut impl Write) -> Result<(), PrintError> {
     let path = find(home, name)?;
     let file = File::open(&path).map_err(|source| PrintError::Read { path: path.clone(), source })?;
-    let mut reader = Reader::new(file);
+    let mut reader = JournalReader::new(file);
     let home = path.parent().unwrap_or(home);
     match render(home, &mut reader, out) {
         Err(Failure::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -134,39 +134,39 @@ impl From<io::Error> for Failure {
 }
 
 /// Prints every record of a journal in this directory; gives how many there were.
-fn render(home: &Path, reader: &mut Reader, out: &mut impl Write) -> Result<u64, Failure> {
+fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Result<u64, Failure> {
     let mut records = 0;
     // Runs that began and did not end yet; everything else is printed as it comes.
-    let mut begun: BTreeMap<u64, Box<Start>> = BTreeMap::new();
+    let mut begun: BTreeMap<u64, Box<StartRecord>> = BTreeMap::new();
     let mut next = None;
     for entry in reader.by_ref() {
         let entry = entry.map_err(Failure::Read)?;
         records += 1;
         match entry {
-            Entry::Start(start) => {
+            Record::Start(start) => {
                 begun.insert(start.seq, start);
             }
-            Entry::Run(run) => {
+            Record::End(run) => {
                 begun.remove(&run.seq);
                 render_run(home, &run, out)?;
             }
-            Entry::Lost(lost) => {
+            Record::Lost(lost) => {
                 begun.remove(&lost.seq);
-                let Lost { seq, time, whoami, dir, command, unwrapped, .. } = lost.as_ref();
+                let LostRecord { seq, time, whoami, dir, command, unwrapped, .. } = lost.as_ref();
                 let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
                 writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
                 writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")?;
             }
-            Entry::Dropped(dropped) => {
+            Record::Dropped(dropped) => {
                 let count = counted(dropped.count, "record was", "records were");
                 writeln!(out, "… {count} dropped while the journal could not be written\n")?;
             }
-            Entry::Close(close) => next = close.next,
-            Entry::Open(_) => {}
+            Record::Close(close) => next = close.next,
+            Record::Open(_) => {}
         }
     }
     for start in begun.values() {
-        let Start { seq, time, whoami, dir, command, unwrapped, .. } = start.as_ref();
+        let StartRecord { seq, time, whoami, dir, command, unwrapped, .. } = start.as_ref();
         let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
         writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
         match &next {
@@ -189,8 +189,8 @@ fn render(home: &Path, reader: &mut Reader, out: &mut impl Write) -> Result<u64,
     Ok(records)
 }
 
-fn render_run(home: &Path, run: &Run, out: &mut impl Write) -> io::Result<()> {
-    let Run { seq, time, whoami, dir, command, unwrapped, .. } = run;
+fn render_run(home: &Path, run: &EndRecord, out: &mut impl Write) -> io::Result<()> {
+    let EndRecord { seq, time, whoami, dir, command, unwrapped, .. } = run;
     let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
     writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
     let cut = run.output_cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(run.output.len());
@@ -214,7 +214,7 @@ fn render_run(home: &Path, run: &Run, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Where what is omitted can be read, and what is missing there.
-fn write_raw(home: &Path, run: &Run, out: &mut impl Write) -> io::Result<()> {
+fn write_raw(home: &Path, run: &EndRecord, out: &mut impl Write) -> io::Result<()> {
     if let Some(raw) = &run.raw {
         let name = escape_line(raw, NAME_COLUMNS);
         // Nothing outside of the journal's directory is looked for, whatever an edited record says.

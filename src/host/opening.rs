@@ -16,7 +16,7 @@ use crate::front::budget::Budget;
 use crate::io::poller::Poller;
 use crate::limits;
 use crate::sink::console::Console;
-use crate::sink::feed::Journal;
+use crate::sink::feed::Feed;
 use crate::sys::cgroup::Groups;
 use crate::sys::orphans::Kin;
 use crate::sys::signal::Signals;
@@ -75,7 +75,7 @@ impl Host {
             screen,
             scribe,
             has_recorder_room: false,
-            journal: Journal::default(),
+            journal: Feed::default(),
             groups: Groups::read(),
             told_of_groups: BTreeSet::new(),
             outputs: Budget::new(limits::JSON_OUTPUTS_BYTES, limits::JSON_OUTPUT_OWN_BYTES),

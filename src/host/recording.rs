@@ -5,7 +5,7 @@
 
 use super::scribe::Loss;
 use super::{Host, Source};
-use crate::journal::record::Status;
+use crate::journal::record::RecorderStatus;
 use crate::limits;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -18,7 +18,7 @@ impl Host {
     pub(super) fn visit_recorder(&mut self) {
         let Some(news) = self.scribe.read() else { return self.on_recorder_gone() };
         for status in news {
-            if let Status::Done(done) = &status
+            if let RecorderStatus::Done(done) = &status
                 && self.journal.on_done(&mut self.engine, done, self.now)
             {
                 self.has_recorder_room = true;

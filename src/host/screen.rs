@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
-use crate::sink::console::Kind;
+use crate::sink::console::ConsoleKind;
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::{self, pty};
 
@@ -37,13 +37,13 @@ impl Screen {
     }
 
     /// What it is.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ConsoleKind {
         if !self.output.is_terminal() {
-            return Kind::Text;
+            return ConsoleKind::Text;
         }
         let has_utf8 = locale().is_none_or(|locale| is_utf8(&locale));
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        if is_dumb || !has_utf8 { Kind::Dumb { has_utf8 } } else { Kind::Terminal }
+        if is_dumb || !has_utf8 { ConsoleKind::Dumb { has_utf8 } } else { ConsoleKind::Terminal }
     }
 
     /// Its size, if it is a terminal.

@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Input, Port};
-use crate::journal::record::{Status, encode_close};
+use crate::journal::record::{RecorderStatus, encode_close};
 use crate::limits;
-use crate::recorder::{self, Limits, Session};
-use crate::sink::feed::Journal;
+use crate::recorder::{self, Bounds, Session};
+use crate::sink::feed::Feed;
 use crate::sys::{orphans, process, socket};
 use crate::text::reason::reason;
 
@@ -38,7 +38,7 @@ struct Link {
 #[derive(Debug)]
 pub(super) struct Scribe {
     session: Session,
-    bounds: Limits,
+    bounds: Bounds,
     link: Option<Link>,
     /// Frames on their way.
     pub(super) out: Outlet,
@@ -66,7 +66,7 @@ impl Scribe {
         session.prepare().map_err(|error| Failure::new(&error, error.hint()))?;
         let mut scribe = Self {
             session,
-            bounds: Limits { raw_cap, ..Limits::default() },
+            bounds: Bounds { raw_cap, ..Bounds::default() },
             link: None,
             out: Outlet::default(),
             inbox: Vec::new(),
@@ -173,7 +173,7 @@ impl Scribe {
     }
 
     /// Takes what the recorder says; `None` when it is gone, and everything it said was taken.
-    pub(super) fn read(&mut self) -> Option<Vec<Status>> {
+    pub(super) fn read(&mut self) -> Option<Vec<RecorderStatus>> {
         let mut buffer = [0; 4096];
         let mut news = Vec::new();
         let link = self.link.as_mut()?;
@@ -187,27 +187,27 @@ impl Scribe {
         }
         while let Some(end) = memchr::memchr(b'\n', &self.inbox) {
             let line: Vec<u8> = self.inbox.drain(..=end).collect();
-            news.extend(Status::decode(String::from_utf8_lossy(&line[..end]).as_ref()));
+            news.extend(RecorderStatus::decode(String::from_utf8_lossy(&line[..end]).as_ref()));
         }
         Some(news)
     }
 
     /// Takes in what is for the link itself; what is left is for the human.
-    pub(super) fn hear(&mut self, status: Status) -> Option<String> {
+    pub(super) fn hear(&mut self, status: RecorderStatus) -> Option<String> {
         match status {
-            Status::File(name) => {
+            RecorderStatus::File(name) => {
                 self.session.on_file(&name);
                 let is_back = std::mem::take(&mut self.is_down_told);
                 let path = self.session.path().filter(|_| is_back)?;
                 Some(format!("the journal goes on in {}", path.display()))
             }
-            Status::Done(done) => {
+            RecorderStatus::Done(done) => {
                 self.link.iter_mut().for_each(|link| link.has_written |= !done.is_empty());
                 self.session.on_length(done.length);
                 None
             }
-            Status::Say(text) => Some(text),
-            Status::Leave => {
+            RecorderStatus::Say(text) => Some(text),
+            RecorderStatus::Leave => {
                 self.link.iter_mut().for_each(|link| link.has_left = true);
                 None
             }
@@ -226,7 +226,7 @@ impl Scribe {
     /// Gives the recorder everything that is queued and waits for its end, as long as it gets on now and then. If it dies
     /// before the file has all of it, another one gets the rest.
     /// A journal that is not whole is not closed: the next host marks what has no end in it.
-    pub(super) fn finish(mut self, poller: &mut Poller, engine: &mut Engine, journal: &mut Journal) {
+    pub(super) fn finish(mut self, poller: &mut Poller, engine: &mut Engine, journal: &mut Feed) {
         let is_whole = journal.is_idle();
         let mut patience = Patience::new(Instant::now());
         let mut has_close = false;
@@ -255,7 +255,7 @@ impl Scribe {
                 match self.read() {
                     Some(news) => {
                         for status in news {
-                            if let Status::Done(done) = &status
+                            if let RecorderStatus::Done(done) = &status
                                 && journal.on_done(engine, done, Instant::now())
                             {
                                 patience.renew(Instant::now());

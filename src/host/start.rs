@@ -29,7 +29,7 @@ use crate::front::protocol::Protocol;
 use crate::front::treatment::Treatment;
 use crate::guard::spawn;
 use crate::io::port::Port;
-use crate::journal::record::{self, Start};
+use crate::journal::record::{self, StartRecord};
 use crate::limits;
 use crate::sink::console::Heading;
 use crate::sys::{self, pty, socket};
@@ -124,7 +124,7 @@ impl Host {
     /// Tells journal and console of a new command.
     fn record(&mut self, job: JobId, command: &Command, dir: &[u8]) {
         let time = record::timestamp(SystemTime::now());
-        let mut start = Start {
+        let mut start = StartRecord {
             seq: job.0,
             time: time.clone(),
             whoami: command.whoami.clone(),
@@ -134,7 +134,7 @@ impl Host {
             probe: command.is_probe,
             unwrapped: command.is_unwrapped,
             window: Some(self.window(command)),
-            ..Start::default()
+            ..StartRecord::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
         start.set_dir(dir);

@@ -10,17 +10,19 @@ use std::io::{self, BufRead, BufReader};
 use memchr::memchr;
 use serde::Deserialize;
 
-use super::record::{Close, Dropped, LINE_BYTES_MAX, Library, Lost, Open, Run, Start, VERSION};
+use super::record::{
+    CloseRecord, DroppedRecord, EndRecord, LINE_BYTES_MAX, Library, LostRecord, OpenRecord, StartRecord, VERSION,
+};
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
-    Open(Open),
-    Start(Box<Start>),
-    Run(Box<Run>),
-    Lost(Box<Lost>),
-    Dropped(Dropped),
-    Close(Close),
+pub enum Record {
+    Open(OpenRecord),
+    Start(Box<StartRecord>),
+    End(Box<EndRecord>),
+    Lost(Box<LostRecord>),
+    Dropped(DroppedRecord),
+    Close(CloseRecord),
 }
 
 /// What every record opens with, cheap to read.
@@ -35,7 +37,7 @@ pub struct Header {
 
 /// An iterator over the records of a journal.
 #[derive(Debug)]
-pub struct Reader<R = BufReader<File>> {
+pub struct JournalReader<R = BufReader<File>> {
     source: R,
     line: Vec<u8>,
     library: Library,
@@ -43,18 +45,18 @@ pub struct Reader<R = BufReader<File>> {
     unknown: u64,
 }
 
-impl Reader {
+impl JournalReader {
     /// Reads this file from wherever it stands.
     #[must_use]
-    pub fn new(file: File) -> Reader {
-        Reader::over(BufReader::with_capacity(64 << 10, file))
+    pub fn new(file: File) -> JournalReader {
+        JournalReader::over(BufReader::with_capacity(64 << 10, file))
     }
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> JournalReader<R> {
     /// Reads any source of lines.
-    pub fn over(source: R) -> Reader<R> {
-        Reader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0 }
+    pub fn over(source: R) -> JournalReader<R> {
+        JournalReader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0 }
     }
 
     /// Lines that are no record: torn, too long, or not ours.
@@ -73,10 +75,10 @@ impl<R: BufRead> Reader<R> {
     pub fn next_header(&mut self) -> Option<io::Result<Header>> {
         loop {
             match self.read_line() {
-                Ok(Line::End) => return None,
-                Ok(Line::TooLong) => self.unparsable += 1,
-                Ok(Line::Whole) if self.line.is_empty() => {}
-                Ok(Line::Whole) => match serde_json::from_slice::<Header>(&self.line) {
+                Ok(LineRead::End) => return None,
+                Ok(LineRead::TooLong) => self.unparsable += 1,
+                Ok(LineRead::Whole) if self.line.is_empty() => {}
+                Ok(LineRead::Whole) => match serde_json::from_slice::<Header>(&self.line) {
                     Ok(header) if header.v == 0 || header.kind.is_empty() => self.unparsable += 1,
                     Ok(header) if header.v > VERSION => self.unknown += 1,
                     Ok(header) => return Some(Ok(header)),
@@ -87,7 +89,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    fn read_line(&mut self) -> io::Result<Line> {
+    fn read_line(&mut self) -> io::Result<LineRead> {
         self.line.clear();
         let mut read = 0;
         loop {
@@ -106,32 +108,32 @@ impl<R: BufRead> Reader<R> {
             self.source.consume(taken);
             if end.is_some() || is_last {
                 return Ok(match read {
-                    LINE_BYTES_MAX.. => Line::TooLong,
-                    0 if is_last => Line::End,
-                    _ => Line::Whole,
+                    LINE_BYTES_MAX.. => LineRead::TooLong,
+                    0 if is_last => LineRead::End,
+                    _ => LineRead::Whole,
                 });
             }
         }
     }
 }
 
-enum Line {
+enum LineRead {
     Whole,
     TooLong,
     End,
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = io::Result<Entry>;
+impl<R: BufRead> Iterator for JournalReader<R> {
+    type Item = io::Result<Record>;
 
-    fn next(&mut self) -> Option<io::Result<Entry>> {
+    fn next(&mut self) -> Option<io::Result<Record>> {
         loop {
             let header = match self.next_header()? {
                 Ok(header) => header,
                 Err(error) => return Some(Err(error)),
             };
             match self.parse(&header.kind) {
-                Ok(Parsed::Entry(entry)) => return Some(Ok(entry)),
+                Ok(Parsed::Record(entry)) => return Some(Ok(entry)),
                 Ok(Parsed::Aside) => {}
                 Ok(Parsed::Unknown) => self.unknown += 1,
                 Err(_) => self.unparsable += 1,
@@ -142,30 +144,30 @@ impl<R: BufRead> Iterator for Reader<R> {
 
 /// What a line is.
 enum Parsed {
-    Entry(Entry),
+    Record(Record),
     /// For the reader itself.
     Aside,
     Unknown,
 }
 
-impl<R> Reader<R> {
+impl<R> JournalReader<R> {
     fn parse(&mut self, kind: &str) -> serde_json::Result<Parsed> {
         let line = self.line.as_slice();
-        Ok(Parsed::Entry(match kind {
-            "open" => Entry::Open(serde_json::from_slice(line)?),
+        Ok(Parsed::Record(match kind {
+            "open" => Record::Open(serde_json::from_slice(line)?),
             "start" => {
-                let mut start: Box<Start> = serde_json::from_slice(line)?;
+                let mut start: Box<StartRecord> = serde_json::from_slice(line)?;
                 self.library.complete_start(&mut start);
-                Entry::Start(start)
+                Record::Start(start)
             }
             "end" => {
-                let mut run: Box<Run> = serde_json::from_slice(line)?;
+                let mut run: Box<EndRecord> = serde_json::from_slice(line)?;
                 self.library.complete_run(&mut run);
-                Entry::Run(run)
+                Record::End(run)
             }
-            "lost" => Entry::Lost(serde_json::from_slice(line)?),
-            "dropped" => Entry::Dropped(serde_json::from_slice(line)?),
-            "close" => Entry::Close(serde_json::from_slice(line)?),
+            "lost" => Record::Lost(serde_json::from_slice(line)?),
+            "dropped" => Record::Dropped(serde_json::from_slice(line)?),
+            "close" => Record::Close(serde_json::from_slice(line)?),
             "text" => {
                 self.library.add(serde_json::from_slice(line)?);
                 return Ok(Parsed::Aside);
@@ -180,7 +182,7 @@ impl<R> Reader<R> {
 ///
 /// # Errors
 /// As read(2).
-pub fn closing(file: &File) -> io::Result<Option<Close>> {
+pub fn closing(file: &File) -> io::Result<Option<CloseRecord>> {
     use std::os::unix::fs::FileExt;
     const TAIL_BYTES: u64 = 512;
     let from = file.metadata()?.len().saturating_sub(TAIL_BYTES);
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_costs_its_line_only() {
-        let mut text = line("open", &Open { pid: 3, ..Open::default() });
+        let mut text = line("open", &OpenRecord { pid: 3, ..OpenRecord::default() });
         text.extend_from_slice(b"{\"v\":1,\"type\":\"end\",\"seq\":\n\n[1]\n\xff\xfe\nnull\n{\"v\":1}\n");
         text.extend_from_slice(b"{\"v\":1,\"type\":\"later\",\"seq\":1}\n{\"v\":2,\"type\":\"end\",\"seq\":1}\n");
         text.extend_from_slice(b"{\"v\":1,\"type\":\"start\",\"seq\":\"one\"}\n");
@@ -208,14 +210,14 @@ mod tests {
         text.resize(text.len() + 3 * LINE_BYTES_MAX, b'x');
         text.extend_from_slice(b"\"}\n{\"v\":1,\"type\":\"close\",\"time\":\"t\"}");
         for capacity in [1, 7, 64 << 10] {
-            let mut reader = Reader::over(BufReader::with_capacity(capacity, text.as_slice()));
-            let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
+            let mut reader = JournalReader::over(BufReader::with_capacity(capacity, text.as_slice()));
+            let entries: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
             assert_eq!(
                 entries,
                 [
-                    Entry::Open(Open { pid: 3, ..Open::default() }),
-                    Entry::Start(Box::new(Start { seq: 5, ..Start::default() })),
-                    Entry::Close(Close { time: "t".into(), ..Close::default() }),
+                    Record::Open(OpenRecord { pid: 3, ..OpenRecord::default() }),
+                    Record::Start(Box::new(StartRecord { seq: 5, ..StartRecord::default() })),
+                    Record::Close(CloseRecord { time: "t".into(), ..CloseRecord::default() }),
                 ]
             );
             assert_eq!((reader.unparsable(), reader.unknown()), (7, 2));
@@ -225,14 +227,14 @@ mod tests {
 
     #[test]
     fn the_longest_line_is_read() {
-        let mut text = line("close", &Close::default());
+        let mut text = line("close", &CloseRecord::default());
         let room = LINE_BYTES_MAX - text.len();
         let at = text.len() - 3;
         text.splice(at..at, vec![b'x'; room]);
         assert_eq!(text.len(), LINE_BYTES_MAX);
-        assert_eq!(Reader::over(text.as_slice()).count(), 1);
+        assert_eq!(JournalReader::over(text.as_slice()).count(), 1);
         text.insert(at, b'x');
-        let mut reader = Reader::over(text.as_slice());
+        let mut reader = JournalReader::over(text.as_slice());
         assert_eq!((reader.by_ref().count(), reader.unparsable()), (0, 1));
     }
 }

@@ -36,8 +36,8 @@ pub use frame::{
     Decoder, FRAME_BYTES_MAX, Frame, encode_close, encode_dropped, encode_end, encode_lost, encode_output,
     encode_start, encode_start_in, secrets,
 };
-pub use status::{Done, Status};
-pub use text::{Library, Text, TextRef, Texts};
+pub use status::{Done, RecorderStatus};
+pub use text::{Library, TextRecord, TextRef, Texts};
 
 /// The version of every record this build writes, and the newest it reads.
 pub const VERSION: u32 = 1;
@@ -47,7 +47,7 @@ pub const LINE_BYTES_MAX: usize = 1 << 20;
 /// What is known of a run when it begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Start {
+pub struct StartRecord {
     pub seq: u64,
     /// RFC 3339, UTC, milliseconds: see [`timestamp`].
     pub time: String,
@@ -86,7 +86,7 @@ pub struct Start {
 /// How a run ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct End {
+pub struct RunEnd {
     pub seq: u64,
     pub exit: u8,
     pub signal: Option<u8>,
@@ -113,7 +113,7 @@ pub struct Left {
 /// The complete record of a run, type `end`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Run {
+pub struct EndRecord {
     pub seq: u64,
     pub whoami: String,
     pub dir: String,
@@ -180,7 +180,7 @@ pub struct Run {
 /// A run that began and whose end is not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Lost {
+pub struct LostRecord {
     pub seq: u64,
     pub whoami: String,
     pub dir: String,
@@ -194,7 +194,7 @@ pub struct Lost {
 /// The first line of a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Open {
+pub struct OpenRecord {
     pub time: String,
     /// The host's process.
     pub pid: u32,
@@ -211,7 +211,7 @@ pub struct Open {
 /// What a reader of a journal's end needs to know of the part before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Mark {
+pub struct MarkRecord {
     /// Runs of which there is a record so far.
     pub commands: u64,
     /// Runs that began and have not ended, each with the place of its start in the file.
@@ -221,7 +221,7 @@ pub struct Mark {
 /// Records that were given up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Dropped {
+pub struct DroppedRecord {
     pub count: u64,
     pub time: String,
 }
@@ -229,7 +229,7 @@ pub struct Dropped {
 /// The last line of a journal that was closed in order, or that was repaired.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Close {
+pub struct CloseRecord {
     pub time: String,
     /// Runs of which this file has a record.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -239,7 +239,7 @@ pub struct Close {
     pub next: Option<String>,
 }
 
-impl Start {
+impl StartRecord {
     /// Sets `exec`, and its twin when an argument is not UTF-8.
     pub fn set_exec<'a>(&mut self, arguments: impl Iterator<Item = &'a [u8]> + Clone) {
         let is_text = arguments.clone().all(|argument| std::str::from_utf8(argument).is_ok());
@@ -254,11 +254,11 @@ impl Start {
     }
 }
 
-impl Run {
+impl EndRecord {
     /// What the start and the end say together; the output is the recorder's to add.
     #[must_use]
-    pub fn new(start: Start, end: End) -> Run {
-        Run {
+    pub fn new(start: StartRecord, end: RunEnd) -> EndRecord {
+        EndRecord {
             seq: start.seq,
             whoami: start.whoami,
             dir: start.dir,
@@ -303,15 +303,15 @@ impl Run {
         }
         self::line(
             "end",
-            &Run { output: String::new(), output_omitted: Some(self.bytes), output_cut: Some(0), ..self.clone() },
+            &EndRecord { output: String::new(), output_omitted: Some(self.bytes), output_cut: Some(0), ..self.clone() },
         )
     }
 }
 
-impl From<Start> for Lost {
-    fn from(start: Start) -> Lost {
-        let Start { seq, whoami, dir, exec, command, time, unwrapped, .. } = start;
-        Lost { seq, whoami, dir, exec, command, time, unwrapped }
+impl From<StartRecord> for LostRecord {
+    fn from(start: StartRecord) -> LostRecord {
+        let StartRecord { seq, whoami, dir, exec, command, time, unwrapped, .. } = start;
+        LostRecord { seq, whoami, dir, exec, command, time, unwrapped }
     }
 }
 
@@ -342,3 +342,6 @@ fn is_zero(number: &u32) -> bool {
 fn is_false(flag: &bool) -> bool {
     !flag
 }
+
+#[cfg(test)]
+mod tests;

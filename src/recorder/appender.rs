@@ -13,7 +13,7 @@ use super::Session;
 use super::home::prepare;
 use super::names;
 use super::volume::{Resumed, Volume};
-use crate::journal::record::{Done, Open, Run, Start, Status, timestamp};
+use crate::journal::record::{Done, EndRecord, OpenRecord, RecorderStatus, StartRecord, timestamp};
 use crate::text::reason::reason;
 
 /// How long what was written may wait for the disk.
@@ -21,36 +21,36 @@ const SYNC_AFTER: Duration = Duration::from_secs(5);
 
 /// What is written.
 #[derive(Debug)]
-pub(super) enum Record {
-    Start(Rc<Start>),
-    End(Box<Run>),
+pub(super) enum Unwritten {
+    Start(Rc<StartRecord>),
+    End(Box<EndRecord>),
     /// The host gave up so many.
     Dropped(u64),
 }
 
-impl Record {
+impl Unwritten {
     /// About what it takes in memory.
     fn weight(&self) -> usize {
         let words = |exec: &[String], command: &str| exec.iter().map(String::len).sum::<usize>() + command.len() + 512;
         match self {
-            Record::Start(start) => words(&start.exec, &start.command),
-            Record::End(run) => words(&run.exec, &run.command) + run.output.len(),
-            Record::Dropped(_) => 64,
+            Unwritten::Start(start) => words(&start.exec, &start.command),
+            Unwritten::End(run) => words(&run.exec, &run.command) + run.output.len(),
+            Unwritten::Dropped(_) => 64,
         }
     }
 
     fn lines(&self, volume: &mut Volume) -> Vec<Vec<u8>> {
         match self {
-            Record::Start(start) => volume.start_lines(start),
-            Record::End(run) => volume.end_lines(run),
-            Record::Dropped(_) => Vec::new(),
+            Unwritten::Start(start) => volume.start_lines(start),
+            Unwritten::End(run) => volume.end_lines(run),
+            Unwritten::Dropped(_) => Vec::new(),
         }
     }
 }
 
 /// What the file of a recorder that died has already.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct AlreadyWritten {
     pub(super) open: BTreeSet<u64>,
     pub(super) ended: BTreeSet<u64>,
 }
@@ -60,13 +60,13 @@ pub(super) struct Known {
 pub(super) struct Appender {
     session: Session,
     /// The first line of every file, but for its time.
-    open: Open,
+    open: OpenRecord,
     volume: Option<Volume>,
     /// Runs whose start was written and whose end was not.
-    running: BTreeMap<u64, Rc<Start>>,
+    running: BTreeMap<u64, Rc<StartRecord>>,
     /// Those of them that this file has not yet.
     again: VecDeque<u64>,
-    queue: VecDeque<Record>,
+    queue: VecDeque<Unwritten>,
     queued_bytes: usize,
     pub(super) queue_max: usize,
     pub(super) file_max: u64,
@@ -75,15 +75,15 @@ pub(super) struct Appender {
     retry_at: Option<Instant>,
     sync_at: Option<Instant>,
     done: Done,
-    news: Vec<Status>,
+    news: Vec<RecorderStatus>,
 }
 
 impl Appender {
     /// Opens a journal, or goes on in the one of a recorder that died. When its file cannot be made, that is one more
     /// failure to retry.
-    pub(super) fn new(session: Session, limits: &super::Limits) -> (Appender, Known) {
+    pub(super) fn new(session: Session, limits: &super::Bounds) -> (Appender, AlreadyWritten) {
         let (pid, version) = (session.host, env!("CARGO_PKG_VERSION").to_owned());
-        let open = Open { pid, started: names::started(pid), version, ..Open::default() };
+        let open = OpenRecord { pid, started: names::started(pid), version, ..OpenRecord::default() };
         let mut appender = Appender {
             session,
             open,
@@ -106,8 +106,8 @@ impl Appender {
         (appender, known)
     }
 
-    fn resume(&mut self) -> io::Result<Known> {
-        let mut known = Known::default();
+    fn resume(&mut self) -> io::Result<AlreadyWritten> {
+        let mut known = AlreadyWritten::default();
         let Some(from) = self.session.resume.clone() else { return Ok(known) };
         let (mut name, mut since) = (from.name, from.length);
         loop {
@@ -132,7 +132,7 @@ impl Appender {
     }
 
     /// This run's start is in the file, although another recorder wrote it.
-    pub(super) fn adopt(&mut self, start: Rc<Start>) {
+    pub(super) fn adopt(&mut self, start: Rc<StartRecord>) {
         self.done.starts.push(start.seq);
         self.running.insert(start.seq, start);
     }
@@ -143,7 +143,7 @@ impl Appender {
     }
 
     /// Writes this record, or keeps it.
-    pub(super) fn push(&mut self, record: Record, now: Instant) {
+    pub(super) fn push(&mut self, record: Unwritten, now: Instant) {
         self.queued_bytes += record.weight();
         self.queue.push_back(record);
         self.flush(now);
@@ -151,18 +151,18 @@ impl Appender {
             let Some(oldest) = self.queue.pop_front() else { break };
             self.queued_bytes -= oldest.weight();
             self.dropped += match oldest {
-                Record::Dropped(count) => count,
-                Record::Start(_) | Record::End(_) => 1,
+                Unwritten::Dropped(count) => count,
+                Unwritten::Start(_) | Unwritten::End(_) => 1,
             };
             self.acknowledge(&oldest);
         }
     }
 
-    fn acknowledge(&mut self, record: &Record) {
+    fn acknowledge(&mut self, record: &Unwritten) {
         match record {
-            Record::Start(start) => self.done.starts.push(start.seq),
-            Record::End(run) => self.done.ends.push(run.seq),
-            Record::Dropped(count) => self.done.dropped += count,
+            Unwritten::Start(start) => self.done.starts.push(start.seq),
+            Unwritten::End(run) => self.done.ends.push(run.seq),
+            Unwritten::Dropped(count) => self.done.dropped += count,
         }
     }
 
@@ -232,7 +232,7 @@ impl Appender {
     }
 
     /// What the host should be told, oldest first.
-    pub(super) fn take_news(&mut self) -> Vec<Status> {
+    pub(super) fn take_news(&mut self) -> Vec<RecorderStatus> {
         std::mem::take(&mut self.news)
     }
 
@@ -241,7 +241,7 @@ impl Appender {
             Ok(()) => {
                 self.sync_at.get_or_insert(now + SYNC_AFTER);
                 if self.retry_at.take().is_some() {
-                    self.news.push(Status::Say("journal is written again".to_owned()));
+                    self.news.push(RecorderStatus::Say("journal is written again".to_owned()));
                 }
             }
             Err(error) => self.fail(&error, now),
@@ -252,7 +252,7 @@ impl Appender {
         if self.retry_at.replace(now + self.retry_every).is_none() {
             let path =
                 self.volume.as_ref().map_or_else(|| self.session.home.clone(), |volume| volume.path().to_owned());
-            self.news.push(Status::Say(format!(
+            self.news.push(RecorderStatus::Say(format!(
                 "journal cannot be written: {}: {}; records are kept in memory and retried",
                 path.display(),
                 reason(error)
@@ -265,7 +265,7 @@ impl Appender {
         let Some(volume) = &mut self.volume else { return };
         if let Some(harm) = volume.harm() {
             let (path, verb) = (volume.path().display(), harm.verb());
-            self.news.push(Status::Say(format!("journal was {verb}: {path}; a new one is begun")));
+            self.news.push(RecorderStatus::Say(format!("journal was {verb}: {path}; a new one is begun")));
             self.volume = None;
         }
     }
@@ -302,12 +302,12 @@ impl Appender {
     }
 
     fn new_volume(&self, continues: Option<String>) -> io::Result<Volume> {
-        let open = Open { time: timestamp(SystemTime::now()), continues, ..self.open.clone() };
+        let open = OpenRecord { time: timestamp(SystemTime::now()), continues, ..self.open.clone() };
         Volume::begin(&self.session.home, &self.session.time, &open)
     }
 
     fn take(&mut self, volume: Volume) {
-        self.news.push(Status::File(volume.name().to_owned()));
+        self.news.push(RecorderStatus::File(volume.name().to_owned()));
         self.again = self.running.keys().copied().collect();
         self.volume = Some(volume);
     }
@@ -339,7 +339,7 @@ impl Appender {
         self.write_again()
     }
 
-    fn write(&mut self, record: &Record) -> io::Result<()> {
+    fn write(&mut self, record: &Unwritten) -> io::Result<()> {
         let volume = self.volume.as_mut().ok_or(io::ErrorKind::NotFound)?;
         let mut lines = record.lines(volume);
         // A new file that cannot be made is no reason to give up the old one.
@@ -348,15 +348,15 @@ impl Appender {
         }
         let volume = self.volume.as_mut().ok_or(io::ErrorKind::NotFound)?;
         match record {
-            Record::Start(start) => {
+            Unwritten::Start(start) => {
                 volume.write_start(start.seq, &lines)?;
                 self.running.insert(start.seq, Rc::clone(start));
             }
-            Record::End(run) => {
+            Unwritten::End(run) => {
                 volume.write_end(run.seq, &lines)?;
                 self.running.remove(&run.seq);
             }
-            Record::Dropped(count) => volume.write_dropped(*count)?,
+            Unwritten::Dropped(count) => volume.write_dropped(*count)?,
         }
         Ok(())
     }
@@ -367,12 +367,12 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
-    use super::super::Limits;
+    use super::super::Bounds;
     use super::*;
 
-    fn says(news: &[Status]) -> Vec<&str> {
+    fn says(news: &[RecorderStatus]) -> Vec<&str> {
         news.iter()
-            .filter_map(|status| if let Status::Say(text) = status { Some(text.as_str()) } else { None })
+            .filter_map(|status| if let RecorderStatus::Say(text) = status { Some(text.as_str()) } else { None })
             .collect()
     }
 
@@ -383,14 +383,17 @@ mod tests {
         prepare(&home, uid).unwrap();
         let now = Instant::now();
         let most = 3 * 600;
-        let limits = Limits { queue_bytes: most, retry: Duration::from_secs(5), ..Limits::default() };
+        let limits = Bounds { queue_bytes: most, retry: Duration::from_secs(5), ..Bounds::default() };
         let (mut appender, _) = Appender::new(Session::new(&home, uid, std::process::id()), &limits);
         assert!(says(&appender.take_news()).is_empty());
         // A directory that is not ours to write in stands for every disk that fails.
         fs::remove_dir_all(&home).unwrap();
         fs::write(&home, "in the way").unwrap();
         for seq in 0..10 {
-            appender.push(Record::Start(Rc::new(Start { seq, command: "0123456789".into(), ..Start::default() })), now);
+            appender.push(
+                Unwritten::Start(Rc::new(StartRecord { seq, command: "0123456789".into(), ..StartRecord::default() })),
+                now,
+            );
             assert!(appender.queued_bytes <= most);
         }
         let news = appender.take_news();

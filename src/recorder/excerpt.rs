@@ -25,7 +25,7 @@ pub(super) struct Excerpt {
 
 /// An excerpt as it is kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct ExcerptText {
     pub(super) text: String,
     /// Bytes left out, and the byte of `text` at which they would stand.
     pub(super) omitted: u64,
@@ -76,11 +76,11 @@ impl Excerpt {
     }
 
     /// The excerpt for the record.
-    pub(super) fn into_text(mut self) -> Text {
+    pub(super) fn into_text(mut self) -> ExcerptText {
         if !self.is_cut() {
             self.head.extend(self.tail);
             let text = utf8(self.head);
-            return Text { cut: text.len(), text, omitted: 0 };
+            return ExcerptText { cut: text.len(), text, omitted: 0 };
         }
         self.head.truncate(without_torn_end(&self.head).len());
         let tail = without_torn_start(self.tail.make_contiguous());
@@ -88,19 +88,19 @@ impl Excerpt {
         let mut text = utf8(self.head);
         let cut = text.len();
         text.push_str(&utf8(tail.to_vec()));
-        Text { text, omitted, cut }
+        ExcerptText { text, omitted, cut }
     }
 }
 
-impl Text {
+impl ExcerptText {
     /// The same with both parts changed by `mask`, which may make them longer. What then has no room is left out of the
     /// middle.
-    pub(super) fn masked(self, mut mask: impl FnMut(&str) -> String, head_max: usize, tail_max: usize) -> Text {
+    pub(super) fn masked(self, mut mask: impl FnMut(&str) -> String, head_max: usize, tail_max: usize) -> ExcerptText {
         let (head, tail) = self.text.split_at(self.cut);
         let (mut head, mut tail) = (mask(head), mask(tail));
         if self.omitted == 0 && head.len() + tail.len() <= head_max + tail_max {
             head.push_str(&tail);
-            return Text { cut: head.len(), text: head, omitted: 0 };
+            return ExcerptText { cut: head.len(), text: head, omitted: 0 };
         }
         if self.omitted == 0 {
             head.push_str(&tail);
@@ -112,7 +112,7 @@ impl Text {
         let omitted = self.omitted + (rest.len() + tail.len()) as u64;
         let cut = head.len();
         head.push_str(&kept);
-        Text { text: head, omitted, cut }
+        ExcerptText { text: head, omitted, cut }
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
 
     const SCREEN: (u16, u16) = (4, 20);
 
-    fn excerpt(head_max: usize, tail_max: usize, pieces: &[&[u8]]) -> Text {
+    fn excerpt(head_max: usize, tail_max: usize, pieces: &[&[u8]]) -> ExcerptText {
         let mut excerpt = Excerpt::new(SCREEN, head_max, tail_max);
         for piece in pieces {
             excerpt.push(piece);
@@ -186,18 +186,18 @@ mod tests {
             assert_eq!((text.omitted, text.cut), (384, 8));
         }
         let text = excerpt(3, 3, &[&[0xff; 9]]);
-        assert_eq!(text, Text { text: "\u{fffd}".repeat(2), omitted: 21, cut: 3 });
+        assert_eq!(text, ExcerptText { text: "\u{fffd}".repeat(2), omitted: 21, cut: 3 });
     }
 
     #[test]
     fn masks_make_no_excerpt_longer_than_its_bound() {
         let longer = |text: &str| text.replace('x', "«é»");
-        let whole = |text: &str, cut| Text { text: text.to_owned(), omitted: 0, cut };
+        let whole = |text: &str, cut| ExcerptText { text: text.to_owned(), omitted: 0, cut };
         assert_eq!(whole("axb", 3).masked(longer, 8, 8), whole("a«é»b", 8));
         let masked = whole("axxxb", 5).masked(longer, 5, 5);
-        assert_eq!(masked, Text { text: "a«éé»b".to_owned(), omitted: 10, cut: 5 });
-        let masked = Text { text: "axbx".to_owned(), omitted: 100, cut: 2 }.masked(longer, 5, 4);
-        assert_eq!(masked, Text { text: "a«éé»".to_owned(), omitted: 105, cut: 5 });
+        assert_eq!(masked, ExcerptText { text: "a«éé»b".to_owned(), omitted: 10, cut: 5 });
+        let masked = ExcerptText { text: "axbx".to_owned(), omitted: 100, cut: 2 }.masked(longer, 5, 4);
+        assert_eq!(masked, ExcerptText { text: "a«éé»".to_owned(), omitted: 105, cut: 5 });
     }
 
     #[test]
@@ -213,7 +213,10 @@ mod tests {
     fn what_is_redrawn_counts_once() {
         let bar: Vec<String> = (0..=1000).map(|n| format!("\rload {:3} %", n / 10)).collect();
         let pieces: Vec<&[u8]> = bar.iter().map(String::as_bytes).chain([b"\ndone\n".as_slice()]).collect();
-        assert_eq!(excerpt(16, 16, &pieces), Text { text: "load 100 %\ndone\n".to_owned(), omitted: 0, cut: 16 });
+        assert_eq!(
+            excerpt(16, 16, &pieces),
+            ExcerptText { text: "load 100 %\ndone\n".to_owned(), omitted: 0, cut: 16 }
+        );
         let lines: Vec<String> = (0..500).map(|n| format!("a {n}\nb {n}\n\x1b[2A")).collect();
         let pieces: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
         assert_eq!(excerpt(16, 16, &pieces).text, "a 499\nb 499");

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::Limits;
+use super::Bounds;
 use super::excerpt::Excerpt;
 use super::masks::Masks;
-use super::raw::{RawFile, RawStore, Refusal};
-use crate::journal::record::{End, Run, Start};
+use super::raw::{RawFile, RawRefusal, RawStore};
+use crate::journal::record::{EndRecord, RunEnd, StartRecord};
 use crate::limits;
 use crate::text::count;
 use crate::text::reason::reason;
@@ -19,7 +19,7 @@ use crate::text::reason::reason;
 #[derive(Debug)]
 pub(super) struct Live {
     /// As it is kept.
-    pub(super) start: Rc<Start>,
+    pub(super) start: Rc<StartRecord>,
     masks: Masks,
     /// Output that came and was not dealt with: the stream and the bytes.
     waiting: VecDeque<(u8, Vec<u8>)>,
@@ -32,7 +32,7 @@ pub(super) struct Live {
     is_cleaned: bool,
     raw: Raw,
     /// It has ended; its record waits for its own output.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<RunEnd>,
 }
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ enum Raw {
 
 impl Live {
     /// A run that begins, with these secrets, as they came in frames.
-    pub(super) fn new(mut start: Start, secrets: &[u8], bounds: &Limits) -> Live {
+    pub(super) fn new(mut start: StartRecord, secrets: &[u8], bounds: &Bounds) -> Live {
         let window = start.window.take().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
         let mut masks = Masks::new(secrets);
         let start = Rc::new(masks.start(start));
@@ -83,7 +83,7 @@ impl Live {
     }
 
     /// Deals with the next piece of its output; gives how long that was.
-    pub(super) fn work(&mut self, masked: &mut Vec<u8>, bounds: &Limits, store: &mut RawStore) -> usize {
+    pub(super) fn work(&mut self, masked: &mut Vec<u8>, bounds: &Bounds, store: &mut RawStore) -> usize {
         let Some((stream, bytes)) = self.waiting.pop_front() else { return 0 };
         self.received += bytes.len() as u64;
         masked.clear();
@@ -93,14 +93,20 @@ impl Live {
     }
 
     /// The record of the whole run.
-    pub(super) fn finish(mut self, end: End, masked: &mut Vec<u8>, bounds: &Limits, store: &mut RawStore) -> Run {
+    pub(super) fn finish(
+        mut self,
+        end: RunEnd,
+        masked: &mut Vec<u8>,
+        bounds: &Bounds,
+        store: &mut RawStore,
+    ) -> EndRecord {
         masked.clear();
         self.masks.finish(masked);
         self.keep(masked, bounds, store);
         self.excerpt.finish();
         // A last line that was held back can make the text longer than the record has room for.
         self.keep_raw(&[], bounds, store);
-        let mut run = Run::new(Rc::unwrap_or_clone(self.start), end);
+        let mut run = EndRecord::new(Rc::unwrap_or_clone(self.start), end);
         // What the host left out on its way here is missing somewhere, nobody knows where; what died with a recorder is
         // missing before what this one has.
         let missing = run.bytes.saturating_sub(self.received);
@@ -133,7 +139,7 @@ impl Live {
         run
     }
 
-    fn keep(&mut self, masked: &[u8], bounds: &Limits, store: &mut RawStore) {
+    fn keep(&mut self, masked: &[u8], bounds: &Bounds, store: &mut RawStore) {
         self.excerpt.push(masked);
         self.is_cleaned |= memchr::memchr3(b'\x1b', b'\x08', b'\r', masked).is_some();
         self.keep_raw(masked, bounds, store);
@@ -141,7 +147,7 @@ impl Live {
 
     /// Takes masked output that the excerpt has already, and puts it into a raw file once it is more than the record has
     /// room for, or its text is.
-    fn keep_raw(&mut self, bytes: &[u8], bounds: &Limits, store: &mut RawStore) {
+    fn keep_raw(&mut self, bytes: &[u8], bounds: &Bounds, store: &mut RawStore) {
         let Raw::Unneeded(all) = &mut self.raw else { return write_raw(store, &mut self.raw, bytes) };
         all.extend_from_slice(bytes);
         if all.len() <= bounds.head_bytes + bounds.tail_bytes && !self.excerpt.is_cut() {
@@ -163,11 +169,11 @@ fn write_raw(store: &mut RawStore, raw: &mut Raw, bytes: &[u8]) {
     let Err(refusal) = store.write(file, bytes) else { return };
     let Raw::Growing(file) = std::mem::replace(raw, Raw::Unwanted) else { return };
     let (reference, why) = match refusal {
-        Refusal::Quota => {
+        RawRefusal::Quota => {
             let kept = store.close(file).ok().map(|kept| kept.reference);
             (kept, "the rest was left out: raw files have no more room".to_owned())
         }
-        Refusal::Disk(error) => {
+        RawRefusal::Disk(error) => {
             store.discard(file);
             (None, reason(&error))
         }

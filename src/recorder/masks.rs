@@ -11,7 +11,7 @@
 use crate::text::encode::{base64, from_base64};
 use crate::text::redact::{Redactor, is_secret_name, masked};
 
-use crate::journal::record::{Start, secrets};
+use crate::journal::record::{StartRecord, secrets};
 
 const ELLIPSIS: char = '…';
 /// The most output of other streams that waits for what is held back of one, bytes: the order in which they came is
@@ -36,7 +36,7 @@ impl Masks {
     }
 
     /// The start as it may be kept.
-    pub(super) fn start(&mut self, mut start: Start) -> Start {
+    pub(super) fn start(&mut self, mut start: StartRecord) -> StartRecord {
         let is_cut = start.clipped;
         for text in [&mut start.command, &mut start.dir, &mut start.whoami, &mut start.shell] {
             self.field(text, is_cut);

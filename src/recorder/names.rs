@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::journal::reader::Header;
-use crate::journal::record::{Open, VERSION};
+use crate::journal::record::{OpenRecord, VERSION};
 
 /// The longest first line, bytes.
 const FIRST_LINE_BYTES: u64 = 4 << 10;
@@ -61,7 +61,7 @@ fn age_key(name: &str) -> (&str, u32) {
 }
 
 /// The first line of a journal; `None` if it is not one.
-pub(super) fn first_line(file: &File) -> Option<Open> {
+pub(super) fn first_line(file: &File) -> Option<OpenRecord> {
     let mut start = vec![0; usize::try_from(FIRST_LINE_BYTES).expect("it is small")];
     let length = file.read_at(&mut start, 0).ok()?;
     let end = memchr::memchr(b'\n', &start[..length])?;
@@ -84,7 +84,7 @@ pub(super) fn started(pid: u32) -> Option<u64> {
 
 /// Whether the host that wrote this first line still runs. Of a host that did not say when it began, only a file that
 /// is in use proves that it lives.
-pub(super) fn is_alive(open: &Open) -> bool {
+pub(super) fn is_alive(open: &OpenRecord) -> bool {
     open.started.is_some() && started(open.pid) == open.started
 }
 
@@ -133,9 +133,9 @@ mod tests {
     fn a_process_is_known_by_when_it_began() {
         let (pid, now) = (std::process::id(), started(std::process::id()));
         assert!(now.is_some());
-        assert!(is_alive(&Open { pid, started: now, ..Open::default() }));
-        assert!(!is_alive(&Open { pid, started: now.map(|at| at + 1), ..Open::default() }));
-        assert!(!is_alive(&Open { pid, ..Open::default() }));
-        assert!(!is_alive(&Open { pid: u32::MAX, started: now, ..Open::default() }));
+        assert!(is_alive(&OpenRecord { pid, started: now, ..OpenRecord::default() }));
+        assert!(!is_alive(&OpenRecord { pid, started: now.map(|at| at + 1), ..OpenRecord::default() }));
+        assert!(!is_alive(&OpenRecord { pid, ..OpenRecord::default() }));
+        assert!(!is_alive(&OpenRecord { pid: u32::MAX, started: now, ..OpenRecord::default() }));
     }
 }

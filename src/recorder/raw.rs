@@ -17,7 +17,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::Limits;
+use super::Bounds;
 use super::names;
 
 /// The directory of raw files, below the journal's.
@@ -65,7 +65,7 @@ pub(super) struct Kept {
 
 /// Why a raw file takes no more.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum RawRefusal {
     /// What it has stays, as the output's beginning.
     Quota,
     /// The disk's word; the file is worth nothing any more.
@@ -73,7 +73,7 @@ pub(super) enum Refusal {
 }
 
 impl RawStore {
-    pub(super) fn new(home: &Path, session: &str, limits: &Limits) -> RawStore {
+    pub(super) fn new(home: &Path, session: &str, limits: &Bounds) -> RawStore {
         RawStore {
             directory: home.join(DIRECTORY),
             session: session.to_owned(),
@@ -119,13 +119,13 @@ impl RawStore {
     }
 
     /// Appends to a file. After a refusal it must be given back at once.
-    pub(super) fn write(&mut self, raw: &mut RawFile, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn write(&mut self, raw: &mut RawFile, bytes: &[u8]) -> Result<(), RawRefusal> {
         let before = self.file_bytes(raw.bytes);
         let more = self.file_bytes(raw.bytes + bytes.len() as u64) - before;
         if self.open_bytes + more > self.quota {
-            return Err(Refusal::Quota);
+            return Err(RawRefusal::Quota);
         }
-        self.place(raw, bytes).map_err(Refusal::Disk)?;
+        self.place(raw, bytes).map_err(RawRefusal::Disk)?;
         self.open_bytes += more;
         self.unswept += more;
         // Long before it ends, one large file may need the room of the old ones.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::names::{first_line, is_alive, journals};
 use super::tail::Tail;
 use crate::journal::reader::closing;
-use crate::journal::record::{Close, line, timestamp};
+use crate::journal::record::{CloseRecord, line, timestamp};
 
 /// How many journals are looked at, newest first. Not the first closed one ends the search: another host's journal,
 /// in use when last looked at, may lie behind it.
@@ -102,7 +102,7 @@ fn finish(mut file: &File) -> io::Result<u64> {
         repair.extend_from_slice(&line("lost", run));
     }
     let time = timestamp(SystemTime::now());
-    repair.extend_from_slice(&line("close", &Close { time, commands: Some(tail.commands), next: None }));
+    repair.extend_from_slice(&line("close", &CloseRecord { time, commands: Some(tail.commands), next: None }));
     file.write_all(&repair)?;
     Ok(unfinished.len() as u64)
 }

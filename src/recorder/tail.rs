@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use memchr::{memchr, memmem};
 
 use crate::journal::reader::Header;
-use crate::journal::record::{LINE_BYTES_MAX, Lost, Mark, Start, VERSION};
+use crate::journal::record::{LINE_BYTES_MAX, LostRecord, MarkRecord, StartRecord, VERSION};
 use crate::limits;
 
 /// How every mark begins.
@@ -77,7 +77,7 @@ impl Tail {
                 self.ended.insert(seq);
             }
             "mark" => {
-                if let Ok(mark) = serde_json::from_slice::<Mark>(line) {
+                if let Ok(mark) = serde_json::from_slice::<MarkRecord>(line) {
                     self.commands = mark.commands;
                     self.open = mark.open.into_iter().collect();
                 }
@@ -87,11 +87,11 @@ impl Tail {
     }
 
     /// The runs that have no end, as their starts tell of them.
-    pub(super) fn unfinished(&self, file: &File) -> Vec<Lost> {
+    pub(super) fn unfinished(&self, file: &File) -> Vec<LostRecord> {
         let read = |(&seq, &at): (&u64, &u64)| {
             let line = read_line(file, at).unwrap_or_default();
-            let start = serde_json::from_slice::<Start>(&line).ok().filter(|start| start.seq == seq);
-            start.map_or(Lost { seq, ..Lost::default() }, Lost::from)
+            let start = serde_json::from_slice::<StartRecord>(&line).ok().filter(|start| start.seq == seq);
+            start.map_or(LostRecord { seq, ..LostRecord::default() }, LostRecord::from)
         };
         self.open.iter().map(read).collect()
     }

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 use super::names::{first_line, join};
 use super::tail::Tail;
 use crate::journal::reader::closing;
-use crate::journal::record::{Close, Dropped, Mark, Open, Run, Start, Texts, line, timestamp};
+use crate::journal::record::{
+    CloseRecord, DroppedRecord, EndRecord, MarkRecord, OpenRecord, StartRecord, Texts, line, timestamp,
+};
 use crate::limits;
 
 /// How many journals may begin within one second.
@@ -73,7 +75,7 @@ impl Harm {
 
 impl Volume {
     /// Makes a new file under the next free name of this second, with its first line.
-    pub(super) fn begin(home: &Path, time: &str, open: &Open) -> io::Result<Volume> {
+    pub(super) fn begin(home: &Path, time: &str, open: &OpenRecord) -> io::Result<Volume> {
         for number in 1..NAMES_MAX {
             let name = join(time, number);
             let path = home.join(format!("{name}.jsonl"));
@@ -95,7 +97,7 @@ impl Volume {
 
     /// Goes on in the file of a recorder that died, behind the place up to which the host knows what is in it. An error
     /// when there is no such file any more.
-    pub(super) fn resume(home: &Path, name: &str, since: u64, host: &Open) -> io::Result<Resumed> {
+    pub(super) fn resume(home: &Path, name: &str, since: u64, host: &OpenRecord) -> io::Result<Resumed> {
         let path = home.join(format!("{name}.jsonl"));
         if !fs::symlink_metadata(&path)?.is_file() {
             return Err(io::ErrorKind::NotFound.into());
@@ -169,7 +171,7 @@ impl Volume {
     }
 
     /// The lines of a start.
-    pub(super) fn start_lines(&mut self, start: &Start) -> Vec<Vec<u8>> {
+    pub(super) fn start_lines(&mut self, start: &StartRecord) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         if start.exec.iter().any(|argument| argument.len() > limits::JOURNAL_ARGUMENT_BYTES) {
             let mut start = start.clone();
@@ -182,7 +184,7 @@ impl Volume {
     }
 
     /// The lines of an end.
-    pub(super) fn end_lines(&mut self, run: &Run) -> Vec<Vec<u8>> {
+    pub(super) fn end_lines(&mut self, run: &EndRecord) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         if run.exec.iter().any(|argument| argument.len() > limits::JOURNAL_ARGUMENT_BYTES) {
             let mut run = run.clone();
@@ -212,13 +214,13 @@ impl Volume {
 
     /// Writes that so many records were given up.
     pub(super) fn write_dropped(&mut self, count: u64) -> io::Result<()> {
-        self.write(&line("dropped", &Dropped { count, time: timestamp(SystemTime::now()) })).map(drop)
+        self.write(&line("dropped", &DroppedRecord { count, time: timestamp(SystemTime::now()) })).map(drop)
     }
 
     /// Writes the last line, and lets others have the file.
     pub(super) fn close(&mut self, next: Option<&str>) -> io::Result<()> {
         let (time, commands) = (timestamp(SystemTime::now()), Some(self.commands));
-        self.write(&line("close", &Close { time, commands, next: next.map(str::to_owned) })).map(drop)
+        self.write(&line("close", &CloseRecord { time, commands, next: next.map(str::to_owned) })).map(drop)
     }
 
     /// Puts what was written on the disk.
@@ -247,7 +249,7 @@ impl Volume {
     fn mark(&mut self) {
         if self.length >= self.marked + limits::JOURNAL_MARK_BYTES {
             let open = self.open.iter().map(|(&seq, &at)| (seq, at)).collect();
-            if self.write(&line("mark", &Mark { commands: self.commands, open })).is_ok() {
+            if self.write(&line("mark", &MarkRecord { commands: self.commands, open })).is_ok() {
                 self.marked = self.length;
             }
         }

@@ -26,7 +26,7 @@ use crate::text::count::{self, counted};
 use crate::text::escape::escape_line;
 use filter::Filter;
 use fold::Fold;
-pub use header::Kind;
+pub use header::ConsoleKind;
 use header::header;
 
 /// The most of a program's name in a line about it; the kernel keeps 15 bytes.
@@ -60,7 +60,7 @@ pub enum View {
 }
 
 #[derive(Debug)]
-struct Block {
+struct CommandBlock {
     job: JobId,
     cursor: Cursor,
     heading: Heading,
@@ -83,11 +83,11 @@ struct Unshown {
 /// The console.
 #[derive(Debug)]
 pub struct Console {
-    kind: Kind,
+    kind: ConsoleKind,
     view: View,
     /// The terminal's width, 0 if it is not known.
     columns: u16,
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<CommandBlock>,
     /// Since when the block at the front of the queue has its turn.
     floor: Option<Instant>,
     unshown: Unshown,
@@ -98,7 +98,7 @@ pub struct Console {
 impl Console {
     /// An empty console.
     #[must_use]
-    pub fn new(kind: Kind, view: View) -> Self {
+    pub fn new(kind: ConsoleKind, view: View) -> Self {
         let (blocks, unshown) = (VecDeque::new(), Unshown::default());
         Self { kind, view, columns: 0, blocks, floor: None, unshown, has_room: true }
     }
@@ -135,7 +135,7 @@ impl Console {
         let filter = Filter::new(self.kind, self.view, self.columns);
         let fold = heading.is_probe.then(Fold::default);
         let (has_banner, left) = (false, None);
-        self.blocks.push_back(Block { job: cursor.job, cursor, heading, filter, has_banner, fold, left });
+        self.blocks.push_back(CommandBlock { job: cursor.job, cursor, heading, filter, has_banner, fold, left });
     }
 
     /// The command left these processes running.
@@ -225,7 +225,7 @@ impl Console {
 
     /// Gives the floor to the first block that has something to show, and prints its banner.
     fn take_floor(&mut self, engine: &Engine, out: &mut Vec<u8>, now: Instant) -> bool {
-        let shows = |block: &Block| !block.has_banner || engine.next(block.cursor).is_some();
+        let shows = |block: &CommandBlock| !block.has_banner || engine.next(block.cursor).is_some();
         let Some(at) = self.blocks.iter().position(shows) else { return false };
         if self.unshown.commands > 0 {
             let Unshown { commands, first, last } = std::mem::take(&mut self.unshown);
@@ -247,7 +247,7 @@ impl Console {
 /// How the host's own rows look.
 #[derive(Debug, Clone, Copy)]
 struct Face {
-    kind: Kind,
+    kind: ConsoleKind,
     columns: u16,
 }
 
@@ -257,7 +257,7 @@ impl Face {
     }
 }
 
-impl Block {
+impl CommandBlock {
     fn open(&mut self, face: Face, out: &mut Vec<u8>, now: Instant) {
         match (&mut self.fold, self.has_banner) {
             (None, false) => face.header(&self.banner().line(limits::BANNER_COLUMNS), out),

@@ -20,7 +20,7 @@ use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Exit, Outcome, Reason};
 use crate::core::log::{Item, Lag};
-use crate::journal::record::{self, Done, End, Left, Start};
+use crate::journal::record::{self, Done, Left, RunEnd, StartRecord};
 use crate::limits;
 
 /// A run whose end the file does not have yet.
@@ -28,7 +28,7 @@ use crate::limits;
 struct Held {
     /// Until it is closed.
     cursor: Option<Cursor>,
-    end: End,
+    end: RunEnd,
     /// The frames of its start. Without them the recorder knows nothing of it, and its end would be lost there uncounted.
     start: Vec<u8>,
     /// The frames of its output, as long as they are few.
@@ -48,7 +48,7 @@ impl Held {
 
 /// The journal, as the host sees it. Frames are appended to the buffer that each call is given.
 #[derive(Debug, Default)]
-pub struct Journal {
+pub struct Feed {
     runs: BTreeMap<JobId, Held>,
     /// What all of them weigh, bytes.
     held: usize,
@@ -68,7 +68,7 @@ pub struct Journal {
     has_record: bool,
 }
 
-impl Journal {
+impl Feed {
     /// How a new cursor of the journal is to be attached.
     #[must_use]
     pub fn lag(&self) -> Lag {
@@ -89,7 +89,7 @@ impl Journal {
     pub fn begin<'a>(
         &mut self,
         cursor: Cursor,
-        start: &Start,
+        start: &StartRecord,
         environment: impl IntoIterator<Item = &'a [u8]>,
         out: &mut Vec<u8>,
         now: Instant,
@@ -102,7 +102,7 @@ impl Journal {
         }
         self.held += frames.len();
         self.has_record |= self.send(out, now, |out| out.extend_from_slice(&frames));
-        let end = End { seq: cursor.job.0, ..End::default() };
+        let end = RunEnd { seq: cursor.job.0, ..RunEnd::default() };
         let held = Held {
             cursor: Some(cursor),
             end,
@@ -116,7 +116,7 @@ impl Journal {
     }
 
     /// More is known of the command's end.
-    pub fn note(&mut self, job: JobId, note: impl FnOnce(&mut End)) {
+    pub fn note(&mut self, job: JobId, note: impl FnOnce(&mut RunEnd)) {
         if let Some(held) = self.runs.get_mut(&job) {
             note(&mut held.end);
         }
@@ -347,7 +347,7 @@ impl Held {
 }
 
 /// The end as the outcome tells it.
-fn ended(mut end: End, outcome: &Outcome, duration_ms: u64) -> End {
+fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
     end.duration_ms = duration_ms;
     let (exit, error) = match outcome {
         Outcome::Ended { exit, stopped } => {

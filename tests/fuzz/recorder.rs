@@ -6,9 +6,10 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 use rexec_host::journal::record::{
-    Decoder, End, FRAME_BYTES_MAX, Start, encode_close, encode_end, encode_output, encode_start, encode_start_in,
+    Decoder, FRAME_BYTES_MAX, RunEnd, StartRecord, encode_close, encode_end, encode_output, encode_start,
+    encode_start_in,
 };
-use rexec_host::recorder::{Limits, Session, serve};
+use rexec_host::recorder::{Bounds, Session, serve};
 
 use crate::mutation::mutated;
 use crate::support::dice::{Dice, rounds};
@@ -18,7 +19,7 @@ use crate::support::temp::TempDir;
 fn stream(dice: &mut Dice) -> Vec<u8> {
     let mut stream = Vec::new();
     for seq in 0..1 + dice.below(5) as u64 {
-        let start = Start { seq, command: "a command".into(), exec: vec!["sh".into()], ..Start::default() };
+        let start = StartRecord { seq, command: "a command".into(), exec: vec!["sh".into()], ..StartRecord::default() };
         match dice.below(2) {
             0 => encode_start(&start, &mut stream),
             _ => encode_start_in(&start, [&b"API_KEY=0123456789abcdef"[..], b"PATH=/bin"], &mut stream),
@@ -36,7 +37,7 @@ fn stream(dice: &mut Dice) -> Vec<u8> {
             stream.resize(stream.len() + length, b'x');
         }
         if dice.below(3) > 0 {
-            encode_end(&End { seq, exit: 3, ..End::default() }, &mut stream);
+            encode_end(&RunEnd { seq, exit: 3, ..RunEnd::default() }, &mut stream);
         }
     }
     if dice.below(2) == 0 {
@@ -73,7 +74,7 @@ fn a_journal_has_whole_lines_whatever_its_recorder_is_told() {
         let session = Session::new(home.path(), uid, std::process::id());
         session.prepare().expect("a directory of our own");
         let (mut near, far) = UnixStream::pair().expect("a pair of sockets");
-        let recorder = std::thread::spawn(move || serve(session, far, Limits::default()));
+        let recorder = std::thread::spawn(move || serve(session, far, Bounds::default()));
         let stream = stream(dice);
         let stream = mutated(dice, &stream);
         for piece in dice.pieces(&stream) {

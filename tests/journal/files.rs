@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::time::SystemTime;
 
 use rexec_host::cli::{list, print};
-use rexec_host::journal::reader::{Entry, Reader};
-use rexec_host::journal::record::{End, encode_end, encode_lost, encode_output, encode_start};
-use rexec_host::recorder::{Limits, journals};
+use rexec_host::journal::reader::{JournalReader, Record};
+use rexec_host::journal::record::{RunEnd, encode_end, encode_lost, encode_output, encode_start};
+use rexec_host::recorder::{Bounds, journals};
 use serde_json::json;
 
 use crate::recording::*;
@@ -19,7 +19,7 @@ fn a_long_journal_goes_on_in_new_files() {
     const RUNS: u64 = 160;
     let home = Home::new();
     let most = 64 << 10;
-    let mut recording = home.record(Limits { file_bytes: most, ..Limits::default() });
+    let mut recording = home.record(Bounds { file_bytes: most, ..Bounds::default() });
     // This one runs all the time.
     recording.start(1);
     for seq in 2..RUNS {
@@ -87,7 +87,7 @@ fn the_ends_of_large_journals_are_enough() {
     }
     recording.vanish();
     let mut file = File::open(&path).unwrap();
-    let marks = Reader::new(file.try_clone().unwrap()).count();
+    let marks = JournalReader::new(file.try_clone().unwrap()).count();
     assert!(marks > 4000);
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.matches("\n{\"v\":1,\"type\":\"mark\",").count() > 3);
@@ -97,12 +97,12 @@ fn the_ends_of_large_journals_are_enough() {
     let mut listed = Vec::new();
     list::list(&home.0, 1, &mut listed).unwrap();
     assert!(String::from_utf8(listed).unwrap().ends_with(" commands=4000\n"));
-    let mut next = home.record(Limits::default());
+    let mut next = home.record(Bounds::default());
     assert_eq!(next.status(), "2 commands of an earlier host without an end, marked as lost");
     next.close();
     file = File::open(&path).unwrap();
-    let lost = |entry| if let Ok(Entry::Lost(lost)) = entry { Some((lost.seq, lost.command)) } else { None };
-    let lost: Vec<_> = Reader::new(file).filter_map(lost).collect();
+    let lost = |entry| if let Ok(Record::Lost(lost)) = entry { Some((lost.seq, lost.command)) } else { None };
+    let lost: Vec<_> = JournalReader::new(file).filter_map(lost).collect();
     assert_eq!(lost, [(7, "echo 7".to_owned()), (3999, "echo 3999".to_owned())]);
 }
 
@@ -132,7 +132,7 @@ fn files_of_others_are_left_as_they_are() {
     // Older than all of them, so that they were looked at when this one is repaired.
     let ours = home.0.join("2025-01-01-00:00:00.jsonl");
     fs::write(&ours, journal).unwrap();
-    let recording = home.record(Limits::default());
+    let recording = home.record(Bounds::default());
     wait_until("ours is repaired", || shape_ends(&ours, "close"));
     recording.close();
     assert_eq!(shape(&ours), "open start1 lost1 close");
@@ -145,7 +145,7 @@ fn files_of_others_are_left_as_they_are() {
 #[test]
 fn a_truncated_or_replaced_journal_goes_on_in_another_file() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let first = recording.path.clone();
     recording.start(1);
     wait_until("the start is written", || has_lines(&first, 2));
@@ -171,7 +171,7 @@ fn a_truncated_or_replaced_journal_goes_on_in_another_file() {
 fn a_raw_file_has_both_ends_of_its_output() {
     let home = Home::new();
     let cap = 1 << 17;
-    let mut recording = home.record(Limits { raw_cap: cap, ..Limits::default() });
+    let mut recording = home.record(Bounds { raw_cap: cap, ..Bounds::default() });
     let path = recording.path.clone();
     let letters = b"0123456789abcdefghijklmnopqrstuvwxy\n";
     let output = |size: usize| (0..size).map(|n| letters[n * 7 % letters.len()]).collect::<Vec<u8>>();
@@ -179,7 +179,7 @@ fn a_raw_file_has_both_ends_of_its_output() {
     for (seq, size) in (1..).zip(sizes) {
         recording.start(seq);
         output(size).chunks(9_973).for_each(|piece| recording.output(seq, piece));
-        recording.send(|out| encode_end(&End { seq, bytes: size as u64, ..End::default() }, out));
+        recording.send(|out| encode_end(&RunEnd { seq, bytes: size as u64, ..RunEnd::default() }, out));
     }
     recording.close();
     let ends: Vec<_> = values(&path).into_iter().filter(|value| value["type"] == "end").collect();
@@ -195,7 +195,7 @@ fn a_raw_file_has_both_ends_of_its_output() {
         }
     }
     let home = Home::new();
-    let mut recording = home.record(Limits { raw_cap: 0, ..Limits::default() });
+    let mut recording = home.record(Bounds { raw_cap: 0, ..Bounds::default() });
     let path = recording.path.clone();
     recording.start(1);
     recording.output(1, &output(200_000));
@@ -210,7 +210,7 @@ fn a_raw_file_has_both_ends_of_its_output() {
 #[test]
 fn a_long_wrapper_is_written_once_per_file() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     let wrapper = |n: u64| format!("{}\nexec '/bin/bash' -c 'echo {n}'", "export NAME=value;\n".repeat(2_000));
     for seq in 1..=100 {
@@ -222,9 +222,9 @@ fn a_long_wrapper_is_written_once_per_file() {
     recording.close();
     let length = fs::metadata(&path).unwrap().len();
     assert!(length < 300_000, "{length} bytes for 100 commands");
-    let seqs = Reader::new(File::open(&path).unwrap()).filter_map(|entry| match entry.unwrap() {
-        Entry::Start(start) => Some((start.seq, start.exec)),
-        Entry::Run(run) => Some((run.seq, run.exec)),
+    let seqs = JournalReader::new(File::open(&path).unwrap()).filter_map(|entry| match entry.unwrap() {
+        Record::Start(start) => Some((start.seq, start.exec)),
+        Record::End(run) => Some((run.seq, run.exec)),
         _ => None,
     });
     let mut count = 0;
@@ -238,7 +238,7 @@ fn a_long_wrapper_is_written_once_per_file() {
     let without: String =
         text.lines().filter(|line| !line.contains("\"type\":\"text\"")).map(|line| format!("{line}\n")).collect();
     fs::write(&path, without).unwrap();
-    let mut reader = Reader::new(File::open(&path).unwrap());
+    let mut reader = JournalReader::new(File::open(&path).unwrap());
     assert_eq!((reader.by_ref().count(), reader.unparsable(), reader.unknown()), (202, 0, 0));
 }
 
@@ -246,7 +246,7 @@ fn a_long_wrapper_is_written_once_per_file() {
 #[test]
 fn the_next_recorder_goes_on_in_the_same_file() {
     let home = Home::new();
-    let mut first = home.record(Limits::default());
+    let mut first = home.record(Bounds::default());
     let path = first.path.clone();
     (1..=3).for_each(|seq| first.start(seq));
     first.output(2, b"gone");
@@ -256,26 +256,26 @@ fn the_next_recorder_goes_on_in_the_same_file() {
     let session = first.session.clone();
     first.vanish();
     File::options().append(true).open(&path).unwrap().write_at(b"{\"v\":1,\"type\":\"end\",\"seq\":3,", 0).unwrap();
-    let mut next = Recording::new(session, Limits::default());
+    let mut next = Recording::new(session, Bounds::default());
     assert_eq!(next.path, path);
     (1..=3).for_each(|seq| next.start(seq));
     next.send(|out| encode_lost(2, 4, out));
     (1..=3).for_each(|seq| {
         next.output(seq, b"more\n");
-        next.send(|out| encode_end(&End { seq, bytes: if seq == 2 { 9 } else { 5 }, ..End::default() }, out));
+        next.send(|out| encode_end(&RunEnd { seq, bytes: if seq == 2 { 9 } else { 5 }, ..RunEnd::default() }, out));
     });
     next.start(4);
     next.send(|out| encode_output(4, 1, b"new\n", out));
     next.end(4);
     assert_eq!(next.status(), "the journal lacks 4 bytes of output of 1 command: they died with its recorder");
     next.close();
-    let mut reader = Reader::new(File::open(&path).unwrap());
-    let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
+    let mut reader = JournalReader::new(File::open(&path).unwrap());
+    let entries: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
     assert_eq!(reader.unparsable(), 1, "the torn line");
     check_runs(&entries);
     let run = |seq| {
         entries.iter().find_map(|entry| match entry {
-            Entry::Run(run) if run.seq == seq => Some(run),
+            Record::End(run) if run.seq == seq => Some(run),
             _ => None,
         })
     };

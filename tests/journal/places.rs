@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rexec_host::journal::reader::{Entry, Reader};
-use rexec_host::recorder::{JournalError, Limits, Session, journals};
+use rexec_host::journal::reader::{JournalReader, Record};
+use rexec_host::recorder::{Bounds, JournalError, Session, journals};
 use serde_json::json;
 
 use crate::recording::*;
@@ -16,7 +16,7 @@ use crate::recording::*;
 #[test]
 fn a_removed_journal_is_made_again() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     recording.start(1);
     wait_until("the start is written", || has_lines(&path, 2));
@@ -39,7 +39,7 @@ fn a_limit_on_file_size() {
     let wrapper = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
     let ran = in_own_process("places::a_limit_on_file_size", &wrapper, || {
         let home = Home::new();
-        let mut recording = home.record(Limits { retry: Duration::from_millis(20), ..Limits::default() });
+        let mut recording = home.record(Bounds { retry: Duration::from_millis(20), ..Bounds::default() });
         let path = recording.path.clone();
         recording.start(1);
         wait_until("the start is written", || has_lines(&path, 2));
@@ -92,7 +92,7 @@ fn a_full_disk() {
             while file.write(&[0; 4096]).is_ok_and(|n| n > 0) {}
         };
         fill();
-        let mut recording = home.record(Limits { retry: Duration::from_millis(20), ..Limits::default() });
+        let mut recording = home.record(Bounds { retry: Duration::from_millis(20), ..Bounds::default() });
         recording.start(1);
         let status = recording.status();
         assert!(status.contains("cannot be written") && status.contains("No space left on device"), "{status}");
@@ -112,7 +112,7 @@ fn a_full_disk() {
         fs::remove_file(&ballast).unwrap();
         assert_eq!(recording.status(), "journal is written again");
         assert!(recording.close().is_empty());
-        let entries: Vec<Entry> = Reader::new(File::open(&path).unwrap()).map(Result::unwrap).collect();
+        let entries: Vec<Record> = JournalReader::new(File::open(&path).unwrap()).map(Result::unwrap).collect();
         check_runs(&entries);
         assert_eq!(entries.len(), 2 + 2 * 199);
         Command::new("umount").arg(&home.0).status().unwrap();
@@ -144,7 +144,7 @@ fn raw_files_keep_within_quota_and_age() {
         names.sort();
         names
     };
-    let mut recording = home.record(Limits { raw_bytes: 300_000, ..Limits::default() });
+    let mut recording = home.record(Bounds { raw_bytes: 300_000, ..Bounds::default() });
     wait_until("the ancient one is gone", || names() == [OLD, MIDDLE, NEW, "2026-01-01-00:00:00-1.txt", "ancient.out"]);
     recording.start(1);
     recording.output(1, &[b'x'; 100_001]);
@@ -189,7 +189,7 @@ fn a_symlink_is_never_written_through() {
     let home = Home::new();
     let target = home.0.join("target");
     fs::write(&target, "mine").unwrap();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     fs::remove_file(&path).unwrap();
     symlink(&target, &path).unwrap();

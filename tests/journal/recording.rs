@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rexec_host::journal::reader::Entry;
-use rexec_host::journal::record::{End, Start, Status, encode_close, encode_end, encode_output, encode_start};
-use rexec_host::recorder::{Limits, Session, serve};
+use rexec_host::journal::reader::Record;
+use rexec_host::journal::record::{
+    RecorderStatus, RunEnd, StartRecord, encode_close, encode_end, encode_output, encode_start,
+};
+use rexec_host::recorder::{Bounds, Session, serve};
 use serde_json::Value;
 
 use crate::support::waiting::PATIENCE;
@@ -41,13 +43,13 @@ impl Home {
     }
 
     /// A recorder of this process's.
-    pub(crate) fn record(&self, limits: Limits) -> Recording {
+    pub(crate) fn record(&self, limits: Bounds) -> Recording {
         Recording::new(self.session(std::process::id()), limits)
     }
 
     /// A recorder whose host is dead.
     pub(crate) fn record_for_the_dead(&self) -> Recording {
-        Recording::new(self.session(DEAD), Limits::default())
+        Recording::new(self.session(DEAD), Bounds::default())
     }
 }
 
@@ -75,7 +77,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    pub(crate) fn new(session: Session, limits: Limits) -> Recording {
+    pub(crate) fn new(session: Session, limits: Bounds) -> Recording {
         let (socket, theirs) = UnixStream::pair().unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let copy = session.clone();
@@ -94,14 +96,14 @@ impl Recording {
     fn hear(&mut self) -> Option<String> {
         let mut line = String::new();
         self.status.read_line(&mut line).unwrap();
-        match Status::decode(line.trim_end()).unwrap_or_else(|| panic!("{line:?}")) {
-            Status::Say(text) => return Some(text),
-            Status::Done(done) => {
+        match RecorderStatus::decode(line.trim_end()).unwrap_or_else(|| panic!("{line:?}")) {
+            RecorderStatus::Say(text) => return Some(text),
+            RecorderStatus::Done(done) => {
                 self.session.on_length(done.length);
                 self.ended.extend(done.ends);
             }
-            Status::Leave => {}
-            Status::File(name) => {
+            RecorderStatus::Leave => {}
+            RecorderStatus::File(name) => {
                 self.session.on_file(&name);
                 if self.path.as_os_str().is_empty() {
                     self.path = self.session.path().unwrap();
@@ -126,7 +128,7 @@ impl Recording {
     }
 
     pub(crate) fn end(&mut self, seq: u64) {
-        self.send(|out| encode_end(&End { seq, ..End::default() }, out));
+        self.send(|out| encode_end(&RunEnd { seq, ..RunEnd::default() }, out));
     }
 
     /// The next sentence for the human.
@@ -172,16 +174,16 @@ impl Recording {
     /// Leaves as if killed, except that the recorder's last words are heard.
     pub(crate) fn vanish(self) -> Vec<String> {
         self.socket.shutdown(Shutdown::Write).unwrap();
-        let lines = self.status.lines().map(|line| Status::decode(&line.unwrap()).unwrap());
-        let say = |status| if let Status::Say(text) = status { Some(text) } else { None };
+        let lines = self.status.lines().map(|line| RecorderStatus::decode(&line.unwrap()).unwrap());
+        let say = |status| if let RecorderStatus::Say(text) = status { Some(text) } else { None };
         let rest = self.said.into_iter().chain(lines.filter_map(say)).collect();
         self.recorder.join().unwrap();
         rest
     }
 }
 
-pub(crate) fn start(seq: u64) -> Start {
-    Start {
+pub(crate) fn start(seq: u64) -> StartRecord {
+    StartRecord {
         seq,
         time: "2026-05-21T09:42:18.123Z".into(),
         whoami: "Claude Code".into(),
@@ -189,7 +191,7 @@ pub(crate) fn start(seq: u64) -> Start {
         exec: vec!["sh".into(), "-c".into(), format!("echo {seq}")],
         command: format!("echo {seq}"),
         shell: "sh".into(),
-        ..Start::default()
+        ..StartRecord::default()
     }
 }
 
@@ -229,16 +231,16 @@ pub(crate) fn has_lines(path: &Path, count: usize) -> bool {
 }
 
 /// Every start has one end or is lost, and no run is there twice.
-pub(crate) fn check_runs(entries: &[Entry]) {
-    let seqs = |pick: fn(&Entry) -> Option<u64>| {
+pub(crate) fn check_runs(entries: &[Record]) {
+    let seqs = |pick: fn(&Record) -> Option<u64>| {
         let mut seqs: Vec<u64> = entries.iter().filter_map(pick).collect();
         seqs.sort_unstable();
         seqs
     };
-    let starts = seqs(|entry| if let Entry::Start(start) = entry { Some(start.seq) } else { None });
+    let starts = seqs(|entry| if let Record::Start(start) = entry { Some(start.seq) } else { None });
     let ends = seqs(|entry| match entry {
-        Entry::Run(run) => Some(run.seq),
-        Entry::Lost(lost) => Some(lost.seq),
+        Record::End(run) => Some(run.seq),
+        Record::Lost(lost) => Some(lost.seq),
         _ => None,
     });
     assert_eq!(starts, ends);

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rexec_host::journal::record::{End, Left, encode_end, encode_output, encode_start};
-use rexec_host::recorder::Limits;
+use rexec_host::journal::record::{Left, RunEnd, encode_end, encode_output, encode_start};
+use rexec_host::recorder::Bounds;
 use serde_json::{Value, json};
 
 use crate::recording::*;
@@ -15,13 +15,13 @@ use crate::support::host::Host;
 #[test]
 fn runs_are_written_as_they_end() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     recording.start(1);
     recording.start(2);
     recording.output(1, b"one\r\n");
     recording.output(2, b"\x1b[31mtwo\x1b[0m\n");
-    let end = End {
+    let end = RunEnd {
         seq: 2,
         exit: 137,
         signal: Some(9),
@@ -29,7 +29,7 @@ fn runs_are_written_as_they_end() {
         bytes: 13,
         error: Some("aborted".into()),
         left: vec![Left { pid: 4, comm: "sleep".into() }],
-        ..End::default()
+        ..RunEnd::default()
     };
     recording.send(|out| encode_end(&end, out));
     recording.output(2, b"from a straggler");
@@ -57,7 +57,7 @@ fn runs_are_written_as_they_end() {
 #[test]
 fn a_hundred_runs_interleaved() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     (0..100).for_each(|seq| recording.start(seq));
     for round in 0..10 {
@@ -80,7 +80,7 @@ fn a_hundred_runs_interleaved() {
 #[test]
 fn long_output_goes_to_a_raw_file() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     let sizes = [65_535, 65_536, 65_537, 10 << 20];
     let letters = b"0123456789abcdefghijklmnopqrstuvwxy\n";
@@ -90,7 +90,7 @@ fn long_output_goes_to_a_raw_file() {
         for piece in output(size).chunks(99_991) {
             recording.output(seq, piece);
         }
-        recording.send(|out| encode_end(&End { seq, bytes: size as u64, ..End::default() }, out));
+        recording.send(|out| encode_end(&RunEnd { seq, bytes: size as u64, ..RunEnd::default() }, out));
     }
     assert!(recording.close().is_empty());
     let ends: Vec<Value> = values(&path).into_iter().filter(|value| value["type"] == "end").collect();
@@ -138,11 +138,11 @@ fn a_record_has_the_last_state_of_what_is_redrawn() {
 #[test]
 fn output_that_never_arrived_is_counted() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     recording.start(1);
     recording.output(1, b"seen\n");
-    recording.send(|out| encode_end(&End { seq: 1, bytes: 1005, ..End::default() }, out));
+    recording.send(|out| encode_end(&RunEnd { seq: 1, bytes: 1005, ..RunEnd::default() }, out));
     recording.close();
     let record = &values(&path)[2];
     assert_eq!((&record["output_omitted"], &record["bytes"]), (&json!(1000), &json!(1005)));
@@ -152,7 +152,7 @@ fn output_that_never_arrived_is_counted() {
 #[test]
 fn status_lines_nobody_reads() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     for seq in 0..50 {
         fs::remove_file(&path).unwrap();
@@ -171,7 +171,7 @@ fn status_lines_nobody_reads() {
 fn memory_is_bounded() {
     let ran = in_own_process("records::memory_is_bounded", &["env"], || {
         let home = Home::new();
-        let mut recording = home.record(Limits { raw_bytes: 1 << 20, ..Limits::default() });
+        let mut recording = home.record(Bounds { raw_bytes: 1 << 20, ..Bounds::default() });
         let path = recording.path.clone();
         (0..8).for_each(|seq| recording.start(seq));
         let peak = || {
@@ -198,7 +198,7 @@ fn memory_is_bounded() {
 #[test]
 fn what_is_not_text_has_a_twin() {
     let home = Home::new();
-    let mut recording = home.record(Limits::default());
+    let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     let mut odd = start(1);
     odd.set_exec([&b"sh"[..], b"-c", b"echo \xff"].into_iter());

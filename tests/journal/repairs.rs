@@ -11,9 +11,9 @@ use std::thread::{self};
 use std::time::Duration;
 
 use rexec_host::cli::list;
-use rexec_host::journal::reader::{Entry, Reader};
-use rexec_host::journal::record::{End, encode_end, encode_output, encode_start};
-use rexec_host::recorder::{Limits, Session, journals, serve};
+use rexec_host::journal::reader::{JournalReader, Record};
+use rexec_host::journal::record::{RunEnd, encode_end, encode_output, encode_start};
+use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::json;
 
 use crate::recording::*;
@@ -27,11 +27,11 @@ fn a_host_that_dies_in_the_middle_of_a_frame() {
     recording.start(2);
     recording.end(1);
     let mut frame = Vec::new();
-    encode_end(&End { seq: 2, ..End::default() }, &mut frame);
+    encode_end(&RunEnd { seq: 2, ..RunEnd::default() }, &mut frame);
     recording.socket.write_all(&frame[..frame.len() - 1]).unwrap();
     assert!(recording.vanish().is_empty());
     assert_eq!(shape(&path), "open start1 start2 end1");
-    let mut again = home.record(Limits::default());
+    let mut again = home.record(Bounds::default());
     assert_eq!(again.status(), "1 command of an earlier host without an end, marked as lost");
     assert_eq!(shape(&path), "open start1 start2 end1 lost2 close");
     let lost = &values(&path)[4];
@@ -63,7 +63,7 @@ fn a_torn_journal_is_repaired() {
     let older = home.0.join("2025-01-01-00:00:00.jsonl");
     let repair = || {
         fs::write(&older, &whole[..first_line]).unwrap();
-        let recording = home.record(Limits::default());
+        let recording = home.record(Bounds::default());
         wait_until("all are repaired", || shape(&older) == "open close");
         let own = recording.path.clone();
         recording.close();
@@ -80,10 +80,10 @@ fn a_torn_journal_is_repaired() {
             continue;
         }
         assert!(text.starts_with(&whole[..cut]), "cut at {cut}");
-        let mut reader = Reader::new(File::open(&torn).unwrap());
-        let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
+        let mut reader = JournalReader::new(File::open(&torn).unwrap());
+        let entries: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
         assert!(reader.unparsable() <= 1 && reader.unknown() == 0, "cut at {cut}");
-        assert!(matches!(entries.last(), Some(Entry::Close(_))), "cut at {cut}");
+        assert!(matches!(entries.last(), Some(Record::Close(_))), "cut at {cut}");
         check_runs(&entries);
         // What is repaired stays as it is.
         if cut % 16 == 0 {
@@ -102,7 +102,7 @@ fn a_recorder_that_is_killed() {
         let home = PathBuf::from(home);
         let socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
         let uid = fs::metadata(&home).unwrap().uid();
-        return serve(Session::new(&home, uid, DEAD), socket, Limits::default());
+        return serve(Session::new(&home, uid, DEAD), socket, Bounds::default());
     }
     for round in 0..20 {
         let home = Home::new();
@@ -121,7 +121,7 @@ fn a_recorder_that_is_killed() {
                 let output = "some output\n".repeat(usize::try_from(seq).unwrap() % 999);
                 encode_output(seq, 1, output.as_bytes(), &mut frames);
                 if let Some(seq) = seq.checked_sub(64) {
-                    encode_end(&End { seq, ..End::default() }, &mut frames);
+                    encode_end(&RunEnd { seq, ..RunEnd::default() }, &mut frames);
                 }
                 if socket.write_all(&frames).is_err() {
                     return;
@@ -135,11 +135,11 @@ fn a_recorder_that_is_killed() {
         recorder.wait().unwrap();
         host.join().unwrap();
         let killed = journal().unwrap();
-        let next = home.record(Limits::default());
+        let next = home.record(Bounds::default());
         wait_until("it is closed", || shape_ends(&killed, "close"));
         next.close();
-        let mut reader = Reader::new(File::open(killed).unwrap());
-        let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
+        let mut reader = JournalReader::new(File::open(killed).unwrap());
+        let entries: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
         assert!(reader.unparsable() <= 1 && entries.len() > 100);
         check_runs(&entries);
     }
@@ -151,7 +151,7 @@ fn journals_of_one_second_get_numbers() {
     let mut all = Vec::new();
     while !all.iter().any(|opened: &Recording| opened.path.to_string_lossy().ends_with("-3.jsonl")) {
         assert!(all.len() < 200);
-        all.push(home.record(Limits::default()));
+        all.push(home.record(Bounds::default()));
     }
     // Each is still held by its host, so none was closed by the next.
     assert!(all.iter().all(|opened| shape(&opened.path) == "open"));
@@ -165,11 +165,11 @@ fn journals_of_one_second_get_numbers() {
 #[test]
 fn a_journal_in_use_is_left_alone() {
     let home = Home::new();
-    let mut first = home.record(Limits::default());
+    let mut first = home.record(Bounds::default());
     let path = first.path.clone();
     first.start(1);
     wait_until("the start is written", || has_lines(&path, 2));
-    let second = home.record(Limits::default());
+    let second = home.record(Bounds::default());
     first.end(1);
     first.close();
     second.close();
@@ -191,7 +191,7 @@ fn a_journal_being_drained_is_waited_for() {
         thread::sleep(Duration::from_millis(50));
         writeln!(recorder, "{}", json!({"v": 1, "type": "end", "seq": 1})).unwrap();
     });
-    let next = home.record(Limits::default());
+    let next = home.record(Bounds::default());
     wait_until("it is closed", || shape_ends(&path, "close"));
     draining.join().unwrap();
     assert!(next.close().is_empty());

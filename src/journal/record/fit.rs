@@ -2,7 +2,7 @@
 //!
 //! Invariant: a start, an end and the output's excerpt, each within its bound, are a line within its own.
 
-use super::{End, Left, Start};
+use super::{Left, RunEnd, StartRecord};
 
 /// The most of each field, bytes as JSON spells them. Together with the output they stay below [`LINE_BYTES_MAX`].
 const COMMAND_BYTES_MAX: usize = 192 << 10;
@@ -14,9 +14,9 @@ const NAME_BYTES_MAX: usize = 2 << 10;
 const LEFT_MAX: usize = 256;
 const COMM_BYTES_MAX: usize = 64;
 
-impl Start {
+impl StartRecord {
     /// The same, with every field cut to its bound; `None` when nothing needs it.
-    pub(crate) fn fitted(&self) -> Option<Start> {
+    pub(crate) fn fitted(&self) -> Option<StartRecord> {
         let twin_bytes = |twin: &Vec<String>| twin.iter().map(|argument| argument.len() + 3).sum::<usize>();
         let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
             && self.exec.iter().map(|argument| json_len(argument) + 3).sum::<usize>() <= EXEC_BYTES_MAX
@@ -47,7 +47,7 @@ impl Start {
             room -= if fits { bytes } else { 0 };
             fits
         });
-        Some(Start {
+        Some(StartRecord {
             seq: self.seq,
             time: clip(&self.time, NAME_BYTES_MAX),
             whoami: clip(&self.whoami, NAME_BYTES_MAX),
@@ -68,9 +68,9 @@ impl Start {
     }
 }
 
-impl End {
+impl RunEnd {
     /// The same within its bounds; `None` when nothing needs it.
-    pub(super) fn fitted(&self) -> Option<End> {
+    pub(super) fn fitted(&self) -> Option<RunEnd> {
         let fits = self.left.len() <= LEFT_MAX
             && self.unkillable.len() <= LEFT_MAX
             && self.left.iter().all(|left| json_len(&left.comm) <= COMM_BYTES_MAX)
@@ -79,7 +79,7 @@ impl End {
             return None;
         }
         let shorter = |left: &Left| Left { pid: left.pid, comm: clip(&left.comm, COMM_BYTES_MAX) };
-        Some(End {
+        Some(RunEnd {
             error: self.error.as_ref().map(|error| clip(error, NAME_BYTES_MAX)),
             left: self.left.iter().take(LEFT_MAX).map(shorter).collect(),
             unkillable: self.unkillable.iter().take(LEFT_MAX).copied().collect(),

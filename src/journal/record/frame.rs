@@ -17,7 +17,7 @@
 //! Both ends are the same program, forked, so there is no version. Still the decoder trusts no length: what is longer
 //! than any frame the encoder makes is skipped, not stored, and what cannot be understood is counted and passed over.
 
-use super::{End, Start};
+use super::{RunEnd, StartRecord};
 use crate::text::redact::is_secret;
 
 /// The longest payload, bytes. A fitted [`Start`] is the largest one there is.
@@ -38,12 +38,12 @@ const LOST: u8 = 7;
 const DROPPED: u8 = 8;
 
 /// Appends the frame that says that a run without secrets begins.
-pub fn encode_start(start: &Start, out: &mut Vec<u8>) {
+pub fn encode_start(start: &StartRecord, out: &mut Vec<u8>) {
     encode_start_in(start, [], out);
 }
 
 /// Appends the frames that say that a run begins, and what of its environment (`NAME=value`) is secret.
-pub fn encode_start_in<'a>(start: &Start, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+pub fn encode_start_in<'a>(start: &StartRecord, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     let has_secrets = encode_secrets(start.seq, environment, out);
     let fitted = start.fitted();
     let kind = if has_secrets { MASKED } else { START };
@@ -97,7 +97,7 @@ pub fn encode_output(seq: u64, stream: u8, bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Appends the frame that says how a run ended. A run whose start was never sent leaves no record, and nothing about a
 /// run counts after its end.
-pub fn encode_end(end: &End, out: &mut Vec<u8>) {
+pub fn encode_end(end: &RunEnd, out: &mut Vec<u8>) {
     let fitted = end.fitted();
     encode(END, end.seq, out, |out| put_json(fitted.as_ref().unwrap_or(end), out));
 }
@@ -142,7 +142,7 @@ fn fields(header: &[u8; HEADER_BYTES]) -> (u8, u64, usize) {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     Start {
-        start: Box<Start>,
+        start: Box<StartRecord>,
         /// There are secrets to be masked in it.
         has_secrets: bool,
     },
@@ -160,7 +160,7 @@ pub enum Frame<'a> {
         seq: u64,
         bytes: u64,
     },
-    End(Box<End>),
+    End(Box<RunEnd>),
     Dropped(u64),
     Close,
 }
@@ -242,7 +242,7 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LINE_BYTES_MAX, Run, line};
+    use super::super::{EndRecord, LINE_BYTES_MAX, line};
     use super::*;
 
     fn drain(decoder: &mut Decoder) -> Vec<String> {
@@ -256,12 +256,12 @@ mod tests {
     #[test]
     fn any_split_gives_the_same_frames() {
         let mut stream = Vec::new();
-        let start = Start { seq: 7, command: "ls".into(), ..Start::default() };
+        let start = StartRecord { seq: 7, command: "ls".into(), ..StartRecord::default() };
         encode_start(&start, &mut stream);
         encode_output(7, 2, b"a\x00\xff", &mut stream);
         encode_output(7, 2, b"", &mut stream);
         stream.extend_from_slice(&[99, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, b'h', b'i']);
-        encode_end(&End { seq: 7, exit: 3, ..End::default() }, &mut stream);
+        encode_end(&RunEnd { seq: 7, exit: 3, ..RunEnd::default() }, &mut stream);
         encode_close(&mut stream);
 
         let mut whole = Decoder::default();
@@ -302,7 +302,7 @@ mod tests {
     fn the_largest_fields_still_fit_a_frame_and_a_line() {
         for unit in ["\u{1}", "\"", "x", "\u{10ffff}"] {
             let long = unit.repeat(240 << 10);
-            let start = Start {
+            let start = StartRecord {
                 command: long.clone(),
                 exec: vec![long.clone(), long.clone()],
                 exec_b64: Some(vec!["A".repeat(190 << 10)]),
@@ -312,7 +312,7 @@ mod tests {
                 time: long.clone(),
                 dir_b64: Some("A".repeat(30 << 10)),
                 envs: (0..9999).map(|n| (n.to_string(), "\u{1}".repeat(9))).collect(),
-                ..Start::default()
+                ..StartRecord::default()
             };
             let mut stream = Vec::new();
             encode_start(&start, &mut stream);
@@ -322,14 +322,14 @@ mod tests {
             let Some(Frame::Start { start: fitted, .. }) = decoder.next_frame() else { panic!("no start") };
             assert!(fitted.clipped && fitted.command.ends_with('…') && fitted.exec_b64.is_some());
             let left = super::super::Left { pid: i32::MIN, comm: unit.repeat(99) };
-            let end = End {
+            let end = RunEnd {
                 error: Some(long.clone()),
                 left: vec![left; 999],
                 unkillable: vec![i32::MIN; 9999],
-                ..End::default()
+                ..RunEnd::default()
             };
             let end = end.fitted().unwrap();
-            let mut run = Run::new(*fitted, end);
+            let mut run = EndRecord::new(*fitted, end);
             run.output = "\u{fffd}".repeat(64 << 10);
             let whole = line("end", &run);
             assert!(whole.len() <= LINE_BYTES_MAX, "{}", whole.len());
@@ -347,7 +347,7 @@ mod tests {
             .extend(["PATH=/usr/bin:/bin", "SHORT_KEY=1234567", "NOTHING", "PWD=/srv/me/project"].map(String::from));
         environment.push(format!("HUGE_KEY={value}{value}"));
         let mut stream = Vec::new();
-        encode_start_in(&Start::default(), environment.iter().map(String::as_bytes), &mut stream);
+        encode_start_in(&StartRecord::default(), environment.iter().map(String::as_bytes), &mut stream);
         let mut decoder = Decoder::default();
         decoder.feed(&stream);
         let mut received = Vec::new();
@@ -363,14 +363,14 @@ mod tests {
         }
         assert!(received == sent && decoder.next_frame().is_none() && decoder.rejected() == 0);
         stream.clear();
-        encode_start_in(&Start::default(), [&b"PATH=/usr/bin:/bin"[..]], &mut stream);
+        encode_start_in(&StartRecord::default(), [&b"PATH=/usr/bin:/bin"[..]], &mut stream);
         decoder.feed(&stream);
         assert!(matches!(decoder.next_frame(), Some(Frame::Start { has_secrets: false, .. })));
     }
 
     #[test]
     fn an_ordinary_start_is_not_touched() {
-        let mut start = Start { command: "x".repeat(131_071), ..Start::default() };
+        let mut start = StartRecord { command: "x".repeat(131_071), ..StartRecord::default() };
         start.set_exec([&b"sh"[..], b"-c", &[b'x'; 131_071]].into_iter());
         start.set_dir(b"/tmp");
         assert_eq!((start.fitted(), &start.exec_b64, &start.dir_b64), (None, &None, &None));

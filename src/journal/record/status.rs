@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Status {
+pub enum RecorderStatus {
     /// The journal's file from now on, by its name in the directory, without extension.
     File(String),
     /// A sentence for the human.
@@ -44,16 +44,16 @@ impl Done {
     }
 }
 
-impl Status {
+impl RecorderStatus {
     /// Appends the line.
     pub fn encode(&self, out: &mut Vec<u8>) {
         // One line, whatever a path contains.
         let plain = |text: &str| text.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
         let mut line = match self {
-            Status::File(name) => format!("file {}", plain(name)),
-            Status::Say(text) => format!("say {}", plain(text)),
-            Status::Leave => "leave ".to_owned(),
-            Status::Done(done) => {
+            RecorderStatus::File(name) => format!("file {}", plain(name)),
+            RecorderStatus::Say(text) => format!("say {}", plain(text)),
+            RecorderStatus::Leave => "leave ".to_owned(),
+            RecorderStatus::Done(done) => {
                 let mut line = format!("done {} {} {}", done.handled, done.length, done.dropped);
                 for (letter, seqs) in [('s', &done.starts), ('e', &done.ends)] {
                     for seq in seqs {
@@ -69,12 +69,12 @@ impl Status {
 
     /// Reads a line without its newline; `None` when it is none.
     #[must_use]
-    pub fn decode(line: &str) -> Option<Status> {
+    pub fn decode(line: &str) -> Option<RecorderStatus> {
         let (kind, rest) = line.split_once(' ')?;
         match kind {
-            "file" => Some(Status::File(rest.to_owned())),
-            "say" => Some(Status::Say(rest.to_owned())),
-            "leave" => Some(Status::Leave),
+            "file" => Some(RecorderStatus::File(rest.to_owned())),
+            "say" => Some(RecorderStatus::Say(rest.to_owned())),
+            "leave" => Some(RecorderStatus::Leave),
             "done" => {
                 let mut words = rest.split(' ');
                 let mut number = || words.next()?.parse().ok();
@@ -88,7 +88,7 @@ impl Status {
                         _ => return None,
                     }
                 }
-                Some(Status::Done(done))
+                Some(RecorderStatus::Done(done))
             }
             _ => None,
         }
@@ -103,22 +103,22 @@ mod tests {
     fn what_is_said_is_understood() {
         let done = Done { handled: u64::MAX, length: 7, starts: vec![1, 2], ends: vec![1], dropped: 3 };
         for status in [
-            Status::File("2026-05-21-09:42:18-2".into()),
-            Status::Say("two words".into()),
-            Status::Done(done),
-            Status::Done(Done::default()),
-            Status::Leave,
+            RecorderStatus::File("2026-05-21-09:42:18-2".into()),
+            RecorderStatus::Say("two words".into()),
+            RecorderStatus::Done(done),
+            RecorderStatus::Done(Done::default()),
+            RecorderStatus::Leave,
         ] {
             let mut line = Vec::new();
             status.encode(&mut line);
             let line = String::from_utf8(line).unwrap();
-            assert_eq!(Status::decode(line.strip_suffix('\n').unwrap()), Some(status));
+            assert_eq!(RecorderStatus::decode(line.strip_suffix('\n').unwrap()), Some(status));
         }
         let mut line = Vec::new();
-        Status::Say("a\nb\x1b".into()).encode(&mut line);
+        RecorderStatus::Say("a\nb\x1b".into()).encode(&mut line);
         assert_eq!(line, b"say a?b?\n");
         for line in ["", "done", "done 1 2", "done 1 2 3 x4", "done 1 2 3 s", "later 1"] {
-            assert_eq!(Status::decode(line), None, "{line}");
+            assert_eq!(RecorderStatus::decode(line), None, "{line}");
         }
     }
 }

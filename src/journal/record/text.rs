@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::fit::clip;
-use super::{Run, Start, line};
+use super::{EndRecord, StartRecord, line};
 use crate::limits;
 
 /// What of a long argument stands in `exec`, bytes.
@@ -21,7 +21,7 @@ const SHOWN_BYTES: usize = 256;
 /// An argument of which others are made, type `text`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Text {
+pub struct TextRecord {
     /// Its name in this file.
     pub id: u64,
     pub text: String,
@@ -45,7 +45,7 @@ pub struct TextRef {
 #[derive(Debug)]
 pub struct Texts {
     next_id: u64,
-    known: VecDeque<Text>,
+    known: VecDeque<TextRecord>,
 }
 
 impl Texts {
@@ -72,7 +72,7 @@ impl Texts {
     }
 
     fn refer(&mut self, argument: &str, lines: &mut Vec<Vec<u8>>) -> TextRef {
-        let made_of = |text: &Text| {
+        let made_of = |text: &TextRecord| {
             let text_bytes = text.text.len();
             let mut head = common(text.text.bytes(), argument.bytes());
             while !(text.text.is_char_boundary(head) && argument.is_char_boundary(head)) {
@@ -89,7 +89,7 @@ impl Texts {
         if let Some(best) = best.filter(|best| best.own.len() <= argument.len() / 2) {
             return best;
         }
-        let text = Text { id: self.next_id, text: argument.to_owned() };
+        let text = TextRecord { id: self.next_id, text: argument.to_owned() };
         self.next_id += 1;
         lines.push(line("text", &text));
         let whole = TextRef { id: text.id, head: argument.len(), ..TextRef::default() };
@@ -114,7 +114,7 @@ pub struct Library {
 
 impl Library {
     /// Takes a text, unless there are too many already.
-    pub fn add(&mut self, text: Text) {
+    pub fn add(&mut self, text: TextRecord) {
         if self.bytes + text.text.len() <= limits::JOURNAL_TEXTS_READ_BYTES {
             self.bytes += text.text.len();
             self.texts.insert(text.id, text.text);
@@ -122,12 +122,12 @@ impl Library {
     }
 
     /// Puts the long arguments of a start together again.
-    pub fn complete_start(&self, start: &mut Start) {
+    pub fn complete_start(&self, start: &mut StartRecord) {
         self.complete(&mut start.exec, &mut start.exec_text);
     }
 
     /// The same for the record of a whole run.
-    pub fn complete_run(&self, run: &mut Run) {
+    pub fn complete_run(&self, run: &mut EndRecord) {
         self.complete(&mut run.exec, &mut run.exec_text);
     }
 
@@ -161,7 +161,7 @@ mod tests {
         let mut written = 0;
         for command in ["ls", "ls", "git status", "ö", "ü", "", &"x".repeat(3_000), &"y".repeat(90_000)] {
             let whole = vec!["sh".to_owned(), "-c".to_owned(), wrapper(command)];
-            let mut start = Start { exec: whole.clone(), ..Start::default() };
+            let mut start = StartRecord { exec: whole.clone(), ..StartRecord::default() };
             let mut lines = Vec::new();
             texts.shorten(&mut start.exec, &mut start.exec_text, &mut lines);
             assert!(start.exec[2].len() <= SHOWN_BYTES && start.exec[..2] == whole[..2]);
@@ -169,7 +169,7 @@ mod tests {
             for line in lines {
                 library.add(serde_json::from_slice(&line).unwrap());
             }
-            let read: Start = serde_json::from_slice(&serde_json::to_vec(&start).unwrap()).unwrap();
+            let read: StartRecord = serde_json::from_slice(&serde_json::to_vec(&start).unwrap()).unwrap();
             let mut missing = read.clone();
             Library::default().complete_start(&mut missing);
             assert_eq!(missing, read, "without its text it stays as it is");

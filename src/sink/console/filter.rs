@@ -1,6 +1,6 @@
 //! What of a command's output reaches the human: one filter for each kind of console.
 
-use super::{Kind, View};
+use super::{ConsoleKind, View};
 use crate::text::hidden;
 use crate::text::rows::{Mark, Rows};
 use crate::text::safe::SafeFilter;
@@ -16,17 +16,17 @@ pub(super) enum Filter {
 }
 
 impl Filter {
-    pub(super) fn new(kind: Kind, view: View, columns: u16) -> Self {
+    pub(super) fn new(kind: ConsoleKind, view: View, columns: u16) -> Self {
         let text = |mark| Self::Text { sanitizer: Sanitizer::new(Mode::Strip), rows: Rows::new(mark) };
         match (kind, view) {
-            (Kind::Terminal, View::Safe) => {
+            (ConsoleKind::Terminal, View::Safe) => {
                 let mut filter = SafeFilter::new();
                 filter.resize(columns);
                 Self::Safe(filter)
             }
-            (Kind::Terminal | Kind::Dumb { .. }, View::Raw) => Self::Raw(RawFilter::new()),
-            (Kind::Dumb { has_utf8 }, View::Safe) => text(Mark::Chevrons { columns, has_utf8 }),
-            (Kind::Text, _) => text(Mark::Wording),
+            (ConsoleKind::Terminal | ConsoleKind::Dumb { .. }, View::Raw) => Self::Raw(RawFilter::new()),
+            (ConsoleKind::Dumb { has_utf8 }, View::Safe) => text(Mark::Chevrons { columns, has_utf8 }),
+            (ConsoleKind::Text, _) => text(Mark::Wording),
         }
     }
 

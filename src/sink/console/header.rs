@@ -13,7 +13,7 @@ const INDENT: &str = "  ";
 
 /// What the human's side of the console is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConsoleKind {
     /// A terminal with UTF-8: colours and moves within lines pass. The host's rows begin with a bar that output shows as
     /// `⟨258C⟩`.
     Terminal,
@@ -27,20 +27,20 @@ pub enum Kind {
 }
 
 /// Appends a line of the host's own, in as many rows as it takes on a terminal of this width; 0 if it is not known.
-pub(super) fn header(kind: Kind, columns: u16, line: &str, out: &mut Vec<u8>) {
+pub(super) fn header(kind: ConsoleKind, columns: u16, line: &str, out: &mut Vec<u8>) {
     let bar = BAR.to_string();
     let (style, mark, end) = match kind {
-        Kind::Terminal => (HEADER_SGR, bar.as_str(), b"\x1b[0m\n".as_slice()),
-        Kind::Dumb { .. } => (b"".as_slice(), CHEVRONS, b"\n".as_slice()),
-        Kind::Text => (b"".as_slice(), "", b"\n".as_slice()),
+        ConsoleKind::Terminal => (HEADER_SGR, bar.as_str(), b"\x1b[0m\n".as_slice()),
+        ConsoleKind::Dumb { .. } => (b"".as_slice(), CHEVRONS, b"\n".as_slice()),
+        ConsoleKind::Text => (b"".as_slice(), "", b"\n".as_slice()),
     };
     let line = match kind {
-        Kind::Dumb { .. } => ascii(line),
-        Kind::Terminal | Kind::Text => line.to_owned(),
+        ConsoleKind::Dumb { .. } => ascii(line),
+        ConsoleKind::Terminal | ConsoleKind::Text => line.to_owned(),
     };
     // A column stays free: terminals differ in what a full row does to the cursor.
     let room = usize::from(columns).saturating_sub(mark.chars().count() + 1);
-    let room = if kind == Kind::Text || room < 8 { usize::MAX } else { room };
+    let room = if kind == ConsoleKind::Text || room < 8 { usize::MAX } else { room };
     for (number, row) in line.split('\n').flat_map(|line| rows(line, room).into_iter().enumerate()) {
         let indent = if number == 0 { "" } else { INDENT };
         let parts = [style, mark.as_bytes(), indent.as_bytes(), row.as_bytes(), end];
@@ -82,7 +82,7 @@ fn ascii(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shown(kind: Kind, columns: u16, line: &str) -> String {
+    fn shown(kind: ConsoleKind, columns: u16, line: &str) -> String {
         let mut out = Vec::new();
         header(kind, columns, line, &mut out);
         String::from_utf8(out).unwrap().replace("\x1b[97;48;5;24m", "").replace("\x1b[0m", "")
@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn every_row_of_a_line_has_the_mark() {
-        assert_eq!(shown(Kind::Terminal, 12, "0123456789abcdef日本"), "▌0123456789\n▌  abcdef日\n▌  本\n");
-        assert_eq!(shown(Kind::Terminal, 0, "0123456789abcdef"), "▌0123456789abcdef\n");
-        assert_eq!(shown(Kind::Text, 12, "0123456789abcdef"), "0123456789abcdef\n");
-        let dumb = Kind::Dumb { has_utf8: false };
+        assert_eq!(shown(ConsoleKind::Terminal, 12, "0123456789abcdef日本"), "▌0123456789\n▌  abcdef日\n▌  本\n");
+        assert_eq!(shown(ConsoleKind::Terminal, 0, "0123456789abcdef"), "▌0123456789abcdef\n");
+        assert_eq!(shown(ConsoleKind::Text, 12, "0123456789abcdef"), "0123456789abcdef\n");
+        let dumb = ConsoleKind::Dumb { has_utf8: false };
         assert_eq!(shown(dumb, 80, "… exit 1 · ⟨258C⟩ é"), ">>> ... exit 1 - <258C> \\u{e9}\n");
         assert_eq!(shown(dumb, 80, ""), ">>> \n");
     }

@@ -8,22 +8,21 @@ use crate::core::entry::{Stream, Streams};
 const TICK: Duration = Duration::from_millis(1);
 
 /// A journal with one command that runs.
-struct Stage {
+struct FeedRig {
     engine: Engine,
-    journal: Journal,
+    journal: Feed,
     job: JobId,
     now: Instant,
     out: Vec<u8>,
 }
 
-impl Stage {
+impl FeedRig {
     fn new() -> Self {
-        let (mut engine, mut journal, now, mut out) =
-            (Engine::default(), Journal::default(), Instant::now(), Vec::new());
+        let (mut engine, mut journal, now, mut out) = (Engine::default(), Feed::default(), Instant::now(), Vec::new());
         let job = engine.submit().expect("there is room");
         engine.on_started(job, Streams::of(&[Stream::Tty]), now);
         let cursor = engine.attach(job, journal.lag()).expect("the job is there");
-        journal.begin(cursor, &Start { seq: job.0, ..Start::default() }, [], &mut out, now);
+        journal.begin(cursor, &StartRecord { seq: job.0, ..StartRecord::default() }, [], &mut out, now);
         Self { engine, journal, job, now, out }
     }
 
@@ -45,7 +44,7 @@ impl Stage {
 
 #[test]
 fn output_waits_for_more_of_it_and_records_do_not() {
-    let mut stage = Stage::new();
+    let mut stage = FeedRig::new();
     assert!(stage.is_due(), "the start");
     stage.sent();
     for _ in 0..2 {
@@ -68,7 +67,7 @@ fn output_waits_for_more_of_it_and_records_do_not() {
 
 #[test]
 fn much_output_does_not_wait() {
-    let mut stage = Stage::new();
+    let mut stage = FeedRig::new();
     assert!(stage.is_due());
     stage.sent();
     stage.write(limits::RECORDER_BATCH_BYTES / 2);
@@ -79,14 +78,14 @@ fn much_output_does_not_wait() {
 
 #[test]
 fn a_recorder_that_takes_nothing_holds_commands_back_for_its_time_only() {
-    let mut stage = Stage::new();
+    let mut stage = FeedRig::new();
     while stage.journal.pace.has_room(false) {
         stage.write(limits::LOG_BYTES / 2);
     }
     stage.write(1);
     assert_eq!(stage.journal.deadline(), Some(stage.now + limits::RECORDER_STALL));
     stage.now += limits::RECORDER_STALL / 2;
-    let has_moved = |stage: &mut Stage, handled| {
+    let has_moved = |stage: &mut FeedRig, handled| {
         let done = Done { handled, ..Done::default() };
         stage.journal.on_done(&mut stage.engine, &done, stage.now)
     };
@@ -119,7 +118,7 @@ fn the_next_recorder_is_sent_what_the_file_may_lack() {
         }
         frames.join(", ")
     };
-    let mut stage = Stage::new();
+    let mut stage = FeedRig::new();
     stage.write(10);
     stage.journal.on_down(stage.now);
     stage.write(5);
@@ -145,7 +144,7 @@ fn the_next_recorder_is_sent_what_the_file_may_lack() {
 /// One command's output waits for room; another's first output, and every record, does not.
 #[test]
 fn records_and_first_output_have_room_that_others_do_not_take() {
-    let mut stage = Stage::new();
+    let mut stage = FeedRig::new();
     while stage.journal.pace.has_room(false) {
         stage.write(limits::LOG_BYTES / 2);
     }
@@ -155,7 +154,7 @@ fn records_and_first_output_have_room_that_others_do_not_take() {
     let job = stage.engine.submit().expect("there is room");
     stage.engine.on_started(job, Streams::of(&[Stream::Tty]), stage.now);
     let cursor = stage.engine.attach(job, stage.journal.lag()).expect("the job is there");
-    let start = Start { seq: job.0, ..Start::default() };
+    let start = StartRecord { seq: job.0, ..StartRecord::default() };
     stage.journal.begin(cursor, &start, [], &mut stage.out, stage.now);
     stage.engine.on_output(job, Stream::Tty, b"output".as_slice().into(), stage.now);
     stage.engine.on_exit(job, Exit::Code(0), stage.now);
@@ -167,7 +166,7 @@ fn records_and_first_output_have_room_that_others_do_not_take() {
 /// As after a Ctrl-Z of both.
 #[test]
 fn a_recorder_has_no_time_while_its_host_is_stopped() {
-    let mut stage = Stage::new();
+    let mut stage = FeedRig::new();
     stage.write(1);
     stage.now += Duration::from_secs(60);
     assert!(!stage.journal.tick(&mut stage.engine, stage.now));
@@ -178,7 +177,7 @@ fn a_recorder_has_no_time_while_its_host_is_stopped() {
 
 #[test]
 fn that_the_journal_is_behind_is_said_once_and_that_it_has_caught_up_too() {
-    let mut stage = Stage::new();
+    let mut stage = FeedRig::new();
     assert_eq!(stage.journal.take_notice(stage.now), None);
     assert_eq!(stage.journal.deadline(), Some(stage.now + limits::RECORDER_BEHIND));
     stage.now += limits::RECORDER_BEHIND;

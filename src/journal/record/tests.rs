@@ -1,0 +1,102 @@
+//! The lines of the journal, byte by byte: what is written today must be what earlier builds wrote.
+
+use super::*;
+
+fn start() -> StartRecord {
+    StartRecord {
+        seq: 7,
+        time: "2026-05-21T09:42:18.123Z".into(),
+        whoami: "Codex".into(),
+        dir: "/srv/\u{fffd}".into(),
+        envs: [("LANG".to_owned(), "C".to_owned())].into(),
+        exec: vec!["bash".into(), "-c".into(), "ls \"ä\"".into()],
+        command: "ls".into(),
+        shell: "/bin/bash".into(),
+        exec_b64: Some(vec!["YQ==".into()]),
+        dir_b64: Some("L3Nydi/k".into()),
+        unwrapped: true,
+        probe: true,
+        clipped: true,
+        exec_text: [(2, TextRef { id: 3, head: 4, own: "x".into(), tail: 5 })].into(),
+        window: None,
+    }
+}
+
+fn end() -> RunEnd {
+    RunEnd {
+        seq: 7,
+        exit: 130,
+        signal: Some(2),
+        duration_ms: 20,
+        queued_ms: 1,
+        bytes: 90,
+        error: Some("aborted".into()),
+        left: vec![Left { pid: 9, comm: "node".into() }],
+        left_count: 2,
+        unkillable: vec![11],
+    }
+}
+
+#[track_caller]
+fn assert_line(line: &[u8], expected: &str) {
+    assert_eq!(std::str::from_utf8(line).unwrap(), format!("{expected}\n"));
+}
+
+#[test]
+fn a_record_with_every_field_is_written_as_ever() {
+    assert_line(
+        &line("start", &start()),
+        r#"{"v":1,"type":"start","seq":7,"time":"2026-05-21T09:42:18.123Z","whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"command":"ls","shell":"/bin/bash","exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
+    );
+    let mut record = EndRecord::new(start(), end());
+    record.output = "é\n".into();
+    (record.output_omitted, record.output_cut, record.output_lost) = (Some(40), Some(1), Some(30));
+    (record.raw, record.raw_bytes) = (Some("raw/x-7.out".into()), Some(50));
+    (record.raw_omitted, record.raw_cut) = (Some(60), Some(25));
+    record.raw_error = Some("No space left on device".into());
+    assert_line(
+        &record.line(),
+        r#"{"v":1,"type":"end","seq":7,"whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"exit":130,"output":"é\n","time":"2026-05-21T09:42:18.123Z","error":"aborted","command":"ls","shell":"/bin/bash","duration_ms":20,"queued_ms":1,"signal":2,"bytes":90,"output_omitted":40,"output_cut":1,"output_lost":30,"raw":"raw/x-7.out","raw_bytes":50,"raw_omitted":60,"raw_cut":25,"raw_error":"No space left on device","left":[{"pid":9,"comm":"node"}],"left_count":2,"unkillable":[11],"exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
+    );
+    assert_line(
+        &line("lost", &LostRecord::from(start())),
+        r#"{"v":1,"type":"lost","seq":7,"whoami":"Codex","dir":"/srv/�","exec":["bash","-c","ls \"ä\""],"command":"ls","time":"2026-05-21T09:42:18.123Z","unwrapped":true}"#,
+    );
+}
+
+#[test]
+fn a_record_without_any_field_is_written_as_ever() {
+    assert_line(
+        &line("start", &StartRecord::default()),
+        r#"{"v":1,"type":"start","seq":0,"time":"","whoami":"","dir":"","envs":{},"exec":[],"command":"","shell":""}"#,
+    );
+    assert_line(
+        &EndRecord::default().line(),
+        r#"{"v":1,"type":"end","seq":0,"whoami":"","dir":"","envs":{},"exec":[],"exit":0,"output":"","time":"","command":"","shell":"","duration_ms":0,"queued_ms":0,"bytes":0}"#,
+    );
+    assert_line(
+        &line("lost", &LostRecord::default()),
+        r#"{"v":1,"type":"lost","seq":0,"whoami":"","dir":"","exec":[],"command":"","time":""}"#,
+    );
+}
+
+#[test]
+fn records_about_the_file_are_written_as_ever() {
+    let time = || "t".to_owned();
+    let open =
+        OpenRecord { time: time(), pid: 3, started: Some(4), version: "0.1".into(), continues: Some("a".into()) };
+    assert_line(
+        &line("open", &open),
+        r#"{"v":1,"type":"open","time":"t","pid":3,"started":4,"version":"0.1","continues":"a"}"#,
+    );
+    assert_line(&line("open", &OpenRecord::default()), r#"{"v":1,"type":"open","time":"","pid":0,"version":""}"#);
+    let mark = MarkRecord { commands: 5, open: vec![(4, 100), (5, 200)] };
+    assert_line(&line("mark", &mark), r#"{"v":1,"type":"mark","commands":5,"open":[[4,100],[5,200]]}"#);
+    let dropped = DroppedRecord { count: 6, time: time() };
+    assert_line(&line("dropped", &dropped), r#"{"v":1,"type":"dropped","count":6,"time":"t"}"#);
+    let close = CloseRecord { time: time(), commands: Some(8), next: Some("b".into()) };
+    assert_line(&line("close", &close), r#"{"v":1,"type":"close","time":"t","commands":8,"next":"b"}"#);
+    assert_line(&line("close", &CloseRecord::default()), r#"{"v":1,"type":"close","time":""}"#);
+    let text = TextRecord { id: 1, text: "x".into() };
+    assert_line(&line("text", &text), r#"{"v":1,"type":"text","id":1,"text":"x"}"#);
+}
