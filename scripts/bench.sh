@@ -9,12 +9,14 @@ usage: scripts/bench.sh [BENCH …] [-- ARGUMENT …]
 Without BENCH, all that Cargo.toml names. Of the path bench (what the path from an agent to its command costs):
 
   --quick                    fewer rounds: half a minute, coarse numbers
-  --only GROUP,…             footprint, latency, instructions, volume, rate, soak
+  --only GROUP,…             footprint, latency, instructions, volume, rate, soak, modes
+  --base DIR                 modes: beside the binaries of another build, too
   --console null|terminal    where the host's console goes (default: null)
 
 Examples:
   scripts/bench.sh path
   scripts/bench.sh path --quick --only latency,rate
+  scripts/bench.sh path --only modes --base ../base/target/rexec/bin
 USAGE
 }
 
@@ -27,6 +29,7 @@ args=()
 while (($#)); do
     case $1 in
         -h | --help) usage; exit 0 ;;
+        --base) (($# >= 2)) || die "$1 needs a value"; args+=("$1" "$(realpath -- "$2")"); shift 2 ;;
         --only | --console) (($# >= 2)) || die "$1 needs a value"; args+=("$1" "$2"); shift 2 ;;
         --) shift; args+=("$@"); break ;;
         -*) args+=("$1"); shift ;;

@@ -5,7 +5,7 @@
 //! load. Both sides get the same environment, the same descriptors and the same way of spawning.
 //!
 //! ```text
-//! path [--quick] [--only GROUP,…] [--bin DIR] [--console null|terminal]
+//! path [--quick] [--only GROUP,…] [--bin DIR] [--base DIR] [--console null|terminal]
 //! ```
 
 #[path = "path/footprint.rs"]
@@ -16,6 +16,10 @@ mod host;
 mod instructions;
 #[path = "path/latency.rs"]
 mod latency;
+#[path = "path/meter.rs"]
+mod meter;
+#[path = "path/modes.rs"]
+mod modes;
 #[path = "path/rate.rs"]
 mod rate;
 #[path = "path/scratch.rs"]
@@ -28,19 +32,20 @@ mod table;
 mod volume;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use host::Console;
 use scratch::Scratch;
 use table::Table;
 
-const GROUPS: [&str; 6] = ["footprint", "latency", "instructions", "volume", "rate", "soak"];
+const GROUPS: [&str; 7] = ["footprint", "latency", "instructions", "volume", "rate", "soak", "modes"];
 
 /// What was asked for on the command line.
 #[derive(Debug)]
 struct Options {
     bin: PathBuf,
+    base: Option<PathBuf>,
     console: Console,
     quick: bool,
     only: Vec<String>,
@@ -51,6 +56,10 @@ struct Options {
 struct Bench {
     /// Folder with rexec-host, rexec-bash and rexec-sh.
     bin: PathBuf,
+    /// The same of another build, to compare with.
+    base: Option<PathBuf>,
+    /// The host's `--tty`.
+    tty: &'static str,
     console: Console,
     /// Fewer rounds, for a look rather than a number.
     quick: bool,
@@ -61,6 +70,20 @@ impl Bench {
     /// How often to repeat something, by whether there is time.
     fn rounds(&self, full: usize, quick: usize) -> usize {
         if self.quick { quick } else { full }
+    }
+
+    /// The same for these binaries, with a host whose commands see what their callers have.
+    fn beside(&self, bin: &Path) -> io::Result<Self> {
+        let bench = Self {
+            bin: bin.to_owned(),
+            base: None,
+            tty: "auto",
+            scratch: Scratch::new()?,
+            console: self.console,
+            ..*self
+        };
+        shell::lay_links(&bench)?;
+        Ok(bench)
     }
 }
 
@@ -82,8 +105,8 @@ fn run() -> io::Result<bool> {
         writeln!(io::stdout(), "path: a benchmark; run it by scripts/bench.sh")?;
         return Ok(true);
     }
-    let Options { bin, console, quick, only } = parse().map_err(|error| io::Error::other(error.to_string()))?;
-    let bench = Bench { bin, console, quick, scratch: Scratch::new()? };
+    let Options { bin, base, console, quick, only } = parse().map_err(|error| io::Error::other(error.to_string()))?;
+    let bench = Bench { bin, base, tty: "always", console, quick, scratch: Scratch::new()? };
     shell::lay_links(&bench)?;
     // The shim alone can be measured without a host that works.
     if only != ["instructions"] {
@@ -113,13 +136,15 @@ fn measure(group: &str, bench: &Bench, table: &mut Table) -> io::Result<()> {
         "volume" => volume::measure(bench, table),
         "rate" => rate::measure(bench, table),
         "soak" => rate::soak(bench, table),
+        "modes" => modes::measure(bench, table),
         _ => unreachable!("GROUPS and this match name the same groups"),
     }
 }
 
 fn parse() -> Result<Options, lexopt::Error> {
     use lexopt::prelude::*;
-    let mut options = Options { bin: PathBuf::new(), console: Console::Null, quick: false, only: Vec::new() };
+    let mut options =
+        Options { bin: PathBuf::new(), base: None, console: Console::Null, quick: false, only: Vec::new() };
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -127,6 +152,10 @@ fn parse() -> Result<Options, lexopt::Error> {
             Long("bench") => {}
             Long("quick") => options.quick = true,
             Long("bin") => options.bin = parser.value()?.into(),
+            Long("base") => {
+                options.base =
+                    Some(PathBuf::from(parser.value()?).canonicalize().map_err(|error| format!("--base: {error}"))?)
+            }
             Long("only") => {
                 options.only = parser.value()?.string()?.split(',').map(str::to_owned).collect();
                 if let Some(unknown) = options.only.iter().find(|only| !GROUPS.contains(&only.as_str())) {

@@ -52,10 +52,8 @@ impl Host {
         let folder = bench.scratch.folder()?;
         let socket = folder.join("host.sock");
         let mut command = Command::new(bench.bin.join("rexec-host"));
-        let help = Command::new(bench.bin.join("rexec-host")).arg("--help").output()?;
-        if help.stdout.windows(5).any(|word| word == b"--tty") {
-            // As it was for everybody before there was a choice.
-            command.args(["--tty", "always"]);
+        if has_modes(&bench.bin)? {
+            command.args(["--tty", bench.tty]);
         }
         command.env_clear().envs(environment()).env_remove("REXEC_WHOAMI");
         command.env("REXEC_SOCKET", &socket).env("REXEC_HOME", folder.join("home"));
@@ -134,6 +132,13 @@ pub(crate) fn status(pid: u32, field: &str) -> io::Result<u64> {
     value
         .and_then(|value| value.split_whitespace().next()?.parse().ok())
         .ok_or_else(|| Error::other(format!("/proc/{pid}/status has no {field}")))
+}
+
+/// Whether a build lets the human choose which descriptors are a terminal. In older ones stdout is one unless
+/// `REXEC_TTY` is `never`.
+pub(crate) fn has_modes(bin: &Path) -> io::Result<bool> {
+    let help = Command::new(bin.join("rexec-host")).arg("--help").output()?;
+    Ok(help.stdout.windows(5).any(|word| word == b"--tty"))
 }
 
 fn console(console: Console) -> io::Result<Stdio> {

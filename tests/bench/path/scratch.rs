@@ -15,7 +15,9 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("rexec-bench-{}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("rexec-bench-{}-{number}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self { path, folders: AtomicU32::new(0) })
     }

@@ -71,20 +71,35 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["measure", "ours", "reference", "ratio", "goal", ""].map(str::to_owned);
         let lines: Vec<&[String; 6]> = std::iter::once(&head).chain(self.rows.iter().map(|row| &row.cells)).collect();
-        let widths: [usize; 6] =
-            std::array::from_fn(|at| lines.iter().map(|cells| cells[at].chars().count()).max().unwrap_or(0));
-        for cells in lines {
-            let [measure, ours, reference, ratio, goal, verdict] = cells;
-            let [a, b, c, d, e, _] = widths;
-            writeln!(f, "{measure:<a$}  {ours:>b$}  {reference:>c$}  {ratio:>d$}  {goal:>e$}  {verdict}")?;
+        if lines.len() > 1 {
+            writeln!(f, "{}", columns(&lines))?;
         }
         for remark in &self.remarks {
             writeln!(f, "  {remark}")?;
         }
         let met = self.rows.iter().filter(|row| row.is_met == Some(true)).count();
         let missed = self.rows.iter().filter(|row| row.is_met == Some(false)).count();
-        writeln!(f, "{met} goals met, {missed} missed")
+        if lines.len() > 1 {
+            writeln!(f, "{met} goals met, {missed} missed")?;
+        }
+        Ok(())
     }
+}
+
+/// Lines of cells as text: the first column to the left, the others to the right, as wide as their widest cell.
+pub(crate) fn columns<L: AsRef<[String]>>(lines: &[L]) -> String {
+    let width = |at: usize| lines.iter().map(|cells| cells.as_ref()[at].chars().count()).max().unwrap_or(0);
+    let padded = |cells: &L| -> String {
+        let cells = cells.as_ref().iter().enumerate();
+        let cells: Vec<String> = cells
+            .map(|(at, cell)| match at {
+                0 => format!("{cell:<0$}", width(at)),
+                _ => format!("{cell:>0$}", width(at)),
+            })
+            .collect();
+        cells.join("  ")
+    };
+    lines.iter().map(padded).collect::<Vec<_>>().join("\n")
 }
 
 fn number(goal: Goal) -> String {
@@ -107,9 +122,20 @@ pub(crate) fn millis(duration: Duration) -> String {
 
 /// The middle of a list of measures, and the 95th of a hundred.
 pub(crate) fn median_and_p95<T: Copy + PartialOrd>(values: &[T]) -> (T, T) {
+    let sorted = sorted(values);
+    (sorted[sorted.len() / 2], sorted[sorted.len() * 95 / 100])
+}
+
+/// The middle of a list of measures, and the tenth of a hundred.
+pub(crate) fn median_and_best<T: Copy + PartialOrd>(values: &[T]) -> (T, T) {
+    let sorted = sorted(values);
+    (sorted[sorted.len() / 2], sorted[sorted.len() / 10])
+}
+
+fn sorted<T: Copy + PartialOrd>(values: &[T]) -> Vec<T> {
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| a.partial_cmp(b).expect("measures are never NaN"));
-    (sorted[sorted.len() / 2], sorted[sorted.len() * 95 / 100])
+    sorted
 }
 
 /// The middle of a list of measures.

@@ -184,7 +184,7 @@ fn read_terminal(mut command: Command) -> io::Result<(Duration, u64)> {
     if status.success() { Ok((start.elapsed(), bytes)) } else { Err(Error::other(format!("a load: {status}"))) }
 }
 
-fn read_all(mut source: impl Read) -> io::Result<u64> {
+pub(crate) fn read_all(mut source: impl Read) -> io::Result<u64> {
     let mut buffer = vec![0; READ_BYTES];
     let mut total = 0;
     loop {
