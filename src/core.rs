@@ -1,7 +1,20 @@
 //! The pure core: what a job is, its log, and the engine over all jobs.
 //!
-//! std only, no descriptors, no clock of its own. It is told facts and the time and answers with effects, so every
-//! interleaving can be tested. Reading order: [`entry`], [`log`], [`job`], [`engine`].
+//! It uses std only, has no descriptors and no clock. The host tells it facts and the time, and it answers with
+//! effects, so a test can try every interleaving. The name of a fact is the name of the method that takes it:
+//!
+//! | fact | method of the engine | what may follow |
+//! |---|---|---|
+//! | a caller asks for a command | `Engine::submit` | `Effect::Start` |
+//! | a guard has the command, or cannot get it | `Engine::on_started`, `Engine::on_start_failed`, `Engine::retry` | kept signals |
+//! | the command wrote | `Engine::on_output` | an entry for every reader |
+//! | the command asked for terminal input | `Engine::on_input_stop` | `Order::EndInput`, `Order::HangUp` |
+//! | a stream hung up, the shell ended, the guard is gone | `Engine::on_hangup`, `Engine::on_exit`, `Engine::on_guard_gone` | the job closes |
+//! | somebody wants it to end | `Engine::stop` | `Order::Terminate`, then `Order::Kill` |
+//! | time has passed | `Engine::tick` | any of these |
+//!
+//! Reading order: [`entry`] (what a log holds), [`log`] (how it is read), [`job`] (one command's life), [`engine`]
+//! (all of them).
 
 pub mod engine;
 pub mod entry;

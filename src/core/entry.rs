@@ -1,8 +1,8 @@
-//! What happens to a job, as entries of its log: plain data.
+//! The entries of a job's log, and the plain data in them.
 
 use std::time::Duration;
 
-/// Where output came from.
+/// Where output came from. The discriminant numbers it in the journal's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
     /// The terminal.
@@ -14,7 +14,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// All of them, in the order in which they are read.
+    /// Every stream, in the order in which the host reads them.
     pub const ALL: [Self; 3] = [Self::Tty, Self::Out, Self::Err];
 }
 
@@ -23,25 +23,25 @@ impl Stream {
 pub struct Streams(u8);
 
 impl Streams {
-    /// The set of these.
+    /// The set of these streams.
     #[must_use]
     pub fn of(streams: &[Stream]) -> Self {
         Self(streams.iter().fold(0, |bits, &stream| bits | 1 << stream as u8))
     }
 
-    /// Whether it holds this one.
+    /// Whether the stream is in the set.
     #[must_use]
     pub fn contains(self, stream: Stream) -> bool {
         self.0 & 1 << stream as u8 != 0
     }
 
-    /// Whether it holds none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Takes this one out.
+    /// Removes the stream from the set.
     pub fn remove(&mut self, stream: Stream) {
         self.0 &= !(1 << stream as u8);
     }
@@ -70,18 +70,18 @@ impl Exit {
 /// Why a job is asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The caller closed its connection, or said so.
+    /// The caller closed its connection or asked for the end.
     CallerGone,
     /// A person asked.
     Asked,
     /// The host is ending.
     Shutdown,
-    /// The time that its caller gave it is over.
+    /// The time limit of its caller is over.
     TimedOut,
 }
 
 impl Reason {
-    /// The word for it in a record, in an answer and on the console.
+    /// The word that records, answers and the console use for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -94,9 +94,9 @@ impl Reason {
 /// Why a command did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartError {
-    /// The code for the caller: 126 or 127 as a shell would say it, else 125.
+    /// The exit code for the caller: 126 or 127 where a shell would exit with it, else 125.
     pub code: u8,
-    /// One sentence, and a hint on a second line where there is one.
+    /// One sentence, with a hint on a second line if there is one.
     pub text: String,
 }
 
@@ -109,7 +109,7 @@ pub enum Outcome {
     NotStarted(StartError),
     /// It was asked to stop before it ran.
     NeverRun(Reason),
-    /// Its guard went away, or it could not be killed: nobody knows how it ended.
+    /// Its guard died, or it could not be killed, so its exit is unknown.
     Lost { stopped: Option<Reason> },
 }
 
@@ -118,18 +118,18 @@ pub enum Outcome {
 pub enum Entry {
     /// It wrote this.
     Output { stream: Stream, bytes: Box<[u8]> },
-    /// It asked for terminal input, which nobody gives; the name is the program's.
+    /// This program of it asked for terminal input and got end of file.
     WantedInput { program: String },
-    /// It was asked to end; that may take until the grace is over.
+    /// It was asked to end, and has its grace to do so.
     Stopping { reason: Reason },
     /// The shell was reaped; output may still follow.
     Exited { exit: Exit },
-    /// Nothing follows. It took this long from its start to the end of its shell.
+    /// The last entry. `took` is the time from the job's start to the end of its shell.
     Closed { outcome: Outcome, took: Duration },
 }
 
 impl Entry {
-    /// The output in it, bytes.
+    /// The length of the output in the entry, bytes.
     #[must_use]
     pub fn output_bytes(&self) -> usize {
         match self {
@@ -138,7 +138,7 @@ impl Entry {
         }
     }
 
-    /// Whether a reader that fell behind may miss it. Only output may be missed.
+    /// Whether a cursor that falls behind may miss it. Only output may be missed.
     #[must_use]
     pub fn may_be_missed(&self) -> bool {
         matches!(self, Self::Output { .. })

@@ -11,49 +11,54 @@
 //! (which stays until the command's tree is empty). Invariants:
 //!
 //! * a job closes exactly once, and `Closed` is the last entry of its log;
-//! * a job that was asked to stop closes only when its guard is gone or the hunt was given up: its tree is dead;
-//! * orders to the guard are answered only while the guard lives, signals for the shell only until its exit;
-//! * silence is counted from the last output, and not while the log is full, because then it is we who do not read; and
-//!   it is judged by `tick` alone, which comes after everything that can be read was read.
+//! * a job that was asked to stop closes only when its guard is gone, so that its tree is dead, or when the host has
+//!   given up killing it;
+//! * a job returns orders only while its guard lives, and signals only until its shell's exit;
+//! * silence is counted from the last output, and not while the log is full, because the host does not read then. Only
+//!   `tick` judges it, after everything that can be read was read.
+
+mod look;
 
 use std::time::{Duration, Instant};
 
 use super::entry::{Entry, Exit, Outcome, Reason, StartError, Stream, Streams};
 use super::log::Log;
 use crate::limits;
+use look::LookSchedule;
 
-/// What a guard is told to do. Only guards signal.
+/// What the host orders a guard to do. Only guards send signals to commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Deliver this signal to the shell's process group.
     Signal(u8),
-    /// Continue and terminate the shell's process group.
+    /// Send SIGCONT and SIGTERM to the shell's process group.
     Terminate,
-    /// Kill the whole tree, until there is none.
+    /// Kill the command's whole process tree until it is empty.
     Kill,
-    /// End of file was typed: let the stopped group have the foreground for a slice.
-    Lend,
-    /// The stopped group asked for input too often: hang it up.
+    /// Answer a request for terminal input with end of file: the host has typed ^D, and the guard makes the stopped
+    /// process group the foreground group for a moment.
+    EndInput,
+    /// Send SIGHUP to the process that asked for terminal input too often, or SIGKILL if it got SIGHUP before.
     HangUp,
-    /// Nobody reads the output any more: SIGPIPE to who writes it.
+    /// Send SIGPIPE to the shell's children: they write output that has no reader any more.
     BreakPipe,
-    /// It has been silent for a while: look for processes below that are stopped at the terminal.
+    /// Look through the silent command's tree for processes that are stopped at the terminal.
     Look,
-    /// The caller has its result and would now kill what is left of the shell's group.
+    /// Kill what is left of the shell's process group, as the caller would do now that it has its result.
     KillGroup,
-    /// The caller goes on after a stop, in the foreground of its terminal or not: so does the command.
+    /// Continue the command, because its stopped caller was continued, in the foreground of its terminal or not.
     Resume { foreground: bool },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum JobState {
     Queued,
     Running,
-    /// So many bytes came since the exit.
     Draining {
         exit: Option<Exit>,
         idle_at: Instant,
         cap_at: Instant,
+        /// Bytes that came since the exit.
         since: usize,
     },
     Closed,
@@ -75,51 +80,23 @@ impl Stop {
     }
 }
 
-/// When the guard is to look through the command's tree.
-#[derive(Debug, Clone, Copy)]
-struct Look {
-    at: Instant,
-    /// From there to the next one.
-    every: Duration,
-    /// How much silence calls for one.
-    after: Duration,
-    /// When it is due in spite of all output.
-    latest: Instant,
-}
-
-impl Look {
-    fn new(after: Duration, now: Instant) -> Self {
-        Self { at: now + after, every: after, after, latest: now + limits::LOOK_EVERY_MAX }
-    }
-
-    fn put_off(&mut self, now: Instant) {
-        self.at = self.latest.min(now + self.after);
-        self.every = self.after;
-    }
-
-    fn next(self, now: Instant) -> Self {
-        let every = (self.every * 2).min(limits::LOOK_EVERY_MAX);
-        Self { at: now + every, every, latest: now + limits::LOOK_EVERY_MAX, ..self }
-    }
-}
-
 /// One command and its life.
 #[derive(Debug)]
 pub struct Job {
-    state: State,
+    state: JobState,
     stop: Stop,
     open: Streams,
     guard: bool,
-    /// A caller is told once that its command asks.
+    /// The caller was told that its command asks for terminal input. That happens once.
     has_asked: bool,
-    /// Since the last hang-up.
+    /// Stops for terminal input since the last [`Order::HangUp`].
     input_stops: u32,
-    look: Option<Look>,
+    look: Option<LookSchedule>,
     started: Option<Instant>,
     took: Duration,
-    /// Signals that came before the start, in order; each number once.
+    /// Signals that came before the start, in order, each number once.
     kept: Vec<u8>,
-    /// What happened, for everybody who reads along.
+    /// What happened to the job, for all its readers.
     pub log: Log,
 }
 
@@ -128,7 +105,7 @@ impl Job {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            state: State::Queued,
+            state: JobState::Queued,
             stop: Stop::No,
             open: Streams::default(),
             guard: false,
@@ -142,27 +119,27 @@ impl Job {
         }
     }
 
-    /// The command was given to a guard, with these streams open; returns the signals that came before.
+    /// A guard has got the command, with these streams open. Returns the signals that came before.
     #[must_use]
     pub fn on_started(&mut self, open: Streams, now: Instant) -> Vec<u8> {
-        debug_assert_eq!(self.state, State::Queued, "a job starts once");
-        self.state = State::Running;
+        debug_assert_eq!(self.state, JobState::Queued, "a job starts once");
+        self.state = JobState::Running;
         self.open = open;
         self.guard = true;
         self.started = Some(now);
-        self.look = Some(Look::new(limits::LOOK_AFTER, now));
+        self.look = Some(LookSchedule::new(limits::LOOK_AFTER, now));
         std::mem::take(&mut self.kept)
     }
 
-    /// The command could not be started, now or after it was given to a guard.
+    /// The command could not be started, before or after a guard got it.
     pub fn on_start_failed(&mut self, why: StartError) {
-        if self.state != State::Closed {
+        if self.state != JobState::Closed {
             self.close(Outcome::NotStarted(why));
         }
     }
 
-    /// The guard that was given the command died before it began with it: nothing ran. A job that was asked to stop is
-    /// over; any other is given to another guard.
+    /// The command's guard died before it began, so nothing ran. A job that was asked to stop closes; any other stays
+    /// alive for another guard.
     pub fn on_never_began(&mut self) {
         if let (true, Some(reason)) = (self.is_alive(), self.stop.reason()) {
             self.close(Outcome::NeverRun(reason));
@@ -171,10 +148,10 @@ impl Job {
 
     /// The command wrote something.
     pub fn on_output(&mut self, stream: Stream, bytes: Box<[u8]>, now: Instant) {
-        if self.state == State::Closed {
+        if self.state == JobState::Closed {
             return;
         }
-        if let State::Draining { idle_at, since, .. } = &mut self.state {
+        if let JobState::Draining { idle_at, since, .. } = &mut self.state {
             *idle_at = now + limits::DRAIN_IDLE;
             *since = since.saturating_add(bytes.len());
         }
@@ -184,16 +161,17 @@ impl Job {
         self.log.push(Entry::Output { stream, bytes });
     }
 
-    /// A group of the command was stopped because it reads the terminal, or only changes its modes. Nobody is there to
-    /// answer: it gets end of file, and is hung up when it asks too often. Changing modes is never held against it.
+    /// A process group of the command was stopped because it read the terminal (`reads`) or changed its modes. Nobody
+    /// is there to answer, so it gets end of file. One that keeps asking gets SIGHUP in the end; a change of modes does
+    /// not count for that.
     #[must_use]
     pub fn on_input_stop(&mut self, reads: bool, program: String, now: Instant) -> Option<Order> {
         if !self.guard || !self.is_alive() {
             return None;
         }
-        self.look = Some(Look::new(limits::LOOK_AGAIN, now));
+        self.look = Some(LookSchedule::new(limits::LOOK_AGAIN, now));
         if !reads {
-            return Some(Order::Lend);
+            return Some(Order::EndInput);
         }
         if !self.has_asked {
             self.has_asked = true;
@@ -201,20 +179,20 @@ impl Job {
         }
         self.input_stops += 1;
         if self.input_stops < limits::INPUT_STOPS_MAX {
-            return Some(Order::Lend);
+            return Some(Order::EndInput);
         }
-        // Who asks next may be another process, which takes the end of file.
+        // The next process that asks may be another one, which accepts end of file.
         self.input_stops = 0;
         Some(Order::HangUp)
     }
 
-    /// The command wrote although nobody reads its output any more.
+    /// The command wrote, but its output has no reader any more.
     #[must_use]
     pub fn on_broken_pipe(&self) -> Option<Order> {
-        (self.state == State::Running && self.guard).then_some(Order::BreakPipe)
+        (self.state == JobState::Running && self.guard).then_some(Order::BreakPipe)
     }
 
-    /// Nobody holds this stream open any more.
+    /// No process holds this stream open any more.
     pub fn on_hangup(&mut self, stream: Stream) {
         self.open.remove(stream);
         self.settle(None);
@@ -222,28 +200,28 @@ impl Job {
 
     /// The shell was reaped.
     pub fn on_exit(&mut self, exit: Exit, now: Instant) {
-        if self.state == State::Running {
+        if self.state == JobState::Running {
             self.log.push(Entry::Exited { exit });
             self.drain(Some(exit), now);
             self.settle(None);
         }
     }
 
-    /// The guard is gone: the tree is empty, or the guard was killed.
+    /// The guard is gone, because the tree is empty or because the guard was killed.
     pub fn on_guard_gone(&mut self, now: Instant) {
         self.guard = false;
-        if self.state == State::Running {
+        if self.state == JobState::Running {
             self.drain(None, now);
         }
         self.settle(None);
     }
 
-    /// Asks the job to end; the second time it is killed at once.
+    /// Asks the job to end: SIGTERM, and SIGKILL after `grace`. The second call kills it at once.
     #[must_use]
     pub fn stop(&mut self, reason: Reason, grace: Duration, now: Instant) -> Option<Order> {
         match (&self.state, self.stop) {
-            (State::Closed, _) | (_, Stop::Killed { .. }) => None,
-            (State::Queued, _) => {
+            (JobState::Closed, _) | (_, Stop::Killed { .. }) => None,
+            (JobState::Queued, _) => {
                 self.close(Outcome::NeverRun(reason));
                 None
             }
@@ -257,16 +235,16 @@ impl Job {
         }
     }
 
-    /// A signal for the command, if its shell still lives. One that comes before the start and `is_deadly` to a shell that
-    /// has just begun ends the job as it would end that shell; any other waits for it.
+    /// Returns a signal as an order if the command's shell lives. Before the start, a signal that would end a shell at
+    /// its very beginning (`is_deadly`) ends the job in the same way; any other signal is kept for the start.
     #[must_use]
     pub fn signal(&mut self, signal: u8, is_deadly: bool) -> Option<Order> {
         match self.state {
-            State::Running if self.guard => return Some(Order::Signal(signal)),
-            State::Queued if is_deadly => {
+            JobState::Running if self.guard => return Some(Order::Signal(signal)),
+            JobState::Queued if is_deadly => {
                 self.close(Outcome::Ended { exit: Exit::Signal(signal), stopped: None });
             }
-            State::Queued => {
+            JobState::Queued => {
                 self.kept.retain(|&kept| kept != signal);
                 self.kept.push(signal);
             }
@@ -280,7 +258,7 @@ impl Job {
     pub fn tick(&mut self, now: Instant) -> Option<Order> {
         let order = match self.stop {
             Stop::Terminating { reason, kill_at } if now >= kill_at && self.is_alive() => self.kill(reason, now),
-            Stop::Killed { give_up_at, .. } if now >= give_up_at && self.state == State::Running => {
+            Stop::Killed { give_up_at, .. } if now >= give_up_at && self.state == JobState::Running => {
                 self.drain(None, now);
                 None
             }
@@ -290,9 +268,8 @@ impl Job {
         order
     }
 
-    /// Stops of its own children are reported to a guard; those below it has to look for.
     fn look(&mut self, now: Instant) -> Option<Order> {
-        let look = self.look.filter(|look| now >= look.at && self.state == State::Running && self.guard)?;
+        let look = self.look.filter(|look| now >= look.at && self.state == JobState::Running && self.guard)?;
         self.look = Some(look.next(now));
         Some(Order::Look)
     }
@@ -304,26 +281,26 @@ impl Job {
             return None;
         }
         let drain = match self.state {
-            State::Draining { idle_at, cap_at, .. } if !self.log.is_full() => Some(idle_at.min(cap_at)),
-            State::Draining { cap_at, since, .. } if since >= limits::DRAIN_BYTES => Some(cap_at),
+            JobState::Draining { idle_at, cap_at, .. } if !self.log.is_full() => Some(idle_at.min(cap_at)),
+            JobState::Draining { cap_at, since, .. } if since >= limits::DRAIN_BYTES => Some(cap_at),
             _ => None,
         };
         let stop = match self.stop {
             Stop::No => None,
             _ if !self.guard => None,
             Stop::Terminating { kill_at, .. } => Some(kill_at),
-            // What is still to be read comes before the end, as for any other job.
+            // As for any other job, the output that is still unread comes before the end.
             Stop::Killed { give_up_at, .. } if !self.is_running() && !self.open.is_empty() => {
                 drain.map(|drained| drained.max(give_up_at))
             }
             Stop::Killed { give_up_at, .. } => Some(give_up_at),
         };
         let drain = drain.filter(|_| !self.waits_for_tree());
-        let look = self.look.filter(|_| self.state == State::Running && self.guard).map(|look| look.at);
+        let look = self.look.filter(|_| self.state == JobState::Running && self.guard).map(|look| look.at);
         stop.into_iter().chain(drain).chain(look).min()
     }
 
-    /// Whether this stream is to be read.
+    /// Whether the host should read this stream: it is open and the log has room.
     #[must_use]
     pub fn wants_output(&self, stream: Stream) -> bool {
         self.open.contains(stream) && !self.log.is_full()
@@ -332,22 +309,22 @@ impl Job {
     /// Whether it is neither queued nor closed.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        matches!(self.state, State::Running | State::Draining { .. })
+        matches!(self.state, JobState::Running | JobState::Draining { .. })
     }
 
-    /// Whether its shell has not ended yet, as far as is known.
+    /// Whether the command has started and its shell has not ended yet.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.state == State::Running
+        self.state == JobState::Running
     }
 
-    /// Whether it was asked to end.
+    /// Whether it is alive and was asked to end.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stop != Stop::No && self.is_alive()
     }
 
-    /// When what was terminated is killed, if that is still to come.
+    /// When SIGKILL follows SIGTERM, if that is still to come.
     #[must_use]
     pub fn killed_at(&self) -> Option<Instant> {
         match self.stop {
@@ -356,16 +333,16 @@ impl Job {
         }
     }
 
-    /// Whether nothing more happens to it.
+    /// Whether it is over: the log has its last entry.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.state == JobState::Closed
     }
 
     /// Whether it waits for its start.
     #[must_use]
     pub fn is_queued(&self) -> bool {
-        self.state == State::Queued
+        self.state == JobState::Queued
     }
 
     fn kill(&mut self, reason: Reason, now: Instant) -> Option<Order> {
@@ -376,22 +353,22 @@ impl Job {
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {
         self.took = self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started));
         self.state =
-            State::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX, since: 0 };
+            JobState::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX, since: 0 };
     }
 
-    /// A stopped job waits for the end of its whole tree, others do not.
+    /// A job that was asked to end waits for the end of its whole tree; others do not.
     fn waits_for_tree(&self) -> bool {
         self.guard && !matches!(self.stop, Stop::No)
     }
 
-    /// The one place that decides whether a job is over. Only `tick` passes the time: what one stream still holds must
-    /// not be judged because another one hung up.
+    /// The one place that decides whether a job is over. Only `tick` passes the time: the hang-up of one stream must not
+    /// decide that another one is silent.
     fn settle(&mut self, time: Option<Instant>) {
-        let State::Draining { exit, idle_at, cap_at, since } = self.state else { return };
+        let JobState::Draining { exit, idle_at, cap_at, since } = self.state else { return };
         let has_passed = |at: Instant| time.is_some_and(|now| now >= at);
         let gave_up = matches!(self.stop, Stop::Killed { give_up_at, .. } if has_passed(give_up_at));
-        // Somebody who writes without end may keep the log full at every look; what the shell has left in its streams
-        // came long before.
+        // A process that writes without end may keep the log full whenever this is judged. What the shell left in its
+        // streams came long before that.
         let is_endless = since >= limits::DRAIN_BYTES && has_passed(cap_at);
         let is_silent = !self.log.is_full() && has_passed(idle_at.min(cap_at));
         let drained = self.open.is_empty() || is_silent || is_endless;
@@ -406,7 +383,7 @@ impl Job {
     }
 
     fn close(&mut self, outcome: Outcome) {
-        self.state = State::Closed;
+        self.state = JobState::Closed;
         self.log.push(Entry::Closed { outcome, took: self.took });
     }
 }

@@ -1,28 +1,28 @@
 //! A job's log: append-only, bounded, read through cursors.
 //!
 //! Output is stored once and each reader has a position, so fan-out, back-pressure and order are one structure. A
-//! cursor either *holds* the job back, and then nothing it has not read is dropped; or it may be *skipped*, and then it
-//! is told exactly how much it missed.
+//! cursor either *holds* the job back: nothing it has not read is dropped. Or it may be *skipped*: then it learns
+//! exactly how much it missed.
 //!
 //! Invariants: sequence numbers have no gaps when entries are pushed; what a holding cursor has not read is never
-//! dropped; only output is ever dropped, every other entry reaches every cursor; a full log becomes not full only by a
-//! cursor that moves or goes; nothing is pushed after `Closed`.
+//! dropped; only output is ever dropped, and every other entry reaches every cursor; a full log has room again only
+//! when a cursor moves or goes; nothing is pushed after `Closed`.
 
 use std::collections::VecDeque;
 
 use super::entry::Entry;
 use crate::limits::ENTRY_OVERHEAD_BYTES;
 
-/// What becomes of a cursor that falls behind.
+/// What happens when a cursor falls behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lag {
     /// It holds the job back.
     Hold,
-    /// It is told what it missed.
+    /// Output is dropped, and the cursor learns how much it missed.
     Skip,
 }
 
-/// A cursor's name, never used again within a log.
+/// The number of a cursor, never used again within its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CursorId(u32);
 
@@ -31,12 +31,12 @@ pub struct CursorId(u32);
 pub enum Item<'a> {
     /// The next entry.
     Entry(&'a Entry),
-    /// This much output before the next entry is gone.
+    /// This much output was dropped before the next entry.
     Missed { bytes: u64 },
 }
 
 #[derive(Debug)]
-struct Cursor {
+struct Position {
     id: CursorId,
     next: u64,
     lag: Lag,
@@ -50,7 +50,7 @@ pub struct Log {
     next: u64,
     weight: usize,
     capacity: usize,
-    cursors: Vec<Cursor>,
+    cursors: Vec<Position>,
     cursors_made: u32,
 }
 
@@ -65,22 +65,22 @@ impl Log {
         Self { entries: VecDeque::new(), next: 0, weight: 0, capacity, cursors: Vec::new(), cursors_made: 0 }
     }
 
-    /// A cursor at the oldest entry that is still there.
+    /// A new cursor at the oldest entry that is still there.
     pub fn attach(&mut self, lag: Lag) -> CursorId {
         let id = CursorId(self.cursors_made);
         self.cursors_made += 1;
         let next = self.entries.front().map_or(self.next, |&(seq, _)| seq);
-        self.cursors.push(Cursor { id, next, lag, missed: 0 });
+        self.cursors.push(Position { id, next, lag, missed: 0 });
         id
     }
 
-    /// Forgets a cursor; what only it held may go.
+    /// Forgets a cursor. What it alone held may be dropped from now on.
     pub fn detach(&mut self, id: CursorId) {
         self.cursors.retain(|cursor| cursor.id != id);
         self.drop_read();
     }
 
-    /// Changes what becomes of a cursor that falls behind.
+    /// Changes what happens when a cursor falls behind.
     pub fn set_lag(&mut self, id: CursorId, lag: Lag) {
         if let Some(cursor) = self.cursors.iter_mut().find(|cursor| cursor.id == id) {
             cursor.lag = lag;
@@ -108,7 +108,7 @@ impl Log {
         }
     }
 
-    /// Appends an entry, and drops the oldest output that nobody holds if there is too much of it.
+    /// Appends an entry. If the log is too heavy then, it drops the oldest output that no cursor holds.
     pub fn push(&mut self, entry: Entry) {
         debug_assert!(!self.is_closed(), "nothing follows Closed");
         self.weight += weight(&entry);
@@ -120,7 +120,7 @@ impl Log {
         self.shed(self.capacity);
     }
 
-    /// Drops the oldest output that nobody holds until the log weighs no more than this.
+    /// Drops the oldest output that no cursor holds, until the log weighs `most` bytes or less.
     pub fn shed(&mut self, most: usize) {
         let held = self.held_from();
         let mut at = 0;
@@ -138,7 +138,7 @@ impl Log {
         }
     }
 
-    /// Whether a holding cursor is so far behind that the job must not be read further.
+    /// Whether a holding cursor is so far behind that the host must not read the job's output for now.
     #[must_use]
     pub fn is_full(&self) -> bool {
         if self.weight < self.capacity {
@@ -148,16 +148,10 @@ impl Log {
         self.entries.iter().skip(held).map(|(_, entry)| weight(entry)).sum::<usize>() >= self.capacity
     }
 
-    /// What the log weighs, bytes.
+    /// The bytes of all entries, with an overhead for each.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.weight
-    }
-
-    /// Whether nobody reads it.
-    #[must_use]
-    pub fn is_unread(&self) -> bool {
-        self.cursors.is_empty()
     }
 
     fn is_closed(&self) -> bool {
@@ -170,7 +164,7 @@ impl Log {
         holders.map(|cursor| cursor.next).min().unwrap_or(self.next)
     }
 
-    /// The index of the first entry with at least this number. Entries are sorted; gaps come from shedding only.
+    /// The index of the first entry with at least this number. Entries are sorted, and only shedding leaves gaps.
     fn index(&self, seq: u64) -> usize {
         self.entries.partition_point(|&(number, _)| number < seq)
     }
@@ -195,7 +189,7 @@ mod tests {
 
     /// A reader with a perfect memory beside each cursor: what the cursor reads plus what it is told it missed must
     /// be what was pushed.
-    struct Reader {
+    struct Witness {
         id: CursorId,
         lag: Lag,
         attached_at: u64,
@@ -206,7 +200,7 @@ mod tests {
 
     struct Model {
         log: Log,
-        readers: Vec<Reader>,
+        readers: Vec<Witness>,
         pushed: u64,
         marks: u32,
         state: u64,
@@ -243,7 +237,7 @@ mod tests {
                     while (0..self.readers.len()).any(|at| self.read(at)) {}
                     let id = self.log.attach(lag);
                     let marks = self.marks;
-                    self.readers.push(Reader { id, lag, attached_at: self.pushed, seen: 0, missed: 0, marks });
+                    self.readers.push(Witness { id, lag, attached_at: self.pushed, seen: 0, missed: 0, marks });
                 }
                 1 if !self.readers.is_empty() => {
                     let at = self.random(self.readers.len());

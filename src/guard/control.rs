@@ -80,7 +80,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::Signal(signal) => [1, signal],
         Order::Terminate => [2, 0],
         Order::Kill => [3, 0],
-        Order::Lend => [4, 0],
+        Order::EndInput => [4, 0],
         Order::HangUp => [5, 0],
         Order::BreakPipe => [6, 0],
         Order::Look => [7, 0],
@@ -96,7 +96,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [1, signal] => Order::Signal(signal),
         [2, _] => Order::Terminate,
         [3, _] => Order::Kill,
-        [4, _] => Order::Lend,
+        [4, _] => Order::EndInput,
         [5, _] => Order::HangUp,
         [6, _] => Order::BreakPipe,
         [7, _] => Order::Look,
@@ -220,9 +220,11 @@ mod tests {
 
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {
-        use Order::{BreakPipe, HangUp, Kill, KillGroup, Lend, Look, Resume, Signal, Terminate};
+        use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, Look, Resume, Signal, Terminate};
         let resume = [true, false].map(|foreground| Resume { foreground });
-        for order in [Signal(15), Terminate, Kill, Lend, HangUp, BreakPipe, Look, KillGroup].into_iter().chain(resume) {
+        for order in
+            [Signal(15), Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup].into_iter().chain(resume)
+        {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let plan = Plan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };

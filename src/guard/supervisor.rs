@@ -362,7 +362,7 @@ impl Warden {
                     self.start_killing(Instant::now());
                 }
             }
-            Order::Lend => self.foreground.lend(),
+            Order::EndInput => self.foreground.lend(),
             Order::HangUp => {
                 let report = self.foreground.hang_up_reported();
                 self.report(report.as_slice());

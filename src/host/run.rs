@@ -124,7 +124,7 @@ impl Host {
     /// Gives an order to the job's guard.
     pub(super) fn order(&mut self, job: JobId, order: Order) {
         let Some(run) = self.runs.get_mut(&job) else { return };
-        if order == Order::Lend {
+        if order == Order::EndInput {
             // End of file, where a reader in line mode takes it.
             type_end_of_file(run);
         }

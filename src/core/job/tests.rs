@@ -33,7 +33,7 @@ fn permutations(rest: &mut Vec<Fact>, order: &mut Vec<Fact>, visit: &mut impl Fn
     }
 }
 
-struct Run {
+struct Scenario {
     job: Job,
     reader: CursorId,
     now: Instant,
@@ -42,7 +42,7 @@ struct Run {
     kills: u32,
 }
 
-impl Run {
+impl Scenario {
     fn new() -> Self {
         let mut job = Job::new();
         let reader = job.log.attach(Lag::Hold);
@@ -108,7 +108,7 @@ fn in_every_order_of_facts_a_job_closes_once_and_orders_nothing_too_late() {
     permutations(&mut STEPS.to_vec(), &mut Vec::new(), &mut |order| {
         orders += 1;
         for length in 0..=order.len() {
-            let mut run = Run::new();
+            let mut run = Scenario::new();
             order[..length].iter().for_each(|&fact| run.apply(fact));
             assert!(run.closes() <= 1, "{order:?}");
             if length < order.len() {
@@ -140,7 +140,7 @@ fn the_hang_up_of_one_stream_judges_no_other() {
 
 #[test]
 fn a_job_without_stop_does_not_wait_for_its_guard() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     run.apply(Fact::Exit);
     assert!(!run.job.is_closed());
     run.apply(Fact::HangUp);
@@ -149,7 +149,7 @@ fn a_job_without_stop_does_not_wait_for_its_guard() {
 
 #[test]
 fn a_hang_up_before_the_exit_is_not_the_end() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     run.apply(Fact::HangUp);
     (0..50).for_each(|_| run.apply(Fact::Time));
     assert!(run.job.is_running());
@@ -159,7 +159,7 @@ fn a_hang_up_before_the_exit_is_not_the_end() {
 
 #[test]
 fn a_straggler_delays_the_end_by_its_silence_and_never_beyond_the_cap() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     run.apply(Fact::Exit);
     for n in 0..5 {
         run.now += limits::DRAIN_IDLE - Duration::from_millis(10);
@@ -191,11 +191,11 @@ fn the_drain_does_not_run_while_the_log_is_full() {
 
 #[test]
 fn a_stop_kills_after_the_grace_and_a_second_one_at_once() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     assert_eq!(run.job.stop(Reason::Asked, limits::GRACE, run.now), Some(Order::Terminate));
     assert!(run.job.deadline().is_some_and(|at| at <= run.now + limits::GRACE));
     assert_eq!(run.job.tick(run.now + limits::GRACE), Some(Order::Kill));
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     assert_eq!(run.job.stop(Reason::Asked, limits::GRACE, run.now), Some(Order::Terminate));
     assert_eq!(run.job.stop(Reason::Shutdown, limits::GRACE, run.now), Some(Order::Kill));
     assert_eq!(run.job.stop(Reason::Shutdown, limits::GRACE, run.now), None);
@@ -203,7 +203,7 @@ fn a_stop_kills_after_the_grace_and_a_second_one_at_once() {
 
 #[test]
 fn a_stopped_job_closes_when_its_tree_is_dead_and_not_before() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     run.apply(Fact::Stop);
     run.apply(Fact::Exit);
     run.apply(Fact::HangUp);
@@ -214,7 +214,7 @@ fn a_stopped_job_closes_when_its_tree_is_dead_and_not_before() {
 
 #[test]
 fn a_tree_that_cannot_be_killed_is_given_up() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     run.apply(Fact::Stop);
     run.apply(Fact::Stop);
     run.now += limits::KILL_TIMEOUT;
@@ -227,7 +227,7 @@ fn a_tree_that_cannot_be_killed_is_given_up() {
 /// Else a caller that takes nothing would keep the host awake for as long as the tree lives.
 #[test]
 fn a_tree_that_cannot_be_killed_asks_for_no_time_while_the_log_is_full() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     run.job.on_output(Stream::Tty, vec![0; limits::LOG_BYTES].into(), run.now);
     run.apply(Fact::Stop);
     run.apply(Fact::Stop);
@@ -240,14 +240,14 @@ fn a_tree_that_cannot_be_killed_asks_for_no_time_while_the_log_is_full() {
 
 #[test]
 fn a_reader_of_the_terminal_gets_end_of_file_and_is_hung_up_at_its_fifth_stop() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     let reader = run.job.log.attach(Lag::Skip);
     for _ in 0..100 {
-        assert_eq!(run.job.on_input_stop(false, "stty".into(), run.now), Some(Order::Lend), "modes are no reading");
+        assert_eq!(run.job.on_input_stop(false, "stty".into(), run.now), Some(Order::EndInput), "modes are no reading");
     }
     for _ in 0..2 {
         for _ in 1..limits::INPUT_STOPS_MAX {
-            assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::Lend));
+            assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::EndInput));
         }
         assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::HangUp));
     }
@@ -261,7 +261,7 @@ fn a_reader_of_the_terminal_gets_end_of_file_and_is_hung_up_at_its_fifth_stop() 
 
 #[test]
 fn a_silent_command_is_looked_through_at_doubling_intervals() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     let mut looks = Vec::new();
     let start = run.now;
     while run.now < start + Duration::from_secs(20) {
@@ -280,7 +280,7 @@ fn a_silent_command_is_looked_through_at_doubling_intervals() {
 
 #[test]
 fn after_a_stop_a_look_comes_soon_and_output_puts_it_off_for_a_while_only() {
-    let mut run = Run::new();
+    let mut run = Scenario::new();
     let start = run.now;
     for _ in 0..100 {
         run.now += Duration::from_millis(60);
@@ -293,7 +293,7 @@ fn after_a_stop_a_look_comes_soon_and_output_puts_it_off_for_a_while_only() {
     }
     let waited = run.now - start;
     assert!(waited >= limits::LOOK_EVERY_MAX && waited < limits::LOOK_EVERY_MAX + Duration::from_millis(120));
-    assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::Lend));
+    assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::EndInput));
     assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AGAIN));
     run.apply(Fact::Output);
     assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AGAIN), "the next redraw does not slow it down");

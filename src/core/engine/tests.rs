@@ -1,0 +1,112 @@
+//! The queue, the bounds over all jobs, and when a job is forgotten.
+
+use super::*;
+use crate::core::entry::{Entry, Outcome};
+
+fn started(engine: &mut Engine) -> JobId {
+    let id = engine.submit().unwrap();
+    engine.attach(id, Lag::Hold).unwrap();
+    while let Some(effect) = engine.next_effect() {
+        if let Effect::Start(id) = effect {
+            engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
+        }
+    }
+    id
+}
+
+#[test]
+fn a_job_is_forgotten_when_it_is_closed_and_read() {
+    let (mut engine, now) = (Engine::default(), Instant::now());
+    let id = engine.submit().unwrap();
+    let cursor = engine.attach(id, Lag::Hold).unwrap();
+    assert_eq!(engine.next_effect(), Some(Effect::Start(id)));
+    engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
+    engine.on_output(id, Stream::Tty, b"hi".as_slice().into(), now);
+    engine.on_hangup(id, Stream::Tty);
+    engine.on_exit(id, Exit::Code(0), now);
+    assert!(engine.is_idle());
+    let mut entries = 0;
+    while let Some(item) = engine.next(cursor) {
+        entries += 1;
+        if let Item::Entry(Entry::Closed { outcome, .. }) = item {
+            assert_eq!(*outcome, Outcome::Ended { exit: Exit::Code(0), stopped: None });
+        }
+        engine.advance(cursor);
+    }
+    assert_eq!(entries, 3);
+    assert!(engine.job(id).is_none());
+    assert_eq!(engine.kept_bytes, 0);
+}
+
+#[test]
+fn beyond_the_bound_jobs_queue_and_start_in_order() {
+    let (mut engine, now) = (Engine::default(), Instant::now());
+    let ids: Vec<JobId> = (0..limits::RUNNING_MAX + 2).map(|_| started(&mut engine)).collect();
+    let waiting = &ids[limits::RUNNING_MAX..];
+    assert!(waiting.iter().all(|&id| engine.job(id).unwrap().is_queued()));
+    engine.on_exit(ids[5], Exit::Code(0), now);
+    engine.on_hangup(ids[5], Stream::Tty);
+    assert_eq!(engine.next_effect(), Some(Effect::Start(waiting[0])));
+    assert_eq!(engine.next_effect(), None);
+    engine.retry(waiting[0]);
+    engine.start_queued();
+    assert_eq!(engine.next_effect(), Some(Effect::Start(waiting[0])), "it keeps its place");
+    engine.stop(waiting[0], Reason::CallerGone, limits::GRACE, now);
+    assert_eq!(engine.next_effect(), Some(Effect::Start(waiting[1])), "a stop makes room");
+}
+
+#[test]
+fn a_job_that_is_stopped_before_its_start_is_not_started() {
+    for has_reader in [true, false] {
+        let mut engine = Engine::default();
+        let id = engine.submit().unwrap();
+        let cursor = has_reader.then(|| engine.attach(id, Lag::Hold).unwrap());
+        engine.stop(id, Reason::CallerGone, limits::GRACE, Instant::now());
+        assert_eq!(engine.next_effect(), None);
+        assert_eq!((engine.is_idle(), engine.job(id).is_some()), (true, has_reader));
+        if let Some(cursor) = cursor {
+            let Some(Item::Entry(Entry::Closed { outcome, .. })) = engine.next(cursor) else { panic!("not closed") };
+            assert_eq!(*outcome, Outcome::NeverRun(Reason::CallerGone));
+        }
+    }
+}
+
+#[test]
+fn jobs_that_could_not_start_are_tried_again_in_order() {
+    let mut engine = Engine::default();
+    let ids: Vec<JobId> = (0..4).map(|_| engine.submit().unwrap()).collect();
+    for _ in 0..3 {
+        let tried: Vec<_> = std::iter::from_fn(|| engine.next_effect()).collect();
+        assert_eq!(tried, ids.iter().map(|&id| Effect::Start(id)).collect::<Vec<_>>());
+        ids.iter().for_each(|&id| engine.retry(id));
+        engine.start_queued();
+    }
+}
+
+#[test]
+fn beyond_the_bound_no_job_is_taken_in() {
+    let mut engine = Engine::default();
+    assert!((0..limits::JOBS_MAX).all(|_| engine.submit().is_some()));
+    assert_eq!(engine.submit(), None);
+    engine.stop(JobId(limits::RUNNING_MAX as u64 + 1), Reason::CallerGone, limits::GRACE, Instant::now());
+    assert!(engine.submit().is_some(), "one that goes makes room");
+}
+
+/// Runs 300 jobs that write half a log each, with one reader of this kind, and gives the bytes kept.
+fn kept_with(lag: Lag) -> usize {
+    let mut engine = Engine::default();
+    for _ in 0..300 {
+        let id = engine.submit().unwrap();
+        engine.attach(id, lag).unwrap();
+        while engine.next_effect().is_some() {}
+        engine.on_started(id, Streams::of(&[Stream::Tty]), Instant::now());
+        engine.on_output(id, Stream::Tty, vec![0; limits::LOG_BYTES / 2].into(), Instant::now());
+    }
+    engine.kept_bytes
+}
+
+#[test]
+fn what_is_kept_over_all_logs_is_bounded_where_nobody_holds_it() {
+    assert!(kept_with(Lag::Skip) <= limits::LOGS_BYTES);
+    assert!(kept_with(Lag::Hold) > limits::LOGS_BYTES, "what callers hold is theirs");
+}
