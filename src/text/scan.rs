@@ -6,7 +6,8 @@
 /// How many bytes are looked at together.
 pub(crate) const WIDE: usize = 64;
 /// As long as text is plain, so many.
-const WIDEST: usize = 256;
+const WIDER: usize = 256;
+const WIDEST: usize = 1024;
 
 /// A run of clean bytes at the start of some input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +36,11 @@ pub(crate) fn clean_run(input: &[u8]) -> Run {
     let mut len = 0;
     let mut high = 0u8;
     let mut rest = input;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<WIDEST>() {
+    while let Some((chunk, tail)) = rest.split_first_chunk::<WIDER>() {
         if !is_plain(chunk) {
             break;
         }
-        len += WIDEST;
+        len += WIDER;
         rest = tail;
     }
     while let Some((chunk, tail)) = rest.split_first_chunk::<WIDE>() {
@@ -80,15 +81,48 @@ pub(crate) fn clean_run(input: &[u8]) -> Run {
     Run { len, ascii: high < 0x80 }
 }
 
-/// Whether all bytes are printable ASCII or LF: the common case, in the fewest operations per byte. Counted down from
-/// 0x7E, printable characters are small numbers, and everything else is not.
+/// How many bytes at the start are surely nothing but printable ASCII, DEL and LF.
+#[inline]
+pub(crate) fn plain_len(input: &[u8]) -> usize {
+    fn len_in<const N: usize>(input: &[u8]) -> usize {
+        let windows = input.as_chunks::<N>().0;
+        N * windows.iter().position(|window| lowest(window) < LOWEST).unwrap_or(windows.len())
+    }
+    let len = len_in::<WIDEST>(input);
+    len + len_in::<WIDER>(&input[len..])
+}
+
+/// How many bytes there are before the first one that a reader of lines must look at: NUL, BS, ESC, or CR without an LF
+/// behind it; and whether all of them are ASCII.
+#[inline]
+pub(crate) fn unedited_run(input: &[u8]) -> Run {
+    // Between colours runs are short.
+    if let Some(chunk) = input.first_chunk::<8>() {
+        let at = stops(u64::from_le_bytes(*chunk)).trailing_zeros() as usize / 8;
+        if at < 8 && matches!(input[at..], [0x1B | 0x08, ..]) {
+            return Run { len: at, ascii: chunk[..at].is_ascii() };
+        }
+    }
+    let is_edit = |&at: &usize| !matches!(input[at..], [b'\r', b'\n', ..]);
+    let end = memchr::memchr3_iter(b'\r', 0x1B, 0x08, input).find(is_edit).unwrap_or(input.len());
+    let len = memchr::memchr(0, &input[..end]).unwrap_or(end);
+    Run { len, ascii: input[..len].is_ascii() }
+}
+
+/// Whether all bytes are printable ASCII or LF: the common case, in the fewest operations per byte.
 #[inline]
 fn is_plain<const N: usize>(chunk: &[u8; N]) -> bool {
-    let mut most = 0u8;
-    for &byte in chunk {
-        most = most.max(if byte == b'\n' { 0 } else { 0x7Eu8.wrapping_sub(byte) });
-    }
-    most <= 0x7E - 0x20
+    let highest = chunk.iter().fold(0, |most, &byte| most.max(byte));
+    highest < 0x7F && lowest(chunk) >= LOWEST
+}
+
+/// With these bits flipped, LF and the bytes from 0x20 to 0x7F are the highest bytes, and nothing else is among them.
+const FLIPPED: u8 = 0x80 | (b'\n' ^ 0x1F);
+const LOWEST: u8 = b'\n' ^ FLIPPED;
+
+#[inline]
+fn lowest<const N: usize>(chunk: &[u8; N]) -> u8 {
+    chunk.iter().fold(u8::MAX, |least, &byte| least.min(byte ^ FLIPPED))
 }
 
 /// One bit for each byte that is neither printable ASCII nor TAB or LF.
@@ -167,6 +201,33 @@ mod tests {
                 let stop = bit(!matches!(byte, b'\t' | b'\n' | b' '..=b'~'));
                 assert_eq!(stop_bytes(&block), stop, "byte {byte:02x} at {at}");
                 assert_eq!(sequence_ends(&block), bit(!matches!(byte, b' '..=b'?')), "byte {byte:02x} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn plain_windows_end_before_every_other_byte() {
+        for byte in 0..=255u8 {
+            let mut input = vec![b'a'; 3 * WIDER + 5];
+            input[WIDER + 7] = byte;
+            let is_plain = matches!(byte, b'\n' | b' '..=0x7F);
+            assert_eq!(plain_len(&input), if is_plain { 3 * WIDER } else { WIDER }, "byte {byte:02x}");
+        }
+        assert_eq!(plain_len(&[b'a'; WIDER - 1]), 0);
+    }
+
+    #[test]
+    fn unedited_runs_end_before_what_edits_a_line_or_is_not_text() {
+        for len in [1, 7, 8, 9, 63, 64, 130] {
+            for (at, byte) in (0..len).flat_map(|at| (0..=255u8).map(move |byte| (at, byte))) {
+                for behind in [b'\n', b'a'] {
+                    let mut input = vec![b'a'; len];
+                    input[at] = byte;
+                    input.push(behind);
+                    let is_edit = matches!((byte, input[at + 1]), (0 | 0x08 | 0x1B, _) | (b'\r', b'a'));
+                    let run = Run { len: if is_edit { at } else { len + 1 }, ascii: byte < 0x80 };
+                    assert_eq!(unedited_run(&input), run, "byte {byte:02x} at {at} of {len}");
+                }
             }
         }
     }

@@ -35,6 +35,24 @@ pub(crate) fn clean_len(text: &[u8]) -> usize {
     }
 }
 
+/// How many bytes from the start of `text` are UTF-8, and whether the rest is the beginning of a character.
+pub(crate) fn valid_len(text: &[u8]) -> (usize, bool) {
+    const PART: usize = 256;
+    let mut at = 0;
+    loop {
+        let part = &text[at..text.len().min(at + PART)];
+        let len = if part.is_ascii() { part.len() } else { clean_len(part) };
+        at += len;
+        if len == 0 {
+            break;
+        }
+    }
+    match std::str::from_utf8(&text[at..]) {
+        Ok(_) => (text.len(), false),
+        Err(error) => (at + error.valid_up_to(), error.error_len().is_none()),
+    }
+}
+
 /// Whether all bytes behind the first three continue well what is before them.
 #[inline]
 fn is_clean(block: &[u8; BEFORE + BLOCK]) -> bool {
@@ -93,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_given_as_clean_is_clean_and_all_that_is_before_the_last_block() {
-        for len in [1, 63, 64, 65, 127, 128, 129, 200] {
+        for len in [1, 63, 64, 65, 127, 128, 129, 200, 530] {
             for at in 0..len {
                 for wrong in ["\u{e9}", "\u{65e5}", "\u{1f600}", "\u{85}"]
                     .map(str::as_bytes)
@@ -106,6 +124,9 @@ mod tests {
                     let clean = clean_len(&text);
                     assert!(is_text_without_c1(&text[..clean]), "{wrong:02x?} at {at} of {len}");
                     assert!(clean + BLOCK + BEFORE > text.len().min(at), "{wrong:02x?} at {at} of {len}: {clean}");
+                    let error = std::str::from_utf8(&text).err();
+                    let expected = error.map_or((text.len(), false), |e| (e.valid_up_to(), e.error_len().is_none()));
+                    assert_eq!(valid_len(&text), expected, "{wrong:02x?} at {at} of {len}");
                     assert_eq!(clean == text.len(), is_text_without_c1(&text), "{wrong:02x?} at {at} of {len}");
                 }
             }

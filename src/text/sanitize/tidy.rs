@@ -22,6 +22,7 @@ use crate::text::csi::Csi;
 use crate::text::parser::{Parser, Sink};
 use crate::text::scan;
 use crate::text::settle::Settle;
+use crate::text::utf8;
 
 /// The terminal that a stream is read on once it has moved upwards.
 const SCREEN: Mode = Mode::Collapse { rows: 48, cols: 4096 };
@@ -178,7 +179,8 @@ impl Tidy {
 
     fn read(&mut self, input: &[u8], give: &mut Give<'_>) -> End {
         // What is before `at` was looked at, what is before `from` was dealt with.
-        let (mut from, mut at) = (0, 0);
+        let is_plain = self.screen.is_none() && self.parser.is_at_rest();
+        let (mut from, mut at) = (0, if is_plain { scan::plain_len(input) } else { 0 });
         while at < input.len() {
             if self.screen.is_some() {
                 return self.read_screen(from, input, give);
@@ -193,33 +195,26 @@ impl Tidy {
                 from = at;
                 continue;
             }
-            let run = scan::clean_run(&input[at..]);
-            if !run.ascii
-                && let Err(error) = std::str::from_utf8(&input[at..at + run.len])
-            {
-                let end = at + error.valid_up_to();
-                self.plain(&input[from..end], give);
-                let is_cut = error.error_len().is_none() && at + run.len == input.len();
-                return if is_cut { End::Partial(end) } else { End::Raw(end) };
+            let run = scan::unedited_run(&input[at..]);
+            if !run.ascii {
+                let (valid, is_cut) = utf8::valid_len(&input[at..at + run.len]);
+                if valid < run.len {
+                    let end = at + valid;
+                    self.plain(&input[from..end], give);
+                    return if is_cut && at + run.len == input.len() { End::Partial(end) } else { End::Raw(end) };
+                }
             }
             at += run.len;
             let Some(&byte) = input.get(at) else { break };
-            let next = input.get(at + 1).copied();
+            self.plain(&input[from..at], give);
             match byte {
-                b'\r' if next == Some(b'\n') => at += 1,
-                b'\r' | 0x08 | 0x1B | 0 => {
-                    self.plain(&input[from..at], give);
-                    match byte {
-                        0 => return End::Raw(at),
-                        b'\r' => self.line.carriage_return(self.now),
-                        0x08 => self.line.backspace(self.now, give),
-                        _ => at += self.escape(&input[at..], give),
-                    }
-                    at += usize::from(byte != 0x1B);
-                    from = at;
-                }
-                _ => at += 1,
+                b'\r' => self.line.carriage_return(self.now),
+                0x08 => self.line.backspace(self.now, give),
+                0x1B => at += self.escape(&input[at..], give),
+                _ => return End::Raw(at),
             }
+            at += usize::from(byte != 0x1B);
+            from = at;
         }
         if self.screen.is_none() && self.parser.is_at_rest() {
             self.plain(&input[from..], give);
@@ -230,7 +225,11 @@ impl Tidy {
     /// Text whose lines nothing edits, but perhaps the one that was begun.
     fn plain(&mut self, text: &[u8], give: &mut Give<'_>) {
         let mut rest = text;
-        if !self.line.is_fresh() {
+        if self.line.is_as_it_came() {
+            if memchr::memrchr(b'\n', rest).is_some() {
+                self.line.give_as_it_came(give);
+            }
+        } else if !self.line.is_fresh() {
             let Some(end) = memchr::memchr(b'\n', rest) else { return self.line.write(rest, self.now, give) };
             let line = &rest[..end];
             rest = &rest[end + 1..];
@@ -326,10 +325,8 @@ impl Tidy {
     fn read_screen(&mut self, from: usize, input: &[u8], give: &mut Give<'_>) -> End {
         let rest = &input[from..];
         let rest = &rest[..memchr::memchr(0, rest).unwrap_or(rest.len())];
-        let (valid, is_cut) = match std::str::from_utf8(rest) {
-            Ok(_) => (rest.len(), false),
-            Err(error) => (error.valid_up_to(), error.error_len().is_none() && from + rest.len() == input.len()),
-        };
+        let (valid, is_cut) = utf8::valid_len(rest);
+        let is_cut = is_cut && from + rest.len() == input.len();
         let mut text = Vec::new();
         if let (Some(screen), Some(now)) = (&mut self.screen, self.now) {
             screen.push(&rest[..valid], now, &mut text);

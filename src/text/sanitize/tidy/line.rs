@@ -46,6 +46,19 @@ impl Line {
         self.text.is_empty() && self.cells.is_none() && !self.is_open && self.returns == 0
     }
 
+    /// Nothing edits it, and the reader has nothing of it.
+    pub(super) fn is_as_it_came(&self) -> bool {
+        self.cells.is_none() && !self.is_open && !self.is_long && !self.is_cut && self.returns == 0
+    }
+
+    /// Its end has come with the lines behind it.
+    pub(super) fn give_as_it_came(&mut self, give: &mut Give<'_>) {
+        if !self.text.is_empty() {
+            give(&self.text);
+            self.reset();
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.text.is_empty() && self.cells.is_none()
     }
