@@ -1,4 +1,20 @@
-//! The journal's format, which the recorder writes, the host feeds, and the command line reads.
+//! The journal's format: what the recorder writes, the host feeds it, and the command line reads.
+//!
+//! ```text
+//! host ── frame ──▶ recorder ── record ──▶ file ── reader ──▶ command line, next recorder
+//!   ▲                  │
+//!   └───── status ─────┘
+//! ```
+//!
+//! * [`record`]: the lines of a file, one type per file below it.
+//! * [`reader`]: reads the lines back.
+//! * [`frame`]: what the host sends to the recorder, on a socket. No frame reaches a file.
+//! * [`status`]: what the recorder answers on that socket.
+//!
+//! Only the format is here. [`crate::sink::feed`] decides what the host sends and what it keeps until the recorder has
+//! written it, `host::scribe` runs the recorder and owns the socket, and [`crate::recorder`] writes the files.
 
+pub mod frame;
 pub mod reader;
 pub mod record;
+pub mod status;

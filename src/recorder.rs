@@ -44,7 +44,9 @@ use self::volume::Volume;
 use crate::limits;
 use crate::text::count::{self, counted};
 
-use crate::journal::record::{Decoder, Frame, RecorderStatus, RunEnd, StartRecord, timestamp};
+use crate::journal::frame::{Decoder, Frame};
+use crate::journal::record::{RunEnd, StartRecord, timestamp};
+use crate::journal::status::RecorderStatus;
 
 pub use self::home::JournalError;
 pub use self::names::journals;

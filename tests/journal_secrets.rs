@@ -10,7 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 
-use rexec_host::journal::record::{RunEnd, StartRecord, encode_close, encode_end, encode_output, encode_start_in};
+use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
+use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::Value;
 use support::call::Target;
@@ -58,7 +59,7 @@ fn record(home: &Path, runs: &[Written<'_>], limits: Bounds) -> (Vec<Value>, Vec
     let entries = entries();
     let mut frames = Vec::new();
     for (start, output) in runs {
-        encode_start_in(start, entries.iter().map(Vec::as_slice), &mut frames);
+        encode_start(start, entries.iter().map(Vec::as_slice), &mut frames);
         output.iter().for_each(|(stream, bytes)| encode_output(start.seq, *stream, bytes, &mut frames));
         let bytes = output.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         encode_end(&RunEnd { seq: start.seq, bytes, ..RunEnd::default() }, &mut frames);

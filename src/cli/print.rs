@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
 use crate::journal::reader::{JournalReader, Record};
-use crate::journal::record::{EndRecord, LostRecord, StartRecord};
+use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
 use crate::text::banner::{Banner, end_line, left_line};
 use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};
@@ -146,15 +146,13 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
             Record::Start(start) => {
                 begun.insert(start.seq, start);
             }
-            Record::End(run) => {
-                begun.remove(&run.seq);
-                render_run(home, &run, out)?;
+            Record::End(end) => {
+                begun.remove(&end.start.seq);
+                render_run(home, &end, out)?;
             }
             Record::Lost(lost) => {
-                begun.remove(&lost.seq);
-                let LostRecord { seq, time, whoami, dir, command, unwrapped, .. } = lost.as_ref();
-                let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
-                writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
+                begun.remove(&lost.start.seq);
+                writeln!(out, "{}", banner(&lost.start))?;
                 writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")?;
             }
             Record::Dropped(dropped) => {
@@ -166,9 +164,7 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
         }
     }
     for start in begun.values() {
-        let StartRecord { seq, time, whoami, dir, command, unwrapped, .. } = start.as_ref();
-        let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
-        writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
+        writeln!(out, "{}", banner(start))?;
         match &next {
             Some(next) => writeln!(out, "… it goes on in {}\n", escape_line(next, NAME_COLUMNS))?,
             None => writeln!(out, "… no end is recorded yet\n")?,
@@ -189,49 +185,54 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
     Ok(records)
 }
 
-fn render_run(home: &Path, run: &EndRecord, out: &mut impl Write) -> io::Result<()> {
-    let EndRecord { seq, time, whoami, dir, command, unwrapped, .. } = run;
-    let banner = Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped };
-    writeln!(out, "{}", banner.line(COMMAND_COLUMNS))?;
-    let cut = run.output_cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(run.output.len());
+/// The banner's line of a run.
+fn banner(start: &StartRecord) -> String {
+    let StartRecord { seq, time, whoami, dir, command, unwrapped, .. } = start;
+    Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped }.line(COMMAND_COLUMNS)
+}
+
+fn render_run(home: &Path, record: &EndRecord, out: &mut impl Write) -> io::Result<()> {
+    let EndRecord { start, end, output } = record;
+    writeln!(out, "{}", banner(start))?;
+    let cut = output.cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(output.text.len());
     // A journal that was edited may cut through a character.
-    let (head, tail) = run.output.split_at_checked(cut).unwrap_or((&run.output, ""));
+    let (head, tail) = output.text.split_at_checked(cut).unwrap_or((&output.text, ""));
     write_lines(head, out)?;
-    if let Some(omitted) = run.output_omitted {
+    if let Some(omitted) = output.omitted {
         write!(out, "… {} omitted", count::bytes(omitted))?;
-        write_raw(home, run, out)?;
+        write_raw(home, output, out)?;
         writeln!(out)?;
     }
     write_lines(tail, out)?;
-    if let Some(line) = end_line(run.exit, run.signal, run.duration_ms, run.error.as_deref()) {
+    if let Some(line) = end_line(end.exit, end.signal, end.duration_ms, end.error.as_deref()) {
         writeln!(out, "{line}")?;
     }
-    let named = run.left.iter().map(|left| (left.comm.as_str(), left.pid));
-    if let Some(line) = left_line(run.left_count, named) {
+    let named = end.left.iter().map(|left| (left.comm.as_str(), left.pid));
+    if let Some(line) = left_line(end.left_count, named) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)
 }
 
 /// Where what is omitted can be read, and what is missing there.
-fn write_raw(home: &Path, run: &EndRecord, out: &mut impl Write) -> io::Result<()> {
-    if let Some(raw) = &run.raw {
+fn write_raw(home: &Path, output: &RecordedOutput, out: &mut impl Write) -> io::Result<()> {
+    if let Some(raw) = &output.raw {
         let name = escape_line(raw, NAME_COLUMNS);
         // Nothing outside of the journal's directory is looked for, whatever an edited record says.
         let is_below = Path::new(raw).components().all(|part| matches!(part, Component::Normal(_)));
         if is_below && home.join(raw).is_file() {
             write!(out, ", see {name}")?;
-            if let Some(omitted) = run.raw_omitted {
+            if let Some(omitted) = output.raw_omitted {
                 write!(out, ", which has all but {} in its middle", count::bytes(omitted))?;
             }
         } else {
             write!(out, "; {name} is gone")?;
         }
     }
-    if let Some(error) = &run.raw_error {
+    if let Some(error) = &output.raw_error {
         write!(out, " ({})", escape_line(error, NAME_COLUMNS))?;
     }
-    if let Some(lost) = run.output_lost.filter(|_| run.raw.is_none()) {
+    if let Some(lost) = output.lost.filter(|_| output.raw.is_none()) {
         write!(out, " ({} did not reach the journal)", count::bytes(lost))?;
     }
     Ok(())

@@ -5,7 +5,7 @@
 
 use super::scribe::Loss;
 use super::{Host, Source};
-use crate::journal::record::RecorderStatus;
+use crate::journal::status::RecorderStatus;
 use crate::limits;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;

@@ -1,8 +1,8 @@
-//! Reads a journal, line by line: a torn line, garbage or a record of a later version costs that line and no more.
+//! Reads a journal line by line. A torn line, garbage or a record of a later version costs that line and nothing else.
 //!
-//! Invariants: at most one line is in memory, and of a line longer than [`LINE_BYTES_MAX`] nothing; a last line without
-//! its newline is read like any other, because a crash may have taken the newline only; a long argument that stands
-//! earlier in the file is put back in its place, and stays cut where that text is missing.
+//! Invariants: the reader holds one line in memory, and nothing of a line longer than [`LINE_BYTES_MAX`]; it reads a last
+//! line without a newline like any other, because a crash may have taken only the newline; it puts long arguments together
+//! again and leaves one cut whose text is missing.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -14,7 +14,7 @@ use super::record::{
     CloseRecord, DroppedRecord, EndRecord, LINE_BYTES_MAX, Library, LostRecord, OpenRecord, StartRecord, VERSION,
 };
 
-/// One record.
+/// A record of any type that a user of the journal looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     Open(OpenRecord),
@@ -25,7 +25,7 @@ pub enum Record {
     Close(CloseRecord),
 }
 
-/// What every record opens with, cheap to read.
+/// The fields that every record begins with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Header {
@@ -46,7 +46,7 @@ pub struct JournalReader<R = BufReader<File>> {
 }
 
 impl JournalReader {
-    /// Reads this file from wherever it stands.
+    /// Reads a file from its current offset.
     #[must_use]
     pub fn new(file: File) -> JournalReader {
         JournalReader::over(BufReader::with_capacity(64 << 10, file))
@@ -55,24 +55,24 @@ impl JournalReader {
 
 impl<R: BufRead> JournalReader<R> {
     /// Reads any source of lines.
-    pub fn over(source: R) -> JournalReader<R> {
+    fn over(source: R) -> JournalReader<R> {
         JournalReader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0 }
     }
 
-    /// Lines that are no record: torn, too long, or not ours.
+    /// How many lines so far are not records: torn, too long, or written by another program.
     #[must_use]
     pub fn unparsable(&self) -> u64 {
         self.unparsable
     }
 
-    /// Records of a type or a version this build does not know.
+    /// How many records so far have a type or a version that this build does not know.
     #[must_use]
     pub fn unknown(&self) -> u64 {
         self.unknown
     }
 
-    /// The next record's header only, for those who count and do not look.
-    pub fn next_header(&mut self) -> Option<io::Result<Header>> {
+    /// Reads up to the next record of a known version, and returns its header.
+    fn next_header(&mut self) -> Option<io::Result<Header>> {
         loop {
             match self.read_line() {
                 Ok(LineRead::End) => return None,
@@ -142,10 +142,10 @@ impl<R: BufRead> Iterator for JournalReader<R> {
     }
 }
 
-/// What a line is.
+/// What a line turned out to be.
 enum Parsed {
     Record(Record),
-    /// For the reader itself.
+    /// A record that only the reader needs.
     Aside,
     Unknown,
 }
@@ -157,13 +157,13 @@ impl<R> JournalReader<R> {
             "open" => Record::Open(serde_json::from_slice(line)?),
             "start" => {
                 let mut start: Box<StartRecord> = serde_json::from_slice(line)?;
-                self.library.complete_start(&mut start);
+                self.library.complete(&mut start);
                 Record::Start(start)
             }
             "end" => {
-                let mut run: Box<EndRecord> = serde_json::from_slice(line)?;
-                self.library.complete_run(&mut run);
-                Record::End(run)
+                let mut end = Box::new(EndRecord::parse(line)?);
+                self.library.complete(&mut end.start);
+                Record::End(end)
             }
             "lost" => Record::Lost(serde_json::from_slice(line)?),
             "dropped" => Record::Dropped(serde_json::from_slice(line)?),
@@ -178,10 +178,10 @@ impl<R> JournalReader<R> {
     }
 }
 
-/// The `close` record that a file ends with, if it does.
+/// The `close` record at the end of a file; `None` if the file ends otherwise.
 ///
 /// # Errors
-/// As read(2).
+/// Those of pread(2).
 pub fn closing(file: &File) -> io::Result<Option<CloseRecord>> {
     use std::os::unix::fs::FileExt;
     const TAIL_BYTES: u64 = 512;

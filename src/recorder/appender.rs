@@ -13,7 +13,8 @@ use super::Session;
 use super::home::prepare;
 use super::names;
 use super::volume::{Resumed, Volume};
-use crate::journal::record::{Done, EndRecord, OpenRecord, RecorderStatus, StartRecord, timestamp};
+use crate::journal::record::{EndRecord, OpenRecord, StartRecord, timestamp};
+use crate::journal::status::{Done, RecorderStatus};
 use crate::text::reason::reason;
 
 /// How long what was written may wait for the disk.
@@ -34,7 +35,7 @@ impl Unwritten {
         let words = |exec: &[String], command: &str| exec.iter().map(String::len).sum::<usize>() + command.len() + 512;
         match self {
             Unwritten::Start(start) => words(&start.exec, &start.command),
-            Unwritten::End(run) => words(&run.exec, &run.command) + run.output.len(),
+            Unwritten::End(run) => words(&run.start.exec, &run.start.command) + run.output.text.len(),
             Unwritten::Dropped(_) => 64,
         }
     }
@@ -161,7 +162,7 @@ impl Appender {
     fn acknowledge(&mut self, record: &Unwritten) {
         match record {
             Unwritten::Start(start) => self.done.starts.push(start.seq),
-            Unwritten::End(run) => self.done.ends.push(run.seq),
+            Unwritten::End(run) => self.done.ends.push(run.start.seq),
             Unwritten::Dropped(count) => self.done.dropped += count,
         }
     }
@@ -353,8 +354,8 @@ impl Appender {
                 self.running.insert(start.seq, Rc::clone(start));
             }
             Unwritten::End(run) => {
-                volume.write_end(run.seq, &lines)?;
-                self.running.remove(&run.seq);
+                volume.write_end(run.start.seq, &lines)?;
+                self.running.remove(&run.start.seq);
             }
             Unwritten::Dropped(count) => volume.write_dropped(*count)?,
         }

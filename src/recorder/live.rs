@@ -10,7 +10,7 @@ use super::Bounds;
 use super::excerpt::Excerpt;
 use super::masks::Masks;
 use super::raw::{RawFile, RawRefusal, RawStore};
-use crate::journal::record::{EndRecord, RunEnd, StartRecord};
+use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::limits;
 use crate::text::count;
 use crate::text::reason::reason;
@@ -106,11 +106,11 @@ impl Live {
         self.excerpt.finish();
         // A last line that was held back can make the text longer than the record has room for.
         self.keep_raw(&[], bounds, store);
-        let mut run = EndRecord::new(Rc::unwrap_or_clone(self.start), end);
+        let (mut end, mut output) = (end, RecordedOutput::default());
         // What the host left out on its way here is missing somewhere, nobody knows where; what died with a recorder is
         // missing before what this one has.
-        let missing = run.bytes.saturating_sub(self.received);
-        run.bytes = run.bytes.max(self.received);
+        let missing = end.bytes.saturating_sub(self.received);
+        end.bytes = end.bytes.max(self.received);
         let mut text = self.excerpt.into_text();
         if self.is_cleaned {
             // Without the escape sequence in its middle, a secret is one again.
@@ -118,25 +118,25 @@ impl Live {
         }
         let omitted = text.omitted + missing;
         if omitted > 0 {
-            run.output_omitted = Some(omitted);
-            run.output_cut = Some(if text.omitted == 0 && self.lost > 0 { 0 } else { text.cut as u64 });
+            output.omitted = Some(omitted);
+            output.cut = Some(if text.omitted == 0 && self.lost > 0 { 0 } else { text.cut as u64 });
         }
-        run.output_lost = (missing > 0).then_some(missing);
-        run.output = text.text;
+        output.lost = (missing > 0).then_some(missing);
+        output.text = text.text;
         match self.raw {
             Raw::Unneeded(_) | Raw::Unwanted => {}
             Raw::Growing(file) => match store.close(file) {
                 Ok(kept) => {
-                    (run.raw, run.raw_bytes) = (Some(kept.reference), Some(kept.bytes));
-                    (run.raw_omitted, run.raw_cut) = kept.omitted.unzip();
-                    run.raw_error =
+                    (output.raw, output.raw_bytes) = (Some(kept.reference), Some(kept.bytes));
+                    (output.raw_omitted, output.raw_cut) = kept.omitted.unzip();
+                    output.raw_error =
                         (missing > 0).then(|| format!("{} did not reach the journal", count::bytes(missing)));
                 }
-                Err(error) => run.raw_error = Some(reason(&error)),
+                Err(error) => output.raw_error = Some(reason(&error)),
             },
-            Raw::Failed { reference, why } => (run.raw, run.raw_error) = (reference, Some(why)),
+            Raw::Failed { reference, why } => (output.raw, output.raw_error) = (reference, Some(why)),
         }
-        run
+        EndRecord { start: Rc::unwrap_or_clone(self.start), end, output }
     }
 
     fn keep(&mut self, masked: &[u8], bounds: &Bounds, store: &mut RawStore) {

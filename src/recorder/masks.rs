@@ -11,7 +11,8 @@
 use crate::text::encode::{base64, from_base64};
 use crate::text::redact::{Redactor, is_secret_name, masked};
 
-use crate::journal::record::{StartRecord, secrets};
+use crate::journal::frame::secrets;
+use crate::journal::record::StartRecord;
 
 const ELLIPSIS: char = '…';
 /// The most output of other streams that waits for what is held back of one, bytes: the order in which they came is

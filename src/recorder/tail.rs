@@ -91,7 +91,7 @@ impl Tail {
         let read = |(&seq, &at): (&u64, &u64)| {
             let line = read_line(file, at).unwrap_or_default();
             let start = serde_json::from_slice::<StartRecord>(&line).ok().filter(|start| start.seq == seq);
-            start.map_or(LostRecord { seq, ..LostRecord::default() }, LostRecord::from)
+            LostRecord { start: start.unwrap_or_else(|| StartRecord { seq, ..StartRecord::default() }) }
         };
         self.open.iter().map(read).collect()
     }

@@ -4,6 +4,7 @@
 //! the next record's leading newline ends; what a record refers to stands before it in the same file; a file that
 //! somebody truncated, replaced or removed is noticed before the next record.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -173,26 +174,19 @@ impl Volume {
     /// The lines of a start.
     pub(super) fn start_lines(&mut self, start: &StartRecord) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
-        if start.exec.iter().any(|argument| argument.len() > limits::JOURNAL_ARGUMENT_BYTES) {
-            let mut start = start.clone();
-            self.texts.shorten(&mut start.exec, &mut start.exec_text, &mut lines);
-            lines.push(line("start", &start));
-        } else {
-            lines.push(line("start", start));
-        }
+        let start = self.texts.shorten(start, &mut lines);
+        lines.push(line("start", start.as_ref()));
         lines
     }
 
     /// The lines of an end.
-    pub(super) fn end_lines(&mut self, run: &EndRecord) -> Vec<Vec<u8>> {
+    pub(super) fn end_lines(&mut self, record: &EndRecord) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
-        if run.exec.iter().any(|argument| argument.len() > limits::JOURNAL_ARGUMENT_BYTES) {
-            let mut run = run.clone();
-            self.texts.shorten(&mut run.exec, &mut run.exec_text, &mut lines);
-            lines.push(run.line());
-        } else {
-            lines.push(run.line());
-        }
+        let line = match self.texts.shorten(&record.start, &mut lines) {
+            Cow::Borrowed(_) => record.line(),
+            Cow::Owned(start) => EndRecord { start, ..record.clone() }.line(),
+        };
+        lines.push(line);
         lines
     }
 

@@ -20,7 +20,9 @@ use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Exit, Outcome, Reason};
 use crate::core::log::{Item, Lag};
-use crate::journal::record::{self, Done, Left, RunEnd, StartRecord};
+use crate::journal::frame;
+use crate::journal::record::{Left, RunEnd, StartRecord};
+use crate::journal::status::Done;
 use crate::limits;
 
 /// A run whose end the file does not have yet.
@@ -80,7 +82,7 @@ impl Feed {
         let count = std::mem::take(&mut self.given_up);
         if count > 0 {
             self.uncounted += count;
-            self.send(out, now, |out| record::encode_dropped(count, out));
+            self.send(out, now, |out| frame::encode_dropped(count, out));
         }
         count
     }
@@ -95,7 +97,7 @@ impl Feed {
         now: Instant,
     ) {
         let mut frames = Vec::new();
-        record::encode_start_in(start, environment, &mut frames);
+        frame::encode_start(start, environment, &mut frames);
         if self.held + frames.len() > limits::RECORDER_HELD_BYTES {
             self.given_up += 1;
             frames = Vec::new();
@@ -170,12 +172,12 @@ impl Feed {
             out.extend_from_slice(&held.start);
             out.extend_from_slice(&held.output);
             if !held.is_output_whole {
-                record::encode_lost(job.0, held.sent, out);
+                frame::encode_lost(job.0, held.sent, out);
             }
             out.extend_from_slice(&held.ended);
         }
         if self.uncounted > 0 {
-            record::encode_dropped(self.uncounted, out);
+            frame::encode_dropped(self.uncounted, out);
         }
         self.has_record = true;
         self.pace.on_sent(out.len() - before, now);
@@ -290,7 +292,7 @@ impl Feed {
                         return false;
                     }
                     let before = out.len();
-                    record::encode_output(job.0, *stream as u8, bytes, out);
+                    frame::encode_output(job.0, *stream as u8, bytes, out);
                     self.held -= held.output.len();
                     held.keep_output(&out[before..]);
                     self.held += held.output.len();
@@ -307,7 +309,7 @@ impl Feed {
                     self.given_up += 1;
                     self.runs.remove(&job);
                 } else {
-                    record::encode_end(&end, &mut held.ended);
+                    frame::encode_end(&end, &mut held.ended);
                     self.held += held.ended.len();
                     let ended = held.ended.clone();
                     self.has_record |= self.send(out, now, |out| out.extend_from_slice(&ended));

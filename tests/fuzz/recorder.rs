@@ -5,10 +5,8 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
-use rexec_host::journal::record::{
-    Decoder, FRAME_BYTES_MAX, RunEnd, StartRecord, encode_close, encode_end, encode_output, encode_start,
-    encode_start_in,
-};
+use rexec_host::journal::frame::{Decoder, FRAME_BYTES_MAX, encode_close, encode_end, encode_output, encode_start};
+use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, serve};
 
 use crate::mutation::mutated;
@@ -21,8 +19,8 @@ fn stream(dice: &mut Dice) -> Vec<u8> {
     for seq in 0..1 + dice.below(5) as u64 {
         let start = StartRecord { seq, command: "a command".into(), exec: vec!["sh".into()], ..StartRecord::default() };
         match dice.below(2) {
-            0 => encode_start(&start, &mut stream),
-            _ => encode_start_in(&start, [&b"API_KEY=0123456789abcdef"[..], b"PATH=/bin"], &mut stream),
+            0 => encode_start(&start, [], &mut stream),
+            _ => encode_start(&start, [&b"API_KEY=0123456789abcdef"[..], b"PATH=/bin"], &mut stream),
         }
         for _ in 0..dice.below(4) {
             let count = dice.below(200);

@@ -6,8 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::time::SystemTime;
 
 use rexec_host::cli::{list, print};
+use rexec_host::journal::frame::{encode_end, encode_lost, encode_output, encode_start};
 use rexec_host::journal::reader::{JournalReader, Record};
-use rexec_host::journal::record::{RunEnd, encode_end, encode_lost, encode_output, encode_start};
+use rexec_host::journal::record::RunEnd;
 use rexec_host::recorder::{Bounds, journals};
 use serde_json::json;
 
@@ -101,7 +102,8 @@ fn the_ends_of_large_journals_are_enough() {
     assert_eq!(next.status(), "2 commands of an earlier host without an end, marked as lost");
     next.close();
     file = File::open(&path).unwrap();
-    let lost = |entry| if let Ok(Record::Lost(lost)) = entry { Some((lost.seq, lost.command)) } else { None };
+    let lost =
+        |entry| if let Ok(Record::Lost(lost)) = entry { Some((lost.start.seq, lost.start.command)) } else { None };
     let lost: Vec<_> = JournalReader::new(file).filter_map(lost).collect();
     assert_eq!(lost, [(7, "echo 7".to_owned()), (3999, "echo 3999".to_owned())]);
 }
@@ -216,7 +218,7 @@ fn a_long_wrapper_is_written_once_per_file() {
     for seq in 1..=100 {
         let mut start = start(seq);
         start.exec = vec!["bash".into(), "-c".into(), wrapper(seq)];
-        recording.send(|out| encode_start(&start, out));
+        recording.send(|out| encode_start(&start, [], out));
         recording.end(seq);
     }
     recording.close();
@@ -224,7 +226,7 @@ fn a_long_wrapper_is_written_once_per_file() {
     assert!(length < 300_000, "{length} bytes for 100 commands");
     let seqs = JournalReader::new(File::open(&path).unwrap()).filter_map(|entry| match entry.unwrap() {
         Record::Start(start) => Some((start.seq, start.exec)),
-        Record::End(run) => Some((run.seq, run.exec)),
+        Record::End(end) => Some((end.start.seq, end.start.exec)),
         _ => None,
     });
     let mut count = 0;
@@ -275,12 +277,12 @@ fn the_next_recorder_goes_on_in_the_same_file() {
     check_runs(&entries);
     let run = |seq| {
         entries.iter().find_map(|entry| match entry {
-            Record::End(run) if run.seq == seq => Some(run),
+            Record::End(end) if end.start.seq == seq => Some(end),
             _ => None,
         })
     };
     let second = run(2).unwrap();
-    assert_eq!((second.output.as_str(), second.output_lost, second.output_cut), ("more\n", Some(4), Some(0)));
-    assert_eq!(run(3).unwrap().output_lost, None);
+    assert_eq!((second.output.text.as_str(), second.output.lost, second.output.cut), ("more\n", Some(4), Some(0)));
+    assert_eq!(run(3).unwrap().output.lost, None);
     assert_eq!(entries.len(), 2 + 8);
 }

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
 use rexec_host::journal::reader::Record;
-use rexec_host::journal::record::{
-    RecorderStatus, RunEnd, StartRecord, encode_close, encode_end, encode_output, encode_start,
-};
+use rexec_host::journal::record::{RunEnd, StartRecord};
+use rexec_host::journal::status::RecorderStatus;
 use rexec_host::recorder::{Bounds, Session, serve};
 use serde_json::Value;
 
@@ -120,7 +120,7 @@ impl Recording {
     }
 
     pub(crate) fn start(&mut self, seq: u64) {
-        self.send(|out| encode_start(&start(seq), out));
+        self.send(|out| encode_start(&start(seq), [], out));
     }
 
     pub(crate) fn output(&mut self, seq: u64, bytes: &[u8]) {
@@ -239,8 +239,8 @@ pub(crate) fn check_runs(entries: &[Record]) {
     };
     let starts = seqs(|entry| if let Record::Start(start) = entry { Some(start.seq) } else { None });
     let ends = seqs(|entry| match entry {
-        Record::End(run) => Some(run.seq),
-        Record::Lost(lost) => Some(lost.seq),
+        Record::End(end) => Some(end.start.seq),
+        Record::Lost(lost) => Some(lost.start.seq),
         _ => None,
     });
     assert_eq!(starts, ends);

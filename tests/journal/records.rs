@@ -5,7 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rexec_host::journal::record::{Left, RunEnd, encode_end, encode_output, encode_start};
+use rexec_host::journal::frame::{encode_end, encode_output, encode_start};
+use rexec_host::journal::record::{Left, RunEnd};
 use rexec_host::recorder::Bounds;
 use serde_json::{Value, json};
 
@@ -203,7 +204,7 @@ fn what_is_not_text_has_a_twin() {
     let mut odd = start(1);
     odd.set_exec([&b"sh"[..], b"-c", b"echo \xff"].into_iter());
     odd.set_dir(b"/tmp/\xe4");
-    recording.send(|out| encode_start(&odd, out));
+    recording.send(|out| encode_start(&odd, [], out));
     recording.output(1, b"\xff\xc3\n");
     recording.end(1);
     recording.close();

@@ -11,8 +11,9 @@ use std::thread::{self};
 use std::time::Duration;
 
 use rexec_host::cli::list;
+use rexec_host::journal::frame::{encode_end, encode_output, encode_start};
 use rexec_host::journal::reader::{JournalReader, Record};
-use rexec_host::journal::record::{RunEnd, encode_end, encode_output, encode_start};
+use rexec_host::journal::record::RunEnd;
 use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::json;
 
@@ -117,7 +118,7 @@ fn a_recorder_that_is_killed() {
         let host = thread::spawn(move || {
             for seq in 0_u64.. {
                 let mut frames = Vec::new();
-                encode_start(&start(seq), &mut frames);
+                encode_start(&start(seq), [], &mut frames);
                 let output = "some output\n".repeat(usize::try_from(seq).unwrap() % 999);
                 encode_output(seq, 1, output.as_bytes(), &mut frames);
                 if let Some(seq) = seq.checked_sub(64) {

@@ -1,76 +1,66 @@
-//! What of a record's fields is kept when they are too long for a line.
+//! Cuts a record's fields that are too long for a line.
 //!
-//! Invariant: a start, an end and the output's excerpt, each within its bound, are a line within its own.
+//! Invariant: a start, an end and the output's excerpt, each within its bound, make a line within [`LINE_BYTES_MAX`].
+//!
+//! [`LINE_BYTES_MAX`]: super::LINE_BYTES_MAX
 
 use super::{Left, RunEnd, StartRecord};
 
-/// The most of each field, bytes as JSON spells them. Together with the output they stay below [`LINE_BYTES_MAX`].
+/// The longest `command`. This and the following bounds count bytes as JSON spells them.
 const COMMAND_BYTES_MAX: usize = 192 << 10;
+/// The longest `exec`, all arguments together.
 const EXEC_BYTES_MAX: usize = 224 << 10;
+/// The longest `exec_b64`. A longer one is left out.
 const EXEC_B64_BYTES_MAX: usize = 192 << 10;
+/// The longest `envs`, all names and values together. Variables that do not fit are left out.
 const ENVS_BYTES_MAX: usize = 32 << 10;
+/// The longest `dir`, and the longest `dir_b64`.
 const DIR_BYTES_MAX: usize = 32 << 10;
+/// The longest `time`, `whoami`, `shell` or `error`.
 const NAME_BYTES_MAX: usize = 2 << 10;
+/// The most processes in `left`, and in `unkillable`.
 const LEFT_MAX: usize = 256;
+/// The longest `comm`.
 const COMM_BYTES_MAX: usize = 64;
 
 impl StartRecord {
-    /// The same, with every field cut to its bound; `None` when nothing needs it.
+    /// The record with every field cut to its bound; `None` if all of them fit.
     pub(crate) fn fitted(&self) -> Option<StartRecord> {
-        let twin_bytes = |twin: &Vec<String>| twin.iter().map(|argument| argument.len() + 3).sum::<usize>();
         let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
             && self.exec.iter().map(|argument| json_len(argument) + 3).sum::<usize>() <= EXEC_BYTES_MAX
-            && self.exec_b64.as_ref().map_or(0, twin_bytes) <= EXEC_B64_BYTES_MAX
-            && self.envs.iter().map(|(name, value)| json_len(name) + json_len(value) + 6).sum::<usize>()
-                <= ENVS_BYTES_MAX
+            && self.exec_b64.as_deref().is_none_or(fits_exec_b64)
+            && self.envs.iter().map(|(name, value)| variable_len(name, value)).sum::<usize>() <= ENVS_BYTES_MAX
             && json_len(&self.dir) <= DIR_BYTES_MAX
-            && self.dir_b64.as_ref().map_or(0, String::len) <= DIR_BYTES_MAX
+            && self.dir_b64.as_deref().is_none_or(fits_dir_b64)
             && [&self.time, &self.whoami, &self.shell].iter().all(|name| json_len(name) <= NAME_BYTES_MAX);
         if fits {
             return None;
         }
-        let mut room = EXEC_BYTES_MAX;
-        let mut exec = Vec::new();
-        for argument in &self.exec {
-            if room < 8 {
-                break;
-            }
-            let argument = clip(argument, room - 3);
-            room = room.saturating_sub(json_len(&argument) + 3);
-            exec.push(argument);
+        let mut fitted = self.clone();
+        fitted.clipped = true;
+        for name in [&mut fitted.time, &mut fitted.whoami, &mut fitted.shell] {
+            *name = clip(name, NAME_BYTES_MAX);
         }
+        fitted.dir = clip(&self.dir, DIR_BYTES_MAX);
+        fitted.command = clip(&self.command, COMMAND_BYTES_MAX);
+        fitted.exec = clip_all(&self.exec, EXEC_BYTES_MAX);
         let mut room = ENVS_BYTES_MAX;
-        let mut envs = self.envs.clone();
-        envs.retain(|name, value| {
-            let bytes = json_len(name) + json_len(value) + 6;
+        fitted.envs.retain(|name, value| {
+            let bytes = variable_len(name, value);
             let fits = bytes <= room;
             room -= if fits { bytes } else { 0 };
             fits
         });
-        Some(StartRecord {
-            seq: self.seq,
-            time: clip(&self.time, NAME_BYTES_MAX),
-            whoami: clip(&self.whoami, NAME_BYTES_MAX),
-            dir: clip(&self.dir, DIR_BYTES_MAX),
-            envs,
-            exec,
-            command: clip(&self.command, COMMAND_BYTES_MAX),
-            shell: clip(&self.shell, NAME_BYTES_MAX),
-            // Half of a twin is of no use to anybody.
-            exec_b64: self.exec_b64.clone().filter(|twin| twin_bytes(twin) <= EXEC_B64_BYTES_MAX),
-            dir_b64: self.dir_b64.clone().filter(|twin| twin.len() <= DIR_BYTES_MAX),
-            unwrapped: self.unwrapped,
-            probe: self.probe,
-            clipped: true,
-            window: self.window,
-            exec_text: self.exec_text.clone(),
-        })
+        // Half of a base64 field is of no use to anybody.
+        fitted.exec_b64 = fitted.exec_b64.filter(|arguments| fits_exec_b64(arguments));
+        fitted.dir_b64 = fitted.dir_b64.filter(|dir| fits_dir_b64(dir));
+        Some(fitted)
     }
 }
 
 impl RunEnd {
-    /// The same within its bounds; `None` when nothing needs it.
-    pub(super) fn fitted(&self) -> Option<RunEnd> {
+    /// The end with every field cut to its bound; `None` if all of them fit.
+    pub(crate) fn fitted(&self) -> Option<RunEnd> {
         let fits = self.left.len() <= LEFT_MAX
             && self.unkillable.len() <= LEFT_MAX
             && self.left.iter().all(|left| json_len(&left.comm) <= COMM_BYTES_MAX)
@@ -88,7 +78,35 @@ impl RunEnd {
     }
 }
 
-/// The bytes `text` takes between JSON's quotes.
+fn fits_exec_b64(arguments: &[String]) -> bool {
+    arguments.iter().map(|argument| argument.len() + 3).sum::<usize>() <= EXEC_B64_BYTES_MAX
+}
+
+fn fits_dir_b64(dir: &str) -> bool {
+    dir.len() <= DIR_BYTES_MAX
+}
+
+/// The bytes that a variable takes in JSON, with its quotes, colon and comma.
+fn variable_len(name: &str, value: &str) -> usize {
+    json_len(name) + json_len(value) + 6
+}
+
+/// The first arguments that fit `max` bytes of JSON together, the last of them cut.
+fn clip_all(exec: &[String], max: usize) -> Vec<String> {
+    let mut room = max;
+    let mut clipped = Vec::new();
+    for argument in exec {
+        if room < 8 {
+            break;
+        }
+        let argument = clip(argument, room - 3);
+        room = room.saturating_sub(json_len(&argument) + 3);
+        clipped.push(argument);
+    }
+    clipped
+}
+
+/// The bytes that `text` takes between JSON's quotes.
 fn json_len(text: &str) -> usize {
     text.chars().map(json_width).sum()
 }
@@ -101,7 +119,7 @@ fn json_width(c: char) -> usize {
     }
 }
 
-/// As much of `text` as fits `max` bytes of JSON, with an ellipsis when that is not all.
+/// As much of `text` as fits `max` bytes of JSON, with an ellipsis if that is not all.
 pub(super) fn clip(text: &str, max: usize) -> String {
     const ELLIPSIS: char = '…';
     if json_len(text) <= max {

@@ -48,18 +48,25 @@ fn a_record_with_every_field_is_written_as_ever() {
         &line("start", &start()),
         r#"{"v":1,"type":"start","seq":7,"time":"2026-05-21T09:42:18.123Z","whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"command":"ls","shell":"/bin/bash","exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
     );
-    let mut record = EndRecord::new(start(), end());
-    record.output = "é\n".into();
-    (record.output_omitted, record.output_cut, record.output_lost) = (Some(40), Some(1), Some(30));
-    (record.raw, record.raw_bytes) = (Some("raw/x-7.out".into()), Some(50));
-    (record.raw_omitted, record.raw_cut) = (Some(60), Some(25));
-    record.raw_error = Some("No space left on device".into());
+    let output = RecordedOutput {
+        text: "é\n".into(),
+        omitted: Some(40),
+        cut: Some(1),
+        lost: Some(30),
+        raw: Some("raw/x-7.out".into()),
+        raw_bytes: Some(50),
+        raw_omitted: Some(60),
+        raw_cut: Some(25),
+        raw_error: Some("No space left on device".into()),
+    };
+    let record = EndRecord { start: start(), end: end(), output };
+    assert_eq!(EndRecord::parse(&record.line()).unwrap(), record);
     assert_line(
         &record.line(),
         r#"{"v":1,"type":"end","seq":7,"whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"exit":130,"output":"é\n","time":"2026-05-21T09:42:18.123Z","error":"aborted","command":"ls","shell":"/bin/bash","duration_ms":20,"queued_ms":1,"signal":2,"bytes":90,"output_omitted":40,"output_cut":1,"output_lost":30,"raw":"raw/x-7.out","raw_bytes":50,"raw_omitted":60,"raw_cut":25,"raw_error":"No space left on device","left":[{"pid":9,"comm":"node"}],"left_count":2,"unkillable":[11],"exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
     );
     assert_line(
-        &line("lost", &LostRecord::from(start())),
+        &line("lost", &LostRecord { start: start() }),
         r#"{"v":1,"type":"lost","seq":7,"whoami":"Codex","dir":"/srv/�","exec":["bash","-c","ls \"ä\""],"command":"ls","time":"2026-05-21T09:42:18.123Z","unwrapped":true}"#,
     );
 }

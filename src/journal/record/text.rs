@@ -1,43 +1,45 @@
-//! Long arguments, written once per file: an agent's wrapper is tens of KiB long and the same for all of its commands
-//! but for the command in its middle or at its end.
+//! Long arguments, written once per file.
 //!
-//! A record has such an argument cut in its `exec`, and in `exec_text` says what it is made of: the beginning of a text
-//! that stands earlier in the same file, some bytes of its own, and the end of that text.
+//! An agent's wrapper is tens of KiB long and the same for all of its commands but for the command in its middle or at
+//! its end. A record has only the first bytes of such an argument in its `exec`. Its `exec_text` tells how to put the
+//! argument together: the beginning of a text that stands earlier in the same file, some bytes of the argument's own, and
+//! the end of that text.
 //!
-//! Invariants: a reference names a text of the same file; head and tail end and begin between characters; texts are kept
-//! in memory up to a bound, for writers and readers.
+//! Invariants: a reference names a text of the same file; the three parts meet between characters; writers and readers
+//! keep a bounded number of texts in memory.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
 use super::fit::clip;
-use super::{EndRecord, StartRecord, line};
+use super::{StartRecord, line};
 use crate::limits;
 
-/// What of a long argument stands in `exec`, bytes.
+/// How much of a long argument stays in `exec`, bytes of JSON.
 const SHOWN_BYTES: usize = 256;
 
-/// An argument of which others are made, type `text`.
+/// A text that long arguments share, type `text`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextRecord {
-    /// Its name in this file.
+    /// The text's number, unique within its file.
     pub id: u64,
     pub text: String,
 }
 
-/// What a long argument is made of.
+/// How to put a long argument together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextRef {
-    /// The text's name.
+    /// The number of the text.
     pub id: u64,
-    /// So many of its first bytes …
+    /// How many bytes of the text's beginning come first.
     pub head: usize,
-    /// … these of its own …
+    /// What comes next: the argument's own part.
     pub own: String,
-    /// … and so many of its last bytes.
+    /// How many bytes of the text's end come last.
     pub tail: usize,
 }
 
@@ -49,43 +51,34 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// For a file of this length. Of one that others wrote, no text is known, and the new names are none of theirs:
-    /// each of those took more than one byte.
+    /// Begins without any text. `length` is how much of the file another recorder has written, bytes. Each of its texts
+    /// took more than one byte, so numbers above the length are free.
     #[must_use]
     pub fn new(length: u64) -> Texts {
         Texts { next_id: length + 1, known: VecDeque::new() }
     }
 
-    /// Cuts the long arguments. Appends the lines that have to be written before the record.
-    pub fn shorten(&mut self, exec: &mut [String], refs: &mut BTreeMap<usize, TextRef>, lines: &mut Vec<Vec<u8>>) {
-        for (place, argument) in exec.iter_mut().enumerate() {
-            if argument.len() > limits::JOURNAL_ARGUMENT_BYTES {
-                refs.insert(place, self.refer(argument, lines));
-                *argument = clip(argument, SHOWN_BYTES);
-            }
+    /// The record with its long arguments cut. Appends the lines that must stand before it.
+    pub fn shorten<'a>(&mut self, start: &'a StartRecord, lines: &mut Vec<Vec<u8>>) -> Cow<'a, StartRecord> {
+        let is_long = |argument: &String| argument.len() > limits::JOURNAL_ARGUMENT_BYTES;
+        if !start.exec.iter().any(is_long) {
+            return Cow::Borrowed(start);
         }
+        let mut start = start.clone();
+        for (place, argument) in start.exec.iter_mut().enumerate().filter(|(_, argument)| is_long(argument)) {
+            start.exec_text.insert(place, self.refer(argument, lines));
+            *argument = clip(argument, SHOWN_BYTES);
+        }
+        Cow::Owned(start)
     }
 
-    /// Forgets what it knows, because lines that it gave were not written.
+    /// Forgets all texts, because a line that [`Texts::shorten`] returned was not written.
     pub fn forget(&mut self) {
         self.known.clear();
     }
 
     fn refer(&mut self, argument: &str, lines: &mut Vec<Vec<u8>>) -> TextRef {
-        let made_of = |text: &TextRecord| {
-            let text_bytes = text.text.len();
-            let mut head = common(text.text.bytes(), argument.bytes());
-            while !(text.text.is_char_boundary(head) && argument.is_char_boundary(head)) {
-                head -= 1;
-            }
-            let own = &argument[head..];
-            let mut tail = common(text.text[head..].bytes().rev(), own.bytes().rev());
-            while !(text.text.is_char_boundary(text_bytes - tail) && own.is_char_boundary(own.len() - tail)) {
-                tail -= 1;
-            }
-            TextRef { id: text.id, head, own: own[..own.len() - tail].to_owned(), tail }
-        };
-        let best = self.known.iter().map(made_of).min_by_key(|made| made.own.len());
+        let best = self.known.iter().map(|text| text.refer(argument)).min_by_key(|made| made.own.len());
         if let Some(best) = best.filter(|best| best.own.len() <= argument.len() / 2) {
             return best;
         }
@@ -101,6 +94,24 @@ impl Texts {
     }
 }
 
+impl TextRecord {
+    /// Refers to as much of this text as the argument shares with it.
+    fn refer(&self, argument: &str) -> TextRef {
+        let text = self.text.as_str();
+        let mut head = common(text.bytes(), argument.bytes());
+        while !(text.is_char_boundary(head) && argument.is_char_boundary(head)) {
+            head -= 1;
+        }
+        let own = &argument[head..];
+        let mut tail = common(text[head..].bytes().rev(), own.bytes().rev());
+        while !(text.is_char_boundary(text.len() - tail) && own.is_char_boundary(own.len() - tail)) {
+            tail -= 1;
+        }
+        TextRef { id: self.id, head, own: own[..own.len() - tail].to_owned(), tail }
+    }
+}
+
+/// How many items two sequences have in common at their beginning.
 fn common(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>) -> usize {
     one.zip(other).take_while(|(a, b)| a == b).count()
 }
@@ -113,7 +124,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Takes a text, unless there are too many already.
+    /// Keeps a text, unless there are too many already.
     pub fn add(&mut self, text: TextRecord) {
         if self.bytes + text.text.len() <= limits::JOURNAL_TEXTS_READ_BYTES {
             self.bytes += text.text.len();
@@ -121,19 +132,10 @@ impl Library {
         }
     }
 
-    /// Puts the long arguments of a start together again.
-    pub fn complete_start(&self, start: &mut StartRecord) {
-        self.complete(&mut start.exec, &mut start.exec_text);
-    }
-
-    /// The same for the record of a whole run.
-    pub fn complete_run(&self, run: &mut EndRecord) {
-        self.complete(&mut run.exec, &mut run.exec_text);
-    }
-
-    /// What cannot be put together, because its text is missing, stays cut, and its reference stays.
-    fn complete(&self, exec: &mut [String], refs: &mut BTreeMap<usize, TextRef>) {
-        refs.retain(|&place, made_of| {
+    /// Puts the long arguments together again. One whose text is missing stays cut and keeps its reference.
+    pub fn complete(&self, start: &mut StartRecord) {
+        let StartRecord { exec, exec_text, .. } = start;
+        exec_text.retain(|&place, made_of| {
             let whole = self.texts.get(&made_of.id).and_then(|text| {
                 let tail_at = text.len().checked_sub(made_of.tail)?;
                 Some([text.get(..made_of.head)?, &made_of.own, text.get(tail_at..)?].concat())
@@ -161,9 +163,9 @@ mod tests {
         let mut written = 0;
         for command in ["ls", "ls", "git status", "ö", "ü", "", &"x".repeat(3_000), &"y".repeat(90_000)] {
             let whole = vec!["sh".to_owned(), "-c".to_owned(), wrapper(command)];
-            let mut start = StartRecord { exec: whole.clone(), ..StartRecord::default() };
+            let start = StartRecord { exec: whole.clone(), ..StartRecord::default() };
             let mut lines = Vec::new();
-            texts.shorten(&mut start.exec, &mut start.exec_text, &mut lines);
+            let mut start = texts.shorten(&start, &mut lines).into_owned();
             assert!(start.exec[2].len() <= SHOWN_BYTES && start.exec[..2] == whole[..2]);
             written += lines.len();
             for line in lines {
@@ -171,9 +173,9 @@ mod tests {
             }
             let read: StartRecord = serde_json::from_slice(&serde_json::to_vec(&start).unwrap()).unwrap();
             let mut missing = read.clone();
-            Library::default().complete_start(&mut missing);
+            Library::default().complete(&mut missing);
             assert_eq!(missing, read, "without its text it stays as it is");
-            library.complete_start(&mut start);
+            library.complete(&mut start);
             assert!(start.exec == whole && start.exec_text.is_empty(), "{command}");
         }
         assert_eq!(written, 2, "the wrapper, and what is too unlike it");

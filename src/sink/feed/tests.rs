@@ -105,14 +105,14 @@ fn a_recorder_that_takes_nothing_holds_commands_back_for_its_time_only() {
 #[test]
 fn the_next_recorder_is_sent_what_the_file_may_lack() {
     let frames = |bytes: &[u8]| {
-        let (mut decoder, mut frames) = (record::Decoder::default(), Vec::new());
+        let (mut decoder, mut frames) = (frame::Decoder::default(), Vec::new());
         decoder.feed(bytes);
         while let Some(frame) = decoder.next_frame() {
             frames.push(match frame {
-                record::Frame::Start { .. } => "start".to_owned(),
-                record::Frame::Output { bytes, .. } => format!("output {}", bytes.len()),
-                record::Frame::Lost { bytes, .. } => format!("lost {bytes}"),
-                record::Frame::End(end) => format!("end of {}", end.bytes),
+                frame::Frame::Start { .. } => "start".to_owned(),
+                frame::Frame::Output { bytes, .. } => format!("output {}", bytes.len()),
+                frame::Frame::Lost { bytes, .. } => format!("lost {bytes}"),
+                frame::Frame::End(end) => format!("end of {}", end.bytes),
                 other => format!("{other:?}"),
             });
         }

@@ -1,43 +1,43 @@
-//! What the recorder tells the host: one line each, on the socket that the frames come by.
+//! What the recorder tells the host: lines of text, on the socket on which the [frames](super::frame) come.
 
 use std::fmt::Write;
 
-/// One line.
+/// One line of the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecorderStatus {
-    /// The journal's file from now on, by its name in the directory, without extension.
+    /// The file that the recorder writes from now on: its name in the directory, without extension.
     File(String),
     /// A sentence for the human.
     Say(String),
-    /// What has been done since the last such line.
+    /// What the recorder has done since its last such line.
     Done(Done),
-    /// The last word of a recorder whose input has ended. What it has not written by now cannot be written.
+    /// The last line of a recorder whose input has ended. What it has not written by now cannot be written.
     Leave,
 }
 
-/// How far the recorder is.
+/// How far the recorder has got. It acknowledges a record once the file has it, or counts it as dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Of all bytes that it was sent, those that it has dealt with.
+    /// How many of all the bytes that it was sent the recorder has dealt with.
     pub handled: u64,
-    /// The length of the journal's file: every record that was acknowledged stands before it.
+    /// The length of the file, bytes. Every acknowledged record stands before it.
     pub length: u64,
-    /// Runs whose start is in the file, or was counted as dropped there.
+    /// The runs whose start is acknowledged.
     pub starts: Vec<u64>,
-    /// Runs whose end is.
+    /// The runs whose end is acknowledged.
     pub ends: Vec<u64>,
-    /// Records given up by the host that are counted in the file.
+    /// How many records that the host gave up the file counts.
     pub dropped: u64,
 }
 
 impl Done {
-    /// Whether it acknowledges no record.
+    /// Whether no record is acknowledged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty() && self.ends.is_empty() && self.dropped == 0
     }
 
-    /// How many records it acknowledges.
+    /// How many starts and ends are acknowledged.
     #[must_use]
     pub fn records(&self) -> usize {
         self.starts.len() + self.ends.len()
@@ -45,9 +45,8 @@ impl Done {
 }
 
 impl RecorderStatus {
-    /// Appends the line.
+    /// Appends the line with its newline. A control character in a text becomes `?`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        // One line, whatever a path contains.
         let plain = |text: &str| text.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
         let mut line = match self {
             RecorderStatus::File(name) => format!("file {}", plain(name)),
@@ -67,7 +66,7 @@ impl RecorderStatus {
         out.extend_from_slice(line.as_bytes());
     }
 
-    /// Reads a line without its newline; `None` when it is none.
+    /// Reads a line without its newline; `None` if no recorder writes such a line.
     #[must_use]
     pub fn decode(line: &str) -> Option<RecorderStatus> {
         let (kind, rest) = line.split_once(' ')?;

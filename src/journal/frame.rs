@@ -1,0 +1,246 @@
+//! What the host sends to the recorder: frames on a stream socket.
+//!
+//! ```text
+//! kind u8 | seq u64 | length u32 | payload         numbers are little-endian
+//! START     a start record, JSON
+//! SECRETS   entries NAME=value, a NUL behind each: what the recorder masks in this run
+//! MASKED    a start record, JSON, of a run whose SECRETS came before
+//! OUTPUT    the stream's number u8, raw bytes
+//! LOST      a count u64: bytes of the run's output that went to a recorder that died
+//! END       how the run ended, JSON
+//! DROPPED   a count u64: records that the host gave up; seq is 0
+//! CLOSE     nothing; seq is 0
+//! ```
+//!
+//! Both ends are the same program, forked, so the frames have no version.
+//!
+//! Invariants: the recorder does not write a MASKED start whose SECRETS did not come; the decoder trusts no length: it
+//! skips a frame that is longer than any that the encoder makes, and does not store it; it counts and passes over a
+//! frame that it does not understand.
+
+use super::record::{RunEnd, StartRecord};
+use crate::text::redact::is_secret;
+
+/// The longest payload, bytes. The largest one is a start record with every field at its bound.
+pub const FRAME_BYTES_MAX: usize = 768 << 10;
+/// The most output in one frame, bytes.
+const OUTPUT_BYTES_MAX: usize = 64 << 10;
+/// The longest variable that is sent as a secret, bytes. execve(2) takes none that is longer.
+const SECRET_BYTES_MAX: usize = 128 << 10;
+/// Kind, seq and length.
+const HEADER_BYTES: usize = 13;
+
+const START: u8 = 1;
+const OUTPUT: u8 = 2;
+const END: u8 = 3;
+const CLOSE: u8 = 4;
+const SECRETS: u8 = 5;
+const MASKED: u8 = 6;
+const LOST: u8 = 7;
+const DROPPED: u8 = 8;
+
+/// Appends the frames of a run that begins in this environment (entries `NAME=value`). Of the environment, only the
+/// secrets are sent.
+pub fn encode_start<'a>(start: &StartRecord, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    let has_secrets = encode_secrets(start.seq, environment, out);
+    let fitted = start.fitted();
+    let kind = if has_secrets { MASKED } else { START };
+    encode(kind, start.seq, out, |out| put_json(fitted.as_ref().unwrap_or(start), out));
+}
+
+/// Appends the frames with the secrets of an environment. Returns whether there are any.
+fn encode_secrets<'a>(seq: u64, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
+    let mut entries = environment.into_iter().filter(|entry| entry.len() <= SECRET_BYTES_MAX && is_secret_entry(entry));
+    let mut next = entries.next();
+    let has_secrets = next.is_some();
+    while next.is_some() {
+        encode(SECRETS, seq, out, |out| {
+            let full_at = out.len() + FRAME_BYTES_MAX - SECRET_BYTES_MAX;
+            while let Some(entry) = next {
+                out.extend_from_slice(entry);
+                out.push(0);
+                next = entries.next();
+                if out.len() >= full_at {
+                    break;
+                }
+            }
+        });
+    }
+    has_secrets
+}
+
+fn is_secret_entry(entry: &[u8]) -> bool {
+    split_entry(entry).is_some_and(|(name, value)| is_secret(name, value))
+}
+
+fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memchr(b'=', entry)?;
+    Some((&entry[..at], &entry[at + 1..]))
+}
+
+/// The names and values in the payload of a [`Frame::Secrets`].
+pub fn secrets(payload: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    payload.split(|&byte| byte == 0).filter_map(split_entry)
+}
+
+/// Appends frames with output of a run. The caller numbers the streams; the record keeps the order of their output and
+/// not their names.
+pub fn encode_output(seq: u64, stream: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    for piece in bytes.chunks(OUTPUT_BYTES_MAX) {
+        encode(OUTPUT, seq, out, |out| {
+            out.push(stream);
+            out.extend_from_slice(piece);
+        });
+    }
+}
+
+/// Appends the frame of a run that has ended. The recorder ignores a run without a start, and frames of a run that come
+/// after its end.
+pub fn encode_end(end: &RunEnd, out: &mut Vec<u8>) {
+    let fitted = end.fitted();
+    encode(END, end.seq, out, |out| put_json(fitted.as_ref().unwrap_or(end), out));
+}
+
+/// Appends the frame that says how many bytes of a run's output were lost with an earlier recorder.
+pub fn encode_lost(seq: u64, bytes: u64, out: &mut Vec<u8>) {
+    encode(LOST, seq, out, |out| out.extend_from_slice(&bytes.to_le_bytes()));
+}
+
+/// Appends the frame that says how many records the host gave up.
+pub fn encode_dropped(count: u64, out: &mut Vec<u8>) {
+    encode(DROPPED, 0, out, |out| out.extend_from_slice(&count.to_le_bytes()));
+}
+
+/// Appends the frame of a host that leaves in order. The recorder then ends the journal with a `close` record.
+pub fn encode_close(out: &mut Vec<u8>) {
+    encode(CLOSE, 0, out, |_| {});
+}
+
+fn encode(kind: u8, seq: u64, out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) {
+    out.push(kind);
+    out.extend_from_slice(&seq.to_le_bytes());
+    let length_at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    payload(out);
+    let length = u32::try_from(out.len() - length_at - 4).expect("payloads are bounded far below 4 GiB");
+    out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+fn put_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value).expect("a record has string keys only, and memory does not fail to write");
+}
+
+/// Splits a header into kind, seq and the payload's length.
+fn fields(header: &[u8; HEADER_BYTES]) -> (u8, u64, usize) {
+    let seq = u64::from_le_bytes(*header[1..].first_chunk().expect("the header holds a seq"));
+    let length = u32::from_le_bytes(*header[9..].first_chunk().expect("the header holds a length"));
+    (header[0], seq, length as usize)
+}
+
+/// One message of the host.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    Start {
+        start: Box<StartRecord>,
+        /// Whether [`Frame::Secrets`] of this run came before.
+        has_secrets: bool,
+    },
+    /// The entries are for [`secrets`].
+    Secrets {
+        seq: u64,
+        entries: &'a [u8],
+    },
+    Output {
+        seq: u64,
+        stream: u8,
+        bytes: &'a [u8],
+    },
+    /// Bytes of output that were lost with an earlier recorder.
+    Lost {
+        seq: u64,
+        bytes: u64,
+    },
+    End(Box<RunEnd>),
+    /// How many records the host gave up.
+    Dropped(u64),
+    /// The host leaves in order.
+    Close,
+}
+
+/// Cuts a byte stream, which arrives in pieces of any size, into frames.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+    /// How many bytes of `buffer` were returned as frames.
+    taken: usize,
+    /// How many bytes of a frame that is too long have not arrived yet.
+    skip: usize,
+    rejected: u64,
+}
+
+impl Decoder {
+    /// Adds bytes that arrived.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let skipped = self.skip.min(bytes.len());
+        self.skip -= skipped;
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        self.buffer.extend_from_slice(&bytes[skipped..]);
+    }
+
+    /// Returns the next whole frame; `None` until more bytes arrive.
+    pub fn next_frame(&mut self) -> Option<Frame<'_>> {
+        let (kind, seq, payload) = loop {
+            let (kind, seq, length) = fields(self.buffer[self.taken..].first_chunk()?);
+            let payload_at = self.taken + HEADER_BYTES;
+            let have = self.buffer.len() - payload_at;
+            if length > FRAME_BYTES_MAX {
+                self.taken = payload_at + length.min(have);
+                self.skip = length - length.min(have);
+                self.rejected += 1;
+                continue;
+            }
+            if have < length {
+                return None;
+            }
+            self.taken = payload_at + length;
+            let payload = payload_at..self.taken;
+            match understand(kind, seq, &self.buffer[payload.clone()]) {
+                // These borrow from the buffer, and a borrow that leaves the function must not begin inside the loop.
+                Some(Frame::Output { .. } | Frame::Secrets { .. }) => break (kind, seq, payload),
+                Some(Frame::Start { start, has_secrets }) => return Some(Frame::Start { start, has_secrets }),
+                Some(Frame::End(end)) => return Some(Frame::End(end)),
+                Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
+                Some(Frame::Dropped(count)) => return Some(Frame::Dropped(count)),
+                Some(Frame::Close) => return Some(Frame::Close),
+                None => self.rejected += 1,
+            }
+        };
+        understand(kind, seq, &self.buffer[payload])
+    }
+
+    /// How many frames were passed over because they were too long or made no sense.
+    #[must_use]
+    pub fn rejected(&self) -> u64 {
+        self.rejected
+    }
+}
+
+fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
+    match kind {
+        START | MASKED => {
+            let start = serde_json::from_slice(payload).ok()?;
+            Some(Frame::Start { start: Box::new(start), has_secrets: kind == MASKED })
+        }
+        SECRETS => Some(Frame::Secrets { seq, entries: payload }),
+        OUTPUT => payload.split_first().map(|(&stream, bytes)| Frame::Output { seq, stream, bytes }),
+        LOST => Some(Frame::Lost { seq, bytes: u64::from_le_bytes(payload.try_into().ok()?) }),
+        DROPPED => Some(Frame::Dropped(u64::from_le_bytes(payload.try_into().ok()?))),
+        END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),
+        CLOSE => Some(Frame::Close),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

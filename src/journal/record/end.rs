@@ -1,0 +1,150 @@
+//! The complete record of a run that has ended, type `end`: its start, its output and how it ended.
+//!
+//! The fields stand in the line in an order of their own, not part by part, so they are written by hand.
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::fields::Fields;
+use super::start::StartRecord;
+use super::{LINE_BYTES_MAX, line};
+
+/// A run from its start to its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndRecord {
+    /// The fields that the run's `start` has, too.
+    pub start: StartRecord,
+    pub end: RunEnd,
+    pub output: RecordedOutput,
+}
+
+/// How a run ended. The host sends this; the recorder adds the start and the output.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunEnd {
+    /// The run's number, as in its start.
+    pub seq: u64,
+    /// The exit code that the caller got.
+    pub exit: u8,
+    /// The number of the signal that ended the command.
+    pub signal: Option<u8>,
+    /// From the command's start to its end, milliseconds.
+    pub duration_ms: u64,
+    /// From the request to the command's start, milliseconds.
+    pub queued_ms: u64,
+    /// Raw bytes of all streams, also of output that never reached the recorder.
+    pub bytes: u64,
+    /// Why the run did not end by itself: `aborted`, `not_found`, …
+    pub error: Option<String>,
+    /// Processes that outlived the shell, the first few of them.
+    pub left: Vec<Left>,
+    /// How many processes outlived the shell.
+    pub left_count: u32,
+    /// Process IDs that SIGKILL did not end.
+    pub unkillable: Vec<i32>,
+}
+
+/// A process that outlived the run's shell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Left {
+    pub pid: i32,
+    /// The program's name, as in proc_pid_comm(5).
+    pub comm: String,
+}
+
+/// What the journal keeps of a run's output.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct RecordedOutput {
+    /// Clean text with redraws resolved: its beginning and its end, if it is long.
+    #[serde(rename = "output")]
+    pub text: String,
+    /// How many bytes `text` leaves out.
+    #[serde(rename = "output_omitted")]
+    pub omitted: Option<u64>,
+    /// The offset in `text` at which those bytes would stand.
+    #[serde(rename = "output_cut")]
+    pub cut: Option<u64>,
+    /// Bytes that never reached this recorder. They count as omitted, too.
+    #[serde(rename = "output_lost")]
+    pub lost: Option<u64>,
+    /// The file with the raw output, relative to the journal's directory. It is complete unless `raw_omitted` or
+    /// `raw_error` says otherwise.
+    pub raw: Option<String>,
+    /// The length of that file.
+    pub raw_bytes: Option<u64>,
+    /// How many bytes that file leaves out in its middle.
+    pub raw_omitted: Option<u64>,
+    /// The offset in that file at which those bytes would stand.
+    pub raw_cut: Option<u64>,
+    /// Why there is no such file, or not all of it.
+    pub raw_error: Option<String>,
+}
+
+impl EndRecord {
+    /// Reads the record from its line.
+    ///
+    /// # Errors
+    /// If the line is not a JSON object, or if a field has another type.
+    pub fn parse(line: &[u8]) -> serde_json::Result<EndRecord> {
+        // Each part ignores the fields of the others.
+        Ok(EndRecord {
+            start: serde_json::from_slice(line)?,
+            end: serde_json::from_slice(line)?,
+            output: serde_json::from_slice(line)?,
+        })
+    }
+
+    /// The record's line. An output that would make the line too long is left out rather than the record.
+    #[must_use]
+    pub fn line(&self) -> Vec<u8> {
+        let line = line("end", self);
+        if line.len() <= LINE_BYTES_MAX {
+            return line;
+        }
+        let (text, omitted, cut) = (String::new(), Some(self.end.bytes), Some(0));
+        let output = RecordedOutput { text, omitted, cut, ..self.output.clone() };
+        self::line("end", &EndRecord { output, ..self.clone() })
+    }
+}
+
+impl Serialize for EndRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let EndRecord { start, end, output } = self;
+        let mut fields = Fields(serializer.serialize_map(None)?);
+        fields.put("seq", &start.seq)?;
+        fields.put("whoami", &start.whoami)?;
+        fields.put("dir", &start.dir)?;
+        fields.put("envs", &start.envs)?;
+        fields.put("exec", &start.exec)?;
+        fields.put("exit", &end.exit)?;
+        fields.put("output", &output.text)?;
+        fields.put("time", &start.time)?;
+        fields.put_set("error", &end.error)?;
+        fields.put("command", &start.command)?;
+        fields.put("shell", &start.shell)?;
+        fields.put("duration_ms", &end.duration_ms)?;
+        fields.put("queued_ms", &end.queued_ms)?;
+        fields.put_set("signal", &end.signal)?;
+        fields.put("bytes", &end.bytes)?;
+        fields.put_set("output_omitted", &output.omitted)?;
+        fields.put_set("output_cut", &output.cut)?;
+        fields.put_set("output_lost", &output.lost)?;
+        fields.put_set("raw", &output.raw)?;
+        fields.put_set("raw_bytes", &output.raw_bytes)?;
+        fields.put_set("raw_omitted", &output.raw_omitted)?;
+        fields.put_set("raw_cut", &output.raw_cut)?;
+        fields.put_set("raw_error", &output.raw_error)?;
+        fields.put_set("left", &end.left)?;
+        fields.put_set("left_count", &end.left_count)?;
+        fields.put_set("unkillable", &end.unkillable)?;
+        fields.put_set("exec_b64", &start.exec_b64)?;
+        fields.put_set("dir_b64", &start.dir_b64)?;
+        fields.put_set("unwrapped", &start.unwrapped)?;
+        fields.put_set("probe", &start.probe)?;
+        fields.put_set("clipped", &start.clipped)?;
+        fields.put_set("exec_text", &start.exec_text)?;
+        fields.0.end()
+    }
+}

@@ -1,0 +1,28 @@
+//! The fields of a record as its line has them: a field that says nothing may be left out.
+
+use serde::Serialize;
+use serde::ser::SerializeMap;
+
+/// The fields of a record that is being written.
+#[derive(Debug)]
+pub(super) struct Fields<M>(pub(super) M);
+
+impl<M: SerializeMap> Fields<M> {
+    pub(super) fn put(&mut self, name: &str, value: &impl Serialize) -> Result<(), M::Error> {
+        self.0.serialize_entry(name, value)
+    }
+
+    /// Leaves out a field that says nothing.
+    pub(super) fn put_set<T: Serialize + Default + PartialEq>(
+        &mut self,
+        name: &str,
+        value: &T,
+    ) -> Result<(), M::Error> {
+        if is_default(value) { Ok(()) } else { self.put(name, value) }
+    }
+}
+
+/// Whether a field says nothing.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

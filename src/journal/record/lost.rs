@@ -1,0 +1,30 @@
+//! The record of a run whose end was never written, type `lost`.
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::fields::Fields;
+use super::start::StartRecord;
+
+/// A run that began and whose end is unknown, because its host died.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct LostRecord {
+    /// What the start said. The line has only what tells the run from others; the start itself stands before it.
+    pub start: StartRecord,
+}
+
+impl Serialize for LostRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let start = &self.start;
+        let mut fields = Fields(serializer.serialize_map(None)?);
+        fields.put("seq", &start.seq)?;
+        fields.put("whoami", &start.whoami)?;
+        fields.put("dir", &start.dir)?;
+        fields.put("exec", &start.exec)?;
+        fields.put("command", &start.command)?;
+        fields.put("time", &start.time)?;
+        fields.put_set("unwrapped", &start.unwrapped)?;
+        fields.0.end()
+    }
+}
