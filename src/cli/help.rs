@@ -1,6 +1,9 @@
-//! What `rexec` says of itself and of each of its verbs.
+//! What `rexec help` prints: a text for each verb, and the pages of the manual.
+//!
+//! Invariants: every verb and every page is listed in [`ALL`]; a line fits a terminal of 84 columns, a page's line one of
+//! 80. The pages' facts are checked against the code in `tests/manual.rs`.
 
-/// A verb of `rexec`, or an option that is one, and its help.
+/// A verb of `rexec`, or an option that acts as one, and its help.
 #[derive(Debug)]
 pub(super) struct Topic {
     /// As it is written on the command line.
@@ -9,55 +12,38 @@ pub(super) struct Topic {
 }
 
 /// `rexec --help`.
-pub(super) const ALL: &str = "\
-rexec: looks after rexec-host, which runs the commands of AI coding agents
+pub(super) const ALL: &str = include_str!("help/rexec.txt");
 
-usage: rexec ps
-       rexec kill N...
-       rexec --check-host
-       rexec --list [N]
-       rexec --print NAME
-       rexec help [COMMAND]
-
-commands:
-  ps                show what runs, what waits, and what ended commands left running
-  kill N...         end commands, or what they left running, by their numbers
-  help [COMMAND]    print this help, or the help for one command
-
-options:
-  -c, --check-host  say HOST RUNNING (exit 0) or HOST NOT FOUND (exit 127)
-  -l, --list [N]    list the N newest journals (default 10)
-  -p, --print NAME  print a journal as the console showed it
-  -h, --help        print this help; after a command, the help for that command
-  -V, --version     print the version
-
-environment:
-  REXEC_SOCKET  the host's socket (default /run/user/UID/rexec/host.sock, else
-                /tmp/rexec-UID/host.sock)
-  REXEC_HOME    the journals' directory (default ~/.rexec)
-
-examples:
-  rexec kill 12
-  rexec --list 3
-  rexec --print 2026-05-21-09:42:18
-";
+/// The pages of the manual, in the order of [`ALL`]: Markdown that reads well as it is.
+pub(super) const PAGES: [Topic; 10] = [
+    Topic { name: "agents", text: include_str!("help/agents.md") },
+    Topic { name: "console", text: include_str!("help/console.md") },
+    Topic { name: "shell", text: include_str!("help/shell.md") },
+    Topic { name: "environment", text: include_str!("help/environment.md") },
+    Topic { name: "exit-codes", text: include_str!("help/exit-codes.md") },
+    Topic { name: "journal", text: include_str!("help/journal.md") },
+    Topic { name: "security", text: include_str!("help/security.md") },
+    Topic { name: "json", text: include_str!("help/json.md") },
+    Topic { name: "limits", text: include_str!("help/limits.md") },
+    Topic { name: "measured", text: include_str!("help/measured.md") },
+];
 
 /// Every verb with a help text of its own.
 pub(super) const TOPICS: [Topic; 6] = [
     Topic {
         name: "ps",
         text: "\
-rexec ps: shows the commands of the host, oldest first
+rexec ps: shows the host's commands, oldest first
 
 usage: rexec ps
 
-One line for each command: its number, its state, its age, its caller and its
-text. Below it stand its processes with their process ids. The states:
+Each command has one line: number, state, age, caller and text. The line below
+it names its processes and their process ids. The states:
 
-  queued    waits for its start
+  queued    it waits for its start
   running   its shell runs
-  stopping  was asked to end
-  left      its shell has ended, and processes that it started go on
+  stopping  it was told to end
+  left      its shell has ended; processes that it started go on
 
 exit code: 0, or 127 when no host runs
 ",
@@ -70,11 +56,11 @@ rexec kill: ends commands, or what they left running
 usage: rexec kill N...
 
 N is a command's number, as rexec ps and the console show it; #N works too.
-All processes of the command get TERM, and KILL after the host's --grace.
+All processes of the command get SIGTERM, and SIGKILL after the host's --grace.
 rexec kill returns when they have ended, or after ten seconds with what still
-lives; a second one kills at once.
+lives. A second rexec kill kills at once.
 
-exit code: 0, 127 when no host runs, or 1 when a command does not run or has
+exit code: 0; 127 when no host runs; 1 when the command does not run or has
            processes that cannot be killed
 
 examples:
@@ -100,8 +86,8 @@ rexec --list: lists the newest journals
 
 usage: rexec --list [N]
 
-One line for each journal, newest first: its name and how many commands it has.
-N is how many journals are listed (default 10).
+Each journal has one line, newest first: its name and how many commands it
+holds. N is the number of journals (default 10).
 
 example:
   rexec --list 3
@@ -115,7 +101,7 @@ rexec --print: prints a journal as the console showed it
 usage: rexec --print NAME
 
 NAME is a journal's name as rexec --list shows it, or a path with a slash in it.
-Control characters are printed in an escaped form.
+Control characters are printed as escapes.
 
 example:
   rexec --print 2026-05-21-09:42:18
@@ -126,22 +112,32 @@ example:
         text: "\
 rexec help: prints help
 
-usage: rexec help [COMMAND]
+usage: rexec help [TOPIC]
 
-COMMAND is ps, kill, check-host, list or print.
+TOPIC is a command (ps, kill, check-host, list or print) or one of the topics
+that rexec --help lists.
 ",
     },
 ];
 
-/// The help for a verb, written with or without its dashes.
+/// The help for a verb, written with or without its dashes, or a page of the manual.
 pub(super) fn topic(word: &str) -> Option<&'static str> {
-    let bare = |name: &str| name.trim_start_matches('-').to_owned();
-    TOPICS.iter().find(|topic| bare(topic.name) == bare(word)).map(|topic| topic.text)
+    let bare = word.trim_start_matches('-');
+    all().find(|topic| topic.name.trim_start_matches('-') == bare).map(|topic| topic.text)
 }
 
-/// All that `rexec` understands, for a hint to who misspelt it.
+/// What may follow `rexec`, for a hint at a misspelt word.
 pub(super) fn names() -> Vec<&'static str> {
     TOPICS.iter().map(|topic| topic.name).chain(["--help", "--version"]).collect()
+}
+
+/// What may follow `rexec help`.
+pub(super) fn topics() -> Vec<&'static str> {
+    all().map(|topic| topic.name).collect()
+}
+
+fn all() -> impl Iterator<Item = &'static Topic> {
+    TOPICS.iter().chain(&PAGES)
 }
 
 #[cfg(test)]
@@ -159,5 +155,19 @@ mod tests {
         }
         assert_eq!(topic("list"), topic("--list"));
         assert_eq!(topic("dance"), None);
+    }
+
+    #[test]
+    fn every_page_is_listed_and_fits_a_terminal() {
+        let listed = ALL.split("\ntopics").nth(1).expect("a list of topics").lines().skip(1);
+        let listed: Vec<_> = listed.map_while(|line| line.split_whitespace().next()).collect();
+        assert_eq!(listed, PAGES.map(|page| page.name));
+        for page in &PAGES {
+            assert_eq!(topic(page.name), Some(page.text));
+            assert!(page.text.starts_with("# "), "{}", page.name);
+            for line in page.text.lines() {
+                assert!(line.chars().count() <= 80 && line == line.trim_end(), "{}: {line}", page.name);
+            }
+        }
     }
 }

@@ -14,66 +14,7 @@ use crate::sink::console::View;
 use crate::sys::terminal;
 use crate::text::escape::escape_line;
 
-const HELP: &str = "\
-rexec-host: runs the commands of AI coding agents on one console, under your eye
-
-usage: rexec-host [options]
-
-Start it in a terminal of your own and leave it there. Agents whose shell is
-rexec-sh send it their commands; it runs each one in a terminal, shows it here,
-journals it, and gives output and exit code back. ^C ends it: every command is
-stopped first; a second ^C kills them at once.
-
-options:
-      --pty-size COLSxROWS  size of the commands' terminals
-                            (default 160x48, larger if this terminal is)
-      --tty WHEN            whether a command's input and output are a terminal:
-                            auto where its caller's are (default), always
-                            (output only; for colours and progress bars here),
-                            or never; each run has one for its prompts anyway
-      --no-pty              the same as --tty never
-      --live                where a command's output is a pipe, set
-                            PYTHONUNBUFFERED=1 and
-                            GFORTRAN_UNBUFFERED_PRECONNECTED=y unless its caller
-                            has: then each line comes when it is printed
-      --sanitize HOW        what agents get of a terminal's output: collapse
-                            resolves redraws (default), strip deletes escape
-                            sequences, tidy deletes escape sequences and the
-                            states of rewritten lines only. On pipes it is
-                            tidy, unless raw is given, which relays the bytes
-      --console HOW         what reaches this terminal: safe passes text, colours
-                            and moves within a command's lines (default), raw
-                            passes everything and resets modes after each command:
-                            then output can look like the lines of the console
-                            itself, and overwrite them
-      --redact-agents       mask secrets in what agents get, too
-      --grace SECONDS       from TERM to KILL when you end a command (default 2)
-      --raw-cap MIB         what raw/ keeps of the beginning and of the end of a long
-                            output, each (default 16; 0 keeps nothing)
-      --unseen-landlock     on a host with no_new_privs, which cannot see Landlock
-                            sandboxes: run commands of callers that differ from
-                            the host in nothing else
-      --allow-sandboxed     run commands of all sandboxed callers, outside of
-                            their sandboxes; else they run them themselves
-      --require-descriptor  refuse who sends no descriptor along, as those do that
-                            come through a relay of bytes (rexec and rexec-sh
-                            always send one)
-  -h, --help                print this help
-  -V, --version             print the version
-
-security:
-  Who reaches the socket runs commands as you. Do not forward it (ssh -R, socat):
-  that opens the host to everybody at the other end.
-
-environment:
-  REXEC_SOCKET  the socket (default /run/user/UID/rexec/host.sock, else
-                /tmp/rexec-UID/host.sock); its directory must be yours alone
-  REXEC_HOME    the journals' directory (default ~/.rexec)
-
-examples:
-  rexec-host
-  REXEC_HOME=/srv/audit rexec-host --grace 10
-";
+const HELP: &str = include_str!("help/rexec-host.txt");
 
 /// The options, for a hint to who misspelt one.
 fn names() -> Vec<&'static str> {

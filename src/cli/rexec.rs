@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 
-use super::{check, help, kill, list, print, ps};
+use super::{ARGUMENT_COLUMNS, check, help, kill, list, nearest, print, ps};
 use crate::failure::Failure;
+use crate::text::escape::escape_line;
 
 /// Everything of the program but its start.
 #[must_use]
@@ -104,19 +105,27 @@ fn is_help(word: &str) -> bool {
     matches!(word, "-h" | "--help")
 }
 
-/// The help for the verb behind `help`, or for all of them.
+/// The help for the topic behind `help`, or for everything.
 fn help(parser: &mut lexopt::Parser) -> Result<Call, Failure> {
     let mut words = parser.raw_args().map_err(wrong)?;
     match (words.next(), words.next()) {
         (None, _) => Ok(Call::Say(help::ALL)),
         (Some(word), None) if is_help(&word.to_string_lossy()) => help_for("help"),
         (Some(word), None) => help_for(&word.to_string_lossy()),
-        (Some(_), Some(_)) => Err(Failure::usage("one thing at a time: help takes one command", HINT)),
+        (Some(_), Some(_)) => Err(Failure::usage("one thing at a time: help takes one topic", HINT)),
     }
 }
 
 fn help_for(word: &str) -> Result<Call, Failure> {
-    help::topic(word).map(Call::Say).ok_or_else(|| wrong(lexopt::Error::UnexpectedArgument(word.into())))
+    help::topic(word).map(Call::Say).ok_or_else(|| {
+        let text = format!("there is no help on `{}`", escape_line(word, ARGUMENT_COLUMNS));
+        match nearest::nearest(word, &help::topics()) {
+            Some(meant) => {
+                Failure::usage(text, format_args!("did you mean rexec help {meant}? rexec help lists all topics"))
+            }
+            None => Failure::usage(text, "rexec help lists all topics"),
+        }
+    })
 }
 
 /// The commands' numbers behind `kill`, written as `12` or `#12`.
