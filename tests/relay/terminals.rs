@@ -1,6 +1,7 @@
 //! Callers with a terminal: what becomes of it when somebody is killed, hangs up, is slow, or shares it with other files.
 
 use std::io::Write;
+use std::time::Duration;
 
 use super::interaction::{TERMINAL, shells};
 use nix::sys::signal::{Signal, kill};
@@ -109,6 +110,28 @@ fn a_terminal_that_takes_nothing_holds_the_command_and_no_memory() {
     typist.types(b"\x11");
     typist.sees("end");
     assert_eq!((typist.ends(), typist.has_its_modes(true)), (Ended::Code(0), true));
+}
+
+#[test]
+fn a_terminal_that_is_read_late_gets_every_line_in_order() {
+    const LINES: u32 = 1_000_000;
+    let home = TempDir::new(None);
+    let host = Host::with(MIRROR);
+    let [_, (shell, env)] = shells(&host);
+    let before = procs::memory(host.pid(), "VmRSS");
+    let argv = ["bash", "-c", &format!("seq {LINES}; echo end")];
+    let mut typist = Typist::blind(&shell, &argv, &env, home.path(), TERMINAL);
+    let writer = || host.tree().into_iter().find(|process| process.comm == "seq");
+    let writer = waiting::until(PATIENCE, writer).expect("it begins").pid;
+    let written = || std::fs::read_to_string(format!("/proc/{writer}/io")).expect("it still writes");
+    waiting::until_steady(Duration::from_millis(200), written);
+    let grown = procs::memory(host.pid(), "VmRSS").saturating_sub(before);
+    assert!(grown < 4 << 20, "the host has grown by {grown}");
+    assert_eq!(host.run("echo beside").out(), "beside\n");
+    typist.sees("end");
+    assert_eq!(typist.ends(), Ended::Code(0));
+    let expected: String = (1..=LINES).map(|n| format!("{n}\r\n")).chain(["end\r\n".to_owned()]).collect();
+    assert!(typist.screen() == expected, "{} of {} bytes came", typist.screen().len(), expected.len());
 }
 
 #[test]
