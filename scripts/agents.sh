@@ -10,8 +10,8 @@ usage() {
     cat <<'USAGE'
 usage: scripts/agents.sh [--bash-only] [--keep] [AGENT …]
 
-  AGENT          claude, codex, codex-sandboxed, gemini, gemini-terminal, opencode, qwen, qwen-terminal, pi
-                 (default: all); in a terminal, their shells have terminals, too
+  AGENT          claude, claude-terminal, codex, codex-sandboxed, gemini, gemini-terminal, opencode, qwen,
+                 qwen-terminal, pi (default: all); at a terminal a command of theirs is cancelled by a key, too
   --bash-only    only the reference: no build, no host
   --keep         keep the folder with all that was recorded, and print its name
 
@@ -32,7 +32,7 @@ declare -A package=(
     [qwen]=@qwen-code/qwen-code@0.24.4
     [pi]=@earendil-works/pi-coding-agent@0.74.2
 )
-all=(claude codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi)
+all=(claude claude-terminal codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi)
 # In seconds: when all is over, the time up to which an agent may begin, and the most that one gets.
 limit=270
 last_start=210
@@ -117,10 +117,11 @@ prepare() { # AGENT HOME PORT SHELL
     local agent=$1 home=$2 url=http://127.0.0.1:$3 shell=$4 say="Run the commands."
     # How the agent is told which shell to use.
     case $agent in
-        claude)
+        claude | claude-terminal)
             settings=(ANTHROPIC_BASE_URL="$url" ANTHROPIC_API_KEY=none DISABLE_AUTOUPDATER=1
                 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 CLAUDE_CODE_SHELL="$shell")
             line=("$program" --print "$say" --allowedTools Bash)
+            [[ $agent == claude ]] || greet_claude
             ;;
         codex | codex-sandboxed)
             local freedom=(--dangerously-bypass-approvals-and-sandbox)
@@ -185,6 +186,15 @@ JSON
     esac
 }
 
+# Answers what Claude Code asks at its first start at a terminal: changes `line`.
+greet_claude() {
+    cat >"$home/.claude.json" <<JSON
+{ "hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": { "approved": ["none"], "rejected": [] },
+  "projects": { "${home%/home}/project": { "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true } } }
+JSON
+    line=("$program" "$say" --permission-mode default --allowedTools Bash)
+}
+
 # Whether the process whose number is in a file ends within a bounded time. What has ended has no command line.
 has_ended() { # FILE
     local tries pid name
@@ -206,6 +216,26 @@ at_terminal() {
     exec {keys}<>"$record.keys"
 }
 
+# Cancels the agent's last command by a key, and records what of it lives three seconds later.
+cancel() { # RECORD PID
+    local tries name pid
+    for ((tries = 0; tries < 200; tries++)); do
+        [[ ! -s $1/project/cancelled ]] || break
+        kill -0 "$2" 2>/dev/null || break
+        sleep 0.1
+    done
+    [[ -s $1/project/cancelled ]] || { printf 'it never began\n' >"$1.left"; return; }
+    # The agent listens to its keys once it has drawn that the command runs.
+    sleep 1
+    printf '\e' >&"$keys"
+    sleep 3
+    for name in cancelled child withstands; do
+        read -r pid <"$1/project/$name"
+        ! { read -rd '' _ <"/proc/$pid/cmdline"; } 2>/dev/null || printf '%s\n' "$name" >>"$1.left"
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+}
+
 # Runs an agent once with a shell; what reached the model is then in AGENT/NAME.json.
 drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
     local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line keys running
@@ -225,6 +255,7 @@ drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
     if [[ $agent == *-terminal ]]; then
         # It does not end by itself: it waits for a person to say more.
         until grep -qs 'done' "$record.port" || ! kill -0 "$running" 2>/dev/null; do sleep 0.1; done
+        cancel "$record" "$running"
         end "$running"
         # A hangup does not always end what is behind such an agent's first process.
         [[ ! -s $record.session ]] || kill -KILL -- "-$(<"$record.session")" 2>/dev/null || true

@@ -3,9 +3,10 @@
 // `whoami` is the name that the journal must give; `tool` the name of the shell tool; `input` its input for a case;
 // `read` gives what a report says about a command: its output and, where it is told, its exit code. `wrapper` is what
 // the agent puts before a command, `alsoRuns` lists what it runs beside the cases; with `isUnseen` the host must run
-// nothing. What a case has started under the number in the file `open` must have ended soon after the agent.
+// nothing. What a case has started under the number in the file `open` must have ended soon after the agent. `last` is
+// asked for when every case has its result; agents.sh cancels it by the agent's key.
 
-import { command, isGone, leaving, lives, usual } from "./cases.mjs";
+import { cancelled, command, isGone, leaving, lives, usual } from "./cases.mjs";
 
 const byCommand = ({ text, more }) => ({ command: text, ...more });
 const described = ({ name, text, more }) => ({ command: text, description: name, ...more });
@@ -36,6 +37,9 @@ const claude = {
     command("the shell it finds itself in", "echo marker-shell ${SHELL##*/} $- ${BASH_VERSION%%.*}", /^marker-shell bash \w+ \d$/),
   ],
 };
+
+/// At a terminal, where a person can cancel what it runs.
+const claudeAtTerminal = { ...claude, cases: usual.slice(0, 3), last: cancelled };
 
 const session = (results) => Number(/session ID (\d+)/.exec(results.at(-1).text)?.[1]);
 /// A call of Codex's second tool, for the session that the result before this one names.
@@ -187,10 +191,12 @@ const interactive = (agent, more = {}) => ({
     command("a command that takes too long", endless, /marker-stopped/, { more }),
     isGone("what it waited for is ended", "stopped"),
   ],
+  last: cancelled,
 });
 
 export const agents = {
   claude,
+  "claude-terminal": claudeAtTerminal,
   codex,
   "codex-sandboxed": sandboxed,
   gemini,

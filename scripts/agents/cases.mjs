@@ -23,6 +23,15 @@ export const lives = (name, file) => command(name, `read -r pid <${file}; ${sayA
 export const isGone = (name, file) =>
   command(name, `read -r pid <${file}; for n in {1..50}; do ${isThere} || break; sleep 0.1; done; ${sayAndEnd}`, "gone");
 
+/// What is cancelled by a key: a shell, a child of it, and one that only SIGKILL ends. Each writes its number to a file,
+/// the shell as the last one.
+export const cancelled = command(
+  "a command that is cancelled by a key",
+  "echo marker-cancelled; bash -c 'trap : INT TERM HUP; echo $$ >withstands; while :; do sleep 0.1; done' & " +
+    "sleep 300 & echo $! >child; until [[ -s withstands ]]; do :; done; echo $$ >cancelled; wait",
+  "",
+);
+
 /// What every agent is to run.
 export const usual = [
   command("output and working directory", "echo marker-plain; pwd", /^marker-plain\n[^\n]*\/project$/),

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { agents } from "./agents.mjs";
 
 const [agentName, folder, only] = process.argv.slice(2);
-const { whoami, cases, input, read, isUnseen, wrapper, alsoRuns = [] } = agents[agentName];
+const { whoami, cases, input, read, last, isUnseen, wrapper, alsoRuns = [] } = agents[agentName];
 let count = 0;
 let failed = 0;
 
@@ -48,9 +48,16 @@ function records() {
 
 const isRightIn = (results, n) => results[n] !== undefined && cases[n].isRight(read(results[n]));
 
+/// What of the last command lived three seconds after it was cancelled.
+function leftBy(run) {
+  const file = join(folder, `${run}.left`);
+  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+}
+
 function judge(who, results, run) {
   check(!existsSync(join(folder, `${run}.left-open`)), `with ${who}: what was left open ends with the agent`);
   check(results.length === cases.length, `with ${who}, ${cases.length} results reached the model`, results.length);
+  if (last) check(!leftBy(run).some((name) => name !== "withstands"), `with ${who}: ${last.name} ends`, leftBy(run));
   for (const [n, { name }] of cases.entries()) check(isRightIn(results, n), `with ${who}: ${name}`, results[n]);
 }
 
@@ -67,6 +74,8 @@ if (only === undefined) {
     const [a, b] = [reference[n], ours[n]].map((result) => result && [comparable(result.text), result.isError]);
     check(JSON.stringify(a) === JSON.stringify(b), `as with bash: ${name}`, { bash: a, rexec: b });
   }
+  const more = leftBy("ours").filter((name) => !leftBy("reference").includes(name));
+  check(more.length === 0, "as with bash: what a cancelled command leaves behind", more);
   const known = records();
   const names = [...new Set(known.map((record) => record.whoami))];
   const ends = known.filter((record) => record.type === "end" && record.whoami === whoami);

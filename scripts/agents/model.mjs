@@ -3,7 +3,7 @@
 // usage: node model.mjs AGENT RECORD.json
 //
 // To a conversation that offers the agent's shell tool, answer number N is the Nth case of the agent (agents.mjs),
-// then a closing text; to any other (a title, a summary) it is a short text. RECORD.json holds the last state:
+// then its last command, if it has one, then a closing text; to any other (a title, a summary) it is a short text. RECORD.json holds the last state:
 // { requests, paths: [what was asked for], results: [{ text, isError }] }. The port is the kernel's choice, printed as
 // one line on stdout; another line says `done` when every case has its result.
 
@@ -13,7 +13,7 @@ import { agents } from "./agents.mjs";
 import { dialects } from "./dialects.mjs";
 
 const [agentName, recordPath] = process.argv.slice(2);
-const { tool, input, cases } = agents[agentName];
+const { tool, input, cases, last } = agents[agentName];
 const record = { requests: 0, paths: [], results: [] };
 
 /// Keeps what is known on disk; a reader never sees half of it.
@@ -28,7 +28,7 @@ function answerTo(dialect, body) {
   const results = dialect.resultsOf(body);
   // Some agents talk in several conversations; the longest one is theirs with us.
   if (results.length >= record.results.length) record.results = results;
-  const next = cases[results.length];
+  const next = results.length === cases.length ? last : cases[results.length];
   if (next === undefined) return { text: "All commands ran." };
   return { call: next.call?.(results) ?? { name: tool, input: input(next) } };
 }
