@@ -11,26 +11,26 @@
 //! source is read at most a budget's worth, then the next one has its turn; a run waits for nothing but its own
 //! terminal, guard and caller. Every reason to wake up is a `Source`.
 
-mod bereft;
+mod broken_pipe;
 mod door;
-mod farewell;
 mod intake;
+mod json_command;
 mod opening;
 mod orders;
+mod orphaned;
 mod peer;
-mod plan;
-mod recording;
-mod refusal;
-mod relayed;
+mod recorder_link;
+mod recorder_process;
 mod roster;
 mod run;
+mod sandbox_check;
 mod screen;
-mod scribe;
-mod sentry;
+mod shutdown;
 mod spares;
 mod start;
-mod strike;
-mod words;
+mod start_errors;
+mod stream_plan;
+mod terminal_relay;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
@@ -53,12 +53,12 @@ use crate::text::reason::reason;
 
 use door::{Arrival, Door};
 use peer::Peer;
-pub use plan::Use;
-use run::Run;
+use recorder_process::RecorderProcess;
+use run::ActiveRun;
+use sandbox_check::SandboxCheck;
 use screen::Screen;
-use scribe::Scribe;
-use sentry::Sentry;
 use spares::Spares;
+pub use stream_plan::TerminalUse;
 
 /// What a caller is told that cannot be served now.
 const BUSY: &str =
@@ -73,7 +73,7 @@ const ENDING: &str = "rexec: the host is ending; nothing was run\nhint: start re
 
 /// What the command line chose.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct HostOptions {
     /// The socket's path.
     pub socket: PathBuf,
     /// The journal's directory.
@@ -81,7 +81,7 @@ pub struct Options {
     /// The terminals' size, if it is not the console's.
     pub pty_size: Option<(u16, u16)>,
     /// Which of a command's descriptors are its terminal, for callers that do not say themselves.
-    pub tty: Use,
+    pub tty: TerminalUse,
     /// Runtimes are asked not to hold back what they write to pipes, for callers that do not say themselves.
     pub live: bool,
     /// From TERM to KILL when a person ends a command.
@@ -130,9 +130,9 @@ enum Closing {
 /// Everything.
 #[derive(Debug)]
 pub struct Host {
-    options: Options,
-    own: words::Own,
-    sentry: Sentry,
+    options: HostOptions,
+    own: json_command::Inherited,
+    sandbox_check: SandboxCheck,
     now: Instant,
     poller: Poller,
     sources: HashMap<Token, Source>,
@@ -147,7 +147,7 @@ pub struct Host {
     signals: Signals,
     screen: Screen,
     console: Console,
-    scribe: Scribe,
+    scribe: RecorderProcess,
     /// The recorder has done something, so that there is room for more.
     has_recorder_room: bool,
     journal: Feed,
@@ -169,7 +169,7 @@ pub struct Host {
     leaving: BTreeSet<PeerId>,
     /// Peers for whom a redrawn line is held back until it stands still.
     settling: BTreeSet<PeerId>,
-    runs: BTreeMap<JobId, Run>,
+    runs: BTreeMap<JobId, ActiveRun>,
     /// Ended jobs that left processes running, oldest first.
     stragglers: VecDeque<JobId>,
     /// Left-over processes that a person wants ended, by when they are killed.

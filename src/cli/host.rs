@@ -8,7 +8,7 @@ use lexopt::prelude::{Long, Short, Value, ValueExt};
 
 use crate::failure::Failure;
 use crate::front::treatment::Policy;
-use crate::host::{Host, Options, Use};
+use crate::host::{Host, HostOptions, TerminalUse};
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::terminal;
@@ -42,7 +42,7 @@ enum Call {
 #[derive(Default)]
 struct Arguments {
     pty_size: Option<(u16, u16)>,
-    tty: Use,
+    tty: TerminalUse,
     live: bool,
     grace: Option<Duration>,
     sanitize: Policy,
@@ -62,7 +62,7 @@ fn run() -> Result<u8, Failure> {
                 // Agents may be told of a shell elsewhere, so the host starts all the same.
                 let _ = io::stderr().write_all(NO_SHIM.as_bytes());
             }
-            let options = Options {
+            let options = HostOptions {
                 socket: super::socket_path()?,
                 home: super::home()?,
                 pty_size: arguments.pty_size,
@@ -119,7 +119,7 @@ fn parse() -> Result<Call, Failure> {
             Long("unseen-landlock") => arguments.unseen_landlock = true,
             Long("require-descriptor") => arguments.require_descriptor = true,
             Long("live") => arguments.live = true,
-            Long("no-pty") => arguments.tty = Use::Never,
+            Long("no-pty") => arguments.tty = TerminalUse::Never,
             Long("tty") => {
                 let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
                 arguments.tty = terminal_use(&text)?;
@@ -172,11 +172,11 @@ fn size(text: &str) -> Result<(u16, u16), Failure> {
     })
 }
 
-fn terminal_use(text: &str) -> Result<Use, Failure> {
+fn terminal_use(text: &str) -> Result<TerminalUse, Failure> {
     match text {
-        "auto" => Ok(Use::Auto),
-        "always" => Ok(Use::Always),
-        "never" => Ok(Use::Never),
+        "auto" => Ok(TerminalUse::Auto),
+        "always" => Ok(TerminalUse::Always),
+        "never" => Ok(TerminalUse::Never),
         _ => Err(Failure::usage(format_args!("--tty: {text:?} is no use of it"), "auto, always or never")),
     }
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::door::{self, Door};
+use super::recorder_process::RecorderProcess;
+use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
-use super::scribe::Scribe;
-use super::sentry::Sentry;
 use super::spares::Spares;
-use super::{Closing, Host, Options, Source, words};
+use super::{Closing, Host, HostOptions, Source, json_command};
 use crate::core::engine::Engine;
 use crate::failure::Failure;
 use crate::front::budget::Budget;
@@ -32,9 +32,9 @@ impl Host {
     ///
     /// # Errors
     /// A sentence and a hint for the person who started it.
-    pub fn open(options: Options) -> Result<Self, Failure> {
-        let own = words::Own::read();
-        let sentry = Sentry::new(&options);
+    pub fn open(options: HostOptions) -> Result<Self, Failure> {
+        let own = json_command::Inherited::read();
+        let sandbox_check = SandboxCheck::new(&options);
         let lock = door::claim(&options.socket)?;
         let failed = |error: std::io::Error| {
             Failure::new(
@@ -45,7 +45,7 @@ impl Host {
         let kin = Kin::now();
         let mut poller = Poller::new().map_err(failed)?;
         let signals = Signals::take().map_err(failed)?;
-        let (scribe, said) = Scribe::start(&mut poller, &options.home, options.raw_cap)?;
+        let (scribe, said) = RecorderProcess::start(&mut poller, &options.home, options.raw_cap)?;
         process::raise_descriptor_limit();
         process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(failed)?;
@@ -61,7 +61,7 @@ impl Host {
         sources.extend(screen.keys_token.map(|token| (token, Source::Keys)));
         let mut host = Self {
             own,
-            sentry,
+            sandbox_check,
             now: Instant::now(),
             poller,
             sources,
@@ -120,7 +120,7 @@ impl Host {
                 "rexec: this host is root's: whoever reaches its socket as root runs commands as root".to_owned(),
             );
         }
-        lines.extend(self.sentry.warning());
+        lines.extend(self.sandbox_check.warning());
         let out = self.screen.out.buffer();
         lines.iter().for_each(|line| self.console.say(line, out));
         out.push(b'\n');

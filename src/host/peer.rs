@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rexec_sh::protocol::wire::{self, AtStart};
 
-use super::relayed::Relay;
+use super::terminal_relay::TerminalRelay;
 use super::{Host, PeerId, Source};
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Entry, Reason};
@@ -345,7 +345,7 @@ impl Host {
     /// What the sentry has to say against the caller, if anything.
     pub(super) fn doubt(&self, id: PeerId, purpose: Purpose) -> Option<Doubt> {
         let Some(peer) = self.peers.get(&id) else { return Some(Doubt::Shortage) };
-        self.sentry.doubt(peer.port.fd(), peer.accepted, peer.is_shared, purpose)
+        self.sandbox_check.doubt(peer.port.fd(), peer.accepted, peer.is_shared, purpose)
     }
 
     /// Leaves a command to its caller.
@@ -405,7 +405,7 @@ impl Host {
         }
         let is_read = peer.cursor.is_some_and(|cursor| self.engine.next(cursor).is_none());
         if let Some(run) = job.filter(|_| is_read).and_then(|job| self.runs.get_mut(&job))
-            && let Some(signal) = run.relay.as_mut().and_then(Relay::take_stop)
+            && let Some(signal) = run.relay.as_mut().and_then(TerminalRelay::take_stop)
         {
             wire::encode_stopped(signal, peer.out.buffer());
         }

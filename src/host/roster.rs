@@ -48,7 +48,7 @@ impl Identity {
 
 /// How far the end of what a command left over has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum LeftOver {
     /// Nobody asked for it.
     #[default]
     No,
@@ -63,7 +63,7 @@ enum Stage {
 pub(super) struct Ending {
     /// Who waits for it.
     waiting: Vec<PeerId>,
-    left_over: Stage,
+    left_over: LeftOver,
     /// Nothing more can be done about what still lives.
     is_given_up: bool,
     /// What could not be killed, until it was told.
@@ -73,12 +73,12 @@ pub(super) struct Ending {
 impl Ending {
     /// Whether what was left over is to be dead by now.
     pub(super) fn is_killed(&self) -> bool {
-        self.left_over == Stage::Killed && !self.is_given_up
+        self.left_over == LeftOver::Killed && !self.is_given_up
     }
 
     /// Whether the end of what was left over is under way.
     pub(super) fn is_pursued(&self) -> bool {
-        self.left_over != Stage::No && !self.is_given_up
+        self.left_over != LeftOver::No && !self.is_given_up
     }
 }
 
@@ -109,7 +109,7 @@ impl Host {
             Some(known) if known.is_queued() => State::Queued,
             Some(known) if known.is_stopping() => State::Stopping,
             Some(known) if !known.is_closed() => State::Running,
-            _ if run.ending.left_over != Stage::No => State::Stopping,
+            _ if run.ending.left_over != LeftOver::No => State::Stopping,
             _ => State::Left,
         };
         let age = self.now.saturating_duration_since(run.accepted);
@@ -137,26 +137,26 @@ impl Host {
         };
         run.ending.waiting.push(peer);
         run.ending.is_given_up = false;
-        let is_first = run.ending.left_over == Stage::No;
+        let is_first = run.ending.left_over == LeftOver::No;
         self.answers.insert((self.now + limits::KILL_ANSWER, job));
         self.end_greeting(peer);
         if self.engine.job(job).is_some_and(|known| !known.is_closed()) {
             self.engine.stop(job, Reason::Asked, grace, self.now);
         } else if is_first {
             self.console.say(&format!("… stopping what #{seq} left running: you asked"), self.screen.out.buffer());
-            self.pursue(job, Stage::Terminated, Order::Terminate);
+            self.pursue(job, LeftOver::Terminated, Order::Terminate);
             self.endings.insert((self.now + grace, job));
         } else {
-            self.pursue(job, Stage::Killed, Order::Kill);
+            self.pursue(job, LeftOver::Killed, Order::Kill);
         }
         self.dirty.insert(job);
     }
 
-    fn pursue(&mut self, job: JobId, stage: Stage, order: Order) {
+    fn pursue(&mut self, job: JobId, stage: LeftOver, order: Order) {
         if let Some(run) = self.runs.get_mut(&job) {
             run.ending.left_over = stage;
         }
-        self.pursue_bereft(job, stage == Stage::Killed);
+        self.pursue_bereft(job, stage == LeftOver::Killed);
         self.order(job, order);
     }
 
@@ -171,7 +171,7 @@ impl Host {
     pub(super) fn tick_endings(&mut self) {
         while let Some(&(at, job)) = self.endings.first().filter(|(at, _)| *at <= self.now) {
             self.endings.remove(&(at, job));
-            self.pursue(job, Stage::Killed, Order::Kill);
+            self.pursue(job, LeftOver::Killed, Order::Kill);
         }
         while let Some(&(at, job)) = self.answers.first().filter(|(at, _)| *at <= self.now) {
             self.answers.remove(&(at, job));

@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use rexec_sh::protocol::wire;
 
-use super::bereft::Bereft;
+use super::broken_pipe::BrokenPipe;
 use super::orders::{Again, Orders};
-use super::relayed::Relay;
+use super::orphaned::Orphaned;
 use super::roster::{Ending, Identity};
-use super::start::Pending;
-use super::strike::Strike;
-use super::{Host, PeerId, refusal};
+use super::start::PendingStart;
+use super::terminal_relay::TerminalRelay;
+use super::{Host, PeerId, start_errors};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
@@ -29,7 +29,7 @@ use crate::sys::{self, socket};
 
 /// The link to a run's guard.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct GuardLink {
     pub(super) pid: i32,
     pub(super) control: Port,
     pub(super) orders: Orders,
@@ -43,15 +43,15 @@ pub(super) struct Link {
 
 /// One command, as the host holds it.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct ActiveRun {
     pub(super) peer: Option<PeerId>,
     /// Until its guard has begun with it; or why it cannot be started.
-    pub(super) pending: Option<Result<Pending, StartError>>,
+    pub(super) pending: Option<Result<PendingStart, StartError>>,
     pub(super) identity: Identity,
     /// What its request holds of the bytes of all, until its guard has all of it.
     pub(super) request: Option<Share>,
     pub(super) accepted: Instant,
-    pub(super) guard: Option<Link>,
+    pub(super) guard: Option<GuardLink>,
     /// How many guards were given it.
     pub(super) attempts: u32,
     /// It waits for the next of them.
@@ -59,21 +59,21 @@ pub(super) struct Run {
     /// What it left running when it closed, by number and start.
     pub(super) left: Vec<(i32, u64)>,
     /// What its dead guard left.
-    pub(super) bereft: Option<Bereft>,
+    pub(super) bereft: Option<Orphaned>,
     pub(super) streams: [Option<Port>; Stream::ALL.len()],
     /// The caller's side of its terminal, if that is relayed.
-    pub(super) relay: Option<Relay>,
+    pub(super) relay: Option<TerminalRelay>,
     /// Which of the caller's streams its terminal is.
     pub(super) tty: Option<wire::Stream>,
     /// The caller's word on its outputs: nobody reads them any more. It may come before there are streams, and holds for
     /// those of every guard that is given the command.
     pub(super) unread: [bool; Stream::ALL.len()],
     /// What its output brings it that nobody reads.
-    pub(super) strike: Strike,
+    pub(super) broken_pipe: BrokenPipe,
     pub(super) ending: Ending,
 }
 
-impl Run {
+impl ActiveRun {
     /// Its guard's process.
     pub(super) fn guard_pid(&self) -> Option<i32> {
         self.guard.as_ref().map(|link| link.pid)
@@ -113,7 +113,7 @@ impl Host {
         if let Some(port) = run.streams[stream as usize].as_mut() {
             port.remember(event);
         }
-        event.readable || run.relay.as_ref().is_some_and(Relay::has_keys)
+        event.readable || run.relay.as_ref().is_some_and(TerminalRelay::has_keys)
     }
 
     /// The peer that asked for this job.
@@ -201,13 +201,13 @@ impl Host {
             }
             Report::Failed { stage, errno } => {
                 let why = self.runs.get(&job).map(|run| &run.identity).map(|known| match known.is_words {
-                    true => refusal::of_words((&known.shell, &known.dir), stage, errno),
-                    false => refusal::at_stage(&known.shell, stage, errno),
+                    true => start_errors::of_words((&known.shell, &known.dir), stage, errno),
+                    false => start_errors::at_stage(&known.shell, stage, errno),
                 });
                 why.into_iter().for_each(|why| self.on_not_started(job, why));
             }
             Report::OutOfReach { descriptor, limit } => {
-                self.on_not_started(job, refusal::out_of_reach(descriptor, limit));
+                self.on_not_started(job, start_errors::out_of_reach(descriptor, limit));
             }
             Report::Stopped { reads, program } => {
                 // What it wrote before it asked, the question perhaps, comes before the word that it asked.
@@ -231,7 +231,7 @@ impl Host {
             }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
-                    run.strike.on_struck(self.now);
+                    run.broken_pipe.on_struck(self.now);
                 }
             }
             Report::Exited { exit, group, has_left } => {
@@ -332,7 +332,7 @@ impl Host {
 
     fn on_output(&mut self, job: JobId, stream: Stream, length: usize) {
         self.engine.on_output(job, stream, self.buffer[..length].into(), self.now);
-        if stream == Stream::Tty && self.runs.get_mut(&job).is_some_and(|run| run.strike.on_output(self.now)) {
+        if stream == Stream::Tty && self.runs.get_mut(&job).is_some_and(|run| run.broken_pipe.on_output(self.now)) {
             self.engine.on_broken_pipe(job);
         }
     }
@@ -355,7 +355,7 @@ impl Host {
                 self.close_stream(job, stream);
                 self.engine.on_hangup(job, stream);
             } else if run.tty == Some(at_caller) {
-                run.strike.begin(self.now);
+                run.broken_pipe.begin(self.now);
             }
         }
     }
@@ -406,7 +406,7 @@ impl Host {
 /// ^D, which a reader in line mode takes as the end of its input.
 pub(super) const END_OF_FILE: &[u8] = &[4];
 
-fn type_end_of_file(run: &mut Run) {
+fn type_end_of_file(run: &mut ActiveRun) {
     if let Some(port) = &mut run.streams[Stream::Tty as usize] {
         // A terminal whose input is full already has something to read.
         let _ = port.write(|fd| sys::write(fd, END_OF_FILE));

@@ -10,14 +10,14 @@ use std::time::SystemTime;
 
 use rexec_sh::protocol::wire::{AtStart, Tty};
 
+use super::broken_pipe::BrokenPipe;
 use super::orders::{Again, Orders};
-use super::plan::{Plan, Use};
-use super::relayed::Relay;
 use super::roster::{Ending, Identity};
-use super::run::{Link, Run};
+use super::run::{ActiveRun, GuardLink};
 use super::spares::{FirstInput, Spare};
-use super::strike::Strike;
-use super::{Host, PeerId, Source, refusal};
+use super::stream_plan::{StreamPlan, TerminalUse};
+use super::terminal_relay::TerminalRelay;
+use super::{Host, PeerId, Source, start_errors};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream, Streams};
 use crate::core::job::Order;
@@ -36,7 +36,7 @@ use crate::sys::{self, pty, socket};
 
 /// A command on its way to a guard.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingStart {
     command: Command,
     descriptors: Vec<OwnedFd>,
 }
@@ -58,7 +58,7 @@ impl Host {
 
     /// A command as words, with the host's environment.
     pub(super) fn submit_words(&mut self, peer: PeerId, request: &Request) {
-        let (command, descriptors) = super::words::command(request, &self.own);
+        let (command, descriptors) = super::json_command::command(request, &self.own);
         let command = self.placed(peer, command);
         let stdin = request.stdin.as_ref().map_or(0, String::len);
         let request = self.requests.take(command.weight() + stdin);
@@ -100,9 +100,9 @@ impl Host {
         let dir = dir.as_os_str().as_encoded_bytes();
         self.record(job, &command, dir);
         let identity = Identity::of(&command, dir);
-        let run = Run {
+        let run = ActiveRun {
             peer: Some(peer),
-            pending: Some(descriptors.map(|descriptors| Pending { command, descriptors })),
+            pending: Some(descriptors.map(|descriptors| PendingStart { command, descriptors })),
             identity,
             request: Some(request),
             accepted: self.now,
@@ -115,7 +115,7 @@ impl Host {
             relay: None,
             tty: None,
             unread: [false; Stream::ALL.len()],
-            strike: Strike::default(),
+            broken_pipe: BrokenPipe::default(),
             ending: Ending::default(),
         };
         self.runs.insert(job, run);
@@ -196,7 +196,7 @@ impl Host {
     }
 
     /// Want of something that comes back is waited for; anything else ends the job.
-    fn on_start_refused(&mut self, job: JobId, pending: Pending, error: &std::io::Error) {
+    fn on_start_refused(&mut self, job: JobId, pending: PendingStart, error: &std::io::Error) {
         let may_wait = error.raw_os_error().is_some_and(sys::is_shortage) && !self.is_closing();
         let Some(run) = self.runs.get_mut(&job) else { return };
         if may_wait && self.now.saturating_duration_since(run.accepted) < limits::START_TIMEOUT {
@@ -205,7 +205,7 @@ impl Host {
             self.start_retry = Some(self.now + limits::START_RETRY);
             return;
         }
-        self.engine.on_start_failed(job, refusal::without_guard(error));
+        self.engine.on_start_failed(job, start_errors::without_guard(error));
     }
 
     /// Gives a command to another guard, because the one that had it died before it began.
@@ -220,7 +220,7 @@ impl Host {
         let Some(again) = run.again.take() else { return };
         let Some(Ok(pending)) = run.pending.take().filter(|_| is_alive) else { return };
         if self.now.saturating_duration_since(run.accepted) >= limits::START_TIMEOUT {
-            return self.engine.on_start_failed(job, refusal::without_beginning());
+            return self.engine.on_start_failed(job, start_errors::without_beginning());
         }
         run.attempts += 1;
         match self.hand_over(job, &pending) {
@@ -235,7 +235,7 @@ impl Host {
                 }
                 self.owing.insert(job);
             }
-            Err(error) => return self.engine.on_start_failed(job, refusal::without_guard(&error)),
+            Err(error) => return self.engine.on_start_failed(job, start_errors::without_guard(&error)),
         }
         if let Some(run) = self.runs.get_mut(&job) {
             run.pending = Some(Ok(pending));
@@ -244,11 +244,12 @@ impl Host {
 
     /// Gives a command to a guard; returns the streams that the host reads of it. Everything that can fail comes before
     /// the guard has it.
-    fn hand_over(&mut self, job: JobId, pending: &Pending) -> std::io::Result<Streams> {
+    fn hand_over(&mut self, job: JobId, pending: &PendingStart) -> std::io::Result<Streams> {
         let command = &pending.command;
         let is_live = command.live.unwrap_or(self.options.live) && !command.is_for_program;
-        let plan =
-            Plan::of(command.stdio, self.tty_of(command), command.kills_group).live(is_live).bare(command.is_bare);
+        let plan = StreamPlan::of(command.stdio, self.tty_of(command), command.kills_group)
+            .live(is_live)
+            .bare(command.is_bare);
         let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut streams = [const { None }; Stream::ALL.len()];
         let mut far = Vec::new();
@@ -260,7 +261,7 @@ impl Host {
         let first = [plan.for_guard(self.options.grace).encode().as_slice(), command.frame.as_slice()].concat();
         let attempt = self.runs.get(&job).map_or(0, |run| run.attempts);
         let background = command.stdio.background;
-        let mut relay = plan.is_relayed().then(|| Relay::new(pending.descriptors.get(1), background));
+        let mut relay = plan.is_relayed().then(|| TerminalRelay::new(pending.descriptors.get(1), background));
         let (mut spare, sent) = match self.give(&first, &descriptors, attempt > 0, relay.as_mut()) {
             Ok(given) => given,
             Err(error) => {
@@ -292,7 +293,7 @@ impl Host {
         first: &[u8],
         descriptors: &[RawFd],
         is_new: bool,
-        mut relay: Option<&mut Relay>,
+        mut relay: Option<&mut TerminalRelay>,
     ) -> std::io::Result<(Spare, usize)> {
         let mut may_travel = true;
         loop {
@@ -324,13 +325,13 @@ impl Host {
 
     /// Which of a command's descriptors are its terminal: as its caller wants it, else as the host was told to. What an
     /// agent reads of the shell for itself is for a program and not for people.
-    fn tty_of(&self, command: &Command) -> Use {
+    fn tty_of(&self, command: &Command) -> TerminalUse {
         match command.tty {
-            _ if command.is_for_program => Use::Never,
+            _ if command.is_for_program => TerminalUse::Never,
             Tty::Default => self.options.tty,
-            Tty::Auto => Use::Auto,
-            Tty::Always => Use::Always,
-            Tty::Never => Use::Never,
+            Tty::Auto => TerminalUse::Auto,
+            Tty::Always => TerminalUse::Always,
+            Tty::Never => TerminalUse::Never,
         }
     }
 
@@ -341,7 +342,7 @@ impl Host {
 
     /// The size of the command's terminal. One that no stream is on has what programs assume without one, because some
     /// ask it all the same.
-    fn terminal_size(&self, command: &Command, plan: Plan) -> pty::Size {
+    fn terminal_size(&self, command: &Command, plan: StreamPlan) -> pty::Size {
         if !plan.has_terminal() && self.options.pty_size.is_none() {
             return pty::Size { rows: limits::UNSEEN_ROWS, cols: limits::UNSEEN_COLS };
         }
@@ -349,7 +350,7 @@ impl Host {
         pty::Size { rows, cols }
     }
 
-    fn prepare_protocol(&mut self, job: JobId, command: &Command, plan: Plan) {
+    fn prepare_protocol(&mut self, job: JobId, command: &Command, plan: StreamPlan) {
         let tty = plan.tty();
         let peer = self.runs.get_mut(&job).and_then(|run| {
             run.tty = tty;
@@ -375,7 +376,7 @@ impl Host {
         self.sources.insert(spare.control.token(), Source::Control(job));
         if let Some(run) = self.runs.get_mut(&job) {
             run.streams = streams;
-            run.guard = Some(Link {
+            run.guard = Some(GuardLink {
                 pid: spare.pid,
                 control: spare.control,
                 orders,

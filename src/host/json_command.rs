@@ -26,7 +26,7 @@ use crate::text::reason::reason;
 
 /// What commands inherit that come as words.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct Inherited {
     attributes: Attributes,
     environment: BTreeMap<OsString, OsString>,
     /// What takes the place of a SHELL that leads to the shim.
@@ -35,7 +35,7 @@ pub(super) struct Own {
     drop: Vec<u8>,
 }
 
-impl Own {
+impl Inherited {
     /// The process's own, before the host changes any of it.
     pub(super) fn read() -> Self {
         let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
@@ -65,7 +65,7 @@ fn leads_to_shim(path: &Path) -> bool {
 }
 
 /// The command of a request, and its descriptors or why it cannot be started.
-pub(super) fn command(request: &Request, own: &Own) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+pub(super) fn command(request: &Request, own: &Inherited) -> (Command, Result<Vec<OwnedFd>, StartError>) {
     let mut attributes = own.attributes.clone();
     attributes.stdio = Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() };
     let directory = Some(c_string(request.dir.as_bytes()));
@@ -101,7 +101,7 @@ fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("requests with a NUL are refused")
 }
 
-fn encode(attributes: &Attributes, request: &Request, own: &Own) -> Result<Vec<u8>, StartError> {
+fn encode(attributes: &Attributes, request: &Request, own: &Inherited) -> Result<Vec<u8>, StartError> {
     let mut env = if request.clear_env { BTreeMap::new() } else { own.environment.clone() };
     env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));

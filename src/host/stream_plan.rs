@@ -16,7 +16,7 @@ use crate::guard::control::{
 
 /// Which of a command's descriptors are its terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Use {
+pub enum TerminalUse {
     /// Those that are terminals of its caller's; a pipe stands for anything else.
     #[default]
     Auto,
@@ -28,9 +28,9 @@ pub enum Use {
 
 /// The plan of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct StreamPlan {
     stdio: Stdio,
-    tty: Use,
+    tty: TerminalUse,
     out_pipe: bool,
     err_pipe: bool,
     err_is_out: bool,
@@ -39,19 +39,19 @@ pub(super) struct Plan {
     is_bare: bool,
 }
 
-impl Plan {
+impl StreamPlan {
     /// Each output of the command as its caller has it, or as it is wanted for everybody. One pipe for both where the
     /// caller has one file for both, so that their order is true.
-    pub(super) fn of(stdio: Stdio, tty: Use, kills_group: bool) -> Self {
+    pub(super) fn of(stdio: Stdio, tty: TerminalUse, kills_group: bool) -> Self {
         let is_pipe = |is_terminal: bool| match tty {
-            Use::Always if !stdio.relayed => false,
-            Use::Auto | Use::Always => !is_terminal,
-            Use::Never => true,
+            TerminalUse::Always if !stdio.relayed => false,
+            TerminalUse::Auto | TerminalUse::Always => !is_terminal,
+            TerminalUse::Never => true,
         };
         let out_pipe = stdio.stdout && is_pipe(stdio.stdout_tty);
         // With a terminal on stdout, a stderr that is something else is a pipe in any case.
         let is_apart = stdio.stderr && !stdio.same_output;
-        let shares_terminal = is_apart && stdio.stderr_tty && tty != Use::Never && (out_pipe || !stdio.stdout);
+        let shares_terminal = is_apart && stdio.stderr_tty && tty != TerminalUse::Never && (out_pipe || !stdio.stdout);
         Self {
             stdio,
             tty,
@@ -109,18 +109,18 @@ impl Plan {
 
     /// Whether the command's terminal stands for its caller's, which the shim relays.
     pub(super) fn is_relayed(self) -> bool {
-        self.stdio.relayed && self.tty != Use::Never
+        self.stdio.relayed && self.tty != TerminalUse::Never
     }
 
     /// Whether the command reads its own terminal: one that is relayed, or one in whose background its caller is. Who
     /// read that one would be stopped, and from another session would not be.
     fn is_terminal_stdin(self) -> bool {
-        self.is_relayed() || (self.stdio.stdin_tty && self.stdio.background && self.tty != Use::Never)
+        self.is_relayed() || (self.stdio.stdin_tty && self.stdio.background && self.tty != TerminalUse::Never)
     }
 
     /// Whether the command writes what it would write without us.
     pub(super) fn is_as_written(self) -> bool {
-        self.tty != Use::Always
+        self.tty != TerminalUse::Always
     }
 
     /// The streams that the host reads.
@@ -167,22 +167,22 @@ mod tests {
         let only_err = Stdio { stdout: false, stderr_tty: true, ..OPEN };
         const TTY: Stream = Stream::Tty;
         for (stdio, tty, streams, at) in [
-            (OPEN, Use::Auto, &[TTY, Stream::Out, Stream::Err][..], None),
-            (same, Use::Auto, &[TTY, Stream::Out], None),
-            (terminal, Use::Auto, &[TTY], Some(Out)),
-            (two, Use::Auto, &[TTY, Stream::Err], Some(Out)),
-            (out_only, Use::Auto, &[TTY, Stream::Err], Some(Out)),
-            (err_only, Use::Auto, &[TTY, Stream::Out], Some(Err)),
-            (no_err, Use::Auto, &[TTY, Stream::Out], None),
-            (only_err, Use::Auto, &[TTY], Some(Err)),
-            (OPEN, Use::Always, &[TTY, Stream::Err], Some(Out)),
-            (same, Use::Always, &[TTY], Some(Out)),
-            (no_err, Use::Always, &[TTY], Some(Out)),
-            (OPEN, Use::Never, &[TTY, Stream::Out, Stream::Err], None),
-            (terminal, Use::Never, &[TTY, Stream::Out], None),
-            (Stdio { relayed: true, ..err_only }, Use::Always, &[TTY, Stream::Out], Some(Err)),
+            (OPEN, TerminalUse::Auto, &[TTY, Stream::Out, Stream::Err][..], None),
+            (same, TerminalUse::Auto, &[TTY, Stream::Out], None),
+            (terminal, TerminalUse::Auto, &[TTY], Some(Out)),
+            (two, TerminalUse::Auto, &[TTY, Stream::Err], Some(Out)),
+            (out_only, TerminalUse::Auto, &[TTY, Stream::Err], Some(Out)),
+            (err_only, TerminalUse::Auto, &[TTY, Stream::Out], Some(Err)),
+            (no_err, TerminalUse::Auto, &[TTY, Stream::Out], None),
+            (only_err, TerminalUse::Auto, &[TTY], Some(Err)),
+            (OPEN, TerminalUse::Always, &[TTY, Stream::Err], Some(Out)),
+            (same, TerminalUse::Always, &[TTY], Some(Out)),
+            (no_err, TerminalUse::Always, &[TTY], Some(Out)),
+            (OPEN, TerminalUse::Never, &[TTY, Stream::Out, Stream::Err], None),
+            (terminal, TerminalUse::Never, &[TTY, Stream::Out], None),
+            (Stdio { relayed: true, ..err_only }, TerminalUse::Always, &[TTY, Stream::Out], Some(Err)),
         ] {
-            let plan = Plan::of(stdio, tty, false);
+            let plan = StreamPlan::of(stdio, tty, false);
             assert_eq!((plan.streams(), plan.tty()), (Streams::of(streams), at), "{stdio:?} {tty:?}");
         }
     }
@@ -190,19 +190,19 @@ mod tests {
     #[test]
     fn the_guard_is_told_in_bits() {
         let same = Stdio { same_output: true, ..OPEN };
-        assert_eq!(Plan::of(same, Use::Auto, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
-        assert_eq!(Plan::of(same, Use::Always, true).bits(), PLAN_KILL_GROUP | PLAN_DEFAULTS);
-        let live = |tty| Plan::of(same, tty, false).live(true);
-        assert_eq!(live(Use::Auto).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_LIVE);
-        assert_eq!(live(Use::Always).bits(), PLAN_DEFAULTS, "a terminal is flushed as it is");
-        assert_eq!(live(Use::Auto).bare(true).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
-        assert_eq!(live(Use::Always).bare(true).bits(), 0);
+        assert_eq!(StreamPlan::of(same, TerminalUse::Auto, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        assert_eq!(StreamPlan::of(same, TerminalUse::Always, true).bits(), PLAN_KILL_GROUP | PLAN_DEFAULTS);
+        let live = |tty| StreamPlan::of(same, tty, false).live(true);
+        assert_eq!(live(TerminalUse::Auto).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_LIVE);
+        assert_eq!(live(TerminalUse::Always).bits(), PLAN_DEFAULTS, "a terminal is flushed as it is");
+        assert_eq!(live(TerminalUse::Auto).bare(true).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        assert_eq!(live(TerminalUse::Always).bare(true).bits(), 0);
         let relayed =
             Stdio { stdin_tty: true, stdout_tty: true, stderr_tty: true, relayed: true, leader: true, ..same };
-        let bits = |stdio| Plan::of(stdio, Use::Auto, false).bits();
+        let bits = |stdio| StreamPlan::of(stdio, TerminalUse::Auto, false).bits();
         assert_eq!(bits(relayed), PLAN_IN_TTY | PLAN_RELAYED | PLAN_FOREGROUND | PLAN_LEADER);
         assert_eq!(bits(Stdio { background: true, ..relayed }), PLAN_IN_TTY | PLAN_RELAYED);
-        assert_eq!(Plan::of(relayed, Use::Never, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        assert_eq!(StreamPlan::of(relayed, TerminalUse::Never, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
         let typed = Stdio { stdin_tty: true, ..same };
         assert_eq!(bits(typed), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT, "it travels as it is");
         assert_eq!(bits(Stdio { background: true, ..typed }), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_IN_TTY);

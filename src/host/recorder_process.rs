@@ -25,7 +25,7 @@ use crate::text::reason::reason;
 
 /// A recorder that lives, as far as is known.
 #[derive(Debug)]
-struct Link {
+struct LiveRecorder {
     port: Port,
     pid: i32,
     born: Instant,
@@ -37,10 +37,10 @@ struct Link {
 
 /// The recorder, from the host's side.
 #[derive(Debug)]
-pub(super) struct Scribe {
+pub(super) struct RecorderProcess {
     session: Session,
     bounds: Bounds,
-    link: Option<Link>,
+    link: Option<LiveRecorder>,
     /// Frames on their way.
     pub(super) out: Outlet,
     inbox: Vec<u8>,
@@ -59,7 +59,7 @@ pub(super) enum Loss {
     New,
 }
 
-impl Scribe {
+impl RecorderProcess {
     /// Makes the journal's directory and starts a recorder. Returns when that has said which file it writes, or has
     /// nothing to say for some time.
     pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Failure> {
@@ -119,7 +119,7 @@ impl Scribe {
         let work = move || recorder::serve(session, UnixStream::from(far), bounds);
         let pid = process::fork_helper(c"rexec-recorder", &[fd], work)?;
         let port = Port::new(poller, near)?;
-        self.link = Some(Link { port, pid, born: Instant::now(), has_written: false, has_left: false });
+        self.link = Some(LiveRecorder { port, pid, born: Instant::now(), has_written: false, has_left: false });
         self.out.clear();
         self.inbox.clear();
         Ok(())
@@ -229,7 +229,7 @@ impl Scribe {
     /// A journal that is not whole is not closed: the next host marks what has no end in it.
     pub(super) fn finish(mut self, poller: &mut Poller, engine: &mut Engine, journal: &mut Feed) {
         let is_whole = journal.is_idle();
-        let mut patience = Patience::new(Instant::now());
+        let mut patience = FinishDeadline::new(Instant::now());
         let mut has_close = false;
         let mut is_shut = false;
         while let Some(left) = patience.left(Instant::now()) {
@@ -275,12 +275,12 @@ impl Scribe {
 }
 /// How long the host's end waits for the recorder: for so long in all, and without any progress for less.
 #[derive(Debug)]
-struct Patience {
+struct FinishDeadline {
     end: Instant,
     stalled: Instant,
 }
 
-impl Patience {
+impl FinishDeadline {
     fn new(now: Instant) -> Self {
         Self { end: now + limits::RECORDER_FAREWELL, stalled: now + limits::RECORDER_FAREWELL_STALL }
     }
@@ -305,11 +305,11 @@ mod tests {
     #[test]
     fn a_recorder_that_takes_nothing_is_left_sooner_than_a_slow_one() {
         let start = Instant::now();
-        let patience = Patience::new(start);
+        let patience = FinishDeadline::new(start);
         assert_eq!(patience.left(start), Some(limits::RECORDER_FAREWELL_STALL));
         assert_eq!(patience.left(start + limits::RECORDER_FAREWELL_STALL), None);
 
-        let (mut patience, mut now) = (Patience::new(start), start);
+        let (mut patience, mut now) = (FinishDeadline::new(start), start);
         while let Some(left) = patience.left(now) {
             assert!(left <= limits::RECORDER_FAREWELL_STALL && now + left <= start + limits::RECORDER_FAREWELL);
             now += left.saturating_sub(TICK).max(TICK);

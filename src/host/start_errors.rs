@@ -15,16 +15,16 @@ const SHELL_COLUMNS: usize = 256;
 pub(super) fn without_guard(error: &io::Error) -> StartError {
     if pty::is_none_left(error) {
         let hint = "end what is not needed, or let there be more terminals (sysctl kernel.pty.max)";
-        return refusal(125, "the command cannot be started: no terminals are left", hint);
+        return start_error(125, "the command cannot be started: no terminals are left", hint);
     }
     let hint = "end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)";
-    refusal(125, &format!("the command cannot be started: {}", reason(error)), hint)
+    start_error(125, &format!("the command cannot be started: {}", reason(error)), hint)
 }
 
 /// No guard has begun with it, so often it was tried.
 pub(super) fn without_beginning() -> StartError {
     let hint = "see what stops or kills the processes named rexec-guard, then run the command again";
-    refusal(125, "the command could not be started: its guards do not begin", hint)
+    start_error(125, "the command could not be started: its guards do not begin", hint)
 }
 
 /// The guard could not start the shell. As far as a shell would say something of it, it says the same.
@@ -34,18 +34,18 @@ pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
     let shell = escape_line(shell, SHELL_COLUMNS);
     let check_path = "check the path of the shell (REXEC_SHELL)";
     match (stage, error.kind()) {
-        (Stage::Exec, io::ErrorKind::NotFound) => refusal(127, &format!("{shell}: not found"), check_path),
+        (Stage::Exec, io::ErrorKind::NotFound) => start_error(127, &format!("{shell}: not found"), check_path),
         (Stage::Exec, io::ErrorKind::ArgumentListTooLong) => StartError {
             code: 126,
             text: format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"),
         },
-        (Stage::Exec, _) => refusal(126, &format!("{shell}: {words}"), check_path),
-        (Stage::Directory, _) => refusal(
+        (Stage::Exec, _) => start_error(126, &format!("{shell}: {words}"), check_path),
+        (Stage::Directory, _) => start_error(
             126,
             &format!("the working directory cannot be entered: {words}"),
             "change to a directory that you may enter",
         ),
-        (Stage::Fork | Stage::Descriptors, _) => refusal(
+        (Stage::Fork | Stage::Descriptors, _) => start_error(
             125,
             &format!("the command cannot be started: {words}"),
             "raise the limits of the host (ulimit -n, ulimit -u)",
@@ -58,13 +58,13 @@ pub(super) fn of_words((program, dir): (&str, &str), stage: Stage, errno: i32) -
     let error = io::Error::from_raw_os_error(errno);
     let (program, dir) = (escape_line(program, SHELL_COLUMNS), escape_line(dir, SHELL_COLUMNS));
     match (stage, error.kind()) {
-        (Stage::Exec, io::ErrorKind::NotFound) => refusal(
+        (Stage::Exec, io::ErrorKind::NotFound) => start_error(
             127,
             &format!("{program}: not found"),
             "check the name, and PATH in envs or in the host's environment",
         ),
-        (Stage::Exec, _) => refusal(126, &format!("{program}: {}", reason(&error)), "check the program's path"),
-        (Stage::Directory, _) => refusal(126, &format!("{dir}: {}", reason(&error)), "check dir"),
+        (Stage::Exec, _) => start_error(126, &format!("{program}: {}", reason(&error)), "check the program's path"),
+        (Stage::Directory, _) => start_error(126, &format!("{dir}: {}", reason(&error)), "check dir"),
         (Stage::Fork | Stage::Descriptors, _) => at_stage(&program, stage, errno),
     }
 }
@@ -76,10 +76,10 @@ pub(super) fn out_of_reach(descriptor: i32, limit: u32) -> StartError {
     );
     let hint =
         format!("close descriptor {descriptor} in the caller, or start the host with a higher limit (ulimit -Hn)");
-    refusal(125, &text, &hint)
+    start_error(125, &text, &hint)
 }
 
-fn refusal(code: u8, text: &str, hint: &str) -> StartError {
+fn start_error(code: u8, text: &str, hint: &str) -> StartError {
     StartError { code, text: format!("rexec: {text}\nhint: {hint}\n") }
 }
 

@@ -9,7 +9,7 @@ use crate::limits;
 
 /// When the next byte of a command is worth a strike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Strike {
+pub(super) enum BrokenPipe {
     /// Somebody reads.
     #[default]
     Never,
@@ -19,7 +19,7 @@ pub(super) enum Strike {
     Asked,
 }
 
-impl Strike {
+impl BrokenPipe {
     /// Nobody reads from now on.
     pub(super) fn begin(&mut self, now: Instant) {
         if *self == Self::Never {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn output_that_nobody_reads_is_struck_once_and_again_after_a_pause() {
-        let (mut strike, start) = (Strike::default(), Instant::now());
+        let (mut strike, start) = (BrokenPipe::default(), Instant::now());
         assert!(!strike.on_output(start), "somebody reads");
         strike.begin(start);
         assert!(strike.on_output(start));

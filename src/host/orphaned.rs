@@ -23,7 +23,7 @@ const DYING_PAUSE: Duration = Duration::from_millis(1);
 
 /// The orphans of a command.
 #[derive(Debug)]
-pub(super) struct Bereft {
+pub(super) struct Orphaned {
     orphans: Orphans,
     /// Since they are hunted, until then.
     hunted_until: Option<Instant>,
@@ -37,7 +37,7 @@ pub(super) struct Bereft {
     pub(super) living: Vec<Process>,
 }
 
-impl Bereft {
+impl Orphaned {
     fn of(orphans: Orphans, hunted_until: Option<Instant>, now: Instant) -> Self {
         let dead_by = now + limits::DEATH_PATIENCE;
         Self { orphans, hunted_until, look_at: now, is_first_look: true, dead_by, left_by: None, living: Vec::new() }
@@ -64,7 +64,7 @@ impl Host {
         let is_hunted = !link.shell_is_over || is_stopping || run.ending.is_killed();
         let until = is_hunted.then(|| self.now + limits::ORPHAN_HUNT);
         let orphans = Orphans::of(link.pid, &run.left);
-        run.bereft = Some(Bereft { left_by: link.left_by, ..Bereft::of(orphans, until, self.now) });
+        run.bereft = Some(Orphaned { left_by: link.left_by, ..Orphaned::of(orphans, until, self.now) });
         self.owing.insert(job);
         self.look_after(job);
     }
@@ -85,8 +85,9 @@ impl Host {
     pub(super) fn tick_owing(&mut self) {
         let now = self.now;
         self.owing.retain(|job| self.runs.get(job).is_some_and(|run| run.owing_deadline().is_some()));
-        let is_due =
-            |job: &JobId| self.runs.get(job).and_then(super::run::Run::owing_deadline).is_some_and(|at| at <= now);
+        let is_due = |job: &JobId| {
+            self.runs.get(job).and_then(super::run::ActiveRun::owing_deadline).is_some_and(|at| at <= now)
+        };
         for job in self.owing.iter().copied().filter(is_due).collect::<Vec<_>>() {
             // What it has said already counts: this host may have been the one that was stopped.
             if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
@@ -197,7 +198,7 @@ impl Host {
         })
     }
 
-    fn put_back(&mut self, job: JobId, bereft: Bereft) {
+    fn put_back(&mut self, job: JobId, bereft: Orphaned) {
         self.owing.insert(job);
         if let Some(run) = self.runs.get_mut(&job) {
             run.bereft = Some(bereft);
@@ -221,7 +222,7 @@ impl Host {
     }
 }
 
-impl super::run::Run {
+impl super::run::ActiveRun {
     /// When its guard, or what that left, is to be seen to.
     fn owing_deadline(&self) -> Option<Instant> {
         match (&self.guard, &self.again, &self.bereft) {

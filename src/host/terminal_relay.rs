@@ -20,7 +20,7 @@ use crate::sys::{self, pty};
 
 /// The caller's side of a run's terminal.
 #[derive(Debug)]
-pub(super) struct Relay {
+pub(super) struct TerminalRelay {
     /// Until the shim has left.
     terminal: Option<Relayed>,
     is_background: bool,
@@ -29,7 +29,7 @@ pub(super) struct Relay {
     stopped: Option<u8>,
 }
 
-impl Relay {
+impl TerminalRelay {
     /// For a command that came with this descriptor 0, and whose caller is in the background of it or not.
     pub(super) fn new(stdin: Option<&OwnedFd>, is_background: bool) -> Self {
         let terminal = stdin.and_then(|fd| Relayed::new(fd.try_clone().ok()?));

@@ -3,7 +3,7 @@
 //! Invariants: the loop never waits for a recorder; the human reads one line when one dies and one when the journal goes
 //! on, however often it is tried in between.
 
-use super::scribe::Loss;
+use super::recorder_process::Loss;
 use super::{Host, Source};
 use crate::journal::status::RecorderStatus;
 use crate::limits;

@@ -5,7 +5,7 @@
 //! The console tells, the journal has no run of it. The look comes that late because a caller can enter a sandbox after
 //! it connected, and it never leaves one.
 
-use super::{Host, Options, PeerId};
+use super::{Host, HostOptions, PeerId};
 use crate::limits;
 use crate::sys::confinement::{Doubt, Moment, Purpose, Standard};
 use crate::text::count::counted;
@@ -18,7 +18,7 @@ const COMMAND_COLUMNS: usize = 400;
 
 /// Who looks at the callers.
 #[derive(Debug)]
-pub(super) struct Sentry {
+pub(super) struct SandboxCheck {
     duty: Duty,
     /// Commands that callers run themselves without a line on the console, which had no room.
     unsaid: u64,
@@ -34,9 +34,9 @@ enum Duty {
     Close(String),
 }
 
-impl Sentry {
+impl SandboxCheck {
     /// The host is read as it is now.
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &HostOptions) -> Self {
         let duty = match Standard::read() {
             _ if options.allow_sandboxed => Duty::Off,
             Ok(standard) if options.unseen_landlock => Duty::Compare(Box::new(standard.waiving_landlock())),
@@ -128,11 +128,11 @@ impl Host {
     /// Callers that ask faster than the console can show are counted.
     fn tell_unseen(&mut self, line: &str) {
         if self.screen.out.pending() >= limits::CONSOLE_HIGH_BYTES {
-            self.sentry.unsaid += 1;
+            self.sandbox_check.unsaid += 1;
             return;
         }
         let out = self.screen.out.buffer();
-        let unsaid = std::mem::take(&mut self.sentry.unsaid);
+        let unsaid = std::mem::take(&mut self.sandbox_check.unsaid);
         if unsaid > 0 {
             self.console.say(
                 &format!("… {} more that callers run themselves, not shown", counted(unsaid, "command", "commands")),
