@@ -29,6 +29,35 @@ const SHORT_TOKENS: usize = 31;
 
 type Pairs = [u64; 1 << 16];
 
+/// One bit for each pair of bytes with which something that is looked for begins.
+static STARTS: LazyLock<Box<[u64; 1 << 10]>> = LazyLock::new(|| {
+    let mut starts = Box::new([0; 1 << 10]);
+    let mut add = |one: u8, two: u8| {
+        let (word, bit) = start_of(one, two);
+        starts[word] |= bit;
+    };
+    for word in names::WORDS {
+        let (one, two) = (word.text[0], word.text[1]);
+        for one in [one, one.to_ascii_uppercase()] {
+            [two, two.to_ascii_uppercase()].into_iter().for_each(|two| add(one, two));
+        }
+    }
+    for classes in tokens::starts() {
+        classes[0].iter().for_each(|&one| classes[1].iter().for_each(|&two| add(one, two)));
+    }
+    for (one, second) in [(b':', &b"/A"[..]), (b'-', b"upaU-")] {
+        second.iter().for_each(|&two| add(one, two));
+    }
+    starts
+});
+
+/// Where a pair has its bit.
+#[inline]
+fn start_of(one: u8, two: u8) -> (usize, u64) {
+    let pair = usize::from(u16::from_le_bytes([one, two]));
+    (pair / 64, 1 << (pair % 64))
+}
+
 static PAIRS: LazyLock<Box<Pairs>> = LazyLock::new(|| {
     let mut windows = Windows { pairs: vec![0; 1 << 16] };
     windows.add_names();
@@ -189,18 +218,31 @@ fn entries(pairs: &Pairs, block: &[u8; BLOCK]) -> [u64; BLOCK / 2] {
 #[cold]
 #[inline(never)]
 fn near_hits(text: &[u8], from: usize, block: usize, before: u64, entries: &[u64; BLOCK / 2]) -> Option<usize> {
-    let firsts = std::iter::once(&before).chain(entries);
-    for (nth, (first, second)) in firsts.zip(entries).enumerate() {
+    let mut hits = 0u32;
+    let mut first = before;
+    for (nth, &second) in entries.iter().enumerate() {
+        hits |= u32::from(first & second >> SECOND != 0) << nth;
+        first = second;
+    }
+    let starts = &**STARTS;
+    while hits != 0 {
+        let nth = hits.trailing_zeros() as usize;
+        hits &= hits - 1;
         let window = (block + 2 * nth).wrapping_sub(2);
-        if first & second >> SECOND == 0 || window >= text.len() {
+        if window >= text.len() {
             continue;
         }
         // A private key's dashes begin further before; an option and an address's mark may begin behind.
         let start = window.saturating_sub(if text[window] == b'-' { 4 } else { 1 });
         let end = window + if matches!(text.get(window + 2), Some(b'-' | b':')) { 3 } else { 2 };
-        let found = (start.max(from)..end.min(text.len())).find(|&at| is_place(text, at));
-        if found.is_some() {
-            return found;
+        for at in start.max(from)..end.min(text.len()) {
+            let may_start = text.get(at + 1).is_none_or(|&two| {
+                let (word, bit) = start_of(text[at], two);
+                starts[word] & bit != 0
+            });
+            if may_start && is_place(text, at) {
+                return Some(at);
+            }
         }
     }
     None
@@ -216,9 +258,7 @@ fn is_place(text: &[u8], at: usize) -> bool {
     };
     match rest[0] {
         // As seen from here, whatever the offset in the text: what begins with a letter or a digit has a window here.
-        first if first.is_ascii_alphanumeric() => {
-            may_fit(rest) && (names::has_word(text, at) || tokens::may_begin(text, at))
-        }
+        first if first.is_ascii_alphanumeric() => names::has_word(text, at) || tokens::may_begin(text, at),
         b':' => begins(b"://") || begins(b":AA"),
         b'-' => {
             let is_apart = || !at.checked_sub(1).is_some_and(|before| names::is_part(text[before]));
@@ -227,13 +267,6 @@ fn is_place(text: &[u8], at: usize) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether the first four bytes are a window, if there are as many.
-fn may_fit(text: &[u8]) -> bool {
-    let Some(&[a, b, c, d]) = text.first_chunk() else { return true };
-    let entry = |pair| PAIRS[usize::from(u16::from_le_bytes(pair))];
-    entry([a, b]) & entry([c, d]) >> SECOND != 0
 }
 
 #[cfg(test)]

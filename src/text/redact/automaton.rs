@@ -1,7 +1,8 @@
 //! Finds many values in text at once: an Aho-Corasick automaton, and a quick look that passes over text without any.
 //!
-//! The quick look reads every fourth byte's word of four: whatever the place, a value's first seven bytes have such a
-//! word in them. Its cost, and that of the automaton's steps, does not depend on how many values there are.
+//! The quick look reads a word of four bytes at every fourth place: wherever a value stands, one of these words begins
+//! within its first four bytes. Where all values are long enough, every eighth place will do. Its cost, and that of the
+//! automaton's steps, does not depend on how many values there are.
 //!
 //! Source: Aho and Corasick, Efficient string matching: an aid to bibliographic search, CACM 18 (6), 1975.
 
@@ -10,9 +11,11 @@ use std::collections::VecDeque;
 /// The shortest value, bytes: what the quick look needs.
 pub(super) const PATTERN_BYTES_MIN: usize = 8;
 const GRAM: usize = 4;
-const BLOCK: usize = 8 * GRAM;
-/// Places within a value at which a word of the text may begin.
-const OFFSETS: usize = 4;
+const BLOCK: usize = 64;
+/// How far apart the words are that are looked at.
+const STRIDE: usize = 4;
+/// The same where each value is long enough to have one of these words in it.
+const LONG_STRIDE: usize = 8;
 const TABLE_BITS: u32 = 16;
 pub(super) const ROOT: u32 = 0;
 
@@ -26,6 +29,8 @@ pub(super) struct Automaton {
     grams: Box<[u64; 1 << (TABLE_BITS - 6)]>,
     /// The root's children by their byte.
     first: Box<[u32; 256]>,
+    /// Whether the quick look takes the longer stride.
+    is_long: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -49,9 +54,11 @@ impl Automaton {
             bytes: vec![0],
             grams: Box::new([0; 1 << (TABLE_BITS - 6)]),
             first: Box::new([0; 256]),
+            is_long: values.iter().all(|value| value.len() >= LONG_STRIDE + GRAM - 1),
         };
+        let stride = if automaton.is_long { LONG_STRIDE } else { STRIDE };
         for value in values {
-            for offset in 0..OFFSETS {
+            for offset in 0..stride {
                 let (word, bit) = place(&value[offset..]);
                 automaton.grams[word] |= bit;
             }
@@ -120,7 +127,11 @@ impl Automaton {
 
     /// A place up to which no value begins, nor begins to: the text's end, if there is none at all.
     pub(super) fn skip(&self, text: &[u8]) -> usize {
-        let is_near = |word: &[u8; GRAM]| {
+        if self.is_long { self.skip_by::<LONG_STRIDE>(text) } else { self.skip_by::<STRIDE>(text) }
+    }
+
+    fn skip_by<const STRIDE: usize>(&self, text: &[u8]) -> usize {
+        let is_near = |word: &[u8; STRIDE]| {
             let (at, bit) = place(word);
             self.grams[at] & bit
         };
@@ -130,12 +141,13 @@ impl Automaton {
             blocks.iter().position(|block| block.as_chunks().0.iter().fold(0, |hit, word| hit | is_near(word)) != 0);
         let start = block.unwrap_or(blocks.len()) * BLOCK;
         let rest = if block.is_some() { &text[start..] } else { rest };
-        let hit = rest.as_chunks().0.iter().position(|word| is_near(word) != 0).map(|hit| start / GRAM + hit);
-        // A value whose word this is began up to three bytes before it; one whose word is cut off by the end, up to six.
+        let hit = rest.as_chunks().0.iter().position(|word| is_near(word) != 0).map(|hit| start + hit * STRIDE);
+        // A value with this word in it began less than a stride before it; one whose word is cut off by the end, less
+        // than two before the end.
         match hit {
-            Some(hit) => (hit * GRAM).saturating_sub(OFFSETS - 1),
+            Some(hit) => hit.saturating_sub(STRIDE - 1),
             None => {
-                let end = text.len().saturating_sub(OFFSETS + GRAM - 2);
+                let end = text.len().saturating_sub(2 * STRIDE - 2);
                 (end..text.len()).find(|&at| self.first[usize::from(text[at])] != ROOT).unwrap_or(text.len())
             }
         }
@@ -160,12 +172,19 @@ mod tests {
 
     #[test]
     fn every_end_of_a_value_is_seen_and_no_start_is_skipped() {
-        let mut values: Vec<&[u8]> =
-            [&b"abababab"[..], b"babababa", b"ababababcd", b"xyzxyzxyz", b"zxyzxyzx", b"12345678", b"123456789"]
-                .to_vec();
-        values.sort_unstable();
-        let automaton = Automaton::new(&values);
-        let text = b"--ababababcd..xyzxyzxyzxyz 123456789abababababa 12345678";
+        let short =
+            [&b"abababab"[..], b"babababa", b"ababababcd", b"xyzxyzxyz", b"zxyzxyzx", b"12345678", b"123456789"];
+        let long = [&b"abababababab"[..], b"babababababa", b"xyzxyzxyzxy", b"12345678901", b"123456789012"];
+        let text = b"--ababababcd..xyzxyzxyzxyz 123456789abababababababa 12345678901 12345678901234 babababababa xyzxy";
+        for mut values in [short.to_vec(), long.to_vec()] {
+            values.sort_unstable();
+            check(&values, text);
+            assert_eq!(Automaton::new(&values).skip(b"nothing of this is known, is it\n"), 32);
+        }
+    }
+
+    fn check(values: &[&[u8]], text: &[u8]) {
+        let automaton = Automaton::new(values);
         let mut node = ROOT;
         for end in 1..=text.len() {
             node = automaton.step(node, text[end - 1]);
@@ -184,6 +203,5 @@ mod tests {
                 assert!(automaton.skip(text) <= first.unwrap_or(text.len()), "{start}..{end}");
             }
         }
-        assert_eq!(automaton.skip(b"nothing of this is known, is it\n"), 32);
     }
 }

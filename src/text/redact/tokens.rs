@@ -11,6 +11,9 @@ use super::text::{Text, without_colour};
 /// The longest first part of a JSON web token.
 const JWT_HEAD_BYTES_MAX: usize = 2048;
 
+/// The length of an Airtable token's identifier.
+const AIRTABLE_ID: usize = 14;
+
 const ALPHANUMERICS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// Starts of other shapes: web tokens, Amazon's keys, `Basic …`, Airtable's and, in base64, a number, as which a bot's
@@ -39,10 +42,13 @@ pub(super) fn starts() -> impl Iterator<Item = Vec<Vec<u8>>> {
 pub(super) fn may_begin(text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
     let known = BY_FIRST[usize::from(rest[0])].iter().any(|begin| begin.agrees(rest));
+    let goes_on = |classes: &[&[u8]]| classes.iter().zip(rest).all(|(class, byte)| class.contains(byte));
     let is_other = || match rest[0] {
-        b'e' | b'A' | b'b' | b'B' | b'M' | b'N' | b'O' | b'p' => {
-            OTHERS.iter().any(|classes| classes.iter().zip(rest).all(|(class, byte)| class.contains(byte)))
-        }
+        b'e' => goes_on(OTHERS[0]),
+        b'A' => goes_on(OTHERS[1]),
+        b'b' | b'B' => goes_on(OTHERS[2]),
+        b'M' | b'N' | b'O' => goes_on(OTHERS[3]),
+        b'p' => goes_on(&OTHERS[4][..3]) && rest.get(3 + AIRTABLE_ID).is_none_or(|&byte| byte == b'.'),
         _ => false,
     };
     (known || is_other()) && starts_word(&text[..at])
@@ -150,15 +156,16 @@ fn discord(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
 
 /// Airtable's: an identifier and, behind a dot, 64 digits of hexadecimal.
 fn airtable(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
-    const ID: usize = 14;
     const SECRET: usize = 32;
     let is_part: fn(u8) -> bool = |byte| byte.is_ascii_alphanumeric();
     let id = at + 3;
-    if !text.bytes[at..].starts_with(b"pat") || count(text, id, ID, is_part)? < ID || text.peek(id + ID)? != Some(b'.')
+    if !text.bytes[at..].starts_with(b"pat")
+        || count(text, id, AIRTABLE_ID, is_part)? < AIRTABLE_ID
+        || text.peek(id + AIRTABLE_ID)? != Some(b'.')
     {
         return Ok(None);
     }
-    let start = id + ID + 1;
+    let start = id + AIRTABLE_ID + 1;
     let is_long = count(text, start, SECRET, is_part)? == SECRET;
     Ok(if is_long { secret(at, start + SECRET, "AIRTABLE_TOKEN", Some(is_part)) } else { None })
 }
