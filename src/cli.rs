@@ -18,9 +18,10 @@ use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place;
 
-use crate::failure::Failure;
 use crate::sys::process;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -34,7 +35,7 @@ pub const HOME_VARIABLE: &str = "REXEC_HOME";
 const ARGUMENT_COLUMNS: usize = 80;
 
 /// Ends a program: words on standard error if it failed.
-fn finish(result: Result<u8, Failure>) -> ExitCode {
+fn finish(result: Result<u8, Notice>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
@@ -46,38 +47,38 @@ fn finish(result: Result<u8, Failure>) -> ExitCode {
 }
 
 /// Writes to standard output.
-fn say(text: &str) -> Result<u8, Failure> {
+fn say(text: &str) -> Result<u8, Notice> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot_write(&error)),
-        _ => Ok(0),
+        _ => Ok(exit_code::SUCCESS),
     }
 }
 
 /// Standard output does not take what was asked for.
-fn cannot_write(error: &io::Error) -> Failure {
-    Failure::new(
+fn cannot_write(error: &io::Error) -> Notice {
+    Notice::failed(
         format_args!("cannot write: {}", reason(error)),
         "standard output must lead to something that takes it",
     )
 }
 
 /// Where the socket is.
-fn socket_path() -> Result<PathBuf, Failure> {
+fn socket_path() -> Result<PathBuf, Notice> {
     use std::os::unix::ffi::OsStrExt;
     let explicit = std::env::var_os(SOCKET_VARIABLE);
     place::socket_path(explicit.as_deref().map(OsStr::as_bytes), process::uid())
-        .map_err(|error| Failure::new(error, format_args!("set {SOCKET_VARIABLE} to a shorter path")))
+        .map_err(|error| Notice::failed(error, format_args!("set {SOCKET_VARIABLE} to a shorter path")))
 }
 
 /// Where the journals are.
-fn home() -> Result<PathBuf, Failure> {
+fn home() -> Result<PathBuf, Notice> {
     let set = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     if let Some(home) = set(HOME_VARIABLE) {
         return Ok(PathBuf::from(home));
     }
     set("HOME").map(|home| PathBuf::from(home).join(".rexec")).ok_or_else(|| {
-        Failure::new(
+        Notice::failed(
             "there is no place for the journal: HOME is not set",
             format_args!("set {HOME_VARIABLE} to a directory"),
         )
@@ -85,7 +86,7 @@ fn home() -> Result<PathBuf, Failure> {
 }
 
 /// What is wrong with a call, in words that name the argument, and the known name that is nearest to it.
-fn wrong_call(error: &lexopt::Error, program: &str, names: &[&str]) -> Failure {
+fn wrong_call(error: &lexopt::Error, program: &str, names: &[&str]) -> Notice {
     let shown = |text: &str| escape_line(text, ARGUMENT_COLUMNS);
     let (text, given) = match error {
         lexopt::Error::UnexpectedOption(option) => (format!("there is no option {}", shown(option)), option.clone()),
@@ -100,7 +101,7 @@ fn wrong_call(error: &lexopt::Error, program: &str, names: &[&str]) -> Failure {
         other => (shown(&other.to_string()), String::new()),
     };
     match nearest::nearest(&given, names) {
-        Some(meant) => Failure::usage(text, format_args!("did you mean {meant}? {program} --help shows all")),
-        None => Failure::usage(text, format_args!("{program} --help shows what there is")),
+        Some(meant) => Notice::usage(text, format_args!("did you mean {meant}? {program} --help shows all")),
+        None => Notice::usage(text, format_args!("{program} --help shows what there is")),
     }
 }

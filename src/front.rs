@@ -11,7 +11,9 @@ pub mod roster;
 pub mod shim;
 pub mod treatment;
 
-use crate::core::entry::Stream;
+use rexec_sh::protocol::notice::Notice;
+
+use crate::core::entry::{StartError, Stream};
 use command::Command;
 
 /// What a peer asks of the host.
@@ -60,16 +62,8 @@ pub enum AtTerminal {
     Hangup,
 }
 
-/// Why a peer is ended: it gets the bytes, if any, and nothing else notices.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// One sentence.
-    pub text: String,
-}
-
-impl Violation {
-    /// A violation in these words.
-    pub fn new(text: impl std::fmt::Display) -> Self {
-        Self { text: text.to_string() }
+impl From<&StartError> for Notice {
+    fn from(why: &StartError) -> Self {
+        Self::new(why.code, &why.problem, &why.hint)
     }
 }

@@ -36,9 +36,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::notice::Notice;
+
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::entry::{Reason, Stream};
-use crate::failure::Failure;
 use crate::front::budget::Budget;
 use crate::front::treatment::Policy;
 use crate::io::poller::{Poller, Ready, Token};
@@ -61,15 +63,22 @@ use spares::Spares;
 pub use stream_plan::TerminalUse;
 
 /// What a caller is told that cannot be served now.
-const BUSY: &str =
-    "rexec: the host is busy: too many commands or too few descriptors\nhint: run the command again in a moment\n";
+const BUSY: Notice = Notice::fixed(
+    REXEC_FAILED,
+    "the host is busy: too many commands or too few descriptors",
+    "run the command again in a moment",
+);
 
 /// What a caller is told whose descriptors did not come although it sent some.
-const RELAYED: &str = "rexec: this connection comes through a relay: nothing is run for it\n\
-    hint: run rexec-host on the machine where the command is to run\n";
+const RELAYED: Notice = Notice::fixed(
+    REXEC_FAILED,
+    "this connection comes through a relay: nothing is run for it",
+    "run rexec-host on the machine where the command is to run",
+);
 
 /// What a caller is told that asks for a command while the host ends.
-const ENDING: &str = "rexec: the host is ending; nothing was run\nhint: start rexec-host, then run the command again\n";
+const ENDING: Notice =
+    Notice::fixed(REXEC_FAILED, "the host is ending; nothing was run", "start rexec-host, then run the command again");
 
 /// What the command line chose.
 #[derive(Debug, Clone)]
@@ -195,7 +204,7 @@ impl Host {
     ///
     /// # Errors
     /// Only when the poll itself fails.
-    pub fn run(mut self) -> Result<(), Failure> {
+    pub fn run(mut self) -> Result<(), Notice> {
         let _ = self.screen.flush();
         loop {
             let timeout = self.timeout();
@@ -243,9 +252,9 @@ impl Host {
         Some(first.saturating_duration_since(Instant::now()) + Duration::from_micros(999))
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Failure> {
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Notice> {
         let events = self.poller.wait(timeout).map_err(|error| {
-            Failure::new(format_args!("waiting for events failed: {}", reason(&error)), "start the host again")
+            Notice::failed(format_args!("waiting for events failed: {}", reason(&error)), "start the host again")
         })?;
         let events: Vec<Ready> = events.collect();
         self.now = Instant::now();

@@ -2,7 +2,6 @@
 
 pub mod cli;
 pub mod core;
-pub mod failure;
 pub mod front;
 #[expect(unsafe_code, reason = "a guard forks, and its child makes system calls only")]
 pub mod guard;

@@ -5,10 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each part, and the parts that it may name beside itself and the limits.
-const MAY_NAME: [(&str, &[&str]); 12] = [
+const MAY_NAME: [(&str, &[&str]); 11] = [
     ("core", &[]),
     ("text", &[]),
-    ("failure", &[]),
     ("sys", &[]),
     // Order and Exit are plain data of the core that travel between host and guard.
     ("guard", &["core", "sys"]),
@@ -17,8 +16,8 @@ const MAY_NAME: [(&str, &[&str]); 12] = [
     ("journal", &["text"]),
     ("recorder", &["journal", "text"]),
     ("sink", &["core", "journal", "text"]),
-    ("host", &["core", "text", "failure", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
-    ("cli", &["text", "failure", "sys", "front", "journal", "recorder", "sink", "host"]),
+    ("host", &["core", "text", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
+    ("cli", &["text", "sys", "front", "journal", "recorder", "sink", "host"]),
 ];
 
 /// Each foreign crate that is confined, and the parts that may name it.

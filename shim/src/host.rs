@@ -9,10 +9,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use rexec_sh::protocol::exit_code::NOT_FOUND;
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Options, given};
 use rexec_sh::protocol::place::{self, PlaceError};
 
-use crate::report::{NOT_FOUND, Report};
 use crate::sys;
 
 /// How often, and how long apart, a host that restarts is tried again.
@@ -23,11 +24,11 @@ const RETRY_PAUSE_MS: i32 = 50;
 #[derive(Debug)]
 pub(crate) enum NoHost {
     /// Nobody listens.
-    Absent(Report),
+    Absent(Notice),
     /// This process may not use sockets.
     Denied,
     /// Something is there, and it is not to be used.
-    Unfit(Report),
+    Unfit(Notice),
 }
 
 /// Connects to the host of this user.
@@ -37,7 +38,7 @@ pub(crate) fn connect(options: &Options<'_>) -> Result<OwnedFd, NoHost> {
     let uid = sys::effective_uid();
     let path = place::socket_path(options.socket.map(|path| path.to_bytes()), uid).map_err(|error| {
         let path = given(options.socket).escape_ascii();
-        NoHost::Unfit(Report::new(
+        NoHost::Unfit(Notice::new(
             NOT_FOUND,
             format_args!("REXEC_SOCKET cannot be used: {error}: {path}"),
             "set REXEC_SOCKET to a shorter path, or unset it",
@@ -51,7 +52,7 @@ pub(crate) fn connect(options: &Options<'_>) -> Result<OwnedFd, NoHost> {
     connect_patiently(&socket, &path)?;
     match sys::peer_uid(&socket) {
         Ok(peer) if peer == uid => Ok(socket),
-        Ok(peer) => Err(NoHost::Unfit(Report::new(
+        Ok(peer) => Err(NoHost::Unfit(Notice::new(
             NOT_FOUND,
             format_args!("the process that listens on {} belongs to another user (uid {peer})", path.display()),
             "start rexec-host as the user you are, with REXEC_SOCKET set to the same path on both sides",
@@ -70,7 +71,9 @@ fn connect_patiently(socket: &OwnedFd, path: &Path) -> Result<(), NoHost> {
                 retries += 1;
                 sys::pause(RETRY_PAUSE_MS);
             }
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ECONNREFUSED) => return Err(NoHost::Absent(absent(path))),
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ECONNREFUSED) => {
+                return Err(NoHost::Absent(Notice::host_not_found(path)));
+            }
             Err(error) => return Err(denied(error, path)),
         }
     }
@@ -83,19 +86,9 @@ fn is_starting(path: &Path) -> bool {
 }
 
 #[cold]
-fn absent(path: &Path) -> Report {
-    Report::new(
-        NOT_FOUND,
-        format_args!("no rexec-host is listening on {}", path.display()),
-        "start rexec-host in a terminal, then run the command again",
-    )
-    .under("HOST NOT FOUND\n")
-}
-
-#[cold]
-fn unfit(path: &Path, error: PlaceError) -> Report {
+fn unfit(path: &Path, error: PlaceError) -> Notice {
     let directory = place::directory(path).display();
-    Report::new(
+    Notice::new(
         NOT_FOUND,
         format_args!("the directory of the host's socket cannot be trusted: {error}: {directory}"),
         "make it a directory of your own with mode 0700 (or set REXEC_SOCKET to a path in one), start rexec-host, \
@@ -107,7 +100,7 @@ fn unfit(path: &Path, error: PlaceError) -> Report {
 fn denied(error: Errno, path: &Path) -> NoHost {
     match error {
         Errno::EPERM | Errno::EACCES | Errno::EAFNOSUPPORT => NoHost::Denied,
-        _ => NoHost::Unfit(Report::new(
+        _ => NoHost::Unfit(Notice::new(
             NOT_FOUND,
             format_args!("{} cannot be connected to: {}", path.display(), error.desc()),
             "restart rexec-host in a terminal, then run the command again",

@@ -11,10 +11,9 @@
 mod collect;
 mod host;
 mod inside;
-mod misunderstanding;
+mod notice;
 mod outlet;
 mod relay;
-mod report;
 mod shell;
 mod sys;
 mod terminal;
@@ -26,7 +25,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::protocol::environment::Rules;
+use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, REXEC_FAILED};
 use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, Options, given};
 use rexec_sh::protocol::wire::{Hello, INHERITED_MAX, Stream, encode_interactive, encode_left, encode_run};
 
@@ -35,7 +36,6 @@ use host::NoHost;
 use inside::Inside;
 use outlet::Outlet;
 use relay::{End, FORWARDED, Relay};
-use report::{FAILED, NOT_EXECUTABLE, Report};
 use sys::{SignalSet, bit};
 
 /// How long, and how often, the kernel's limit on descriptors in flight is waited out.
@@ -63,25 +63,27 @@ enum Attempt {
     /// The real shell is to run it, here and now.
     Locally,
     /// There is no host.
-    Absent(Report),
+    Absent(Notice),
     /// Nothing is to run.
-    Failed(Report),
+    Failed(Notice),
 }
 
 /// The whole program.
 pub(crate) fn run(argv: &[&'static CStr], env: &[&'static CStr]) -> ! {
-    sys::exit(start(argv, env).write())
+    let notice = start(argv, env);
+    notice::tell(&notice);
+    sys::exit(notice.code)
 }
 
 /// Returns only when something failed.
-fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
+fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     let options = Options::find(env.iter().copied());
     let name = argv.first().copied().unwrap_or_default();
     let named = Shell::named(name.to_bytes()).or_else(|| Shell::named(sys::executed_path().to_bytes()));
     let kind = named.unwrap_or(Shell::Sh);
     let shell = match shell::find(kind, options.shell) {
         Ok(shell) => shell,
-        Err(report) => return report,
+        Err(notice) => return notice,
     };
     let real = Real { path: shell.to_bytes(), is_chosen: !given(options.shell).is_empty() };
     let real_name = kind.real_name(name.to_bytes(), &real, |name| shell::leads_to_shim(kind, name));
@@ -113,8 +115,8 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
     let choices = match options.judge() {
         Ok(choices) => choices,
         Err(error) => {
-            let hint = format_args!("set {} to {}, or unset it", error.name, error.allowed);
-            return Report::new(FAILED, error, hint);
+            let hint = format_args!("correct {}, or unset it", error.name);
+            return Notice::new(REXEC_FAILED, error, hint);
         }
     };
     match call.attempt(&mut standard, choices) {
@@ -123,7 +125,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Report {
         Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => {
             shell::become_shell(shell, argv, env, true)
         }
-        Err(Attempt::Absent(report) | Attempt::Failed(report)) => report,
+        Err(Attempt::Absent(notice) | Attempt::Failed(notice)) => notice,
     }
 }
 
@@ -143,9 +145,9 @@ impl Call<'_> {
             error => failed("the working directory cannot be opened", error),
         })?;
         let socket = host::connect(&self.options).map_err(|no_host| match no_host {
-            NoHost::Absent(report) => Attempt::Absent(report),
+            NoHost::Absent(notice) => Attempt::Absent(notice),
             NoHost::Denied => Attempt::Locally,
-            NoHost::Unfit(report) => Attempt::Failed(report),
+            NoHost::Unfit(notice) => Attempt::Failed(notice),
         })?;
         if inherited.len() > INHERITED_MAX {
             return Err(Attempt::Failed(too_many(inherited.len())));
@@ -171,7 +173,7 @@ impl Call<'_> {
         let env = rules.apply(self.env.iter().copied());
         encode_run(&attributes, names, self.argv.iter().copied(), env.into_iter(), &mut request).map_err(|error| {
             let problem = format_args!("the command and its environment are too long: {error}");
-            Attempt::Failed(Report::without_hint(NOT_EXECUTABLE, problem))
+            Attempt::Failed(Notice::without_hint(NOT_EXECUTABLE, problem))
         })?;
 
         let signal_watch = sys::signal_descriptor(signals.forwarded);
@@ -185,7 +187,7 @@ impl Call<'_> {
             // At once: what would be closed and freed on the way back ends with the process.
             End::Exit(code) => sys::exit(code),
             End::Die { signal, is_group } => sys::die_by(signal, is_group),
-            End::Failed(report) => Err(Attempt::Failed(report)),
+            End::Failed(notice) => Err(Attempt::Failed(notice)),
             End::Refused(came) => {
                 // It has not run anywhere yet: they are for the shell that runs it now.
                 sys::raise(came);
@@ -267,17 +269,17 @@ fn parent() -> Option<OwnedFd> {
 
 #[cold]
 fn failed(what: &str, error: Errno) -> Attempt {
-    Attempt::Failed(Report::new(
-        FAILED,
+    Attempt::Failed(Notice::new(
+        REXEC_FAILED,
         format_args!("{what}: {}", error.desc()),
         "nothing was run; run the command again, and restart rexec-host if it fails again",
     ))
 }
 
 #[cold]
-fn too_many(count: usize) -> Report {
-    Report::new(
-        FAILED,
+fn too_many(count: usize) -> Notice {
+    Notice::new(
+        REXEC_FAILED,
         format_args!("the command would inherit {count} descriptors besides 0, 1 and 2, more than {INHERITED_MAX}"),
         "close those it does not need, or mark them close-on-exec",
     )

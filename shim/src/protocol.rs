@@ -4,8 +4,10 @@
 //! std only; the shim's system calls are in its binary, the host's in its own crate.
 
 pub mod environment;
+pub mod exit_code;
 pub mod invocation;
 pub mod mark;
+pub mod notice;
 pub mod options;
 pub mod place;
 pub mod wire;

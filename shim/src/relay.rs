@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
+use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{
     Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, Stream, WireError, encode_abort, encode_closed,
 };
 
-use crate::misunderstanding;
+use crate::notice;
 use crate::outlet::{Outlet, Written};
-use crate::report::{FAILED, Report};
 use crate::sys::{self, SignalSet, bit};
 use crate::terminal::Terminal;
 
@@ -66,7 +67,7 @@ pub(crate) enum End {
     /// The host will not run the command. These signals came for it meanwhile.
     Refused(SignalSet),
     /// Something failed.
-    Failed(Report),
+    Failed(Notice),
 }
 
 /// Bytes of the buffer on their way to an outlet.
@@ -174,7 +175,7 @@ impl Relay {
             match self.decode() {
                 Ok(true) => {}
                 Ok(false) => return None,
-                Err(error) => return Some(End::Failed(misunderstanding::report(&error))),
+                Err(error) => return Some(End::Failed(notice::misunderstood(&error))),
             }
         }
     }
@@ -274,8 +275,8 @@ impl Relay {
         }
         if is_first && stream == Stream::Out && !self.outlets[index(Stream::Err)].is_closed() {
             // The command cannot tell its caller of this: to it, the write has succeeded.
-            Report::without_hint(FAILED, format_args!("the command's output cannot be written: {}", error.desc()))
-                .write();
+            let problem = format_args!("the command's output cannot be written: {}", error.desc());
+            notice::tell(&Notice::without_hint(REXEC_FAILED, problem));
         }
     }
 
@@ -334,7 +335,7 @@ impl Relay {
         ];
         match sys::poll(&mut watched, self.patience_ms()) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => return Some(End::Failed(Report::without_hint(FAILED, error.desc()))),
+            Err(error) => return Some(End::Failed(Notice::without_hint(REXEC_FAILED, error.desc()))),
         }
         if self.aborting.is_some_and(|deadline| deadline <= Instant::now()) {
             return Some(End::Exit(ABORTED));
@@ -404,13 +405,13 @@ impl Relay {
     }
 
     #[cold]
-    fn lost(&self) -> Report {
+    fn lost(&self) -> Notice {
         if self.request > 0 {
             let problem = "the host went away before it had the whole command; it did not run";
-            return Report::new(FAILED, problem, "start rexec-host in a terminal, then run the command again");
+            return Notice::new(REXEC_FAILED, problem, "start rexec-host in a terminal, then run the command again");
         }
-        Report::new(
-            FAILED,
+        Notice::new(
+            REXEC_FAILED,
             "the host went away in mid-run; whether the command finished is unknown",
             "look at what the command has changed before you run it again",
         )

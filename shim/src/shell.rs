@@ -6,9 +6,10 @@
 use std::ffi::{CStr, CString};
 
 use rexec_sh::protocol::environment;
+use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, REXEC_FAILED};
 use rexec_sh::protocol::invocation::Shell;
+use rexec_sh::protocol::notice::Notice;
 
-use crate::report::{FAILED, NOT_EXECUTABLE, NOT_FOUND, Report};
 use crate::sys::{self, Kind, Status};
 
 /// Where sh may be. The shim may stand in the place of the first ones; dash then serves as well.
@@ -55,7 +56,7 @@ fn myself() -> Option<Status> {
 }
 
 /// The real shell's path: what `REXEC_SHELL` says, else the first that is found.
-pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Report> {
+pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice> {
     let myself = myself();
     let is_myself = |found: &Status| myself.is_some_and(|myself| myself.is_same_file(found));
     if let Some(path) = chosen.filter(|path| !path.is_empty()) {
@@ -65,7 +66,7 @@ pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Report>
     let usable = |found: Status| found.kind == Kind::Regular && found.mode & 0o111 != 0 && !is_myself(&found);
     places.iter().find(|path| sys::status_at(path).is_ok_and(usable)).copied().ok_or_else(|| {
         let (first, last) = (places[0].to_string_lossy(), places[places.len() - 1].to_string_lossy());
-        Report::new(
+        Notice::new(
             NOT_FOUND,
             format_args!("there is no {name} in the usual places ({first} to {last})"),
             "set REXEC_SHELL to the absolute path of the shell that is to run commands",
@@ -73,10 +74,10 @@ pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Report>
     })
 }
 
-fn check_chosen(path: &CStr, is_myself: impl Fn(&Status) -> bool) -> Result<(), Report> {
+fn check_chosen(path: &CStr, is_myself: impl Fn(&Status) -> bool) -> Result<(), Notice> {
     let wrong = |why: &str| {
         let problem = format!("REXEC_SHELL is `{}`, which {why}", path.to_bytes().escape_ascii());
-        Err(Report::new(FAILED, problem, "set REXEC_SHELL to the absolute path of a real shell, or unset it"))
+        Err(Notice::new(REXEC_FAILED, problem, "set REXEC_SHELL to the absolute path of a real shell, or unset it"))
     };
     match sys::status_at(path) {
         _ if !path.to_bytes().starts_with(b"/") => wrong("is not an absolute path"),
@@ -91,7 +92,7 @@ fn check_chosen(path: &CStr, is_myself: impl Fn(&Status) -> bool) -> Result<(), 
 ///
 /// `is_command` tells that bash will run a command string. If that bash was told to hand such strings to the shim, it
 /// would come back here for ever, so what told it is taken out.
-pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr], is_command: bool) -> Report {
+pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr], is_command: bool) -> Notice {
     let kept: Vec<&CStr>;
     let env = if is_command && env.iter().any(|entry| environment::is_recipe(entry.to_bytes())) {
         kept = env.iter().copied().filter(|entry| !environment::is_recipe(entry.to_bytes())).collect();
@@ -101,5 +102,5 @@ pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr], is_comman
     };
     let error = sys::execute(path, argv, env);
     let code = if error == nix::errno::Errno::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };
-    Report::without_hint(code, format_args!("{} cannot be executed: {}", path.to_string_lossy(), error.desc()))
+    Notice::without_hint(code, format_args!("{} cannot be executed: {}", path.to_string_lossy(), error.desc()))
 }

@@ -150,13 +150,14 @@ fn a_host_that_holds_its_lock_is_waited_for() {
 #[test]
 fn wrong_options_are_named_with_what_they_may_be() {
     let place = Place::new();
-    for (name, value, hint) in [
-        ("REXEC_TTY", "sometimes", "hint: set REXEC_TTY to auto, always or never, or unset it\n"),
-        ("REXEC_SANITIZE", "all", "hint: set REXEC_SANITIZE to raw, strip, collapse or tidy, or unset it\n"),
-        ("REXEC_FALLBACK", "yes", "hint: set REXEC_FALLBACK to shell, or unset it\n"),
+    for (name, value, allowed) in [
+        ("REXEC_TTY", "sometimes", "auto, always, never"),
+        ("REXEC_SANITIZE", "all", "raw, strip, collapse, tidy"),
+        ("REXEC_FALLBACK", "yes", "shell"),
     ] {
         let (code, stdout, stderr) = outcome(&place.bash("echo ran").env(name, value).output().unwrap());
-        let expected = format!("rexec: {name} is `{value}`, which means nothing\n{hint}");
+        let expected =
+            format!("rexec: {name}: `{value}` is not a valid value ({allowed})\nhint: correct {name}, or unset it\n");
         assert_eq!((code, stdout, stderr), (Some(125), String::new(), expected));
     }
 }

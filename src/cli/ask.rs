@@ -4,10 +4,11 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::failure::Failure;
+use rexec_sh::protocol::notice::Notice;
+
 use crate::front::roster::{Answer, Reply};
 use crate::sys::{file, process, socket};
 use crate::text::escape::escape_line;
@@ -23,8 +24,8 @@ const WORDS_COLUMNS: usize = 1_024;
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum AskError {
-    /// Nobody listens there.
-    NoHost,
+    /// No host listens on this socket.
+    NoHost { socket: PathBuf },
     /// Somebody else's socket.
     Stranger { uid: u32 },
     /// The host went away, or took too long.
@@ -38,7 +39,7 @@ pub enum AskError {
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoHost => write!(f, "HOST NOT FOUND"),
+            Self::NoHost { socket } => write!(f, "no rexec-host is listening on {}", socket.display()),
             Self::Stranger { uid } => write!(f, "the host's socket belongs to another user ({uid}); nothing was said"),
             Self::Lost(source) => write!(f, "the host did not answer: {}", reason(source)),
             Self::Unclear => write!(f, "the host gave an answer that is not understood"),
@@ -49,16 +50,16 @@ impl fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
-impl From<AskError> for Failure {
+impl From<AskError> for Notice {
     fn from(error: AskError) -> Self {
-        let (hint, code) = match &error {
-            AskError::NoHost => ("start rexec-host in a terminal, or set REXEC_SOCKET to the host's socket", 127),
-            AskError::Stranger { .. } => ("set REXEC_SOCKET to the socket of a host of yours", 1),
-            AskError::Lost(_) => ("look at the host's terminal", 1),
-            AskError::Unclear => ("install rexec and rexec-host of one version", 1),
-            AskError::Refused { .. } => ("rexec ps shows what runs", 1),
+        let hint = match &error {
+            AskError::NoHost { socket } => return Notice::host_not_found(socket),
+            AskError::Stranger { .. } => "set REXEC_SOCKET to the socket of a host of yours",
+            AskError::Lost(_) => "look at the host's terminal",
+            AskError::Unclear => "install rexec and rexec-host of the same release",
+            AskError::Refused { .. } => "rexec ps shows what runs",
         };
-        Failure::new(error, hint).with_code(code)
+        Notice::failed(&error, hint)
     }
 }
 
@@ -72,7 +73,7 @@ pub struct Asked(BufReader<UnixStream>);
 /// No host, a stranger's socket, or a connection that broke.
 pub fn ask(path: &Path, question: &str) -> Result<Asked, AskError> {
     let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NoHost,
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NoHost { socket: path.to_owned() },
         _ => AskError::Lost(error),
     })?;
     // Nothing is said to a stranger.

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
 
-use crate::failure::Failure;
 use crate::front::treatment::Policy;
 use crate::host::{Host, HostOptions, TerminalUse};
 use crate::limits;
@@ -54,13 +55,13 @@ struct Arguments {
     require_descriptor: bool,
 }
 
-fn run() -> Result<u8, Failure> {
+fn run() -> Result<u8, Notice> {
     match parse()? {
         Call::Say(text) => super::say(text),
         Call::Host(arguments) => {
             if !has_shim() {
                 // Agents may be told of a shell elsewhere, so the host starts all the same.
-                let _ = io::stderr().write_all(NO_SHIM.as_bytes());
+                let _ = write!(io::stderr(), "{NO_SHIM}");
             }
             let options = HostOptions {
                 socket: super::socket_path()?,
@@ -78,16 +79,17 @@ fn run() -> Result<u8, Failure> {
                 require_descriptor: arguments.require_descriptor,
             };
             Host::open(options)?.run()?;
-            Ok(0)
+            Ok(exit_code::SUCCESS)
         }
     }
 }
 
 /// Said when nothing that agents could call was installed along with the host, as `cargo install` does it.
-const NO_SHIM: &str = "\
-rexec: rexec-sh, the shell for agents, is not installed with this rexec-host
-hint: scripts/install.sh installs it with its links; cargo install does not
-";
+const NO_SHIM: Notice = Notice::fixed(
+    exit_code::SUCCESS,
+    "rexec-sh, the shell for agents, is not installed with this rexec-host",
+    "scripts/install.sh installs it with its links; cargo install does not",
+);
 
 /// Whether the shim lies where it is built or installed: beside this program, or in `../lib/rexec`.
 fn has_shim() -> bool {
@@ -95,7 +97,7 @@ fn has_shim() -> bool {
     ["rexec-sh", "../lib/rexec/rexec-sh"].iter().any(|place| program.with_file_name(place).exists())
 }
 
-fn parse() -> Result<Call, Failure> {
+fn parse() -> Result<Call, Notice> {
     let mut parser = lexopt::Parser::from_env();
     let mut arguments = Arguments::default();
     let wrong = |error: lexopt::Error| super::wrong_call(&error, "rexec-host", &names());
@@ -107,7 +109,7 @@ fn parse() -> Result<Call, Failure> {
             // The only word there is stands first, so any other is a mistake.
             Value(word) => {
                 let word = escape_line(&word.to_string_lossy(), 80);
-                return Err(Failure::usage(
+                return Err(Notice::usage(
                     format_args!("rexec-host takes options only, not `{word}`"),
                     "rexec-host --help shows them",
                 ));
@@ -152,7 +154,7 @@ fn parse() -> Result<Call, Failure> {
     Ok(Call::Host(arguments))
 }
 
-fn size(text: &str) -> Result<(u16, u16), Failure> {
+fn size(text: &str) -> Result<(u16, u16), Notice> {
     let parse = || {
         let (cols, rows) = text.split_once('x')?;
         let size = (cols.parse().ok()?, rows.parse().ok()?);
@@ -161,7 +163,7 @@ fn size(text: &str) -> Result<(u16, u16), Failure> {
         is_possible.then_some(size)
     };
     parse().ok_or_else(|| {
-        Failure::usage(
+        Notice::usage(
             format_args!("--pty-size: {text:?} is no size"),
             format_args!(
                 "at most {} columns and {} rows, as in 160x48",
@@ -172,38 +174,38 @@ fn size(text: &str) -> Result<(u16, u16), Failure> {
     })
 }
 
-fn terminal_use(text: &str) -> Result<TerminalUse, Failure> {
+fn terminal_use(text: &str) -> Result<TerminalUse, Notice> {
     match text {
         "auto" => Ok(TerminalUse::Auto),
         "always" => Ok(TerminalUse::Always),
         "never" => Ok(TerminalUse::Never),
-        _ => Err(Failure::usage(format_args!("--tty: {text:?} is no use of it"), "auto, always or never")),
+        _ => Err(Notice::usage(format_args!("--tty: {text:?} is no use of it"), "auto, always or never")),
     }
 }
 
-fn policy(text: &str) -> Result<Policy, Failure> {
+fn policy(text: &str) -> Result<Policy, Notice> {
     match text {
         "collapse" => Ok(Policy::Collapse),
         "strip" => Ok(Policy::Strip),
         "raw" => Ok(Policy::Raw),
         "tidy" => Ok(Policy::Tidy),
-        _ => Err(Failure::usage(format_args!("--sanitize: {text:?} is no treatment"), "collapse, strip, tidy or raw")),
+        _ => Err(Notice::usage(format_args!("--sanitize: {text:?} is no treatment"), "collapse, strip, tidy or raw")),
     }
 }
 
-fn view(text: &str) -> Result<View, Failure> {
+fn view(text: &str) -> Result<View, Notice> {
     match text {
         "safe" => Ok(View::Safe),
         "raw" => Ok(View::Raw),
-        _ => Err(Failure::usage(format_args!("--console: {text:?} is no view"), "safe or raw")),
+        _ => Err(Notice::usage(format_args!("--console: {text:?} is no view"), "safe or raw")),
     }
 }
 
-fn grace(text: &str) -> Result<Duration, Failure> {
+fn grace(text: &str) -> Result<Duration, Notice> {
     let seconds = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|grace| *grace <= limits::GRACE_MAX).ok_or_else(|| {
         let most = limits::GRACE_MAX.as_secs();
-        Failure::usage(
+        Notice::usage(
             format_args!("--grace: {text:?} is no time"),
             format_args!("seconds from 0 to {most}, as in 2 or 0.5"),
         )
@@ -211,10 +213,10 @@ fn grace(text: &str) -> Result<Duration, Failure> {
 }
 
 /// MiB as bytes.
-fn raw_cap(text: &str) -> Result<u64, Failure> {
+fn raw_cap(text: &str) -> Result<u64, Notice> {
     let most = limits::RAW_CAP_MAX_MIB;
     text.parse().ok().filter(|mib| *mib <= most).map(|mib: u64| mib << 20).ok_or_else(|| {
-        Failure::usage(
+        Notice::usage(
             format_args!("--raw-cap: {text:?} is not a size"),
             format_args!("MiB from 0 to {most}, as in 16; 0 keeps nothing"),
         )

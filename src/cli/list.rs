@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use rexec_sh::protocol::notice::Notice;
+
 use crate::journal::reader::closing;
 use crate::recorder::{self, journals};
 use crate::text::escape::escape_line;
@@ -38,19 +40,13 @@ impl Error for ListError {
     }
 }
 
-impl ListError {
-    /// What the human can do about it, if anything.
-    #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            ListError::Read { .. } => Some("REXEC_HOME names the directory of the journals; the default is ~/.rexec"),
-            ListError::Write(_) => Some("standard output must lead to something that takes it"),
-        }
-    }
-
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        1
+impl From<ListError> for Notice {
+    fn from(error: ListError) -> Self {
+        let hint = match &error {
+            ListError::Read { .. } => "REXEC_HOME names the directory of the journals; the default is ~/.rexec",
+            ListError::Write(_) => "standard output must lead to something that takes it",
+        };
+        Self::failed(&error, hint)
     }
 }
 

@@ -10,6 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
+use rexec_sh::protocol::notice::Notice;
+
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
 use crate::text::banner::{Banner, end_line, left_line};
@@ -48,7 +50,7 @@ impl fmt::Display for PrintError {
         match self {
             PrintError::Usage { name } => write!(f, "--print needs a journal's name, not {name:?}"),
             PrintError::NotFound { path } => write!(f, "no journal {}", path.display()),
-            PrintError::NotAJournal { path } => write!(f, "{} is no journal", path.display()),
+            PrintError::NotAJournal { path } => write!(f, "{} is not a journal", path.display()),
             PrintError::Read { path, source } => write!(f, "cannot read {}: {}", path.display(), reason(source)),
             PrintError::Write(source) => write!(f, "cannot write the journal: {}", reason(source)),
         }
@@ -64,24 +66,15 @@ impl Error for PrintError {
     }
 }
 
-impl PrintError {
-    /// What the human can do about it, if anything.
-    #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            PrintError::Usage { .. } | PrintError::NotFound { .. } | PrintError::NotAJournal { .. } => {
-                Some("rexec --list shows the names of the newest journals")
+impl From<PrintError> for Notice {
+    fn from(error: PrintError) -> Self {
+        let hint = "rexec --list shows the names of the newest journals";
+        match error {
+            PrintError::Usage { .. } => Self::usage(&error, hint),
+            PrintError::NotFound { .. } | PrintError::NotAJournal { .. } | PrintError::Read { .. } => {
+                Self::failed(&error, hint)
             }
-            PrintError::Read { .. } => Some("rexec --list shows the names of the journals that are there"),
-            PrintError::Write(_) => Some("standard output must lead to something that takes it"),
-        }
-    }
-
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            PrintError::Usage { .. } => 2,
-            _ => 1,
+            PrintError::Write(_) => Self::failed(&error, "standard output must lead to something that takes it"),
         }
     }
 }
@@ -93,9 +86,9 @@ pub fn print(home: &Path, name: &str, out: &mut impl Write) -> Result<(), PrintE
     let mut reader = JournalReader::new(file);
     let home = path.parent().unwrap_or(home);
     match render(home, &mut reader, out) {
-        Err(Failure::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(Failure::Write(error)) => Err(PrintError::Write(error)),
-        Err(Failure::Read(source)) => Err(PrintError::Read { path, source }),
+        Err(RenderError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(RenderError::Write(error)) => Err(PrintError::Write(error)),
+        Err(RenderError::Read(source)) => Err(PrintError::Read { path, source }),
         // A host that was killed in its first moment leaves an empty file, which is a journal still.
         Ok(0) if reader.unparsable() > 0 => Err(PrintError::NotAJournal { path }),
         Ok(_) => Ok(()),
@@ -122,25 +115,26 @@ fn find(home: &Path, name: &str) -> Result<PathBuf, PrintError> {
     }
 }
 
-enum Failure {
+/// Which side of the printing failed.
+enum RenderError {
     Read(io::Error),
     Write(io::Error),
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Write(error)
+impl From<io::Error> for RenderError {
+    fn from(error: io::Error) -> RenderError {
+        RenderError::Write(error)
     }
 }
 
 /// Prints every record of a journal in this directory; gives how many there were.
-fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Result<u64, Failure> {
+fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Result<u64, RenderError> {
     let mut records = 0;
     // Runs that began and did not end yet; everything else is printed as it comes.
     let mut begun: BTreeMap<u64, Box<StartRecord>> = BTreeMap::new();
     let mut next = None;
     for entry in reader.by_ref() {
-        let entry = entry.map_err(Failure::Read)?;
+        let entry = entry.map_err(RenderError::Read)?;
         records += 1;
         match entry {
             Record::Start(start) => {

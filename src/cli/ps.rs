@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use rexec_sh::protocol::notice::Notice;
+
 use super::ask;
-use crate::failure::Failure;
 use crate::front::roster::{Answer, Listed};
 use crate::sys::tree;
 use crate::text::banner::duration;
@@ -22,7 +23,7 @@ const PROCESSES_NAMED_MAX: usize = 4;
 ///
 /// # Errors
 /// When the host cannot be asked, or nothing can be written.
-pub fn ps(socket: &Path, out: &mut impl Write) -> Result<(), Failure> {
+pub fn ps(socket: &Path, out: &mut impl Write) -> Result<(), Notice> {
     let answer = ask::ask(socket, r#"{"action":"list"}"#)?.answer(Some(ask::PATIENCE))?;
     let Answer::List { runs } = answer else { return Err(ask::AskError::Unclear.into()) };
     match write_all(&runs, out) {

@@ -4,9 +4,10 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::{HOST_NOT_FOUND, Notice};
 
 use super::{ARGUMENT_COLUMNS, check, help, kill, list, nearest, print, ps};
-use crate::failure::Failure;
 use crate::text::escape::escape_line;
 
 /// Everything of the program but its start.
@@ -24,34 +25,28 @@ enum Call {
     Print(String),
 }
 
-fn run() -> Result<u8, Failure> {
+fn run() -> Result<u8, Notice> {
     match parse()? {
         Call::Say(text) => super::say(text),
         Call::Ps => with_output(|out| ps::ps(&super::socket_path()?, out)),
         Call::Kill(numbers) => with_output(|out| kill::kill(&super::socket_path()?, &numbers, out)),
         Call::Check if check::is_running(&super::socket_path()?) => super::say("HOST RUNNING\n"),
-        Call::Check => super::say("HOST NOT FOUND\n").map(|_| 127),
-        Call::List(count) => with_output(|out| {
-            list::list(&super::home()?, count, out)
-                .map_err(|error| Failure::new(&error, error.hint().unwrap_or_default()).with_code(error.exit_code()))
-        }),
-        Call::Print(name) => with_output(|out| {
-            print::print(&super::home()?, &name, out)
-                .map_err(|error| Failure::new(&error, error.hint().unwrap_or_default()).with_code(error.exit_code()))
-        }),
+        Call::Check => super::say(HOST_NOT_FOUND).map(|_| exit_code::NOT_FOUND),
+        Call::List(count) => with_output(|out| Ok(list::list(&super::home()?, count, out)?)),
+        Call::Print(name) => with_output(|out| Ok(print::print(&super::home()?, &name, out)?)),
     }
 }
 
-fn with_output(work: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> Result<(), Failure>) -> Result<u8, Failure> {
+fn with_output(work: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> Result<(), Notice>) -> Result<u8, Notice> {
     let mut out = BufWriter::new(io::stdout().lock());
     work(&mut out)?;
     match out.flush() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(super::cannot_write(&error)),
-        _ => Ok(0),
+        _ => Ok(exit_code::SUCCESS),
     }
 }
 
-fn parse() -> Result<Call, Failure> {
+fn parse() -> Result<Call, Notice> {
     let mut parser = lexopt::Parser::from_env();
     let mut call: Option<Call> = None;
     while let Some(argument) = parser.next().map_err(wrong)? {
@@ -69,12 +64,12 @@ fn parse() -> Result<Call, Failure> {
             Value(word) if word == "kill" => numbers(&mut parser)?,
             Value(word) if call.is_some() => {
                 let word = word.to_string_lossy();
-                return Err(Failure::usage(format_args!("one thing at a time: {word:?} is too much"), HINT));
+                return Err(Notice::usage(format_args!("one thing at a time: {word:?} is too much"), HINT));
             }
             other => return Err(wrong(other.unexpected())),
         };
         if call.replace(next).is_some() {
-            return Err(Failure::usage("one thing at a time", HINT));
+            return Err(Notice::usage("one thing at a time", HINT));
         }
     }
     Ok(call.unwrap_or(Call::Say(help::ALL)))
@@ -82,7 +77,7 @@ fn parse() -> Result<Call, Failure> {
 
 const HINT: &str = "rexec --help shows the commands";
 
-fn wrong(error: lexopt::Error) -> Failure {
+fn wrong(error: lexopt::Error) -> Notice {
     super::wrong_call(&error, "rexec", &help::names())
 }
 
@@ -106,30 +101,30 @@ fn is_help(word: &str) -> bool {
 }
 
 /// The help for the topic behind `help`, or for everything.
-fn help(parser: &mut lexopt::Parser) -> Result<Call, Failure> {
+fn help(parser: &mut lexopt::Parser) -> Result<Call, Notice> {
     let mut words = parser.raw_args().map_err(wrong)?;
     match (words.next(), words.next()) {
         (None, _) => Ok(Call::Say(help::ALL)),
         (Some(word), None) if is_help(&word.to_string_lossy()) => help_for("help"),
         (Some(word), None) => help_for(&word.to_string_lossy()),
-        (Some(_), Some(_)) => Err(Failure::usage("one thing at a time: help takes one topic", HINT)),
+        (Some(_), Some(_)) => Err(Notice::usage("one thing at a time: help takes one topic", HINT)),
     }
 }
 
-fn help_for(word: &str) -> Result<Call, Failure> {
+fn help_for(word: &str) -> Result<Call, Notice> {
     help::topic(word).map(Call::Say).ok_or_else(|| {
         let text = format!("there is no help on `{}`", escape_line(word, ARGUMENT_COLUMNS));
         match nearest::nearest(word, &help::topics()) {
             Some(meant) => {
-                Failure::usage(text, format_args!("did you mean rexec help {meant}? rexec help lists all topics"))
+                Notice::usage(text, format_args!("did you mean rexec help {meant}? rexec help lists all topics"))
             }
-            None => Failure::usage(text, "rexec help lists all topics"),
+            None => Notice::usage(text, "rexec help lists all topics"),
         }
     })
 }
 
 /// The commands' numbers behind `kill`, written as `12` or `#12`.
-fn numbers(parser: &mut lexopt::Parser) -> Result<Call, Failure> {
+fn numbers(parser: &mut lexopt::Parser) -> Result<Call, Notice> {
     let mut numbers = Vec::new();
     for word in parser.raw_args().map_err(wrong)? {
         let text = word.to_string_lossy();
@@ -138,17 +133,17 @@ fn numbers(parser: &mut lexopt::Parser) -> Result<Call, Failure> {
         }
         let number = text.strip_prefix('#').unwrap_or(&text).parse();
         numbers.push(number.map_err(|_| {
-            Failure::usage(format_args!("kill: {text:?} is not a command's number"), "rexec ps shows the numbers")
+            Notice::usage(format_args!("kill: {text:?} is not a command's number"), "rexec ps shows the numbers")
         })?);
     }
     if numbers.is_empty() {
-        return Err(Failure::usage("kill: which command?", "rexec ps shows the numbers, as in rexec kill 12"));
+        return Err(Notice::usage("kill: which command?", "rexec ps shows the numbers, as in rexec kill 12"));
     }
     Ok(Call::Kill(numbers))
 }
 
 /// The number behind --list, if there is one.
-fn count(parser: &mut lexopt::Parser) -> Result<usize, Failure> {
+fn count(parser: &mut lexopt::Parser) -> Result<usize, Notice> {
     let text = match parser.optional_value() {
         Some(value) => Some(value.string().map_err(wrong)?),
         None => match parser.try_raw_args() {
@@ -161,6 +156,6 @@ fn count(parser: &mut lexopt::Parser) -> Result<usize, Failure> {
     };
     let Some(text) = text else { return Ok(list::DEFAULT) };
     text.parse().map_err(|_| {
-        Failure::usage(format_args!("--list: {text:?} is not a number"), "a number of journals, as in --list 3")
+        Notice::usage(format_args!("--list: {text:?} is not a number"), "a number of journals, as in --list 3")
     })
 }

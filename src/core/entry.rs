@@ -96,8 +96,10 @@ impl Reason {
 pub struct StartError {
     /// The exit code for the caller: 126 or 127 where a shell would exit with it, else 125.
     pub code: u8,
-    /// One sentence, with a hint on a second line if there is one.
-    pub text: String,
+    /// One sentence on what is wrong.
+    pub problem: String,
+    /// One sentence on what to do.
+    pub hint: String,
 }
 
 /// How a job ended.
@@ -106,7 +108,7 @@ pub enum Outcome {
     /// The shell ended. `stopped` says why it was asked to, if it was.
     Ended { exit: Exit, stopped: Option<Reason> },
     /// It never ran.
-    NotStarted(StartError),
+    NotStarted(Box<StartError>),
     /// It was asked to stop before it ran.
     NeverRun(Reason),
     /// Its guard died, or it could not be killed, so its exit is unknown.

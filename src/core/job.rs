@@ -134,7 +134,7 @@ impl Job {
     /// The command could not be started, before or after a guard got it.
     pub fn on_start_failed(&mut self, why: StartError) {
         if self.state != JobState::Closed {
-            self.close(Outcome::NotStarted(why));
+            self.close(Outcome::NotStarted(Box::new(why)));
         }
     }
 

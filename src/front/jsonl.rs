@@ -9,13 +9,16 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
+use rexec_sh::protocol::exit_code::{NOT_FOUND, REXEC_FAILED, TIMED_OUT};
+use rexec_sh::protocol::notice::Notice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Asked;
 use super::budget::{Budget, Share};
 use super::roster::Answer;
-use super::{Asked, Violation};
 use crate::core::entry::{Entry, Outcome, Reason};
 use crate::core::log::Item;
 use crate::limits;
@@ -114,7 +117,7 @@ impl Jsonl {
     ///
     /// # Errors
     /// A line that is too long, no JSON, or no request.
-    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
         while let Some(end) = memchr::memchr(b'\n', inbox) {
             let line: Vec<u8> = inbox.drain(..=end).collect();
             if line.trim_ascii().is_empty() {
@@ -125,23 +128,22 @@ impl Jsonl {
             }
         }
         if inbox.len() > limits::JSON_LINE_BYTES_MAX {
-            return Err(Violation::new(format_args!("a line of over {} bytes", limits::JSON_LINE_BYTES_MAX)));
+            return Err(violation(format_args!("a line of over {} bytes", limits::JSON_LINE_BYTES_MAX)));
         }
         Ok(None)
     }
 
-    fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
-        let no_json = |error: serde_json::Error| Violation::new(format_args!("no request: {error}"));
+    fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
+        let no_json = |error: serde_json::Error| violation(format_args!("no request: {error}"));
         let mut value: Value = serde_json::from_slice(line).map_err(no_json)?;
         if value.get("action").is_some_and(|action| !action.is_null()) {
-            let action =
-                Action::deserialize(value).map_err(|error| Violation::new(format_args!("no action: {error}")))?;
+            let action = Action::deserialize(value).map_err(|error| violation(format_args!("no action: {error}")))?;
             return self.act(&action, out);
         }
         // Said to be none.
         value.as_object_mut().and_then(|fields| fields.remove("action"));
         if self.has_asked {
-            return Err(Violation::new("a second request on one connection"));
+            return Err(violation("a second request on one connection"));
         }
         let request = Request::deserialize(value).map_err(no_json)?;
         check(&request)?;
@@ -149,7 +151,7 @@ impl Jsonl {
         Ok(Some(Asked::RunWords(Box::new(request))))
     }
 
-    fn act(&mut self, action: &Action, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+    fn act(&mut self, action: &Action, out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
         match action {
             Action::Ping {} => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -157,9 +159,9 @@ impl Jsonl {
                 Ok(None)
             }
             Action::Abort {} if self.has_asked => Ok(Some(Asked::Abort)),
-            Action::Abort {} => Err(Violation::new("the action abort comes after a request")),
+            Action::Abort {} => Err(violation("the action abort comes after a request")),
             Action::List {} | Action::Kill { .. } if self.has_asked => {
-                Err(Violation::new("an action about other commands on a connection that has one"))
+                Err(violation("an action about other commands on a connection that has one"))
             }
             Action::List {} => Ok(Some(Asked::List)),
             Action::Kill { seq } => {
@@ -212,15 +214,18 @@ impl Jsonl {
         self.bound(before);
         self.cut(prefix_within(&self.output, self.share.room()));
         let (exit, error, message) = match outcome {
-            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => (124, Some("timeout"), None),
+            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => (TIMED_OUT, Some("timeout"), None),
             Outcome::Ended { exit, stopped } => (exit.code(), stopped.map(Reason::word), None),
-            Outcome::NotStarted(why) if why.code == 127 => (127, Some("not_found"), Some(why.text.as_str())),
-            Outcome::NotStarted(why) => (127, Some("spawn_failed"), Some(why.text.as_str())),
-            Outcome::NeverRun(_) => (125, Some("aborted"), None),
-            Outcome::Lost { .. } => (125, Some("lost"), None),
+            Outcome::NotStarted(why) => {
+                let error = if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" };
+                (NOT_FOUND, Some(error), Some(Notice::from(why.as_ref()).to_string()))
+            }
+            Outcome::NeverRun(_) => (REXEC_FAILED, Some("aborted"), None),
+            Outcome::Lost { .. } => (REXEC_FAILED, Some("lost"), None),
         };
         let output = String::from_utf8_lossy(&self.output);
-        put_line(&Response { exit, output: &output, error, message, output_omitted: self.omitted }, out);
+        let (message, output_omitted) = (message.as_deref(), self.omitted);
+        put_line(&Response { exit, output: &output, error, message, output_omitted }, out);
         drop(output);
         self.output = Vec::new();
         self.share.hold(out.len() - start);
@@ -234,10 +239,10 @@ impl Jsonl {
     }
 
     /// The last word to a peer that broke the rules, or that cannot be served.
-    pub fn fail(&mut self, code: u8, text: &str, out: &mut Vec<u8>) {
-        let response =
-            Response { exit: code, output: "", error: Some("refused"), message: Some(text), output_omitted: 0 };
-        put_line(&response, out);
+    pub fn fail(&mut self, notice: &Notice, out: &mut Vec<u8>) {
+        let (exit, message) = (notice.code, notice.to_string());
+        let (output, error, message) = ("", Some("refused"), Some(message.as_str()));
+        put_line(&Response { exit, output, error, message, output_omitted: 0 }, out);
         self.is_over = true;
     }
 }
@@ -277,22 +282,26 @@ fn put_line(value: &impl Serialize, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-fn check(request: &Request) -> Result<(), Violation> {
+fn violation(problem: impl Display) -> Notice {
+    Notice::new(REXEC_FAILED, problem, "send one line of JSON with whoami, dir and exec, or an action")
+}
+
+fn check(request: &Request) -> Result<(), Notice> {
     let has_nul = |text: &String| text.contains('\0');
     if request.exec.first().is_none_or(String::is_empty) {
-        return Err(Violation::new("no request: exec is empty"));
+        return Err(violation("no request: exec is empty"));
     }
     if request.exec.iter().any(has_nul) || has_nul(&request.dir) {
-        return Err(Violation::new("no request: a NUL in exec or dir"));
+        return Err(violation("no request: a NUL in exec or dir"));
     }
     let is_bad =
         |(name, value): (&String, &String)| name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value);
     if !(0.0..=limits::TIMEOUT_MAX.as_secs_f64()).contains(&request.timeout) {
         let most = limits::TIMEOUT_MAX.as_secs();
-        return Err(Violation::new(format_args!("no request: timeout is no number of seconds from 0 to {most}")));
+        return Err(violation(format_args!("no request: timeout is no number of seconds from 0 to {most}")));
     }
     if request.envs.iter().any(is_bad) {
-        return Err(Violation::new("no request: envs holds a name or value that no environment can hold"));
+        return Err(violation("no request: envs holds a name or value that no environment can hold"));
     }
     Ok(())
 }
@@ -303,7 +312,7 @@ mod tests {
     use crate::core::entry::{Exit, Stream};
     use std::time::Duration;
 
-    fn take(lines: &str) -> (Result<Option<Asked>, Violation>, String) {
+    fn take(lines: &str) -> (Result<Option<Asked>, Notice>, String) {
         let (mut jsonl, mut out) = (Jsonl::new(&Budget::new(1 << 20, 0)), Vec::new());
         let asked = jsonl.take(&mut lines.as_bytes().to_vec(), &mut out);
         (asked, String::from_utf8(out).unwrap())
@@ -327,7 +336,7 @@ mod tests {
             ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[]}\n", "exec is empty"),
             ("{\"whoami\":\"a\",\"dir\":\"/\",\"exec\":[\"a\"],\"envs\":{\"A=B\":\"c\"}}\n", "envs"),
         ] {
-            assert!(take(line).0.unwrap_err().text.contains(words), "{line}");
+            assert!(take(line).0.unwrap_err().problem.contains(words), "{line}");
         }
         assert!(matches!(take("{\"whoami\":").0, Ok(None)));
     }

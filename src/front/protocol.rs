@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire;
 
+use super::Asked;
 use super::budget::Budget;
 use super::jsonl::Jsonl;
 use super::shim::Shim;
-use super::{Asked, Violation};
 use crate::core::entry::Stream;
 use crate::core::log::Item;
 
@@ -36,7 +37,7 @@ impl Protocol {
     ///
     /// # Errors
     /// What breaks the language's rules.
-    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
         self.decide(inbox.first());
         match self {
             Self::Undecided(_) => Ok(None),
@@ -65,11 +66,11 @@ impl Protocol {
     }
 
     /// The last word to a peer that broke the rules, or that cannot be served.
-    pub fn fail(&mut self, code: u8, text: &str, out: &mut Vec<u8>) {
+    pub fn fail(&mut self, notice: &Notice, out: &mut Vec<u8>) {
         match self {
             Self::Undecided(_) => {}
-            Self::Shim(shim) => shim.fail(code, text, out),
-            Self::Jsonl(jsonl) => jsonl.fail(code, text, out),
+            Self::Shim(shim) => shim.fail(notice, out),
+            Self::Jsonl(jsonl) => jsonl.fail(notice, out),
         }
     }
 
@@ -96,11 +97,11 @@ impl Protocol {
     }
 
     /// The last word to a caller whose command is for its own sandbox.
-    pub fn refuse(&mut self, words: &str, out: &mut Vec<u8>) {
+    pub fn refuse(&mut self, notice: &Notice, out: &mut Vec<u8>) {
         match self {
             Self::Undecided(_) => {}
             Self::Shim(_) => wire::encode_refuse(out),
-            Self::Jsonl(jsonl) => jsonl.fail(125, words, out),
+            Self::Jsonl(jsonl) => jsonl.fail(notice, out),
         }
     }
 

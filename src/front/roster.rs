@@ -7,6 +7,7 @@
 //!
 //! Readers skip fields that they do not know.
 
+use rexec_sh::protocol::notice;
 use serde::{Deserialize, Serialize};
 
 /// An answer of the host's that is not a command's result.
@@ -58,8 +59,7 @@ impl Reply {
             return Some(Self::Answer(answer));
         }
         let Refusal { message } = serde_json::from_str(line).ok()?;
-        let first = message.lines().next().unwrap_or_default();
-        Some(Self::Refused(first.strip_prefix("rexec: ").unwrap_or(first).to_owned()))
+        Some(Self::Refused(notice::problem_in(&message).to_owned()))
     }
 }
 

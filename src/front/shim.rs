@@ -1,12 +1,15 @@
 //! The shim's language: frames in, frames out. The format is `rexec_sh::protocol::wire`.
 
+use std::fmt::Display;
 use std::time::Instant;
 
+use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello};
 
 use super::command::Command;
 use super::treatment::Treatment;
-use super::{Asked, AtTerminal, Violation};
+use super::{Asked, AtTerminal};
 use crate::core::entry::{Entry, Exit, Outcome, Reason, Stream};
 use crate::core::log::Item;
 use crate::limits;
@@ -60,10 +63,10 @@ impl Shim {
     ///
     /// # Errors
     /// The first byte that is not of this language or not in its place.
-    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Violation> {
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
         loop {
             let (asked, taken) = match self.stage {
-                Stage::Hello => match Hello::decode(inbox).map_err(Violation::new)? {
+                Stage::Hello => match Hello::decode(inbox).map_err(violation)? {
                     Decoded::Item(_, taken) => {
                         self.stage = Stage::Run;
                         out.extend_from_slice(&Hello::OURS.encode());
@@ -71,7 +74,7 @@ impl Shim {
                     }
                     _ => return Ok(None),
                 },
-                Stage::Run | Stage::Running => match FromShim::decode(inbox).map_err(Violation::new)? {
+                Stage::Run | Stage::Running => match FromShim::decode(inbox).map_err(violation)? {
                     Decoded::Incomplete => return Ok(None),
                     Decoded::Skip(taken) => (None, taken),
                     Decoded::Item(frame, taken) => (Some(self.translate(frame, &inbox[..taken])?), taken),
@@ -84,10 +87,10 @@ impl Shim {
         }
     }
 
-    fn translate(&mut self, frame: FromShim<'_>, bytes: &[u8]) -> Result<Asked, Violation> {
+    fn translate(&mut self, frame: FromShim<'_>, bytes: &[u8]) -> Result<Asked, Notice> {
         match (frame, self.stage) {
             (FromShim::Run(run), Stage::Run) if run.attributes.extras.are_the_hosts() => {
-                Err(Violation::new("a RUN with what only the host may say"))
+                Err(violation("a RUN with what only the host may say"))
             }
             (FromShim::Left { whoami, command }, Stage::Run) => {
                 self.stage = Stage::Running;
@@ -103,9 +106,9 @@ impl Shim {
                 Ok(Asked::Run(Box::new(Command::of(&run, bytes))))
             }
             (FromShim::Run(_) | FromShim::Left { .. } | FromShim::Interactive { .. }, _) => {
-                Err(Violation::new("a second RUN on one connection"))
+                Err(violation("a second RUN on one connection"))
             }
-            (_, Stage::Hello | Stage::Run) => Err(Violation::new("a control frame before the RUN")),
+            (_, Stage::Hello | Stage::Run) => Err(violation("a control frame before the RUN")),
             (FromShim::Signal(signal), _) => Ok(Asked::Signal(signal)),
             (FromShim::Abort, _) => Ok(Asked::Abort),
             (FromShim::Keys(keys), _) => Ok(Asked::AtTerminal(AtTerminal::Keys(keys.to_vec()))),
@@ -149,8 +152,8 @@ impl Shim {
                 }
             }
             Item::Entry(Entry::WantedInput { program }) => {
-                let note = format!("rexec: command asked for terminal input ({program}); got end of file\n");
-                wire::encode_note(note.as_bytes(), out);
+                let note = format_args!("command asked for terminal input ({program}); got end of file");
+                wire::encode_note(remark(note).as_bytes(), out);
             }
             Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
             Item::Entry(Entry::Stopping { .. } | Entry::Exited { .. }) | Item::Missed { .. } => {}
@@ -202,37 +205,53 @@ impl Shim {
         }
         if withheld > 0 {
             let note = count::counted(withheld, "byte, which is", "bytes, which are");
-            let note = format!("rexec: a full-screen program drew {note} not kept\n");
-            wire::encode_note(note.as_bytes(), out);
+            let note = format_args!("a full-screen program drew {note} not kept");
+            wire::encode_note(remark(note).as_bytes(), out);
         }
         match outcome {
             Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(wire::Exit::Code(*code), out),
             Outcome::Ended { exit: Exit::Signal(signal), .. } => wire::encode_exit(wire::Exit::Signal(*signal), out),
-            Outcome::NotStarted(why) => wire::encode_fail(why.code, why.text.as_bytes(), out),
-            Outcome::NeverRun(reason) => wire::encode_fail(125, never_run(*reason).as_bytes(), out),
-            Outcome::Lost { .. } => {
-                wire::encode_fail(125, b"rexec: the command's guard went away; whether the command finished is unknown\nhint: check what it was to do before you run it again\n", out);
-            }
+            Outcome::NotStarted(why) => encode_notice(&why.as_ref().into(), out),
+            Outcome::NeverRun(reason) => encode_notice(&never_run(*reason), out),
+            Outcome::Lost { .. } => encode_notice(&LOST, out),
         }
     }
 
     /// The last word to a peer that broke the rules, or that cannot be served.
-    pub fn fail(&self, code: u8, text: &str, out: &mut Vec<u8>) {
+    pub fn fail(&self, notice: &Notice, out: &mut Vec<u8>) {
         if self.stage == Stage::Hello {
             out.extend_from_slice(&Hello::OURS.encode());
         }
-        wire::encode_fail(code, text.as_bytes(), out);
+        encode_notice(notice, out);
     }
 }
 
-fn never_run(reason: Reason) -> &'static str {
+fn encode_notice(notice: &Notice, out: &mut Vec<u8>) {
+    wire::encode_fail(notice.code, notice.to_string().as_bytes(), out);
+}
+
+fn violation(problem: impl Display) -> Notice {
+    Notice::new(REXEC_FAILED, problem, "install rexec-sh and rexec-host of the same release")
+}
+
+const LOST: Notice = Notice::fixed(
+    REXEC_FAILED,
+    "the command's guard went away; whether the command finished is unknown",
+    "check what it was to do before you run it again",
+);
+
+fn never_run(reason: Reason) -> Notice {
     match reason {
-        Reason::Asked => {
-            "rexec: a person stopped the command before it could start; nothing was run\nhint: ask that person before you run it again\n"
-        }
-        Reason::CallerGone | Reason::Shutdown | Reason::TimedOut => {
-            "rexec: the host ended before the command could start; nothing was run\nhint: start rexec-host, then run the command again\n"
-        }
+        Reason::Asked => Notice::fixed(
+            REXEC_FAILED,
+            "a person stopped the command before it could start; nothing was run",
+            "ask that person before you run it again",
+        ),
+        Reason::CallerGone | Reason::Shutdown | Reason::TimedOut => Notice::fixed(
+            REXEC_FAILED,
+            "the host ended before the command could start; nothing was run",
+            "start rexec-host, then run the command again",
+        ),
     }
 }
 
@@ -253,7 +272,7 @@ mod tests {
         let mut out = Vec::new();
         let mut shim = Shim::new();
         assert_eq!(
-            shim.take(&mut b"GET / HTTP".to_vec(), &mut out).unwrap_err().text,
+            shim.take(&mut b"GET / HTTP".to_vec(), &mut out).unwrap_err().problem,
             "the peer does not speak the rexec protocol"
         );
         let mut inbox = Hello::OURS.encode().to_vec();

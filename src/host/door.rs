@@ -12,9 +12,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place;
 
-use crate::failure::Failure;
 use crate::io::poller::{Poller, Token};
 use crate::limits;
 use crate::sys::{self, file, process, socket};
@@ -50,7 +50,7 @@ pub(super) enum Arrival {
 
 /// Becomes the host of that socket, if nobody is. The lock alone does not tell: somebody may have removed its file from
 /// under a host that lives.
-pub(super) fn claim(path: &Path) -> Result<file::Lock, Failure> {
+pub(super) fn claim(path: &Path) -> Result<file::Lock, Notice> {
     let lock = become_host(path)?;
     if socket::has_listener(path) {
         return Err(another_host(path, "its lock was removed"));
@@ -58,25 +58,25 @@ pub(super) fn claim(path: &Path) -> Result<file::Lock, Failure> {
     Ok(lock)
 }
 
-fn another_host(path: &Path, which: &str) -> Failure {
-    Failure::new(
+fn another_host(path: &Path, which: &str) -> Notice {
+    Notice::failed(
         format_args!("another host is already running for {} ({which})", path.display()),
         "use that one, or end it first",
     )
 }
 
 /// Takes the lock that makes this process the host of that socket.
-pub(super) fn become_host(path: &Path) -> Result<file::Lock, Failure> {
+pub(super) fn become_host(path: &Path) -> Result<file::Lock, Notice> {
     let directory = place::directory(path);
     file::make_private_directory(directory).map_err(|error| {
-        Failure::new(
+        Notice::failed(
             format_args!("the socket's directory {} cannot be made: {}", directory.display(), reason(&error)),
             "set REXEC_SOCKET to a path in a directory that only you can enter",
         )
     })?;
     place::check_directory(directory, process::uid()).map_err(|error| {
         let advice = "set REXEC_SOCKET to a path in a directory that only you can enter";
-        Failure::new(format_args!("{}: {error}", directory.display()), advice)
+        Notice::failed(format_args!("{}: {error}", directory.display()), advice)
     })?;
     let lock_path = place::lock_path(path);
     match file::Lock::take(&lock_path) {
@@ -89,7 +89,7 @@ pub(super) fn become_host(path: &Path) -> Result<file::Lock, Failure> {
             let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() };
             Err(another_host(path, &format!("process {pid}")))
         }
-        Err(error) => Err(Failure::new(
+        Err(error) => Err(Notice::failed(
             format_args!("the lock {} cannot be taken: {}", lock_path.display(), reason(&error)),
             "remove that file if it is not yours, or set REXEC_SOCKET to another path",
         )),
@@ -98,9 +98,9 @@ pub(super) fn become_host(path: &Path) -> Result<file::Lock, Failure> {
 
 impl Door {
     /// Opens the door. A stale socket of ours is replaced; anything else at the path is left alone.
-    pub(super) fn open(poller: &mut Poller, path: PathBuf, lock: file::Lock) -> Result<Self, Failure> {
+    pub(super) fn open(poller: &mut Poller, path: PathBuf, lock: file::Lock) -> Result<Self, Notice> {
         let failed = |error: &io::Error| {
-            Failure::new(
+            Notice::failed(
                 format_args!("cannot listen on {}: {}", path.display(), reason(error)),
                 "remove what is at that path, or set REXEC_SOCKET to another one",
             )
@@ -150,7 +150,7 @@ impl Door {
     }
 
     /// Makes the socket again if it is gone; tells whether it was.
-    pub(super) fn restore(&mut self, poller: &mut Poller) -> Result<bool, Failure> {
+    pub(super) fn restore(&mut self, poller: &mut Poller) -> Result<bool, Notice> {
         if !self.lock.is_at(&place::lock_path(&self.path)) {
             self.lock = become_host(&self.path)?;
         }
@@ -159,7 +159,7 @@ impl Door {
         }
         self.watch_directory(poller);
         let listener = bind(&self.path).map_err(|error| {
-            Failure::new(
+            Notice::failed(
                 format_args!("the socket {} is gone and cannot be made again: {}", self.path.display(), reason(&error)),
                 "see to it that its directory can be written; the host tries again every second",
             )

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rexec_sh::protocol::environment::{Rules, names_shim};
+use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::wire::{self, Attributes, Extras, Sanitize, Stdio};
 
@@ -112,8 +113,9 @@ fn encode(attributes: &Attributes, request: &Request, own: &Inherited) -> Result
     let argv: Vec<CString> = request.exec.iter().map(|word| c_string(word.as_bytes())).collect();
     let names = (request.whoami.as_bytes(), argv[0].as_c_str());
     let mut frame = Vec::new();
-    wire::encode_run(attributes, names, argv.iter().map(CString::as_c_str), env.into_iter(), &mut frame)
-        .map_err(|error| StartError { code: 126, text: format!("rexec: {error}\nhint: pass less\n") })?;
+    wire::encode_run(attributes, names, argv.iter().map(CString::as_c_str), env.into_iter(), &mut frame).map_err(
+        |error| StartError { code: NOT_EXECUTABLE, problem: error.to_string(), hint: "pass less".to_owned() },
+    )?;
     Ok(frame)
 }
 
@@ -123,7 +125,8 @@ fn stdin(request: &Request) -> Result<OwnedFd, StartError> {
         Some(text) => file::in_memory(text.as_bytes()),
     };
     stdin.map_err(|error| StartError {
-        code: 126,
-        text: format!("rexec: standard input: {}\nhint: raise the host's limits (ulimit -n)\n", reason(&error)),
+        code: NOT_EXECUTABLE,
+        problem: format!("standard input: {}", reason(&error)),
+        hint: "raise the host's limits (ulimit -n)".to_owned(),
     })
 }

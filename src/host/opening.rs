@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 use std::time::Instant;
 
+use rexec_sh::protocol::notice::Notice;
+
 use super::door::{self, Door};
 use super::recorder_process::RecorderProcess;
 use super::sandbox_check::SandboxCheck;
@@ -11,7 +13,6 @@ use super::screen::Screen;
 use super::spares::Spares;
 use super::{Closing, Host, HostOptions, Source, json_command};
 use crate::core::engine::Engine;
-use crate::failure::Failure;
 use crate::front::budget::Budget;
 use crate::io::poller::Poller;
 use crate::limits;
@@ -32,12 +33,12 @@ impl Host {
     ///
     /// # Errors
     /// A sentence and a hint for the person who started it.
-    pub fn open(options: HostOptions) -> Result<Self, Failure> {
+    pub fn open(options: HostOptions) -> Result<Self, Notice> {
         let own = json_command::Inherited::read();
         let sandbox_check = SandboxCheck::new(&options);
         let lock = door::claim(&options.socket)?;
         let failed = |error: std::io::Error| {
-            Failure::new(
+            Notice::failed(
                 format_args!("the host cannot start: {}", reason(&error)),
                 "raise the limits on descriptors (ulimit -n)",
             )
@@ -112,15 +113,10 @@ impl Host {
             format!("rexec host listening on {}", name(self.door.path())),
             format!("rexec journal: {}", name(&journal)),
         ];
-        for text in said {
-            lines.push(format!("rexec: {}", escape_line(text, PATH_COLUMNS)));
-        }
-        if process::uid() == 0 {
-            lines.push(
-                "rexec: this host is root's: whoever reaches its socket as root runs commands as root".to_owned(),
-            );
-        }
-        lines.extend(self.sandbox_check.warning());
+        let warning = (process::uid() == 0)
+            .then(|| "this host is root's: whoever reaches its socket as root runs commands as root".to_owned());
+        let said = said.iter().map(|text| escape_line(text, PATH_COLUMNS));
+        lines.extend(said.chain(warning).chain(self.sandbox_check.warning()).map(|text| format!("rexec: {text}")));
         let out = self.screen.out.buffer();
         lines.iter().for_each(|line| self.console.say(line, out));
         out.push(b'\n');

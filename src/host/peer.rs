@@ -7,6 +7,8 @@
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, AtStart};
 
 use super::terminal_relay::TerminalRelay;
@@ -23,6 +25,18 @@ use crate::io::port::{Input, Port};
 use crate::limits;
 use crate::sys::confinement::{Doubt, Moment, Purpose};
 use crate::sys::socket;
+
+const TOO_MANY_DESCRIPTORS: Notice = Notice::fixed(
+    REXEC_FAILED,
+    "more descriptors than a request may carry",
+    "install rexec-sh and rexec-host of the same release",
+);
+const NO_PROOF: Notice = Notice::fixed(
+    REXEC_FAILED,
+    "the request brings no descriptor, so it may come through a relay: nothing is done for it",
+    "use the rexec command on this machine, or start rexec-host without --require-descriptor",
+);
+const TOO_SLOW: Notice = Notice::fixed(REXEC_FAILED, "the request took too long", "run the command again");
 
 /// One connection.
 #[derive(Debug)]
@@ -153,11 +167,11 @@ impl Host {
             return self.lose(id);
         }
         if lost_descriptors {
-            return self.part(id, 125, super::BUSY);
+            return self.part(id, &super::BUSY);
         }
         self.hear(id);
         if self.is_request_too_much(id) {
-            self.part(id, 125, super::BUSY);
+            self.part(id, &super::BUSY);
         }
         // Who said nothing whole and will say no more waits for nothing.
         if self.peers.get(&id).is_some_and(|peer| peer.is_deaf && !peer.is_leaving && !peer.protocol.has_asked()) {
@@ -179,22 +193,11 @@ impl Host {
         while let Some(peer) = self.peers.get_mut(&id).filter(|peer| !peer.is_leaving) {
             let expected = if peer.protocol.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
             if peer.descriptors.len() > expected {
-                return self.part(
-                    id,
-                    125,
-                    "rexec: more descriptors than a request may carry\nhint: install shim and host of one version\n",
-                );
+                return self.part(id, &TOO_MANY_DESCRIPTORS);
             }
             let asked = match peer.protocol.take(&mut peer.inbox, peer.out.buffer()) {
                 Ok(asked) => asked,
-                Err(violation) => {
-                    let advice = match &peer.protocol {
-                        Protocol::Jsonl(_) => "send one line of JSON with whoami, dir and exec, or an action",
-                        Protocol::Undecided(_) | Protocol::Shim(_) => "install shim and host of one version",
-                    };
-                    let text = format!("rexec: {}\nhint: {advice}\n", violation.text);
-                    return self.part(id, 125, &text);
-                }
+                Err(violation) => return self.part(id, &violation),
             };
             match asked {
                 None => {
@@ -203,7 +206,7 @@ impl Host {
                     }
                     return;
                 }
-                Some(Asked::Run(_) | Asked::RunWords(_)) if self.is_closing() => self.part(id, 125, super::ENDING),
+                Some(Asked::Run(_) | Asked::RunWords(_)) if self.is_closing() => self.part(id, &super::ENDING),
                 Some(Asked::Run(command)) => {
                     if self.examine(id, &command.whoami, &command.text) {
                         self.submit_command(id, *command);
@@ -248,12 +251,7 @@ impl Host {
         let brought = self.peers.get_mut(&id).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
         let has_proof = !self.options.require_descriptor || !brought.is_empty();
         if !has_proof {
-            self.part(
-                id,
-                125,
-                "rexec: the request brings no descriptor, so it may come through a relay: nothing is done for it\n\
-                 hint: use the rexec command on this machine, or start rexec-host without --require-descriptor\n",
-            );
+            self.part(id, &NO_PROOF);
         }
         has_proof
     }
@@ -279,7 +277,7 @@ impl Host {
     pub(super) fn dismiss(&mut self) {
         let is_idle = |peer: &Peer| peer.protocol.has_said_hello() && !peer.protocol.has_asked() && !peer.is_leaving;
         let idle: Vec<PeerId> = self.peers.iter().filter(|(_, peer)| is_idle(peer)).map(|(&id, _)| id).collect();
-        idle.into_iter().for_each(|id| self.part(id, 125, super::ENDING));
+        idle.into_iter().for_each(|id| self.part(id, &super::ENDING));
     }
 
     fn with_job(&mut self, id: PeerId, act: impl FnOnce(&mut Self, JobId)) {
@@ -329,10 +327,10 @@ impl Host {
     }
 
     /// Ends a peer with an error, in its language if it has said anything.
-    pub(super) fn part(&mut self, id: PeerId, code: u8, text: &str) {
+    pub(super) fn part(&mut self, id: PeerId, notice: &Notice) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.protocol.decide(peer.inbox.first());
-        peer.protocol.fail(code, text, peer.out.buffer());
+        peer.protocol.fail(notice, peer.out.buffer());
         peer.inbox = Vec::new();
         peer.descriptors.clear();
         // Its last bytes may take their time; its command does not run on meanwhile.
@@ -349,9 +347,9 @@ impl Host {
     }
 
     /// Leaves a command to its caller.
-    pub(super) fn refuse(&mut self, id: PeerId, words: &str) {
+    pub(super) fn refuse(&mut self, id: PeerId, notice: &Notice) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        peer.protocol.refuse(words, peer.out.buffer());
+        peer.protocol.refuse(notice, peer.out.buffer());
         peer.descriptors.clear();
         self.farewell(id);
     }
@@ -446,7 +444,7 @@ impl Host {
             if peer.protocol.has_said_hello() && self.now < request_by {
                 self.greeting.insert((request_by, id));
             } else {
-                self.part(id, 125, "rexec: the request took too long\nhint: run the command again\n");
+                self.part(id, &TOO_SLOW);
             }
         }
         let is_due =

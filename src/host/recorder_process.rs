@@ -10,8 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rexec_sh::protocol::notice::Notice;
+
 use crate::core::engine::Engine;
-use crate::failure::Failure;
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Input, Port};
@@ -62,9 +63,9 @@ pub(super) enum Loss {
 impl RecorderProcess {
     /// Makes the journal's directory and starts a recorder. Returns when that has said which file it writes, or has
     /// nothing to say for some time.
-    pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Failure> {
+    pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Notice> {
         let session = Session::new(home, process::uid(), process::pid());
-        session.prepare().map_err(|error| Failure::new(&error, error.hint()))?;
+        session.prepare().map_err(|error| Notice::failed(&error, error.hint()))?;
         let mut scribe = Self {
             session,
             bounds: Bounds { raw_cap, ..Bounds::default() },
@@ -76,7 +77,7 @@ impl RecorderProcess {
             is_down_told: false,
         };
         scribe.connect(poller).map_err(|error| {
-            Failure::new(
+            Notice::failed(
                 format_args!("the journal's recorder cannot be started: {}", reason(&error)),
                 "raise the limits on processes and descriptors (ulimit -u, ulimit -n)",
             )

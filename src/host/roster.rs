@@ -6,6 +6,9 @@
 
 use std::time::Duration;
 
+use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::notice::Notice;
+
 use super::{Host, PeerId};
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
@@ -132,8 +135,8 @@ impl Host {
         }
         let (job, grace) = (JobId(seq), self.options.grace);
         let Some(run) = self.runs.get_mut(&job) else {
-            let text = format!("rexec: no command #{seq} runs\nhint: rexec ps shows what runs\n");
-            return self.part(peer, 1, &text);
+            let notice = Notice::failed(format_args!("no command #{seq} runs"), "rexec ps shows what runs");
+            return self.part(peer, &notice);
         };
         run.ending.waiting.push(peer);
         run.ending.is_given_up = false;
@@ -195,14 +198,13 @@ impl Host {
     fn examine_supervisor(&mut self, peer: PeerId) -> bool {
         match self.doubt(peer, Purpose::Supervise) {
             None => return true,
-            Some(Doubt::Shortage) => self.part(peer, 125, super::BUSY),
-            Some(Doubt::Differs(why)) => self.part(
-                peer,
-                125,
-                &format!(
-                    "rexec: the caller is sandboxed ({why}): it sees and ends no commands outside of its sandbox\nhint: run rexec where rexec-host runs\n"
-                ),
-            ),
+            Some(Doubt::Shortage) => self.part(peer, &super::BUSY),
+            Some(Doubt::Differs(why)) => {
+                let problem = format_args!(
+                    "the caller is sandboxed ({why}): it sees and ends no commands outside of its sandbox"
+                );
+                self.part(peer, &Notice::new(REXEC_FAILED, problem, "run rexec where rexec-host runs"));
+            }
         }
         false
     }

@@ -5,6 +5,9 @@
 //! The console tells, the journal has no run of it. The look comes that late because a caller can enter a sandbox after
 //! it connected, and it never leaves one.
 
+use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::notice::Notice;
+
 use super::{Host, HostOptions, PeerId};
 use crate::limits;
 use crate::sys::confinement::{Doubt, Moment, Purpose, Standard};
@@ -50,19 +53,19 @@ impl SandboxCheck {
     pub(super) fn warning(&self) -> Option<String> {
         let left = "every command is left to its caller";
         Some(match &self.duty {
-            Duty::Off => "rexec: --allow-sandboxed: commands of sandboxed callers run outside of their sandboxes".to_owned(),
+            Duty::Off => "--allow-sandboxed: commands of sandboxed callers run outside of their sandboxes".to_owned(),
             Duty::Compare(standard) if standard.is_blind() => format!(
-                "rexec: Landlock sandboxes of callers cannot be seen (this host has no_new_privs): {left}; --unseen-landlock \
+                "Landlock sandboxes of callers cannot be seen (this host has no_new_privs): {left}; --unseen-landlock \
                  runs those of callers that differ in nothing else, --allow-sandboxed all of them"
             ),
             Duty::Compare(standard) if standard.overlooks_landlock() => {
-                "rexec: --unseen-landlock: this host has no_new_privs, so commands of callers in a Landlock sandbox run \
+                "--unseen-landlock: this host has no_new_privs, so commands of callers in a Landlock sandbox run \
                  outside of it; every other sandbox is seen"
                     .to_owned()
             }
             Duty::Compare(_) => return None,
             Duty::Close(why) => {
-                format!("rexec: sandboxes of callers cannot be seen ({why}): {left}; --allow-sandboxed lets all of them in")
+                format!("sandboxes of callers cannot be seen ({why}): {left}; --allow-sandboxed lets all of them in")
             }
         })
     }
@@ -90,15 +93,12 @@ impl Host {
     pub(super) fn examine(&mut self, peer: PeerId, whoami: &str, command: &[u8]) -> bool {
         match self.doubt(peer, Purpose::Run) {
             None => return true,
-            Some(Doubt::Shortage) => self.part(peer, 125, super::BUSY),
+            Some(Doubt::Shortage) => self.part(peer, &super::BUSY),
             Some(Doubt::Differs(why)) => {
                 self.tell_refusal(why, whoami, command);
-                self.refuse(
-                    peer,
-                    &format!(
-                        "rexec: the caller is sandboxed ({why}); its commands run in its sandbox only\nhint: run the command without rexec, or start rexec-host with --allow-sandboxed\n"
-                    ),
-                );
+                let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
+                let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
+                self.refuse(peer, &Notice::new(REXEC_FAILED, problem, hint));
             }
         }
         false

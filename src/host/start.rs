@@ -48,8 +48,8 @@ impl Host {
         let descriptors = std::mem::take(&mut from.descriptors);
         if descriptors.len() != command.descriptors {
             // Those that the kernel could not deliver are known to be lost; these were never sent.
-            let words = if descriptors.is_empty() { super::RELAYED } else { super::BUSY };
-            return self.part(peer, 125, words);
+            let notice = if descriptors.is_empty() { &super::RELAYED } else { &super::BUSY };
+            return self.part(peer, notice);
         }
         let command = self.placed(peer, command);
         let request = self.requests.take(command.weight());
@@ -92,8 +92,8 @@ impl Host {
         descriptors: Result<Vec<OwnedFd>, StartError>,
         request: Option<Share>,
     ) {
-        let Some(request) = request else { return self.part(peer, 125, super::BUSY) };
-        let Some(job) = self.engine.submit() else { return self.part(peer, 125, super::BUSY) };
+        let Some(request) = request else { return self.part(peer, &super::BUSY) };
+        let Some(job) = self.engine.submit() else { return self.part(peer, &super::BUSY) };
         self.attend(peer, job);
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), std::path::PathBuf::from);

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, REXEC_FAILED};
+
 use crate::core::entry::StartError;
 use crate::guard::control::Stage;
 use crate::sys::pty;
@@ -15,16 +17,16 @@ const SHELL_COLUMNS: usize = 256;
 pub(super) fn without_guard(error: &io::Error) -> StartError {
     if pty::is_none_left(error) {
         let hint = "end what is not needed, or let there be more terminals (sysctl kernel.pty.max)";
-        return start_error(125, "the command cannot be started: no terminals are left", hint);
+        return start_error(REXEC_FAILED, "the command cannot be started: no terminals are left", hint);
     }
     let hint = "end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)";
-    start_error(125, &format!("the command cannot be started: {}", reason(error)), hint)
+    start_error(REXEC_FAILED, &format!("the command cannot be started: {}", reason(error)), hint)
 }
 
 /// No guard has begun with it, so often it was tried.
 pub(super) fn without_beginning() -> StartError {
     let hint = "see what stops or kills the processes named rexec-guard, then run the command again";
-    start_error(125, "the command could not be started: its guards do not begin", hint)
+    start_error(REXEC_FAILED, "the command could not be started: its guards do not begin", hint)
 }
 
 /// The guard could not start the shell. As far as a shell would say something of it, it says the same.
@@ -34,19 +36,18 @@ pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
     let shell = escape_line(shell, SHELL_COLUMNS);
     let check_path = "check the path of the shell (REXEC_SHELL)";
     match (stage, error.kind()) {
-        (Stage::Exec, io::ErrorKind::NotFound) => start_error(127, &format!("{shell}: not found"), check_path),
-        (Stage::Exec, io::ErrorKind::ArgumentListTooLong) => StartError {
-            code: 126,
-            text: format!("{shell}: {words}\nhint: pass the data in a file or on standard input\n"),
-        },
-        (Stage::Exec, _) => start_error(126, &format!("{shell}: {words}"), check_path),
+        (Stage::Exec, io::ErrorKind::NotFound) => start_error(NOT_FOUND, &format!("{shell}: not found"), check_path),
+        (Stage::Exec, io::ErrorKind::ArgumentListTooLong) => {
+            start_error(NOT_EXECUTABLE, &format!("{shell}: {words}"), "pass the data in a file or on standard input")
+        }
+        (Stage::Exec, _) => start_error(NOT_EXECUTABLE, &format!("{shell}: {words}"), check_path),
         (Stage::Directory, _) => start_error(
-            126,
+            NOT_EXECUTABLE,
             &format!("the working directory cannot be entered: {words}"),
             "change to a directory that you may enter",
         ),
         (Stage::Fork | Stage::Descriptors, _) => start_error(
-            125,
+            REXEC_FAILED,
             &format!("the command cannot be started: {words}"),
             "raise the limits of the host (ulimit -n, ulimit -u)",
         ),
@@ -59,12 +60,14 @@ pub(super) fn of_words((program, dir): (&str, &str), stage: Stage, errno: i32) -
     let (program, dir) = (escape_line(program, SHELL_COLUMNS), escape_line(dir, SHELL_COLUMNS));
     match (stage, error.kind()) {
         (Stage::Exec, io::ErrorKind::NotFound) => start_error(
-            127,
+            NOT_FOUND,
             &format!("{program}: not found"),
             "check the name, and PATH in envs or in the host's environment",
         ),
-        (Stage::Exec, _) => start_error(126, &format!("{program}: {}", reason(&error)), "check the program's path"),
-        (Stage::Directory, _) => start_error(126, &format!("{dir}: {}", reason(&error)), "check dir"),
+        (Stage::Exec, _) => {
+            start_error(NOT_EXECUTABLE, &format!("{program}: {}", reason(&error)), "check the program's path")
+        }
+        (Stage::Directory, _) => start_error(NOT_EXECUTABLE, &format!("{dir}: {}", reason(&error)), "check dir"),
         (Stage::Fork | Stage::Descriptors, _) => at_stage(&program, stage, errno),
     }
 }
@@ -76,22 +79,23 @@ pub(super) fn out_of_reach(descriptor: i32, limit: u32) -> StartError {
     );
     let hint =
         format!("close descriptor {descriptor} in the caller, or start the host with a higher limit (ulimit -Hn)");
-    start_error(125, &text, &hint)
+    start_error(REXEC_FAILED, &text, &hint)
 }
 
-fn start_error(code: u8, text: &str, hint: &str) -> StartError {
-    StartError { code, text: format!("rexec: {text}\nhint: {hint}\n") }
+fn start_error(code: u8, problem: &str, hint: &str) -> StartError {
+    StartError { code, problem: problem.to_owned(), hint: hint.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rexec_sh::protocol::notice::Notice;
 
     #[test]
     fn a_shortage_names_what_is_short() {
-        let text = |errno| without_guard(&io::Error::from_raw_os_error(errno)).text;
+        let told = |errno| Notice::from(&without_guard(&io::Error::from_raw_os_error(errno))).to_string();
         let (no_space, no_descriptors) = (28, 24);
-        assert!(text(no_space).contains("no terminals are left") && text(no_space).contains("kernel.pty.max"));
-        assert!(text(no_descriptors).contains("Too many open files") && text(no_descriptors).contains("ulimit -n"));
+        assert!(told(no_space).contains("no terminals are left") && told(no_space).contains("kernel.pty.max"));
+        assert!(told(no_descriptors).contains("Too many open files") && told(no_descriptors).contains("ulimit -n"));
     }
 }

@@ -6,6 +6,8 @@
 
 use std::os::fd::OwnedFd;
 
+use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, KEYS_BYTES_MAX};
 
 use super::{Host, PeerId};
@@ -17,6 +19,12 @@ use crate::io::outlet::Outlet;
 use crate::limits;
 use crate::sys::relayed::Relayed;
 use crate::sys::{self, pty};
+
+const TOO_MANY_KEYS: Notice = Notice::fixed(
+    REXEC_FAILED,
+    "more keys than may be on their way",
+    "install rexec-sh and rexec-host of the same release",
+);
 
 /// The caller's side of a run's terminal.
 #[derive(Debug)]
@@ -92,11 +100,7 @@ impl Host {
         let (peer, Some(relay)) = (run.peer, &mut run.relay) else { return };
         if relay.keys.pending() + keys.len() > KEYS_BYTES_MAX {
             let Some(peer) = peer else { return };
-            return self.part(
-                peer,
-                125,
-                "rexec: more keys than may be on their way\nhint: install shim and host of one version\n",
-            );
+            return self.part(peer, &TOO_MANY_KEYS);
         }
         relay.keys.buffer().extend_from_slice(keys);
         self.flush_keys(job);

@@ -349,10 +349,8 @@ impl CommandBlock {
                 banner::end_line(exit.code(), signal, took, stopped.map(Reason::word))
             }
             Outcome::NotStarted(why) => {
-                let first = why.text.lines().next().unwrap_or_default();
-                let first = escape_line(first.strip_prefix("rexec: ").unwrap_or(first), 400);
                 // It may begin with a name of the caller's, and no such thing begins a row of the host's.
-                Some(format!("not started: {first}"))
+                Some(format!("not started: {}", escape_line(&why.problem, 400)))
             }
             Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
             Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),

@@ -3,14 +3,15 @@
 use rexec_host::front::budget::Budget;
 use rexec_host::front::jsonl::Jsonl;
 use rexec_host::front::shim::Shim;
-use rexec_host::front::{Asked, AtTerminal, Violation};
+use rexec_host::front::{Asked, AtTerminal};
 use rexec_host::guard::control::{ORDER_BYTES, REPORT_BYTES, Report, decode_order, encode_order};
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, Decoded, FromHost, HEADER_BYTES, Hello};
 
 use crate::mutation::{host_stream, lines, mutated, shim_stream};
 use crate::support::dice::{Dice, rounds};
 
-type Take<'a> = dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Result<Option<Asked>, Violation> + 'a;
+type Take<'a> = dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Result<Option<Asked>, Notice> + 'a;
 
 /// Everything that a protocol makes of a stream in these pieces: what is asked, how it ends, and what it answers.
 fn heard(pieces: &[&[u8]], take: &mut Take<'_>) -> (Vec<String>, Vec<u8>) {
@@ -27,7 +28,7 @@ fn heard(pieces: &[&[u8]], take: &mut Take<'_>) -> (Vec<String>, Vec<u8>) {
                 }
                 Ok(None) => break,
                 Err(violation) => {
-                    asked.push(violation.text);
+                    asked.push(violation.problem.into_owned());
                     return (asked, out);
                 }
             }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
 
 use rexec_host::cli::{list, print};
+use rexec_sh::protocol::notice::Notice;
 
 use crate::recording::*;
 
@@ -72,9 +73,9 @@ fn listed_and_printed() {
 fn listing_and_printing_fail_in_words() {
     let home = Home::new();
     let fails = |name: &str| print::print(&home.0, name, &mut Vec::new()).unwrap_err();
-    assert!(matches!((fails(""), fails("").exit_code()), (print::PrintError::Usage { .. }, 2)));
-    assert!(matches!((fails("none"), fails("none").exit_code()), (print::PrintError::NotFound { .. }, 1)));
-    assert!(fails("none").hint().is_some());
+    assert!(matches!((fails(""), Notice::from(fails("")).code), (print::PrintError::Usage { .. }, 2)));
+    assert!(matches!((fails("none"), Notice::from(fails("none")).code), (print::PrintError::NotFound { .. }, 1)));
+    assert!(!Notice::from(fails("none")).hint.is_empty());
     assert!(matches!(fails("/"), print::PrintError::NotAJournal { .. }));
     fs::write(home.0.join("2026-05-21-09:42:18.jsonl"), SAMPLE).unwrap();
     // A reader that has left is no failure; a full disk is one.

@@ -46,20 +46,21 @@ pub struct Choices {
     pub live: Option<bool>,
 }
 
-/// An option with a value that means nothing.
+/// An option whose value is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionError<'a> {
     /// Its name.
     pub name: &'static str,
     /// Its value.
     pub value: &'a CStr,
-    /// What it may be.
+    /// The valid values, separated by commas.
     pub allowed: &'static str,
 }
 
 impl fmt::Display for OptionError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is `{}`, which means nothing", self.name, self.value.to_bytes().escape_ascii())
+        let (name, value, allowed) = (self.name, self.value.to_bytes().escape_ascii(), self.allowed);
+        write!(f, "{name}: `{value}` is not a valid value ({allowed})")
     }
 }
 
@@ -102,7 +103,7 @@ impl<'a> Options<'a> {
     /// Judges the options that choose between a few words.
     ///
     /// # Errors
-    /// The first one that is none of its words.
+    /// The first option whose value is not one of its words.
     pub fn judge(&self) -> Result<Choices, OptionError<'a>> {
         let fallback = match given(self.fallback) {
             b"" => false,
@@ -114,7 +115,7 @@ impl<'a> Options<'a> {
             b"auto" => Tty::Auto,
             b"always" => Tty::Always,
             b"never" => Tty::Never,
-            _ => return Err(wrong("REXEC_TTY", self.tty, "auto, always or never")),
+            _ => return Err(wrong("REXEC_TTY", self.tty, "auto, always, never")),
         };
         let sanitize = match given(self.sanitize) {
             b"" => Sanitize::Default,
@@ -122,13 +123,13 @@ impl<'a> Options<'a> {
             b"strip" => Sanitize::Strip,
             b"collapse" => Sanitize::Collapse,
             b"tidy" => Sanitize::Tidy,
-            _ => return Err(wrong("REXEC_SANITIZE", self.sanitize, "raw, strip, collapse or tidy")),
+            _ => return Err(wrong("REXEC_SANITIZE", self.sanitize, "raw, strip, collapse, tidy")),
         };
         let live = match given(self.live) {
             b"" => None,
             b"1" => Some(true),
             b"0" => Some(false),
-            _ => return Err(wrong("REXEC_LIVE", self.live, "1 or 0")),
+            _ => return Err(wrong("REXEC_LIVE", self.live, "1, 0")),
         };
         Ok(Choices { fallback, tty, sanitize, live })
     }
@@ -190,7 +191,7 @@ mod tests {
             assert!(Options::find([entry]).judge().is_err(), "{entry:?}");
         }
         let error = Options::find([c"REXEC_TTY=al\xffways"]).judge().unwrap_err();
-        assert_eq!(error.to_string(), r"REXEC_TTY is `al\xffways`, which means nothing");
-        assert_eq!(error.allowed, "auto, always or never");
+        assert_eq!(error.to_string(), r"REXEC_TTY: `al\xffways` is not a valid value (auto, always, never)");
+        assert_eq!(error.allowed, "auto, always, never");
     }
 }

@@ -1,27 +1,39 @@
-//! What the caller is told when shim and host do not speak the same language.
+//! What the shim itself says, always on stderr.
 
+use nix::libc;
+use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, WireError};
 
-use crate::report::{FAILED, Report};
+use crate::sys;
 
-/// The report on bytes that are not what the host should have sent.
+/// Writes a notice to stderr, as far as stderr takes it.
+pub(crate) fn tell(notice: &Notice) {
+    let text = notice.to_string();
+    let mut rest = text.as_bytes();
+    while let Ok(written @ 1..) = sys::write(libc::STDERR_FILENO, rest) {
+        rest = &rest[written..];
+    }
+}
+
+/// The notice on bytes that rexec-host of this release would not send.
 #[cold]
-pub(crate) fn report(error: &WireError) -> Report {
+pub(crate) fn misunderstood(error: &WireError) -> Notice {
     const HINT: &str = "install rexec-sh and rexec-host of the same release, then restart rexec-host";
     match error {
         WireError::Version { newest, oldest } => {
             let (ours, theirs) = (versions(wire::VERSION_MIN, wire::VERSION), versions(*oldest, *newest));
             let problem =
                 format_args!("rexec-sh speaks protocol {ours} and rexec-host {theirs}, so the command did not run");
-            Report::new(FAILED, problem, HINT)
+            Notice::new(REXEC_FAILED, problem, HINT)
         }
-        WireError::NotRexec => Report::new(
-            FAILED,
+        WireError::NotRexec => Notice::new(
+            REXEC_FAILED,
             "what listens on the host's socket is not rexec-host",
             "stop it, start rexec-host in a terminal, then run the command again",
         ),
-        error => Report::new(
-            FAILED,
+        error => Notice::new(
+            REXEC_FAILED,
             format_args!("rexec-host cannot be understood ({error}); whether the command finished is unknown"),
             HINT,
         ),

@@ -1,0 +1,108 @@
+//! What a person or an agent is told when something cannot be done: one sentence on the problem, one on what to do, and
+//! an exit code. The shim, the host and the command lines all say it in this form:
+//!
+//! ```text
+//! rexec: PROBLEM
+//! hint: HINT
+//! ```
+//!
+//! Agents look for certain words ("permission denied", "sandbox") to tell a sandbox's refusal, so a problem names those
+//! only when it is one.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use crate::protocol::exit_code;
+
+/// What every line of rexec's own begins with.
+const PREFIX: &str = "rexec: ";
+
+/// A problem, what the reader can do about it, and the exit code that goes with it. `Display` renders it, with a newline
+/// at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// A line that programs look for, above the problem. Usually none.
+    headline: &'static str,
+    /// One sentence, without a full stop.
+    pub problem: Cow<'static, str>,
+    /// One sentence, without a full stop. Empty when no hint would help.
+    pub hint: Cow<'static, str>,
+    /// The exit code, see [`exit_code`].
+    pub code: u8,
+}
+
+impl Notice {
+    /// A notice in words that are known beforehand.
+    #[must_use]
+    pub const fn fixed(code: u8, problem: &'static str, hint: &'static str) -> Self {
+        Self { headline: "", problem: Cow::Borrowed(problem), hint: Cow::Borrowed(hint), code }
+    }
+
+    /// A notice with a problem and a hint.
+    pub fn new(code: u8, problem: impl Display, hint: impl Display) -> Self {
+        Self { headline: "", problem: problem.to_string().into(), hint: hint.to_string().into(), code }
+    }
+
+    /// A notice on a problem that no hint would help with.
+    pub fn without_hint(code: u8, problem: impl Display) -> Self {
+        Self { headline: "", problem: problem.to_string().into(), hint: Cow::Borrowed(""), code }
+    }
+
+    /// A notice on a request that failed: [`exit_code::FAILURE`].
+    pub fn failed(problem: impl Display, hint: impl Display) -> Self {
+        Self::new(exit_code::FAILURE, problem, hint)
+    }
+
+    /// A notice on a wrong command line: [`exit_code::USAGE`].
+    pub fn usage(problem: impl Display, hint: impl Display) -> Self {
+        Self::new(exit_code::USAGE, problem, hint)
+    }
+
+    /// The notice that no host listens on this socket.
+    #[must_use]
+    pub fn host_not_found(socket: &Path) -> Self {
+        let problem = format_args!("no rexec-host is listening on {}", socket.display());
+        let hint = "start rexec-host in a terminal, then run the command again";
+        Self { headline: HOST_NOT_FOUND, ..Self::new(exit_code::NOT_FOUND, problem, hint) }
+    }
+}
+
+/// The line that says that no host runs, newline included.
+pub const HOST_NOT_FOUND: &str = "HOST NOT FOUND\n";
+
+impl Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}{PREFIX}{}", self.headline, self.problem)?;
+        if self.hint.is_empty() { Ok(()) } else { writeln!(f, "hint: {}", self.hint) }
+    }
+}
+
+impl std::error::Error for Notice {}
+
+/// One line of rexec's own that is not a problem: prefixed, with a newline.
+pub fn remark(text: impl Display) -> String {
+    format!("{PREFIX}{text}\n")
+}
+
+/// The problem in a rendered notice: its first line without the prefix.
+#[must_use]
+pub fn problem_in(rendered: &str) -> &str {
+    let first = rendered.lines().next().unwrap_or_default();
+    first.strip_prefix(PREFIX).unwrap_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_two_lines_or_one() {
+        let notice = Notice::new(1, "no command #7 runs", "rexec ps shows what runs");
+        assert_eq!(notice.to_string(), "rexec: no command #7 runs\nhint: rexec ps shows what runs\n");
+        assert_eq!(problem_in(&notice.to_string()), "no command #7 runs");
+        assert_eq!(Notice::without_hint(126, "x").to_string(), "rexec: x\n");
+        assert!(Notice::host_not_found(Path::new("/s")).to_string().starts_with("HOST NOT FOUND\nrexec: no "));
+        assert_eq!((remark("x").as_str(), problem_in("x\ny"), problem_in("")), ("rexec: x\n", "x", ""));
+    }
+}
