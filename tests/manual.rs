@@ -19,7 +19,7 @@ const REXEC: &str = env!("CARGO_BIN_EXE_rexec");
 const HOST: &str = env!("CARGO_BIN_EXE_rexec-host");
 
 /// Long options in the manual that belong to other programs.
-const FOREIGN: [&str; 5] = ["--color", "--workspace", "--bash-env", "--sandbox", "--token"];
+const FOREIGN: [&str; 6] = ["--color", "--path", "--workspace", "--bash-env", "--sandbox", "--token"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
