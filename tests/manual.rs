@@ -19,7 +19,7 @@ const REXEC: &str = env!("CARGO_BIN_EXE_rexec");
 const HOST: &str = env!("CARGO_BIN_EXE_rexec-host");
 
 /// Long options in the manual that belong to other programs.
-const FOREIGN: [&str; 6] = ["--color", "--path", "--workspace", "--bash-env", "--sandbox", "--token"];
+const FOREIGN: [&str; 7] = ["--oneline", "--stat", "--path", "--workspace", "--bash-env", "--sandbox", "--token"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -328,5 +328,13 @@ fn each_command_of_the_manual_exists() {
             let is_a_sentence = ["lists", "prints"].contains(&topic);
             assert!(is_a_sentence || topics.iter().any(|known| known == topic), "{name} names rexec help {topic}");
         }
+    }
+    let readme = readme();
+    for script in scripts() {
+        let name = script.file_name().expect("a name").to_str().expect("text");
+        assert!(readme.contains(&format!("scripts/{name}")), "the README does not name {name}");
+    }
+    for topic in topics {
+        assert!(readme.contains(&format!("rexec help {topic}")), "the README does not lead to {topic}");
     }
 }
