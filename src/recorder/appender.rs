@@ -1,57 +1,31 @@
 //! Writes records to the journal's file, or keeps them until it can.
 //!
-//! Invariants: records reach the file in the order they were pushed; at most `queue_max` bytes wait in memory, and how
-//! many were given up is written as a record of its own; a failure is told once, and its end once; every file has the
-//! starts of the runs that were under way when it began, so that it is complete in itself.
+//! Invariants: records reach the file in the order in which they were pushed; a bounded amount of them waits in memory,
+//! and the file counts those that were given up; the host is told once that writing fails, and once that it works again;
+//! every file begins with the starts of the runs that were under way, so that it is complete in itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::Session;
+use super::bounds::Bounds;
 use super::home::prepare;
 use super::names;
+use super::queue::{Queue, Unwritten};
+use super::session::Session;
 use super::volume::{Resumed, Volume};
-use crate::journal::record::{EndRecord, OpenRecord, StartRecord, timestamp};
+use crate::journal::record::{OpenRecord, StartRecord, timestamp};
 use crate::journal::status::{Done, RecorderStatus};
 use crate::text::reason::reason;
 
-/// How long what was written may wait for the disk.
+/// How long a line may stay in the kernel's memory before it is synced to the disk.
 const SYNC_AFTER: Duration = Duration::from_secs(5);
 
-/// What is written.
-#[derive(Debug)]
-pub(super) enum Unwritten {
-    Start(Rc<StartRecord>),
-    End(Box<EndRecord>),
-    /// The host gave up so many.
-    Dropped(u64),
-}
-
-impl Unwritten {
-    /// About what it takes in memory.
-    fn weight(&self) -> usize {
-        let words = |exec: &[String], command: &str| exec.iter().map(String::len).sum::<usize>() + command.len() + 512;
-        match self {
-            Unwritten::Start(start) => words(&start.exec, &start.command),
-            Unwritten::End(run) => words(&run.start.exec, &run.start.command) + run.output.text.len(),
-            Unwritten::Dropped(_) => 64,
-        }
-    }
-
-    fn lines(&self, volume: &mut Volume) -> Vec<Vec<u8>> {
-        match self {
-            Unwritten::Start(start) => volume.start_lines(start),
-            Unwritten::End(run) => volume.end_lines(run),
-            Unwritten::Dropped(_) => Vec::new(),
-        }
-    }
-}
-
-/// What the file of a recorder that died has already.
+/// The runs that the file of a recorder that died has already.
 #[derive(Debug, Default)]
 pub(super) struct AlreadyWritten {
+    /// Those without an end.
     pub(super) open: BTreeSet<u64>,
     pub(super) ended: BTreeSet<u64>,
 }
@@ -65,14 +39,14 @@ pub(super) struct Appender {
     volume: Option<Volume>,
     /// Runs whose start was written and whose end was not.
     running: BTreeMap<u64, Rc<StartRecord>>,
-    /// Those of them that this file has not yet.
+    /// Those of them whose start this file does not have yet.
     again: VecDeque<u64>,
-    queue: VecDeque<Unwritten>,
-    queued_bytes: usize,
-    pub(super) queue_max: usize,
-    pub(super) file_max: u64,
+    queue: Queue,
+    file_max: u64,
+    /// Records that were given up and that the file does not count yet.
     dropped: u64,
-    pub(super) retry_every: Duration,
+    retry_every: Duration,
+    /// When to try again; `None` while writing works.
     retry_at: Option<Instant>,
     sync_at: Option<Instant>,
     done: Done,
@@ -80,9 +54,9 @@ pub(super) struct Appender {
 }
 
 impl Appender {
-    /// Opens a journal, or goes on in the one of a recorder that died. When its file cannot be made, that is one more
-    /// failure to retry.
-    pub(super) fn new(session: Session, limits: &super::Bounds) -> (Appender, AlreadyWritten) {
+    /// Opens a journal, or goes on in the one of a recorder that died. A file that cannot be made is tried again like any
+    /// other failure.
+    pub(super) fn new(session: Session, bounds: &Bounds) -> (Appender, AlreadyWritten) {
         let (pid, version) = (session.host, env!("CARGO_PKG_VERSION").to_owned());
         let open = OpenRecord { pid, started: names::started(pid), version, ..OpenRecord::default() };
         let mut appender = Appender {
@@ -91,12 +65,10 @@ impl Appender {
             volume: None,
             running: BTreeMap::new(),
             again: VecDeque::new(),
-            queue: VecDeque::new(),
-            queued_bytes: 0,
-            queue_max: limits.queue_bytes,
-            file_max: limits.file_bytes,
+            queue: Queue::new(bounds.queue_bytes),
+            file_max: bounds.file_bytes,
             dropped: 0,
-            retry_every: limits.retry,
+            retry_every: bounds.retry,
             retry_at: None,
             sync_at: None,
             done: Done::default(),
@@ -127,30 +99,27 @@ impl Appender {
         }
     }
 
-    /// The file that is written.
+    /// The file that is being written.
     pub(super) fn volume(&self) -> Option<&Volume> {
         self.volume.as_ref()
     }
 
-    /// This run's start is in the file, although another recorder wrote it.
+    /// Takes over a run whose start an earlier recorder wrote to this file.
     pub(super) fn adopt(&mut self, start: Rc<StartRecord>) {
         self.done.starts.push(start.seq);
         self.running.insert(start.seq, start);
     }
 
-    /// This run's end is in the file already, or will never be there.
+    /// Acknowledges the end of a run whose end is in the file already or will never be there.
     pub(super) fn pass_over(&mut self, seq: u64) {
         self.done.ends.push(seq);
     }
 
-    /// Writes this record, or keeps it.
+    /// Writes a record, or keeps it until that works. Drops the oldest records if too many wait.
     pub(super) fn push(&mut self, record: Unwritten, now: Instant) {
-        self.queued_bytes += record.weight();
-        self.queue.push_back(record);
+        self.queue.push(record);
         self.flush(now);
-        while self.queued_bytes > self.queue_max {
-            let Some(oldest) = self.queue.pop_front() else { break };
-            self.queued_bytes -= oldest.weight();
+        while let Some(oldest) = self.queue.pop_excess() {
             self.dropped += match oldest {
                 Unwritten::Dropped(count) => count,
                 Unwritten::Start(_) | Unwritten::End(_) => 1,
@@ -162,69 +131,56 @@ impl Appender {
     fn acknowledge(&mut self, record: &Unwritten) {
         match record {
             Unwritten::Start(start) => self.done.starts.push(start.seq),
-            Unwritten::End(run) => self.done.ends.push(run.start.seq),
+            Unwritten::End(end) => self.done.ends.push(end.start.seq),
             Unwritten::Dropped(count) => self.done.dropped += count,
         }
     }
 
-    /// What has reached the file since the last call, and how long that is.
+    /// What was acknowledged since the last call, and the file's length.
     pub(super) fn take_done(&mut self) -> Done {
         let done = std::mem::take(&mut self.done);
         Done { length: self.volume.as_ref().map_or(0, Volume::length), ..done }
     }
 
-    /// Records that have reached the file since then.
+    /// How many records were acknowledged since [`Appender::take_done`].
     pub(super) fn done_records(&self) -> usize {
         self.done.records() + usize::from(self.done.dropped > 0)
     }
 
-    /// Retries what is due.
+    /// Tries again, if it is time.
     pub(super) fn tick(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.flush(now);
         }
     }
 
-    /// Whether what was written is to be put on the disk now.
+    /// Whether it is time for [`Appender::sync`].
     pub(super) fn is_sync_due(&self, now: Instant) -> bool {
         self.sync_at.is_some_and(|at| at <= now)
     }
 
-    /// Tries once more at the very end, when a failure is not over yet.
-    fn retry(&mut self) {
+    /// Writes what waits, if that works, and lets go of the file. If the host has left in order, closes it.
+    pub(super) fn finish(&mut self, is_in_order: bool) {
         if self.retry_at.is_some() {
             self.flush(Instant::now());
         }
-    }
-
-    /// The host has gone, in order or not: what waits is written if that goes, and the file is anybody's.
-    pub(super) fn finish(&mut self, is_in_order: bool) {
-        self.retry();
-        if is_in_order && self.queue.is_empty() {
-            self.queue.clear();
-            let mut close = || -> io::Result<()> {
-                self.check();
-                if self.volume.is_none() {
-                    self.begin()?;
-                }
-                self.write_queue()?;
-                self.volume.as_mut().map_or(Ok(()), |volume| volume.close(None))
-            };
-            if let Err(error) = close() {
-                self.fail(&error, Instant::now());
-            }
+        if is_in_order
+            && self.queue.is_empty()
+            && let Err(error) = self.close()
+        {
+            self.fail(&error, Instant::now());
         }
         if let Some(volume) = self.volume.take() {
             volume.release();
         }
     }
 
-    /// When `tick` has something to do, or a sync is due.
+    /// When [`Appender::tick`] has something to do, or a sync is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         [self.retry_at, self.sync_at].into_iter().flatten().min()
     }
 
-    /// Puts what was written on the disk.
+    /// Syncs the file to the disk.
     pub(super) fn sync(&mut self) {
         self.sync_at = None;
         if let Some(volume) = &self.volume {
@@ -232,7 +188,7 @@ impl Appender {
         }
     }
 
-    /// What the host should be told, oldest first.
+    /// What the host has not been told yet, oldest first.
     pub(super) fn take_news(&mut self) -> Vec<RecorderStatus> {
         std::mem::take(&mut self.news)
     }
@@ -261,7 +217,7 @@ impl Appender {
         }
     }
 
-    /// Leaves a file that is not what it was.
+    /// Gives up a file that another program removed, replaced or truncated.
     fn check(&mut self) {
         let Some(volume) = &mut self.volume else { return };
         if let Some(harm) = volume.harm() {
@@ -282,19 +238,23 @@ impl Appender {
             volume.write_dropped(self.dropped)?;
             self.dropped = 0;
         }
-        while let Some(next) = self.queue.pop_front() {
-            let written = self.write(&next);
-            if written.is_err() {
-                self.queue.push_front(next);
-                return written;
+        while let Some(next) = self.queue.pop() {
+            if let Err(error) = self.write(&next) {
+                self.queue.put_back(next);
+                return Err(error);
             }
-            self.queued_bytes -= next.weight();
             self.acknowledge(&next);
         }
         Ok(())
     }
 
-    /// Makes the first file, or one in place of a file that is no good any more.
+    /// Writes what waits, then the last line.
+    fn close(&mut self) -> io::Result<()> {
+        self.write_queue()?;
+        self.volume.as_mut().map_or(Ok(()), |volume| volume.close(None))
+    }
+
+    /// Makes the first file, or one in place of a file that was given up.
     fn begin(&mut self) -> io::Result<()> {
         prepare(&self.session.home, self.session.uid).map_err(io::Error::other)?;
         let volume = self.new_volume(None)?;
@@ -313,7 +273,7 @@ impl Appender {
         self.volume = Some(volume);
     }
 
-    /// Writes the starts that a new file has not yet.
+    /// Writes the starts that a new file does not have yet.
     fn write_again(&mut self) -> io::Result<()> {
         let Some(volume) = &mut self.volume else { return Ok(()) };
         while let Some(seq) = self.again.front() {
@@ -329,7 +289,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Goes on in a new file. The old one is closed first, so that there is one to go on in at every moment.
+    /// Goes on in a new file. The new one is made before the old one is closed, so that there is always a file to go on in.
     fn rotate(&mut self) -> io::Result<()> {
         let Some(old) = &self.volume else { return Ok(()) };
         let new = self.new_volume(Some(old.name().to_owned()))?;
@@ -353,9 +313,9 @@ impl Appender {
                 volume.write_start(start.seq, &lines)?;
                 self.running.insert(start.seq, Rc::clone(start));
             }
-            Unwritten::End(run) => {
-                volume.write_end(run.start.seq, &lines)?;
-                self.running.remove(&run.start.seq);
+            Unwritten::End(end) => {
+                volume.write_end(end.start.seq, &lines)?;
+                self.running.remove(&end.start.seq);
             }
             Unwritten::Dropped(count) => volume.write_dropped(*count)?,
         }
@@ -364,57 +324,4 @@ impl Appender {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::MetadataExt;
-
-    use super::super::Bounds;
-    use super::*;
-
-    fn says(news: &[RecorderStatus]) -> Vec<&str> {
-        news.iter()
-            .filter_map(|status| if let RecorderStatus::Say(text) = status { Some(text.as_str()) } else { None })
-            .collect()
-    }
-
-    #[test]
-    fn the_oldest_records_go_when_memory_is_full() {
-        let home = std::env::temp_dir().join(format!("rexec-appender-{}", std::process::id()));
-        let uid = fs::metadata("/proc/self").unwrap().uid();
-        prepare(&home, uid).unwrap();
-        let now = Instant::now();
-        let most = 3 * 600;
-        let limits = Bounds { queue_bytes: most, retry: Duration::from_secs(5), ..Bounds::default() };
-        let (mut appender, _) = Appender::new(Session::new(&home, uid, std::process::id()), &limits);
-        assert!(says(&appender.take_news()).is_empty());
-        // A directory that is not ours to write in stands for every disk that fails.
-        fs::remove_dir_all(&home).unwrap();
-        fs::write(&home, "in the way").unwrap();
-        for seq in 0..10 {
-            appender.push(
-                Unwritten::Start(Rc::new(StartRecord { seq, command: "0123456789".into(), ..StartRecord::default() })),
-                now,
-            );
-            assert!(appender.queued_bytes <= most);
-        }
-        let news = appender.take_news();
-        let notices = says(&news);
-        assert_eq!(notices.len(), 2, "{notices:?}");
-        assert!(
-            notices[0].starts_with("journal was removed: ") && notices[1].starts_with("journal cannot be written: ")
-        );
-        assert_eq!(appender.take_done().starts, (0..7).collect::<Vec<_>>(), "those that are counted");
-        appender.tick(now + Duration::from_secs(4));
-        assert!(appender.take_news().is_empty());
-        fs::remove_file(&home).unwrap();
-        appender.tick(now + Duration::from_secs(5));
-        assert_eq!(says(&appender.take_news()), ["journal is written again"]);
-        let text = fs::read_to_string(appender.volume().unwrap().path()).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 5, "{text}");
-        assert!(lines[0].contains("\"open\"") && lines[1].contains("\"count\":7"));
-        assert!(lines[2].contains("\"seq\":7") && lines[4].contains("\"seq\":9"));
-        assert_eq!(appender.take_done().starts, [7, 8, 9]);
-        fs::remove_dir_all(&home).unwrap();
-    }
-}
+mod tests;

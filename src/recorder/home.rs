@@ -1,6 +1,6 @@
 //! The journal's directory: made or checked before anything is written into it.
 //!
-//! Invariant: after [`prepare`] the directory is a real one, ours, and closed to everybody else.
+//! Invariant: after [`prepare`] the directory is not a link, belongs to the user, and is closed to all others.
 
 use std::error::Error;
 use std::fmt;
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 
 use crate::text::reason::reason;
 
-/// Why there is no place for a journal. Each is for the human who starts the host.
+/// Why the directory cannot hold a journal. The human who starts the host reads this.
 #[derive(Debug)]
 pub enum JournalError {
     /// The directory cannot be made.
     Create { path: PathBuf, source: io::Error },
-    /// The directory cannot be looked at.
+    /// The directory's metadata cannot be read.
     Unreadable { path: PathBuf, source: io::Error },
-    /// A symbolic link: whoever made it decides where commands and their output go.
+    /// The path is a symbolic link: another user may decide where commands and their output go.
     Symlink { path: PathBuf },
-    /// Something else has the name.
+    /// The path is neither a directory nor a link.
     NotADirectory { path: PathBuf },
-    /// Another user's directory.
+    /// The directory belongs to another user.
     NotOurs { path: PathBuf, uid: u32 },
-    /// Others may enter it.
+    /// The mode lets other users in.
     Open { path: PathBuf, mode: u32 },
 }
 
@@ -81,7 +81,7 @@ impl JournalError {
     }
 }
 
-/// Makes the journal's directory unless it is there, and refuses one that others could read or replace.
+/// Makes the journal's directory if there is none, and refuses one that others could read or replace.
 pub(super) fn prepare(path: &Path, uid: u32) -> Result<(), JournalError> {
     let path = || path.to_owned();
     let look = || fs::symlink_metadata(path());
@@ -91,7 +91,7 @@ pub(super) fn prepare(path: &Path, uid: u32) -> Result<(), JournalError> {
                 .recursive(true)
                 .mode(0o700)
                 .create(path())
-                // The umask may have taken what the owner needs.
+                // The umask may have removed the owner's permissions.
                 .and_then(|()| fs::set_permissions(path(), Permissions::from_mode(0o700)))
                 .map_err(|source| JournalError::Create { path: path(), source })?;
             look()

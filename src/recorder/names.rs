@@ -1,7 +1,7 @@
-//! Which files of a directory are journals.
+//! Which files of a directory are journals, and whose.
 //!
-//! Invariant: a file counts as a journal of rexec's only if its name has the form of one and, before anything is written
-//! to it, if its first line is a journal's. Whatever else lies in the directory is left as it is.
+//! Invariant: a file counts as a journal only if its name has the form of one. A recorder writes to a file that it did
+//! not make only if the first line is a journal's, too. All other files are left as they are.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use crate::journal::reader::Header;
 use crate::journal::record::{OpenRecord, VERSION};
 
-/// The longest first line, bytes.
+/// The longest first line, bytes. A file with a longer one is not a journal.
 const FIRST_LINE_BYTES: u64 = 4 << 10;
+/// The form of a journal's name: `d` stands for a digit.
 const TIME: &[u8] = b"dddd-dd-dd-dd:dd:dd";
 
-/// The journals of a directory, newest first, as name without extension and path.
+/// The journals of the directory `home`, newest first: the name without extension, and the path.
 ///
 /// # Errors
-/// As opendir(3).
+/// Those of opendir(3) and readdir(3).
 pub fn journals(home: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(home)? {
@@ -34,7 +35,8 @@ pub fn journals(home: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// `2026-05-21-09:42:18-2` as its time and its number; the first journal of a second has none. `None` for any other name.
+/// Splits `2026-05-21-09:42:18-2` into time and number. The first journal of a second has no number in its name, which
+/// counts as 1. `None` if the name is not a journal's.
 pub(super) fn split(name: &str) -> Option<(&str, u32)> {
     let (time, rest) = name.split_at_checked(TIME.len())?;
     let fits = |(form, byte): (&u8, u8)| if *form == b'd' { byte.is_ascii_digit() } else { *form == byte };
@@ -50,17 +52,22 @@ pub(super) fn split(name: &str) -> Option<(&str, u32)> {
     Some((time, number))
 }
 
-/// The name of a second's journal with this number.
+/// The file of the journal `name` in the directory `home`.
+pub(super) fn path(home: &Path, name: &str) -> PathBuf {
+    home.join(format!("{name}.jsonl"))
+}
+
+/// The opposite of [`split`].
 pub(super) fn join(time: &str, number: u32) -> String {
     if number == 1 { time.to_owned() } else { format!("{time}-{number}") }
 }
 
-/// `…:18` is older than `…:18-2`, and that than `…:18-10`.
+/// Sorts names by age: `…:18`, `…:18-2`, `…:18-10`.
 fn age_key(name: &str) -> (&str, u32) {
     split(name).unwrap_or((name, 1))
 }
 
-/// The first line of a journal; `None` if it is not one.
+/// The first line of a journal; `None` if the file is not one.
 pub(super) fn first_line(file: &File) -> Option<OpenRecord> {
     let mut start = vec![0; usize::try_from(FIRST_LINE_BYTES).expect("it is small")];
     let length = file.read_at(&mut start, 0).ok()?;
@@ -70,11 +77,11 @@ pub(super) fn first_line(file: &File) -> Option<OpenRecord> {
     if is_known { serde_json::from_slice(&start[..end]).ok() } else { None }
 }
 
-/// When a process began, in the clock's own unit; `None` when it is gone.
+/// When a process began, in clock ticks since boot; `None` if it has ended. See proc_pid_stat(5).
 pub(super) fn started(pid: u32) -> Option<u64> {
     let mut stat = Vec::new();
     File::open(format!("/proc/{pid}/stat")).ok()?.read_to_end(&mut stat).ok()?;
-    // The name is the second field and may hold anything; see proc_pid_stat(5).
+    // The program's name is the second field, in parentheses, and may contain anything.
     let rest = stat.get(memchr::memrchr(b')', &stat)? + 2..)?;
     let mut fields = rest.split(|&byte| byte == b' ');
     let is_alive = !matches!(fields.next()?, b"Z" | b"X");
@@ -82,8 +89,8 @@ pub(super) fn started(pid: u32) -> Option<u64> {
     is_alive.then_some(started)
 }
 
-/// Whether the host that wrote this first line still runs. Of a host that did not say when it began, only a file that
-/// is in use proves that it lives.
+/// Whether the host that wrote this first line still runs. A host that did not write when it began counts as dead, unless
+/// the file is locked.
 pub(super) fn is_alive(open: &OpenRecord) -> bool {
     open.started.is_some() && started(open.pid) == open.started
 }
@@ -109,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_journals() {
+    fn other_names_are_not_journals() {
         for name in [
             "",
             "notes",

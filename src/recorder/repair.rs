@@ -1,9 +1,8 @@
-//! Journals that an earlier host left without closing them.
+//! Repairs journals that a dead host left without closing them.
 //!
-//! Invariants: nothing that was written is taken away; after a repair every line but the torn one is a record, every
-//! start has its end or is marked lost, and the last record is a `close`; only what dead hosts left is repaired, and
-//! only journals; a repair reads the end of a file and never sleeps; a failure costs that one repair, which the next
-//! host tries again.
+//! Invariants: nothing that was written is removed; after a repair every line but the torn one is a record, every start
+//! has its end or is marked lost, and the last record is a `close`; files of living hosts and files that are not journals
+//! are left alone; a repair reads the end of a file and never sleeps; a repair that fails is left to the next host.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,37 +10,42 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::names::{first_line, is_alive, journals};
+use super::names::{first_line, is_alive, journals, started};
 use super::tail::Tail;
 use crate::journal::reader::closing;
 use crate::journal::record::{CloseRecord, line, timestamp};
 
-/// How many journals are looked at, newest first. Not the first closed one ends the search: another host's journal,
-/// in use when last looked at, may lie behind it.
+/// How many journals are checked, newest first. A closed one does not end the search: an older one may have been in use
+/// when it was checked last.
 const FILES_MAX: usize = 64;
-/// How long the recorder of a host that was killed may take to write what it was sent.
+/// How long the recorder of a host that was killed may take to write what it was sent. Beyond it, its file is left to the
+/// next host.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// The pause before a file that is in use is tried again.
 const DRAIN_POLL: Duration = Duration::from_millis(5);
 
-/// The journals that may need a repair; one at a time, so that others have their turn in between.
+/// The journals that may need a repair. They are repaired one at a time, so that frames are taken in meanwhile.
 #[derive(Debug)]
 pub(super) struct Repairs {
     paths: VecDeque<PathBuf>,
+    /// When files that are in use are given up.
     patience: Instant,
+    /// When the next file is due.
     next: Option<Instant>,
+    /// How many runs were marked as lost so far.
     lost: u64,
 }
 
 /// What became of one file.
 enum Repair {
-    /// It needs none, or has it now: so many runs were lost.
+    /// The file is in order, or is now. The number counts runs that were marked as lost.
     Done(u64),
-    /// Somebody has it. Its host is dead, so this will not last.
+    /// Another process holds the lock. The file's host is dead, so this will not last.
     Busy,
 }
 
 impl Repairs {
-    /// All journals of this directory but one.
+    /// Lists all journals of the directory `home` but `own`.
     pub(super) fn of(home: &Path, own: &Path) -> Repairs {
         let now = Instant::now();
         let newest = journals(home).unwrap_or_default().into_iter().map(|(_, path)| path);
@@ -49,12 +53,12 @@ impl Repairs {
         Repairs { paths, patience: now + DRAIN_MAX, next: Some(now), lost: 0 }
     }
 
-    /// When there is something to do.
+    /// When the next file is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.next.filter(|_| !self.paths.is_empty())
     }
 
-    /// Does what is due, one file at most; when all is done, gives how many runs were marked as lost.
+    /// Repairs one file, if one is due. After the last one, returns how many runs were marked as lost.
     pub(super) fn step(&mut self, now: Instant) -> Option<u64> {
         if self.deadline().is_none_or(|at| at > now) {
             return None;
@@ -79,7 +83,7 @@ fn repair(path: &Path) -> io::Result<Repair> {
         return Ok(Repair::Done(0));
     }
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) if super::names::started(open.pid).is_some() => return Ok(Repair::Done(0)),
+        Err(TryLockError::WouldBlock) if started(open.pid).is_some() => return Ok(Repair::Done(0)),
         Err(TryLockError::WouldBlock) => return Ok(Repair::Busy),
         Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
         Ok(()) | Err(TryLockError::Error(_)) => {}
@@ -89,9 +93,9 @@ fn repair(path: &Path) -> io::Result<Repair> {
     lost.map(Repair::Done)
 }
 
-/// Writes what is missing at the end of a journal that is locked by us.
+/// Writes what is missing at the end of a journal. The caller holds its lock.
 fn finish(mut file: &File) -> io::Result<u64> {
-    // Its own recorder may have closed it meanwhile.
+    // The file's own recorder may have closed it meanwhile.
     let tail = Tail::read(file, u64::MAX)?;
     if tail.is_closed {
         return Ok(0);

@@ -1,9 +1,10 @@
-//! What the end of a journal says about the whole of it.
+//! What the end of a journal says about the whole file.
 //!
-//! Every MiB a journal has a mark with the runs that are open and how many there were, so that its last few MiB are
-//! enough. Of files without marks more is read, up to a bound.
+//! Every MiB a journal has a mark: how many runs there were so far, and which of them have not ended. So its last few MiB
+//! are enough. In a file without marks more is read, up to a bound.
 //!
-//! Invariants: what is read is bounded, whatever the file's length; a line that is no record changes nothing.
+//! Invariants: the amount that is read is bounded, whatever the file's length; a line that is not a record changes
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,27 +17,28 @@ use crate::journal::reader::Header;
 use crate::journal::record::{LINE_BYTES_MAX, LostRecord, MarkRecord, StartRecord, VERSION};
 use crate::limits;
 
-/// How every mark begins.
+/// How every mark begins, with the newline before it.
 const MARK: &[u8] = b"\n{\"v\":1,\"type\":\"mark\",";
 
-/// What a journal's end says.
+/// What a journal's end says about the file.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
+    /// The file's length, bytes.
     pub(super) length: u64,
-    /// The last line is a `close`.
+    /// Whether the last line is a `close`.
     pub(super) is_closed: bool,
-    /// The last line has no newline.
+    /// Whether the last line lacks its newline.
     pub(super) is_torn: bool,
-    /// Runs of which there is a record.
+    /// How many runs the file has a record of.
     pub(super) commands: u64,
-    /// Runs that began and have not ended, each with the place of its start.
+    /// The runs that began and have not ended, each with the offset of its start.
     pub(super) open: BTreeMap<u64, u64>,
-    /// Runs that ended in what was read.
+    /// The runs that ended in the part that was read.
     pub(super) ended: BTreeSet<u64>,
 }
 
 impl Tail {
-    /// Reads what is needed of the end of a file, and everything behind `since`.
+    /// Reads as much of a file's end as is needed, and at least everything behind the offset `since`.
     pub(super) fn read(file: &File, since: u64) -> io::Result<Tail> {
         let length = file.metadata()?.len();
         let from = match last_mark(file, length)? {
@@ -86,7 +88,7 @@ impl Tail {
         }
     }
 
-    /// The runs that have no end, as their starts tell of them.
+    /// The records for the runs that have no end, from their starts.
     pub(super) fn unfinished(&self, file: &File) -> Vec<LostRecord> {
         let read = |(&seq, &at): (&u64, &u64)| {
             let line = read_line(file, at).unwrap_or_default();
@@ -97,10 +99,11 @@ impl Tail {
     }
 }
 
-/// Runs of which a journal has a record; for a long one without marks, as many as its first and its last run tell.
+/// How many runs a journal has a record of. For a long file without marks this is an estimate from the numbers of its
+/// first and its last run.
 ///
 /// # Errors
-/// As read(2).
+/// Those of read(2) and pread(2).
 pub fn count_runs(file: &File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     if length <= limits::JOURNAL_TAIL_BYTES || last_mark(file, length)?.is_some() {
@@ -119,17 +122,17 @@ pub fn count_runs(file: &File) -> io::Result<u64> {
     Ok(first.zip(last).map_or(0, |(first, last)| last.saturating_sub(first) + 1))
 }
 
-/// Where the last mark stands.
+/// The offset of the last mark.
 fn last_mark(file: &File, length: u64) -> io::Result<Option<u64>> {
     let from = length.saturating_sub(limits::JOURNAL_TAIL_BYTES);
     let mut bytes = vec![0; usize::try_from(length - from).expect("it is bounded")];
     file.read_exact_at(&mut bytes, from)?;
-    // A torn one is none.
+    // A torn mark does not count.
     let whole = memchr::memrchr(b'\n', &bytes).unwrap_or(0);
     Ok(memmem::rfind(&bytes[..whole], MARK).map(|at| from + at as u64 + 1))
 }
 
-/// Where the next line begins.
+/// The offset of the first line that begins after `at`.
 fn line_after(file: &File, at: u64) -> io::Result<u64> {
     let mut bytes = vec![0; LINE_BYTES_MAX];
     let read = file.read_at(&mut bytes, at)?;
@@ -151,7 +154,7 @@ fn ends_torn(file: &File, length: u64) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// What a line is. A torn one, which is not whole JSON, is nothing.
+/// The type and the run's number of a record; `None` for a torn line, which is not whole JSON.
 fn kind_and_seq(line: &[u8]) -> Option<(String, u64)> {
     let header: Header = serde_json::from_slice(line).ok()?;
     (1..=VERSION).contains(&header.v).then_some((header.kind, header.seq))

@@ -1,0 +1,52 @@
+//! What a queue that is full gives up.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use super::*;
+use crate::journal::record::StartRecord;
+
+fn says(news: &[RecorderStatus]) -> Vec<&str> {
+    news.iter()
+        .filter_map(|status| if let RecorderStatus::Say(text) = status { Some(text.as_str()) } else { None })
+        .collect()
+}
+
+#[test]
+fn the_oldest_records_go_when_memory_is_full() {
+    let home = std::env::temp_dir().join(format!("rexec-appender-{}", std::process::id()));
+    let uid = fs::metadata("/proc/self").unwrap().uid();
+    prepare(&home, uid).unwrap();
+    let now = Instant::now();
+    let queue_bytes = 3 * 600;
+    let bounds = Bounds { queue_bytes, retry: Duration::from_secs(5), ..Bounds::default() };
+    let (mut appender, _) = Appender::new(Session::new(&home, uid, std::process::id()), &bounds);
+    assert!(says(&appender.take_news()).is_empty());
+    // A file in the directory's place stands for every disk that fails.
+    fs::remove_dir_all(&home).unwrap();
+    fs::write(&home, "in the way").unwrap();
+    for seq in 0..10 {
+        appender.push(
+            Unwritten::Start(Rc::new(StartRecord { seq, command: "0123456789".into(), ..StartRecord::default() })),
+            now,
+        );
+        assert!(appender.queue.bytes <= queue_bytes);
+    }
+    let news = appender.take_news();
+    let notices = says(&news);
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    assert!(notices[0].starts_with("journal was removed: ") && notices[1].starts_with("journal cannot be written: "));
+    assert_eq!(appender.take_done().starts, (0..7).collect::<Vec<_>>(), "those that are counted");
+    appender.tick(now + Duration::from_secs(4));
+    assert!(appender.take_news().is_empty());
+    fs::remove_file(&home).unwrap();
+    appender.tick(now + Duration::from_secs(5));
+    assert_eq!(says(&appender.take_news()), ["journal is written again"]);
+    let text = fs::read_to_string(appender.volume().unwrap().path()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 5, "{text}");
+    assert!(lines[0].contains("\"open\"") && lines[1].contains("\"count\":7"));
+    assert!(lines[2].contains("\"seq\":7") && lines[4].contains("\"seq\":9"));
+    assert_eq!(appender.take_done().starts, [7, 8, 9]);
+    fs::remove_dir_all(&home).unwrap();
+}

@@ -1,0 +1,97 @@
+//! The recorder's end of the socket to its host.
+//!
+//! Invariants: a host that does not read holds up nothing for longer than a moment; what waits for it is bounded but for
+//! the lines that must not be lost.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::journal::frame::{Decoder, Frame};
+use crate::journal::status::RecorderStatus;
+
+/// How many bytes are read from the host at once.
+const READ_BYTES: usize = 256 << 10;
+/// How long the recorder waits, before it leaves, for a host that does not read.
+const LEAVE_WAIT: Duration = Duration::from_millis(100);
+/// Bytes that wait for a host that does not read. Beyond this, sentences for the human are left out.
+const OUT_BYTES_MAX: usize = 64 << 10;
+
+/// The socket, frames that come in and lines that go out.
+#[derive(Debug)]
+pub(super) struct HostLink {
+    socket: UnixStream,
+    is_blocking: bool,
+    chunk: Vec<u8>,
+    decoder: Decoder,
+    out: Vec<u8>,
+}
+
+impl HostLink {
+    pub(super) fn new(socket: UnixStream) -> HostLink {
+        let (chunk, decoder, out) = (vec![0; READ_BYTES], Decoder::default(), Vec::new());
+        HostLink { socket, is_blocking: true, chunk, decoder, out }
+    }
+
+    /// Reads what the host has sent, and waits for it no longer than `wait`; `None` waits without an end. Returns how
+    /// many bytes came, or `None` when nothing can come any more.
+    pub(super) fn receive(&mut self, wait: Option<Duration>) -> Option<u64> {
+        // A read timeout of zero would mean none at all.
+        if self.is_blocking != wait.is_none_or(|wait| !wait.is_zero()) {
+            self.is_blocking = !self.is_blocking;
+            let _ = self.socket.set_nonblocking(!self.is_blocking);
+        }
+        if self.is_blocking {
+            let _ = self.socket.set_read_timeout(wait);
+        }
+        match self.socket.read(&mut self.chunk) {
+            Ok(0) => None,
+            Ok(length) => {
+                self.decoder.feed(&self.chunk[..length]);
+                Some(length as u64)
+            }
+            Err(error) => {
+                use ErrorKind::{Interrupted, TimedOut, WouldBlock};
+                matches!(error.kind(), Interrupted | WouldBlock | TimedOut).then_some(0)
+            }
+        }
+    }
+
+    /// The next frame of what was received.
+    pub(super) fn next_frame(&mut self) -> Option<Frame<'_>> {
+        self.decoder.next_frame()
+    }
+
+    /// Queues a line. A sentence is left out if too much waits; the file's name and acknowledgements never are.
+    pub(super) fn send(&mut self, status: &RecorderStatus) {
+        if !matches!(status, RecorderStatus::Say(_)) || self.out.len() < OUT_BYTES_MAX {
+            status.encode(&mut self.out);
+        }
+    }
+
+    /// Whether lines wait for the host.
+    pub(super) fn has_more(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Writes as many of the queued lines as the host takes without delay.
+    pub(super) fn flush(&mut self) {
+        if self.out.is_empty() {
+            return;
+        }
+        // Once the socket's buffer is full, the rest goes another time.
+        let _ = self.socket.set_write_timeout(Some(Duration::from_millis(1)));
+        while !self.out.is_empty() {
+            let Ok(length @ 1..) = self.socket.write(&self.out) else { return };
+            self.out.drain(..length);
+        }
+    }
+
+    /// Sends all queued lines and that they are the last.
+    pub(super) fn leave(mut self) {
+        self.send(&RecorderStatus::Leave);
+        let _ = self.socket.set_nonblocking(false);
+        let _ = self.socket.set_write_timeout(Some(LEAVE_WAIT));
+        let _ = self.socket.write_all(&self.out);
+    }
+}

@@ -1,0 +1,81 @@
+//! The records that wait for the file, in bounded memory.
+//!
+//! Invariant: records leave in the order in which they came.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::volume::Volume;
+use crate::journal::record::{EndRecord, StartRecord};
+
+/// A record that the file does not have yet.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    Start(Rc<StartRecord>),
+    End(Box<EndRecord>),
+    /// How many records the host gave up.
+    Dropped(u64),
+}
+
+impl Unwritten {
+    /// About how much memory the record takes, bytes.
+    fn weight(&self) -> usize {
+        let words = |start: &StartRecord| start.exec.iter().map(String::len).sum::<usize>() + start.command.len() + 512;
+        match self {
+            Unwritten::Start(start) => words(start),
+            Unwritten::End(end) => words(&end.start) + end.output.text.len(),
+            Unwritten::Dropped(_) => 64,
+        }
+    }
+
+    /// The record's lines in this file.
+    pub(super) fn lines(&self, volume: &mut Volume) -> Vec<Vec<u8>> {
+        match self {
+            Unwritten::Start(start) => volume.start_lines(start),
+            Unwritten::End(end) => volume.end_lines(end),
+            Unwritten::Dropped(_) => Vec::new(),
+        }
+    }
+}
+
+/// The records that wait, oldest first.
+#[derive(Debug)]
+pub(super) struct Queue {
+    records: VecDeque<Unwritten>,
+    pub(super) bytes: usize,
+    bytes_max: usize,
+}
+
+impl Queue {
+    /// Holds about `bytes_max` bytes of records.
+    pub(super) fn new(bytes_max: usize) -> Queue {
+        Queue { records: VecDeque::new(), bytes: 0, bytes_max }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn push(&mut self, record: Unwritten) {
+        self.bytes += record.weight();
+        self.records.push_back(record);
+    }
+
+    /// Takes the oldest record.
+    pub(super) fn pop(&mut self) -> Option<Unwritten> {
+        let record = self.records.pop_front()?;
+        self.bytes -= record.weight();
+        Some(record)
+    }
+
+    /// Puts back a record that [`Queue::pop`] returned.
+    pub(super) fn put_back(&mut self, record: Unwritten) {
+        self.bytes += record.weight();
+        self.records.push_front(record);
+    }
+
+    /// Takes the oldest record if there are too many.
+    pub(super) fn pop_excess(&mut self) -> Option<Unwritten> {
+        if self.bytes > self.bytes_max { self.pop() } else { None }
+    }
+}

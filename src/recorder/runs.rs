@@ -1,0 +1,154 @@
+//! The runs that have not ended, and whose turn it is to have output dealt with.
+//!
+//! Invariants: a run that has ended has its turn before those that go on; each turn is one piece of output; `waiting`
+//! is the sum of all output that waits; a run that the file has already is not written again.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::time::Instant;
+
+use super::appender::{AlreadyWritten, Appender};
+use super::bounds::Bounds;
+use super::live::Live;
+use super::queue::Unwritten;
+use super::raw::RawStore;
+use crate::journal::record::{RunEnd, StartRecord};
+
+/// How much output of a run is dealt with in one turn, bytes.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The runs that have not ended.
+#[derive(Debug)]
+pub(super) struct Runs {
+    live: HashMap<u64, Live>,
+    /// Runs that have ended and whose output waits, in the order of their turns.
+    ended: VecDeque<u64>,
+    /// The other runs whose output waits.
+    turns: VecDeque<u64>,
+    /// Output that waits, bytes.
+    waiting: u64,
+    /// What the file had when this recorder began, of all that the host sends again.
+    known: AlreadyWritten,
+    /// The secrets of the run that starts next.
+    secrets: Option<(u64, Vec<u8>)>,
+    /// Masked output on its way to the files.
+    masked: Vec<u8>,
+    pub(super) raw: RawStore,
+    bounds: Bounds,
+}
+
+impl Runs {
+    pub(super) fn new(known: AlreadyWritten, raw: RawStore, bounds: Bounds) -> Runs {
+        Runs {
+            live: HashMap::new(),
+            ended: VecDeque::new(),
+            turns: VecDeque::new(),
+            waiting: 0,
+            known,
+            secrets: None,
+            masked: Vec::new(),
+            raw,
+            bounds,
+        }
+    }
+
+    /// How much output waits, bytes.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Whether the output of any run waits.
+    pub(super) fn is_at_work(&self) -> bool {
+        !(self.ended.is_empty() && self.turns.is_empty())
+    }
+
+    pub(super) fn on_secrets(&mut self, seq: u64, entries: &[u8]) {
+        match &mut self.secrets {
+            Some((known, all)) if *known == seq => all.extend_from_slice(entries),
+            other => *other = Some((seq, entries.to_vec())),
+        }
+    }
+
+    pub(super) fn on_start(&mut self, start: StartRecord, has_secrets: bool, appender: &mut Appender, now: Instant) {
+        let seq = start.seq;
+        let secrets = self.secrets.take().filter(|(of, _)| *of == seq);
+        let is_known = self.live.contains_key(&seq) || self.known.ended.contains(&seq);
+        // Without its secrets, a start cannot be masked.
+        if is_known || has_secrets != secrets.is_some() {
+            return;
+        }
+        let live = Live::new(start, secrets.as_ref().map_or(&[], |(_, entries)| entries), &self.bounds);
+        let start = Rc::clone(&live.start);
+        if self.known.open.remove(&seq) {
+            appender.adopt(start);
+        } else {
+            appender.push(Unwritten::Start(start), now);
+        }
+        self.live.insert(seq, live);
+    }
+
+    pub(super) fn on_output(&mut self, seq: u64, stream: u8, bytes: &[u8]) {
+        // What a straggler writes after its run's end is not recorded.
+        let Some(live) = self.live.get_mut(&seq).filter(|live| live.end.is_none()) else { return };
+        if bytes.is_empty() {
+            return;
+        }
+        if live.is_idle() {
+            self.turns.push_back(seq);
+        }
+        live.enqueue(stream, bytes, PIECE_BYTES);
+        self.waiting += bytes.len() as u64;
+    }
+
+    /// Counts output that was lost with an earlier recorder. Returns whether the run is known.
+    pub(super) fn on_lost(&mut self, seq: u64, bytes: u64) -> bool {
+        let live = self.live.get_mut(&seq);
+        live.map(|live| live.lose(bytes)).is_some()
+    }
+
+    pub(super) fn on_end(&mut self, end: RunEnd, appender: &mut Appender, now: Instant) {
+        let Some(live) = self.live.get_mut(&end.seq) else {
+            // The file has it already, or its start never came.
+            return appender.pass_over(end.seq);
+        };
+        if live.is_idle() {
+            self.conclude(end, appender, now);
+        } else if live.end.is_none() {
+            self.ended.push_back(end.seq);
+            live.end = Some(end);
+        }
+    }
+
+    fn conclude(&mut self, end: RunEnd, appender: &mut Appender, now: Instant) {
+        let Some(live) = self.live.remove(&end.seq) else { return };
+        let record = live.finish(end, &mut self.masked, &self.bounds, &mut self.raw);
+        appender.push(Unwritten::End(Box::new(record)), now);
+    }
+
+    /// Deals with output that waits, one run after the other, until then.
+    pub(super) fn work(&mut self, until: Instant, appender: &mut Appender) {
+        while let Some((seq, has_ended)) = self.next_turn() {
+            let Some(live) = self.live.get_mut(&seq) else { continue };
+            if live.end.is_some() != has_ended {
+                // It has ended since, and has its turn among those.
+                continue;
+            }
+            let worked = live.work(&mut self.masked, &self.bounds, &mut self.raw);
+            self.waiting -= worked as u64;
+            if !live.is_idle() {
+                let turns = if has_ended { &mut self.ended } else { &mut self.turns };
+                turns.push_back(seq);
+            } else if let Some(end) = live.end.take() {
+                self.conclude(end, appender, Instant::now());
+            }
+            if Instant::now() >= until {
+                return;
+            }
+        }
+    }
+
+    fn next_turn(&mut self) -> Option<(u64, bool)> {
+        let ended = self.ended.pop_front().map(|seq| (seq, true));
+        ended.or_else(|| self.turns.pop_front().map(|seq| (seq, false)))
+    }
+}

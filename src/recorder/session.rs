@@ -1,0 +1,68 @@
+//! One host's journal, whichever recorder writes it: the host keeps it and hands a copy to every recorder it starts.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::home::{self, JournalError};
+use super::names;
+use crate::journal::record::timestamp;
+
+/// One host's journal.
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub(super) home: PathBuf,
+    pub(super) uid: u32,
+    /// The host's process ID.
+    pub(super) host: u32,
+    /// When the journal began, in the form of its files' names.
+    pub(super) time: String,
+    /// The first file's name, with which the names of raw files begin.
+    pub(super) name: Option<String>,
+    pub(super) resume: Option<ResumePoint>,
+}
+
+/// Where the next recorder goes on: everything before this point is known to be in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ResumePoint {
+    pub(super) name: String,
+    /// The offset in the file, bytes.
+    pub(super) length: u64,
+}
+
+impl Session {
+    /// Begins a journal in the directory `home`, which must belong to the user `uid`. `host` is the host's process ID.
+    #[must_use]
+    pub fn new(home: &Path, uid: u32, host: u32) -> Session {
+        let now = timestamp(SystemTime::now());
+        // 2026-05-21T09:42:18.123Z → 2026-05-21-09:42:18
+        let time = now.chars().take(19).map(|c| if c == 'T' { '-' } else { c }).collect();
+        Session { home: home.to_owned(), uid, host, time, name: None, resume: None }
+    }
+
+    /// Makes the directory, or checks that the one that is there is safe.
+    ///
+    /// # Errors
+    /// If the directory cannot be made or others could read or replace it.
+    pub fn prepare(&self) -> Result<(), JournalError> {
+        home::prepare(&self.home, self.uid)
+    }
+
+    /// Notes that the recorder now writes the file `name` (without extension).
+    pub fn on_file(&mut self, name: &str) {
+        self.name.get_or_insert_with(|| name.to_owned());
+        self.resume = Some(ResumePoint { name: name.to_owned(), length: 0 });
+    }
+
+    /// Notes that every acknowledged record stands within the file's first `length` bytes.
+    pub fn on_length(&mut self, length: u64) {
+        if let Some(point) = &mut self.resume {
+            point.length = length;
+        }
+    }
+
+    /// The file that is being written; `None` until a recorder has named it.
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        self.resume.as_ref().map(|point| names::path(&self.home, &point.name))
+    }
+}
