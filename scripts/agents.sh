@@ -11,7 +11,8 @@ usage() {
 usage: scripts/agents.sh [--bash-only] [--keep] [AGENT …]
 
   AGENT          claude, claude-terminal, codex, codex-sandboxed, gemini, gemini-terminal, opencode, qwen,
-                 qwen-terminal, pi (default: all); at a terminal a command of theirs is cancelled by a key, too
+                 qwen-terminal, pi, aider-terminal (default: all); at a terminal a command of theirs is cancelled by a
+                 key, too
   --bash-only    only the reference: no build, no host
   --keep         keep the folder with all that was recorded, and print its name
 
@@ -31,8 +32,9 @@ declare -A package=(
     [opencode]=opencode-ai@1.18.33
     [qwen]=@qwen-code/qwen-code@0.24.4
     [pi]=@earendil-works/pi-coding-agent@0.74.2
+    [aider]=aider-chat@0.86.2
 )
-all=(claude claude-terminal codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi)
+all=(claude claude-terminal codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi aider-terminal)
 # In seconds: when all is over, the time up to which an agent may begin, and the most that one gets.
 limit=270
 last_start=210
@@ -90,31 +92,39 @@ wait_for() { # FILE PATTERN WHAT
 
 # Finds or installs an agent; its program is then in `program`.
 find_agent() { # AGENT
-    local name=${1%-*} wanted cache
+    local name=${1%-*} wanted cache install
     local -n given=REXEC_${name^^} version=REXEC_${name^^}_VERSION
     program=${given:-}
     [[ -z $program ]] || return 0
-    command -v npm >/dev/null || return 1
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/rexec-agents/$name
     program=$cache/node_modules/.bin/$name
+    install=(npm install --prefix "$cache" --no-audit --no-fund --loglevel error)
     mkdir -p -- "$cache"
+    if [[ $name == aider ]]; then
+        # About 700 MB.
+        program=$cache/bin/aider
+        [[ -x $cache/bin/pip ]] || python3 -m venv "$cache" || return 1
+        install=("$cache/bin/pip" install --quiet)
+    fi
     for wanted in "${version:-${package[$name]##*@}}" latest; do
         # A version that is there already needs no network.
         [[ $wanted == latest ]] || ! grep -qsx -- "$wanted" "$cache/version" || return 0
-        if timeout "$((limit - SECONDS))" npm install --prefix "$cache" --no-audit --no-fund --loglevel error \
-            "${package[$name]%@*}@$wanted" >"$work/npm" 2>&1; then
+        local named=${package[$name]%@*}@$wanted
+        [[ $name != aider ]] || named=${named/@latest/} named=${named/@/==}
+        if timeout "$((limit - SECONDS))" "${install[@]}" "$named" >"$work/install-agent" 2>&1; then
             printf '%s\n' "$wanted" >"$cache/version"
             return 0
         fi
-        printf '%s: version %s cannot be installed: %s\n' "$name" "$wanted" "$(tail -n 1 "$work/npm")" >&2
+        printf '%s: version %s cannot be installed: %s\n' "$name" "$wanted" "$(tail -n 1 "$work/install-agent")" >&2
     done
     return 1
 }
 
 # The settings and the command line with which an agent talks to our model and asks nobody: in `settings`, a list of
-# variables, and `line`.
+# variables, and `line`. `cancels` is the key that cancels a command.
 prepare() { # AGENT HOME PORT SHELL
     local agent=$1 home=$2 url=http://127.0.0.1:$3 shell=$4 say="Run the commands."
+    cancels='\e'
     # How the agent is told which shell to use.
     case $agent in
         claude | claude-terminal)
@@ -173,6 +183,14 @@ JSON
             settings=(OPENAI_API_KEY=none OPENAI_BASE_URL="$url/v1" OPENAI_MODEL=mock PATH="${shell%/*}:$PATH")
             line=("$program" --auth-type openai --approval-mode yolo "$ask" "$say")
             ;;
+        aider-terminal)
+            cancels='\003'
+            settings=(REXEC_WHOAMI=aider OPENAI_API_KEY=none OPENAI_API_BASE="$url/v1")
+            # script(1) runs it in $SHELL, too.
+            line=(env SHELL="$shell" "$program" --model openai/mock --edit-format diff --no-git --no-pretty
+                --no-check-update --analytics-disable --no-show-model-warnings --no-show-release-notes --no-auto-lint
+                --no-detect-urls --no-fancy-input)
+            ;;
         pi)
             mkdir -p -- "$home/.pi/agent"
             printf '{ "shellPath": "%s" }\n' "$shell" >"$home/.pi/agent/settings.json"
@@ -216,6 +234,16 @@ at_terminal() {
     exec {keys}<>"$record.keys"
 }
 
+# Answers Aider's questions and prompts, until its last command runs: every answer is yes.
+answer() { # RECORD PID
+    local asked
+    until [[ -s $1/project/cancelled ]] || ! kill -0 "$2" 2>/dev/null; do
+        sleep 0.3
+        asked=$(tail -c 40 -- "$1.screen" 2>/dev/null | tr -d '\0' || true)
+        [[ ! $asked =~ (\]:|'> ')[[:space:]]*$ ]] || printf 'y\r' >&"$keys"
+    done
+}
+
 # Cancels the agent's last command by a key, and records what of it lives three seconds later.
 cancel() { # RECORD PID
     local tries name pid
@@ -227,7 +255,7 @@ cancel() { # RECORD PID
     [[ -s $1/project/cancelled ]] || { printf 'it never began\n' >"$1.left"; return; }
     # The agent listens to its keys once it has drawn that the command runs.
     sleep 1
-    printf '\e' >&"$keys"
+    printf '%b' "$cancels" >&"$keys"
     sleep 3
     for name in cancelled child withstands; do
         read -r pid <"$1/project/$name"
@@ -238,7 +266,7 @@ cancel() { # RECORD PID
 
 # Runs an agent once with a shell; what reached the model is then in AGENT/NAME.json.
 drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
-    local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line keys running
+    local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line keys cancels running
     shift 3
     exec {keys}</dev/null
     mkdir -p -- "$record/home" "$record/tmp" "$record/project/inner"
@@ -253,6 +281,7 @@ drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
         "${settings[@]}" "$@" "${line[@]}" <&"$keys" >"$record.out" 2>"$record.err") &
     running=$!
     if [[ $agent == *-terminal ]]; then
+        [[ $agent != aider-* ]] || answer "$record" "$running"
         # It does not end by itself: it waits for a person to say more.
         until grep -qs 'done' "$record.port" || ! kill -0 "$running" 2>/dev/null; do sleep 0.1; done
         cancel "$record" "$running"
@@ -304,7 +333,7 @@ try() { # AGENT
 run() { # AGENT
     local agent=$1 said code=0
     ((SECONDS < last_start)) || { skip "$agent" "no time is left for it"; return; }
-    find_agent "$agent" || { skip "$agent" "npm cannot install it"; return; }
+    find_agent "$agent" || { skip "$agent" "it cannot be installed"; return; }
     said=$(timeout 60 "$program" --version 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
     if [[ $agent == *-terminal ]] && ! command -v script >/dev/null; then
         skip "$agent" "script(1) is missing, which makes its terminal"

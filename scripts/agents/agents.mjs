@@ -168,6 +168,21 @@ const pi = {
   ],
 };
 
+/// Runs each line of a block by itself in `bash -i -c`, on a terminal, and tells its model no exit code.
+const aider = {
+  whoami: "aider",
+  tool: "spoken",
+  // It loses what a shell writes just before its exit.
+  input: ({ text }) => ({ command: `trap 'sleep 0.5' EXIT; ${text}` }),
+  read: ({ text }) => ({ output: text.slice(text.indexOf("\n") + 1).replaceAll("\r\n", "\n").replace(/(^|\n)exit\n*$/, "$1"), code: undefined }),
+  cases: usual.filter(({ text }) => !text.includes("\n")).slice(0, 5),
+  last: command(
+    "a command that is cancelled by a key",
+    "echo marker-cancelled; echo $$ >withstands; echo $$ >child; echo $$ >cancelled; sleep 300",
+    "",
+  ),
+};
+
 /// Its sandbox confines us as it confines bash: nothing is run by the host.
 const sandboxed = {
   ...codex,
@@ -205,4 +220,5 @@ export const agents = {
   qwen,
   "qwen-terminal": interactive(qwen, { timeout: 1000 }),
   pi,
+  "aider-terminal": aider,
 };

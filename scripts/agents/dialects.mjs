@@ -84,6 +84,21 @@ const chat = {
   },
 };
 
+/// Chat Completions without tools, as Aider speaks: a call is a block of shell in the text, its result a user's words.
+const spoken = {
+  ...chat,
+  isMine: (path, body) => chat.isMine(path) && body.tools === undefined,
+  toolsOf: () => ["spoken"],
+  resultsOf: (body) =>
+    body.messages
+      .filter((message) => message.role === "user")
+      .map((message) => ({ text: textOf(message.content), isError: false }))
+      .filter(({ text }) => text.startsWith("Output from ")),
+  *streamOf({ text, call }, body, id) {
+    yield* chat.streamOf({ text: call ? `\`\`\`bash\n${call.input.command}\n\`\`\`\n` : text }, body, id);
+  },
+};
+
 /// Google's generateContent.
 const gemini = {
   isMine: (path) => /:(streamG|g)enerateContent$/.test(path),
@@ -103,4 +118,4 @@ const gemini = {
   },
 };
 
-export const dialects = [messages, responses, chat, gemini];
+export const dialects = [messages, responses, spoken, chat, gemini];

@@ -46,12 +46,13 @@ const server = createServer((request, response) => {
     const path = request.url.split("?")[0];
     record.paths.push(`${request.method} ${path}`);
     if (path.endsWith("/count_tokens")) return reply(response, 200, { input_tokens: 10 });
-    const dialect = dialects.find(({ isMine }) => request.method === "POST" && isMine(path));
+    const text = Buffer.concat(chunks).toString("utf8");
+    const body = request.method === "POST" ? JSON.parse(text || "{}") : {};
+    const dialect = dialects.find(({ isMine }) => request.method === "POST" && isMine(path, body));
     if (dialect === undefined) {
       save();
       return reply(response, 404, { type: "error", error: { type: "not_found_error", message: path } });
     }
-    const body = JSON.parse(Buffer.concat(chunks).toString("utf8"));
     const answer = answerTo(dialect, body);
     save();
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
