@@ -17,7 +17,6 @@ pub mod rows;
 pub mod safe;
 pub mod sanitize;
 mod scan;
-pub mod settle;
 pub mod unwrap;
 mod utf8;
 pub(crate) mod width;

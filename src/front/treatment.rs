@@ -7,8 +7,7 @@ use rexec_sh::protocol::wire::Sanitize;
 use super::command::Command;
 use crate::limits;
 use crate::text::redact::Redactor;
-use crate::text::sanitize::Mode;
-use crate::text::settle::Settle;
+use crate::text::sanitize::{Mode, Sanitizer};
 
 /// What the host was told to do with the output of callers that do not say themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub enum Policy {
 #[derive(Debug, Default)]
 pub struct Treatment {
     redactor: Option<Redactor>,
-    settle: Option<Settle>,
+    sanitizer: Option<Sanitizer>,
     masked: Vec<u8>,
 }
 
@@ -36,8 +35,8 @@ impl Treatment {
     /// Cleaning as the mode says, behind a mask if there is one.
     #[must_use]
     pub fn new(mode: Mode, redactor: Option<Redactor>) -> Self {
-        let settle = (mode != Mode::Raw).then(|| Settle::new(mode, limits::SETTLE));
-        Self { redactor, settle, masked: Vec::new() }
+        let sanitizer = (mode != Mode::Raw).then(|| Sanitizer::settling(mode, limits::SETTLE));
+        Self { redactor, sanitizer, masked: Vec::new() }
     }
 
     /// The treatments of descriptors 1 and 2: as the caller wants it, else as the host was told to.
@@ -67,7 +66,7 @@ impl Treatment {
     /// Whether the bytes pass as they are.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        self.redactor.is_none() && self.settle.is_none()
+        self.redactor.is_none() && self.sanitizer.is_none()
     }
 
     /// Takes bytes and appends what the caller is given now.
@@ -80,29 +79,29 @@ impl Treatment {
                 &self.masked
             }
         };
-        match &mut self.settle {
+        match &mut self.sanitizer {
             None => out.extend_from_slice(bytes),
-            Some(settle) => settle.push(bytes, now, out),
+            Some(sanitizer) => sanitizer.push_at(bytes, now, out),
         }
     }
 
     /// When [`Treatment::tick`] has something to give.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.settle.as_ref()?.deadline()
+        self.sanitizer.as_ref()?.deadline()
     }
 
     /// Time has passed: appends what has stood still.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if let Some(settle) = &mut self.settle {
-            settle.tick(now, out);
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.tick(now, out);
         }
     }
 
     /// Output of the command's other stream is about to be given: appends what is held of this one, which came before.
     pub fn release(&mut self, out: &mut Vec<u8>) {
-        if let Some(settle) = &mut self.settle {
-            settle.release(out);
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.release(out);
         }
     }
 
@@ -112,12 +111,11 @@ impl Treatment {
         if let Some(redactor) = &mut self.redactor {
             redactor.finish(&mut rest);
         }
-        match &mut self.settle {
+        match &mut self.sanitizer {
             None => out.append(&mut rest),
-            Some(settle) => {
-                // The end gives everything, so this moment needs no clock of its own.
-                settle.push(&rest, Instant::now(), out);
-                settle.finish(out);
+            Some(sanitizer) => {
+                sanitizer.push(&rest, out);
+                sanitizer.finish(out);
             }
         }
     }
@@ -125,7 +123,7 @@ impl Treatment {
     /// What full-screen programs drew, which the caller was not given, bytes.
     #[must_use]
     pub fn withheld_bytes(&self) -> u64 {
-        self.settle.as_ref().map_or(0, |settle| settle.stats().alt_screen_bytes)
+        self.sanitizer.as_ref().map_or(0, Sanitizer::withheld_bytes)
     }
 }
 

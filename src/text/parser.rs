@@ -1,19 +1,19 @@
-//! The grammar of terminal output, as a streaming machine: bytes in; text, controls and sequences out.
+//! A streaming parser for terminal output: bytes in; text, controls and sequences out.
 //!
-//! It follows Williams' parser for DEC terminals (vt100.net/emu/dec_ansi_parser) and ECMA-48, changed where the stream
-//! is UTF-8: characters are decoded first, so the bytes 0x80 to 0x9F are never C1 controls, and C1 code points vanish.
+//! It follows Williams' parser for DEC terminals (vt100.net/emu/dec_ansi_parser) and ECMA-48, but decodes UTF-8 first: the
+//! bytes 0x80 to 0x9F are never C1 controls, and C1 code points are dropped.
 //!
 //! Invariants:
-//! * text given to a [`Sink`] is valid UTF-8 and holds no control but TAB and LF;
-//! * a character that any control interrupts is U+FFFD at once, so deleting a sequence never joins two halves;
+//! * text passed to a [`Sink`] is valid UTF-8 and holds no control but TAB and LF;
+//! * a character that a control interrupts becomes U+FFFD at once, so deleting a sequence never joins two halves;
 //! * a sequence keeps at most [`SEQUENCE_BYTES_MAX`] bytes; a string keeps none, only a count;
 //! * an unterminated string costs at most its own line, or [`STRING_GRACE_BYTES`] where line feeds are data.
 
 use super::{scan, utf8};
 
-/// Parameter and intermediate bytes of one sequence; the next one is text.
+/// The most parameter and intermediate bytes of a sequence; the next byte is text.
 const SEQUENCE_BYTES_MAX: usize = 256;
-/// How far into a string that carries data (sixel, base64) a line feed is part of the data.
+/// Bytes into a string with data (sixel, base64) within which a line feed is part of the data.
 const STRING_GRACE_BYTES: u64 = 64 << 10;
 /// The OSC numbers whose payload is wrapped base64: the clipboard and iTerm2's files.
 const OSC_WITH_DATA: [u32; 2] = [52, 1337];
@@ -25,49 +25,33 @@ const SUB: u8 = 0x1A;
 const ESC: u8 = 0x1B;
 const DEL: u8 = 0x7F;
 
-/// Receives what the parser found, in order.
+/// Receives what the parser finds, in order.
 pub(crate) trait Sink {
-    /// Whether the contents of sequences matter to this sink; if not they are passed empty.
+    /// Whether this sink uses the contents of sequences; if not, they are passed empty.
     const READS_SEQUENCES: bool;
-    /// The most text that it takes at once, bytes. What is only copied is best had in pieces that a processor still has at
-    /// hand after they were looked at.
+    /// The most bytes of text per call. A sink that only copies is fastest with pieces that fit the processor's cache.
     const PIECE_BYTES: usize = usize::MAX;
 
-    /// A chance to take a prefix of ordinary text and plain control sequences (`CSI …` only) on its own, from a
-    /// control on. Returns how much it took, and how many sequences.
+    /// Takes some of `input`, which begins with a control, on its own: text and control sequences (`CSI …`) only. Returns
+    /// how many bytes.
     #[inline]
-    fn shortcut(&mut self, _input: &[u8]) -> (usize, u64) {
-        (0, 0)
+    fn shortcut(&mut self, _input: &[u8]) -> usize {
+        0
     }
-    /// Text, TAB and LF; never empty, only whole characters.
+    /// Receives text, TAB and LF; never empty, only whole characters.
     fn text(&mut self, run: &[u8]);
-    /// A C0 control other than TAB, LF, ESC, CAN and SUB.
+    /// Receives a C0 control other than NUL, TAB, LF, ESC, CAN and SUB.
     fn control(&mut self, byte: u8);
-    /// An escape sequence that is neither CSI nor a string.
+    /// Receives an escape sequence that is neither CSI nor a string.
     fn escape(&mut self, intermediates: &[u8], last: u8);
-    /// A control sequence, with its parameter and intermediate bytes as they came.
+    /// Receives a control sequence, with its parameter and intermediate bytes as they came.
     fn csi(&mut self, body: &[u8], last: u8);
-    /// An operating system command has begun, and this is its number.
+    /// Receives the number of an operating system command that begins.
     fn osc(&mut self, _number: u32) {}
 }
 
-/// What was dropped on the way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Escape sequences of any kind.
-    pub sequences: u64,
-    /// Bytes inside of strings: titles, links, clipboard contents, images.
-    pub string_bytes: u64,
-    /// Replacement characters written for bytes that are not UTF-8.
-    pub invalid_utf8: u64,
-    /// NUL bytes.
-    pub nul_bytes: u64,
-    /// Text written to the alternate screen, which leaves no trace. Counted in `Collapse` only.
-    pub alt_screen_bytes: u64,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ParserState {
     Ground,
     Escape,
     EscapeIntermediate,
@@ -86,51 +70,45 @@ enum StringKind {
     Other,
 }
 
-/// The machine's memory between two pushes.
-#[derive(Debug)]
+/// The parser of one stream.
+#[derive(Debug, Clone)]
 pub(crate) struct Parser {
-    state: State,
-    /// The bytes of a character that is not complete yet.
+    state: ParserState,
+    /// The first bytes of a character that is not complete yet.
     partial: [u8; 4],
     partial_len: u8,
-    /// Bytes of the current sequence, also where `sequence` is not filled.
+    /// Bytes of the current sequence, also if `sequence` is not filled.
     sequence_len: usize,
     sequence: Vec<u8>,
     string_len: u64,
-    stats: Stats,
 }
 
 impl Default for Parser {
     fn default() -> Self {
         Self {
-            state: State::Ground,
+            state: ParserState::Ground,
             partial: [0; 4],
             partial_len: 0,
             sequence_len: 0,
             sequence: Vec::new(),
             string_len: 0,
-            stats: Stats::default(),
         }
     }
 }
 
 impl Parser {
-    pub(crate) fn stats(&self) -> Stats {
-        self.stats
-    }
-
-    /// Whether nothing is half read.
+    /// Whether the parser is between characters and sequences.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.state == State::Ground && self.partial_len == 0
+        self.state == ParserState::Ground && self.partial_len == 0
     }
 
     pub(crate) fn push<S: Sink>(&mut self, input: &[u8], sink: &mut S) {
         let mut rest = input;
         while !rest.is_empty() {
             let taken = match self.state {
-                State::Ground => self.ground(rest, sink),
-                State::String(kind) => self.string(kind, rest, sink),
-                State::Escape | State::EscapeIntermediate | State::Csi => {
+                ParserState::Ground => self.ground(rest, sink),
+                ParserState::String(kind) => self.string(kind, rest, sink),
+                ParserState::Escape | ParserState::EscapeIntermediate | ParserState::Csi => {
                     self.sequence_byte(rest[0], sink);
                     1
                 }
@@ -139,13 +117,13 @@ impl Parser {
         }
     }
 
-    /// The stream ends: half a character is U+FFFD, half a sequence is nothing.
+    /// Ends the stream. An incomplete character becomes U+FFFD, an incomplete sequence is dropped.
     pub(crate) fn finish<S: Sink>(&mut self, sink: &mut S) {
         self.give_up_partial(sink);
-        *self = Self { stats: self.stats, ..Self::default() };
+        *self = Self::default();
     }
 
-    /// Text up to the next control, and that control. Returns how many bytes it took, at least one.
+    /// Takes text up to the next control, and that control. Returns how many bytes, at least one.
     #[inline]
     fn ground<S: Sink>(&mut self, input: &[u8], sink: &mut S) -> usize {
         if self.partial_len > 0 {
@@ -162,15 +140,13 @@ impl Parser {
         if at_end {
             return run.len;
         }
-        let (taken, sequences) = sink.shortcut(&input[run.len..]);
+        let taken = sink.shortcut(&input[run.len..]);
         if taken > 0 {
-            self.stats.sequences += sequences;
             return run.len + taken;
         }
         match input[run.len] {
             ESC => {
                 if let Some(body) = whole_csi(&input[run.len + 1..]) {
-                    self.stats.sequences += 1;
                     sink.csi(&input[run.len + 2..][..body], input[run.len + 2 + body]);
                     return run.len + body + 3;
                 }
@@ -181,7 +157,7 @@ impl Parser {
         run.len + 1
     }
 
-    /// Text with bytes above 0x7F. `open` says that the input ends here, and half a character may go on in the next.
+    /// Takes text with bytes above 0x7F. `open` says that the input ends here, so the next piece may complete a character.
     fn decode<S: Sink>(&mut self, run: &[u8], open: bool, sink: &mut S) {
         let mut rest = run;
         while !rest.is_empty() {
@@ -199,9 +175,9 @@ impl Parser {
                             self.partial_len = bad.len() as u8;
                             return;
                         }
-                        None => return self.replace(sink),
+                        None => return Self::replace(sink),
                         Some(len) => {
-                            self.replace(sink);
+                            Self::replace(sink);
                             rest = &bad[len..];
                         }
                     }
@@ -210,7 +186,7 @@ impl Parser {
         }
     }
 
-    /// The byte after an incomplete character. Returns 1, or 0 when the byte is not part of it and has to be read anew.
+    /// Takes the byte after an incomplete character. Returns 1, or 0 if the byte is not part of the character.
     fn continue_partial<S: Sink>(&mut self, byte: u8, sink: &mut S) -> usize {
         let len = usize::from(self.partial_len);
         self.partial[len] = byte;
@@ -235,28 +211,26 @@ impl Parser {
     fn give_up_partial<S: Sink>(&mut self, sink: &mut S) {
         if self.partial_len > 0 {
             self.partial_len = 0;
-            self.replace(sink);
+            Self::replace(sink);
         }
     }
 
-    fn replace<S: Sink>(&mut self, sink: &mut S) {
-        self.stats.invalid_utf8 += 1;
+    fn replace<S: Sink>(sink: &mut S) {
         sink.text(REPLACEMENT);
     }
 
-    /// A control that is carried out wherever it stands, also in the middle of a sequence.
+    /// Carries out a control, which may stand in the middle of a sequence.
     #[inline]
     fn execute<S: Sink>(&mut self, byte: u8, sink: &mut S) {
         match byte {
             b'\t' | b'\n' => sink.text(&[byte]),
-            CAN | SUB | DEL => {}
-            0 => self.stats.nul_bytes += 1,
+            0 | CAN | SUB | DEL => {}
             _ => sink.control(byte),
         }
     }
 
     fn enter_escape(&mut self) {
-        self.state = State::Escape;
+        self.state = ParserState::Escape;
         self.clear_sequence();
     }
 
@@ -265,18 +239,18 @@ impl Parser {
         self.sequence.clear();
     }
 
-    /// One byte of an escape or control sequence.
+    /// Takes one byte of an escape or control sequence.
     fn sequence_byte<S: Sink>(&mut self, byte: u8, sink: &mut S) {
         match byte {
-            CAN | SUB => self.state = State::Ground,
+            CAN | SUB => self.state = ParserState::Ground,
             ESC => self.enter_escape(),
             0..=0x1F | DEL => self.execute(byte, sink),
             0x80.. => self.abandon(byte, sink),
-            0x20..=0x2F if self.state != State::Csi => {
-                self.state = State::EscapeIntermediate;
+            0x20..=0x2F if self.state != ParserState::Csi => {
+                self.state = ParserState::EscapeIntermediate;
                 self.collect(byte, sink);
             }
-            0x20..=0x3F if self.state == State::Csi => self.collect(byte, sink),
+            0x20..=0x3F if self.state == ParserState::Csi => self.collect(byte, sink),
             _ => self.end_sequence(byte, sink),
         }
     }
@@ -291,37 +265,36 @@ impl Parser {
         }
     }
 
-    /// The sequence is given up and this byte is text.
+    /// Gives up the sequence; this byte is text.
     fn abandon<S: Sink>(&mut self, byte: u8, sink: &mut S) {
-        self.state = State::Ground;
+        self.state = ParserState::Ground;
         self.ground(&[byte], sink);
     }
 
     fn end_sequence<S: Sink>(&mut self, byte: u8, sink: &mut S) {
         let was = self.state;
-        self.state = State::Ground;
-        if was == State::Csi {
+        self.state = ParserState::Ground;
+        if was == ParserState::Csi {
             sink.csi(&self.sequence, byte);
-        } else if was == State::EscapeIntermediate {
+        } else if was == ParserState::EscapeIntermediate {
             sink.escape(&self.sequence, byte);
         } else {
             match byte {
                 b'[' => {
-                    self.state = State::Csi;
+                    self.state = ParserState::Csi;
                     self.clear_sequence();
                     return;
                 }
-                b']' => self.state = State::String(StringKind::Osc { number: 0, digits: true }),
-                b'P' => self.state = State::String(StringKind::Dcs),
-                b'X' | b'^' | b'_' => self.state = State::String(StringKind::Other),
+                b']' => self.state = ParserState::String(StringKind::Osc { number: 0, digits: true }),
+                b'P' => self.state = ParserState::String(StringKind::Dcs),
+                b'X' | b'^' | b'_' => self.state = ParserState::String(StringKind::Other),
                 _ => sink.escape(&[], byte),
             }
             self.string_len = 0;
         }
-        self.stats.sequences += 1;
     }
 
-    /// The inside of a string up to its end. Returns how many bytes it took, at least one.
+    /// Takes the inside of a string, up to its end. Returns how many bytes, at least one.
     fn string<S: Sink>(&mut self, kind: StringKind, input: &[u8], sink: &mut S) -> usize {
         let mut kind = kind;
         if let StringKind::Osc { number, digits: true } = kind {
@@ -329,35 +302,30 @@ impl Parser {
             let digits = digit.is_ascii_digit();
             let number = if digits { (number * 10 + u32::from(digit - b'0')).min(99_999) } else { number };
             kind = StringKind::Osc { number, digits };
-            self.state = State::String(kind);
+            self.state = ParserState::String(kind);
             if digits {
-                self.swallow(1);
+                self.string_len += 1;
                 return 1;
             }
             sink.osc(number);
         }
         let end = input.iter().position(|&b| matches!(b, BEL | b'\n' | CAN | SUB | ESC));
         let Some(at) = end else {
-            self.swallow(input.len());
+            self.string_len += input.len() as u64;
             return input.len();
         };
-        self.swallow(at);
+        self.string_len += at as u64;
         match input[at] {
             ESC => self.enter_escape(),
-            CAN | SUB => self.state = State::Ground,
-            BEL if matches!(kind, StringKind::Osc { .. }) => self.state = State::Ground,
+            CAN | SUB => self.state = ParserState::Ground,
+            BEL if matches!(kind, StringKind::Osc { .. }) => self.state = ParserState::Ground,
             b'\n' if !kind.carries_data() || self.string_len >= STRING_GRACE_BYTES => {
-                self.state = State::Ground;
+                self.state = ParserState::Ground;
                 sink.text(b"\n");
             }
-            _ => self.swallow(1),
+            _ => self.string_len += 1,
         }
         at + 1
-    }
-
-    fn swallow(&mut self, bytes: usize) {
-        self.string_len += bytes as u64;
-        self.stats.string_bytes += bytes as u64;
     }
 }
 
@@ -371,7 +339,7 @@ impl StringKind {
     }
 }
 
-/// The length of the body of a control sequence that is whole and plain in `input`, which starts after its ESC.
+/// The length of the body of the complete control sequence in `input`, which starts after the ESC.
 #[inline]
 fn whole_csi(input: &[u8]) -> Option<usize> {
     let body = input.strip_prefix(b"[")?;
@@ -379,7 +347,7 @@ fn whole_csi(input: &[u8]) -> Option<usize> {
     matches!(body[len], 0x40..=0x7E).then_some(len)
 }
 
-/// Valid UTF-8 without the code points U+0080 to U+009F, which are dropped and introduce nothing.
+/// Emits valid UTF-8 without the code points U+0080 to U+009F.
 fn text_without_c1<S: Sink>(run: &[u8], sink: &mut S) {
     let mut start = 0;
     for at in memchr::memchr_iter(0xC2, run) {

@@ -1,30 +1,44 @@
-//! What an agent reads of a program's terminal output.
+//! Turns a program's terminal output into the text that an agent reads.
 //!
-//! A [`Sanitizer`] takes the bytes a program wrote to its terminal, in pieces of any size, and appends text to the
-//! caller's buffer. The modes share one grammar (`parser`): `Raw` changes nothing, `Strip` deletes escape sequences
-//! and control characters, `Collapse` carries them out on a screen of the program's own size and gives the text that
-//! scrolled off it and, at the end, the screen; `Tidy` is for what goes through pipes, and leaves all else as it is.
+//! A [`Sanitizer`] takes the bytes of one stream, in pieces of any size, and appends text to the caller's buffer. What it
+//! does depends on its [`Mode`]:
 //!
-//! Invariants, of `Strip` and `Collapse`; the last two are of `Tidy`, too:
-//! * the output is valid UTF-8 and holds no control character but TAB and LF;
-//! * the way the input was split into pushes never shows in the output;
-//! * memory is bounded by a constant for any input, and no input panics.
+//! * `Raw` changes nothing.
+//! * `Strip` deletes escape sequences and control characters.
+//! * `Collapse` carries them out on a virtual terminal of the program's own size. The text is what scrolls off that
+//!   terminal and what is on it in the end.
+//! * `Tidy` is for pipes. It deletes escape sequences, keeps only the last state of a rewritten line, and passes all other
+//!   bytes unchanged.
+//!
+//! A reader who follows along must not wait for a dev server's log line until it scrolls off a screen, and must not see
+//! each frame of a spinner. [`Sanitizer::settling`] is for such a reader. In `Collapse` mode it appends a complete line at
+//! once, as long as the program has never moved its cursor up. From then on it appends a row when the row has not changed
+//! for the settle time, when it scrolls off, or when the stream ends. The same holds for a line without an end. A row that
+//! changes after it was appended is appended again once it has settled; if it is the last line and only grew, only the new
+//! bytes are. `Tidy` treats its last line likewise. A program that never pauses leaves the same text as without a clock.
+//!
+//! Invariants:
+//! * the output of `Strip` and `Collapse` is valid UTF-8, and its only control characters are TAB and LF;
+//! * how the input was split into pieces never shows in the output, if pieces of one moment bear the same time;
+//! * memory is bounded by a constant for any input, and no input panics;
+//! * the clock is the caller's. A call of `tick` at the deadline appends something or moves the deadline on, so an idle
+//!   stream never wakes its host.
 
-pub(super) mod collapse;
+mod backoff;
+mod collapse;
 mod grid;
+mod lazy_terminal;
 mod lines;
-mod patience;
-mod relay;
 mod row;
+mod row_history;
+mod row_sender;
 mod sequences;
 mod strip;
-mod terminal;
-pub mod tidy;
+mod tidy;
+mod virtual_terminal;
 mod window;
 
 use std::time::{Duration, Instant};
-
-pub use crate::text::parser::Stats;
 
 use crate::text::parser::Parser;
 use collapse::Collapse;
@@ -36,12 +50,11 @@ use tidy::Tidy;
 pub enum Mode {
     /// The bytes as they are.
     Raw,
-    /// Escape sequences and controls are deleted, redraws become lines of their own.
+    /// Without escape sequences and control characters. Each state of a rewritten line is a line.
     Strip,
-    /// Escape sequences are deleted and rewritten lines are their last state; all else is byte for byte as it was. For
-    /// what goes through pipes.
+    /// Without escape sequences and earlier states of rewritten lines; all other bytes are unchanged. For pipes.
     Tidy,
-    /// Redraws become the text they ended in, as on a terminal of this size.
+    /// The text as a terminal of this size would end up with it.
     Collapse {
         /// Rows of the program's terminal.
         rows: u16,
@@ -50,99 +63,110 @@ pub enum Mode {
     },
 }
 
-/// One stream's filter; see the module's text.
-#[derive(Debug)]
+/// The filter of one stream; see the module's text.
+#[derive(Debug, Clone)]
 pub struct Sanitizer {
-    kind: Kind,
+    filter: ModeFilter,
 }
 
-#[derive(Debug)]
-enum Kind {
+#[derive(Debug, Clone)]
+enum ModeFilter {
     Raw,
-    Strip {
-        parser: Parser,
-        strip: Strip,
-    },
-    /// No time passes: lines are given when they are finished.
-    Tidy {
-        tidy: Box<Tidy>,
-        now: Instant,
-    },
-    Collapse {
-        parser: Parser,
-        collapse: Box<Collapse>,
-    },
+    Strip { parser: Parser, strip: Strip },
+    Tidy(Box<Tidy>),
+    Collapse(Box<Collapse>),
 }
 
 impl Sanitizer {
-    /// A filter at the start of a stream.
+    /// A filter at the start of a stream, for a reader who comes later: text is appended once it can no longer change.
+    #[must_use]
     pub fn new(mode: Mode) -> Self {
-        let kind = match mode {
-            Mode::Raw => Kind::Raw,
-            Mode::Strip => Kind::Strip { parser: Parser::default(), strip: Strip::default() },
-            Mode::Tidy => Kind::Tidy { tidy: Box::new(Tidy::new(Duration::from_secs(1))), now: Instant::now() },
-            Mode::Collapse { rows, cols } => {
-                Kind::Collapse { parser: Parser::default(), collapse: Box::new(Collapse::new(rows, cols, None)) }
-            }
+        Self::with_settle_time(mode, None)
+    }
+
+    /// A filter at the start of a stream, for a reader who follows along: unfinished text is appended once it has not
+    /// changed for the time `still`.
+    #[must_use]
+    pub fn settling(mode: Mode, still: Duration) -> Self {
+        Self::with_settle_time(mode, Some(still))
+    }
+
+    fn with_settle_time(mode: Mode, still: Option<Duration>) -> Self {
+        let filter = match mode {
+            Mode::Raw => ModeFilter::Raw,
+            Mode::Strip => ModeFilter::Strip { parser: Parser::default(), strip: Strip::default() },
+            // Without a clock no time passes, and any settle time does.
+            Mode::Tidy => ModeFilter::Tidy(Box::new(Tidy::new(still.unwrap_or(Duration::from_secs(1))))),
+            Mode::Collapse { rows, cols } => ModeFilter::Collapse(Box::new(Collapse::new(rows, cols, still))),
         };
-        Self { kind }
+        Self { filter }
     }
 
-    /// Takes the next bytes of the stream and appends to `out` the text that is final because of them.
+    /// Takes the next bytes of the stream, as if they came together with those before them. Appends text to `out`.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
-        match &mut self.kind {
-            Kind::Raw => out.extend_from_slice(input),
-            Kind::Strip { parser, strip } => parser.push(input, &mut strip.sink(out)),
-            Kind::Tidy { tidy, now } => tidy.push(input, *now, |bytes| out.extend_from_slice(bytes)),
-            Kind::Collapse { parser, collapse } => parser.push(input, &mut collapse.sink(out)),
+        self.take(input, None, out);
+    }
+
+    /// Takes bytes that came at `now`. Appends text to `out`.
+    pub fn push_at(&mut self, input: &[u8], now: Instant, out: &mut Vec<u8>) {
+        self.take(input, Some(now), out);
+    }
+
+    fn take(&mut self, input: &[u8], now: Option<Instant>, out: &mut Vec<u8>) {
+        match &mut self.filter {
+            ModeFilter::Raw => out.extend_from_slice(input),
+            ModeFilter::Strip { parser, strip } => parser.push(input, &mut strip.sink(out)),
+            ModeFilter::Tidy(tidy) => tidy.push(input, now, out),
+            ModeFilter::Collapse(collapse) => collapse.push(input, now, out),
         }
     }
 
-    /// Appends what may still change: the screen in `Collapse`, nothing in `Raw` and `Strip`. What was appended by
-    /// `push` so far and this is the text of the stream so far.
-    pub fn live(&self, out: &mut Vec<u8>) {
-        if let Kind::Collapse { collapse, .. } = &self.kind {
-            collapse.live(out);
+    /// When to call [`Self::tick`] if no bytes come before.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.filter {
+            ModeFilter::Raw | ModeFilter::Strip { .. } => None,
+            ModeFilter::Tidy(tidy) => tidy.deadline(),
+            ModeFilter::Collapse(collapse) => collapse.deadline(),
         }
     }
 
-    /// The terminal's size has changed; lines that no longer fit on the screen are final.
-    pub fn resize(&mut self, rows: u16, cols: u16, out: &mut Vec<u8>) {
-        if let Kind::Collapse { collapse, .. } = &mut self.kind {
-            collapse.resize(rows, cols, out);
+    /// Appends the text that has settled by `now`.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        match &mut self.filter {
+            ModeFilter::Raw | ModeFilter::Strip { .. } => {}
+            ModeFilter::Tidy(tidy) => tidy.tick(now, out),
+            ModeFilter::Collapse(collapse) => collapse.tick(now, out),
         }
     }
 
-    /// Whether a full-screen program has the terminal, of which nothing will be kept.
-    pub fn is_full_screen(&self) -> bool {
-        matches!(&self.kind, Kind::Collapse { collapse, .. } if collapse.is_alternate())
+    /// Appends what `Tidy` holds back, because bytes of another stream are about to go to the same reader. The other
+    /// modes hold nothing that has a place in that order.
+    pub fn release(&mut self, out: &mut Vec<u8>) {
+        if let ModeFilter::Tidy(tidy) = &mut self.filter {
+            tidy.release(out);
+        }
     }
 
-    /// The stream has ended: appends the text that was still open. The filter is as new afterwards, except for the
-    /// statistics.
+    /// Ends the stream: appends all text that is left. Afterwards the filter is as new, but for the count of withheld bytes.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        match &mut self.kind {
-            Kind::Raw => {}
-            Kind::Strip { parser, strip } => {
+        match &mut self.filter {
+            ModeFilter::Raw => {}
+            ModeFilter::Strip { parser, strip } => {
                 parser.finish(&mut strip.sink(out));
                 *strip = Strip::default();
             }
-            Kind::Tidy { tidy, .. } => tidy.finish(|bytes| out.extend_from_slice(bytes)),
-            Kind::Collapse { parser, collapse } => {
-                parser.finish(&mut collapse.sink(out));
-                collapse.finish(out);
-            }
+            ModeFilter::Tidy(tidy) => tidy.finish(out),
+            ModeFilter::Collapse(collapse) => collapse.finish(out),
         }
     }
 
-    /// What was dropped so far.
-    pub fn stats(&self) -> Stats {
-        match &self.kind {
-            Kind::Raw | Kind::Tidy { .. } => Stats::default(),
-            Kind::Strip { parser, .. } => parser.stats(),
-            Kind::Collapse { parser, collapse } => {
-                Stats { alt_screen_bytes: collapse.alt_screen_bytes(), ..parser.stats() }
-            }
+    /// How much text full-screen programs drew that was not appended, in bytes. Counted in `Collapse` only.
+    #[must_use]
+    pub fn withheld_bytes(&self) -> u64 {
+        match &self.filter {
+            ModeFilter::Collapse(collapse) => collapse.withheld_bytes(),
+            _ => 0,
         }
     }
 }

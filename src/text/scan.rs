@@ -11,7 +11,7 @@ const WIDEST: usize = 1024;
 
 /// A run of clean bytes at the start of some input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct CleanRun {
     pub(crate) len: usize,
     pub(crate) ascii: bool,
 }
@@ -23,14 +23,14 @@ pub(crate) fn is_stop(byte: u8) -> bool {
 
 /// How many bytes there are before the first stop, and whether all of them are ASCII.
 #[inline]
-pub(crate) fn clean_run(input: &[u8]) -> Run {
+pub(crate) fn clean_run(input: &[u8]) -> CleanRun {
     // Between colours runs are short, and a wide look would be wasted on them.
     if let Some(chunk) = input.first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
         let stops = stops(word);
         if stops != 0 {
             let at = stops.trailing_zeros() / 8;
-            return Run { len: at as usize, ascii: word & HIGH & ((1 << (at * 8)) - 1) == 0 };
+            return CleanRun { len: at as usize, ascii: word & HIGH & ((1 << (at * 8)) - 1) == 0 };
         }
     }
     let mut len = 0;
@@ -65,7 +65,7 @@ pub(crate) fn clean_run(input: &[u8]) -> Run {
         if stops != 0 {
             let at = stops.trailing_zeros() / 8;
             let before = word & ((1u64 << (at * 8)) - 1);
-            return Run { len: len + at as usize, ascii: high < 0x80 && before & HIGH == 0 };
+            return CleanRun { len: len + at as usize, ascii: high < 0x80 && before & HIGH == 0 };
         }
         high |= if word & HIGH == 0 { 0 } else { 0x80 };
         len += 8;
@@ -78,7 +78,7 @@ pub(crate) fn clean_run(input: &[u8]) -> Run {
         high |= byte;
         len += 1;
     }
-    Run { len, ascii: high < 0x80 }
+    CleanRun { len, ascii: high < 0x80 }
 }
 
 /// How many bytes at the start are surely nothing but printable ASCII, DEL and LF.
@@ -95,18 +95,18 @@ pub(crate) fn plain_len(input: &[u8]) -> usize {
 /// How many bytes there are before the first one that a reader of lines must look at: NUL, BS, ESC, or CR without an LF
 /// behind it; and whether all of them are ASCII.
 #[inline]
-pub(crate) fn unedited_run(input: &[u8]) -> Run {
+pub(crate) fn unedited_run(input: &[u8]) -> CleanRun {
     // Between colours runs are short.
     if let Some(chunk) = input.first_chunk::<8>() {
         let at = stops(u64::from_le_bytes(*chunk)).trailing_zeros() as usize / 8;
         if at < 8 && matches!(input[at..], [0x1B | 0x08, ..]) {
-            return Run { len: at, ascii: chunk[..at].is_ascii() };
+            return CleanRun { len: at, ascii: chunk[..at].is_ascii() };
         }
     }
     let is_edit = |&at: &usize| !matches!(input[at..], [b'\r', b'\n', ..]);
     let end = memchr::memchr3_iter(b'\r', 0x1B, 0x08, input).find(is_edit).unwrap_or(input.len());
     let len = memchr::memchr(0, &input[..end]).unwrap_or(end);
-    Run { len, ascii: input[..len].is_ascii() }
+    CleanRun { len, ascii: input[..len].is_ascii() }
 }
 
 /// Whether all bytes are printable ASCII or LF: the common case, in the fewest operations per byte.
@@ -225,7 +225,7 @@ mod tests {
                     input[at] = byte;
                     input.push(behind);
                     let is_edit = matches!((byte, input[at + 1]), (0 | 0x08 | 0x1B, _) | (b'\r', b'a'));
-                    let run = Run { len: if is_edit { at } else { len + 1 }, ascii: byte < 0x80 };
+                    let run = CleanRun { len: if is_edit { at } else { len + 1 }, ascii: byte < 0x80 };
                     assert_eq!(unedited_run(&input), run, "byte {byte:02x} at {at} of {len}");
                 }
             }
@@ -239,8 +239,11 @@ mod tests {
                 for byte in 0..=255u8 {
                     let mut input = vec![b'a'; len];
                     input[at] = byte;
-                    let expected =
-                        if is_stop(byte) { Run { len: at, ascii: true } } else { Run { len, ascii: byte < 0x80 } };
+                    let expected = if is_stop(byte) {
+                        CleanRun { len: at, ascii: true }
+                    } else {
+                        CleanRun { len, ascii: byte < 0x80 }
+                    };
                     assert_eq!(clean_run(&input), expected, "byte {byte:02x} at {at} of {len}");
                 }
             }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use rexec_host::front::treatment::Treatment;
 use rexec_host::text::sanitize::{Mode, Sanitizer};
-use rexec_host::text::settle::Settle;
 
 use crate::corpus::run;
 use crate::data::{self, sides};
@@ -17,7 +16,7 @@ const MODE: Mode = Mode::Collapse { rows: 24, cols: 80 };
 
 /// A stream, its reader's text so far, and a clock that stands still by itself.
 struct Script {
-    settle: Settle,
+    sanitizer: Sanitizer,
     start: Instant,
     at: u64,
     out: Vec<u8>,
@@ -25,8 +24,8 @@ struct Script {
 
 impl Script {
     fn new() -> Self {
-        let settle = Settle::new(MODE, Duration::from_millis(STILL_MS));
-        Self { settle, start: Instant::now(), at: 0, out: Vec::new() }
+        let sanitizer = Sanitizer::settling(MODE, Duration::from_millis(STILL_MS));
+        Self { sanitizer, start: Instant::now(), at: 0, out: Vec::new() }
     }
 
     fn now(&self) -> Instant {
@@ -36,7 +35,7 @@ impl Script {
     /// What the reader is given for these bytes.
     fn push(&mut self, input: &str) -> String {
         let before = self.out.len();
-        self.settle.push(input.as_bytes(), self.now(), &mut self.out);
+        self.sanitizer.push_at(input.as_bytes(), self.now(), &mut self.out);
         self.since(before)
     }
 
@@ -45,13 +44,13 @@ impl Script {
         let before = self.out.len();
         let end = self.at + ms;
         let mut wakes = 0;
-        while let Some(deadline) = self.settle.deadline() {
+        while let Some(deadline) = self.sanitizer.deadline() {
             let due = u64::try_from(deadline.duration_since(self.start).as_millis()).unwrap();
             if due > end {
                 break;
             }
             self.at = self.at.max(due);
-            self.settle.tick(self.now(), &mut self.out);
+            self.sanitizer.tick(self.now(), &mut self.out);
             wakes += 1;
             assert!(wakes <= 30, "the deadline does not move on");
         }
@@ -61,7 +60,7 @@ impl Script {
 
     fn finish(&mut self) -> String {
         let before = self.out.len();
-        self.settle.finish(&mut self.out);
+        self.sanitizer.finish(&mut self.out);
         self.since(before)
     }
 
@@ -76,11 +75,11 @@ fn complete_lines_go_at_once_and_a_partial_one_after_a_while() {
     assert_eq!(script.push("one\ntwo"), "one\n");
     assert_eq!(script.wait(STILL_MS - 1), "");
     assert_eq!(script.wait(1), "two");
-    assert_eq!(script.settle.deadline(), None, "nothing to wait for");
+    assert_eq!(script.sanitizer.deadline(), None, "nothing to wait for");
     assert_eq!(script.push(" and more"), "");
     assert_eq!(script.wait(STILL_MS), " and more");
     assert_eq!(script.push("\nthree\n"), "\nthree\n");
-    assert_eq!(script.settle.deadline(), None);
+    assert_eq!(script.sanitizer.deadline(), None);
     assert_eq!(script.push("four"), "");
     assert_eq!(script.finish(), "four");
 }
@@ -134,7 +133,7 @@ fn rows_that_are_redrawn_wait_until_they_stand_still() {
     }
     script.push("\x1b[A\x1b[Kv test\n");
     assert_eq!(script.wait(1000), "v test\n");
-    assert_eq!(script.settle.deadline(), None);
+    assert_eq!(script.sanitizer.deadline(), None);
     assert_eq!(script.finish(), "");
 }
 
@@ -244,11 +243,10 @@ fn blank_rows_come_with_the_text_below_them() {
 fn a_full_screen_program_leaves_only_what_was_before_and_after() {
     let mut script = Script::new();
     assert_eq!(script.push("before\n\x1b[?1049h\x1b[Hmenu"), "before\n");
-    assert!(script.settle.is_full_screen());
     assert_eq!(script.wait(1000), "");
     assert_eq!(script.push("\x1b[?1049lafter\n"), "after\n");
     assert_eq!(script.finish(), "");
-    assert_eq!(script.settle.stats().alt_screen_bytes, 4);
+    assert_eq!(script.sanitizer.withheld_bytes(), 4);
 }
 
 #[test]
@@ -256,10 +254,10 @@ fn a_full_screen_program_that_was_killed_leaves_its_last_screen() {
     let mut script = Script::new();
     assert_eq!(script.push("\x1b[?1049hone\x1b[?1049l\x1b[?1049htwo"), "");
     assert_eq!(script.finish(), "two");
-    assert_eq!(script.settle.stats().alt_screen_bytes, 3);
+    assert_eq!(script.sanitizer.withheld_bytes(), 3);
     assert_eq!(script.push("\x1b[?1049hfour\x1b[2J"), "");
     assert_eq!(script.finish(), "");
-    assert_eq!(script.settle.stats().alt_screen_bytes, 7);
+    assert_eq!(script.sanitizer.withheld_bytes(), 7);
 }
 
 /// What an agent is given of a stream without pauses, by the path that its bytes take.
@@ -279,7 +277,7 @@ fn lines_ever(mode: Mode, input: &[u8]) -> HashSet<Vec<u8>> {
         sanitizer.push(std::slice::from_ref(byte), &mut out);
         if matches!(byte, b'\n' | b'A'..=b'Z' | 0x0B | 0x0C) {
             let mut text = out.clone();
-            sanitizer.live(&mut text);
+            sanitizer.clone().finish(&mut text);
             ever.extend(text.split(|&byte| byte == b'\n').rev().take(50).map(<[u8]>::to_vec));
         }
     }
@@ -330,16 +328,16 @@ fn bytes_of_one_instant_may_be_split_anyhow_and_nothing_is_lost() {
         let start = Instant::now();
         let mode = Mode::Collapse { rows: 24, cols: 4000 };
         let wider = Mode::Collapse { rows: 24, cols: 60_000 };
-        let mut whole = Settle::new(mode, Duration::from_millis(STILL_MS));
-        let mut split = Settle::new(mode, Duration::from_millis(STILL_MS));
+        let mut whole = Sanitizer::settling(mode, Duration::from_millis(STILL_MS));
+        let mut split = Sanitizer::settling(mode, Duration::from_millis(STILL_MS));
         let (mut left, mut right, mut all, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
         let mut script = Vec::new();
         for _ in 0..random.below(8) {
             let input = [invent(random, &seeds), b"\n".to_vec()].concat();
             let now = start + Duration::from_millis(at);
-            whole.push(&input, now, &mut left);
+            whole.push_at(&input, now, &mut left);
             for piece in random.pieces(&input) {
-                split.push(piece, now, &mut right);
+                split.push_at(piece, now, &mut right);
             }
             all.extend_from_slice(&input);
             script.push((at, String::from_utf8_lossy(&input).into_owned()));

@@ -1,6 +1,6 @@
-//! The rows of one screen, and where its cursor is. The terminal has two: the main screen and the alternate one.
+//! One of the terminal's two screens, main and alternate: its rows and its cursor.
 //!
-//! Rows come into being when the cursor reaches them; those not there yet are blank.
+//! A row comes into being when the cursor reaches it. Rows that do not exist yet are blank.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,8 @@ use super::row::Row;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Grid {
     pub(crate) rows: VecDeque<Row>,
-    pub(crate) cursor: Cursor,
-    pub(crate) saved: Option<(Cursor, Charsets)>,
+    pub(crate) cursor: ScreenCursor,
+    pub(crate) saved: Option<(ScreenCursor, Charsets)>,
     /// The first row that scrolls.
     pub(crate) top: usize,
     /// The last row that scrolls, if it is not the screen's last one.
@@ -18,10 +18,10 @@ pub(crate) struct Grid {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct ScreenCursor {
     pub(crate) row: usize,
     pub(crate) col: usize,
-    /// The last column was written: the next character goes to the next row.
+    /// The last column is written, so the next character goes to the next row.
     pub(crate) wraps: bool,
 }
 
@@ -76,28 +76,28 @@ impl Grid {
         region.rotate_left(count);
     }
 
-    /// The same down: those at the bottom give way to blank ones at the top.
+    /// Moves the rows from `top` to `bottom` down by `count`; those at the bottom give way to blank ones at the top.
     pub(crate) fn move_down(&mut self, top: usize, bottom: usize, count: usize) {
         let region = &mut self.rows.make_contiguous()[top..=bottom];
         region.rotate_right(count);
         region[..count].iter_mut().for_each(Row::reset);
     }
 
-    /// Whether the cursor was led back to the start of this row's text, to write over it.
+    /// Whether the cursor is at the start of this row's text, which is about to be overwritten.
     pub(crate) fn is_parked_at(&self, at: usize) -> bool {
-        let Cursor { row, col, wraps } = self.cursor;
+        let ScreenCursor { row, col, wraps } = self.cursor;
         (row, col, wraps) == (at, 0, false) && !self.rows[at].is_empty()
     }
 
-    /// Erases the rows below this one. Those that a reader was given stay, because they may be drawn again.
+    /// Erases the rows below this one. Rows that a reader got stay as blank ones, because they may be drawn again.
     pub(crate) fn erase_below(&mut self, at: usize) {
-        while self.rows.len() > at + 1 && self.rows.back().is_some_and(|row| !row.track.was_sent()) {
+        while self.rows.len() > at + 1 && self.rows.back().is_some_and(|row| !row.history.was_sent()) {
             self.rows.pop_back();
         }
         self.rows.iter_mut().skip(at + 1).for_each(Row::clear);
     }
 
-    /// How many rows the text reaches: up to the cursor, and below it while they are not blank.
+    /// The number of rows down to the cursor or to the last row that is not blank.
     pub(crate) fn live_rows(&self) -> usize {
         let mut count = self.rows.len();
         while count > self.cursor.row + 1 && self.rows[count - 1].is_empty() {
@@ -106,7 +106,7 @@ impl Grid {
         count
     }
 
-    /// Appends the screen as text; the last row is an open line.
+    /// Appends the screen's text; the last row is a line without an end.
     pub(crate) fn render(&self, out: &mut Vec<u8>) {
         let count = self.live_rows();
         for (at, row) in self.rows.iter().take(count).enumerate() {

@@ -1,25 +1,22 @@
-//! Plain lines that end in CR LF, as a terminal delivers most output: the carriage returns go, the text is copied.
+//! Copies plain lines that end in CR LF, as terminals deliver them, without the carriage returns.
 //!
-//! Where the returns are is found for many blocks at once, and only then is anything copied: how many there are in a
-//! block is random, and a loop over them that ended with its block would be mispredicted at nearly every end.
+//! The returns of several blocks are located before anything is copied. Their number per block is random, so a loop that
+//! ended with each block would be mispredicted nearly every time.
 
 use crate::text::scan::{self, WIDE};
 
-/// How much input is looked at before any of it is copied. Not more, because the look is wasted from the first control
-/// on that is something else.
+/// Bytes of input searched before they are copied. The search is wasted from the first other control on, so it is short.
 const STRETCH_BYTES: usize = 8 * WIDE;
-/// Lines are copied in this length or more, and what was too much is overwritten: the length of most copies is then the
-/// same, which makes them predictable.
+/// The least bytes per copy; excess bytes are overwritten. Most copies then have the same length, which is predictable.
 const COPY_BYTES: usize = 64;
-/// Returns of a block that are noted down without asking how many there are.
+/// Returns recorded per step, whether there are as many or not.
 const FEW: usize = 4;
 
-/// A stretch, and behind it what its last copy may read too much.
+/// A stretch, and the excess bytes that its last copy may read.
 type Stretch = [u8; STRETCH_BYTES + COPY_BYTES];
 type Places = [u16; STRETCH_BYTES + FEW];
 
-/// Takes lines from the beginning of `input`, if at all, up to the first control that is no line's end. Returns how
-/// many bytes these are.
+/// Copies whole stretches of `input`, up to the first control that does not end a line. Returns how many bytes were taken.
 pub(super) fn take(input: &[u8], out: &mut Vec<u8>) -> usize {
     let mut len = out.len();
     let mut taken = 0;
@@ -37,8 +34,7 @@ pub(super) fn take(input: &[u8], out: &mut Vec<u8>) -> usize {
     taken
 }
 
-/// Takes the beginning of a stretch, all but what is behind it for the last copy. Returns how many bytes were taken and
-/// how many written.
+/// Copies a stretch without its excess bytes. Returns how many bytes were taken and how many written.
 #[inline]
 fn take_stretch(stretch: &Stretch, places: &mut Places, text: &mut [u8]) -> (usize, usize) {
     let count = stops(stretch, places);
@@ -63,7 +59,7 @@ fn copy(from: &[u8], len: usize, to: &mut [u8]) {
     to[..len].copy_from_slice(&from[..len]);
 }
 
-/// Notes down where the stops are. Returns how many there are.
+/// Records the places of the stops. Returns their number.
 #[inline]
 fn stops(stretch: &Stretch, places: &mut Places) -> usize {
     let mut count = 0;

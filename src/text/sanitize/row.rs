@@ -1,14 +1,14 @@
-//! One row of the screen: cells, and what the row's history means for how it reads as text.
+//! One row of the screen: its cells, and how it reads as text.
 //!
-//! A row that was only ever written from left to right is *verbatim*: trailing blanks and TABs are data. Any edit makes
-//! it *dirty*, and then trailing blanks are what an eraser left behind.
+//! In a row that was only ever written from left to right, trailing blanks and TABs are data. An edit makes the row
+//! *dirty*: its trailing blanks are then what an erasure left behind.
 //!
 //! Invariants: the cells of a wide character or a TAB are one head followed by its tails, and no edit leaves half of
 //! such a group; zero-width marks are bounded by [`EXTRA_BYTES_MAX`], so a row's memory is bounded by its columns.
 
-use super::relay::Track;
+use super::row_history::RowHistory;
 
-/// Zero-width marks (and TABs at the right margin) of one row. A line at most as long as this loses none.
+/// The most bytes of zero-width marks, and TABs at the right margin, in one row. A line of no more bytes loses none.
 pub(crate) const EXTRA_BYTES_MAX: usize = 4096;
 
 /// A character, or an index into the row's clusters, with flags above it.
@@ -36,7 +36,7 @@ pub(crate) struct Row {
     dirty: bool,
     /// Some cell is not a single ASCII character.
     mixed: bool,
-    pub(crate) track: Track,
+    pub(super) history: RowHistory,
 }
 
 impl Row {
@@ -44,7 +44,7 @@ impl Row {
         self.cells.len()
     }
 
-    /// As new, but keeps the memory.
+    /// Makes the row new, in the same memory.
     pub(crate) fn reset(&mut self) {
         self.cells.clear();
         self.prefix.clear();
@@ -53,38 +53,38 @@ impl Row {
         self.wrapped = false;
         self.dirty = false;
         self.mixed = false;
-        self.track = Track::default();
+        self.history = RowHistory::default();
     }
 
-    /// Nothing was ever written or erased here.
+    /// Whether the row was never written.
     pub(crate) fn is_fresh(&self) -> bool {
         self.cells.is_empty() && self.prefix.is_empty() && !self.wrapped && !self.dirty
     }
 
     pub(crate) fn set_wrapped(&mut self) {
         self.wrapped = true;
-        self.track.touch();
+        self.history.touch();
     }
 
     pub(crate) fn wrapped(&self) -> bool {
         self.wrapped
     }
 
-    /// The next row is erased as a whole, and does not continue this one any more.
+    /// The next row is erased as a whole and no longer continues this one.
     pub(crate) fn set_unwrapped(&mut self) {
         if self.wrapped {
             self.wrapped = false;
-            self.track.touch();
+            self.history.touch();
         }
     }
 
-    /// Whether the next row is a soft-wrapped continuation of this one. Not if this row was redrawn and is padded with
-    /// blanks up to the margin: tools that let a full-width bar wrap mean two lines.
+    /// Whether the next row continues this one's line after a soft wrap. A redrawn row that is padded with blanks up to
+    /// the margin is a line of its own: tools that let a full-width bar wrap mean two lines.
     pub(crate) fn joined(&self) -> bool {
         self.wrapped && !(self.dirty && self.cells.ends_with(&[BLANK, BLANK]))
     }
 
-    /// How many cells are part of the text.
+    /// The number of cells that are part of the text.
     fn text_len(&self) -> usize {
         if !self.dirty || self.joined() {
             return self.cells.len();
@@ -119,7 +119,7 @@ impl Row {
         (cell.0 & CLUSTER != 0).then(|| self.clusters[(cell.0 & VALUE) as usize].as_slice())
     }
 
-    /// Before cell `at` changes: the group it is part of becomes blanks as a whole.
+    /// Turns the group that cell `at` is part of into blanks, before the cell changes.
     fn ungroup(&mut self, at: usize) {
         if !self.mixed || self.cells.get(at).is_none_or(|cell| cell.0 & (HEAD | TAIL) == 0) {
             return;
@@ -132,7 +132,7 @@ impl Row {
         self.cells[start..=start + tails].fill(BLANK);
     }
 
-    /// Makes the row at least `len` cells long; blanks that nobody wrote make it dirty.
+    /// Makes the row at least `len` cells long. Added blanks make it dirty.
     fn pad(&mut self, len: usize) {
         if self.cells.len() < len {
             self.dirty = true;
@@ -140,13 +140,13 @@ impl Row {
         }
     }
 
-    /// Before cells `at..end` are written anew.
+    /// Prepares cells `at..end` for being written.
     fn overwrite(&mut self, at: usize, end: usize) {
-        self.track.touch();
+        self.history.touch();
         self.pad(at);
         let end = end.min(self.cells.len());
         if at < end {
-            self.track.rewrite();
+            self.history.rewrite();
             self.dirty = true;
             self.ungroup(at);
             self.ungroup(end - 1);
@@ -182,18 +182,18 @@ impl Row {
         }
     }
 
-    /// A TAB at the end of the row's text, from column `at` to before `stop`.
+    /// Writes a TAB at the end of the row's text, from column `at` to before `stop`.
     pub(crate) fn write_tab(&mut self, at: usize, stop: usize) {
-        self.track.touch();
+        self.history.touch();
         self.pad(at);
         self.mixed = true;
         self.cells.push(Cell(u32::from('\t') | HEAD));
         self.cells.resize(stop, Cell(TAIL));
     }
 
-    /// A mark without a width of its own: it joins cell `at`, or precedes them all.
+    /// Adds a zero-width mark to cell `at`, or before all cells.
     pub(crate) fn add_mark(&mut self, at: Option<usize>, mark: char) {
-        self.track.touch();
+        self.history.touch();
         if let Some(at) = at {
             self.pad(at + 1);
         }
@@ -237,7 +237,7 @@ impl Row {
         self.extra_bytes = bytes;
     }
 
-    /// A TAB at the right margin moves nothing, but is data while the row still is.
+    /// Keeps a TAB at the right margin as text, although it moves nothing.
     pub(crate) fn keep_tab(&mut self) {
         if !self.cells.is_empty() {
             self.add_mark(Some(self.cells.len() - 1), '\t');
@@ -256,9 +256,9 @@ impl Row {
 
     /// Erases from column `at` to the end.
     pub(crate) fn truncate(&mut self, at: usize) {
-        self.track.touch();
+        self.history.touch();
         if at < self.cells.len() {
-            self.track.rewrite();
+            self.history.rewrite();
             self.ungroup(at);
             self.cells.truncate(at);
             self.dirty = true;
@@ -268,9 +268,9 @@ impl Row {
 
     /// Erases the whole row.
     pub(crate) fn clear(&mut self) {
-        self.track.touch();
+        self.history.touch();
         if !self.cells.is_empty() {
-            self.track.rewrite();
+            self.history.rewrite();
             self.dirty = true;
         }
         self.cells.clear();
@@ -281,12 +281,12 @@ impl Row {
         self.wrapped = false;
     }
 
-    /// Moves the cells from column `at` on by `count` to the right; what passes `columns` is lost.
+    /// Moves the cells from column `at` on to the right by `count`. Cells that pass `columns` are lost.
     pub(crate) fn insert(&mut self, at: usize, count: usize, columns: usize) {
         if at >= self.cells.len() {
             return;
         }
-        self.track.rewrite();
+        self.history.rewrite();
         self.ungroup(at);
         self.dirty = true;
         self.cells.splice(at..at, std::iter::repeat_n(BLANK, count.min(columns)));
@@ -301,7 +301,7 @@ impl Row {
         if at >= self.cells.len() {
             return;
         }
-        self.track.rewrite();
+        self.history.rewrite();
         let end = at.saturating_add(count).min(self.cells.len());
         self.ungroup(at);
         self.ungroup(end - 1);

@@ -1,10 +1,10 @@
-//! What each control sequence does to the terminal.
+//! The control sequences that the virtual terminal carries out (ECMA-48, xterm's ctlseqs).
 
-use super::terminal::Terminal;
+use super::virtual_terminal::VirtualTerminal;
 use crate::text::csi::Csi;
 
-impl Terminal {
-    /// Carries the sequence out. Returns whether it may have changed rows above the cursor.
+impl VirtualTerminal {
+    /// Carries out a sequence. Returns whether it may have changed rows above the cursor.
     pub(crate) fn control_sequence(&mut self, csi: &Csi<'_>, last: u8, out: &mut Vec<u8>) -> bool {
         if !csi.intermediates.is_empty() {
             self.soft_reset();
@@ -51,7 +51,7 @@ impl Terminal {
                 let ended_early = csi.value(0) == 0 && self.grid().cursor.wraps;
                 self.erase(csi.value(0), last, out);
                 if ended_early {
-                    // Past the last column there is nothing to erase, and the next character still wraps.
+                    // Behind the last column there is nothing to erase, and the next character still wraps.
                     return false;
                 }
                 last == b'J' && csi.value(0) == 1
@@ -86,7 +86,7 @@ impl Terminal {
         }
     }
 
-    /// Whether the margins were acceptable.
+    /// Sets the scrolling region. Returns whether the margins are valid.
     fn set_margins(&mut self, csi: &Csi<'_>) -> bool {
         let rows = self.rows;
         let top = usize::from(csi.count(0)) - 1;

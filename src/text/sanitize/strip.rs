@@ -1,7 +1,7 @@
-//! Pure deletion: escape sequences and controls vanish, nothing is held back and nothing is looked up again.
+//! Deletes escape sequences and controls, and holds nothing back.
 //!
-//! The one rule with a memory is the carriage return: any number of CR before a line feed belong to that line feed; a
-//! CR before other text starts a new line, unless the output is at a line's start anyway; a CR at the end is nothing.
+//! Only carriage returns need a memory: any number of them before a line feed belong to that line feed; before other text
+//! they start a new line, unless the output is at a line's start; at the end of the stream they are dropped.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use super::lines;
 use super::window::{BLOCK_BYTES, Reading, Window};
 use crate::text::parser::Sink;
 
-/// What of the output so far decides how the next character appears.
-#[derive(Debug)]
-pub(crate) struct Strip {
+/// The state of the output on which the next character depends.
+#[derive(Debug, Clone)]
+pub(super) struct Strip {
     return_seen: bool,
     at_line_start: bool,
 }
@@ -23,13 +23,13 @@ impl Default for Strip {
 }
 
 impl Strip {
-    pub(crate) fn sink<'a>(&'a mut self, out: &'a mut Vec<u8>) -> StripSink<'a> {
+    pub(super) fn sink<'a>(&'a mut self, out: &'a mut Vec<u8>) -> StripSink<'a> {
         StripSink { strip: self, out }
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct StripSink<'a> {
+pub(super) struct StripSink<'a> {
     strip: &'a mut Strip,
     out: &'a mut Vec<u8>,
 }
@@ -39,7 +39,7 @@ impl Sink for StripSink<'_> {
     const PIECE_BYTES: usize = 16 << 10;
 
     #[inline]
-    fn shortcut(&mut self, input: &[u8]) -> (usize, u64) {
+    fn shortcut(&mut self, input: &[u8]) -> usize {
         let mut taken = 0;
         if input.starts_with(b"\r\n") && !self.strip.return_seen {
             taken = lines::take(input, self.out);
@@ -51,7 +51,7 @@ impl Sink for StripSink<'_> {
         taken += window.fill(&input[taken..]);
         self.out.extend_from_slice(window.text());
         *self.strip = Strip { return_seen: window.return_seen, at_line_start: window.is_at_line_start() };
-        (taken, window.sequences)
+        taken
     }
 
     #[inline]
@@ -80,7 +80,7 @@ impl Sink for StripSink<'_> {
     fn csi(&mut self, _body: &[u8], _last: u8) {}
 }
 
-/// Every sequence goes.
+/// Reads every sequence as nothing.
 #[derive(Debug)]
 enum Deletion {}
 

@@ -1,71 +1,67 @@
-//! What goes through pipes, without what no reader of text wants: escape sequences, and the states of lines that are
-//! rewritten.
+//! The filter for pipes: it deletes escape sequences and the earlier states of rewritten lines.
 //!
-//! A program that writes to a pipe means its bytes. So a line without ESC, BS and bare CR passes byte for byte, whatever
-//! else it holds. A line that is rewritten is its last state, given when it is finished, when it has stood still for a
-//! while, or at the end. From the first cursor movement upwards on, lines may be rewritten after they were finished, and
-//! the stream is read as on a terminal ([`Settle`]). From the first NUL or the first byte that cannot be UTF-8 on, it is
-//! no text, and passes as it is.
+//! A program that writes to a pipe means its bytes. So a line without ESC, BS or a CR before other text passes byte for
+//! byte. Of a rewritten line only its last state is appended: when the line ends, when it has settled, or at the end of
+//! the stream. After the first cursor movement upwards even finished lines may change, so the rest of the stream is read
+//! as on a terminal ([`Collapse`]). After the first NUL or the first byte that cannot be UTF-8 the stream is not text, and
+//! the rest passes unchanged.
 //!
-//! Invariants: bytes that carry the same instant may be split in any way; what passes is handed on as a slice of the
-//! input and never copied here, but for the line that a piece ends in; memory is bounded.
+//! Invariants: how bytes of one moment were split never shows; nothing but the last line of a piece is held back; memory
+//! is bounded.
 
 mod cells;
-mod line;
+mod open_line;
 
 use std::time::{Duration, Instant};
 
-use line::{Give, Line};
+use open_line::OpenLine;
 
-use super::Mode;
+use super::collapse::Collapse;
 use crate::text::csi::Csi;
 use crate::text::parser::{Parser, Sink};
-use crate::text::scan;
-use crate::text::settle::Settle;
-use crate::text::utf8;
+use crate::text::{scan, utf8};
 
-/// The terminal that a stream is read on once it has moved upwards.
-const SCREEN: Mode = Mode::Collapse { rows: 48, cols: 4096 };
-/// A sequence longer than this is a string, which is read many bytes at a time.
+/// Rows and columns of the terminal on which a stream is read once it has moved its cursor up.
+const SCREEN: (u16, u16) = (48, 4096);
+/// A sequence of more bytes than this is a string, and is then read many bytes at a time.
 const SEQUENCE_BYTES: usize = 300;
 
-/// One stream's filter with a clock; see the module's text.
-#[derive(Debug)]
-pub struct Tidy {
+/// The filter of one stream; see the module's text.
+#[derive(Debug, Clone)]
+pub(super) struct Tidy {
     still: Duration,
     now: Option<Instant>,
     parser: Parser,
     sequence_bytes: usize,
-    line: Line,
-    /// Since the first movement upwards.
-    screen: Option<Box<Settle>>,
-    /// The last line that was finished ended in CR LF. What comes after a movement upwards ends in the same way.
+    line: OpenLine,
+    /// Reads the stream from the first movement upwards on.
+    screen: Option<Box<Collapse>>,
+    /// The last finished line ended in CR LF. Lines after a movement upwards get the same ending.
     has_returns: bool,
     is_raw: bool,
-    /// A character that is not whole yet.
+    /// The first bytes of a character that is not complete yet.
     partial: Vec<u8>,
 }
 
-/// How a piece of the stream ends.
-enum End {
-    /// It is all text.
-    Text,
-    /// Here begins a character that is not whole.
+/// Where a piece of the stream ceases to be text.
+enum TextEnd {
+    /// Nowhere.
+    None,
+    /// An incomplete character begins at this byte.
     Partial(usize),
-    /// Here begins what is no text.
-    Raw(usize),
+    /// Binary data begins at this byte.
+    Binary(usize),
 }
 
 impl Tidy {
-    /// A filter at the start of a stream. `still` is how long a line has to stand still before it is given unfinished.
-    #[must_use]
-    pub fn new(still: Duration) -> Self {
+    /// A filter at the start of a stream. A line that has not changed for the time `still` is appended unfinished.
+    pub(super) fn new(still: Duration) -> Self {
         Self {
             still,
             now: None,
             parser: Parser::default(),
             sequence_bytes: 0,
-            line: Line::default(),
+            line: OpenLine::default(),
             screen: None,
             has_returns: false,
             is_raw: false,
@@ -73,124 +69,117 @@ impl Tidy {
         }
     }
 
-    /// Takes bytes that came at `now` and hands on what the reader should be given.
-    pub fn push(&mut self, input: &[u8], now: Instant, mut give: impl FnMut(&[u8])) {
-        self.advance(now, &mut give);
+    /// Takes bytes that came at `now`, or together with those before them.
+    pub(super) fn push(&mut self, input: &[u8], now: Option<Instant>, out: &mut Vec<u8>) {
+        if let Some(now) = now {
+            self.tick(now, out);
+        }
         let mut rest = input;
         while !self.partial.is_empty() && !rest.is_empty() && !self.is_raw {
-            // At most three bytes come this way.
+            // A character has at most three bytes left.
             let mut bytes = std::mem::take(&mut self.partial);
             bytes.push(rest[0]);
             rest = &rest[1..];
-            self.take(&bytes, &mut give);
+            self.take(&bytes, out);
         }
         if !rest.is_empty() {
-            self.take(rest, &mut give);
+            self.take(rest, out);
         }
     }
 
-    /// Time has passed: hands on what has stood still until `now`.
-    pub fn tick(&mut self, now: Instant, mut give: impl FnMut(&[u8])) {
-        self.advance(now, &mut give);
-    }
-
-    /// When to call [`Self::tick`] if no bytes come before.
-    #[must_use]
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         match &self.screen {
             Some(screen) => screen.deadline(),
             None => self.line.due(self.still),
         }
     }
 
-    /// Something else is about to be given to the same reader: hands on what is held before it.
-    pub fn release(&mut self, mut give: impl FnMut(&[u8])) {
+    pub(super) fn release(&mut self, out: &mut Vec<u8>) {
         if self.screen.is_none() {
-            self.line.give_state(&mut give);
+            self.line.give_state(out);
         }
     }
 
-    /// The stream has ended: hands on all that the reader was not given. The filter is as new afterwards.
-    pub fn finish(&mut self, mut give: impl FnMut(&[u8])) {
-        let mut text = Vec::new();
-        if let Some(screen) = &mut self.screen {
-            screen.finish(&mut text);
-        }
-        self.give_screen(&text, &mut give);
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        self.finish_screen(out);
         if self.partial.is_empty() {
-            self.line.end(&mut give);
+            self.line.end(out);
         } else {
-            self.line.end_raw(&mut give);
-            give(&self.partial);
+            self.line.end_raw(out);
+            out.extend_from_slice(&self.partial);
         }
         *self = Self::new(self.still);
     }
 
-    fn advance(&mut self, now: Instant, give: &mut Give<'_>) {
+    pub(super) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         if self.now.is_some_and(|before| now <= before) {
             return;
         }
         self.now = Some(now);
         match &mut self.screen {
-            None => self.line.tick(now, self.still, give),
+            None => self.line.tick(now, self.still, out),
             Some(screen) => {
                 let mut text = Vec::new();
                 screen.tick(now, &mut text);
-                self.give_screen(&text, give);
+                self.append_screen(&text, out);
             }
         }
     }
 
-    fn give_screen(&self, text: &[u8], give: &mut Give<'_>) {
+    fn finish_screen(&mut self, out: &mut Vec<u8>) {
+        if let Some(screen) = &mut self.screen {
+            let mut text = Vec::new();
+            screen.finish(&mut text);
+            self.append_screen(&text, out);
+        }
+    }
+
+    /// Appends text from the terminal, with the line endings that the stream had before.
+    fn append_screen(&self, text: &[u8], out: &mut Vec<u8>) {
         if !self.has_returns {
-            return give(text);
+            return out.extend_from_slice(text);
         }
         for line in text.split_inclusive(|&byte| byte == b'\n') {
             match line.strip_suffix(b"\n") {
                 Some(line) => {
-                    give(line);
-                    give(b"\r\n");
+                    out.extend_from_slice(line);
+                    out.extend_from_slice(b"\r\n");
                 }
-                None => give(line),
+                None => out.extend_from_slice(line),
             }
         }
     }
 
-    /// Takes bytes, up to one where the stream ceases to be text.
-    fn take(&mut self, input: &[u8], give: &mut Give<'_>) {
+    /// Takes bytes; those after the last text byte pass unchanged or wait for the next piece.
+    fn take(&mut self, input: &[u8], out: &mut Vec<u8>) {
         if self.is_raw {
-            return give(input);
+            return out.extend_from_slice(input);
         }
-        match self.read(input, give) {
-            End::Text => {}
-            End::Partial(at) => self.partial.extend_from_slice(&input[at..]),
-            End::Raw(at) => {
+        match self.read(input, out) {
+            TextEnd::None => {}
+            TextEnd::Partial(at) => self.partial.extend_from_slice(&input[at..]),
+            TextEnd::Binary(at) => {
                 self.is_raw = true;
-                let mut text = Vec::new();
-                if let Some(screen) = &mut self.screen {
-                    screen.finish(&mut text);
-                }
-                self.give_screen(&text, give);
-                self.line.end_raw(give);
-                give(&input[at..]);
+                self.finish_screen(out);
+                self.line.end_raw(out);
+                out.extend_from_slice(&input[at..]);
             }
         }
     }
 
-    fn read(&mut self, input: &[u8], give: &mut Give<'_>) -> End {
-        // What is before `at` was looked at, what is before `from` was dealt with.
+    fn read(&mut self, input: &[u8], out: &mut Vec<u8>) -> TextEnd {
+        // Bytes before `at` were read, and those before `from` are finished with.
         let is_plain = self.screen.is_none() && self.parser.is_at_rest();
         let (mut from, mut at) = (0, if is_plain { scan::plain_len(input) } else { 0 });
         while at < input.len() {
             if self.screen.is_some() {
-                return self.read_screen(from, input, give);
+                return self.read_screen(from, input, out);
             }
             if !self.parser.is_at_rest() {
-                match self.read_sequence(&input[at..], give) {
+                match self.read_sequence(&input[at..], out) {
                     Ok(taken) => at += taken,
-                    Err(End::Partial(more)) => return End::Partial(at + more),
-                    Err(End::Raw(more)) => return End::Raw(at + more),
-                    Err(End::Text) => return End::Text,
+                    Err(true) => return TextEnd::Partial(at),
+                    Err(false) => return TextEnd::Binary(at),
                 }
                 from = at;
                 continue;
@@ -200,96 +189,100 @@ impl Tidy {
                 let (valid, is_cut) = utf8::valid_len(&input[at..at + run.len]);
                 if valid < run.len {
                     let end = at + valid;
-                    self.plain(&input[from..end], give);
-                    return if is_cut && at + run.len == input.len() { End::Partial(end) } else { End::Raw(end) };
+                    self.plain(&input[from..end], out);
+                    return if is_cut && at + run.len == input.len() {
+                        TextEnd::Partial(end)
+                    } else {
+                        TextEnd::Binary(end)
+                    };
                 }
             }
             at += run.len;
             let Some(&byte) = input.get(at) else { break };
-            self.plain(&input[from..at], give);
+            self.plain(&input[from..at], out);
             match byte {
                 b'\r' => self.line.carriage_return(self.now),
-                0x08 => self.line.backspace(self.now, give),
-                0x1B => at += self.escape(&input[at..], give),
-                _ => return End::Raw(at),
+                0x08 => self.line.backspace(self.now, out),
+                0x1B => at += self.escape(&input[at..], out),
+                _ => return TextEnd::Binary(at),
             }
             at += usize::from(byte != 0x1B);
             from = at;
         }
         if self.screen.is_none() && self.parser.is_at_rest() {
-            self.plain(&input[from..], give);
+            self.plain(&input[from..], out);
         }
-        End::Text
+        TextEnd::None
     }
 
-    /// Text whose lines nothing edits, but perhaps the one that was begun.
-    fn plain(&mut self, text: &[u8], give: &mut Give<'_>) {
+    /// Takes text in which nothing edits a line; the open line before it may have been edited.
+    fn plain(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let mut rest = text;
         if self.line.is_as_it_came() {
             if memchr::memrchr(b'\n', rest).is_some() {
-                self.line.give_as_it_came(give);
+                self.line.give_as_it_came(out);
             }
         } else if !self.line.is_fresh() {
-            let Some(end) = memchr::memchr(b'\n', rest) else { return self.line.write(rest, self.now, give) };
+            let Some(end) = memchr::memchr(b'\n', rest) else { return self.line.write(rest, self.now, out) };
             let line = &rest[..end];
             rest = &rest[end + 1..];
             let bare = line.strip_suffix(b"\r");
             self.has_returns = bare.is_some() || (line.is_empty() && self.line.has_returned());
-            self.line.write(bare.unwrap_or(line), self.now, give);
-            self.line.finish(if self.has_returns { b"\r\n" } else { b"\n" }, give);
+            self.line.write(bare.unwrap_or(line), self.now, out);
+            self.line.finish(if self.has_returns { b"\r\n" } else { b"\n" }, out);
         }
-        let Some(end) = memchr::memrchr(b'\n', rest) else { return self.line.write(rest, self.now, give) };
+        let Some(end) = memchr::memrchr(b'\n', rest) else { return self.line.write(rest, self.now, out) };
         let (lines, open) = rest.split_at(end + 1);
         self.has_returns = lines.ends_with(b"\r\n");
-        give(lines);
-        self.line.write(open, self.now, give);
+        out.extend_from_slice(lines);
+        self.line.write(open, self.now, out);
     }
 
-    /// An ESC; tells how much of what follows is dealt with. Most are whole control sequences.
-    fn escape(&mut self, input: &[u8], give: &mut Give<'_>) -> usize {
+    /// Takes an ESC, with its control sequence if that is complete. Returns how many bytes that is.
+    fn escape(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         if input.get(1) == Some(&b'[') {
             let body = &input[2..];
             let end = body.iter().take(64).position(|byte| !matches!(byte, 0x20..=0x3F));
             if let Some(end) = end.filter(|&end| matches!(body[end], 0x40..=0x7E)) {
-                self.control_sequence(&body[..end], body[end], give);
+                self.control_sequence(&body[..end], body[end], out);
                 return end + 3;
             }
         }
-        self.feed_parser(&input[..1], give);
+        self.feed_parser(&input[..1], out);
         1
     }
 
-    /// The inside of a sequence; tells how much of it is dealt with.
-    fn read_sequence(&mut self, input: &[u8], give: &mut Give<'_>) -> Result<usize, End> {
+    /// Reads bytes inside a sequence and returns how many. The error says whether they are an incomplete character; if
+    /// not, they are not text.
+    fn read_sequence(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, bool> {
         let is_long = self.sequence_bytes > SEQUENCE_BYTES;
         let len = match input[0] {
-            0 => return Err(End::Raw(0)),
+            0 => return Err(false),
             0x80.. => {
                 let chunk = input[..input.len().min(4)].utf8_chunks().next();
                 let whole = chunk.map_or("", |chunk| chunk.valid()).chars().next().map_or(0, char::len_utf8);
                 let is_cut = std::str::from_utf8(&input[..input.len().min(4)])
                     .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none());
                 match (whole, is_cut) {
-                    (0, true) => return Err(End::Partial(0)),
-                    (0, false) => return Err(End::Raw(0)),
+                    (0, is_cut) => return Err(is_cut),
                     _ => whole,
                 }
             }
             0x20..=0x7E if is_long => input.iter().take_while(|byte| matches!(byte, 0x20..=0x7E)).count(),
             _ => 1,
         };
-        self.feed_parser(&input[..len], give);
+        self.feed_parser(&input[..len], out);
         Ok(len)
     }
 
-    fn feed_parser(&mut self, bytes: &[u8], give: &mut Give<'_>) {
+    fn feed_parser(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut parser = std::mem::take(&mut self.parser);
-        parser.push(bytes, &mut Findings { tidy: self, give });
+        parser.push(bytes, &mut SequenceSink { tidy: self, out });
         self.sequence_bytes = if parser.is_at_rest() { 0 } else { self.sequence_bytes + bytes.len() };
         self.parser = parser;
     }
 
-    fn control_sequence(&mut self, body: &[u8], last: u8, give: &mut Give<'_>) {
+    fn control_sequence(&mut self, body: &[u8], last: u8, out: &mut Vec<u8>) {
         if last == b'm' {
             return;
         }
@@ -298,82 +291,80 @@ impl Tidy {
         };
         let erases_behind = matches!(last, b'K' | b'J' | b'P' | b'X' | b'@') && csi.value(0) != 1 && csi.value(0) != 2;
         match last {
-            b'A' | b'F' => self.climb(&[b"\x1b[", body, &[last]].concat(), give),
-            b'H' | b'f' | b'd' if !self.line.is_fresh() => self.climb(&[b"\x1b[", body, &[last]].concat(), give),
+            b'A' | b'F' => self.climb(&[b"\x1b[", body, &[last]].concat(), out),
+            b'H' | b'f' | b'd' if !self.line.is_fresh() => self.climb(&[b"\x1b[", body, &[last]].concat(), out),
             _ if erases_behind && self.line.is_at_plain_end() => {}
             b'G' | b'`' | b'C' | b'a' | b'D' | b'E' | b'K' | b'J' | b'X' | b'P' | b'@' | b's' | b'u' => {
-                self.line.edit(give).control_sequence(&csi, last);
+                self.line.edit(out).control_sequence(&csi, last);
                 self.line.touch(self.now);
             }
             _ => {}
         }
     }
 
-    /// The cursor goes upwards, or somewhere: from here on the stream is read as on a terminal.
-    fn climb(&mut self, sequence: &[u8], give: &mut Give<'_>) {
-        let text = self.line.take_or_finish(give);
-        let mut screen = Box::new(Settle::new(SCREEN, self.still));
-        let mut out = Vec::new();
-        if let Some(now) = self.now {
-            screen.push(&text, now, &mut out);
-            screen.push(sequence, now, &mut out);
-        }
-        self.give_screen(&out, give);
+    /// The cursor moves to another line: from here on the stream is read as on a terminal.
+    fn climb(&mut self, sequence: &[u8], out: &mut Vec<u8>) {
+        let text = self.line.take_or_finish(out);
+        let mut screen = Box::new(Collapse::new(SCREEN.0, SCREEN.1, Some(self.still)));
+        let mut shown = Vec::new();
+        screen.push(&text, self.now, &mut shown);
+        screen.push(sequence, self.now, &mut shown);
+        self.append_screen(&shown, out);
         self.screen = Some(screen);
     }
 
-    fn read_screen(&mut self, from: usize, input: &[u8], give: &mut Give<'_>) -> End {
+    fn read_screen(&mut self, from: usize, input: &[u8], out: &mut Vec<u8>) -> TextEnd {
         let rest = &input[from..];
         let rest = &rest[..memchr::memchr(0, rest).unwrap_or(rest.len())];
         let (valid, is_cut) = utf8::valid_len(rest);
         let is_cut = is_cut && from + rest.len() == input.len();
         let mut text = Vec::new();
-        if let (Some(screen), Some(now)) = (&mut self.screen, self.now) {
-            screen.push(&rest[..valid], now, &mut text);
+        if let Some(screen) = &mut self.screen {
+            screen.push(&rest[..valid], self.now, &mut text);
         }
-        self.give_screen(&text, give);
+        self.append_screen(&text, out);
         match from + valid {
-            end if end == input.len() => End::Text,
-            end if is_cut => End::Partial(end),
-            end => End::Raw(end),
+            end if end == input.len() => TextEnd::None,
+            end if is_cut => TextEnd::Partial(end),
+            end => TextEnd::Binary(end),
         }
     }
 }
 
-/// What the parser finds in sequences that did not come in one piece.
-struct Findings<'a, 'b> {
+/// Carries out sequences that did not come in one piece.
+struct SequenceSink<'a> {
     tidy: &'a mut Tidy,
-    give: &'a mut Give<'b>,
+    out: &'a mut Vec<u8>,
 }
 
-impl Sink for Findings<'_, '_> {
+impl Sink for SequenceSink<'_> {
     const READS_SEQUENCES: bool = true;
 
     fn text(&mut self, run: &[u8]) {
-        self.tidy.plain(run, self.give);
+        self.tidy.plain(run, self.out);
     }
 
     fn control(&mut self, byte: u8) {
         let (line, now) = (&mut self.tidy.line, self.tidy.now);
         match byte {
             b'\r' => line.carriage_return(now),
-            0x08 => line.backspace(now, self.give),
-            _ => line.write(&[byte], now, self.give),
+            0x08 => line.backspace(now, self.out),
+            _ => line.write(&[byte], now, self.out),
         }
     }
 
     fn escape(&mut self, intermediates: &[u8], last: u8) {
         match (intermediates, last) {
-            (b"", b'M') => self.tidy.climb(b"\x1bM", self.give),
+            (b"", b'M') => self.tidy.climb(b"\x1bM", self.out),
             (b"", b'7' | b'8') => {
                 let last = if last == b'7' { b's' } else { b'u' };
-                self.tidy.control_sequence(b"", last, self.give);
+                self.tidy.control_sequence(b"", last, self.out);
             }
             _ => {}
         }
     }
 
     fn csi(&mut self, body: &[u8], last: u8) {
-        self.tidy.control_sequence(body, last, self.give);
+        self.tidy.control_sequence(body, last, self.out);
     }
 }

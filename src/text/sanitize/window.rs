@@ -1,65 +1,63 @@
-//! The fast path of both treatments: text with colours and line ends, cleaned in one pass, 64 bytes at a time.
+//! The fast path of `Strip` and `Collapse`: cleans text with colours and line ends in one pass, 64 bytes at a time.
 //!
-//! A window takes what needs no terminal: text, control sequences that mean nothing to its reader, carriage returns
-//! before a line feed. Whatever else ends it, and the parser goes on there as if there were no window.
+//! A window takes text, control sequences without an effect, and carriage returns before a line feed. At any other byte
+//! the window ends, and the parser goes on from there.
 //!
-//! Invariant: the text is valid UTF-8 without C1 code points; a character or sequence that is not whole is not taken.
+//! Invariant: the text is valid UTF-8 without C1 code points; incomplete characters and sequences are not taken.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::text::scan::{self, WIDE};
 
-/// How much text a window gives at a time. It is written to zeroed memory, which is a waste when little comes, and
-/// from 2 KiB on is slow to zero.
+/// Bytes of text per window. The memory is zeroed first, which is a waste if little text comes, and slow from 2 KiB on.
 const TEXT_BYTES: usize = 2048 - 2 * BLOCK_BYTES;
-/// Text is copied in steps of this size, and what was too much is overwritten.
+/// Bytes copied in one step; excess bytes are overwritten by the next step.
 const STEP: usize = WIDE;
-/// So much input there must be from the start of a block, for copies and sequences that begin anywhere in it.
+/// Bytes of input that a block needs, for copies and sequences that begin anywhere in its first 64 bytes.
 pub(super) const BLOCK_BYTES: usize = WIDE + STEP;
-/// So many blocks without anything to do are a long run of text, which others copy faster.
+/// This many plain blocks in a row are a long run of text, which the parser copies faster.
 const CLEAN_BLOCKS_MAX: usize = 4;
 
-/// What the reader of a window makes of controls.
+/// How controls read in a window.
 pub(super) trait Reading {
-    /// A carriage return before other text starts a new line. If not, it is not for the window.
+    /// Whether a carriage return before other text starts a new line; otherwise it ends the window.
     const RETURN_STARTS_LINE: bool;
 
-    /// Whether the control sequence whose body and last byte are at these places means nothing, with a carriage return
-    /// before it or without.
+    /// Whether the control sequence has no effect. Its last byte follows `body`; `after_return` says whether a carriage
+    /// return comes before it.
     fn is_nothing(block: &[u8; BLOCK_BYTES], body: Range<usize>, after_return: bool) -> bool;
 }
 
-/// What was taken of some input, as text.
+/// The text of the input taken so far.
 #[derive(Debug)]
 pub(super) struct Window<R> {
     text: [u8; TEXT_BYTES + BLOCK_BYTES],
     len: usize,
-    /// Where the text before the window ended.
+    /// Whether the text before the window ended a line.
     at_line_start: bool,
     pub(super) return_seen: bool,
-    pub(super) sequences: u64,
     reading: PhantomData<R>,
 }
 
-/// What the window took of a block.
+/// How much of a block was taken.
 struct Taken {
     bytes: usize,
-    /// What comes next is not for the window.
+    /// The window ends here.
     foreign: bool,
 }
 
 impl<R: Reading> Window<R> {
     pub(super) fn new(at_line_start: bool, return_seen: bool) -> Self {
         let text = [0; TEXT_BYTES + BLOCK_BYTES];
-        Self { text, len: 0, at_line_start, return_seen, sequences: 0, reading: PhantomData }
+        Self { text, len: 0, at_line_start, return_seen, reading: PhantomData }
     }
 
     pub(super) fn text(&self) -> &[u8] {
         &self.text[..self.len]
     }
 
-    /// Takes the beginning of `input`, and returns how much that is.
+    /// Takes the beginning of `input`. Returns how many bytes.
     #[inline]
     pub(super) fn fill(&mut self, input: &[u8]) -> usize {
         let mut padded = [0; BLOCK_BYTES];
@@ -89,8 +87,8 @@ impl<R: Reading> Window<R> {
         at
     }
 
-    /// Takes a block up to its 64th byte, or up to a character or sequence that goes on behind it. `stops` are the
-    /// bytes that are not plain text.
+    /// Takes a block up to its 64th byte, or up to a character or sequence that crosses it. `stops` has a bit for each byte
+    /// that is not plain text.
     #[inline]
     fn take(&mut self, block: &[u8; BLOCK_BYTES], stops: u64) -> Taken {
         let mut ends = None;
@@ -104,7 +102,7 @@ impl<R: Reading> Window<R> {
         }
         let mut stops = stops & u64::MAX << from;
         let mut len = self.len;
-        // A run is copied where it begins; where it ends is known later.
+        // The run is copied before its end is known.
         self.step(len, block, from);
         while stops != 0 {
             let at = stops.trailing_zeros() as usize;
@@ -113,10 +111,7 @@ impl<R: Reading> Window<R> {
                 match sequence_len::<R>(block, &mut ends, at, false) {
                     Some(0) if at > 0 => return self.end(len + at - from, at, false),
                     Some(0) | None => return self.end(len + at - from, at, true),
-                    Some(len) => {
-                        self.sequences += 1;
-                        at + len
-                    }
+                    Some(len) => at + len,
                 }
             } else if byte == b'\r' {
                 let behind = block[at + 1];
@@ -167,7 +162,7 @@ impl<R: Reading> Window<R> {
         Taken { bytes, foreign }
     }
 
-    /// From a carriage return on: what comes after it decides what it is.
+    /// Takes carriage returns; the bytes after them decide their meaning.
     fn after_return(&mut self, block: &[u8; BLOCK_BYTES], at: usize, ends: &mut Option<u64>) -> Taken {
         self.return_seen = true;
         let mut at = at;
@@ -178,14 +173,11 @@ impl<R: Reading> Window<R> {
                     self.return_seen = false;
                     return Taken { bytes: at, foreign: false };
                 }
-                0x1B => {
-                    match sequence_len::<R>(block, ends, at, true) {
-                        Some(0) if at > 0 => return Taken { bytes: at, foreign: false },
-                        Some(0) | None => return Taken { bytes: at, foreign: true },
-                        Some(len) => at += len,
-                    }
-                    self.sequences += 1;
-                }
+                0x1B => match sequence_len::<R>(block, ends, at, true) {
+                    Some(0) if at > 0 => return Taken { bytes: at, foreign: false },
+                    Some(0) | None => return Taken { bytes: at, foreign: true },
+                    Some(len) => at += len,
+                },
                 b'\t' | b' '..=b'~' if R::RETURN_STARTS_LINE => {
                     self.return_seen = false;
                     self.len = self.start_line(self.len);
@@ -197,7 +189,7 @@ impl<R: Reading> Window<R> {
         Taken { bytes: at, foreign: false }
     }
 
-    /// Begins a line at `len`, unless one begins there anyway.
+    /// Begins a line at `len`, unless a line begins there already. Returns the new length.
     #[inline]
     fn start_line(&mut self, len: usize) -> usize {
         let is_started = len.checked_sub(1).map_or(self.at_line_start, |last| self.text[last] == b'\n');
@@ -219,8 +211,8 @@ fn wide(block: &[u8; BLOCK_BYTES]) -> &[u8; WIDE] {
     block.first_chunk().expect("a block is wider")
 }
 
-/// The length of the control sequence at the ESC at `at`, 0 if the block ends before it does; nothing if it is none or
-/// means something. `ends` are the bytes that no sequence goes on with, looked for when there is one.
+/// The length of the control sequence at the ESC at `at`; 0 if it crosses the block's end; `None` if it is not a complete
+/// control sequence or has an effect. `ends` caches the bytes that end a sequence.
 #[inline]
 fn sequence_len<R: Reading>(
     block: &[u8; BLOCK_BYTES],
@@ -237,8 +229,8 @@ fn sequence_len<R: Reading>(
     (is_whole && R::is_nothing(block, at + 2..end, after_return)).then_some(end + 1 - at)
 }
 
-/// The length of the character that begins at `at`, if it is plainly one: beyond ASCII, whole, no C1 control, and not
-/// of those few lead bytes whose next byte is restricted. Else 0.
+/// The length of the non-ASCII character at `at`, if it is complete, not a C1 control, and its lead byte does not restrict
+/// the next one. Otherwise 0.
 #[inline]
 fn character_len(block: &[u8; BLOCK_BYTES], at: usize) -> usize {
     let is_tail = |at: usize| block[at] & 0xC0 == 0x80;

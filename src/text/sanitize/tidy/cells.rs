@@ -1,15 +1,15 @@
-//! A line that the program edits: cells, and where its cursor is.
+//! The cells of a line that the program edits, and its cursor.
 //!
-//! Invariant: the cursor is within [`COLUMNS_MAX`] columns, and so is the text.
+//! Invariant: cursor and text are within [`COLUMNS_MAX`] columns.
 
 use crate::text::csi::Csi;
 use crate::text::sanitize::row::Row;
 use crate::text::width::width;
 
-/// The widest line that is edited. What is behind it begins a new stretch of the line, which is edited by itself.
+/// Columns of the widest line that is edited as a whole. Text behind them begins a new stretch, edited on its own.
 pub(super) const COLUMNS_MAX: usize = 4096;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Cells {
     row: Row,
     col: usize,
@@ -17,19 +17,19 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Appends the text as it is now.
+    /// Appends the present text.
     pub(super) fn render(&self, out: &mut Vec<u8>) {
         self.row.render(out);
     }
 
-    /// The cursor is at the start of text, to write over it.
+    /// Whether the cursor is at the start of text that is about to be overwritten.
     pub(super) fn is_parked(&self) -> bool {
         self.col == 0 && !self.row.is_empty()
     }
 
-    /// Whether text was erased or overwritten since this was last asked.
+    /// Whether text was erased or overwritten since the last call.
     pub(super) fn take_rewritten(&mut self) -> bool {
-        self.row.track.take_rewritten()
+        self.row.history.take_rewritten()
     }
 
     pub(super) fn carriage_return(&mut self) {
@@ -40,7 +40,7 @@ impl Cells {
         self.col = self.col.saturating_sub(1);
     }
 
-    /// Writes valid UTF-8 without line feeds; tells how much of it fits.
+    /// Writes valid UTF-8 without line feeds. Returns how many bytes fit.
     pub(super) fn write(&mut self, text: &[u8]) -> usize {
         let mut at = 0;
         while let Some(&byte) = text.get(at) {
@@ -65,7 +65,7 @@ impl Cells {
         at
     }
 
-    /// Writes one character; `false` where it does not fit.
+    /// Writes one character. Returns whether it fits.
     fn put(&mut self, c: char) -> bool {
         if c == '\t' {
             return self.tab();
@@ -83,7 +83,7 @@ impl Cells {
         true
     }
 
-    /// Over text a TAB is a motion, at its end it is text.
+    /// Moves over existing text; at its end, the TAB becomes text.
     fn tab(&mut self) -> bool {
         let stop = (self.col / 8 + 1) * 8;
         if stop > COLUMNS_MAX {
@@ -96,7 +96,7 @@ impl Cells {
         true
     }
 
-    /// Carries out what stays within the line; everything else means nothing here.
+    /// Carries out sequences that stay within the line, and ignores others.
     pub(super) fn control_sequence(&mut self, csi: &Csi<'_>, last: u8) {
         let count = usize::from(csi.count(0));
         match (last, csi.value(0)) {

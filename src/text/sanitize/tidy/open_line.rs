@@ -1,60 +1,57 @@
-//! The line that is not finished: what is held of it, what of that the reader has, and since when it is as it is.
+//! The line that has no end yet: its text, which part of that the reader has, and since when it is unchanged.
 //!
-//! Invariants: a line that nothing edits is held byte for byte; what is held is bounded by [`HELD_BYTES_MAX`] and by the
-//! cells of one line; a line that is longer than that is given as it comes.
+//! Invariants: a line that nothing edits is kept byte for byte; at most [`HELD_BYTES_MAX`] bytes and the cells of one line
+//! are kept; a longer line goes to the reader as it comes.
 
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, Instant};
 
 use super::cells::{COLUMNS_MAX, Cells};
-use crate::text::sanitize::patience::Patience;
+use crate::text::sanitize::backoff::Backoff;
 
-/// An open line longer than this goes to the reader as it comes, bytes. What is edited afterwards begins a new line.
-pub(super) const HELD_BYTES_MAX: usize = 64 << 10;
+/// An open line of more bytes than this goes to the reader as it comes. An edit of it then begins a new line.
+const HELD_BYTES_MAX: usize = 64 << 10;
 
-/// Where given bytes go.
-pub(super) type Give<'a> = dyn FnMut(&[u8]) + 'a;
-
-#[derive(Debug, Default)]
-pub(super) struct Line {
-    /// All that came of the line, without escape sequences; dropped when it becomes too long.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OpenLine {
+    /// All bytes of the line but escape sequences; empty once the line is too long.
     text: Vec<u8>,
-    /// What the editing has made of it; without any, `text` is the line.
+    /// The line as edited; `text` is the line until the first edit.
     cells: Option<Box<Cells>>,
-    /// What of it the reader has.
+    /// The part that the reader has.
     given: Vec<u8>,
-    /// The reader has the beginning of it, or of what it was.
+    /// The reader has the beginning of the line, or of an earlier state.
     is_open: bool,
-    /// What the reader has is not part of it any more.
+    /// The part that the reader has is no longer in the line.
     is_stale: bool,
-    /// It was too long to be held.
+    /// The line is too long to be kept.
     is_long: bool,
-    /// `text` is not all that came since the reader was given something as it came.
+    /// `text` misses bytes that came after the first edit.
     is_cut: bool,
-    /// Carriage returns that came last, and mean nothing before a line feed.
+    /// Carriage returns at the end of the input, which mean nothing before a line feed.
     returns: usize,
     touched_at: Option<Instant>,
-    /// The text at the last look, and since when it has been like this.
+    /// A hash of the text at the last look, and since when the text is the same.
     seen: Option<u64>,
     since: Option<Instant>,
-    patience: Patience,
+    backoff: Backoff,
 }
 
-impl Line {
-    /// Nothing came of it yet.
+impl OpenLine {
+    /// Whether the line has no bytes yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.text.is_empty() && self.cells.is_none() && !self.is_open && self.returns == 0
     }
 
-    /// Nothing edits it, and the reader has nothing of it.
+    /// Whether nothing edits the line and the reader has none of it.
     pub(super) fn is_as_it_came(&self) -> bool {
         self.cells.is_none() && !self.is_open && !self.is_long && !self.is_cut && self.returns == 0
     }
 
-    /// Its end has come with the lines behind it.
-    pub(super) fn give_as_it_came(&mut self, give: &mut Give<'_>) {
+    /// Appends the text, because the rest of the line follows in one piece with the lines after it.
+    pub(super) fn give_as_it_came(&mut self, out: &mut Vec<u8>) {
         if !self.text.is_empty() {
-            give(&self.text);
+            out.extend_from_slice(&self.text);
             self.reset();
         }
     }
@@ -63,30 +60,30 @@ impl Line {
         self.text.is_empty() && self.cells.is_none()
     }
 
-    /// Text without line feeds, that came at this time.
-    pub(super) fn write(&mut self, text: &[u8], now: Option<Instant>, give: &mut Give<'_>) {
+    /// Takes text without line feeds.
+    pub(super) fn write(&mut self, text: &[u8], now: Option<Instant>, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
         }
         self.touched_at = now;
         if self.returns > 0 {
-            self.edit(give);
+            self.edit(out);
         }
         self.keep(text);
         if self.cells.is_some() {
-            return self.write_cells(text, give);
+            return self.write_cells(text, out);
         }
         if self.is_long {
-            give(text);
+            out.extend_from_slice(text);
         } else if self.text.len() > HELD_BYTES_MAX {
             let held = std::mem::take(&mut self.text);
-            give(&held[self.given.len()..]);
+            out.extend_from_slice(&held[self.given.len()..]);
             (self.is_long, self.is_open) = (true, true);
             self.given = Vec::new();
         }
     }
 
-    /// Remembers what came, as long as it is not too much.
+    /// Adds to `text`, as long as that is not too long.
     fn keep(&mut self, text: &[u8]) {
         if self.is_long || self.is_cut {
             return;
@@ -98,15 +95,15 @@ impl Line {
         }
     }
 
-    fn write_cells(&mut self, text: &[u8], give: &mut Give<'_>) {
+    fn write_cells(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let mut rest = text;
         while let Some(cells) = &mut self.cells {
             rest = &rest[cells.write(rest)..];
             if rest.is_empty() {
                 return;
             }
-            // What is behind the last column is edited by itself.
-            self.give_state(give);
+            // Text behind the last column is edited on its own.
+            self.give_state(out);
             self.cells = Some(Box::default());
             (self.given, self.is_stale, self.is_open) = (Vec::new(), false, true);
             self.is_cut = true;
@@ -118,16 +115,16 @@ impl Line {
         self.touched_at = now;
     }
 
-    pub(super) fn backspace(&mut self, now: Option<Instant>, give: &mut Give<'_>) {
+    pub(super) fn backspace(&mut self, now: Option<Instant>, out: &mut Vec<u8>) {
         self.touched_at = now;
-        self.edit(give).backspace();
+        self.edit(out).backspace();
         self.keep(b"\x08");
     }
 
-    /// The line's cells; from now on it is edited.
-    pub(super) fn edit(&mut self, give: &mut Give<'_>) -> &mut Cells {
+    /// The line's cells, for an edit.
+    pub(super) fn edit(&mut self, out: &mut Vec<u8>) -> &mut Cells {
         if self.cells.is_none() {
-            self.lay_out(give);
+            self.lay_out(out);
         }
         let returns = std::mem::take(&mut self.returns);
         self.keep(&vec![b'\r'; returns]);
@@ -138,11 +135,11 @@ impl Line {
         cells
     }
 
-    fn lay_out(&mut self, give: &mut Give<'_>) {
+    fn lay_out(&mut self, out: &mut Vec<u8>) {
         self.cells = Some(Box::default());
         if self.is_open && self.text.len() > COLUMNS_MAX {
-            // The reader has the beginning of what is too wide to be edited: now it has all of it.
-            give(&self.text[self.given.len()..]);
+            // The line is too wide to edit, and the reader has its beginning: the reader gets the rest of it.
+            out.extend_from_slice(&self.text[self.given.len()..]);
             (self.is_long, self.given) = (true, Vec::new());
         }
         if self.is_long {
@@ -150,14 +147,14 @@ impl Line {
             return;
         }
         let text = std::mem::take(&mut self.text);
-        self.write_cells(&text, give);
+        self.write_cells(&text, out);
         self.text = text;
         if let Some(cells) = &mut self.cells {
             cells.take_rewritten();
         }
     }
 
-    /// Whether a sequence that moves within the line or erases in it changes something.
+    /// Whether the cursor is at the end of unedited text, where an erasure has no effect.
     pub(super) fn is_at_plain_end(&self) -> bool {
         self.cells.is_none() && self.returns == 0
     }
@@ -166,7 +163,7 @@ impl Line {
         self.touched_at = now;
     }
 
-    /// Appends the line as it is now.
+    /// Appends the line's present text to `out`, whatever the reader has.
     fn render(&self, out: &mut Vec<u8>) {
         match &self.cells {
             Some(cells) => cells.render(out),
@@ -174,11 +171,11 @@ impl Line {
         }
     }
 
-    /// Takes the line's text, if the reader has nothing of it; else finishes it.
-    pub(super) fn take_or_finish(&mut self, give: &mut Give<'_>) -> Vec<u8> {
+    /// Takes the line's text if the reader has none of it; otherwise finishes the line.
+    pub(super) fn take_or_finish(&mut self, out: &mut Vec<u8>) -> Vec<u8> {
         let mut text = Vec::new();
         if self.is_open {
-            self.finish(b"\n", give);
+            self.finish(b"\n", out);
         } else {
             self.render(&mut text);
             text.extend((self.returns > 0).then_some(b'\r'));
@@ -187,53 +184,53 @@ impl Line {
         text
     }
 
-    /// The next line begins.
+    /// Begins the next line, in the same memory.
     fn reset(&mut self) {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         *self = Self { text, ..Self::default() };
     }
 
-    /// The line feed has come, with a carriage return before it or without; the next line begins.
-    pub(super) fn finish(&mut self, ending: &[u8], give: &mut Give<'_>) {
+    /// Ends the line with LF or CR LF, and begins the next one.
+    pub(super) fn finish(&mut self, ending: &[u8], out: &mut Vec<u8>) {
         if self.cells.is_some() {
             let mut text = Vec::new();
             self.render(&mut text);
-            self.give_text(&text, ending, give);
+            self.give_text(&text, ending, out);
         } else {
             let from = if self.is_open { self.given.len() } else { 0 };
             if !self.text[from..].is_empty() {
-                give(&self.text[from..]);
+                out.extend_from_slice(&self.text[from..]);
             }
         }
-        give(ending);
+        out.extend_from_slice(ending);
         self.reset();
     }
 
-    /// Whether carriage returns came last.
+    /// Whether the input ends in carriage returns.
     pub(super) fn has_returned(&self) -> bool {
         self.returns > 0
     }
 
-    /// The stream ends here: gives what the reader does not have.
-    pub(super) fn end(&mut self, give: &mut Give<'_>) {
-        self.give_state(give);
+    /// Ends the stream: the reader gets the rest of the line.
+    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+        self.give_state(out);
         *self = Self::default();
     }
 
-    /// What follows is no text: gives what came as it came, where the reader has nothing else of it.
-    pub(super) fn end_raw(&mut self, give: &mut Give<'_>) {
+    /// Binary data follows: the reader gets the bytes as they came, unless it has an edited state of them.
+    pub(super) fn end_raw(&mut self, out: &mut Vec<u8>) {
         if self.is_open || self.is_cut {
-            self.give_state(give);
+            self.give_state(out);
         } else {
-            give(&self.text);
+            out.extend_from_slice(&self.text);
         }
-        (0..self.returns).for_each(|_| give(b"\r"));
+        out.extend(std::iter::repeat_n(b'\r', self.returns));
         *self = Self::default();
     }
 
-    /// Gives the line as it is now.
-    pub(super) fn give_state(&mut self, give: &mut Give<'_>) {
+    /// The reader gets the line's present text.
+    pub(super) fn give_state(&mut self, out: &mut Vec<u8>) {
         let mut text = Vec::new();
         self.render(&mut text);
         if self.is_long && self.cells.is_none() {
@@ -241,32 +238,32 @@ impl Line {
         }
         if text.is_empty() {
             if self.is_open && (self.is_stale || !self.given.is_empty()) {
-                give(b"\n");
+                out.extend_from_slice(b"\n");
                 (self.is_open, self.is_stale, self.given) = (false, false, text);
             }
             return;
         }
-        self.give_text(&text, b"\n", give);
+        self.give_text(&text, b"\n", out);
         (self.given, self.is_open, self.is_stale) = (text, true, false);
-        self.patience.on_given();
+        self.backoff.on_given();
     }
 
-    /// Gives this text, or what it has more than the reader has.
-    fn give_text(&self, text: &[u8], ending: &[u8], give: &mut Give<'_>) {
+    /// Appends `text`, or only its new end if the reader has the beginning.
+    fn give_text(&self, text: &[u8], ending: &[u8], out: &mut Vec<u8>) {
         if self.is_open && !self.is_stale && text.starts_with(&self.given) {
             if text.len() > self.given.len() {
-                give(&text[self.given.len()..]);
+                out.extend_from_slice(&text[self.given.len()..]);
             }
         } else if !text.is_empty() {
             if self.is_open || self.is_stale {
-                give(ending);
+                out.extend_from_slice(ending);
             }
-            give(text);
+            out.extend_from_slice(text);
         }
     }
 
-    /// Looks at what was written before this time; gives it if it has stood still for long enough.
-    pub(super) fn tick(&mut self, now: Instant, still: Duration, give: &mut Give<'_>) {
+    /// Compares the text with that of the last look; the reader gets it if it has settled.
+    pub(super) fn tick(&mut self, now: Instant, still: Duration, out: &mut Vec<u8>) {
         if let Some(at) = self.touched_at.filter(|&at| at < now) {
             self.touched_at = None;
             let mut text = Vec::new();
@@ -276,24 +273,24 @@ impl Line {
             let digest = hasher.finish();
             if self.seen != Some(digest) {
                 if self.cells.as_mut().is_some_and(|cells| cells.take_rewritten()) {
-                    self.patience.on_rewritten(self.is_open);
+                    self.backoff.on_rewritten(self.is_open);
                 }
                 (self.seen, self.since) = (Some(digest), Some(at));
             }
         }
         if self.due(still).is_some_and(|due| due <= now) && self.touched_at.is_none() {
             self.since = None;
-            self.give_state(give);
+            self.give_state(out);
         }
     }
 
-    /// When it is given, if nothing changes before.
+    /// When the line will have settled.
     pub(super) fn due(&self, still: Duration) -> Option<Instant> {
         if self.is_long && self.cells.is_none() || self.is_empty() {
             return None;
         }
         let since = self.touched_at.or(self.since)?;
         let is_parked = self.returns > 0 || self.cells.as_ref().is_some_and(|cells| cells.is_parked());
-        Some(since + self.patience.wait(still, is_parked))
+        Some(since + self.backoff.wait(still, is_parked))
     }
 }

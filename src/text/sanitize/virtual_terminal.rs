@@ -1,31 +1,31 @@
-//! What a terminal would show: a screen of the program's own size, and the lines that scrolled off it.
+//! A terminal without a display: a screen of the program's own size, and the lines that scroll off it.
 //!
 //! A line that scrolls off the top of the main screen is final, because no program can change it any more. The
-//! alternate screen leaves no trace. Two things differ from a real terminal on purpose: a line feed implies a carriage
-//! return on the main screen (a program under `stty -opost` does not staircase), and see `Row::joined`.
+//! alternate screen leaves no trace. It differs from a real terminal in two ways: a line feed on the main screen implies a
+//! carriage return, so that a program under `stty -opost` does not staircase; and `Row::joined` tells padded rows apart.
 //!
-//! Invariants: the cursor is within the screen; rows exist at most down to the screen's last one; text that leaves is
-//! either sent to the reader or erased by the program, never lost to a clear or a reset.
+//! Invariants: the cursor is within the screen; no row exists below the screen; text leaves only by being sent to the
+//! reader or erased by the program, never by a clear or a reset.
 
-use super::grid::{Charsets, Cursor, Grid};
-use super::relay::Relay;
+use super::grid::{Charsets, Grid, ScreenCursor};
 use super::row::Row;
+use super::row_sender::RowSender;
 use crate::text::csi::Csi;
 use crate::text::width::width;
 
-/// What `_` to `~` mean in the line drawing set.
+/// The characters for `_` to `~` in the line drawing set.
 const LINE_DRAWING: [char; 32] = [
     ' ', '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─', '⎼', '⎽', '├', '┤',
     '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',
 ];
 
 #[derive(Debug, Clone)]
-pub(crate) struct Terminal {
+pub(crate) struct VirtualTerminal {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) main: Grid,
     pub(crate) alt: Option<Grid>,
-    /// Bytes of text written to the alternate screen since it was entered, and to those that were left.
+    /// Bytes of text written to the present alternate screen, and to those before it.
     pub(crate) alt_bytes: u64,
     pub(crate) withheld_bytes: u64,
     pub(crate) autowrap: bool,
@@ -33,12 +33,12 @@ pub(crate) struct Terminal {
     pub(crate) charsets: Charsets,
     /// The last character with a width, for REP.
     pub(crate) last: Option<char>,
-    /// Where there is none, a line is given away when it scrolls off.
-    pub(crate) relay: Option<Relay>,
+    /// Without one, a line goes to the reader when it scrolls off.
+    pub(crate) sender: Option<RowSender>,
 }
 
-impl Terminal {
-    pub(crate) fn new(rows: u16, cols: u16, relay: Option<Relay>) -> Self {
+impl VirtualTerminal {
+    pub(crate) fn new(rows: u16, cols: u16, sender: Option<RowSender>) -> Self {
         Self {
             rows: usize::from(rows.max(1)),
             cols: usize::from(cols.max(1)),
@@ -50,7 +50,7 @@ impl Terminal {
             insert: false,
             charsets: Charsets::default(),
             last: None,
-            relay,
+            sender,
         }
     }
 
@@ -64,10 +64,10 @@ impl Terminal {
         self.grid().bottom.unwrap_or(last)
     }
 
-    /// A row leaves the main screen for good.
-    fn row_leaves(relay: &mut Option<Relay>, row: &mut Row, out: &mut Vec<u8>) {
-        match relay {
-            Some(relay) => relay.row_leaves(row, out),
+    /// Appends a row that leaves the main screen for good.
+    fn row_leaves(sender: &mut Option<RowSender>, row: &mut Row, out: &mut Vec<u8>) {
+        match sender {
+            Some(sender) => sender.row_leaves(row, out),
             None => {
                 row.render(out);
                 if !row.joined() {
@@ -79,18 +79,18 @@ impl Terminal {
 
     pub(crate) fn scroll_up(&mut self, count: usize, out: &mut Vec<u8>) {
         let bottom = self.bottom();
-        let Self { main, alt, relay, .. } = self;
+        let Self { main, alt, sender, .. } = self;
         let is_main = alt.is_none();
         let grid = alt.as_mut().unwrap_or(main);
         grid.row_mut(bottom);
         let count = count.min((bottom + 1).saturating_sub(grid.top));
         if grid.top == 0 && is_main {
-            grid.rows.iter_mut().take(count).for_each(|row| Self::row_leaves(relay, row, out));
+            grid.rows.iter_mut().take(count).for_each(|row| Self::row_leaves(sender, row, out));
         }
         grid.move_up(grid.top, bottom, count);
     }
 
-    /// Down by one row, scrolling at the bottom.
+    /// Moves the cursor down one row, scrolling at the bottom.
     pub(crate) fn index(&mut self, out: &mut Vec<u8>) {
         let (bottom, last) = (self.bottom(), self.rows - 1);
         let grid = self.grid();
@@ -102,7 +102,7 @@ impl Terminal {
         self.grid().current();
     }
 
-    /// Up by one row, scrolling at the top.
+    /// Moves the cursor up one row, scrolling at the top.
     pub(crate) fn reverse_index(&mut self) {
         let bottom = self.bottom();
         let grid = self.grid();
@@ -124,8 +124,8 @@ impl Terminal {
     pub(crate) fn line_feed(&mut self, out: &mut Vec<u8>) {
         if self.alt.is_none() {
             let at = self.main.cursor.row;
-            if let Some(relay) = &mut self.relay {
-                relay.line_done(&mut self.main.rows, at, out);
+            if let Some(sender) = &mut self.sender {
+                sender.line_done(&mut self.main.rows, at, out);
             }
             self.main.cursor.col = 0;
         }
@@ -148,7 +148,7 @@ impl Terminal {
     pub(crate) fn tab(&mut self) {
         let last = self.cols - 1;
         let grid = self.grid();
-        let Cursor { col, wraps, .. } = grid.cursor;
+        let ScreenCursor { col, wraps, .. } = grid.cursor;
         let stop = ((col / 8 + 1) * 8).min(last);
         let row = grid.current();
         if wraps || stop <= col {
@@ -157,14 +157,14 @@ impl Terminal {
             }
             return;
         }
-        // Over existing text a TAB is a motion, at the end of the text it is text.
+        // A TAB moves over existing text; at the end of the text it is text.
         if col >= row.len() {
             row.write_tab(col, stop);
         }
         grid.cursor.col = stop;
     }
 
-    /// Text as the parser gives it: valid UTF-8 with TAB and LF.
+    /// Writes text from the parser: valid UTF-8 with TAB and LF.
     pub(crate) fn feed(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let mut rest = text;
         while let Some(&byte) = rest.first() {
@@ -235,10 +235,10 @@ impl Terminal {
         self.advance(columns);
     }
 
-    /// A character without a width joins the one before the cursor.
+    /// Adds a zero-width character to the one before the cursor.
     fn mark(&mut self, c: char) {
         let grid = self.grid();
-        let Cursor { col, wraps, .. } = grid.cursor;
+        let ScreenCursor { col, wraps, .. } = grid.cursor;
         let at = if wraps { Some(col) } else { col.checked_sub(1) };
         grid.current().add_mark(at, c);
     }
@@ -270,17 +270,17 @@ impl Terminal {
         }
     }
 
-    /// Everything on the screen becomes final, because it is about to be cleared.
+    /// Makes everything on the screen final, because the screen is about to be cleared.
     pub(crate) fn flush_rows(&mut self, out: &mut Vec<u8>) {
         if self.alt.is_none() {
             let count = self.main.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |at| at + 1);
             let mut joined = false;
             for row in self.main.rows.iter_mut().take(count) {
-                Self::row_leaves(&mut self.relay, row, out);
+                Self::row_leaves(&mut self.sender, row, out);
                 joined = row.joined();
             }
-            match &mut self.relay {
-                Some(relay) => relay.close_line(out),
+            match &mut self.sender {
+                Some(sender) => sender.close_line(out),
                 None if joined => out.push(b'\n'),
                 None => {}
             }
@@ -288,7 +288,7 @@ impl Terminal {
         self.grid().rows.clear();
     }
 
-    /// Repeats the last character, over a whole line at most: eight bytes are not to become a screen of them.
+    /// Repeats the last character, for one line at most, so that eight bytes cannot fill a screen.
     pub(crate) fn repeat(&mut self, count: usize, out: &mut Vec<u8>) {
         let Some(c) = self.last else { return };
         for _ in 0..count.min(self.cols) {
@@ -306,7 +306,7 @@ impl Terminal {
         let (rows, cols) = (self.rows, self.cols);
         let grid = self.grid();
         let Some((mut cursor, charsets)) = grid.saved else {
-            grid.cursor = Cursor::default();
+            grid.cursor = ScreenCursor::default();
             return;
         };
         // The screen may have shrunk since.
@@ -323,7 +323,7 @@ impl Terminal {
         if save {
             self.save_cursor();
         }
-        let cursor = Cursor { wraps: false, ..self.main.cursor };
+        let cursor = ScreenCursor { wraps: false, ..self.main.cursor };
         self.alt = Some(Grid { cursor, ..Grid::default() });
     }
 
@@ -333,19 +333,19 @@ impl Terminal {
         if restore {
             self.restore_cursor();
         } else {
-            self.main.cursor = Cursor { wraps: false, ..alt.cursor };
+            self.main.cursor = ScreenCursor { wraps: false, ..alt.cursor };
         }
     }
 
-    /// Full reset.
+    /// Carries out RIS, the full reset.
     pub(crate) fn reset(&mut self, out: &mut Vec<u8>) {
         self.leave_alternate(false);
         self.flush_rows(out);
-        let fresh = Self::new(1, 1, self.relay.take());
+        let fresh = Self::new(1, 1, self.sender.take());
         *self = Self { rows: self.rows, cols: self.cols, withheld_bytes: self.withheld_bytes, ..fresh };
     }
 
-    /// Reset of the modes alone.
+    /// Carries out DECSTR, the reset of the modes.
     pub(crate) fn soft_reset(&mut self) {
         self.autowrap = true;
         self.insert = false;
@@ -355,7 +355,7 @@ impl Terminal {
         grid.bottom = None;
     }
 
-    /// Whether a private mode matters here; most are about keys, the mouse and the cursor's looks.
+    /// Whether a private mode affects the text. Most affect keys, the mouse or the cursor's looks.
     pub(crate) fn knows_private_mode(mode: u16) -> bool {
         matches!(mode, 7 | 47 | 1047..=1049)
     }
@@ -372,31 +372,6 @@ impl Terminal {
             }
         }
     }
-
-    /// The window has a new size. Nothing is laid out anew; what no longer fits scrolls off.
-    pub(crate) fn resize(&mut self, rows: u16, cols: u16, out: &mut Vec<u8>) {
-        self.rows = usize::from(rows.max(1));
-        self.cols = usize::from(cols.max(1));
-        let (last_row, last_col) = (self.rows - 1, self.cols - 1);
-        let Self { main, alt, relay, .. } = self;
-        while main.rows.len() > last_row + 1 {
-            if main.cursor.row + 1 < main.rows.len() && main.rows.back().is_some_and(Row::is_empty) {
-                main.rows.pop_back();
-                continue;
-            }
-            Self::row_leaves(relay, &mut main.rows[0], out);
-            main.rows.pop_front();
-            main.cursor.row = main.cursor.row.saturating_sub(1);
-        }
-        for grid in [Some(main), alt.as_mut()].into_iter().flatten() {
-            grid.rows.truncate(last_row + 1);
-            grid.top = 0;
-            grid.bottom = None;
-            grid.cursor.row = grid.cursor.row.min(last_row);
-            grid.cursor.col = grid.cursor.col.min(last_col);
-            grid.cursor.wraps = false;
-        }
-    }
 }
 
 /// The first character of valid UTF-8 that is not ASCII, and its length.
@@ -407,5 +382,5 @@ fn decode(text: &[u8]) -> (char, usize) {
         lead @ 0xE0..0xF0 => (u32::from(lead & 0x0F) << 12 | bits(1) << 6 | bits(2), 3),
         lead => (u32::from(lead & 0x07) << 18 | bits(1) << 12 | bits(2) << 6 | bits(3), 4),
     };
-    (char::from_u32(code).expect("the parser gives valid UTF-8"), len)
+    (char::from_u32(code).expect("the parser passes on valid UTF-8"), len)
 }

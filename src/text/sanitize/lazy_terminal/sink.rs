@@ -1,87 +1,87 @@
-//! What the parser's findings do to a collapsing terminal, and which of them can wait.
+//! Passes what the parser finds to a lazy terminal, and keeps back what need not be laid out.
 //!
-//! Colours change nothing, nor does erasing what is behind the end of the text. A carriage return before a line feed
-//! changes nothing either, so it waits for what comes next. Lines with nothing else are taken many at a time. Whatever
-//! else is not text needs the terminal up to date.
+//! Colours have no effect on the text, and neither has erasing behind its end. A carriage return has none before a line
+//! feed, so it waits for the next byte. Lines with nothing else are taken many at a time. All other controls need the
+//! terminal to be up to date.
 
 use std::ops::Range;
 
-use super::Collapse;
+use super::LazyTerminal;
 use crate::text::csi::Csi;
 use crate::text::parser::Sink;
-use crate::text::sanitize::terminal::Terminal;
+use crate::text::sanitize::virtual_terminal::VirtualTerminal;
 use crate::text::sanitize::window::{BLOCK_BYTES, Reading, Window};
 
-/// A terminal together with where its final text goes.
+/// A terminal, and the buffer for its final text.
 #[derive(Debug)]
-pub(crate) struct CollapseSink<'a> {
-    collapse: &'a mut Collapse,
+pub(in crate::text::sanitize) struct LazySink<'a> {
+    lazy: &'a mut LazyTerminal,
     out: &'a mut Vec<u8>,
 }
 
-impl Collapse {
-    pub(crate) fn sink<'a>(&'a mut self, out: &'a mut Vec<u8>) -> CollapseSink<'a> {
-        CollapseSink { collapse: self, out }
+impl LazyTerminal {
+    pub(in crate::text::sanitize) fn sink<'a>(&'a mut self, out: &'a mut Vec<u8>) -> LazySink<'a> {
+        LazySink { lazy: self, out }
     }
 }
 
-impl CollapseSink<'_> {
-    /// Before anything that edits.
-    fn lay_out(&mut self) -> &mut Terminal {
-        self.collapse.lay_out(self.out);
-        &mut self.collapse.terminal
+impl LazySink<'_> {
+    /// Brings the terminal up to date, before an edit.
+    fn lay_out(&mut self) -> &mut VirtualTerminal {
+        self.lazy.lay_out(self.out);
+        &mut self.lazy.terminal
     }
 
-    /// Carries out a change that says whether it may have reached rows above the cursor, and lets the relay know.
-    fn edit(&mut self, change: impl FnOnce(&mut Terminal, &mut Vec<u8>) -> bool) {
+    /// Carries out a change, which returns whether it may have reached rows above the cursor, and tells the sender.
+    fn edit(&mut self, change: impl FnOnce(&mut VirtualTerminal, &mut Vec<u8>) -> bool) {
         let row = self.lay_out().main.cursor.row;
-        let terminal = &mut self.collapse.terminal;
+        let terminal = &mut self.lazy.terminal;
         let reaches_up = change(terminal, self.out);
         if (reaches_up || terminal.main.cursor.row < row)
-            && let Some(relay) = &mut terminal.relay
+            && let Some(sender) = &mut terminal.sender
         {
-            relay.set_moved_up();
+            sender.set_moved_up();
         }
     }
 }
 
-impl Sink for CollapseSink<'_> {
+impl Sink for LazySink<'_> {
     const READS_SEQUENCES: bool = true;
 
     #[inline]
-    fn shortcut(&mut self, input: &[u8]) -> (usize, u64) {
-        let collapse = &mut *self.collapse;
-        if collapse.pending.is_empty() && !collapse.is_plain() {
-            return (0, 0);
+    fn shortcut(&mut self, input: &[u8]) -> usize {
+        let lazy = &mut *self.lazy;
+        if lazy.pending.is_empty() && !lazy.is_plain() {
+            return 0;
         }
-        let mut window = Window::<Pending>::new(false, std::mem::take(&mut collapse.return_seen));
+        let mut window = Window::<PendingReading>::new(false, std::mem::take(&mut lazy.return_seen));
         let taken = window.fill(input);
         if !window.text().is_empty() {
-            collapse.text(window.text(), self.out);
+            lazy.text(window.text(), self.out);
         }
         if window.return_seen {
             self.control(b'\r');
         }
-        (taken, window.sequences)
+        taken
     }
 
     #[inline]
     fn text(&mut self, run: &[u8]) {
-        if self.collapse.is_alternate() {
-            self.collapse.terminal.alt_bytes += run.len() as u64;
+        if self.lazy.terminal.alt.is_some() {
+            self.lazy.terminal.alt_bytes += run.len() as u64;
         }
-        self.collapse.text(run, self.out);
+        self.lazy.text(run, self.out);
     }
 
     fn control(&mut self, byte: u8) {
         match byte {
-            b'\r' if !self.collapse.pending.is_empty() => self.collapse.return_seen = true,
-            b'\r' => self.collapse.terminal.carriage_return(),
+            b'\r' if !self.lazy.pending.is_empty() => self.lazy.return_seen = true,
+            b'\r' => self.lazy.terminal.carriage_return(),
             0x08 => self.lay_out().backspace(),
             0x0B | 0x0C => self.text(b"\n"),
             0x0E | 0x0F => {
                 let used = usize::from(byte == 0x0E);
-                if self.collapse.terminal.charsets.used != used {
+                if self.lazy.terminal.charsets.used != used {
                     self.lay_out().charsets.used = used;
                 }
             }
@@ -93,7 +93,7 @@ impl Sink for CollapseSink<'_> {
         match (intermediates, last) {
             ([set @ (b'(' | b')')], _) => {
                 let set = usize::from(*set == b')');
-                if self.collapse.terminal.charsets.sets[set] != last {
+                if self.lazy.terminal.charsets.sets[set] != last {
                     self.lay_out().charsets.sets[set] = last;
                 }
             }
@@ -119,7 +119,7 @@ impl Sink for CollapseSink<'_> {
 
     #[inline]
     fn csi(&mut self, body: &[u8], last: u8) {
-        let is_at_end = !self.collapse.pending.is_empty() && !self.collapse.return_seen;
+        let is_at_end = !self.lazy.pending.is_empty() && !self.lazy.return_seen;
         if last == b'm' || is_at_end && erases_behind(body, last) {
             return;
         }
@@ -127,18 +127,18 @@ impl Sink for CollapseSink<'_> {
         match (csi.private, csi.intermediates, last) {
             (None, [], b'@'..=b'H' | b'J'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'`'..=b'b' | b'd'..=b'f' | b'h') => {}
             (None, [], b'l' | b'r' | b's' | b'u') | (None, [b'!'], b'p') => {}
-            (Some(b'?'), [], b'h' | b'l') if csi.values().any(Terminal::knows_private_mode) => {}
+            (Some(b'?'), [], b'h' | b'l') if csi.values().any(VirtualTerminal::knows_private_mode) => {}
             _ => return,
         }
         self.edit(|terminal, out| terminal.control_sequence(&csi, last, out));
     }
 }
 
-/// At the end of what is pending there is nothing to erase.
+/// Reads text behind `pending`, where there is nothing to erase.
 #[derive(Debug)]
-enum Pending {}
+enum PendingReading {}
 
-impl Reading for Pending {
+impl Reading for PendingReading {
     const RETURN_STARTS_LINE: bool = false;
 
     #[inline]

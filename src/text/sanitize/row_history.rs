@@ -1,0 +1,68 @@
+//! What a row's reader has of it, and since when the row is unchanged.
+
+use std::time::Instant;
+
+use super::backoff::Backoff;
+
+/// The history of one row, kept by [`super::row_sender`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RowHistory {
+    /// 0 until the row is first sent.
+    pub(super) id: u64,
+    pub(super) touched: bool,
+    /// Text was erased or overwritten since the last look.
+    pub(super) rewritten: bool,
+    pub(super) backoff: Backoff,
+    /// A hash of the text at the last look, and since when the text is the same.
+    pub(super) seen: Option<u64>,
+    pub(super) since: Option<Instant>,
+    /// A hash of the text that the reader has.
+    pub(super) sent: Option<u64>,
+    /// The text was empty at the last look.
+    pub(super) blank: bool,
+}
+
+impl RowHistory {
+    /// Records a change of the row.
+    pub(super) fn touch(&mut self) {
+        self.touched = true;
+    }
+
+    /// Records that text of the row is erased or overwritten.
+    pub(super) fn rewrite(&mut self) {
+        self.touched = true;
+        self.rewritten = true;
+    }
+
+    /// Whether the reader got this row, in its present state or an earlier one.
+    pub(super) fn was_sent(&self) -> bool {
+        self.sent.is_some()
+    }
+
+    /// Whether the reader has the row's present state.
+    pub(super) fn is_up_to_date(&self) -> bool {
+        self.sent.is_some() && self.sent == self.seen && !self.touched
+    }
+
+    /// Whether the reader lacks text that was there at the last look.
+    pub(super) fn is_news(&self) -> bool {
+        self.differs() && !self.blank
+    }
+
+    /// Whether the text at the last look is not what the reader has.
+    pub(super) fn differs(&self) -> bool {
+        self.seen.is_some() && self.seen != self.sent
+    }
+
+    /// Whether text was erased or overwritten since the last call.
+    pub(super) fn take_rewritten(&mut self) -> bool {
+        std::mem::take(&mut self.rewritten)
+    }
+
+    /// Records that the text differs from the last look.
+    pub(super) fn on_changed(&mut self) {
+        if self.take_rewritten() {
+            self.backoff.on_rewritten(self.sent.is_some());
+        }
+    }
+}
