@@ -65,91 +65,91 @@ impl ConsoleRig {
 
 #[test]
 fn blocks_come_in_order_of_start_and_are_never_mixed() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let (one, two) = (stage.start("one"), stage.start("two"));
-    stage.write(two, "b\n");
-    stage.write(one, "a\n");
-    assert_eq!(stage.shown(), "#1 Codex:/d $ one\na\n");
-    stage.end(two, 3);
-    assert_eq!(stage.shown(), "", "the first still has the floor");
-    stage.write(one, "no newline");
-    stage.end(one, 0);
-    assert_eq!(stage.shown(), "no newline\n\n#2 Codex:/d $ two\nb\nexit 3 · 0.0 s\n\n");
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let (one, two) = (rig.start("one"), rig.start("two"));
+    rig.write(two, "b\n");
+    rig.write(one, "a\n");
+    assert_eq!(rig.shown(), "#1 Codex:/d $ one\na\n");
+    rig.end(two, 3);
+    assert_eq!(rig.shown(), "", "the first still has the floor");
+    rig.write(one, "no newline");
+    rig.end(one, 0);
+    assert_eq!(rig.shown(), "no newline\n\n#2 Codex:/d $ two\nb\nexit 3 · 0.0 s\n\n");
 }
 
 #[test]
 fn who_takes_long_makes_room_at_a_line_start() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let (one, two) = (stage.start("one"), stage.start("two"));
-    stage.write(one, "half");
-    stage.write(two, "b\n");
-    assert_eq!(stage.shown(), "#1 Codex:/d $ one\nhalf");
-    stage.wait(limits::CONSOLE_FLOOR);
-    assert_eq!(stage.shown(), "", "a line is not broken");
-    stage.write(one, " line\n");
-    assert_eq!(stage.shown(), " line\n… #1 goes on, others wait\n\n#2 Codex:/d $ two\nb\n");
-    stage.end(two, 0);
-    assert_eq!(stage.shown(), "\n", "the first one is silent");
-    stage.write(one, "more\n");
-    assert_eq!(stage.shown(), "#1 Codex:/d $ one (goes on)\nmore\n");
-    stage.wait(limits::CONSOLE_FLOOR * 5);
-    assert_eq!(stage.shown(), "", "nobody waits");
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let (one, two) = (rig.start("one"), rig.start("two"));
+    rig.write(one, "half");
+    rig.write(two, "b\n");
+    assert_eq!(rig.shown(), "#1 Codex:/d $ one\nhalf");
+    rig.wait(limits::CONSOLE_FLOOR);
+    assert_eq!(rig.shown(), "", "a line is not broken");
+    rig.write(one, " line\n");
+    assert_eq!(rig.shown(), " line\n… #1 goes on, others wait\n\n#2 Codex:/d $ two\nb\n");
+    rig.end(two, 0);
+    assert_eq!(rig.shown(), "\n", "the first one is silent");
+    rig.write(one, "more\n");
+    assert_eq!(rig.shown(), "#1 Codex:/d $ one (goes on)\nmore\n");
+    rig.wait(limits::CONSOLE_FLOOR * 5);
+    assert_eq!(rig.shown(), "", "nobody waits");
 }
 
 #[test]
 fn who_has_the_floor_keeps_it_for_its_time() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let one = stage.start("one");
-    stage.write(one, "a\n");
-    stage.shown();
-    assert_eq!(stage.console.deadline(), None, "nobody waits");
-    stage.start("two");
-    assert_eq!(stage.console.deadline(), Some(stage.now + limits::CONSOLE_FLOOR));
-    stage.wait(limits::CONSOLE_FLOOR - Duration::from_millis(1));
-    stage.write(one, "b\n");
-    assert_eq!(stage.shown(), "b\n");
-    stage.wait(Duration::from_millis(1));
-    assert_eq!(stage.shown(), "… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let one = rig.start("one");
+    rig.write(one, "a\n");
+    rig.shown();
+    assert_eq!(rig.console.deadline(), None, "nobody waits");
+    rig.start("two");
+    assert_eq!(rig.console.deadline(), Some(rig.now + limits::CONSOLE_FLOOR));
+    rig.wait(limits::CONSOLE_FLOOR - Duration::from_millis(1));
+    rig.write(one, "b\n");
+    assert_eq!(rig.shown(), "b\n");
+    rig.wait(Duration::from_millis(1));
+    assert_eq!(rig.shown(), "… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
 }
 
 /// A time that has passed would end every sleep of the host at once, for as long as the terminal is stopped.
 #[test]
 fn a_console_without_room_waits_for_no_time() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    stage.start("one");
-    stage.shown();
-    stage.start("two");
-    stage.wait(limits::CONSOLE_FLOOR);
-    stage.console.pump(&mut stage.engine, &mut stage.out, 0, stage.now);
-    assert_eq!(stage.console.deadline(), None);
-    assert_eq!(stage.shown(), "… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
-    assert!(stage.console.deadline().is_some_and(|at| at > stage.now));
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    rig.start("one");
+    rig.shown();
+    rig.start("two");
+    rig.wait(limits::CONSOLE_FLOOR);
+    rig.console.pump(&mut rig.engine, &mut rig.out, 0, rig.now);
+    assert_eq!(rig.console.deadline(), None);
+    assert_eq!(rig.shown(), "… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
+    assert!(rig.console.deadline().is_some_and(|at| at > rig.now));
 }
 
 #[test]
 fn a_line_that_never_ends_makes_room_too() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let one = stage.start("one");
-    stage.write(one, "50%\r");
-    stage.shown();
-    stage.start("two");
-    stage.wait(limits::CONSOLE_FLOOR * 2 - Duration::from_millis(1));
-    assert_eq!(stage.shown(), "");
-    assert_eq!(stage.console.deadline(), Some(stage.now + Duration::from_millis(1)), "it does not wake up in vain");
-    stage.wait(Duration::from_millis(1));
-    assert_eq!(stage.shown(), "\n… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let one = rig.start("one");
+    rig.write(one, "50%\r");
+    rig.shown();
+    rig.start("two");
+    rig.wait(limits::CONSOLE_FLOOR * 2 - Duration::from_millis(1));
+    assert_eq!(rig.shown(), "");
+    assert_eq!(rig.console.deadline(), Some(rig.now + Duration::from_millis(1)), "it does not wake up in vain");
+    rig.wait(Duration::from_millis(1));
+    assert_eq!(rig.shown(), "\n… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
 }
 
 #[test]
 fn what_is_left_out_is_counted() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let one = stage.start("one");
-    assert_eq!(stage.shown(), "#1 Codex:/d $ one\n");
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let one = rig.start("one");
+    assert_eq!(rig.shown(), "#1 Codex:/d $ one\n");
     let chunk = "x".repeat(64 << 10);
     for _ in 0..8 {
-        stage.write(one, &chunk);
+        rig.write(one, &chunk);
     }
-    let shown = stage.shown();
+    let shown = rig.shown();
     let (first, rest) = shown.split_once('\n').expect("a remark");
     let missed: usize = first.split(' ').nth(1).and_then(|number| number.parse().ok()).expect("a number");
     assert_eq!(first, format!("… {missed} bytes not shown, see the journal"));
@@ -158,15 +158,15 @@ fn what_is_left_out_is_counted() {
 
 #[test]
 fn too_many_waiting_blocks_are_one_line() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let one = stage.start("one");
-    stage.shown();
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let one = rig.start("one");
+    rig.shown();
     for n in 0..limits::CONSOLE_BLOCKS_MAX + 4 {
-        let job = stage.start(&format!("command {n}"));
-        stage.end(job, 0);
+        let job = rig.start(&format!("command {n}"));
+        rig.end(job, 0);
     }
-    stage.end(one, 0);
-    let shown = stage.shown();
+    rig.end(one, 0);
+    let shown = rig.shown();
     assert!(shown.starts_with("\n… 5 commands not shown (#2 to #6), see the journal\n\n#7 "), "{:?}", &shown[..200]);
 }
 
@@ -174,86 +174,86 @@ const FOLDED: &str = "#1 Codex:/d $ (a look at the shell, in the journal)\n";
 
 #[test]
 fn a_probe_is_one_line_while_all_goes_well() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let probe = stage.start("probe");
-    stage.write(probe, "path=/bin\n");
-    assert_eq!(stage.shown(), FOLDED);
-    let two = stage.start("two");
-    stage.write(two, "b\n");
-    stage.wait(limits::PROBE_TIME_MAX - Duration::from_millis(1));
-    stage.end(probe, 0);
-    assert_eq!(stage.shown(), "#2 Codex:/d $ two\nb\n");
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let probe = rig.start("probe");
+    rig.write(probe, "path=/bin\n");
+    assert_eq!(rig.shown(), FOLDED);
+    let two = rig.start("two");
+    rig.write(two, "b\n");
+    rig.wait(limits::PROBE_TIME_MAX - Duration::from_millis(1));
+    rig.end(probe, 0);
+    assert_eq!(rig.shown(), "#2 Codex:/d $ two\nb\n");
 }
 
 #[test]
 fn a_probe_that_fails_writes_much_lasts_or_leaves_processes_is_shown() {
     let unfolded = |act: &dyn Fn(&mut ConsoleRig, JobId)| {
-        let mut stage = ConsoleRig::new(ConsoleKind::Text);
-        let probe = stage.start("probe");
-        stage.write(probe, "path=/bin\n");
-        let folded = stage.shown();
-        act(&mut stage, probe);
-        (folded + &stage.shown()).strip_prefix(FOLDED).expect("it is folded at first").to_owned()
+        let mut rig = ConsoleRig::new(ConsoleKind::Text);
+        let probe = rig.start("probe");
+        rig.write(probe, "path=/bin\n");
+        let folded = rig.shown();
+        act(&mut rig, probe);
+        (folded + &rig.shown()).strip_prefix(FOLDED).expect("it is folded at first").to_owned()
     };
-    let shown = unfolded(&|stage, probe| stage.end(probe, 1));
+    let shown = unfolded(&|rig, probe| rig.end(probe, 1));
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\nexit 1 · 0.0 s\n\n");
 
     let much = "x".repeat(limits::PROBE_BYTES_MAX);
-    let shown = unfolded(&|stage, probe| stage.write(probe, &much));
+    let shown = unfolded(&|rig, probe| rig.write(probe, &much));
     assert_eq!(shown, format!("#1 Codex:/d $ probe\npath=/bin\n{much}"));
 
-    let shown = unfolded(&|stage, _| {
-        assert_eq!(stage.console.deadline(), Some(stage.now + limits::PROBE_TIME_MAX));
-        stage.wait(limits::PROBE_TIME_MAX);
+    let shown = unfolded(&|rig, _| {
+        assert_eq!(rig.console.deadline(), Some(rig.now + limits::PROBE_TIME_MAX));
+        rig.wait(limits::PROBE_TIME_MAX);
     });
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\n");
 
-    let shown = unfolded(&|stage, probe| {
-        stage.console.on_left(probe, &[Left { pid: 7, comm: "node".to_owned() }]);
-        stage.end(probe, 0);
+    let shown = unfolded(&|rig, probe| {
+        rig.console.on_left(probe, &[Left { pid: 7, comm: "node".to_owned() }]);
+        rig.end(probe, 0);
     });
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\nleft running: node (7)\n\n");
 
     // One that waited for its turn while it ran.
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let one = stage.start("one");
-    stage.shown();
-    let probe = stage.start("probe");
-    stage.wait(limits::PROBE_TIME_MAX + Duration::from_millis(1));
-    stage.end(probe, 0);
-    stage.end(one, 0);
-    assert!(stage.shown().ends_with("in the journal)\n#2 Codex:/d $ probe\n\n"));
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let one = rig.start("one");
+    rig.shown();
+    let probe = rig.start("probe");
+    rig.wait(limits::PROBE_TIME_MAX + Duration::from_millis(1));
+    rig.end(probe, 0);
+    rig.end(one, 0);
+    assert!(rig.shown().ends_with("in the journal)\n#2 Codex:/d $ probe\n\n"));
 }
 
 #[test]
 fn a_long_command_is_cut_between_its_ends() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
     let lines: String = (0..1000).map(|n| format!("cat {n}\n")).collect();
-    let long = stage.start(&format!("{lines}EVIL"));
-    stage.end(long, 0);
-    let shown = stage.shown();
+    let long = rig.start(&format!("{lines}EVIL"));
+    rig.end(long, 0);
+    let shown = rig.shown();
     assert!(shown.starts_with("#1 Codex:/d $ cat 0\\ncat 1") && shown.ends_with("EVIL\n\n"), "{shown}");
     assert!(shown.contains(" characters, "), "{shown}");
     assert!(shown.chars().count() <= limits::BANNER_COLUMNS + 30);
-    let unwrapped = stage.start("unwrapped");
-    stage.end(unwrapped, 0);
-    assert_eq!(stage.shown(), "#2 Codex:/d $ unwrapped (unwrapped)\n\n");
+    let unwrapped = rig.start("unwrapped");
+    rig.end(unwrapped, 0);
+    assert_eq!(rig.shown(), "#2 Codex:/d $ unwrapped (unwrapped)\n\n");
 }
 
 #[test]
 fn a_banner_is_shorter_the_second_time() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
     let words: String = (0..1000).map(|n| format!("q{n} ")).collect();
-    let one = stage.start(&words);
-    let first = stage.shown();
+    let one = rig.start(&words);
+    let first = rig.shown();
     assert!((300..limits::BANNER_COLUMNS + 20).contains(&first.chars().count()), "{first}");
-    stage.start("two");
-    stage.wait(limits::CONSOLE_FLOOR);
-    stage.shown();
-    stage.wait(limits::CONSOLE_FLOOR);
-    stage.write(one, "more\n");
-    stage.start("three");
-    let again = stage.shown();
+    rig.start("two");
+    rig.wait(limits::CONSOLE_FLOOR);
+    rig.shown();
+    rig.wait(limits::CONSOLE_FLOOR);
+    rig.write(one, "more\n");
+    rig.start("three");
+    let again = rig.shown();
     let (banner, _) = again.split_once(" (goes on)\nmore\n").expect("the banner, again");
     let banner = banner.lines().last().unwrap_or_default();
     assert!((50..limits::BANNER_AGAIN_COLUMNS + 20).contains(&banner.chars().count()), "{again}");
@@ -263,68 +263,68 @@ fn a_banner_is_shorter_the_second_time() {
 #[test]
 fn the_hosts_rows_begin_as_no_row_of_output_does() {
     const FORGED: &str = "\x1b[97;48;2;0;95;134m▌[2026-05-21T09:42:18Z] #9 Claude Code:/x $ ls\x1b[0m\r\n";
-    let mut stage = ConsoleRig::new(ConsoleKind::Terminal);
-    let one = stage.start("▌ \u{200b}x");
+    let mut rig = ConsoleRig::new(ConsoleKind::Terminal);
+    let one = rig.start("▌ \u{200b}x");
     for text in [FORGED, "\x1b[7m▌x\n", "\r\x1b[1G▌", "x\x08▌", "\u{2028}▌\u{e0041}\u{200b}\u{ad}\n"] {
-        stage.write(one, text);
+        rig.write(one, text);
     }
     // What the filter takes out of the middle does not make one of what is left.
-    stage.engine.on_output(one, Stream::Tty, b"\xe2\x96\x1b]0;x\x07\x8c\n".as_slice().into(), stage.now);
-    stage.engine.on_output(one, Stream::Tty, b"\xe2\x96\0\x8c\n".as_slice().into(), stage.now);
-    stage.end(one, 3);
-    let shown = stage.shown();
+    rig.engine.on_output(one, Stream::Tty, b"\xe2\x96\x1b]0;x\x07\x8c\n".as_slice().into(), rig.now);
+    rig.engine.on_output(one, Stream::Tty, b"\xe2\x96\0\x8c\n".as_slice().into(), rig.now);
+    rig.end(one, 3);
+    let shown = rig.shown();
     let rows: Vec<&str> = shown.lines().filter(|row| row.contains('▌')).collect();
     assert_eq!(rows.len(), 2, "banner and end line: {shown:?}");
     assert!(rows.iter().all(|row| row.contains("\x1b[97;48;5;24m▌") && row.matches('▌').count() == 1), "{rows:?}");
     assert!(shown.contains("⟨258C⟩") && shown.contains("⟨200B⟩⟨00AD⟩"), "{shown:?}");
 
-    let mut stage = ConsoleRig::new(ConsoleKind::Dumb { has_utf8: true });
-    stage.console.resize(60);
-    let one = stage.start("ls");
-    stage.write(one, ">>> [x]\n\x1b[2K>>> y\r\n");
-    stage.write(one, &format!("{}>>> z\n", "w".repeat(60)));
-    stage.end(one, 3);
-    let shown = stage.shown();
+    let mut rig = ConsoleRig::new(ConsoleKind::Dumb { has_utf8: true });
+    rig.console.resize(60);
+    let one = rig.start("ls");
+    rig.write(one, ">>> [x]\n\x1b[2K>>> y\r\n");
+    rig.write(one, &format!("{}>>> z\n", "w".repeat(60)));
+    rig.end(one, 3);
+    let shown = rig.shown();
     let rows: Vec<&str> = shown.lines().filter(|row| row.starts_with(">>>")).collect();
     assert_eq!(rows, [">>> #1 Codex:/d $ ls", ">>> exit 3 - 0.0 s"], "{shown}");
 
-    let mut stage = ConsoleRig::new(ConsoleKind::Text);
-    let one = stage.start("ls");
-    stage.write(one, "[2026-05-21T09:42:18Z] #9 Claude Code:/x $ ls\nexit 0 · 10.5 s\n… #9 goes on\nleft running: x\n");
-    stage.end(one, 3);
-    let shown = stage.shown();
+    let mut rig = ConsoleRig::new(ConsoleKind::Text);
+    let one = rig.start("ls");
+    rig.write(one, "[2026-05-21T09:42:18Z] #9 Claude Code:/x $ ls\nexit 0 · 10.5 s\n… #9 goes on\nleft running: x\n");
+    rig.end(one, 3);
+    let shown = rig.shown();
     let rows: Vec<&str> = shown.lines().filter(|row| row.starts_with(' ')).collect();
     assert_eq!(rows.len(), 4, "{shown}");
 }
 
 #[test]
 fn a_host_that_leaves_ends_what_is_shown() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Terminal);
-    let one = stage.start("one");
-    stage.write(one, "\x1b[?25lhalf\x1b]0;");
-    stage.shown();
-    stage.console.leave(&mut stage.out);
-    let left = stage.taken();
+    let mut rig = ConsoleRig::new(ConsoleKind::Terminal);
+    let one = rig.start("one");
+    rig.write(one, "\x1b[?25lhalf\x1b]0;");
+    rig.shown();
+    rig.console.leave(&mut rig.out);
+    let left = rig.taken();
     assert!(left.starts_with("\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h\r\n\x1b[J"), "{left:?}");
     assert!(left.contains("… the rest is not shown, see the journal\x1b[0m\n"), "{left:?}");
-    stage.write(one, "late");
-    assert_eq!(stage.shown(), "");
-    stage.console.leave(&mut stage.out);
-    assert_eq!(stage.taken(), "", "nothing is shown any more");
+    rig.write(one, "late");
+    assert_eq!(rig.shown(), "");
+    rig.console.leave(&mut rig.out);
+    assert_eq!(rig.taken(), "", "nothing is shown any more");
 }
 
 #[test]
 fn what_a_full_screen_program_draws_is_said_once() {
-    let mut stage = ConsoleRig::new(ConsoleKind::Terminal);
-    let one = stage.start("vi");
-    stage.write(one, "before\n\x1b[?1049hmenu");
-    stage.shown();
-    stage.engine.on_input_stop(one, true, "vi".to_owned(), stage.now);
-    let asked = stage.shown();
+    let mut rig = ConsoleRig::new(ConsoleKind::Terminal);
+    let one = rig.start("vi");
+    rig.write(one, "before\n\x1b[?1049hmenu");
+    rig.shown();
+    rig.engine.on_input_stop(one, true, "vi".to_owned(), rig.now);
+    let asked = rig.shown();
     assert!(asked.contains("… vi asked for input") && !asked.contains("drew"), "{asked:?}");
-    stage.write(one, "menu\x1b[?1049lafter\n");
-    stage.end(one, 0);
-    let shown = stage.shown();
+    rig.write(one, "menu\x1b[?1049lafter\n");
+    rig.end(one, 0);
+    let shown = rig.shown();
     let (text, remark) = shown.split_once("after\n").expect("what follows is shown");
     assert!(!text.contains("menu") && remark.contains("… a full-screen program drew 8 bytes, not shown\x1b[0m\n"));
 }

@@ -1,10 +1,10 @@
-//! What a person reads of a run's output, its beginning and its end, in bounded memory.
+//! The beginning and the end of a run's output as a person would read it, in bounded memory.
 //!
-//! The output goes to a terminal of the run's own size, stream after stream as it came, and the text is what scrolls off
-//! it and what it shows in the end: a progress bar is its last state.
+//! The output goes to a simulated terminal of the run's own size, all streams in the order in which they came. The text is
+//! what scrolls off that terminal and what it shows in the end, so a progress bar leaves only its last state.
 //!
-//! Invariants: never more than `head_max + tail_max` bytes of text are kept; as long as nothing was left out, head and
-//! tail together are the whole text; no character is shown in halves.
+//! Invariants: at most `head_max + tail_max` bytes of text are kept; until something is left out, head and tail together
+//! are the whole text; no character is cut in half.
 
 use std::collections::VecDeque;
 
@@ -14,26 +14,28 @@ use crate::text::sanitize::{Mode, Sanitizer};
 #[derive(Debug)]
 pub(super) struct Excerpt {
     sanitizer: Sanitizer,
-    /// What the sanitizer gave last.
+    /// The sanitizer's last output.
     fresh: Vec<u8>,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     head_max: usize,
     tail_max: usize,
+    /// The length of the whole text, bytes.
     len: u64,
 }
 
-/// An excerpt as it is kept.
+/// An excerpt that is complete.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ExcerptText {
     pub(super) text: String,
-    /// Bytes left out, and the byte of `text` at which they would stand.
+    /// How many bytes `text` leaves out.
     pub(super) omitted: u64,
+    /// The offset in `text` at which those bytes would stand.
     pub(super) cut: usize,
 }
 
 impl Excerpt {
-    /// For the output of a terminal with so many rows and columns.
+    /// Begins an excerpt with a terminal of this size. `head_max` and `tail_max` are bytes.
     pub(super) fn new((rows, cols): (u16, u16), head_max: usize, tail_max: usize) -> Excerpt {
         Excerpt {
             sanitizer: Sanitizer::new(Mode::Collapse { rows, cols }),
@@ -46,14 +48,14 @@ impl Excerpt {
         }
     }
 
-    /// Takes raw output.
+    /// Adds raw output.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.fresh.clear();
         self.sanitizer.push(bytes, &mut self.fresh);
         self.keep_fresh();
     }
 
-    /// The output has ended.
+    /// Ends the output: adds what the terminal still shows.
     pub(super) fn finish(&mut self) {
         self.fresh.clear();
         self.sanitizer.finish(&mut self.fresh);
@@ -70,12 +72,12 @@ impl Excerpt {
         self.tail.extend(rest);
     }
 
-    /// Whether some text was left out.
+    /// Whether some of the text was left out.
     pub(super) fn is_cut(&self) -> bool {
         self.len > (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The excerpt for the record.
+    /// The complete excerpt.
     pub(super) fn into_text(mut self) -> ExcerptText {
         if !self.is_cut() {
             self.head.extend(self.tail);
@@ -93,8 +95,8 @@ impl Excerpt {
 }
 
 impl ExcerptText {
-    /// The same with both parts changed by `mask`, which may make them longer. What then has no room is left out of the
-    /// middle.
+    /// The excerpt with both parts changed by `mask`, which may make them longer. Text that then has no room is left out
+    /// of the middle.
     pub(super) fn masked(self, mut mask: impl FnMut(&str) -> String, head_max: usize, tail_max: usize) -> ExcerptText {
         let (head, tail) = self.text.split_at(self.cut);
         let (mut head, mut tail) = (mask(head), mask(tail));
@@ -116,12 +118,12 @@ impl ExcerptText {
     }
 }
 
-/// How long the whole characters in the first `most` bytes of a text are.
-fn whole_characters(text: &str, most: usize) -> usize {
-    without_torn_end(&text.as_bytes()[..text.len().min(most)]).len()
+/// The length of the whole characters in the first `bytes_max` bytes of a text.
+fn whole_characters(text: &str, bytes_max: usize) -> usize {
+    without_torn_end(&text.as_bytes()[..text.len().min(bytes_max)]).len()
 }
 
-/// The sanitizer promises UTF-8; a record must be valid even if it should break its word.
+/// The sanitizer promises UTF-8. A record must be valid even if it does not keep that promise.
 fn utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -162,7 +164,7 @@ mod tests {
         excerpt.into_text()
     }
 
-    /// Against the definition, with every way to cut the input in pieces of one size.
+    /// Compares with the definition, for every size of the pieces in which the input comes.
     #[test]
     fn head_and_tail_are_exact() {
         let all: Vec<u8> = (0..40).map(|n| if n % 5 == 4 { b'\n' } else { b'a' + n % 26 }).collect();
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_in_halves() {
+    fn no_character_is_cut_in_half() {
         for shift in 0..4 {
             let text = excerpt(8 + shift, 8 + shift, &["𝄞".repeat(100).as_bytes()]);
             assert_eq!(text.text, "𝄞".repeat(4));
@@ -208,9 +210,9 @@ mod tests {
         assert!(text(&all).chars().all(|c| !c.is_control() || c == '\t' || c == '\n'));
     }
 
-    /// Much more of it than is kept, and the text is whole.
+    /// The output is much longer than what is kept, and still the text is whole.
     #[test]
-    fn what_is_redrawn_counts_once() {
+    fn redrawn_output_counts_once() {
         let bar: Vec<String> = (0..=1000).map(|n| format!("\rload {:3} %", n / 10)).collect();
         let pieces: Vec<&[u8]> = bar.iter().map(String::as_bytes).chain([b"\ndone\n".as_slice()]).collect();
         assert_eq!(

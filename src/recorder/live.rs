@@ -1,12 +1,12 @@
 //! A run that has not ended, as the recorder knows it.
 //!
-//! Invariants: a bounded part of its output is in memory, and what may be the beginning of a secret; nothing of it
-//! reaches a file or a record that was not masked before; its start and its end do not wait for other runs' output.
+//! Invariants: beside the output that waits, a bounded part of it is in memory; all of it is masked before it reaches a
+//! file or a record.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::Bounds;
+use super::bounds::Bounds;
 use super::excerpt::Excerpt;
 use super::masks::Masks;
 use super::raw::{RawFile, RawRefusal, RawStore};
@@ -18,31 +18,32 @@ use crate::text::reason::reason;
 /// A run that has not ended.
 #[derive(Debug)]
 pub(super) struct Live {
-    /// As it is kept.
+    /// The start with its secrets masked.
     pub(super) start: Rc<StartRecord>,
     masks: Masks,
-    /// Output that came and was not dealt with: the stream and the bytes.
+    /// Output that has not been dealt with: the stream's number and the bytes.
     waiting: VecDeque<(u8, Vec<u8>)>,
-    /// All bytes of output that came, as they were before the masks.
+    /// How many bytes of output were dealt with, counted before they were masked.
     received: u64,
-    /// Bytes of output that a recorder before this one took with it.
+    /// Bytes of output that were lost with an earlier recorder.
     lost: u64,
     excerpt: Excerpt,
-    /// Its text is not the output's bytes: something was taken out or written over.
+    /// Whether the excerpt's text is not just the output's bytes: something was taken out or written over.
     is_cleaned: bool,
     raw: Raw,
-    /// It has ended; its record waits for its own output.
+    /// How the run ended, while its record waits for its own output.
     pub(super) end: Option<RunEnd>,
 }
 
+/// The raw file of a run.
 #[derive(Debug)]
 enum Raw {
-    /// All of the output so far, which needs no file yet.
+    /// All of the masked output so far still fits the record.
     Unneeded(Vec<u8>),
-    /// None is kept of any run.
+    /// Raw files are switched off.
     Unwanted,
     Growing(RawFile),
-    /// Not there, or not whole.
+    /// There is no file, or it lacks the output's end.
     Failed {
         reference: Option<String>,
         why: String,
@@ -50,7 +51,7 @@ enum Raw {
 }
 
 impl Live {
-    /// A run that begins, with these secrets, as they came in frames.
+    /// Begins a run. `secrets` are the entries as they came in frames.
     pub(super) fn new(mut start: StartRecord, secrets: &[u8], bounds: &Bounds) -> Live {
         let window = start.window.take().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
         let mut masks = Masks::new(secrets);
@@ -60,12 +61,12 @@ impl Live {
         Live { start, masks, waiting, received: 0, lost: 0, excerpt, is_cleaned: false, raw, end: None }
     }
 
-    /// A recorder that died took so many bytes of its output with it.
+    /// Counts bytes of output that were lost with an earlier recorder.
     pub(super) fn lose(&mut self, bytes: u64) {
         self.lost += bytes;
     }
 
-    /// Output that will be dealt with in its turn, in pieces of this size.
+    /// Adds output that is dealt with later, in pieces of this size.
     pub(super) fn enqueue(&mut self, stream: u8, bytes: &[u8], piece: usize) {
         for bytes in bytes.chunks(piece) {
             match self.waiting.back_mut() {
@@ -82,7 +83,7 @@ impl Live {
         self.waiting.is_empty()
     }
 
-    /// Deals with the next piece of its output; gives how long that was.
+    /// Deals with the next piece of output. Returns its length in bytes.
     pub(super) fn work(&mut self, masked: &mut Vec<u8>, bounds: &Bounds, store: &mut RawStore) -> usize {
         let Some((stream, bytes)) = self.waiting.pop_front() else { return 0 };
         self.received += bytes.len() as u64;
@@ -92,7 +93,7 @@ impl Live {
         bytes.len()
     }
 
-    /// The record of the whole run.
+    /// Ends the run: deals with the output that was held back, and returns the complete record.
     pub(super) fn finish(
         mut self,
         end: RunEnd,
@@ -104,16 +105,16 @@ impl Live {
         self.masks.finish(masked);
         self.keep(masked, bounds, store);
         self.excerpt.finish();
-        // A last line that was held back can make the text longer than the record has room for.
+        // The last line can make the text longer than the record has room for.
         self.keep_raw(&[], bounds, store);
         let (mut end, mut output) = (end, RecordedOutput::default());
-        // What the host left out on its way here is missing somewhere, nobody knows where; what died with a recorder is
-        // missing before what this one has.
+        // Output that the host skipped is missing in an unknown place. Output that was lost with an earlier recorder is
+        // missing before all that this one has.
         let missing = end.bytes.saturating_sub(self.received);
         end.bytes = end.bytes.max(self.received);
         let mut text = self.excerpt.into_text();
         if self.is_cleaned {
-            // Without the escape sequence in its middle, a secret is one again.
+            // Without the escape sequence in its middle, a secret can be recognized.
             text = text.masked(|text| self.masks.text(text), bounds.head_bytes, bounds.tail_bytes);
         }
         let omitted = text.omitted + missing;
@@ -123,19 +124,7 @@ impl Live {
         }
         output.lost = (missing > 0).then_some(missing);
         output.text = text.text;
-        match self.raw {
-            Raw::Unneeded(_) | Raw::Unwanted => {}
-            Raw::Growing(file) => match store.close(file) {
-                Ok(kept) => {
-                    (output.raw, output.raw_bytes) = (Some(kept.reference), Some(kept.bytes));
-                    (output.raw_omitted, output.raw_cut) = kept.omitted.unzip();
-                    output.raw_error =
-                        (missing > 0).then(|| format!("{} did not reach the journal", count::bytes(missing)));
-                }
-                Err(error) => output.raw_error = Some(reason(&error)),
-            },
-            Raw::Failed { reference, why } => (output.raw, output.raw_error) = (reference, Some(why)),
-        }
+        self.raw.close(missing, store, &mut output);
         EndRecord { start: Rc::unwrap_or_clone(self.start), end, output }
     }
 
@@ -145,8 +134,8 @@ impl Live {
         self.keep_raw(masked, bounds, store);
     }
 
-    /// Takes masked output that the excerpt has already, and puts it into a raw file once it is more than the record has
-    /// room for, or its text is.
+    /// Keeps masked output that the excerpt has already. Once the output or its text is longer than the record has room
+    /// for, it goes to a raw file.
     fn keep_raw(&mut self, bytes: &[u8], bounds: &Bounds, store: &mut RawStore) {
         let Raw::Unneeded(all) = &mut self.raw else { return write_raw(store, &mut self.raw, bytes) };
         all.extend_from_slice(bytes);
@@ -163,7 +152,26 @@ impl Live {
     }
 }
 
-/// Appends to a raw file that is being written; gives it up when it takes no more.
+impl Raw {
+    /// Closes the file, and notes in the record what is in it. `missing` bytes of the output never came.
+    fn close(self, missing: u64, store: &mut RawStore, output: &mut RecordedOutput) {
+        match self {
+            Raw::Unneeded(_) | Raw::Unwanted => {}
+            Raw::Growing(file) => match store.close(file) {
+                Ok(kept) => {
+                    (output.raw, output.raw_bytes) = (Some(kept.reference), Some(kept.bytes));
+                    (output.raw_omitted, output.raw_cut) = kept.omitted.unzip();
+                    output.raw_error =
+                        (missing > 0).then(|| format!("{} did not reach the journal", count::bytes(missing)));
+                }
+                Err(error) => output.raw_error = Some(reason(&error)),
+            },
+            Raw::Failed { reference, why } => (output.raw, output.raw_error) = (reference, Some(why)),
+        }
+    }
+}
+
+/// Appends to a growing raw file. Gives the file up if it cannot grow.
 fn write_raw(store: &mut RawStore, raw: &mut Raw, bytes: &[u8]) {
     let Raw::Growing(file) = raw else { return };
     let Err(refusal) = store.write(file, bytes) else { return };

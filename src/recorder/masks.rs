@@ -1,12 +1,12 @@
-//! What is masked of a run before the journal keeps it: the fields of its start, and its output.
+//! Masks the secrets of a run before the journal keeps anything: in the fields of its start and in its output.
 //!
-//! Output is masked as raw bytes and stream by stream, before excerpt and raw file, so that a secret is found however
-//! it was cut into frames. What may be the beginning of one is held back, and other streams' output waits for it, up to
-//! a bound. A secret with an escape sequence in its middle is found in the excerpt, whose text is masked once more, and
-//! not in the raw file. One that is written to two streams in turns is not found.
+//! Output is masked as raw bytes, each stream by itself, before it goes to the excerpt and the raw file. So a secret is
+//! found however it was cut into frames. Bytes that may begin a secret are held back, and the output of other streams
+//! waits for them, up to a bound. A secret with an escape sequence in its middle is found in the excerpt, whose text is
+//! masked once more, but not in the raw file. A secret that is written to two streams in turns is not found.
 //!
-//! Invariants: the secrets are in memory only, and go with the run; a field that was cut to its bound shows no part of
-//! a secret at the cut.
+//! Invariants: the secrets are in memory only, and are dropped with the run; a field that was cut to its bound shows no
+//! part of a secret at the cut.
 
 use crate::text::encode::{base64, from_base64};
 use crate::text::redact::{Redactor, is_secret_name, masked};
@@ -15,28 +15,29 @@ use crate::journal::frame::secrets;
 use crate::journal::record::StartRecord;
 
 const ELLIPSIS: char = '…';
-/// The most output of other streams that waits for what is held back of one, bytes: the order in which they came is
-/// worth some memory, not any.
+/// Output of other streams that waits for the bytes held back of one, bytes. Beyond it that output goes first, so the order
+/// of the streams is lost.
 const WAITING_BYTES_MAX: usize = 4 << 10;
 
 /// The maskers of one run.
 #[derive(Debug)]
 pub(super) struct Masks {
     text: Redactor,
-    /// By the number of the stream; there are at most three.
+    /// One per stream, with the stream's number. There are at most three.
     streams: Vec<(u8, Redactor)>,
-    /// The stream of which something is held back, and the others' masked output since then.
+    /// The index of the stream of which bytes are held back.
     holder: Option<usize>,
+    /// The other streams' masked output since then.
     waiting: Vec<u8>,
 }
 
 impl Masks {
-    /// For a run with these secrets, as they came in frames.
+    /// Makes the maskers of a run. `entries` are the secrets as they came in frames.
     pub(super) fn new(entries: &[u8]) -> Masks {
         Masks { text: Redactor::new(secrets(entries)), streams: Vec::new(), holder: None, waiting: Vec::new() }
     }
 
-    /// The start as it may be kept.
+    /// The start with its secrets masked.
     pub(super) fn start(&mut self, mut start: StartRecord) -> StartRecord {
         let is_cut = start.clipped;
         for text in [&mut start.command, &mut start.dir, &mut start.whoami, &mut start.shell] {
@@ -50,13 +51,13 @@ impl Masks {
                 self.field(value, is_cut);
             }
         }
-        start.exec_b64 = start.exec_b64.and_then(|twins| self.argument_twins(&twins));
-        start.dir_b64 = start.dir_b64.and_then(|twin| self.twin(&twin));
-        // Masks can be longer than what they stand for.
+        start.exec_b64 = start.exec_b64.and_then(|arguments| self.arguments_b64(&arguments));
+        start.dir_b64 = start.dir_b64.and_then(|dir| self.base64_field(&dir));
+        // A mask can be longer than the secret.
         start.fitted().unwrap_or(start)
     }
 
-    /// The arguments, each of which may be the value of an option before it.
+    /// Masks the arguments, each of which may be the value of the option before it.
     fn arguments(&mut self, exec: &mut [String], is_cut: bool) {
         let whole: Vec<String> = exec.to_vec();
         let before: Vec<&[u8]> = whole.iter().map(String::as_bytes).collect();
@@ -71,8 +72,8 @@ impl Masks {
         }
     }
 
-    fn argument_twins(&mut self, twins: &[String]) -> Option<Vec<String>> {
-        let arguments: Vec<Vec<u8>> = twins.iter().map(|twin| from_base64(twin)).collect::<Option<_>>()?;
+    fn arguments_b64(&mut self, encoded: &[String]) -> Option<Vec<String>> {
+        let arguments: Vec<Vec<u8>> = encoded.iter().map(|argument| from_base64(argument)).collect::<Option<_>>()?;
         let before: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
         let masked = arguments.iter().enumerate().map(|(at, argument)| {
             let mut out = Vec::new();
@@ -94,13 +95,13 @@ impl Masks {
         *text = utf8(out);
     }
 
-    fn twin(&mut self, twin: &str) -> Option<String> {
+    fn base64_field(&mut self, field: &str) -> Option<String> {
         let mut out = Vec::new();
-        self.text.redact(&from_base64(twin)?, &mut out);
+        self.text.redact(&from_base64(field)?, &mut out);
         Some(base64(&out))
     }
 
-    /// The next bytes of a stream: appends what may be kept.
+    /// Takes the next bytes of a stream, and appends the masked output that no longer waits.
     pub(super) fn output(&mut self, stream: u8, bytes: &[u8], out: &mut Vec<u8>) {
         let at = self.streams.iter().position(|(number, _)| *number == stream).unwrap_or_else(|| {
             self.streams.push((stream, self.text.fresh()));
@@ -115,7 +116,7 @@ impl Masks {
         }
         let before = out.len();
         self.streams[at].1.push(bytes, out);
-        // What was held back is decided as soon as anything is.
+        // Any output means that the bytes held back are decided.
         if out.len() > before || !self.streams[at].1.is_holding() {
             self.release(out);
         } else {
@@ -123,20 +124,20 @@ impl Masks {
         }
     }
 
-    /// Appends what waited; what comes next waits for whoever holds something back now.
+    /// Appends the output that waited. From now on output waits for the first stream of which bytes are held back.
     fn release(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.waiting);
         self.holder = self.streams.iter().position(|(_, redactor)| redactor.is_holding());
     }
 
-    /// A text of the output's that is there as a whole.
+    /// Masks a text that is complete.
     pub(super) fn text(&mut self, text: &str) -> String {
         let mut out = Vec::with_capacity(text.len());
         self.text.redact(text.as_bytes(), &mut out);
         utf8(out)
     }
 
-    /// The run has ended: appends what was held back.
+    /// Ends the output: appends all that was held back or waited.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         if let Some(holder) = self.holder {
             self.streams[holder].1.finish(out);
@@ -146,7 +147,7 @@ impl Masks {
     }
 }
 
-/// The last few of these arguments, in which the command's name may be.
+/// The last few of these arguments, among which the command's name may be.
 fn near<'a, 'b>(before: &'b [&'a [u8]]) -> &'b [&'a [u8]] {
     &before[before.len().saturating_sub(16)..]
 }
@@ -159,7 +160,7 @@ fn utf8(bytes: Vec<u8>) -> String {
 mod tests {
     use super::*;
 
-    /// What is kept of these writes.
+    /// The masked output of these writes.
     fn kept(writes: &[(u8, &str)]) -> String {
         let mut masks = Masks::new(&[]);
         let mut out = Vec::new();
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_keeps_its_place() {
+    fn bytes_that_are_held_back_keep_their_place() {
         assert_eq!(kept(&[(2, "three"), (1, "one\n")]), "threeone\n");
         assert_eq!(kept(&[(2, "to"), (1, "one"), (2, " much"), (1, "\n")]), "to muchone\n");
         assert_eq!(kept(&[(2, "to"), (1, "one"), (2, "m"), (1, "!")]), "tomone!");
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_whatever_others_write_meanwhile() {
+    fn a_secret_is_found_whatever_other_streams_write_meanwhile() {
         let token = format!("ghp_{}", "aB3".repeat(12));
         for at in 1..token.len() {
             let (first, rest) = token.split_at(at);

@@ -1,13 +1,15 @@
-//! Files with the output of runs that are too long for their record, and the room these files may take.
+//! Raw files: the output of runs that is too long for their records, within a quota.
 //!
-//! A file has the output's beginning and its end, each up to the cap. Behind the beginning it is a ring while it is
-//! written, and is put in order when the run ends.
+//! A file has the beginning and the end of a run's output, each up to the cap. While the run lasts, the part behind the
+//! beginning is a ring. It is put in order when the run ends.
 //!
-//! Invariants: a file that a record names without an error has every byte of the run's output but those that the record
-//! says it omits; the directory is ours alone, no file of ours is older than the age nor their sum larger than the quota
-//! once a sweep has passed, oldest going first; files that are being written count, and never go; files of other names
-//! stay; of those that this recorder wrote, the age is the time that has passed, wherever the wall's clock was set
-//! meanwhile; a file is on the disk before the record that names it.
+//! Invariants:
+//! * A file that a record names without an error has every byte of the run's output but those that the record omits.
+//! * Only the user may enter the directory.
+//! * After a sweep no raw file is older than the age, and all together keep within the quota; the oldest are removed
+//!   first. Files being written count and are never removed. Files whose names no recorder makes are left alone.
+//! * The age of a file that this recorder wrote is the time that has passed, even if the wall clock was set meanwhile.
+//! * A file is on the disk before the record that names it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -17,15 +19,15 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::Bounds;
+use super::bounds::Bounds;
 use super::names;
 
 /// The directory of raw files, below the journal's.
 const DIRECTORY: &str = "raw";
 const EXTENSION: &str = ".out";
-/// Files that were closed and are not on the disk yet. Beyond it they are put there at once.
+/// Closed files that are not synced to the disk yet. Beyond this all of them are synced at once.
 const UNSYNCED_MAX: usize = 32;
-/// Names tried for a file when recorders that died have left theirs.
+/// Names that are tried for a run's file, because recorders that died may have left theirs. Beyond this making one fails.
 const NAMES_MAX: u32 = 100;
 
 /// The raw files of one journal.
@@ -36,12 +38,14 @@ pub(super) struct RawStore {
     quota: u64,
     age: Duration,
     cap: u64,
-    /// Files being written, and their bytes.
+    /// The names of files being written.
     open: HashSet<OsString>,
+    /// The sum of their lengths.
     open_bytes: u64,
-    /// When files that are still there were closed.
+    /// When this recorder closed a file, for those that still exist.
     closed: HashMap<OsString, Instant>,
     unsynced: Vec<File>,
+    /// Bytes written since the last sweep.
     unswept: u64,
 }
 
@@ -50,36 +54,38 @@ pub(super) struct RawStore {
 pub(super) struct RawFile {
     file: File,
     name: String,
-    /// Of the output, not of the file.
+    /// How much output came so far, which may be more than the file holds.
     bytes: u64,
 }
 
-/// What a record says of a raw file.
+/// What a record says about a raw file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept {
+    /// The path below the journal's directory.
     pub(super) reference: String,
+    /// The file's length.
     pub(super) bytes: u64,
-    /// Bytes left out in the middle, and at which byte of the file.
+    /// How many bytes the file leaves out, and the offset at which they would stand.
     pub(super) omitted: Option<(u64, u64)>,
 }
 
-/// Why a raw file takes no more.
+/// Why a raw file cannot grow.
 #[derive(Debug)]
 pub(super) enum RawRefusal {
-    /// What it has stays, as the output's beginning.
+    /// All raw files together have reached the quota. What the file has is the output's beginning.
     Quota,
-    /// The disk's word; the file is worth nothing any more.
+    /// Writing failed, so the file is useless.
     Disk(io::Error),
 }
 
 impl RawStore {
-    pub(super) fn new(home: &Path, session: &str, limits: &Bounds) -> RawStore {
+    pub(super) fn new(home: &Path, session: &str, bounds: &Bounds) -> RawStore {
         RawStore {
             directory: home.join(DIRECTORY),
             session: session.to_owned(),
-            quota: limits.raw_bytes,
-            age: limits.raw_age,
-            cap: limits.raw_cap,
+            quota: bounds.raw_bytes,
+            age: bounds.raw_age,
+            cap: bounds.raw_cap,
             open: HashSet::new(),
             open_bytes: 0,
             closed: HashMap::new(),
@@ -88,12 +94,12 @@ impl RawStore {
         }
     }
 
-    /// Whether anything is kept at all.
+    /// Whether raw files are kept at all.
     pub(super) fn is_wanted(&self) -> bool {
         self.cap > 0
     }
 
-    /// A new, empty file for this run.
+    /// Makes an empty file for this run.
     pub(super) fn create(&mut self, seq: u64) -> io::Result<RawFile> {
         match DirBuilder::new().mode(0o700).create(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -101,7 +107,7 @@ impl RawStore {
             _ => return Err(io::ErrorKind::NotADirectory.into()),
         }
         for number in 1..NAMES_MAX {
-            // What a recorder that died has left of this run keeps its name.
+            // A recorder that died may have left a file of this run, which keeps its name.
             let part = if number == 1 { String::new() } else { format!(".{number}") };
             let name = format!("{}-{seq}{part}{EXTENSION}", self.session);
             let path = self.directory.join(&name);
@@ -118,7 +124,7 @@ impl RawStore {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Appends to a file. After a refusal it must be given back at once.
+    /// Appends to a file. After an error the caller must close or discard it.
     pub(super) fn write(&mut self, raw: &mut RawFile, bytes: &[u8]) -> Result<(), RawRefusal> {
         let before = self.file_bytes(raw.bytes);
         let more = self.file_bytes(raw.bytes + bytes.len() as u64) - before;
@@ -128,14 +134,14 @@ impl RawStore {
         self.place(raw, bytes).map_err(RawRefusal::Disk)?;
         self.open_bytes += more;
         self.unswept += more;
-        // Long before it ends, one large file may need the room of the old ones.
+        // One large file may need the room of old ones long before its run ends.
         if self.unswept > self.quota / 16 {
             self.sweep();
         }
         Ok(())
     }
 
-    /// Writes to where the bytes belong: behind the others, and once the ring is full over the oldest in it.
+    /// Writes bytes behind the others or, once the ring is full, over the oldest ones.
     fn place(&self, raw: &mut RawFile, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let (at, room) = match raw.bytes.checked_sub(self.cap) {
@@ -150,12 +156,12 @@ impl RawStore {
         Ok(())
     }
 
-    /// How long the file of so much output is.
+    /// The length of a file for this much output.
     fn file_bytes(&self, output: u64) -> u64 {
         output.min(self.cap.saturating_mul(2))
     }
 
-    /// Takes a file that has all it will get, and puts its ring in order.
+    /// Closes a file and puts its ring in order.
     pub(super) fn close(&mut self, raw: RawFile) -> io::Result<Kept> {
         let reference = format!("{DIRECTORY}/{}", raw.name);
         let bytes = self.file_bytes(raw.bytes);
@@ -176,6 +182,7 @@ impl RawStore {
         Ok(Kept { reference, bytes, omitted: (omitted > 0).then_some((omitted, self.cap)) })
     }
 
+    /// Turns the ring so that its oldest byte comes first.
     fn unroll(&self, raw: &RawFile) -> io::Result<()> {
         let oldest = (raw.bytes - self.cap) % self.cap;
         if oldest == 0 {
@@ -188,13 +195,13 @@ impl RawStore {
         raw.file.write_all_at(&ring, self.cap)
     }
 
-    /// Puts what was closed on the disk.
+    /// Syncs the closed files to the disk.
     pub(super) fn sync(&mut self) {
-        // A disk that cannot sync refuses the next write, which is told.
+        // A disk that cannot sync refuses the next write, and that is reported.
         self.unsynced.drain(..).for_each(|file| drop(file.sync_data()));
     }
 
-    /// Takes a file that is of no use, and removes it.
+    /// Removes a file that is useless.
     pub(super) fn discard(&mut self, raw: RawFile) {
         let _ = fs::remove_file(self.directory.join(&raw.name));
         self.forget(&raw);
@@ -205,7 +212,7 @@ impl RawStore {
         self.open_bytes -= self.file_bytes(raw.bytes);
     }
 
-    /// Removes what is too old, then the oldest until the rest keeps within the quota.
+    /// Removes files that are too old, then the oldest until the rest keep within the quota.
     pub(super) fn sweep(&mut self) {
         self.unswept = 0;
         let now = SystemTime::now();
@@ -225,7 +232,7 @@ impl RawStore {
         let there: HashSet<&OsString> = files.iter().map(|(_, name, _)| name).collect();
         self.closed.retain(|name, _| there.contains(name));
         for (modified, name, bytes) in files {
-            // Who wrote it knows better than the wall's clock, which may have been set.
+            // The wall clock may have been set since this recorder wrote the file.
             let age = self.closed.get(&name).map_or_else(|| now.duration_since(modified).ok(), |at| Some(at.elapsed()));
             let is_old = age.is_some_and(|age| age > self.age);
             if (is_old || total > self.quota) && fs::remove_file(self.directory.join(&name)).is_ok() {
@@ -236,7 +243,7 @@ impl RawStore {
     }
 }
 
-/// Whether a name is one that [`RawStore::create`] makes.
+/// Whether [`RawStore::create`] makes such names.
 fn is_ours(name: &OsStr) -> bool {
     let run = || {
         let (session, run) = name.to_str()?.strip_suffix(EXTENSION)?.rsplit_once('-')?;

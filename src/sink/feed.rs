@@ -1,83 +1,65 @@
-//! The host's side of the journal: a reader of every job's log that turns it into frames for the recorder, and keeps
-//! every record until the file has it.
+//! The host's feed to the recorder: turns the log of every job into frames, and keeps every record until the file has it.
 //!
-//! The files belong to the recorder, a process of its own, so that the loop never waits for a disk. While the recorder
-//! keeps up, the journal's cursors hold their jobs back like a caller does, and nothing is lost. When it gets no further
-//! for a while, they may be skipped: then output is missing from the journal, counted, and no command waits. When it
-//! dies, the next one is sent again what the file lacks.
+//! The files belong to the recorder, a process of its own, so that the loop never waits for a disk. `host::scribe` starts
+//! that process and sends it these frames, [`frame`] is their form, and [`crate::recorder`] is the process.
 //!
-//! Invariants: nothing here waits or touches a descriptor; what is on its way and what is kept are bounded; of every
-//! command that began, start and end are kept until the file has the end, or they are counted as given up; output that
-//! is neither in the record nor kept is counted in the record.
+//! While the recorder keeps up, the feed's cursors hold their jobs back like a caller does, and nothing is lost. When it
+//! makes no progress for a while, the cursors skip: the journal then lacks output, which is counted, and no command waits.
+//! When it dies, the feed sends the next recorder what the file may lack.
+//!
+//! Invariants: nothing here waits or touches a descriptor; frames on their way and frames that are kept are bounded; the
+//! start and the end of every command are kept until the file has the end, or counted as given up; output that is neither
+//! in the record nor kept is counted in the record.
 
+mod held;
 mod pace;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Instant;
 
+use self::held::Held;
 use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, Exit, Outcome, Reason};
+use crate::core::entry::Entry;
 use crate::core::log::{Item, Lag};
 use crate::journal::frame;
 use crate::journal::record::{Left, RunEnd, StartRecord};
 use crate::journal::status::Done;
 use crate::limits;
 
-/// A run whose end the file does not have yet.
-#[derive(Debug)]
-struct Held {
-    /// Until it is closed.
-    cursor: Option<Cursor>,
-    end: RunEnd,
-    /// The frames of its start. Without them the recorder knows nothing of it, and its end would be lost there uncounted.
-    start: Vec<u8>,
-    /// The frames of its output, as long as they are few.
-    output: Vec<u8>,
-    is_output_whole: bool,
-    /// Bytes of output that were sent.
-    sent: u64,
-    /// The frame of its end.
-    ended: Vec<u8>,
-}
-
-impl Held {
-    fn weight(&self) -> usize {
-        self.start.len() + self.output.len() + self.ended.len()
-    }
-}
-
-/// The journal, as the host sees it. Frames are appended to the buffer that each call is given.
+/// The feed. Its methods append frames to `out`, the buffer of what goes to the recorder.
 #[derive(Debug, Default)]
 pub struct Feed {
     runs: BTreeMap<JobId, Held>,
-    /// What all of them weigh, bytes.
+    /// The frames of all of them, bytes.
     held: usize,
     pace: Pace,
     is_stalled: bool,
-    /// There is no recorder; the next one is sent everything.
+    /// There is no recorder; the next one gets everything.
     is_down: bool,
     is_leaving: bool,
-    /// Records given up: not told the human yet, and not counted in the file yet.
+    /// Records that were given up and that the human has not been told about.
     given_up: u64,
+    /// Records that were given up and that the file does not count yet.
     uncounted: u64,
     /// The job that had the last turn.
     turn: Option<JobId>,
-    /// Since when output waits for more of it, and whether a record is queued, which never waits: once it is with the
-    /// recorder it is safe from this host's death.
+    /// Since when output waits for more of it.
     held_since: Option<Instant>,
+    /// Whether a record is queued. Records never wait: the recorder writes them even if this host dies.
     has_record: bool,
 }
 
 impl Feed {
-    /// How a new cursor of the journal is to be attached.
+    /// The lag with which the caller must attach the next cursor.
     #[must_use]
     pub fn lag(&self) -> Lag {
         if self.is_stalled { Lag::Skip } else { Lag::Hold }
     }
 
-    /// Records that were given up since the last call, because too many wait for the file. The file will say so as well.
+    /// Returns how many records were given up since the last call because too many wait for the file. The file will count
+    /// them, too.
     pub fn take_given_up(&mut self, out: &mut Vec<u8>, now: Instant) -> u64 {
         let count = std::mem::take(&mut self.given_up);
         if count > 0 {
@@ -87,7 +69,7 @@ impl Feed {
         count
     }
 
-    /// A command begins, with this environment (`NAME=value`); what of it is secret is told the recorder, nothing else.
+    /// Begins a command. Of its environment (entries `NAME=value`) only the secrets are sent.
     pub fn begin<'a>(
         &mut self,
         cursor: Cursor,
@@ -104,27 +86,17 @@ impl Feed {
         }
         self.held += frames.len();
         self.has_record |= self.send(out, now, |out| out.extend_from_slice(&frames));
-        let end = RunEnd { seq: cursor.job.0, ..RunEnd::default() };
-        let held = Held {
-            cursor: Some(cursor),
-            end,
-            start: frames,
-            output: Vec::new(),
-            is_output_whole: true,
-            sent: 0,
-            ended: Vec::new(),
-        };
-        self.runs.insert(cursor.job, held);
+        self.runs.insert(cursor.job, Held::new(cursor, frames));
     }
 
-    /// More is known of the command's end.
+    /// Lets the caller add a fact about the command's end.
     pub fn note(&mut self, job: JobId, note: impl FnOnce(&mut RunEnd)) {
         if let Some(held) = self.runs.get_mut(&job) {
             note(&mut held.end);
         }
     }
 
-    /// The command left these processes running.
+    /// Notes the processes that the command left running.
     pub fn on_left(&mut self, job: JobId, left: Vec<Left>) {
         self.note(job, |end| {
             end.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
@@ -133,18 +105,18 @@ impl Feed {
         });
     }
 
-    /// Whether every command that began has its end queued.
+    /// Whether the end of every command is queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.runs.values().all(|held| held.cursor.is_none())
     }
 
-    /// The recorder says what it has done; with `engine`, because holding back may end. Whether there is room for more.
+    /// Takes in what the recorder has done. Returns whether it made progress, so that there may be room for more.
     pub fn on_done(&mut self, engine: &mut Engine, done: &Done, now: Instant) -> bool {
         for seq in &done.ends {
             if let Some(held) = self.runs.remove(&JobId(*seq)) {
                 self.held -= held.weight();
-                // A recorder that knows nothing of a run has done with it; its log must not wait for anybody.
+                // The recorder also acknowledges a run that it does not know. Its job must not stay held back.
                 held.cursor.into_iter().for_each(|cursor| engine.detach(cursor));
             }
         }
@@ -156,25 +128,20 @@ impl Feed {
         has_progress
     }
 
-    /// The recorder has died.
+    /// Notes that the recorder has died.
     pub fn on_down(&mut self, now: Instant) {
         self.is_down = true;
         self.pace.on_full(now);
     }
 
-    /// There is another recorder: queues for it what the file may lack.
+    /// Queues for a new recorder what the file may lack.
     pub fn replay(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
         self.is_down = false;
         self.set_stalled(engine, false);
         self.pace.begin(now);
         let before = out.len();
         for (job, held) in self.runs.iter().filter(|(_, held)| !held.start.is_empty()) {
-            out.extend_from_slice(&held.start);
-            out.extend_from_slice(&held.output);
-            if !held.is_output_whole {
-                frame::encode_lost(job.0, held.sent, out);
-            }
-            out.extend_from_slice(&held.ended);
+            held.replay(*job, out);
         }
         if self.uncounted > 0 {
             frame::encode_dropped(self.uncounted, out);
@@ -183,13 +150,13 @@ impl Feed {
         self.pace.on_sent(out.len() - before, now);
     }
 
-    /// When there is something to do.
+    /// When [`Feed::tick`] or [`Feed::take_notice`] has something to do.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.pace.deadline(self.is_stalled, self.is_down)
     }
 
-    /// Whether what is queued, of this length, is to be sent now. Otherwise [`Journal::send_at`] says when.
+    /// Whether the queued frames, `pending` bytes, must be sent now. Otherwise [`Feed::send_at`] says when.
     pub fn is_due(&mut self, pending: usize, now: Instant) -> bool {
         let since = *self.held_since.get_or_insert(now);
         let is_due =
@@ -201,13 +168,13 @@ impl Feed {
         is_due
     }
 
-    /// When what waits for more is to be sent.
+    /// When output that waits for more must be sent.
     #[must_use]
     pub fn send_at(&self) -> Option<Instant> {
         self.held_since.map(|since| since + limits::RECORDER_DELAY)
     }
 
-    /// Time has passed; whether logs may have room because of it.
+    /// Notes that time has passed. Returns whether jobs' logs may have room because of that.
     pub fn tick(&mut self, engine: &mut Engine, now: Instant) -> bool {
         self.pace.tick(self.is_stalled, self.is_down, now);
         let is_due = !self.is_stalled && self.pace.is_stalled(now);
@@ -217,18 +184,18 @@ impl Feed {
         is_due
     }
 
-    /// Whether the recorder has got no further for so long that it never will.
+    /// Whether the recorder has made no progress for so long that it never will.
     #[must_use]
     pub fn is_stuck(&self, now: Instant) -> bool {
         !self.is_down && self.pace.is_stuck(now)
     }
 
-    /// What the human should know of the recorder's pace, once.
+    /// Returns, once, that the recorder is behind or has caught up.
     pub fn take_notice(&mut self, now: Instant) -> Option<String> {
         self.pace.take_notice(now)
     }
 
-    /// Whether output is being left out because the recorder gets no further.
+    /// Whether output is skipped because the recorder makes no progress.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.is_stalled
@@ -243,8 +210,8 @@ impl Feed {
         }
     }
 
-    /// Takes what every command has for the journal, as far as there is room; one after the other, so that none takes it
-    /// all.
+    /// Encodes new entries of all jobs' logs, as far as there is room, one job after the other, so that none takes all of
+    /// it.
     pub fn pump_all(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
         let after = self.turn.map_or(Bound::Unbounded, Bound::Excluded);
         let mut jobs: Vec<JobId> = self.runs.range((after, Bound::Unbounded)).map(|(&job, _)| job).collect();
@@ -262,8 +229,8 @@ impl Feed {
         }
     }
 
-    /// The host's end: takes what there is until much is on its way, then only the ends, so that what is left out is
-    /// counted.
+    /// At the host's end: encodes what there is until too much is on its way, then skips output, so that the ends count
+    /// what is left out.
     pub fn finish(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
         self.is_leaving = true;
         self.pump_all(engine, out, now);
@@ -271,13 +238,13 @@ impl Feed {
         self.pump_all(engine, out, now);
     }
 
-    /// Takes what this command has for the journal, as far as there is room. While the recorder is stalled, output is
-    /// passed over, so that logs are let go of.
+    /// Encodes new entries of this job's log, as far as there is room. While the recorder is stalled, output is skipped,
+    /// so that the job is not held back.
     pub fn pump(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) {
         while self.step(engine, job, out, now) {}
     }
 
-    /// Takes one entry; whether there may be another.
+    /// Encodes one entry. Returns whether there may be another.
     fn step(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) -> bool {
         let Some(held) = self.runs.get_mut(&job) else { return false };
         let Some(cursor) = held.cursor else { return false };
@@ -302,14 +269,11 @@ impl Feed {
                 held.end.bytes += bytes.len() as u64;
             }
             Item::Entry(Entry::Closed { outcome, took }) => {
-                let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                let end = ended(std::mem::take(&mut held.end), outcome, took);
-                held.cursor = None;
                 if held.start.is_empty() {
                     self.given_up += 1;
                     self.runs.remove(&job);
                 } else {
-                    frame::encode_end(&end, &mut held.ended);
+                    held.finish(outcome, u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
                     self.held += held.ended.len();
                     let ended = held.ended.clone();
                     self.has_record |= self.send(out, now, |out| out.extend_from_slice(&ended));
@@ -323,7 +287,8 @@ impl Feed {
         true
     }
 
-    /// Queues frames, if there is a recorder; otherwise the next one is sent them with everything else.
+    /// Queues frames if there is a recorder. Returns whether it did; otherwise the next recorder gets them by
+    /// [`Feed::replay`].
     fn send(&mut self, out: &mut Vec<u8>, now: Instant, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
         if self.is_down {
             return false;
@@ -333,38 +298,6 @@ impl Feed {
         self.pace.on_sent(out.len() - before, now);
         out.len() > before
     }
-}
-
-impl Held {
-    /// Keeps frames of output for the next recorder, or none at all when they are too many: a record with a hole in the
-    /// middle would say more than is known.
-    fn keep_output(&mut self, frames: &[u8]) {
-        if self.is_output_whole && self.output.len() + frames.len() <= limits::RECORDER_HELD_OUTPUT_BYTES {
-            self.output.extend_from_slice(frames);
-        } else {
-            self.is_output_whole = false;
-            self.output = Vec::new();
-        }
-    }
-}
-
-/// The end as the outcome tells it.
-fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
-    end.duration_ms = duration_ms;
-    let (exit, error) = match outcome {
-        Outcome::Ended { exit, stopped } => {
-            if let Exit::Signal(signal) = exit {
-                end.signal = Some(*signal);
-            }
-            (exit.code(), stopped.map(Reason::word))
-        }
-        Outcome::NotStarted(why) => (why.code, Some(if why.code == 127 { "not_found" } else { "spawn_failed" })),
-        Outcome::NeverRun(_) => (125, Some("aborted")),
-        Outcome::Lost { .. } => (125, Some("lost")),
-    };
-    end.exit = exit;
-    end.error = error.map(str::to_owned);
-    end
 }
 
 #[cfg(test)]

@@ -1,38 +1,41 @@
-//! How far the recorder is behind what it was sent.
+//! How far the recorder is behind.
 //!
-//! Invariants: what it was sent and what it has done are counted in bytes of frames, anew for each recorder; that it is
-//! behind is told once, and that it has caught up once; no time counts in which the host itself was stopped.
+//! Invariants: bytes of frames are counted, from zero for each recorder; the human is told once that the recorder is
+//! behind, and once that it has caught up; time in which the host itself was stopped does not count.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::limits;
 
-/// Bytes that were sent within this time of each other count as sent together.
+/// Bytes that are sent within this time of each other count as sent together.
 const GRAIN: Duration = Duration::from_millis(100);
 
-/// What was sent, what of it is done, and since when the rest waits.
+/// What the recorder was sent, how much of that it has dealt with, and since when the rest waits.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
+    /// Bytes that were sent.
     sent: u64,
+    /// How many of them the recorder has dealt with.
     handled: u64,
-    /// Moments, and how much had been sent then; only what is not done.
+    /// How many bytes had been sent at which moment, for those that are not dealt with.
     marks: VecDeque<(Instant, u64)>,
-    /// When something was done last, or sent after everything was done.
+    /// When the recorder last made progress, or got bytes while it had none.
     moved: Option<Instant>,
     /// Since when output waits for room.
     full_since: Option<Instant>,
+    /// Whether the human knows that the recorder is behind.
     is_behind: bool,
 }
 
 impl Pace {
-    /// A recorder begins. What it has to catch up with began to wait before it.
+    /// Begins with a new recorder. It stays behind if the one before was.
     pub(super) fn begin(&mut self, now: Instant) {
         *self = Self { is_behind: self.is_behind, moved: Some(now), ..Self::default() };
     }
 
-    /// Time has passed. What goes beyond the moment for which the host was to be woken, it did not run itself, as after a
-    /// Ctrl-Z or on a machine that slept: the recorder had none of that time either.
+    /// Notes that time has passed. If the host wakes long after its deadline, it was stopped, as by Ctrl-Z or on a machine
+    /// that slept. The recorder had none of that time either.
     pub(super) fn tick(&mut self, is_stalled: bool, is_down: bool, now: Instant) {
         let late = self.deadline(is_stalled, is_down).and_then(|at| now.checked_duration_since(at));
         let Some(late) = late.filter(|&late| late >= limits::HOST_STOPPED) else { return };
@@ -42,7 +45,7 @@ impl Pace {
         }
     }
 
-    /// So many bytes were queued for it.
+    /// Notes that bytes were queued for the recorder.
     pub(super) fn on_sent(&mut self, bytes: usize, now: Instant) {
         if bytes == 0 {
             return;
@@ -57,7 +60,7 @@ impl Pace {
         }
     }
 
-    /// It has done so many bytes in all; whether that is more than before.
+    /// Notes how many bytes the recorder has dealt with in all. Returns whether that is more than before.
     pub(super) fn on_handled(&mut self, handled: u64, now: Instant) -> bool {
         if handled <= self.handled {
             return false;
@@ -70,17 +73,18 @@ impl Pace {
         true
     }
 
+    /// Bytes that the recorder has not dealt with.
     fn in_flight(&self) -> u64 {
         self.sent - self.handled
     }
 
-    /// Whether more output may be sent; for a command's first output there is more room.
+    /// Whether more output may be sent. A command's first output has more room.
     pub(super) fn has_room(&self, is_first: bool) -> bool {
         let high = if is_first { limits::RECORDER_FIRST_HIGH_BYTES } else { limits::RECORDER_HIGH_BYTES };
         self.in_flight() < high as u64
     }
 
-    /// Output waits because there is no room.
+    /// Notes that output waits because there is no room.
     pub(super) fn on_full(&mut self, now: Instant) {
         self.full_since.get_or_insert(now);
     }
@@ -98,12 +102,12 @@ impl Pace {
         self.moved.filter(|_| self.in_flight() > 0).map(|moved| moved + limits::RECORDER_STUCK)
     }
 
-    /// Whether nothing was done for so long that nothing will be.
+    /// Whether the recorder has made no progress for so long that it never will.
     pub(super) fn is_stuck(&self, now: Instant) -> bool {
         self.stuck_at().is_some_and(|at| now >= at)
     }
 
-    /// When something of the above becomes so.
+    /// When the recorder will count as stalled, stuck or behind.
     pub(super) fn deadline(&self, is_stalled: bool, is_down: bool) -> Option<Instant> {
         let stall = self.stall_at().filter(|_| !is_stalled);
         let stuck = self.stuck_at().filter(|_| !is_down);
@@ -111,7 +115,7 @@ impl Pace {
         [stall, stuck, behind].into_iter().flatten().min()
     }
 
-    /// That it is behind, or has caught up.
+    /// Returns, once, that the recorder is behind or has caught up.
     pub(super) fn take_notice(&mut self, now: Instant) -> Option<String> {
         let age = self.marks.front().map_or(Duration::ZERO, |&(at, _)| now.saturating_duration_since(at));
         if !self.is_behind && age >= limits::RECORDER_BEHIND {

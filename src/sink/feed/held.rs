@@ -1,0 +1,90 @@
+//! A run of which the host keeps frames for the next recorder.
+//!
+//! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all its
+//! output or none of them.
+
+use crate::core::engine::{Cursor, JobId};
+use crate::core::entry::{Exit, Outcome, Reason};
+use crate::journal::frame;
+use crate::journal::record::RunEnd;
+use crate::limits;
+
+/// A run whose end the file does not have yet.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The place in the job's log, until the job is closed.
+    pub(super) cursor: Option<Cursor>,
+    /// What is known about the run's end so far.
+    pub(super) end: RunEnd,
+    /// The frames of the start; empty if the run was given up. Then no recorder knows the run, and it would lose the end
+    /// without counting it.
+    pub(super) start: Vec<u8>,
+    /// The frames of the output, as long as they are few.
+    pub(super) output: Vec<u8>,
+    is_output_whole: bool,
+    /// Bytes of output that were sent.
+    pub(super) sent: u64,
+    /// The frame of the end, once the run has ended.
+    pub(super) ended: Vec<u8>,
+}
+
+impl Held {
+    /// Begins with the frames of the run's start.
+    pub(super) fn new(cursor: Cursor, start: Vec<u8>) -> Held {
+        let end = RunEnd { seq: cursor.job.0, ..RunEnd::default() };
+        let (output, ended) = (Vec::new(), Vec::new());
+        Held { cursor: Some(cursor), end, start, output, is_output_whole: true, sent: 0, ended }
+    }
+
+    /// The frames that are kept, bytes.
+    pub(super) fn weight(&self) -> usize {
+        self.start.len() + self.output.len() + self.ended.len()
+    }
+
+    /// Keeps frames of output, or gives up all of them when there are too many. A record with a hole in the middle of its
+    /// output would not say where the hole is.
+    pub(super) fn keep_output(&mut self, frames: &[u8]) {
+        if self.is_output_whole && self.output.len() + frames.len() <= limits::RECORDER_HELD_OUTPUT_BYTES {
+            self.output.extend_from_slice(frames);
+        } else {
+            self.is_output_whole = false;
+            self.output = Vec::new();
+        }
+    }
+
+    /// Ends the run with this outcome, and encodes the frame.
+    pub(super) fn finish(&mut self, outcome: &Outcome, duration_ms: u64) {
+        let end = ended(std::mem::take(&mut self.end), outcome, duration_ms);
+        self.cursor = None;
+        frame::encode_end(&end, &mut self.ended);
+    }
+
+    /// Appends what a new recorder must know about the run. Output that is not kept is counted.
+    pub(super) fn replay(&self, job: JobId, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.start);
+        out.extend_from_slice(&self.output);
+        if !self.is_output_whole {
+            frame::encode_lost(job.0, self.sent, out);
+        }
+        out.extend_from_slice(&self.ended);
+    }
+}
+
+/// Adds what the outcome says about the run's end.
+fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
+    end.duration_ms = duration_ms;
+    let (exit, error) = match outcome {
+        Outcome::Ended { exit, stopped } => {
+            if let Exit::Signal(signal) = exit {
+                end.signal = Some(*signal);
+            }
+            (exit.code(), stopped.map(Reason::word))
+        }
+        Outcome::NotStarted(why) => (why.code, Some(if why.code == 127 { "not_found" } else { "spawn_failed" })),
+        Outcome::NeverRun(_) => (125, Some("aborted")),
+        Outcome::Lost { .. } => (125, Some("lost")),
+    };
+    end.exit = exit;
+    end.error = error.map(str::to_owned);
+    end
+}
