@@ -1,6 +1,7 @@
 //! The command lines: `rexec-host` ([`host`]) and `rexec` ([`rexec`]), one file per subcommand.
 //!
-//! Output goes through `io::Write`, because the printing macros panic when nobody reads. A broken pipe is success.
+//! Output goes through `io::Write`, because the printing macros panic when nobody reads. A broken pipe is a success. What
+//! fails ends as one [`Notice`] on standard error, with one of the codes in `rexec_sh::protocol::exit_code`.
 
 pub mod ask;
 pub mod check;
@@ -31,10 +32,10 @@ pub const SOCKET_VARIABLE: &str = "REXEC_SOCKET";
 /// The variable that names the journal's directory.
 pub const HOME_VARIABLE: &str = "REXEC_HOME";
 
-/// The most of a wrong argument that is shown, columns.
+/// Columns of a wrong argument that are shown. The rest is cut.
 const ARGUMENT_COLUMNS: usize = 80;
 
-/// Ends a program: words on standard error if it failed.
+/// Turns a program's result into its exit code; a notice goes to standard error.
 fn finish(result: Result<u8, Notice>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
@@ -46,7 +47,7 @@ fn finish(result: Result<u8, Notice>) -> ExitCode {
     }
 }
 
-/// Writes to standard output.
+/// Writes this to standard output. A reader that has gone is not an error.
 fn say(text: &str) -> Result<u8, Notice> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -55,15 +56,15 @@ fn say(text: &str) -> Result<u8, Notice> {
     }
 }
 
-/// Standard output does not take what was asked for.
+/// The notice for standard output that takes nothing.
 fn cannot_write(error: &io::Error) -> Notice {
     Notice::failed(
         format_args!("cannot write: {}", reason(error)),
-        "standard output must lead to something that takes it",
+        "check where standard output leads: the disk may be full",
     )
 }
 
-/// Where the socket is.
+/// The path of the host's socket.
 fn socket_path() -> Result<PathBuf, Notice> {
     use std::os::unix::ffi::OsStrExt;
     let explicit = std::env::var_os(SOCKET_VARIABLE);
@@ -71,7 +72,7 @@ fn socket_path() -> Result<PathBuf, Notice> {
         .map_err(|error| Notice::failed(error, format_args!("set {SOCKET_VARIABLE} to a shorter path")))
 }
 
-/// Where the journals are.
+/// The directory of the journals.
 fn home() -> Result<PathBuf, Notice> {
     let set = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     if let Some(home) = set(HOME_VARIABLE) {
@@ -85,23 +86,26 @@ fn home() -> Result<PathBuf, Notice> {
     })
 }
 
-/// What is wrong with a call, in words that name the argument, and the known name that is nearest to it.
+/// A word of the command line as notices show it: in backquotes, escaped and cut.
+fn quoted(word: impl AsRef<OsStr>) -> String {
+    format!("`{}`", escape_line(&word.as_ref().to_string_lossy(), ARGUMENT_COLUMNS))
+}
+
+/// The notice on a command line that lexopt does not take. It names the argument, and the known name nearest to it.
 fn wrong_call(error: &lexopt::Error, program: &str, names: &[&str]) -> Notice {
-    let shown = |text: &str| escape_line(text, ARGUMENT_COLUMNS);
-    let (text, given) = match error {
-        lexopt::Error::UnexpectedOption(option) => (format!("there is no option {}", shown(option)), option.clone()),
+    let (problem, given) = match error {
+        lexopt::Error::UnexpectedOption(option) => (format!("there is no option {}", quoted(option)), option.clone()),
         lexopt::Error::UnexpectedArgument(word) => {
-            let word = word.to_string_lossy().into_owned();
-            (format!("there is no command `{}`", shown(&word)), word)
+            (format!("there is no command {}", quoted(word)), word.to_string_lossy().into_owned())
         }
         lexopt::Error::MissingValue { option: Some(option) } => (format!("{option} needs a value"), String::new()),
         lexopt::Error::UnexpectedValue { option, value } => {
-            (format!("{option} takes no value, not even `{}`", shown(&value.to_string_lossy())), String::new())
+            (format!("{option} takes no value, but was given {}", quoted(value)), String::new())
         }
-        other => (shown(&other.to_string()), String::new()),
+        other => (escape_line(&other.to_string(), ARGUMENT_COLUMNS), String::new()),
     };
     match nearest::nearest(&given, names) {
-        Some(meant) => Notice::usage(text, format_args!("did you mean {meant}? {program} --help shows all")),
-        None => Notice::usage(text, format_args!("{program} --help shows what there is")),
+        Some(meant) => Notice::usage(problem, format_args!("did you mean {meant}? {program} --help shows all")),
+        None => Notice::usage(problem, format_args!("{program} --help shows the commands and options")),
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! No descriptors and no poll: a protocol sees the bytes that came in and appends the bytes that go out.
 
+pub mod answer;
 pub mod budget;
 pub mod caller;
 pub mod command;
 pub mod jsonl;
+pub mod output_filter;
 pub mod protocol;
-pub mod roster;
 pub mod shim;
-pub mod treatment;
 
 use rexec_sh::protocol::notice::Notice;
 
@@ -18,11 +18,11 @@ use command::Command;
 
 /// What a peer asks of the host.
 #[derive(Debug)]
-pub enum Asked {
+pub enum PeerRequest {
     /// Run a command.
     Run(Box<Command>),
     /// Run a command that was given as words, by the host's own environment.
-    RunWords(Box<jsonl::Request>),
+    RunWords(Box<jsonl::CommandRequest>),
     /// Take note of a command that its caller runs without the host.
     NoteLeft {
         /// Who calls, as it says.
@@ -42,7 +42,7 @@ pub enum Asked {
     /// Nobody reads what the command writes to this descriptor any more: [`Stream::Out`] or [`Stream::Err`].
     OutputClosed(Stream),
     /// Something happened at the caller's terminal, which the command's stands for.
-    AtTerminal(AtTerminal),
+    Terminal(TerminalEvent),
     /// Tell what runs.
     List,
     /// End the command with this number, or what it left running.
@@ -51,7 +51,7 @@ pub enum Asked {
 
 /// What happens at a caller's terminal.
 #[derive(Debug)]
-pub enum AtTerminal {
+pub enum TerminalEvent {
     /// This was typed.
     Keys(Vec<u8>),
     /// It has this size now: rows and columns.

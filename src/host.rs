@@ -36,13 +36,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::choice::{Sanitize, Tty};
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::entry::{Reason, Stream};
 use crate::front::budget::Budget;
-use crate::front::treatment::Policy;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::limits;
 use crate::sink::console::{Console, View};
@@ -60,25 +60,24 @@ use run::ActiveRun;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
 use spares::Spares;
-pub use stream_plan::TerminalUse;
 
 /// What a caller is told that cannot be served now.
 const BUSY: Notice = Notice::fixed(
-    REXEC_FAILED,
+    OWN_FAILURE,
     "the host is busy: too many commands or too few descriptors",
     "run the command again in a moment",
 );
 
 /// What a caller is told whose descriptors did not come although it sent some.
 const RELAYED: Notice = Notice::fixed(
-    REXEC_FAILED,
+    OWN_FAILURE,
     "this connection comes through a relay: nothing is run for it",
     "run rexec-host on the machine where the command is to run",
 );
 
 /// What a caller is told that asks for a command while the host ends.
 const ENDING: Notice =
-    Notice::fixed(REXEC_FAILED, "the host is ending; nothing was run", "start rexec-host, then run the command again");
+    Notice::fixed(OWN_FAILURE, "the host is ending; nothing was run", "start rexec-host, then run the command again");
 
 /// What the command line chose.
 #[derive(Debug, Clone)]
@@ -90,13 +89,13 @@ pub struct HostOptions {
     /// The terminals' size, if it is not the console's.
     pub pty_size: Option<(u16, u16)>,
     /// Which of a command's descriptors are its terminal, for callers that do not say themselves.
-    pub tty: TerminalUse,
+    pub tty: Tty,
     /// Runtimes are asked not to hold back what they write to pipes, for callers that do not say themselves.
     pub live: bool,
     /// From TERM to KILL when a person ends a command.
     pub grace: Duration,
     /// What is done to output for callers that do not say themselves.
-    pub sanitize: Policy,
+    pub sanitize: Sanitize,
     /// What of the commands' output reaches the human's terminal.
     pub view: View,
     /// Secrets are masked for callers too, not only in the journal.

@@ -64,13 +64,13 @@ pub const JSON_OUTPUT_OWN_BYTES: usize = 16 << 10;
 /// From this size on, bytes, a block of memory goes back to the system once it is free.
 pub const LARGE_BLOCK_BYTES: i32 = 512 << 10;
 /// Output for one reader is treated this far at a time, bytes taken or made; then its outlet and the clock are looked at.
-pub const TREATED_BYTES: usize = 16 << 10;
+pub const FILTERED_BYTES: usize = 16 << 10;
 /// Of that, what is treated between two looks at how much became of it, bytes.
-pub const TREATED_PIECE_BYTES: usize = 4 << 10;
+pub const FILTERED_PIECE_BYTES: usize = 4 << 10;
 /// After this long with one reader the next one gets its turn, whatever a program has found to make its output costly.
 pub const PUMP_TIME: Duration = Duration::from_millis(10);
 /// A line that is redrawn is given to the caller once it has stood still this long.
-pub const SETTLE: Duration = Duration::from_millis(250);
+pub const REDRAW_HOLD: Duration = Duration::from_millis(250);
 /// A caller that takes nothing for this long of what is left for it after its command's end is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 

@@ -25,7 +25,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::protocol::environment::Rules;
-use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, REXEC_FAILED};
+use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, OWN_FAILURE};
 use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, Options, given};
@@ -116,7 +116,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         Ok(choices) => choices,
         Err(error) => {
             let hint = format_args!("correct {}, or unset it", error.name);
-            return Notice::new(REXEC_FAILED, error, hint);
+            return Notice::new(OWN_FAILURE, error, hint);
         }
     };
     match call.attempt(&mut standard, choices) {
@@ -270,7 +270,7 @@ fn parent() -> Option<OwnedFd> {
 #[cold]
 fn failed(what: &str, error: Errno) -> Attempt {
     Attempt::Failed(Notice::new(
-        REXEC_FAILED,
+        OWN_FAILURE,
         format_args!("{what}: {}", error.desc()),
         "nothing was run; run the command again, and restart rexec-host if it fails again",
     ))
@@ -279,7 +279,7 @@ fn failed(what: &str, error: Errno) -> Attempt {
 #[cold]
 fn too_many(count: usize) -> Notice {
     Notice::new(
-        REXEC_FAILED,
+        OWN_FAILURE,
         format_args!("the command would inherit {count} descriptors besides 0, 1 and 2, more than {INHERITED_MAX}"),
         "close those it does not need, or mark them close-on-exec",
     )

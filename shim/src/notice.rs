@@ -1,7 +1,7 @@
 //! What the shim itself says, always on stderr.
 
 use nix::libc;
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, WireError};
 
@@ -25,15 +25,15 @@ pub(crate) fn misunderstood(error: &WireError) -> Notice {
             let (ours, theirs) = (versions(wire::VERSION_MIN, wire::VERSION), versions(*oldest, *newest));
             let problem =
                 format_args!("rexec-sh speaks protocol {ours} and rexec-host {theirs}, so the command did not run");
-            Notice::new(REXEC_FAILED, problem, HINT)
+            Notice::new(OWN_FAILURE, problem, HINT)
         }
         WireError::NotRexec => Notice::new(
-            REXEC_FAILED,
+            OWN_FAILURE,
             "what listens on the host's socket is not rexec-host",
             "stop it, start rexec-host in a terminal, then run the command again",
         ),
         error => Notice::new(
-            REXEC_FAILED,
+            OWN_FAILURE,
             format_args!("rexec-host cannot be understood ({error}); whether the command finished is unknown"),
             HINT,
         ),

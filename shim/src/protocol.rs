@@ -3,6 +3,7 @@
 //!
 //! std only; the shim's system calls are in its binary, the host's in its own crate.
 
+pub mod choice;
 pub mod environment;
 pub mod exit_code;
 pub mod invocation;

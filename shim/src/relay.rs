@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{
     Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, Stream, WireError, encode_abort, encode_closed,
@@ -276,7 +276,7 @@ impl Relay {
         if is_first && stream == Stream::Out && !self.outlets[index(Stream::Err)].is_closed() {
             // The command cannot tell its caller of this: to it, the write has succeeded.
             let problem = format_args!("the command's output cannot be written: {}", error.desc());
-            notice::tell(&Notice::without_hint(REXEC_FAILED, problem));
+            notice::tell(&Notice::without_hint(OWN_FAILURE, problem));
         }
     }
 
@@ -335,7 +335,7 @@ impl Relay {
         ];
         match sys::poll(&mut watched, self.patience_ms()) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => return Some(End::Failed(Notice::without_hint(REXEC_FAILED, error.desc()))),
+            Err(error) => return Some(End::Failed(Notice::without_hint(OWN_FAILURE, error.desc()))),
         }
         if self.aborting.is_some_and(|deadline| deadline <= Instant::now()) {
             return Some(End::Exit(ABORTED));
@@ -408,10 +408,10 @@ impl Relay {
     fn lost(&self) -> Notice {
         if self.request > 0 {
             let problem = "the host went away before it had the whole command; it did not run";
-            return Notice::new(REXEC_FAILED, problem, "start rexec-host in a terminal, then run the command again");
+            return Notice::new(OWN_FAILURE, problem, "start rexec-host in a terminal, then run the command again");
         }
         Notice::new(
-            REXEC_FAILED,
+            OWN_FAILURE,
             "the host went away in mid-run; whether the command finished is unknown",
             "look at what the command has changed before you run it again",
         )

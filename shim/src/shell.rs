@@ -6,7 +6,7 @@
 use std::ffi::{CStr, CString};
 
 use rexec_sh::protocol::environment;
-use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, REXEC_FAILED};
+use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::notice::Notice;
 
@@ -77,7 +77,7 @@ pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice>
 fn check_chosen(path: &CStr, is_myself: impl Fn(&Status) -> bool) -> Result<(), Notice> {
     let wrong = |why: &str| {
         let problem = format!("REXEC_SHELL is `{}`, which {why}", path.to_bytes().escape_ascii());
-        Err(Notice::new(REXEC_FAILED, problem, "set REXEC_SHELL to the absolute path of a real shell, or unset it"))
+        Err(Notice::new(OWN_FAILURE, problem, "set REXEC_SHELL to the absolute path of a real shell, or unset it"))
     };
     match sys::status_at(path) {
         _ if !path.to_bytes().starts_with(b"/") => wrong("is not an absolute path"),

@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use common::{CLOSE_OTHERS, Place, Request, frames, outcome};
-use rexec_sh::protocol::wire::{Exit, Sanitize, Tty, encode_exit};
+use rexec_sh::protocol::choice::{Sanitize, Tty};
+use rexec_sh::protocol::wire::{Exit, encode_exit};
 
 fn ok() -> Vec<u8> {
     frames(|out| encode_exit(Exit::Code(0), out))
@@ -99,7 +100,7 @@ fn arguments_and_environment_are_bytes() {
     let argv: Vec<&[u8]> = request.argv.iter().map(Vec::as_slice).collect();
     assert_eq!(argv, [&b"/bin/bash"[..], b"-lc", script.as_bytes(), b"", b"\x80"]);
     assert_eq!((request.whoami.as_slice(), request.shell.as_slice()), (&b"me"[..], &b"/bin/bash"[..]));
-    assert_eq!(request.attributes.sanitize, Sanitize::Strip);
+    assert_eq!(request.attributes.sanitize, Some(Sanitize::Strip));
     assert!(request.env.iter().any(|entry| entry == b"BYTES=\xf0=\x01"));
     assert!(request.has("SHELL=/bin/bash") && request.has("REXEC_INSIDE=1"));
     for name in ["CLAUDE_CODE_SHELL", "REXEC_WHOAMI", "REXEC_SANITIZE", "REXEC_SOCKET", "A_TOKEN"] {
@@ -109,7 +110,9 @@ fn arguments_and_environment_are_bytes() {
 
 #[test]
 fn the_wanted_use_of_a_terminal_travels() {
-    for (value, tty) in [("", Tty::Default), ("auto", Tty::Auto), ("always", Tty::Always), ("never", Tty::Never)] {
+    for (value, tty) in
+        [("", None), ("auto", Some(Tty::Auto)), ("always", Some(Tty::Always)), ("never", Some(Tty::Never))]
+    {
         let request = after(&format!("export REXEC_TTY={value}"));
         assert_eq!(request.attributes.tty, tty);
         assert!(!request.has_name("TERM") && !request.has_name("PAGER"), "that is for the host to add");

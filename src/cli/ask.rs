@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rexec_sh::protocol::notice::Notice;
 
-use crate::front::roster::{Answer, Reply};
+use crate::front::answer::{Answer, Reply};
 use crate::sys::{file, process, socket};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -65,13 +65,13 @@ impl From<AskError> for Notice {
 
 /// A question that was put, whose answer is awaited.
 #[derive(Debug)]
-pub struct Asked(BufReader<UnixStream>);
+pub struct PendingAnswer(BufReader<UnixStream>);
 
 /// Puts a question: one line of JSON without its newline.
 ///
 /// # Errors
 /// No host, a stranger's socket, or a connection that broke.
-pub fn ask(path: &Path, question: &str) -> Result<Asked, AskError> {
+pub fn ask(path: &Path, question: &str) -> Result<PendingAnswer, AskError> {
     let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NoHost { socket: path.to_owned() },
         _ => AskError::Lost(error),
@@ -87,10 +87,10 @@ pub fn ask(path: &Path, question: &str) -> Result<Asked, AskError> {
     let line = format!("{question}\n");
     let sent = socket::send(&stream, line.as_bytes(), &[proof.as_raw_fd()]).map_err(AskError::Lost)?;
     stream.write_all(&line.as_bytes()[sent..]).map_err(AskError::Lost)?;
-    Ok(Asked(BufReader::new(stream)))
+    Ok(PendingAnswer(BufReader::new(stream)))
 }
 
-impl Asked {
+impl PendingAnswer {
     /// Waits for the answer, for this long at most.
     ///
     /// # Errors

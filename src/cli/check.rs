@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::ask;
-use crate::front::roster::Answer;
+use crate::front::answer::Answer;
 
 /// Whether a host of ours answers a ping on this socket.
 #[must_use]

@@ -1,28 +1,27 @@
-//! `rexec-host`: the arguments.
+//! `rexec-host`: its command line.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lexopt::prelude::{Long, Short, Value, ValueExt};
+use lexopt::prelude::{Long, Short, Value};
+use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use crate::front::treatment::Policy;
-use crate::host::{Host, HostOptions, TerminalUse};
+use crate::host::{Host, HostOptions};
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::terminal;
-use crate::text::escape::escape_line;
 
 const HELP: &str = include_str!("help/rexec-host.txt");
 
-/// The options, for a hint to who misspelt one.
+/// The options, for a hint at a misspelt one.
 fn names() -> Vec<&'static str> {
     HELP.split_whitespace().filter(|word| word.starts_with("--")).collect()
 }
 
-/// Everything of the program but its start.
+/// Runs rexec-host to its end; returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new({
@@ -35,7 +34,7 @@ pub fn main() -> ExitCode {
     super::finish(run())
 }
 
-enum Call {
+enum Invocation {
     Say(&'static str),
     Host(Arguments),
 }
@@ -43,10 +42,10 @@ enum Call {
 #[derive(Default)]
 struct Arguments {
     pty_size: Option<(u16, u16)>,
-    tty: TerminalUse,
+    tty: Tty,
     live: bool,
     grace: Option<Duration>,
-    sanitize: Policy,
+    sanitize: Sanitize,
     redact_agents: bool,
     view: View,
     raw_cap: Option<u64>,
@@ -57,10 +56,10 @@ struct Arguments {
 
 fn run() -> Result<u8, Notice> {
     match parse()? {
-        Call::Say(text) => super::say(text),
-        Call::Host(arguments) => {
+        Invocation::Say(text) => super::say(text),
+        Invocation::Host(arguments) => {
             if !has_shim() {
-                // Agents may be told of a shell elsewhere, so the host starts all the same.
+                // Agents may use a shell that is installed elsewhere, so the host starts all the same.
                 let _ = write!(io::stderr(), "{NO_SHIM}");
             }
             let options = HostOptions {
@@ -84,7 +83,7 @@ fn run() -> Result<u8, Notice> {
     }
 }
 
-/// Said when nothing that agents could call was installed along with the host, as `cargo install` does it.
+/// The warning when no shell for agents is installed beside the host, as after `cargo install`.
 const NO_SHIM: Notice = Notice::fixed(
     exit_code::SUCCESS,
     "rexec-sh, the shell for agents, is not installed with this rexec-host",
@@ -97,118 +96,93 @@ fn has_shim() -> bool {
     ["rexec-sh", "../lib/rexec/rexec-sh"].iter().any(|place| program.with_file_name(place).exists())
 }
 
-fn parse() -> Result<Call, Notice> {
+fn parse() -> Result<Invocation, Notice> {
     let mut parser = lexopt::Parser::from_env();
     let mut arguments = Arguments::default();
-    let wrong = |error: lexopt::Error| super::wrong_call(&error, "rexec-host", &names());
     let mut is_first = true;
     while let Some(argument) = parser.next().map_err(wrong)? {
         match argument {
-            Short('h') | Long("help") => return Ok(Call::Say(HELP)),
-            Value(word) if is_first && word == "help" => return Ok(Call::Say(HELP)),
-            // The only word there is stands first, so any other is a mistake.
+            Short('h') | Long("help") => return Ok(Invocation::Say(HELP)),
+            Value(word) if is_first && word == "help" => return Ok(Invocation::Say(HELP)),
+            // `help` as the first word is the only word that rexec-host knows.
             Value(word) => {
-                let word = escape_line(&word.to_string_lossy(), 80);
-                return Err(Notice::usage(
-                    format_args!("rexec-host takes options only, not `{word}`"),
-                    "rexec-host --help shows them",
-                ));
+                let problem = format_args!("rexec-host takes options only, not {}", super::quoted(&word));
+                return Err(Notice::usage(problem, "rexec-host --help shows them"));
             }
             Short('V') | Long("version") => {
-                return Ok(Call::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
+                return Ok(Invocation::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
             }
             Long("allow-sandboxed") => arguments.allow_sandboxed = true,
             Long("unseen-landlock") => arguments.unseen_landlock = true,
             Long("require-descriptor") => arguments.require_descriptor = true,
             Long("live") => arguments.live = true,
-            Long("no-pty") => arguments.tty = TerminalUse::Never,
-            Long("tty") => {
-                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
-                arguments.tty = terminal_use(&text)?;
-            }
-            Long("pty-size") => {
-                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
-                arguments.pty_size = Some(size(&text)?);
-            }
-            Long("console") => {
-                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
-                arguments.view = view(&text)?;
-            }
             Long("redact-agents") => arguments.redact_agents = true,
+            Long("no-pty") => arguments.tty = Tty::Never,
+            Long("tty") => arguments.tty = word(&mut parser, "--tty", Tty::named, Tty::WORDS)?,
             Long("sanitize") => {
-                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
-                arguments.sanitize = policy(&text)?;
+                arguments.sanitize = word(&mut parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
             }
-            Long("raw-cap") => {
-                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
-                arguments.raw_cap = Some(raw_cap(&text)?);
-            }
-            Long("grace") => {
-                let text = parser.value().and_then(ValueExt::string).map_err(wrong)?;
-                arguments.grace = Some(grace(&text)?);
-            }
+            Long("console") => arguments.view = word(&mut parser, "--console", view, "safe, raw")?,
+            Long("pty-size") => arguments.pty_size = Some(size(&value(&mut parser)?)?),
+            Long("raw-cap") => arguments.raw_cap = Some(raw_cap(&value(&mut parser)?)?),
+            Long("grace") => arguments.grace = Some(grace(&value(&mut parser)?)?),
             other => return Err(wrong(other.unexpected())),
         }
         is_first = false;
     }
-    Ok(Call::Host(arguments))
+    Ok(Invocation::Host(arguments))
 }
 
-fn size(text: &str) -> Result<(u16, u16), Notice> {
-    let parse = || {
-        let (cols, rows) = text.split_once('x')?;
-        let size = (cols.parse().ok()?, rows.parse().ok()?);
-        let is_possible =
-            (1..=limits::WINDOW_COLS_MAX).contains(&size.0) && (1..=limits::WINDOW_ROWS_MAX).contains(&size.1);
-        is_possible.then_some(size)
-    };
-    parse().ok_or_else(|| {
-        Notice::usage(
-            format_args!("--pty-size: {text:?} is no size"),
-            format_args!(
-                "at most {} columns and {} rows, as in 160x48",
-                limits::WINDOW_COLS_MAX,
-                limits::WINDOW_ROWS_MAX
-            ),
-        )
+fn wrong(error: lexopt::Error) -> Notice {
+    super::wrong_call(&error, "rexec-host", &names())
+}
+
+/// The value of an option. What is not UTF-8 in it is replaced, and no such value is valid.
+fn value(parser: &mut lexopt::Parser) -> Result<String, Notice> {
+    parser.value().map(|value| value.to_string_lossy().into_owned()).map_err(wrong)
+}
+
+/// The value of an option that takes one of a few words.
+fn word<T>(
+    parser: &mut lexopt::Parser,
+    option: &str,
+    named: impl FnOnce(&[u8]) -> Option<T>,
+    allowed: &str,
+) -> Result<T, Notice> {
+    let word = value(parser)?;
+    named(word.as_bytes()).ok_or_else(|| {
+        let problem = format_args!("{option}: {} is not a valid value ({allowed})", super::quoted(&word));
+        Notice::usage(problem, "rexec-host --help shows what each value does")
     })
 }
 
-fn terminal_use(text: &str) -> Result<TerminalUse, Notice> {
-    match text {
-        "auto" => Ok(TerminalUse::Auto),
-        "always" => Ok(TerminalUse::Always),
-        "never" => Ok(TerminalUse::Never),
-        _ => Err(Notice::usage(format_args!("--tty: {text:?} is no use of it"), "auto, always or never")),
+fn view(word: &[u8]) -> Option<View> {
+    match word {
+        b"safe" => Some(View::Safe),
+        b"raw" => Some(View::Raw),
+        _ => None,
     }
 }
 
-fn policy(text: &str) -> Result<Policy, Notice> {
-    match text {
-        "collapse" => Ok(Policy::Collapse),
-        "strip" => Ok(Policy::Strip),
-        "raw" => Ok(Policy::Raw),
-        "tidy" => Ok(Policy::Tidy),
-        _ => Err(Notice::usage(format_args!("--sanitize: {text:?} is no treatment"), "collapse, strip, tidy or raw")),
-    }
-}
-
-fn view(text: &str) -> Result<View, Notice> {
-    match text {
-        "safe" => Ok(View::Safe),
-        "raw" => Ok(View::Raw),
-        _ => Err(Notice::usage(format_args!("--console: {text:?} is no view"), "safe or raw")),
-    }
+/// Columns and rows.
+fn size(text: &str) -> Result<(u16, u16), Notice> {
+    let (cols_max, rows_max) = (limits::WINDOW_COLS_MAX, limits::WINDOW_ROWS_MAX);
+    let parse = || {
+        let (cols, rows) = text.split_once('x')?;
+        let (cols, rows) = (cols.parse().ok()?, rows.parse().ok()?);
+        ((1..=cols_max).contains(&cols) && (1..=rows_max).contains(&rows)).then_some((cols, rows))
+    };
+    parse().ok_or_else(|| {
+        let hint = format_args!("columns and rows up to {cols_max}x{rows_max}, as in 160x48");
+        Notice::usage(format_args!("--pty-size: {} is not a valid size", super::quoted(text)), hint)
+    })
 }
 
 fn grace(text: &str) -> Result<Duration, Notice> {
     let seconds = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|grace| *grace <= limits::GRACE_MAX).ok_or_else(|| {
-        let most = limits::GRACE_MAX.as_secs();
-        Notice::usage(
-            format_args!("--grace: {text:?} is no time"),
-            format_args!("seconds from 0 to {most}, as in 2 or 0.5"),
-        )
+        let hint = format_args!("seconds from 0 to {}, as in 2 or 0.5", limits::GRACE_MAX.as_secs());
+        Notice::usage(format_args!("--grace: {} is not a valid time", super::quoted(text)), hint)
     })
 }
 
@@ -216,10 +190,8 @@ fn grace(text: &str) -> Result<Duration, Notice> {
 fn raw_cap(text: &str) -> Result<u64, Notice> {
     let most = limits::RAW_CAP_MAX_MIB;
     text.parse().ok().filter(|mib| *mib <= most).map(|mib: u64| mib << 20).ok_or_else(|| {
-        Notice::usage(
-            format_args!("--raw-cap: {text:?} is not a size"),
-            format_args!("MiB from 0 to {most}, as in 16; 0 keeps nothing"),
-        )
+        let hint = format_args!("MiB from 0 to {most}, as in 16; 0 keeps nothing");
+        Notice::usage(format_args!("--raw-cap: {} is not a valid size", super::quoted(text)), hint)
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::Notice;
 
 use super::ask;
-use crate::front::roster::Answer;
+use crate::front::answer::Answer;
 use crate::text::banner::duration;
 
 /// The host answers a second sooner, whatever becomes of the command.

@@ -6,7 +6,7 @@ use std::path::Path;
 use rexec_sh::protocol::notice::Notice;
 
 use super::ask;
-use crate::front::roster::{Answer, Listed};
+use crate::front::answer::{Answer, Listed};
 use crate::sys::tree;
 use crate::text::banner::duration;
 use crate::text::ends::escape_ends;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::Duration;
 
-use rexec_sh::protocol::wire::{Decoded, FromShim, Run, Sanitize, Stdio, Tty};
+use rexec_sh::protocol::choice::{Sanitize, Tty};
+use rexec_sh::protocol::wire::{Decoded, FromShim, Run, Stdio};
 
 use super::caller;
 use crate::limits;
@@ -19,7 +20,7 @@ pub struct Command {
     /// What the caller's descriptors are.
     pub stdio: Stdio,
     /// Which of its descriptors are to be the run's terminal.
-    pub tty: Tty,
+    pub tty: Option<Tty>,
     /// Whether its output on pipes is not to be held back; `None` as the host was told to.
     pub live: Option<bool>,
     /// It has exactly the environment that its caller gave: nothing is added to it.
@@ -27,7 +28,7 @@ pub struct Command {
     /// How many descriptors come with the frame.
     pub descriptors: usize,
     /// The treatment of output that the caller wants.
-    pub sanitize: Sanitize,
+    pub sanitize: Option<Sanitize>,
     /// The caller's window, rows and columns, if it has one.
     pub window: Option<(u16, u16)>,
     /// Who calls.

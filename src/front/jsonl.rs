@@ -1,5 +1,5 @@
 //! The JSONL language: one request per connection, lines in, one line out. For the `rexec` command and for programs
-//! that speak JSON; its commands get the host's environment plus `envs`. Answers about other commands: [`super::roster`].
+//! that speak JSON; its commands get the host's environment plus `envs`. Answers about other commands: [`super::answer`].
 //!
 //! ```text
 //! {"action":"ping"}                                            ▶ {"result":"pong","version":"…","pid":…}
@@ -11,14 +11,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use rexec_sh::protocol::exit_code::{NOT_FOUND, REXEC_FAILED, TIMED_OUT};
+use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE, TIMED_OUT};
 use rexec_sh::protocol::notice::Notice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Asked;
+use super::PeerRequest;
+use super::answer::Answer;
 use super::budget::{Budget, Share};
-use super::roster::Answer;
 use crate::core::entry::{Entry, Outcome, Reason};
 use crate::core::log::Item;
 use crate::limits;
@@ -27,7 +27,7 @@ use crate::text::sanitize::{Mode, Sanitizer};
 /// A command as words, to be run with the host's environment.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct CommandRequest {
     /// Who asks.
     pub whoami: String,
     /// The working directory.
@@ -117,7 +117,7 @@ impl Jsonl {
     ///
     /// # Errors
     /// A line that is too long, no JSON, or no request.
-    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         while let Some(end) = memchr::memchr(b'\n', inbox) {
             let line: Vec<u8> = inbox.drain(..=end).collect();
             if line.trim_ascii().is_empty() {
@@ -133,7 +133,7 @@ impl Jsonl {
         Ok(None)
     }
 
-    fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
+    fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         let no_json = |error: serde_json::Error| violation(format_args!("no request: {error}"));
         let mut value: Value = serde_json::from_slice(line).map_err(no_json)?;
         if value.get("action").is_some_and(|action| !action.is_null()) {
@@ -145,28 +145,28 @@ impl Jsonl {
         if self.has_asked {
             return Err(violation("a second request on one connection"));
         }
-        let request = Request::deserialize(value).map_err(no_json)?;
+        let request = CommandRequest::deserialize(value).map_err(no_json)?;
         check(&request)?;
         self.has_asked = true;
-        Ok(Some(Asked::RunWords(Box::new(request))))
+        Ok(Some(PeerRequest::RunWords(Box::new(request))))
     }
 
-    fn act(&mut self, action: &Action, out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
+    fn act(&mut self, action: &Action, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         match action {
             Action::Ping {} => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 self.answer(&Answer::Pong { version, pid: std::process::id() }, out);
                 Ok(None)
             }
-            Action::Abort {} if self.has_asked => Ok(Some(Asked::Abort)),
+            Action::Abort {} if self.has_asked => Ok(Some(PeerRequest::Abort)),
             Action::Abort {} => Err(violation("the action abort comes after a request")),
             Action::List {} | Action::Kill { .. } if self.has_asked => {
                 Err(violation("an action about other commands on a connection that has one"))
             }
-            Action::List {} => Ok(Some(Asked::List)),
+            Action::List {} => Ok(Some(PeerRequest::List)),
             Action::Kill { seq } => {
                 self.has_asked = true;
-                Ok(Some(Asked::Kill(*seq)))
+                Ok(Some(PeerRequest::Kill(*seq)))
             }
         }
     }
@@ -187,7 +187,7 @@ impl Jsonl {
 
     /// Takes output of the command, from the front of these bytes on; tells how many.
     pub fn output(&mut self, bytes: &[u8]) -> usize {
-        let piece = &bytes[..bytes.len().min(limits::TREATED_PIECE_BYTES)];
+        let piece = &bytes[..bytes.len().min(limits::FILTERED_PIECE_BYTES)];
         let before = self.output.len();
         self.sanitizer.push(piece, &mut self.output);
         self.bound(before);
@@ -220,8 +220,8 @@ impl Jsonl {
                 let error = if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" };
                 (NOT_FOUND, Some(error), Some(Notice::from(why.as_ref()).to_string()))
             }
-            Outcome::NeverRun(_) => (REXEC_FAILED, Some("aborted"), None),
-            Outcome::Lost { .. } => (REXEC_FAILED, Some("lost"), None),
+            Outcome::NeverRun(_) => (OWN_FAILURE, Some("aborted"), None),
+            Outcome::Lost { .. } => (OWN_FAILURE, Some("lost"), None),
         };
         let output = String::from_utf8_lossy(&self.output);
         let (message, output_omitted) = (message.as_deref(), self.omitted);
@@ -283,10 +283,10 @@ fn put_line(value: &impl Serialize, out: &mut Vec<u8>) {
 }
 
 fn violation(problem: impl Display) -> Notice {
-    Notice::new(REXEC_FAILED, problem, "send one line of JSON with whoami, dir and exec, or an action")
+    Notice::new(OWN_FAILURE, problem, "send one line of JSON with whoami, dir and exec, or an action")
 }
 
-fn check(request: &Request) -> Result<(), Notice> {
+fn check(request: &CommandRequest) -> Result<(), Notice> {
     let has_nul = |text: &String| text.contains('\0');
     if request.exec.first().is_none_or(String::is_empty) {
         return Err(violation("no request: exec is empty"));
@@ -312,7 +312,7 @@ mod tests {
     use crate::core::entry::{Exit, Stream};
     use std::time::Duration;
 
-    fn take(lines: &str) -> (Result<Option<Asked>, Notice>, String) {
+    fn take(lines: &str) -> (Result<Option<PeerRequest>, Notice>, String) {
         let (mut jsonl, mut out) = (Jsonl::new(&Budget::new(1 << 20, 0)), Vec::new());
         let asked = jsonl.take(&mut lines.as_bytes().to_vec(), &mut out);
         (asked, String::from_utf8(out).unwrap())
@@ -345,7 +345,7 @@ mod tests {
     fn a_request_becomes_one_line_of_clean_output() {
         let (mut jsonl, mut out) = (Jsonl::new(&Budget::new(1 << 20, 0)), Vec::new());
         let line = b"{\"whoami\":\"Me\",\"dir\":\"/tmp\",\"exec\":[\"ls\"]}\n";
-        assert!(matches!(jsonl.take(&mut line.to_vec(), &mut out), Ok(Some(Asked::RunWords(_)))));
+        assert!(matches!(jsonl.take(&mut line.to_vec(), &mut out), Ok(Some(PeerRequest::RunWords(_)))));
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[1mfoo\x1b[0m\r\n".as_slice().into() };
         jsonl.accept(&Item::Entry(&entry), &mut out);
         let end =

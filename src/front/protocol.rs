@@ -5,7 +5,7 @@ use std::time::Instant;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire;
 
-use super::Asked;
+use super::PeerRequest;
 use super::budget::Budget;
 use super::jsonl::Jsonl;
 use super::shim::Shim;
@@ -37,7 +37,7 @@ impl Protocol {
     ///
     /// # Errors
     /// What breaks the language's rules.
-    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         self.decide(inbox.first());
         match self {
             Self::Undecided(_) => Ok(None),

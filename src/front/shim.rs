@@ -3,13 +3,13 @@
 use std::fmt::Display;
 use std::time::Instant;
 
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello};
 
 use super::command::Command;
-use super::treatment::Treatment;
-use super::{Asked, AtTerminal};
+use super::output_filter::OutputFilter;
+use super::{PeerRequest, TerminalEvent};
 use crate::core::entry::{Entry, Exit, Outcome, Reason, Stream};
 use crate::core::log::Item;
 use crate::limits;
@@ -17,7 +17,7 @@ use crate::text::count;
 
 /// How far a connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum Expected {
     Hello,
     Run,
     Running,
@@ -26,11 +26,11 @@ enum Stage {
 /// One connection of a shim.
 #[derive(Debug)]
 pub struct Shim {
-    stage: Stage,
+    stage: Expected,
     /// Which of the caller's streams what is written to the run's terminal goes to, if any.
     tty: Option<wire::Stream>,
-    stdout: Treatment,
-    stderr: Treatment,
+    stdout: OutputFilter,
+    stderr: OutputFilter,
     text: Vec<u8>,
 }
 
@@ -39,10 +39,10 @@ impl Shim {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            stage: Stage::Hello,
+            stage: Expected::Hello,
             tty: Some(wire::Stream::Out),
-            stdout: Treatment::default(),
-            stderr: Treatment::default(),
+            stdout: OutputFilter::default(),
+            stderr: OutputFilter::default(),
             text: Vec::new(),
         }
     }
@@ -50,31 +50,31 @@ impl Shim {
     /// Whether it has said hello.
     #[must_use]
     pub fn has_said_hello(&self) -> bool {
-        self.stage != Stage::Hello
+        self.stage != Expected::Hello
     }
 
     /// Whether it has asked for a command.
     #[must_use]
     pub fn has_asked(&self) -> bool {
-        self.stage == Stage::Running
+        self.stage == Expected::Running
     }
 
     /// Takes what is whole off the front of `inbox`; gives the next thing asked, if there is one.
     ///
     /// # Errors
     /// The first byte that is not of this language or not in its place.
-    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<Asked>, Notice> {
+    pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         loop {
             let (asked, taken) = match self.stage {
-                Stage::Hello => match Hello::decode(inbox).map_err(violation)? {
+                Expected::Hello => match Hello::decode(inbox).map_err(violation)? {
                     Decoded::Item(_, taken) => {
-                        self.stage = Stage::Run;
+                        self.stage = Expected::Run;
                         out.extend_from_slice(&Hello::OURS.encode());
                         (None, taken)
                     }
                     _ => return Ok(None),
                 },
-                Stage::Run | Stage::Running => match FromShim::decode(inbox).map_err(violation)? {
+                Expected::Run | Expected::Running => match FromShim::decode(inbox).map_err(violation)? {
                     Decoded::Incomplete => return Ok(None),
                     Decoded::Skip(taken) => (None, taken),
                     Decoded::Item(frame, taken) => (Some(self.translate(frame, &inbox[..taken])?), taken),
@@ -87,41 +87,41 @@ impl Shim {
         }
     }
 
-    fn translate(&mut self, frame: FromShim<'_>, bytes: &[u8]) -> Result<Asked, Notice> {
+    fn translate(&mut self, frame: FromShim<'_>, bytes: &[u8]) -> Result<PeerRequest, Notice> {
         match (frame, self.stage) {
-            (FromShim::Run(run), Stage::Run) if run.attributes.extras.are_the_hosts() => {
+            (FromShim::Run(run), Expected::Run) if run.attributes.extras.are_the_hosts() => {
                 Err(violation("a RUN with what only the host may say"))
             }
-            (FromShim::Left { whoami, command }, Stage::Run) => {
-                self.stage = Stage::Running;
+            (FromShim::Left { whoami, command }, Expected::Run) => {
+                self.stage = Expected::Running;
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-                Ok(Asked::NoteLeft { whoami: text(whoami), command: text(command) })
+                Ok(PeerRequest::NoteLeft { whoami: text(whoami), command: text(command) })
             }
-            (FromShim::Interactive { whoami }, Stage::Run) => {
-                self.stage = Stage::Running;
-                Ok(Asked::NoteInteractive { whoami: String::from_utf8_lossy(whoami).into_owned() })
+            (FromShim::Interactive { whoami }, Expected::Run) => {
+                self.stage = Expected::Running;
+                Ok(PeerRequest::NoteInteractive { whoami: String::from_utf8_lossy(whoami).into_owned() })
             }
-            (FromShim::Run(run), Stage::Run) => {
-                self.stage = Stage::Running;
-                Ok(Asked::Run(Box::new(Command::of(&run, bytes))))
+            (FromShim::Run(run), Expected::Run) => {
+                self.stage = Expected::Running;
+                Ok(PeerRequest::Run(Box::new(Command::of(&run, bytes))))
             }
             (FromShim::Run(_) | FromShim::Left { .. } | FromShim::Interactive { .. }, _) => {
                 Err(violation("a second RUN on one connection"))
             }
-            (_, Stage::Hello | Stage::Run) => Err(violation("a control frame before the RUN")),
-            (FromShim::Signal(signal), _) => Ok(Asked::Signal(signal)),
-            (FromShim::Abort, _) => Ok(Asked::Abort),
-            (FromShim::Keys(keys), _) => Ok(Asked::AtTerminal(AtTerminal::Keys(keys.to_vec()))),
-            (FromShim::Size(rows, cols), _) => Ok(Asked::AtTerminal(AtTerminal::Size(rows, cols))),
-            (FromShim::Resume { foreground }, _) => Ok(Asked::AtTerminal(AtTerminal::Resume { foreground })),
-            (FromShim::Hangup, _) => Ok(Asked::AtTerminal(AtTerminal::Hangup)),
-            (FromShim::Closed(wire::Stream::Out), _) => Ok(Asked::OutputClosed(Stream::Out)),
-            (FromShim::Closed(wire::Stream::Err), _) => Ok(Asked::OutputClosed(Stream::Err)),
+            (_, Expected::Hello | Expected::Run) => Err(violation("a control frame before the RUN")),
+            (FromShim::Signal(signal), _) => Ok(PeerRequest::Signal(signal)),
+            (FromShim::Abort, _) => Ok(PeerRequest::Abort),
+            (FromShim::Keys(keys), _) => Ok(PeerRequest::Terminal(TerminalEvent::Keys(keys.to_vec()))),
+            (FromShim::Size(rows, cols), _) => Ok(PeerRequest::Terminal(TerminalEvent::Size(rows, cols))),
+            (FromShim::Resume { foreground }, _) => Ok(PeerRequest::Terminal(TerminalEvent::Resume { foreground })),
+            (FromShim::Hangup, _) => Ok(PeerRequest::Terminal(TerminalEvent::Hangup)),
+            (FromShim::Closed(wire::Stream::Out), _) => Ok(PeerRequest::OutputClosed(Stream::Out)),
+            (FromShim::Closed(wire::Stream::Err), _) => Ok(PeerRequest::OutputClosed(Stream::Err)),
         }
     }
 
     /// Sets how the command's output is treated.
-    pub fn prepare(&mut self, tty: Option<wire::Stream>, [stdout, stderr]: [Treatment; 2]) {
+    pub fn prepare(&mut self, tty: Option<wire::Stream>, [stdout, stderr]: [OutputFilter; 2]) {
         self.tty = tty;
         self.stdout = stdout;
         self.stderr = stderr;
@@ -135,8 +135,8 @@ impl Shim {
 
     /// Time has passed: gives what has stood still.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        for (treatment, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
-            treatment.tick(now, &mut self.text);
+        for (filter, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
+            filter.tick(now, &mut self.text);
             wire::encode_output(to, &self.text, out);
             self.text.clear();
         }
@@ -169,7 +169,7 @@ impl Shim {
             Stream::Err => Some(wire::Stream::Err),
         };
         let (out_stream, err_stream) = ((&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err));
-        let ((treatment, to), (other, other_to)) = match to {
+        let ((filter, to), (other, other_to)) = match to {
             Some(wire::Stream::Out) => (out_stream, err_stream),
             Some(wire::Stream::Err) => (err_stream, out_stream),
             // Words for a person at a terminal that the caller does not have.
@@ -178,15 +178,15 @@ impl Shim {
         other.release(&mut self.text);
         wire::encode_output(other_to, &self.text, out);
         self.text.clear();
-        if treatment.is_none() {
+        if filter.is_none() {
             wire::encode_output(to, bytes, out);
             return bytes.len();
         }
         let mut taken = 0;
-        for piece in bytes[..bytes.len().min(limits::TREATED_BYTES)].chunks(limits::TREATED_PIECE_BYTES) {
-            treatment.push(piece, now, &mut self.text);
+        for piece in bytes[..bytes.len().min(limits::FILTERED_BYTES)].chunks(limits::FILTERED_PIECE_BYTES) {
+            filter.push(piece, now, &mut self.text);
             taken += piece.len();
-            if self.text.len() > limits::TREATED_BYTES {
+            if self.text.len() > limits::FILTERED_BYTES {
                 break;
             }
         }
@@ -197,11 +197,11 @@ impl Shim {
 
     fn close(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
         let mut withheld = 0;
-        for (treatment, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
-            treatment.finish(&mut self.text);
+        for (filter, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
+            filter.finish(&mut self.text);
             wire::encode_output(to, &self.text, out);
             self.text.clear();
-            withheld += treatment.withheld_bytes();
+            withheld += filter.withheld_bytes();
         }
         if withheld > 0 {
             let note = count::counted(withheld, "byte, which is", "bytes, which are");
@@ -219,7 +219,7 @@ impl Shim {
 
     /// The last word to a peer that broke the rules, or that cannot be served.
     pub fn fail(&self, notice: &Notice, out: &mut Vec<u8>) {
-        if self.stage == Stage::Hello {
+        if self.stage == Expected::Hello {
             out.extend_from_slice(&Hello::OURS.encode());
         }
         encode_notice(notice, out);
@@ -231,11 +231,11 @@ fn encode_notice(notice: &Notice, out: &mut Vec<u8>) {
 }
 
 fn violation(problem: impl Display) -> Notice {
-    Notice::new(REXEC_FAILED, problem, "install rexec-sh and rexec-host of the same release")
+    Notice::new(OWN_FAILURE, problem, "install rexec-sh and rexec-host of the same release")
 }
 
 const LOST: Notice = Notice::fixed(
-    REXEC_FAILED,
+    OWN_FAILURE,
     "the command's guard went away; whether the command finished is unknown",
     "check what it was to do before you run it again",
 );
@@ -243,12 +243,12 @@ const LOST: Notice = Notice::fixed(
 fn never_run(reason: Reason) -> Notice {
     match reason {
         Reason::Asked => Notice::fixed(
-            REXEC_FAILED,
+            OWN_FAILURE,
             "a person stopped the command before it could start; nothing was run",
             "ask that person before you run it again",
         ),
         Reason::CallerGone | Reason::Shutdown | Reason::TimedOut => Notice::fixed(
-            REXEC_FAILED,
+            OWN_FAILURE,
             "the host ended before the command could start; nothing was run",
             "start rexec-host, then run the command again",
         ),
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn output_is_cleaned_and_the_exit_comes_last() {
         let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
-        shim.prepare(Some(wire::Stream::Out), [Treatment::new(Mode::Strip, None), Treatment::default()]);
+        shim.prepare(Some(wire::Stream::Out), [OutputFilter::new(Mode::Strip, None), OutputFilter::default()]);
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into() };
         shim.accept(&Item::Entry(&entry), now, &mut out);
         let end =
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn what_is_held_of_one_stream_comes_before_later_bytes_of_the_other() {
         let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
-        shim.prepare(None, [Treatment::new(Mode::Tidy, None), Treatment::new(Mode::Tidy, None)]);
+        shim.prepare(None, [OutputFilter::new(Mode::Tidy, None), OutputFilter::new(Mode::Tidy, None)]);
         let bytes: [(Stream, &[u8]); 4] = [
             (Stream::Out, b"one\n\x1b[1mtwo"),
             (Stream::Err, b"error\n50%"),

@@ -11,14 +11,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
+use rexec_sh::protocol::choice::Sanitize;
 use rexec_sh::protocol::environment::{Rules, names_shim};
 use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::invocation::Shell;
-use rexec_sh::protocol::wire::{self, Attributes, Extras, Sanitize, Stdio};
+use rexec_sh::protocol::wire::{self, Attributes, Extras, Stdio};
 
 use crate::core::entry::StartError;
 use crate::front::command::Command;
-use crate::front::jsonl::Request;
+use crate::front::jsonl::CommandRequest;
 use crate::guard::baseline;
 use crate::limits;
 use crate::sys::file;
@@ -66,7 +67,7 @@ fn leads_to_shim(path: &Path) -> bool {
 }
 
 /// The command of a request, and its descriptors or why it cannot be started.
-pub(super) fn command(request: &Request, own: &Inherited) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+pub(super) fn command(request: &CommandRequest, own: &Inherited) -> (Command, Result<Vec<OwnedFd>, StartError>) {
     let mut attributes = own.attributes.clone();
     attributes.stdio = Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() };
     let directory = Some(c_string(request.dir.as_bytes()));
@@ -80,7 +81,7 @@ pub(super) fn command(request: &Request, own: &Inherited) -> (Command, Result<Ve
         live: attributes.extras.live,
         is_bare: request.clear_env,
         descriptors: 1,
-        sanitize: Sanitize::Strip,
+        sanitize: Some(Sanitize::Strip),
         window: None,
         whoami: name_of(&request.whoami, limits::WHOAMI_COLUMNS),
         shell: request.exec[0].clone(),
@@ -102,7 +103,7 @@ fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("requests with a NUL are refused")
 }
 
-fn encode(attributes: &Attributes, request: &Request, own: &Inherited) -> Result<Vec<u8>, StartError> {
+fn encode(attributes: &Attributes, request: &CommandRequest, own: &Inherited) -> Result<Vec<u8>, StartError> {
     let mut env = if request.clear_env { BTreeMap::new() } else { own.environment.clone() };
     env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
@@ -119,7 +120,7 @@ fn encode(attributes: &Attributes, request: &Request, own: &Inherited) -> Result
     Ok(frame)
 }
 
-fn stdin(request: &Request) -> Result<OwnedFd, StartError> {
+fn stdin(request: &CommandRequest) -> Result<OwnedFd, StartError> {
     let stdin = match &request.stdin {
         None => file::null().map(OwnedFd::from),
         Some(text) => file::in_memory(text.as_bytes()),

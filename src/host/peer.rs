@@ -7,7 +7,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, AtStart};
 
@@ -17,7 +17,7 @@ use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Entry, Reason};
 use crate::core::job::Job;
 use crate::core::log::{Item, Lag};
-use crate::front::Asked;
+use crate::front::PeerRequest;
 use crate::front::protocol::Protocol;
 use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
@@ -27,16 +27,16 @@ use crate::sys::confinement::{Doubt, Moment, Purpose};
 use crate::sys::socket;
 
 const TOO_MANY_DESCRIPTORS: Notice = Notice::fixed(
-    REXEC_FAILED,
+    OWN_FAILURE,
     "more descriptors than a request may carry",
     "install rexec-sh and rexec-host of the same release",
 );
 const NO_PROOF: Notice = Notice::fixed(
-    REXEC_FAILED,
+    OWN_FAILURE,
     "the request brings no descriptor, so it may come through a relay: nothing is done for it",
     "use the rexec command on this machine, or start rexec-host without --require-descriptor",
 );
-const TOO_SLOW: Notice = Notice::fixed(REXEC_FAILED, "the request took too long", "run the command again");
+const TOO_SLOW: Notice = Notice::fixed(OWN_FAILURE, "the request took too long", "run the command again");
 
 /// One connection.
 #[derive(Debug)]
@@ -206,39 +206,43 @@ impl Host {
                     }
                     return;
                 }
-                Some(Asked::Run(_) | Asked::RunWords(_)) if self.is_closing() => self.part(id, &super::ENDING),
-                Some(Asked::Run(command)) => {
+                Some(PeerRequest::Run(_) | PeerRequest::RunWords(_)) if self.is_closing() => {
+                    self.part(id, &super::ENDING)
+                }
+                Some(PeerRequest::Run(command)) => {
                     if self.examine(id, &command.whoami, &command.text) {
                         self.submit_command(id, *command);
                     }
                 }
-                Some(Asked::RunWords(request)) => {
+                Some(PeerRequest::RunWords(request)) => {
                     if self.has_proof(id) && self.examine(id, &request.whoami, request.exec.join(" ").as_bytes()) {
                         self.submit_words(id, &request);
                     }
                 }
-                Some(Asked::NoteLeft { whoami, command }) => {
+                Some(PeerRequest::NoteLeft { whoami, command }) => {
                     self.tell_left(&whoami, "its directory cannot be entered", &command);
                     return self.farewell(id);
                 }
-                Some(Asked::NoteInteractive { whoami }) => {
+                Some(PeerRequest::NoteInteractive { whoami }) => {
                     self.tell_interactive(&whoami);
                     return self.farewell(id);
                 }
-                Some(Asked::List) => {
+                Some(PeerRequest::List) => {
                     if self.has_proof(id) {
                         self.list(id);
                     }
                 }
-                Some(Asked::Kill(seq)) => {
+                Some(PeerRequest::Kill(seq)) => {
                     if self.has_proof(id) {
                         self.kill(id, seq);
                     }
                 }
-                Some(Asked::Signal(signal)) => self.with_job(id, |host, job| host.on_signal(id, job, signal)),
-                Some(Asked::AtTerminal(event)) => self.with_job(id, |host, job| host.at_terminal(job, event)),
-                Some(Asked::OutputClosed(stream)) => self.with_job(id, |host, job| host.on_output_closed(job, stream)),
-                Some(Asked::Abort) => self.with_job(id, |host, job| {
+                Some(PeerRequest::Signal(signal)) => self.with_job(id, |host, job| host.on_signal(id, job, signal)),
+                Some(PeerRequest::Terminal(event)) => self.with_job(id, |host, job| host.at_terminal(job, event)),
+                Some(PeerRequest::OutputClosed(stream)) => {
+                    self.with_job(id, |host, job| host.on_output_closed(job, stream))
+                }
+                Some(PeerRequest::Abort) => self.with_job(id, |host, job| {
                     host.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, host.now);
                 }),
             }

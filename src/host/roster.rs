@@ -6,16 +6,16 @@
 
 use std::time::Duration;
 
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 
 use super::{Host, PeerId};
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
 use crate::core::job::Order;
+use crate::front::answer::{Answer, Listed, RunState};
 use crate::front::command::Command;
 use crate::front::protocol::Protocol;
-use crate::front::roster::{Answer, Listed, State};
 use crate::guard::spawn;
 use crate::limits;
 use crate::sys::confinement::{Doubt, Purpose};
@@ -109,11 +109,11 @@ impl Host {
     fn listed(&self, job: JobId) -> Listed {
         let run = &self.runs[&job];
         let state = match self.engine.job(job) {
-            Some(known) if known.is_queued() => State::Queued,
-            Some(known) if known.is_stopping() => State::Stopping,
-            Some(known) if !known.is_closed() => State::Running,
-            _ if run.ending.left_over != LeftOver::No => State::Stopping,
-            _ => State::Left,
+            Some(known) if known.is_queued() => RunState::Queued,
+            Some(known) if known.is_stopping() => RunState::Stopping,
+            Some(known) if !known.is_closed() => RunState::Running,
+            _ if run.ending.left_over != LeftOver::No => RunState::Stopping,
+            _ => RunState::Left,
         };
         let age = self.now.saturating_duration_since(run.accepted);
         Listed {
@@ -203,7 +203,7 @@ impl Host {
                 let problem = format_args!(
                     "the caller is sandboxed ({why}): it sees and ends no commands outside of its sandbox"
                 );
-                self.part(peer, &Notice::new(REXEC_FAILED, problem, "run rexec where rexec-host runs"));
+                self.part(peer, &Notice::new(OWN_FAILURE, problem, "run rexec where rexec-host runs"));
             }
         }
         false

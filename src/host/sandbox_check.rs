@@ -5,7 +5,7 @@
 //! The console tells, the journal has no run of it. The look comes that late because a caller can enter a sandbox after
 //! it connected, and it never leaves one.
 
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 
 use super::{Host, HostOptions, PeerId};
@@ -98,7 +98,7 @@ impl Host {
                 self.tell_refusal(why, whoami, command);
                 let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
                 let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
-                self.refuse(peer, &Notice::new(REXEC_FAILED, problem, hint));
+                self.refuse(peer, &Notice::new(OWN_FAILURE, problem, hint));
             }
         }
         false

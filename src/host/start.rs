@@ -8,14 +8,15 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::SystemTime;
 
-use rexec_sh::protocol::wire::{AtStart, Tty};
+use rexec_sh::protocol::choice::Tty;
+use rexec_sh::protocol::wire::AtStart;
 
 use super::broken_pipe::BrokenPipe;
 use super::orders::{Again, Orders};
 use super::roster::{Ending, Identity};
 use super::run::{ActiveRun, GuardLink};
 use super::spares::{FirstInput, Spare};
-use super::stream_plan::{StreamPlan, TerminalUse};
+use super::stream_plan::StreamPlan;
 use super::terminal_relay::TerminalRelay;
 use super::{Host, PeerId, Source, start_errors};
 use crate::core::engine::JobId;
@@ -24,9 +25,9 @@ use crate::core::job::Order;
 use crate::core::log::Lag;
 use crate::front::budget::Share;
 use crate::front::command::Command;
-use crate::front::jsonl::Request;
+use crate::front::jsonl::CommandRequest;
+use crate::front::output_filter::OutputFilter;
 use crate::front::protocol::Protocol;
-use crate::front::treatment::Treatment;
 use crate::guard::spawn;
 use crate::io::port::Port;
 use crate::journal::record::{self, StartRecord};
@@ -57,7 +58,7 @@ impl Host {
     }
 
     /// A command as words, with the host's environment.
-    pub(super) fn submit_words(&mut self, peer: PeerId, request: &Request) {
+    pub(super) fn submit_words(&mut self, peer: PeerId, request: &CommandRequest) {
         let (command, descriptors) = super::json_command::command(request, &self.own);
         let command = self.placed(peer, command);
         let stdin = request.stdin.as_ref().map_or(0, String::len);
@@ -325,14 +326,8 @@ impl Host {
 
     /// Which of a command's descriptors are its terminal: as its caller wants it, else as the host was told to. What an
     /// agent reads of the shell for itself is for a program and not for people.
-    fn tty_of(&self, command: &Command) -> TerminalUse {
-        match command.tty {
-            _ if command.is_for_program => TerminalUse::Never,
-            Tty::Default => self.options.tty,
-            Tty::Auto => TerminalUse::Auto,
-            Tty::Always => TerminalUse::Always,
-            Tty::Never => TerminalUse::Never,
-        }
+    fn tty_of(&self, command: &Command) -> Tty {
+        if command.is_for_program { Tty::Never } else { command.tty.unwrap_or(self.options.tty) }
     }
 
     /// Rows and columns of the screen on which the command's output is to be understood.
@@ -361,7 +356,7 @@ impl Host {
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer))
             && let Protocol::Shim(shim) = &mut peer.protocol
         {
-            shim.prepare(tty, Treatment::both(command, plan.is_as_written(), policy, window, redact));
+            shim.prepare(tty, OutputFilter::both(command, plan.is_as_written(), policy, window, redact));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, REXEC_FAILED};
+use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 
 use crate::core::entry::StartError;
 use crate::guard::control::Stage;
@@ -17,16 +17,16 @@ const SHELL_COLUMNS: usize = 256;
 pub(super) fn without_guard(error: &io::Error) -> StartError {
     if pty::is_none_left(error) {
         let hint = "end what is not needed, or let there be more terminals (sysctl kernel.pty.max)";
-        return start_error(REXEC_FAILED, "the command cannot be started: no terminals are left", hint);
+        return start_error(OWN_FAILURE, "the command cannot be started: no terminals are left", hint);
     }
     let hint = "end what is not needed, or raise the limits of the host (ulimit -n, ulimit -u)";
-    start_error(REXEC_FAILED, &format!("the command cannot be started: {}", reason(error)), hint)
+    start_error(OWN_FAILURE, &format!("the command cannot be started: {}", reason(error)), hint)
 }
 
 /// No guard has begun with it, so often it was tried.
 pub(super) fn without_beginning() -> StartError {
     let hint = "see what stops or kills the processes named rexec-guard, then run the command again";
-    start_error(REXEC_FAILED, "the command could not be started: its guards do not begin", hint)
+    start_error(OWN_FAILURE, "the command could not be started: its guards do not begin", hint)
 }
 
 /// The guard could not start the shell. As far as a shell would say something of it, it says the same.
@@ -47,7 +47,7 @@ pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
             "change to a directory that you may enter",
         ),
         (Stage::Fork | Stage::Descriptors, _) => start_error(
-            REXEC_FAILED,
+            OWN_FAILURE,
             &format!("the command cannot be started: {words}"),
             "raise the limits of the host (ulimit -n, ulimit -u)",
         ),
@@ -79,7 +79,7 @@ pub(super) fn out_of_reach(descriptor: i32, limit: u32) -> StartError {
     );
     let hint =
         format!("close descriptor {descriptor} in the caller, or start the host with a higher limit (ulimit -Hn)");
-    start_error(REXEC_FAILED, &text, &hint)
+    start_error(OWN_FAILURE, &text, &hint)
 }
 
 fn start_error(code: u8, problem: &str, hint: &str) -> StartError {

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rexec_sh::protocol::choice::Tty;
 use rexec_sh::protocol::wire::{self, Stdio};
 
 use crate::core::entry::{Stream, Streams};
@@ -14,23 +15,11 @@ use crate::guard::control::{
     PLAN_LIVE, PLAN_OUT_PIPE, PLAN_RELAYED,
 };
 
-/// Which of a command's descriptors are its terminal.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TerminalUse {
-    /// Those that are terminals of its caller's; a pipe stands for anything else.
-    #[default]
-    Auto,
-    /// Descriptor 1, and 2 if its caller has one file for both or terminals.
-    Always,
-    /// None.
-    Never,
-}
-
 /// The plan of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamPlan {
     stdio: Stdio,
-    tty: TerminalUse,
+    tty: Tty,
     out_pipe: bool,
     err_pipe: bool,
     err_is_out: bool,
@@ -42,16 +31,16 @@ pub(super) struct StreamPlan {
 impl StreamPlan {
     /// Each output of the command as its caller has it, or as it is wanted for everybody. One pipe for both where the
     /// caller has one file for both, so that their order is true.
-    pub(super) fn of(stdio: Stdio, tty: TerminalUse, kills_group: bool) -> Self {
+    pub(super) fn of(stdio: Stdio, tty: Tty, kills_group: bool) -> Self {
         let is_pipe = |is_terminal: bool| match tty {
-            TerminalUse::Always if !stdio.relayed => false,
-            TerminalUse::Auto | TerminalUse::Always => !is_terminal,
-            TerminalUse::Never => true,
+            Tty::Always if !stdio.relayed => false,
+            Tty::Auto | Tty::Always => !is_terminal,
+            Tty::Never => true,
         };
         let out_pipe = stdio.stdout && is_pipe(stdio.stdout_tty);
         // With a terminal on stdout, a stderr that is something else is a pipe in any case.
         let is_apart = stdio.stderr && !stdio.same_output;
-        let shares_terminal = is_apart && stdio.stderr_tty && tty != TerminalUse::Never && (out_pipe || !stdio.stdout);
+        let shares_terminal = is_apart && stdio.stderr_tty && tty != Tty::Never && (out_pipe || !stdio.stdout);
         Self {
             stdio,
             tty,
@@ -109,18 +98,18 @@ impl StreamPlan {
 
     /// Whether the command's terminal stands for its caller's, which the shim relays.
     pub(super) fn is_relayed(self) -> bool {
-        self.stdio.relayed && self.tty != TerminalUse::Never
+        self.stdio.relayed && self.tty != Tty::Never
     }
 
     /// Whether the command reads its own terminal: one that is relayed, or one in whose background its caller is. Who
     /// read that one would be stopped, and from another session would not be.
     fn is_terminal_stdin(self) -> bool {
-        self.is_relayed() || (self.stdio.stdin_tty && self.stdio.background && self.tty != TerminalUse::Never)
+        self.is_relayed() || (self.stdio.stdin_tty && self.stdio.background && self.tty != Tty::Never)
     }
 
     /// Whether the command writes what it would write without us.
     pub(super) fn is_as_written(self) -> bool {
-        self.tty != TerminalUse::Always
+        self.tty != Tty::Always
     }
 
     /// The streams that the host reads.
@@ -167,20 +156,20 @@ mod tests {
         let only_err = Stdio { stdout: false, stderr_tty: true, ..OPEN };
         const TTY: Stream = Stream::Tty;
         for (stdio, tty, streams, at) in [
-            (OPEN, TerminalUse::Auto, &[TTY, Stream::Out, Stream::Err][..], None),
-            (same, TerminalUse::Auto, &[TTY, Stream::Out], None),
-            (terminal, TerminalUse::Auto, &[TTY], Some(Out)),
-            (two, TerminalUse::Auto, &[TTY, Stream::Err], Some(Out)),
-            (out_only, TerminalUse::Auto, &[TTY, Stream::Err], Some(Out)),
-            (err_only, TerminalUse::Auto, &[TTY, Stream::Out], Some(Err)),
-            (no_err, TerminalUse::Auto, &[TTY, Stream::Out], None),
-            (only_err, TerminalUse::Auto, &[TTY], Some(Err)),
-            (OPEN, TerminalUse::Always, &[TTY, Stream::Err], Some(Out)),
-            (same, TerminalUse::Always, &[TTY], Some(Out)),
-            (no_err, TerminalUse::Always, &[TTY], Some(Out)),
-            (OPEN, TerminalUse::Never, &[TTY, Stream::Out, Stream::Err], None),
-            (terminal, TerminalUse::Never, &[TTY, Stream::Out], None),
-            (Stdio { relayed: true, ..err_only }, TerminalUse::Always, &[TTY, Stream::Out], Some(Err)),
+            (OPEN, Tty::Auto, &[TTY, Stream::Out, Stream::Err][..], None),
+            (same, Tty::Auto, &[TTY, Stream::Out], None),
+            (terminal, Tty::Auto, &[TTY], Some(Out)),
+            (two, Tty::Auto, &[TTY, Stream::Err], Some(Out)),
+            (out_only, Tty::Auto, &[TTY, Stream::Err], Some(Out)),
+            (err_only, Tty::Auto, &[TTY, Stream::Out], Some(Err)),
+            (no_err, Tty::Auto, &[TTY, Stream::Out], None),
+            (only_err, Tty::Auto, &[TTY], Some(Err)),
+            (OPEN, Tty::Always, &[TTY, Stream::Err], Some(Out)),
+            (same, Tty::Always, &[TTY], Some(Out)),
+            (no_err, Tty::Always, &[TTY], Some(Out)),
+            (OPEN, Tty::Never, &[TTY, Stream::Out, Stream::Err], None),
+            (terminal, Tty::Never, &[TTY, Stream::Out], None),
+            (Stdio { relayed: true, ..err_only }, Tty::Always, &[TTY, Stream::Out], Some(Err)),
         ] {
             let plan = StreamPlan::of(stdio, tty, false);
             assert_eq!((plan.streams(), plan.tty()), (Streams::of(streams), at), "{stdio:?} {tty:?}");
@@ -190,19 +179,19 @@ mod tests {
     #[test]
     fn the_guard_is_told_in_bits() {
         let same = Stdio { same_output: true, ..OPEN };
-        assert_eq!(StreamPlan::of(same, TerminalUse::Auto, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
-        assert_eq!(StreamPlan::of(same, TerminalUse::Always, true).bits(), PLAN_KILL_GROUP | PLAN_DEFAULTS);
+        assert_eq!(StreamPlan::of(same, Tty::Auto, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        assert_eq!(StreamPlan::of(same, Tty::Always, true).bits(), PLAN_KILL_GROUP | PLAN_DEFAULTS);
         let live = |tty| StreamPlan::of(same, tty, false).live(true);
-        assert_eq!(live(TerminalUse::Auto).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_LIVE);
-        assert_eq!(live(TerminalUse::Always).bits(), PLAN_DEFAULTS, "a terminal is flushed as it is");
-        assert_eq!(live(TerminalUse::Auto).bare(true).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
-        assert_eq!(live(TerminalUse::Always).bare(true).bits(), 0);
+        assert_eq!(live(Tty::Auto).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_LIVE);
+        assert_eq!(live(Tty::Always).bits(), PLAN_DEFAULTS, "a terminal is flushed as it is");
+        assert_eq!(live(Tty::Auto).bare(true).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        assert_eq!(live(Tty::Always).bare(true).bits(), 0);
         let relayed =
             Stdio { stdin_tty: true, stdout_tty: true, stderr_tty: true, relayed: true, leader: true, ..same };
-        let bits = |stdio| StreamPlan::of(stdio, TerminalUse::Auto, false).bits();
+        let bits = |stdio| StreamPlan::of(stdio, Tty::Auto, false).bits();
         assert_eq!(bits(relayed), PLAN_IN_TTY | PLAN_RELAYED | PLAN_FOREGROUND | PLAN_LEADER);
         assert_eq!(bits(Stdio { background: true, ..relayed }), PLAN_IN_TTY | PLAN_RELAYED);
-        assert_eq!(StreamPlan::of(relayed, TerminalUse::Never, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        assert_eq!(StreamPlan::of(relayed, Tty::Never, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
         let typed = Stdio { stdin_tty: true, ..same };
         assert_eq!(bits(typed), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT, "it travels as it is");
         assert_eq!(bits(Stdio { background: true, ..typed }), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_IN_TTY);

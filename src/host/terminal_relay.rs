@@ -6,7 +6,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, KEYS_BYTES_MAX};
 
@@ -14,14 +14,14 @@ use super::{Host, PeerId};
 use crate::core::engine::JobId;
 use crate::core::entry::Stream;
 use crate::core::job::Order;
-use crate::front::AtTerminal;
+use crate::front::TerminalEvent;
 use crate::io::outlet::Outlet;
 use crate::limits;
 use crate::sys::relayed::Relayed;
 use crate::sys::{self, pty};
 
 const TOO_MANY_KEYS: Notice = Notice::fixed(
-    REXEC_FAILED,
+    OWN_FAILURE,
     "more keys than may be on their way",
     "install rexec-sh and rexec-host of the same release",
 );
@@ -76,18 +76,18 @@ impl Host {
     }
 
     /// Something happened at the terminal of a run's caller.
-    pub(super) fn at_terminal(&mut self, job: JobId, event: AtTerminal) {
+    pub(super) fn at_terminal(&mut self, job: JobId, event: TerminalEvent) {
         match event {
-            AtTerminal::Keys(keys) => self.on_keys(job, &keys),
-            AtTerminal::Size(rows, cols) => {
+            TerminalEvent::Keys(keys) => self.on_keys(job, &keys),
+            TerminalEvent::Size(rows, cols) => {
                 let tty = self.runs.get(&job).and_then(|run| run.streams[Stream::Tty as usize].as_ref());
                 if let Some(port) = tty.filter(|_| rows > 0 && cols > 0) {
                     let (rows, cols) = (rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX));
                     let _ = pty::resize(port.fd(), pty::Size { rows, cols });
                 }
             }
-            AtTerminal::Resume { foreground } => self.order(job, Order::Resume { foreground }),
-            AtTerminal::Hangup => {
+            TerminalEvent::Resume { foreground } => self.order(job, Order::Resume { foreground }),
+            TerminalEvent::Hangup => {
                 // The kernel does with the run's terminal what it has done with the caller's.
                 self.close_stream(job, Stream::Tty);
                 self.engine.on_hangup(job, Stream::Tty);

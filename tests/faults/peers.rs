@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use rexec_sh::protocol::wire::{Attributes, Decoded, FromHost, HELLO_BYTES, Hello, Stdio, Tty, encode_run};
+use rexec_sh::protocol::choice::Tty;
+use rexec_sh::protocol::wire::{Attributes, Decoded, FromHost, HELLO_BYTES, Hello, Stdio, encode_run};
 use serde_json::Value;
 
 use crate::support::crowd::{answer, ask};
@@ -67,7 +68,8 @@ fn frame(kind: u8, length: u32, body: &[u8]) -> Vec<u8> {
 pub(super) fn request(script: &str, inherited: usize) -> Vec<u8> {
     let stdio = Stdio { stdin: true, stdout: true, stderr: true, ..Stdio::default() };
     let numbers = (3..).take(inherited).collect();
-    let attributes = Attributes { stdio, tty: Tty::Never, umask: 0o022, inherited: numbers, ..Attributes::default() };
+    let attributes =
+        Attributes { stdio, tty: Some(Tty::Never), umask: 0o022, inherited: numbers, ..Attributes::default() };
     let mut bytes = Hello::OURS.encode().to_vec();
     let script = std::ffi::CString::new(script).expect("no NUL");
     let argv = [c"bash", c"-c", script.as_c_str()];

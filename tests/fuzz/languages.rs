@@ -3,7 +3,7 @@
 use rexec_host::front::budget::Budget;
 use rexec_host::front::jsonl::Jsonl;
 use rexec_host::front::shim::Shim;
-use rexec_host::front::{Asked, AtTerminal};
+use rexec_host::front::{PeerRequest, TerminalEvent};
 use rexec_host::guard::control::{ORDER_BYTES, REPORT_BYTES, Report, decode_order, encode_order};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, Decoded, FromHost, HEADER_BYTES, Hello};
@@ -11,7 +11,7 @@ use rexec_sh::protocol::wire::{self, Decoded, FromHost, HEADER_BYTES, Hello};
 use crate::mutation::{host_stream, lines, mutated, shim_stream};
 use crate::support::dice::{Dice, rounds};
 
-type Take<'a> = dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Result<Option<Asked>, Notice> + 'a;
+type Take<'a> = dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> + 'a;
 
 /// Everything that a protocol makes of a stream in these pieces: what is asked, how it ends, and what it answers.
 fn heard(pieces: &[&[u8]], take: &mut Take<'_>) -> (Vec<String>, Vec<u8>) {
@@ -38,24 +38,28 @@ fn heard(pieces: &[&[u8]], take: &mut Take<'_>) -> (Vec<String>, Vec<u8>) {
 }
 
 /// What is asked is made of what was sent, and can be used.
-fn check(asked: &Asked, sent: usize) {
+fn check(asked: &PeerRequest, sent: usize) {
     match asked {
-        Asked::Run(command) => {
+        PeerRequest::Run(command) => {
             let run = command.run().expect("the frame was understood once");
             assert_eq!(run.descriptor_count(), command.descriptors);
             assert!(command.frame.len() <= sent && !command.exec.is_empty());
             drop(command.redactor());
         }
-        Asked::RunWords(request) => {
+        PeerRequest::RunWords(request) => {
             let all = request.exec.iter().chain(request.envs.keys()).chain(request.envs.values());
             let mut all = all.chain([&request.dir]);
             assert!(!request.exec[0].is_empty() && all.all(|text| !text.contains('\0')), "{request:?}");
         }
-        Asked::Signal(signal) => assert!((1..=64).contains(signal)),
-        Asked::NoteInteractive { whoami } => assert!(whoami.len() <= 3 * sent),
-        Asked::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
-        Asked::AtTerminal(AtTerminal::Keys(keys)) => assert!(keys.len() <= sent),
-        Asked::AtTerminal(_) | Asked::Abort | Asked::OutputClosed(_) | Asked::List | Asked::Kill(_) => {}
+        PeerRequest::Signal(signal) => assert!((1..=64).contains(signal)),
+        PeerRequest::NoteInteractive { whoami } => assert!(whoami.len() <= 3 * sent),
+        PeerRequest::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
+        PeerRequest::Terminal(TerminalEvent::Keys(keys)) => assert!(keys.len() <= sent),
+        PeerRequest::Terminal(_)
+        | PeerRequest::Abort
+        | PeerRequest::OutputClosed(_)
+        | PeerRequest::List
+        | PeerRequest::Kill(_) => {}
     }
 }
 

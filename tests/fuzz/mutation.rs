@@ -1,6 +1,7 @@
 //! Valid streams of bytes, and what can be made of them.
 
-use rexec_sh::protocol::wire::{self, Attributes, Exit, Extras, Hello, Sanitize, Stdio, Stream};
+use rexec_sh::protocol::choice::Sanitize;
+use rexec_sh::protocol::wire::{self, Attributes, Exit, Extras, Hello, Stdio, Stream};
 
 use crate::support::dice::Dice;
 
@@ -42,8 +43,7 @@ pub(crate) fn mutated(dice: &mut Dice, bytes: &[u8]) -> Vec<u8> {
 pub(crate) fn run_frame(dice: &mut Dice) -> Vec<u8> {
     let attributes = Attributes {
         stdio: Stdio { stdin: dice.below(2) == 0, stdout: true, stderr: true, ..Stdio::default() },
-        sanitize: [Sanitize::Default, Sanitize::Raw, Sanitize::Strip, Sanitize::Collapse, Sanitize::Tidy]
-            [dice.below(5)],
+        sanitize: Sanitize::ALL.get(dice.below(5)).copied(),
         umask: 0o22,
         rows: 48,
         cols: 160,

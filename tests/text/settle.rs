@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use rexec_host::front::treatment::Treatment;
+use rexec_host::front::output_filter::OutputFilter;
 use rexec_host::text::sanitize::{Mode, Sanitizer};
 
 use crate::corpus::run;
@@ -262,7 +262,7 @@ fn a_full_screen_program_that_was_killed_leaves_its_last_screen() {
 
 /// What an agent is given of a stream without pauses, by the path that its bytes take.
 fn treated(mode: Mode, input: &[u8]) -> Vec<u8> {
-    let (mut treatment, now, mut out) = (Treatment::new(mode, None), Instant::now(), Vec::new());
+    let (mut treatment, now, mut out) = (OutputFilter::new(mode, None), Instant::now(), Vec::new());
     for piece in input.chunks(100) {
         treatment.push(piece, now, &mut out);
     }

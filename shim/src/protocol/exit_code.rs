@@ -10,7 +10,7 @@ pub const USAGE: u8 = 2;
 /// JSONL: the request's timeout ended the command, as with timeout(1).
 pub const TIMED_OUT: u8 = 124;
 /// rexec itself failed between the caller and the command: the command did not run, or nobody knows how it ended.
-pub const REXEC_FAILED: u8 = 125;
+pub const OWN_FAILURE: u8 = 125;
 /// The command or its shell was found and cannot be executed.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// There is no host, or the command or its shell was not found.

@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 use std::fmt;
 
-use crate::protocol::wire::{Sanitize, Tty};
+use crate::protocol::choice::{Sanitize, Tty};
 
 /// The options as they were given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,10 +38,10 @@ pub struct Options<'a> {
 pub struct Choices {
     /// A missing host means that the real shell runs the command.
     pub fallback: bool,
-    /// Which descriptors of the command are a terminal.
-    pub tty: Tty,
-    /// The treatment of output.
-    pub sanitize: Sanitize,
+    /// Which descriptors of the command are its terminal. `None`: as the host was told.
+    pub tty: Option<Tty>,
+    /// What is done to the output. `None`: as the host was told.
+    pub sanitize: Option<Sanitize>,
     /// Output on pipes is not held back; `None` as the host was told to.
     pub live: Option<bool>,
 }
@@ -110,21 +110,8 @@ impl<'a> Options<'a> {
             b"shell" => true,
             _ => return Err(wrong("REXEC_FALLBACK", self.fallback, "shell")),
         };
-        let tty = match given(self.tty) {
-            b"" => Tty::Default,
-            b"auto" => Tty::Auto,
-            b"always" => Tty::Always,
-            b"never" => Tty::Never,
-            _ => return Err(wrong("REXEC_TTY", self.tty, "auto, always, never")),
-        };
-        let sanitize = match given(self.sanitize) {
-            b"" => Sanitize::Default,
-            b"raw" => Sanitize::Raw,
-            b"strip" => Sanitize::Strip,
-            b"collapse" => Sanitize::Collapse,
-            b"tidy" => Sanitize::Tidy,
-            _ => return Err(wrong("REXEC_SANITIZE", self.sanitize, "raw, strip, collapse, tidy")),
-        };
+        let tty = choice("REXEC_TTY", self.tty, Tty::named, Tty::WORDS)?;
+        let sanitize = choice("REXEC_SANITIZE", self.sanitize, Sanitize::named, Sanitize::WORDS)?;
         let live = match given(self.live) {
             b"" => None,
             b"1" => Some(true),
@@ -139,6 +126,19 @@ impl<'a> Options<'a> {
 #[must_use]
 pub fn given(value: Option<&CStr>) -> &[u8] {
     value.map_or(&[], CStr::to_bytes)
+}
+
+/// What the value of an option stands for, if it was given.
+fn choice<'a, T>(
+    name: &'static str,
+    value: Option<&'a CStr>,
+    named: impl FnOnce(&[u8]) -> Option<T>,
+    allowed: &'static str,
+) -> Result<Option<T>, OptionError<'a>> {
+    match given(value) {
+        b"" => Ok(None),
+        word => named(word).map(Some).ok_or_else(|| wrong(name, value, allowed)),
+    }
 }
 
 fn wrong<'a>(name: &'static str, value: Option<&'a CStr>, allowed: &'static str) -> OptionError<'a> {
@@ -163,12 +163,12 @@ mod tests {
     #[test]
     fn words_are_judged() {
         let judged = |entry| Options::find([entry]).judge();
-        let none = Choices { fallback: false, tty: Tty::Default, sanitize: Sanitize::Default, live: None };
+        let none = Choices { fallback: false, tty: None, sanitize: None, live: None };
         assert_eq!(Options::default().judge(), Ok(none));
-        assert_eq!(judged(c"REXEC_TTY="), Ok(none));
-        assert_eq!(judged(c"REXEC_TTY=auto"), Ok(Choices { tty: Tty::Auto, ..none }));
-        assert_eq!(judged(c"REXEC_TTY=always"), Ok(Choices { tty: Tty::Always, ..none }));
-        assert_eq!(judged(c"REXEC_TTY=never"), Ok(Choices { tty: Tty::Never, ..none }));
+        assert_eq!((judged(c"REXEC_TTY="), judged(c"REXEC_SANITIZE=")), (Ok(none), Ok(none)));
+        assert_eq!(judged(c"REXEC_TTY=auto"), Ok(Choices { tty: Some(Tty::Auto), ..none }));
+        assert_eq!(judged(c"REXEC_TTY=always"), Ok(Choices { tty: Some(Tty::Always), ..none }));
+        assert_eq!(judged(c"REXEC_TTY=never"), Ok(Choices { tty: Some(Tty::Never), ..none }));
         assert_eq!(judged(c"REXEC_LIVE=1"), Ok(Choices { live: Some(true), ..none }));
         assert_eq!(judged(c"REXEC_LIVE=0"), Ok(Choices { live: Some(false), ..none }));
         assert_eq!(judged(c"REXEC_FALLBACK=shell"), Ok(Choices { fallback: true, ..none }));
@@ -177,9 +177,8 @@ mod tests {
             (c"REXEC_SANITIZE=strip", Sanitize::Strip),
             (c"REXEC_SANITIZE=collapse", Sanitize::Collapse),
             (c"REXEC_SANITIZE=tidy", Sanitize::Tidy),
-            (c"REXEC_SANITIZE=", Sanitize::Default),
         ] {
-            assert_eq!(judged(entry), Ok(Choices { sanitize, ..none }));
+            assert_eq!(judged(entry), Ok(Choices { sanitize: Some(sanitize), ..none }));
         }
     }
 

@@ -20,7 +20,7 @@ use std::ffi::CStr;
 use std::fmt;
 
 pub use extra::{COREDUMP_FILTER, Extras, TIMER_SLACK_NS, add_cgroups};
-pub use run::{AtStart, Attributes, Run, Sanitize, Stdio, Strings, Tty, encode_run};
+pub use run::{AtStart, Attributes, Run, Stdio, Strings, encode_run};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";

@@ -9,36 +9,7 @@ use super::extra::Extras;
 use super::{
     AFFINITY_BYTES_MAX, HEADER_BYTES, INHERITED_MAX, LIMITS_MAX, RUN, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError,
 };
-
-/// What is done to the output on its way to the caller.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sanitize {
-    /// As the host was told to.
-    #[default]
-    Default,
-    /// Nothing.
-    Raw,
-    /// Escape sequences and control characters are deleted.
-    Strip,
-    /// Redraws are resolved to what a person would see at the end.
-    Collapse,
-    /// Escape sequences are deleted, rewritten lines are their last state, and all else stays as it is.
-    Tidy,
-}
-
-/// Which of the command's descriptors are its terminal.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tty {
-    /// As the host was told to.
-    #[default]
-    Default,
-    /// Those that are terminals of the caller's.
-    Auto,
-    /// Output, whatever the caller has.
-    Always,
-    /// None.
-    Never,
-}
+use crate::protocol::choice::{Sanitize, Tty};
 
 /// What the caller's descriptors 0, 1 and 2 are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,10 +75,10 @@ impl Stdio {
 pub struct Attributes {
     /// Descriptors 0, 1 and 2.
     pub stdio: Stdio,
-    /// Which descriptors are the command's terminal.
-    pub tty: Tty,
-    /// The treatment of output.
-    pub sanitize: Sanitize,
+    /// Which descriptors are the command's terminal. `None`: as the host was told.
+    pub tty: Option<Tty>,
+    /// What is done to the output. `None`: as the host was told.
+    pub sanitize: Option<Sanitize>,
     /// umask(2).
     pub umask: u32,
     /// Nice value, −20 to 19.
@@ -253,8 +224,8 @@ pub(super) fn set_length(start: usize, out: &mut [u8]) -> Result<(), WireError> 
 
 fn encode_attributes(a: &Attributes, out: &mut Vec<u8>) {
     out.extend_from_slice(&a.stdio.bits().to_le_bytes());
-    out.push(a.tty as u8);
-    out.push(a.sanitize as u8);
+    out.push(a.tty.map_or(0, |tty| tty as u8 + 1));
+    out.push(a.sanitize.map_or(0, |sanitize| sanitize as u8 + 1));
     out.extend_from_slice(&a.umask.to_le_bytes());
     out.extend_from_slice(&a.nice.to_le_bytes());
     out.extend_from_slice(&a.oom_score_adj.to_le_bytes());
@@ -332,6 +303,13 @@ impl<'a> Fields<'a> {
         if count > most { Err(WireError::Malformed(what)) } else { Ok(count) }
     }
 
+    /// One of these, by its number from 1 on; 0 stands for none.
+    fn choice<T: Copy>(&mut self, all: &[T], what: &'static str) -> Result<Option<T>, WireError> {
+        let [number] = self.array()?;
+        let Some(at) = usize::from(number).checked_sub(1) else { return Ok(None) };
+        all.get(at).copied().map(Some).ok_or(WireError::Malformed(what))
+    }
+
     pub(super) fn bytes(&mut self, most: usize, what: &'static str) -> Result<&'a [u8], WireError> {
         let length = usize::try_from(self.u32()?).expect("usize has 32 bits or more");
         if length > most { Err(WireError::Malformed(what)) } else { self.take(length) }
@@ -365,21 +343,8 @@ pub(super) fn decode(payload: &[u8]) -> Result<Run<'_>, WireError> {
 fn decode_attributes(fields: &mut Fields<'_>) -> Result<Attributes, WireError> {
     let bits = u16::from_le_bytes(fields.array()?);
     let stdio = Stdio::from_bits(bits).ok_or(WireError::Malformed("unknown flags of the descriptors"))?;
-    let tty = match fields.array()? {
-        [0] => Tty::Default,
-        [1] => Tty::Auto,
-        [2] => Tty::Always,
-        [3] => Tty::Never,
-        _ => return Err(WireError::Malformed("an unknown use of the terminal")),
-    };
-    let sanitize = match fields.array()? {
-        [0] => Sanitize::Default,
-        [1] => Sanitize::Raw,
-        [2] => Sanitize::Strip,
-        [3] => Sanitize::Collapse,
-        [4] => Sanitize::Tidy,
-        _ => return Err(WireError::Malformed("an unknown treatment of output")),
-    };
+    let tty = fields.choice(&Tty::ALL, "an unknown use of the terminal")?;
+    let sanitize = fields.choice(&Sanitize::ALL, "an unknown treatment of output")?;
     let (umask, nice, oom_score_adj) = (fields.u32()?, fields.i32()?, fields.i32()?);
     let (ignored, blocked) = (fields.u64()?, fields.u64()?);
     let (rows, cols) = (u16::from_le_bytes(fields.array()?), u16::from_le_bytes(fields.array()?));

@@ -1,12 +1,13 @@
 //! What one side writes the other one reads, and nothing else is taken for it.
 
 use super::*;
+use crate::protocol::choice::{Sanitize, Tty};
 
 fn sample() -> Vec<u8> {
     let attributes = Attributes {
         stdio: Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() },
-        tty: Tty::Always,
-        sanitize: Sanitize::Strip,
+        tty: Some(Tty::Always),
+        sanitize: Some(Sanitize::Strip),
         umask: 0o077,
         nice: -5,
         oom_score_adj: 100,

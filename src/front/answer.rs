@@ -52,13 +52,13 @@ impl Reply {
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Refusal {
+        struct RefusedResponse {
             message: String,
         }
         if let Ok(answer) = serde_json::from_str(line) {
             return Some(Self::Answer(answer));
         }
-        let Refusal { message } = serde_json::from_str(line).ok()?;
+        let RefusedResponse { message } = serde_json::from_str(line).ok()?;
         Some(Self::Refused(notice::problem_in(&message).to_owned()))
     }
 }
@@ -70,7 +70,7 @@ pub struct Listed {
     /// Its number.
     pub seq: u64,
     /// How far it is.
-    pub state: State,
+    pub state: RunState,
     /// Since it came, milliseconds.
     pub age_ms: u64,
     /// Who called.
@@ -88,7 +88,7 @@ pub struct Listed {
 /// How far a command is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum RunState {
     /// It waits for its start.
     Queued,
     /// Its shell lives.
@@ -103,7 +103,7 @@ pub enum State {
     Unknown,
 }
 
-impl State {
+impl RunState {
     /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -125,12 +125,12 @@ mod tests {
     fn answers_are_read_as_they_are_written_and_news_are_skipped() {
         let pong = Answer::Pong { version: "1".to_owned(), pid: 7 };
         assert_eq!(serde_json::to_string(&pong).unwrap(), r#"{"result":"pong","version":"1","pid":7}"#);
-        let listed = Listed { seq: 3, state: State::Left, guard: Some(9), ..Listed::default() };
+        let listed = Listed { seq: 3, state: RunState::Left, guard: Some(9), ..Listed::default() };
         let list = Answer::List { runs: vec![listed] };
         assert_eq!(Reply::read(&serde_json::to_string(&list).unwrap()), Some(Reply::Answer(list)));
         let newer = r#"{"result":"list","runs":[{"seq":1,"state":"frozen","colour":"red"}],"more":1}"#;
         let Some(Reply::Answer(Answer::List { runs })) = Reply::read(newer) else { panic!("no list") };
-        assert_eq!((runs[0].seq, runs[0].state), (1, State::Unknown));
+        assert_eq!((runs[0].seq, runs[0].state), (1, RunState::Unknown));
         let refusal = r#"{"exit":1,"output":"","error":"refused","message":"rexec: no such command\nhint: look\n"}"#;
         assert_eq!(Reply::read(refusal), Some(Reply::Refused("no such command".to_owned())));
         assert_eq!(Reply::read("{}"), None);

@@ -2,62 +2,48 @@
 
 use std::time::Instant;
 
-use rexec_sh::protocol::wire::Sanitize;
+use rexec_sh::protocol::choice::Sanitize;
 
 use super::command::Command;
 use crate::limits;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::{Mode, Sanitizer};
 
-/// What the host was told to do with the output of callers that do not say themselves.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// The bytes as the program wrote them.
-    Raw,
-    /// Escape sequences and controls are deleted.
-    Strip,
-    /// Escape sequences and the states of rewritten lines are deleted, on pipes too.
-    Tidy,
-    /// Redraws are resolved too.
-    #[default]
-    Collapse,
-}
-
-/// The treatment of one stream.
+/// The filter of one stream.
 #[derive(Debug, Default)]
-pub struct Treatment {
+pub struct OutputFilter {
     redactor: Option<Redactor>,
     sanitizer: Option<Sanitizer>,
     masked: Vec<u8>,
 }
 
-impl Treatment {
+impl OutputFilter {
     /// Cleaning as the mode says, behind a mask if there is one.
     #[must_use]
     pub fn new(mode: Mode, redactor: Option<Redactor>) -> Self {
-        let sanitizer = (mode != Mode::Raw).then(|| Sanitizer::settling(mode, limits::SETTLE));
+        let sanitizer = (mode != Mode::Raw).then(|| Sanitizer::settling(mode, limits::REDRAW_HOLD));
         Self { redactor, sanitizer, masked: Vec::new() }
     }
 
-    /// The treatments of descriptors 1 and 2: as the caller wants it, else as the host was told to.
+    /// The filters of descriptors 1 and 2: as the caller chose, else as the host was told. `on_pipes` says that the
+    /// command's output is on pipes only, `window` how large its screen is in rows and columns.
     #[must_use]
-    pub fn both(command: &Command, on_pipes: bool, policy: Policy, window: (u16, u16), redact: bool) -> [Self; 2] {
-        let collapse = Mode::Collapse { rows: window.0, cols: window.1 };
-        let mode = |caller_looks_at_it: bool| match (command.sanitize, policy) {
-            (Sanitize::Raw, _) => Mode::Raw,
+    pub fn both(command: &Command, on_pipes: bool, told: Sanitize, window: (u16, u16), redact: bool) -> [Self; 2] {
+        let chosen = |is_tty: bool| match command.sanitize {
             // What an agent reads of the shell for itself: Codex separates its parts with NUL bytes.
-            _ if command.is_for_program => Mode::Raw,
-            (Sanitize::Strip, _) => Mode::Strip,
-            (Sanitize::Collapse, _) => collapse,
-            (Sanitize::Tidy, _) => Mode::Tidy,
-            // A person looks at a terminal.
-            (Sanitize::Default, _) if caller_looks_at_it => Mode::Raw,
-            (Sanitize::Default, Policy::Raw) => Mode::Raw,
-            // What comes through pipes alone is what the program meant for pipes: hardly anything in it has to go.
-            (Sanitize::Default, _) if on_pipes => Mode::Tidy,
-            (Sanitize::Default, Policy::Tidy) => Mode::Tidy,
-            (Sanitize::Default, Policy::Strip) => Mode::Strip,
-            (Sanitize::Default, Policy::Collapse) => collapse,
+            _ if command.is_for_program => Sanitize::Raw,
+            Some(chosen) => chosen,
+            // A person looks at the caller's terminal.
+            None if is_tty || told == Sanitize::Raw => Sanitize::Raw,
+            // A program that writes to a pipe means its output for a pipe: hardly anything in it has to go.
+            None if on_pipes => Sanitize::Tidy,
+            None => told,
+        };
+        let mode = |is_tty| match chosen(is_tty) {
+            Sanitize::Raw => Mode::Raw,
+            Sanitize::Strip => Mode::Strip,
+            Sanitize::Tidy => Mode::Tidy,
+            Sanitize::Collapse => Mode::Collapse { rows: window.0, cols: window.1 },
         };
         let redactor = redact.then(|| command.redactor());
         [command.stdio.stdout_tty, command.stdio.stderr_tty].map(|is_tty| Self::new(mode(is_tty), redactor.clone()))
@@ -85,7 +71,7 @@ impl Treatment {
         }
     }
 
-    /// When [`Treatment::tick`] has something to give.
+    /// When [`OutputFilter::tick`] has something to give.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.sanitizer.as_ref()?.deadline()
@@ -135,18 +121,18 @@ mod tests {
 
     #[test]
     fn a_line_that_is_redrawn_is_given_once_it_has_stood_still() {
-        let mut treatment = Treatment::new(Mode::Collapse { rows: 48, cols: 160 }, None);
+        let mut filter = OutputFilter::new(Mode::Collapse { rows: 48, cols: 160 }, None);
         let (mut now, mut given) = (Instant::now(), Vec::new());
         for frame in 0..20 {
-            treatment.push(format!("\r{frame} of 20").as_bytes(), now, &mut given);
-            assert!(treatment.deadline().is_some_and(|at| at > now));
-            now += limits::SETTLE - Duration::from_millis(1);
-            treatment.tick(now, &mut given);
+            filter.push(format!("\r{frame} of 20").as_bytes(), now, &mut given);
+            assert!(filter.deadline().is_some_and(|at| at > now));
+            now += limits::REDRAW_HOLD - Duration::from_millis(1);
+            filter.tick(now, &mut given);
             assert_eq!(given, b"", "frame {frame}");
         }
         // A line that is rewritten has to stand still for longer.
-        treatment.tick(now + 8 * limits::SETTLE, &mut given);
+        filter.tick(now + 8 * limits::REDRAW_HOLD, &mut given);
         assert_eq!(given, b"19 of 20");
-        assert_eq!(treatment.deadline(), None);
+        assert_eq!(filter.deadline(), None);
     }
 }
