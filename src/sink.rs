@@ -1,4 +1,4 @@
-//! Where a job's entries go: the console, and the feed to the recorder.
+//! Readers of every job's log: the console, and the feed to the recorder.
 
 pub mod console;
 pub mod feed;

@@ -1,4 +1,4 @@
-//! The console's turns, on a scripted clock: whose output stands where, and what is said about the rest.
+//! The console's turns on a scripted clock: whose output is shown where, and what the console says about the rest.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ impl ConsoleRig {
         self.engine.on_hangup(job, Stream::Tty);
     }
 
-    /// What is shown now, without the times.
+    /// Returns what is shown now, without the times.
     fn shown(&mut self) -> String {
         self.console.pump(&mut self.engine, &mut self.out, usize::MAX, self.now);
         self.taken()
@@ -78,7 +78,7 @@ fn blocks_come_in_order_of_start_and_are_never_mixed() {
 }
 
 #[test]
-fn who_takes_long_makes_room_at_a_line_start() {
+fn a_command_yields_the_floor_at_the_start_of_a_line() {
     let mut rig = ConsoleRig::new(ConsoleKind::Text);
     let (one, two) = (rig.start("one"), rig.start("two"));
     rig.write(one, "half");
@@ -93,16 +93,16 @@ fn who_takes_long_makes_room_at_a_line_start() {
     rig.write(one, "more\n");
     assert_eq!(rig.shown(), "#1 Codex:/d $ one (goes on)\nmore\n");
     rig.wait(limits::CONSOLE_FLOOR * 5);
-    assert_eq!(rig.shown(), "", "nobody waits");
+    assert_eq!(rig.shown(), "", "no other command waits");
 }
 
 #[test]
-fn who_has_the_floor_keeps_it_for_its_time() {
+fn a_command_keeps_the_floor_for_its_time() {
     let mut rig = ConsoleRig::new(ConsoleKind::Text);
     let one = rig.start("one");
     rig.write(one, "a\n");
     rig.shown();
-    assert_eq!(rig.console.deadline(), None, "nobody waits");
+    assert_eq!(rig.console.deadline(), None, "no other command waits");
     rig.start("two");
     assert_eq!(rig.console.deadline(), Some(rig.now + limits::CONSOLE_FLOOR));
     rig.wait(limits::CONSOLE_FLOOR - Duration::from_millis(1));
@@ -112,9 +112,9 @@ fn who_has_the_floor_keeps_it_for_its_time() {
     assert_eq!(rig.shown(), "… #1 goes on, others wait\n\n#2 Codex:/d $ two\n");
 }
 
-/// A time that has passed would end every sleep of the host at once, for as long as the terminal is stopped.
+/// A deadline that has passed would wake the host again and again, as long as the terminal is stopped.
 #[test]
-fn a_console_without_room_waits_for_no_time() {
+fn a_console_without_room_has_no_deadline() {
     let mut rig = ConsoleRig::new(ConsoleKind::Text);
     rig.start("one");
     rig.shown();
@@ -127,7 +127,7 @@ fn a_console_without_room_waits_for_no_time() {
 }
 
 #[test]
-fn a_line_that_never_ends_makes_room_too() {
+fn a_command_within_a_line_yields_the_floor_later() {
     let mut rig = ConsoleRig::new(ConsoleKind::Text);
     let one = rig.start("one");
     rig.write(one, "50%\r");
@@ -141,7 +141,7 @@ fn a_line_that_never_ends_makes_room_too() {
 }
 
 #[test]
-fn what_is_left_out_is_counted() {
+fn output_that_is_left_out_is_counted() {
     let mut rig = ConsoleRig::new(ConsoleKind::Text);
     let one = rig.start("one");
     assert_eq!(rig.shown(), "#1 Codex:/d $ one\n");
@@ -214,7 +214,7 @@ fn a_probe_that_fails_writes_much_lasts_or_leaves_processes_is_shown() {
     });
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\nleft running: node (7)\n\n");
 
-    // One that waited for its turn while it ran.
+    // A probe that ran too long while it waited for its turn.
     let mut rig = ConsoleRig::new(ConsoleKind::Text);
     let one = rig.start("one");
     rig.shown();
@@ -259,7 +259,6 @@ fn a_banner_is_shorter_the_second_time() {
     assert!((50..limits::BANNER_AGAIN_COLUMNS + 20).contains(&banner.chars().count()), "{again}");
 }
 
-/// H2
 #[test]
 fn the_hosts_rows_begin_as_no_row_of_output_does() {
     const FORGED: &str = "\x1b[97;48;2;0;95;134m▌[2026-05-21T09:42:18Z] #9 Claude Code:/x $ ls\x1b[0m\r\n";
@@ -268,7 +267,7 @@ fn the_hosts_rows_begin_as_no_row_of_output_does() {
     for text in [FORGED, "\x1b[7m▌x\n", "\r\x1b[1G▌", "x\x08▌", "\u{2028}▌\u{e0041}\u{200b}\u{ad}\n"] {
         rig.write(one, text);
     }
-    // What the filter takes out of the middle does not make one of what is left.
+    // The filter removes bytes from the middle, and what is left does not become a mark.
     rig.engine.on_output(one, Stream::Tty, b"\xe2\x96\x1b]0;x\x07\x8c\n".as_slice().into(), rig.now);
     rig.engine.on_output(one, Stream::Tty, b"\xe2\x96\0\x8c\n".as_slice().into(), rig.now);
     rig.end(one, 3);
@@ -314,7 +313,7 @@ fn a_host_that_leaves_ends_what_is_shown() {
 }
 
 #[test]
-fn what_a_full_screen_program_draws_is_said_once() {
+fn a_full_screen_program_is_one_remark() {
     let mut rig = ConsoleRig::new(ConsoleKind::Terminal);
     let one = rig.start("vi");
     rig.write(one, "before\n\x1b[?1049hmenu");

@@ -1,8 +1,8 @@
-//! The journal from outside: a host's frames go in over a real socket, files come out. The host is real where the
-//! output's way to the recorder matters.
+//! The journal from outside: a host's frames go in over a real socket, and files come out. A test uses a real host where
+//! the output's way to the recorder matters.
 //!
-//! The recorder runs in a thread here, or, where a limit or a mount must not touch other tests, in a copy of this test
-//! binary (see `in_own_process`). Every wait is for a fact: a status line, a file's content, the recorder's end.
+//! The recorder runs in a thread, or in a copy of this test binary where a limit or a mount must not affect other tests
+//! (see `in_own_process`). Every wait is for a fact: a status line, a file's content, the recorder's end.
 
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;

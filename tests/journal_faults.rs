@@ -1,4 +1,4 @@
-//! A journal that cannot be written never fails or delays a command, and a killed host leaves a journal that fits.
+//! A journal that cannot be written fails or delays no command, and the records that a killed host leaves fit together.
 
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
@@ -22,7 +22,7 @@ use support::temp::TempDir;
 use support::waiting::{self, PATIENCE};
 use support::warden::{State, USUAL};
 
-/// A hundred commands, each with more output than a record's overhead; all must be right.
+/// Runs a hundred commands and checks each result. Each writes more than the rest of its record takes.
 fn a_hundred_commands(host: &Host) {
     for n in 0..100 {
         let seen = host.run(&format!("seq {n} {}; exit {n}", n + 500));
@@ -42,7 +42,7 @@ fn a_full_disk_fails_no_command() {
     fs::create_dir(&place).expect("a directory");
     let options = Some("size=64k,mode=0700");
     if let Err(error) = mount(Some("tmpfs"), &place, Some("tmpfs"), MsFlags::empty(), options) {
-        return programs::skipped(&format!("no small file system is to be had: {error}"));
+        return programs::skipped(&format!("a small file system cannot be mounted: {error}"));
     }
     let host = Host::in_dir(home, PLAIN);
     a_hundred_commands(&host);
@@ -83,13 +83,17 @@ fn a_limit_of_file_sizes_fails_no_command() {
     drop(host.leave());
 }
 
-fn recorder(host: &Host) -> Process {
-    let found =
-        procs::children(host.pid()).into_iter().find(|child| child.comm == "rexec-recorder" && !child.is_zombie());
-    found.unwrap_or_else(|| panic!("no recorder: {:#?}", host.tree()))
+fn recorders(host: &Host) -> Vec<Process> {
+    let mut children = procs::children(host.pid());
+    children.retain(|child| child.comm == "rexec-recorder" && !child.is_zombie());
+    children
 }
 
-/// The recorder dies when a part of a frame has been sent, which happens only if it takes too little.
+fn recorder(host: &Host) -> Process {
+    recorders(host).into_iter().next().unwrap_or_else(|| panic!("no recorder: {:#?}", host.tree()))
+}
+
+/// The recorder is stopped first, so that only part of a frame has been sent when it dies.
 #[test]
 fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
     let host = Host::start();
@@ -112,16 +116,16 @@ fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
     host.finish();
 }
 
-/// More is on its way to the recorder than is queued for it at once: the rest, and the end, wait in the command's log.
+/// The output is more than may be on its way to the recorder: the rest, and the end, wait in the command's log.
 #[test]
-fn what_a_recorder_did_not_take_in_time_is_there_at_the_hosts_end() {
+fn output_that_a_stopped_recorder_did_not_take_is_written_at_the_hosts_end() {
     let mut host = Host::start();
     let recorder = recorder(&host);
     recorder.signal(Signal::SIGSTOP);
     let script = "head -c 790000 /dev/zero | tr '\\0' x; exit 7";
     assert_eq!(host.run(script).code(), 7);
     host.signal(Signal::SIGTERM);
-    // The host has closed its door by then, and the recorder goes on.
+    // The host takes no more callers now.
     assert!(waiting::until_true(PATIENCE, || host.console_text().contains("… ending")), "{}", host.console_text());
     recorder.signal(Signal::SIGCONT);
     host.check_end();
@@ -130,9 +134,9 @@ fn what_a_recorder_did_not_take_in_time_is_there_at_the_hosts_end() {
     assert_eq!((end["exit"].as_u64(), end["bytes"].as_u64()), (Some(7), Some(790_000)));
 }
 
-/// A command that runs on meanwhile has its record as all the others have, and all callers are served.
+/// All callers are served, and every command has its record.
 #[test]
-fn recorders_that_are_killed_again_and_again_disturb_nobody() {
+fn recorders_that_are_killed_again_and_again_disturb_no_command() {
     let (host, mut dice) = (Host::start(), Dice::new(3));
     let (stop, ran) = (AtomicBool::new(false), AtomicUsize::new(0));
     let work = || {
@@ -168,8 +172,8 @@ fn recorders_that_are_killed_again_and_again_disturb_nobody() {
     assert_eq!((journal.of_type("end").count(), journal.of_type("lost").count()), (ran, 0));
 }
 
-/// Commands of four callers, each a command of its own, while something is done to recorders; then every one has to have
-/// one start and one end, and no recorder's death may have been taken for the host's.
+/// Four callers run commands, all different, while `disturb` does something to recorders. Then every command must have one
+/// start and one end, and no recorder's death may have been taken for the host's.
 fn disturbed(host: &Host, commands: usize, disturb: impl FnOnce(&dyn Fn() -> usize)) {
     const CALLERS: usize = 4;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -207,25 +211,22 @@ fn disturbed(host: &Host, commands: usize, disturb: impl FnOnce(&dyn Fn() -> usi
     for n in 0..commands {
         let end = journal.end_of(&script(n)).unwrap_or_else(|| panic!("command {n} has no end"));
         assert_eq!(end["exit"].as_u64(), Some(n as u64 % 200));
-        // What a record lacks of its output it says.
+        // A record counts the output that it lacks.
         let has = end["output"].as_str().expect("text").len() as u64 + end["output_lost"].as_u64().unwrap_or(0);
         assert_eq!(Some(has), end["bytes"].as_u64(), "{end}");
     }
 }
 
-/// A pipe that a command in the host's directory waits at.
+/// A host, and in its directory a pipe at which a command can wait.
 fn with_gate() -> Host {
     let host = Host::start();
     nix::unistd::mkfifo(&host.home.join("go"), nix::sys::stat::Mode::S_IRWXU).expect("a directory of ours");
     host
 }
 
-fn replaced(host: &Host, before: i32) -> bool {
-    let is_other = || {
-        let children = procs::children(host.pid());
-        children.iter().any(|child| child.comm == "rexec-recorder" && !child.is_zombie() && child.pid != before)
-    };
-    waiting::until_true(PATIENCE, is_other)
+/// Waits until the host has another recorder than this one.
+fn is_replaced(host: &Host, before: &Process) -> bool {
+    waiting::until_true(PATIENCE, || recorders(host).iter().any(|recorder| recorder.pid != before.pid))
 }
 
 #[test]
@@ -236,7 +237,7 @@ fn no_record_of_240_is_lost_when_18_recorders_are_killed() {
             assert!(waiting::until_true(PATIENCE, || done() >= round * 12));
             let before = recorder(&host);
             before.signal(Signal::SIGKILL);
-            assert!(replaced(&host, before.pid));
+            assert!(is_replaced(&host, &before));
         }
     });
     host.finish();
@@ -250,20 +251,19 @@ fn no_record_is_lost_when_stopped_recorders_are_killed() {
             assert!(waiting::until_true(PATIENCE, || done() >= round * 25));
             let before = recorder(&host);
             before.signal(Signal::SIGSTOP);
-            // Commands run on for a while, and what is to be recorded of them piles up.
+            // Commands run on for a while, and their frames pile up.
             let (from, begin) = (done(), std::time::Instant::now());
             let pile = || done() >= (from + 60).min(240) || begin.elapsed() > Duration::from_millis(300);
             assert!(waiting::until_true(PATIENCE, pile));
             before.signal(Signal::SIGKILL);
-            assert!(replaced(&host, before.pid));
+            assert!(is_replaced(&host, &before));
         }
     });
     host.finish();
 }
 
-/// A recorder that lives and does nothing is noticed, told, and in the end replaced.
 #[test]
-fn a_recorder_that_does_nothing_is_told_and_replaced() {
+fn a_recorder_that_does_nothing_is_reported_and_then_replaced() {
     let host = Host::start();
     let before = recorder(&host);
     before.signal(Signal::SIGSTOP);
@@ -279,7 +279,7 @@ fn a_recorder_that_does_nothing_is_told_and_replaced() {
 }
 
 #[test]
-fn a_killed_host_has_journalled_what_had_ended() {
+fn a_killed_host_has_journalled_all_commands_that_had_ended() {
     let host = Host::start();
     let mut long = host.call("echo started; sleep 1000").start(Target::Shim(&host.socket())).expect("a shim");
     assert!(long.stdout.as_ref().expect("a pipe").wait_for(b"started\n", PATIENCE));
@@ -298,7 +298,7 @@ fn a_killed_host_has_journalled_what_had_ended() {
 }
 
 #[test]
-fn a_journal_fits_together_however_often_its_host_is_killed() {
+fn the_records_fit_together_however_often_the_host_is_killed() {
     let rounds = waiting::size(20, 500);
     let mut dice = Dice::new(42);
     let mut home = TempDir::new(None);
@@ -337,12 +337,12 @@ fn a_journal_fits_together_however_often_its_host_is_killed() {
 }
 
 #[test]
-fn a_command_whose_guard_is_stopped_has_an_end_after_an_ordered_end_of_its_host() {
+fn a_command_whose_guard_is_stopped_has_an_end_when_its_host_ends_in_order() {
     let host = Host::start();
     let calling = host.call("echo $$ >shell; exec sleep 1000").start(Target::Shim(&host.socket())).expect("a shim");
     let shell = || Process::of(fs::read_to_string(host.home.join("shell")).ok()?.trim().parse().ok()?);
     let shell = waiting::until(PATIENCE, shell).expect("it runs");
-    // A guard that does nothing is continued, or its command is ended without it.
+    // The host continues a stopped guard, or ends its command without it.
     let guard = Process::of(shell.parent).expect("its guard");
     guard.signal(Signal::SIGSTOP);
     let (home, mut warden) = host.end_by(Signal::SIGTERM);

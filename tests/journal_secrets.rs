@@ -1,4 +1,4 @@
-//! What the journal keeps holds no secret: of the environment, the command, the output, wherever it is cut.
+//! The journal keeps no secret of the environment, the command or the output, wherever the output is cut.
 
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
@@ -18,7 +18,7 @@ use support::call::Target;
 use support::host::Host;
 use support::temp::TempDir;
 
-/// Forty secret variables; the names are of the kinds that are known, the values of many alphabets.
+/// Forty secret variables. Their names are of all known kinds, and their values of many alphabets.
 fn environment() -> Vec<(String, String)> {
     const NAMES: [&str; 8] = ["KEY", "ACCESS_TOKEN", "SECRET", "DB_PASSWORD", "PASSWD", "AUTH", "COOKIE", "SENTRY_DSN"];
     let value = |n: usize| match n % 5 {
@@ -31,7 +31,7 @@ fn environment() -> Vec<(String, String)> {
     (0..40).map(|n| (format!("V{n}_{}", NAMES[n % NAMES.len()]), value(n))).collect()
 }
 
-/// Known by their shape, whatever they are called.
+/// Secrets that are known by their shape, whatever the variable is called.
 fn tokens() -> Vec<String> {
     let letters = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2fG4hJ6kL8n";
     ["ghp_", "sk-ant-api03-", "glpat-", "xoxb-123456789012-", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0."]
@@ -48,14 +48,14 @@ fn entries() -> Vec<Vec<u8>> {
     entries.chain(ordinary.map(str::to_owned)).map(String::into_bytes).collect()
 }
 
-/// A run's start, and the frames of its output: the stream's number and the bytes.
+/// A run: its start, and the number of the stream and the bytes of each frame of output.
 type Written<'a> = (StartRecord, Vec<(u8, &'a [u8])>);
 
-/// Records runs, and returns what all files have.
-fn record(home: &Path, runs: &[Written<'_>], limits: Bounds) -> (Vec<Value>, Vec<u8>) {
+/// Records runs. Returns the records, and the bytes of all files.
+fn record(home: &Path, runs: &[Written<'_>], bounds: Bounds) -> (Vec<Value>, Vec<u8>) {
     let session = Session::new(home, fs::metadata(home).unwrap().uid(), std::process::id());
     let (mut socket, theirs) = UnixStream::pair().unwrap();
-    let recorder = thread::spawn(move || serve(session, theirs, limits));
+    let recorder = thread::spawn(move || serve(session, theirs, bounds));
     let entries = entries();
     let mut frames = Vec::new();
     for (start, output) in runs {
@@ -78,7 +78,7 @@ fn record(home: &Path, runs: &[Written<'_>], limits: Bounds) -> (Vec<Value>, Vec
     (records, all)
 }
 
-/// No secret is left, nor the first thirty characters of its first line.
+/// Checks that no secret is left, nor the first thirty characters of its first line.
 fn assert_clean(kept: &[u8], what: &str) {
     let kept = String::from_utf8_lossy(kept).into_owned();
     let values = environment().into_iter().map(|(_, value)| value);
@@ -111,7 +111,7 @@ fn the_fields_of_a_start_are_masked() {
     let mut odd = StartRecord { seq: 2, ..StartRecord::default() };
     odd.set_dir(&[b"/\xff/", environment()[1].1.as_bytes()].concat());
     odd.set_exec([&b"sh\xff"[..], all.as_bytes()].into_iter());
-    // Cut to its bound in the middle of a secret.
+    // This command is cut to its bound in the middle of a secret.
     let filler = "x".repeat((192 << 10) - 10);
     let long = StartRecord { seq: 3, command: format!("{filler}{}", environment()[4].1), ..StartRecord::default() };
     let (records, kept) = record(home.path(), &[(start, vec![]), (odd, vec![]), (long, vec![])], Bounds::default());
@@ -125,9 +125,9 @@ fn the_fields_of_a_start_are_masked() {
         assert_eq!(record["dir"], "/srv/«redacted:V1_ACCESS_TOKEN»");
     }
     for record in records.iter().filter(|record| record["seq"] == 2) {
-        let twin = record["exec_b64"][1].as_str().unwrap();
-        let bytes = rexec_host::text::encode::from_base64(twin).unwrap();
-        assert_clean(&bytes, "twin");
+        let encoded = record["exec_b64"][1].as_str().unwrap();
+        let bytes = rexec_host::text::encode::from_base64(encoded).unwrap();
+        assert_clean(&bytes, "base64");
         assert!(String::from_utf8_lossy(&bytes).contains("«redacted:V0_KEY»"));
         assert_eq!(record["exec_b64"][0], "c2j/");
         assert!(
@@ -145,16 +145,16 @@ fn output_is_masked_wherever_it_is_cut_into_frames() {
     let home = TempDir::new(None);
     let output = format!("{}\n", probe()).replace('\n', "\r\n");
     let bytes = output.as_bytes();
-    // What an excerpt cannot hold goes to raw files.
-    let limits = Bounds { head_bytes: 700, tail_bytes: 900, ..Bounds::default() };
+    // The excerpt is short, so that the output goes to raw files, too.
+    let bounds = Bounds { head_bytes: 700, tail_bytes: 900, ..Bounds::default() };
     let start = |seq: usize| StartRecord { seq: seq as u64, command: "env".into(), ..StartRecord::default() };
     let mut runs: Vec<_> =
         (0..=bytes.len()).map(|at| (start(at), vec![(0, &bytes[..at]), (0, &bytes[at..])])).collect();
     runs.push((start(bytes.len() + 1), bytes.chunks(1).map(|byte| (0, byte)).collect()));
-    // Another stream writes in between, as often as it can.
+    // Another stream writes between any two pieces.
     let mixed = bytes.chunks(7).flat_map(|piece| [(1, piece), (2, &b"."[..])]).collect();
     runs.push((start(bytes.len() + 2), mixed));
-    let (records, kept) = record(home.path(), &runs, limits);
+    let (records, kept) = record(home.path(), &runs, bounds);
     assert_clean(&kept, "output");
     let ends: Vec<&Value> = records.iter().filter(|record| record["type"] == "end").collect();
     assert_eq!(ends.len(), runs.len());
@@ -170,7 +170,7 @@ fn output_is_masked_wherever_it_is_cut_into_frames() {
     }
 }
 
-/// What a terminal makes one word is one word in the record.
+/// A terminal shows each of these as one word, and so does the record.
 #[test]
 fn escape_sequences_and_overwriting_hide_no_secret() {
     let home = TempDir::new(None);
@@ -194,9 +194,9 @@ fn escape_sequences_and_overwriting_hide_no_secret() {
     }
 }
 
-/// Nothing is held back for good or loses its place, and short output is whole.
+/// Both streams end in bytes that may begin a secret.
 #[test]
-fn what_may_begin_a_secret_is_kept_when_none_comes() {
+fn bytes_that_may_begin_a_secret_are_kept_if_no_secret_comes() {
     let home = TempDir::new(None);
     let run = (StartRecord { seq: 1, ..StartRecord::default() }, vec![(1, &b"out q00#f72"[..]), (2, b"err gh")]);
     let (records, _) = record(home.path(), &[run], Bounds::default());
@@ -205,7 +205,7 @@ fn what_may_begin_a_secret_is_kept_when_none_comes() {
 }
 
 #[test]
-fn a_host_masks_what_an_agent_sees() {
+fn a_host_masks_in_the_journal_what_an_agent_sees() {
     let host = Host::start();
     let run = |script: &str| {
         let mut call = host.call(script);
@@ -226,7 +226,7 @@ fn a_host_masks_what_an_agent_sees() {
     host.wait_for("three ends", |journal| (journal.of_type("end").count() == 3).then_some(()));
     drop(words);
     let journal = host.journal();
-    // An end waits for its own run's output only, so these are in any order.
+    // An end waits only for its own run's output, so these are in any order.
     let mut ends: Vec<&Value> = journal.of_type("end").collect();
     ends.sort_by_key(|end| end["seq"].as_u64());
     let output = |at: usize| ends[at]["output"].as_str().unwrap();

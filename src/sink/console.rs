@@ -1,13 +1,13 @@
 //! The console: one block per command on the human's terminal, never two commands mixed within one.
 //!
 //! A block is a banner, the command's live output, an end line where there is something to say, and a blank line.
-//! Blocks come in order of start. The run that is being shown has the *floor*; the others wait in their logs, where
-//! they may lose output, and are told how much. A run that has had the floor for a while yields it at a line start when
-//! others wait, and goes on later under a second banner.
+//! Blocks come in the order in which the commands start. The command that is being shown has the *floor*. The output of
+//! the others waits in their logs, which may drop some of it and count how much. A command that has had the floor for a
+//! while yields it at the start of a line when others wait, and goes on later under a second banner.
 //!
-//! Invariants: nothing here waits or touches a descriptor; what is queued is bounded, and so is the number of waiting
-//! blocks; what is left out is counted exactly; nothing of a command reaches the terminal but through its filter, which
-//! is reset at the end of each turn.
+//! Invariants: nothing here waits or touches a descriptor; queued bytes and waiting blocks are bounded; output that is
+//! left out is counted exactly; a command's output reaches the terminal only through its filter, which is reset at the
+//! end of each turn.
 
 mod filter;
 mod fold;
@@ -29,36 +29,37 @@ use fold::Fold;
 pub use header::ConsoleKind;
 use header::header;
 
-/// The most of a program's name in a line about it; the kernel keeps 15 bytes.
+/// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
 
-/// What stands in a block's banner.
+/// The content of a block's banner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
-    /// When it began, RFC 3339.
+    /// When the command began, RFC 3339.
     pub time: String,
-    /// Who calls.
+    /// The caller's name.
     pub whoami: String,
-    /// Where.
+    /// The working directory.
     pub dir: String,
-    /// What.
+    /// The command, without an agent's wrapper.
     pub command: String,
-    /// An agent's wrapper was left out of the command.
+    /// Whether `command` lacks an agent's wrapper.
     pub is_unwrapped: bool,
-    /// An agent's look at the shell: one line instead of a block, while all goes well.
+    /// Whether an agent only looks at the shell. Such a command is one line instead of a block, while all goes well.
     pub is_probe: bool,
 }
 
-/// What of a command's output reaches a terminal.
+/// Which of a command's output reaches a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum View {
-    /// What cannot outlive the command's turn.
+    /// Text, and escape sequences whose effect ends with the command's turn.
     #[default]
     Safe,
-    /// Everything; the terminal is put right after each turn.
+    /// Every byte. The terminal's modes are reset after each turn.
     Raw,
 }
 
+/// One command on the console.
 #[derive(Debug)]
 struct CommandBlock {
     job: JobId,
@@ -66,13 +67,13 @@ struct CommandBlock {
     heading: Heading,
     filter: Filter,
     has_banner: bool,
-    /// Only its banner is shown, as long as nothing else is worth it.
+    /// What a folded command has written: only its banner is shown.
     fold: Option<Fold>,
-    /// What its shell left running, to be told at the end.
+    /// The line about processes that the command left running, for the block's end.
     left: Option<String>,
 }
 
-/// Blocks that were never shown, because too many waited.
+/// Commands that were never shown, because too many waited.
 #[derive(Debug, Default)]
 struct Unshown {
     commands: u64,
@@ -85,13 +86,13 @@ struct Unshown {
 pub struct Console {
     kind: ConsoleKind,
     view: View,
-    /// The terminal's width, 0 if it is not known.
+    /// The terminal's width, or 0 if it is unknown.
     columns: u16,
     blocks: VecDeque<CommandBlock>,
     /// Since when the block at the front of the queue has its turn.
     floor: Option<Instant>,
     unshown: Unshown,
-    /// More could be shown when it was pumped last; else it waits for the terminal, and for no time.
+    /// Whether the last pump left room for more. Otherwise the console waits for the terminal, and has no deadline.
     has_room: bool,
 }
 
@@ -103,7 +104,7 @@ impl Console {
         Self { kind, view, columns: 0, blocks, floor: None, unshown, has_room: true }
     }
 
-    /// The terminal is now so many columns wide.
+    /// Notes the terminal's new width, columns.
     pub fn resize(&mut self, columns: u16) {
         self.columns = columns;
         for block in &mut self.blocks {
@@ -111,7 +112,7 @@ impl Console {
         }
     }
 
-    /// One line of the host's own, between blocks or as a line of its own within one.
+    /// Shows a line of the host's, between blocks or on a row of its own within one.
     pub fn say(&mut self, line: &str, out: &mut Vec<u8>) {
         if let (Some(_), Some(block)) = (self.floor, self.blocks.front_mut()) {
             block.filter.end_turn(out);
@@ -119,7 +120,7 @@ impl Console {
         header(self.kind, self.columns, line, out);
     }
 
-    /// A command begins. Beyond the bound of waiting blocks the oldest of them is given up.
+    /// Begins a command's block. If too many blocks wait, the oldest of them is given up and counted.
     pub fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading) {
         if self.blocks.len() >= limits::CONSOLE_BLOCKS_MAX {
             let oldest = usize::from(self.floor.is_some());
@@ -138,7 +139,7 @@ impl Console {
         self.blocks.push_back(CommandBlock { job: cursor.job, cursor, heading, filter, has_banner, fold, left });
     }
 
-    /// The command left these processes running.
+    /// Notes the processes that a command left running.
     pub fn on_left(&mut self, job: JobId, left: &[Left]) {
         if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {
             let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
@@ -147,13 +148,13 @@ impl Console {
         }
     }
 
-    /// Shows what there is to show, until `out` is this long.
-    pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize, now: Instant) {
-        while out.len() < most && self.show_next(engine, out, now) {}
-        self.has_room = out.len() < most;
+    /// Appends what there is to show, until `out` has `bytes_max` bytes.
+    pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, bytes_max: usize, now: Instant) {
+        while out.len() < bytes_max && self.show_next(engine, out, now) {}
+        self.has_room = out.len() < bytes_max;
     }
 
-    /// Shows one item, or passes the floor on; whether there may be more.
+    /// Shows one entry, or passes the floor on. Returns whether there may be more to show.
     fn show_next(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) -> bool {
         if self.floor.is_none() && !self.take_floor(engine, out, now) {
             return false;
@@ -179,7 +180,7 @@ impl Console {
         true
     }
 
-    /// The host leaves: whatever is being shown ends here, and the terminal is as before it.
+    /// At the host's end: ends the block that is being shown and resets the terminal's modes.
     pub fn leave(&mut self, out: &mut Vec<u8>) {
         let face = self.face();
         if let (Some(_), Some(block)) = (self.floor.take(), self.blocks.front_mut()) {
@@ -189,7 +190,7 @@ impl Console {
         self.blocks.clear();
     }
 
-    /// When a waiting block may get the floor, or a folded one has lasted too long.
+    /// When a waiting block may get the floor, or a folded one must be unfolded.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let unfolds = self.floor.and(self.blocks.front()).and_then(|block| block.fold.as_ref()?.deadline());
@@ -200,8 +201,8 @@ impl Console {
         Face { kind: self.kind, columns: self.columns }
     }
 
-    /// When the front block has had its time, if others wait. A block whose line is not finished keeps the floor for as
-    /// long again: it may be a progress line, and a broken line is hard to read.
+    /// When the front block must yield the floor, if others wait. A block within a line keeps it for twice the time: the
+    /// line may be a progress bar, and a broken line is hard to read.
     fn yields_at(&self) -> Option<Instant> {
         let (since, block) = (self.floor?, self.blocks.front()?);
         let time = limits::CONSOLE_FLOOR * if block.filter.is_line_start() { 1 } else { 2 };
@@ -244,7 +245,7 @@ impl Console {
     }
 }
 
-/// How the host's own rows look.
+/// The look of the host's rows.
 #[derive(Debug, Clone, Copy)]
 struct Face {
     kind: ConsoleKind,
@@ -258,6 +259,7 @@ impl Face {
 }
 
 impl CommandBlock {
+    /// Shows the banner of a block that gets the floor.
     fn open(&mut self, face: Face, out: &mut Vec<u8>, now: Instant) {
         match (&mut self.fold, self.has_banner) {
             (None, false) => face.header(&self.banner().line(limits::BANNER_COLUMNS), out),
@@ -275,7 +277,7 @@ impl CommandBlock {
         self.has_banner = true;
     }
 
-    /// Shows a folded block like any other from here on.
+    /// Shows all that a folded command has written. From now on its block is like any other.
     fn unfold(&mut self, face: Face, out: &mut Vec<u8>) {
         if let Some(fold) = self.fold.take() {
             face.header(&self.banner().line(limits::BANNER_COLUMNS), out);
@@ -288,7 +290,7 @@ impl CommandBlock {
         Banner { time, seq: self.job.0, whoami, dir, command, is_unwrapped: *is_unwrapped }
     }
 
-    /// Shows one item; whether it was the last.
+    /// Shows one entry. Returns whether it was the last one.
     fn show(&mut self, face: Face, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
         if let Some(fold) = &mut self.fold {
             if fold.take(item, self.left.is_some()) {
@@ -324,12 +326,13 @@ impl CommandBlock {
         false
     }
 
+    /// Shows a line of the host's within the block.
     fn remark(&mut self, face: Face, line: &str, out: &mut Vec<u8>) {
         self.filter.end_turn(out);
         face.header(line, out);
     }
 
-    /// Ends the turn, and says what of it is not on the screen.
+    /// Ends the turn, and says how much of it is not on the screen.
     fn end_turn(&mut self, face: Face, out: &mut Vec<u8>) {
         self.filter.end_turn(out);
         let hidden = self.filter.take_hidden_bytes();
@@ -338,6 +341,7 @@ impl CommandBlock {
         }
     }
 
+    /// Ends the block with the lines that the outcome needs.
     fn close(&mut self, face: Face, outcome: &Outcome, took: u64, out: &mut Vec<u8>) {
         self.end_turn(face, out);
         let line = match outcome {
@@ -349,7 +353,7 @@ impl CommandBlock {
                 banner::end_line(exit.code(), signal, took, stopped.map(Reason::word))
             }
             Outcome::NotStarted(why) => {
-                // It may begin with a name of the caller's, and no such thing begins a row of the host's.
+                // The text may begin with a name that the caller chose, which must not begin a row of the host's.
                 Some(format!("not started: {}", escape_line(&why.problem, 400)))
             }
             Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),

@@ -1,4 +1,4 @@
-//! The recorder's frames: any cut gives the same, and whatever comes, the journal has whole lines.
+//! The recorder's frames: cutting the stream elsewhere changes nothing, and the journal has whole lines whatever comes.
 
 use std::fs;
 use std::io::Write;
@@ -27,7 +27,7 @@ fn stream(dice: &mut Dice) -> Vec<u8> {
             encode_output(seq, 0, &dice.bytes(count, 0, 255), &mut stream);
         }
         if dice.below(60) == 0 {
-            // Longer than any frame may be, and all there: what follows counts again.
+            // A frame that is too long, with all its bytes: the frames behind it count again.
             let length = FRAME_BYTES_MAX + 1 + dice.below(1000);
             stream.push(2);
             stream.extend_from_slice(&seq.to_le_bytes());
@@ -56,7 +56,7 @@ fn frames(pieces: &[&[u8]]) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn what_the_host_tells_its_recorder() {
+fn frames_are_the_same_however_the_stream_is_cut() {
     rounds(5_000, |dice| {
         let stream = stream(dice);
         let stream = mutated(dice, &stream);
@@ -65,7 +65,7 @@ fn what_the_host_tells_its_recorder() {
 }
 
 #[test]
-fn a_journal_has_whole_lines_whatever_its_recorder_is_told() {
+fn a_journal_has_whole_lines_whatever_the_recorder_gets() {
     let uid = nix::unistd::geteuid().as_raw();
     rounds(150, |dice| {
         let home = TempDir::new(None);
@@ -82,7 +82,7 @@ fn a_journal_has_whole_lines_whatever_its_recorder_is_told() {
         recorder.join().expect("no recorder panics");
         let journal = Journal::read(home.path());
         assert!(journal.bad.is_empty(), "{:?} of {}", journal.bad, stream.escape_ascii());
-        // What it says is believed, but never twice.
+        // The recorder believes every frame, but no run ends twice.
         let ends = journal.of_type("end").count();
         assert!(ends <= journal.of_type("start").count(), "{:#?}", journal.records);
         let secrets = fs::read_dir(home.path()).expect("the directory").flatten();

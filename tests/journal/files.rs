@@ -1,4 +1,4 @@
-//! Which files a journal has: new ones when one is long or damaged, and none of anybody else's.
+//! The files of a journal: a new one when one is long or damaged, and never another program's.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,22 +6,21 @@ use std::os::unix::fs::FileExt;
 use std::time::SystemTime;
 
 use rexec_host::cli::{list, print};
-use rexec_host::journal::frame::{encode_end, encode_lost, encode_output, encode_start};
+use rexec_host::journal::frame::{encode_lost, encode_output, encode_start};
 use rexec_host::journal::reader::{JournalReader, Record};
-use rexec_host::journal::record::RunEnd;
 use rexec_host::recorder::{Bounds, journals};
 use serde_json::json;
 
 use crate::recording::*;
 
-/// A long journal goes on in new files, each of which is complete in itself but for what runs.
+/// Each file is complete in itself but for the runs that have not ended.
 #[test]
 fn a_long_journal_goes_on_in_new_files() {
     const RUNS: u64 = 160;
     let home = Home::new();
-    let most = 64 << 10;
-    let mut recording = home.record(Bounds { file_bytes: most, ..Bounds::default() });
-    // This one runs all the time.
+    let file_bytes = 64 << 10;
+    let mut recording = home.record(Bounds { file_bytes, ..Bounds::default() });
+    // The first run lasts as long as the journal.
     recording.start(1);
     for seq in 2..RUNS {
         recording.start(seq);
@@ -37,7 +36,7 @@ fn a_long_journal_goes_on_in_new_files() {
     let mut ends = BTreeMap::new();
     for (at, (name, path)) in files.iter().enumerate() {
         let length = fs::metadata(path).unwrap().len();
-        assert!(length <= most + 1024, "{name} has {length} bytes");
+        assert!(length <= file_bytes + 1024, "{name} has {length} bytes");
         let records = values(path);
         let is_last = at + 1 == files.len();
         let next = (!is_last).then(|| json!(files[at + 1].0));
@@ -49,7 +48,7 @@ fn a_long_journal_goes_on_in_new_files() {
         assert_eq!(
             (&records[1]["type"], &records[1]["seq"]),
             (&json!("start"), &json!(1)),
-            "what runs is in every file"
+            "every file has the start of a run under way"
         );
         for record in records.iter().filter(|record| record["type"] == "end") {
             *ends.entry(record["seq"].as_u64().unwrap()).or_insert(0) += 1;
@@ -64,14 +63,14 @@ fn a_long_journal_goes_on_in_new_files() {
     list::list(&home.0, usize::MAX, &mut listed).unwrap();
     let listed = String::from_utf8(listed).unwrap();
     let counts = listed.lines().map(|line| line.split_once("commands=").unwrap().1.parse::<u64>().unwrap());
-    // What runs when a file ends counts in the next one, too: one command always, and another where one had just begun.
+    // A run under way when a file ends counts in the next one, too: the first always, and any other that had just begun.
     let (sum, others) = (counts.sum::<u64>(), files.len() as u64 - 1);
     assert!((RUNS - 1 + others..=RUNS - 1 + 2 * others).contains(&sum), "{listed}");
 }
 
-/// Eight files of 60 MB, of which one was not closed: neither counting them nor repairing one reads them.
+/// Neither counting the runs of a large file nor repairing it reads more than its end.
 #[test]
-fn the_ends_of_large_journals_are_enough() {
+fn the_end_of_a_large_journal_is_enough() {
     let home = Home::new();
     let mut recording = home.record_for_the_dead();
     let path = recording.path.clone();
@@ -81,7 +80,7 @@ fn the_ends_of_large_journals_are_enough() {
         if seq != 7 && seq != 3999 {
             recording.end(seq);
         }
-        // Starts overtake output: without this, a slow machine has all of them before the file's middle.
+        // Starts overtake output. Without this, a slow machine could have all of them before the file's middle.
         if seq % 100 == 0 {
             recording.wait_for_end(seq);
         }
@@ -92,7 +91,7 @@ fn the_ends_of_large_journals_are_enough() {
     assert!(marks > 4000);
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.matches("\n{\"v\":1,\"type\":\"mark\",").count() > 3);
-    // What stands before the last mark is not even looked at.
+    // The part before the last mark is not even read.
     let middle = text.len() as u64 / 2;
     File::options().write(true).open(&path).unwrap().write_all_at(&vec![b'#'; 400_000], middle).unwrap();
     let mut listed = Vec::new();
@@ -109,7 +108,7 @@ fn the_ends_of_large_journals_are_enough() {
 }
 
 #[test]
-fn files_of_others_are_left_as_they_are() {
+fn files_of_other_programs_are_left_alone() {
     let home = Home::new();
     let journal = "{\"v\":1,\"type\":\"open\",\"pid\":4194305}\n{\"v\":1,\"type\":\"start\",\"seq\":1}\n";
     let others = [
@@ -131,7 +130,7 @@ fn files_of_others_are_left_as_they_are() {
         let file = File::create(home.0.join("raw").join(name)).unwrap();
         file.set_modified(old).unwrap();
     }
-    // Older than all of them, so that they were looked at when this one is repaired.
+    // The newest journal is repaired first, so once this one is repaired, the others have had their turn.
     let ours = home.0.join("2025-01-01-00:00:00.jsonl");
     fs::write(&ours, journal).unwrap();
     let recording = home.record(Bounds::default());
@@ -149,8 +148,7 @@ fn a_truncated_or_replaced_journal_goes_on_in_another_file() {
     let home = Home::new();
     let mut recording = home.record(Bounds::default());
     let first = recording.path.clone();
-    recording.start(1);
-    wait_until("the start is written", || has_lines(&first, 2));
+    recording.start_and_wait(1, 2);
     File::options().write(true).open(&first).unwrap().set_len(0).unwrap();
     recording.start(2);
     assert!(recording.status().starts_with("journal was truncated: "));
@@ -168,26 +166,23 @@ fn a_truncated_or_replaced_journal_goes_on_in_another_file() {
     assert_eq!(shape(&third), "open start1 start2 end1 end2 close");
 }
 
-/// One output that is longer than its cap neither takes the room of others nor loses its ends.
+/// Of an output that is longer than the cap, only the middle is left out.
 #[test]
 fn a_raw_file_has_both_ends_of_its_output() {
     let home = Home::new();
     let cap = 1 << 17;
     let mut recording = home.record(Bounds { raw_cap: cap, ..Bounds::default() });
     let path = recording.path.clone();
-    let letters = b"0123456789abcdefghijklmnopqrstuvwxy\n";
-    let output = |size: usize| (0..size).map(|n| letters[n * 7 % letters.len()]).collect::<Vec<u8>>();
     let sizes = [200_000, 1 << 18, (1 << 18) + 1, 1_000_003];
     for (seq, size) in (1..).zip(sizes) {
         recording.start(seq);
-        output(size).chunks(9_973).for_each(|piece| recording.output(seq, piece));
-        recording.send(|out| encode_end(&RunEnd { seq, bytes: size as u64, ..RunEnd::default() }, out));
+        text_of(size).chunks(9_973).for_each(|piece| recording.output(seq, piece));
+        recording.end_of(seq, size as u64);
     }
     recording.close();
-    let ends: Vec<_> = values(&path).into_iter().filter(|value| value["type"] == "end").collect();
-    for (end, size) in ends.iter().zip(sizes) {
+    for (end, size) in ends(&path).iter().zip(sizes) {
         let kept = fs::read(home.0.join(end["raw"].as_str().unwrap())).unwrap();
-        let (all, cap) = (output(size), usize::try_from(cap).unwrap());
+        let (all, cap) = (text_of(size), usize::try_from(cap).unwrap());
         assert_eq!(end["raw_bytes"], kept.len());
         if size <= 2 * cap {
             assert!(kept == all && end.get("raw_omitted").is_none());
@@ -200,7 +195,7 @@ fn a_raw_file_has_both_ends_of_its_output() {
     let mut recording = home.record(Bounds { raw_cap: 0, ..Bounds::default() });
     let path = recording.path.clone();
     recording.start(1);
-    recording.output(1, &output(200_000));
+    recording.output(1, &text_of(200_000));
     recording.end(1);
     recording.close();
     let end = &values(&path)[2];
@@ -208,7 +203,7 @@ fn a_raw_file_has_both_ends_of_its_output() {
     assert!(!home.0.join("raw").exists());
 }
 
-/// An agent's wrapper of 38 KB, the same for every command but for what it wraps: it stands in the file once.
+/// An agent's wrapper of 38 KB is the same for every command but for the command in it.
 #[test]
 fn a_long_wrapper_is_written_once_per_file() {
     let home = Home::new();
@@ -224,7 +219,7 @@ fn a_long_wrapper_is_written_once_per_file() {
     recording.close();
     let length = fs::metadata(&path).unwrap().len();
     assert!(length < 300_000, "{length} bytes for 100 commands");
-    let seqs = JournalReader::new(File::open(&path).unwrap()).filter_map(|entry| match entry.unwrap() {
+    let seqs = JournalReader::new(File::open(&path).unwrap()).filter_map(|record| match record.unwrap() {
         Record::Start(start) => Some((start.seq, start.exec)),
         Record::End(end) => Some((end.start.seq, end.start.exec)),
         _ => None,
@@ -240,11 +235,11 @@ fn a_long_wrapper_is_written_once_per_file() {
     let without: String =
         text.lines().filter(|line| !line.contains("\"type\":\"text\"")).map(|line| format!("{line}\n")).collect();
     fs::write(&path, without).unwrap();
-    let mut reader = JournalReader::new(File::open(&path).unwrap());
-    assert_eq!((reader.by_ref().count(), reader.unparsable(), reader.unknown()), (202, 0, 0));
+    let (records, unparsable) = read(&path);
+    assert_eq!((records.len(), unparsable), (202, 0));
 }
 
-/// What a recorder wrote and did not acknowledge is not written again by the next one.
+/// The next recorder does not write again what the file has, even if it was not acknowledged.
 #[test]
 fn the_next_recorder_goes_on_in_the_same_file() {
     let home = Home::new();
@@ -253,8 +248,8 @@ fn the_next_recorder_goes_on_in_the_same_file() {
     (1..=3).for_each(|seq| first.start(seq));
     first.output(2, b"gone");
     first.end(1);
-    wait_until("that is written", || has_lines(&path, 5));
-    // The host has not read a word of what was done.
+    wait_until("they are written", || has_lines(&path, 5));
+    // The host has read no acknowledgement.
     let session = first.session.clone();
     first.vanish();
     File::options().append(true).open(&path).unwrap().write_at(b"{\"v\":1,\"type\":\"end\",\"seq\":3,", 0).unwrap();
@@ -264,19 +259,18 @@ fn the_next_recorder_goes_on_in_the_same_file() {
     next.send(|out| encode_lost(2, 4, out));
     (1..=3).for_each(|seq| {
         next.output(seq, b"more\n");
-        next.send(|out| encode_end(&RunEnd { seq, bytes: if seq == 2 { 9 } else { 5 }, ..RunEnd::default() }, out));
+        next.end_of(seq, if seq == 2 { 9 } else { 5 });
     });
     next.start(4);
     next.send(|out| encode_output(4, 1, b"new\n", out));
     next.end(4);
     assert_eq!(next.status(), "the journal lacks 4 bytes of output of 1 command: they died with its recorder");
     next.close();
-    let mut reader = JournalReader::new(File::open(&path).unwrap());
-    let entries: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
-    assert_eq!(reader.unparsable(), 1, "the torn line");
-    check_runs(&entries);
+    let (records, unparsable) = read(&path);
+    assert_eq!(unparsable, 1, "the torn line");
+    check_runs(&records);
     let run = |seq| {
-        entries.iter().find_map(|entry| match entry {
+        records.iter().find_map(|record| match record {
             Record::End(end) if end.start.seq == seq => Some(end),
             _ => None,
         })
@@ -284,5 +278,5 @@ fn the_next_recorder_goes_on_in_the_same_file() {
     let second = run(2).unwrap();
     assert_eq!((second.output.text.as_str(), second.output.lost, second.output.cut), ("more\n", Some(4), Some(0)));
     assert_eq!(run(3).unwrap().output.lost, None);
-    assert_eq!(entries.len(), 2 + 8);
+    assert_eq!(records.len(), 2 + 8);
 }

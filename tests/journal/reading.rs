@@ -1,4 +1,4 @@
-//! Journals as a person lists and prints them.
+//! Listing and printing journals.
 
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
@@ -43,8 +43,14 @@ exit 101 · 14.2 s
 … lines of the journal that need a newer version of rexec: 1
 ";
 
+fn printed(home: &Home, name: &str) -> String {
+    let mut out = Vec::new();
+    print::print(&home.0, name, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 #[test]
-fn listed_and_printed() {
+fn journals_are_listed_and_printed() {
     let home = Home::new();
     let path = home.0.join("2026-05-21-09:42:18.jsonl");
     fs::write(&path, SAMPLE).unwrap();
@@ -52,14 +58,10 @@ fn listed_and_printed() {
     fs::create_dir(home.0.join("raw")).unwrap();
     fs::write(home.0.join("raw/x-3.out"), "").unwrap();
     for name in ["2026-05-21-09:42:18", "2026-05-21-09:42:18.jsonl", path.to_str().unwrap()] {
-        let mut out = Vec::new();
-        print::print(&home.0, name, &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), PRINTED);
+        assert_eq!(printed(&home, name), PRINTED);
     }
     fs::remove_file(home.0.join("raw/x-3.out")).unwrap();
-    let mut out = Vec::new();
-    print::print(&home.0, "2026-05-21-09:42:18", &mut out).unwrap();
-    assert_eq!(String::from_utf8(out).unwrap(), PRINTED.replace(", see raw/x-3.out", "; raw/x-3.out is gone"));
+    assert_eq!(printed(&home, "2026-05-21-09:42:18"), PRINTED.replace(", see raw/x-3.out", "; raw/x-3.out is gone"));
     let mut out = Vec::new();
     list::list(&home.0, list::DEFAULT, &mut out).unwrap();
     assert_eq!(out, b"2026-05-21-09:42:18 commands=4\n2026-05-20-17:03:55 commands=0\n");
@@ -70,7 +72,7 @@ fn listed_and_printed() {
 }
 
 #[test]
-fn listing_and_printing_fail_in_words() {
+fn listing_and_printing_say_why_they_fail() {
     let home = Home::new();
     let fails = |name: &str| print::print(&home.0, name, &mut Vec::new()).unwrap_err();
     assert!(matches!((fails(""), Notice::from(fails("")).code), (print::PrintError::Usage { .. }, 2)));
@@ -78,7 +80,7 @@ fn listing_and_printing_fail_in_words() {
     assert!(!Notice::from(fails("none")).hint.is_empty());
     assert!(matches!(fails("/"), print::PrintError::NotAJournal { .. }));
     fs::write(home.0.join("2026-05-21-09:42:18.jsonl"), SAMPLE).unwrap();
-    // A reader that has left is no failure; a full disk is one.
+    // It is not a failure if the reader has left. A full disk is one.
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     drop(theirs);
     list::list(&home.0, 10, &mut ours).unwrap();

@@ -1,6 +1,6 @@
-//! A journal of a test's own: its directory, the host's side of a recorder, and what the files then hold.
+//! A test's own journal: its directory, the host's side of a recorder, and what the files hold afterwards.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,18 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
-use rexec_host::journal::reader::Record;
+use rexec_host::journal::reader::{JournalReader, Record};
 use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::journal::status::RecorderStatus;
 use rexec_host::recorder::{Bounds, Session, serve};
 use serde_json::Value;
 
-use crate::support::waiting::PATIENCE;
+use crate::support::waiting::{PATIENCE, until_true};
 
-/// A directory for one test, gone when the test is.
+/// A journal's directory for one test, removed when the test ends.
 pub(crate) struct Home(pub(crate) PathBuf);
 
 impl Home {
@@ -37,23 +36,23 @@ impl Home {
         fs::metadata(&self.0).unwrap().uid()
     }
 
-    /// The journal of a host with this number.
+    /// The journal of a host with this process ID.
     pub(crate) fn session(&self, host: u32) -> Session {
         Session::new(&self.0, self.uid(), host)
     }
 
-    /// A recorder of this process's.
-    pub(crate) fn record(&self, limits: Bounds) -> Recording {
-        Recording::new(self.session(std::process::id()), limits)
+    /// Starts a recorder whose host is this process.
+    pub(crate) fn record(&self, bounds: Bounds) -> Recording {
+        Recording::new(self.session(std::process::id()), bounds)
     }
 
-    /// A recorder whose host is dead.
+    /// Starts a recorder whose host is dead.
     pub(crate) fn record_for_the_dead(&self) -> Recording {
         Recording::new(self.session(DEAD), Bounds::default())
     }
 }
 
-/// A number that no process has.
+/// An ID that no process has.
 pub(crate) const DEAD: u32 = u32::MAX >> 1;
 
 impl Drop for Home {
@@ -70,18 +69,18 @@ pub(crate) struct Recording {
     pub(crate) socket: UnixStream,
     pub(crate) status: BufReader<UnixStream>,
     pub(crate) recorder: JoinHandle<()>,
-    /// Sentences that came before they were asked for.
+    /// Sentences that came before a test asked for them.
     said: Vec<String>,
-    /// Runs whose end was acknowledged.
+    /// The runs whose end was acknowledged.
     ended: Vec<u64>,
 }
 
 impl Recording {
-    pub(crate) fn new(session: Session, limits: Bounds) -> Recording {
+    pub(crate) fn new(session: Session, bounds: Bounds) -> Recording {
         let (socket, theirs) = UnixStream::pair().unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let copy = session.clone();
-        let recorder = thread::spawn(move || serve(copy, theirs, limits));
+        let recorder = thread::spawn(move || serve(copy, theirs, bounds));
         let status = BufReader::new(socket.try_clone().unwrap());
         let (path, said, ended) = (PathBuf::new(), Vec::new(), Vec::new());
         let mut recording = Recording { path, session, status, socket, recorder, said, ended };
@@ -92,7 +91,7 @@ impl Recording {
         recording
     }
 
-    /// Reads one line; gives what is for the human.
+    /// Reads one line. Returns it if it is for the human.
     fn hear(&mut self) -> Option<String> {
         let mut line = String::new();
         self.status.read_line(&mut line).unwrap();
@@ -123,12 +122,24 @@ impl Recording {
         self.send(|out| encode_start(&start(seq), [], out));
     }
 
+    /// Starts a run, and waits until the current file has this many lines.
+    pub(crate) fn start_and_wait(&mut self, seq: u64, lines: usize) {
+        self.start(seq);
+        let path = self.session.path().unwrap();
+        wait_until("the start is written", || has_lines(&path, lines));
+    }
+
     pub(crate) fn output(&mut self, seq: u64, bytes: &[u8]) {
         self.send(|out| encode_output(seq, 1, bytes, out));
     }
 
     pub(crate) fn end(&mut self, seq: u64) {
-        self.send(|out| encode_end(&RunEnd { seq, ..RunEnd::default() }, out));
+        self.end_of(seq, 0);
+    }
+
+    /// Ends a run that wrote this many bytes.
+    pub(crate) fn end_of(&mut self, seq: u64, bytes: u64) {
+        self.send(|out| encode_end(&RunEnd { seq, bytes, ..RunEnd::default() }, out));
     }
 
     /// The next sentence for the human.
@@ -150,7 +161,7 @@ impl Recording {
         }
     }
 
-    /// The file that is written now. The recorder has told of a new one before anything that is acknowledged.
+    /// Waits until the recorder writes another file, and returns that file.
     pub(crate) fn current(&mut self) -> PathBuf {
         let before = self.session.path();
         while self.session.path() == before {
@@ -160,18 +171,18 @@ impl Recording {
         self.session.path().unwrap()
     }
 
-    /// Returns when the recorder has taken in all that was sent: what follows is more than a socket holds.
+    /// Waits until the recorder has taken in all that was sent: it sends more than a socket holds.
     pub(crate) fn fence(&mut self) {
         self.output(u64::MAX, &vec![0; 4 << 20]);
     }
 
-    /// Leaves in order; the answer is what the recorder still had to say.
+    /// Leaves in order. Returns the sentences that the recorder still had.
     pub(crate) fn close(mut self) -> Vec<String> {
         self.send(encode_close);
         self.vanish()
     }
 
-    /// Leaves as if killed, except that the recorder's last words are heard.
+    /// Leaves as a killed host would, but reads what the recorder still says.
     pub(crate) fn vanish(self) -> Vec<String> {
         self.socket.shutdown(Shutdown::Write).unwrap();
         let lines = self.status.lines().map(|line| RecorderStatus::decode(&line.unwrap()).unwrap());
@@ -182,6 +193,7 @@ impl Recording {
     }
 }
 
+/// The start of a run that echoes its number.
 pub(crate) fn start(seq: u64) -> StartRecord {
     StartRecord {
         seq,
@@ -195,14 +207,33 @@ pub(crate) fn start(seq: u64) -> StartRecord {
     }
 }
 
-/// Every line must be a record.
+/// The first `size` bytes of a text with lines.
+pub(crate) fn text_of(size: usize) -> Vec<u8> {
+    let letters = b"0123456789abcdefghijklmnopqrstuvwxy\n";
+    (0..size).map(|n| letters[n * 7 % letters.len()]).collect()
+}
+
+/// The records of a file, of which every line must be one.
 pub(crate) fn values(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.ends_with('\n'), "{text}");
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// `start1 end1 close`
+/// The end records of a file.
+pub(crate) fn ends(path: &Path) -> Vec<Value> {
+    values(path).into_iter().filter(|value| value["type"] == "end").collect()
+}
+
+/// The records of a file as its reader sees them, and how many lines are not records. All of them must have a known type.
+pub(crate) fn read(path: &Path) -> (Vec<Record>, u64) {
+    let mut reader = JournalReader::new(File::open(path).unwrap());
+    let records = reader.by_ref().map(Result::unwrap).collect();
+    assert_eq!(reader.unknown(), 0);
+    (records, reader.unparsable())
+}
+
+/// Types and numbers of the records: `start1 end1 close`.
 pub(crate) fn shape(path: &Path) -> String {
     let name = |value: &Value| match value["seq"].as_u64() {
         Some(seq) => format!("{}{seq}", value["type"].as_str().unwrap()),
@@ -211,34 +242,30 @@ pub(crate) fn shape(path: &Path) -> String {
     values(path).iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the last line is a record of this type. Earlier ones may be torn.
+/// Whether the last line is a record of this type. Earlier lines may be torn.
 pub(crate) fn shape_ends(path: &Path, kind: &str) -> bool {
     let text = fs::read_to_string(path).unwrap_or_default();
     let last = text.ends_with('\n').then(|| text.lines().next_back()).flatten();
     last.and_then(|line| serde_json::from_str::<Value>(line).ok()).is_some_and(|value| value["type"] == kind)
 }
 
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
+pub(crate) fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(until_true(PATIENCE, is_so), "waited in vain until {what}");
 }
 
 pub(crate) fn has_lines(path: &Path, count: usize) -> bool {
     fs::read(path).is_ok_and(|text| text.iter().filter(|&&byte| byte == b'\n').count() >= count)
 }
 
-/// Every start has one end or is lost, and no run is there twice.
-pub(crate) fn check_runs(entries: &[Record]) {
+/// Checks that every run has one start, and one end or a lost record.
+pub(crate) fn check_runs(records: &[Record]) {
     let seqs = |pick: fn(&Record) -> Option<u64>| {
-        let mut seqs: Vec<u64> = entries.iter().filter_map(pick).collect();
+        let mut seqs: Vec<u64> = records.iter().filter_map(pick).collect();
         seqs.sort_unstable();
         seqs
     };
-    let starts = seqs(|entry| if let Record::Start(start) = entry { Some(start.seq) } else { None });
-    let ends = seqs(|entry| match entry {
+    let starts = seqs(|record| if let Record::Start(start) = record { Some(start.seq) } else { None });
+    let ends = seqs(|record| match record {
         Record::End(end) => Some(end.start.seq),
         Record::Lost(lost) => Some(lost.start.seq),
         _ => None,
@@ -247,8 +274,8 @@ pub(crate) fn check_runs(entries: &[Record]) {
     assert!(starts.is_sorted_by(|a, b| a < b), "{starts:?}");
 }
 
-/// Runs `body` in a copy of this binary that runs nothing but the test `name`, below `wrapper`. Answers whether the
-/// wrapper works on this machine.
+/// Runs `body` in a copy of this binary that runs only the test `name`, started by the command `wrapper`. Returns whether
+/// the wrapper works on this machine.
 pub(crate) fn in_own_process(name: &str, wrapper: &[&str], body: impl FnOnce()) -> bool {
     const MARK: &str = "REXEC_JOURNAL_TEST";
     if std::env::var_os(MARK).is_some_and(|mark| mark == name) {

@@ -1,6 +1,6 @@
-//! What is written of each command.
+//! The records of each command.
 
-use std::fs::{self};
+use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use rexec_host::journal::frame::{encode_end, encode_output, encode_start};
 use rexec_host::journal::record::{Left, RunEnd};
 use rexec_host::recorder::Bounds;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::recording::*;
 use crate::support::host::Host;
@@ -56,7 +56,7 @@ fn runs_are_written_as_they_end() {
 }
 
 #[test]
-fn a_hundred_runs_interleaved() {
+fn a_hundred_interleaved_runs_have_a_record_each() {
     let home = Home::new();
     let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
@@ -64,12 +64,12 @@ fn a_hundred_runs_interleaved() {
     for round in 0..10 {
         (0..100).for_each(|seq| recording.output(seq, format!("run {seq} round {round}\n").as_bytes()));
     }
-    // 37 and 100 have no common factor: every run ends once, in an order unlike that of the starts.
+    // 37 and 100 have no common factor, so every run ends once, in another order than they start.
     (0..100).for_each(|n| recording.end(n * 37 % 100));
     assert!(recording.close().is_empty());
     let mut records = values(&path);
     assert_eq!(records.len(), 202);
-    // Each waits for its own output only, so they stand there in any order.
+    // An end waits only for its own output, so the ends are in any order.
     records[101..201].sort_by_key(|record| record["seq"].as_u64());
     for (seq, record) in (0..100).zip(&records[101..]) {
         assert_eq!((&record["type"], &record["seq"]), (&json!("end"), &json!(seq)));
@@ -84,20 +84,18 @@ fn long_output_goes_to_a_raw_file() {
     let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
     let sizes = [65_535, 65_536, 65_537, 10 << 20];
-    let letters = b"0123456789abcdefghijklmnopqrstuvwxy\n";
-    let output = |size: usize| (0..size).map(|n| letters[n * 7 % letters.len()]).collect::<Vec<u8>>();
     for (seq, size) in (0..).zip(sizes) {
         recording.start(seq);
-        for piece in output(size).chunks(99_991) {
+        for piece in text_of(size).chunks(99_991) {
             recording.output(seq, piece);
         }
-        recording.send(|out| encode_end(&RunEnd { seq, bytes: size as u64, ..RunEnd::default() }, out));
+        recording.end_of(seq, size as u64);
     }
     assert!(recording.close().is_empty());
-    let ends: Vec<Value> = values(&path).into_iter().filter(|value| value["type"] == "end").collect();
+    let ends = ends(&path);
     assert_eq!(ends.len(), sizes.len());
     for (record, size) in ends.iter().zip(sizes) {
-        let bytes = output(size);
+        let bytes = text_of(size);
         let shown = record["output"].as_str().unwrap().as_bytes();
         assert_eq!((&record["bytes"], record.get("raw_error")), (&json!(size), None));
         if size <= 65_536 {
@@ -115,14 +113,14 @@ fn long_output_goes_to_a_raw_file() {
 }
 
 #[test]
-fn a_record_has_the_last_state_of_what_is_redrawn() {
+fn a_record_has_the_last_state_of_redrawn_output() {
     let host = Host::start();
     let scripts = [
         ("for n in {0..100}; do printf '\\r\\033[Kload %3d %%' $n; done; printf '\\ndone\\r\\n'", "load 100 %\ndone\n"),
         ("for n in {1..50}; do printf 'a %d\\nb %d\\n\\033[2A' $n $n; done; printf '\\n\\n'", "a 50\nb 50\n"),
         ("printf 'one\\033[31m two\\033[0m\\n'", "one two\n"),
         ("printf %s three >&2", "three"),
-        // More than a record holds as bytes, and not as text.
+        // The bytes are more than a record holds, and the text is less.
         ("for n in {1..20000}; do printf '\\rload %d' $n; done", "load 20000"),
     ];
     for (script, expected) in scripts {
@@ -143,15 +141,15 @@ fn output_that_never_arrived_is_counted() {
     let path = recording.path.clone();
     recording.start(1);
     recording.output(1, b"seen\n");
-    recording.send(|out| encode_end(&RunEnd { seq: 1, bytes: 1005, ..RunEnd::default() }, out));
+    recording.end_of(1, 1005);
     recording.close();
     let record = &values(&path)[2];
     assert_eq!((&record["output_omitted"], &record["bytes"]), (&json!(1000), &json!(1005)));
 }
 
-/// A host that dies without having read what it was told: all it sent is written nevertheless.
+/// The host dies without reading any status line.
 #[test]
-fn status_lines_nobody_reads() {
+fn all_that_a_host_sent_is_written_even_if_it_reads_nothing() {
     let home = Home::new();
     let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();
@@ -164,13 +162,13 @@ fn status_lines_nobody_reads() {
     let Recording { socket, status, recorder, .. } = recording;
     drop((socket, status));
     recorder.join().unwrap();
-    assert_eq!(values(&path).iter().filter(|value| value["type"] == "end").count(), 50);
+    assert_eq!(ends(&path).len(), 50);
 }
 
-/// 64 MB of output by 8 runs, and all the memory it may take.
+/// 8 runs write 64 MiB of output.
 #[test]
-fn memory_is_bounded() {
-    let ran = in_own_process("records::memory_is_bounded", &["env"], || {
+fn the_recorders_memory_is_bounded() {
+    let ran = in_own_process("records::the_recorders_memory_is_bounded", &["env"], || {
         let home = Home::new();
         let mut recording = home.record(Bounds { raw_bytes: 1 << 20, ..Bounds::default() });
         let path = recording.path.clone();
@@ -197,7 +195,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn what_is_not_text_has_a_twin() {
+fn bytes_that_are_not_utf8_are_kept_in_base64() {
     let home = Home::new();
     let mut recording = home.record(Bounds::default());
     let path = recording.path.clone();

@@ -1,4 +1,4 @@
-//! What is made of journals whose host or recorder died.
+//! Repairing journals whose host or recorder died.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -7,12 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread::{self};
-use std::time::Duration;
+use std::thread;
 
 use rexec_host::cli::list;
 use rexec_host::journal::frame::{encode_end, encode_output, encode_start};
-use rexec_host::journal::reader::{JournalReader, Record};
+use rexec_host::journal::reader::Record;
 use rexec_host::journal::record::RunEnd;
 use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::json;
@@ -20,7 +19,7 @@ use serde_json::json;
 use crate::recording::*;
 
 #[test]
-fn a_host_that_dies_in_the_middle_of_a_frame() {
+fn a_host_that_dies_in_the_middle_of_a_frame_leaves_a_lost_run() {
     let home = Home::new();
     let mut recording = home.record_for_the_dead();
     let path = recording.path.clone();
@@ -42,7 +41,7 @@ fn a_host_that_dies_in_the_middle_of_a_frame() {
     assert_eq!(shape(&path), "open close");
 }
 
-/// A journal cut at many places: nothing that was whole is lost, and at most the torn line is no record.
+/// A journal is cut at many places. No whole line is lost, and every line but the torn one is a record.
 #[test]
 fn a_torn_journal_is_repaired() {
     let home = Home::new();
@@ -60,12 +59,12 @@ fn a_torn_journal_is_repaired() {
     fs::remove_file(&sample).unwrap();
     let first_line = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     let torn = home.0.join("2026-01-01-00:00:00.jsonl");
-    // Older, so that whoever has repaired it has looked at the other one.
+    // The newest journal is repaired first, so once this one is repaired, the other has had its turn.
     let older = home.0.join("2025-01-01-00:00:00.jsonl");
     let repair = || {
         fs::write(&older, &whole[..first_line]).unwrap();
         let recording = home.record(Bounds::default());
-        wait_until("all are repaired", || shape(&older) == "open close");
+        wait_until("both are repaired", || shape(&older) == "open close");
         let own = recording.path.clone();
         recording.close();
         fs::remove_file(own).unwrap();
@@ -77,16 +76,15 @@ fn a_torn_journal_is_repaired() {
         repair();
         let text = fs::read(&torn).unwrap();
         if cut < first_line {
-            assert!(text == whole[..cut], "what is not known as a journal is left alone, cut at {cut}");
+            assert!(text == whole[..cut], "a file without a journal's first line is left alone, cut at {cut}");
             continue;
         }
         assert!(text.starts_with(&whole[..cut]), "cut at {cut}");
-        let mut reader = JournalReader::new(File::open(&torn).unwrap());
-        let entries: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
-        assert!(reader.unparsable() <= 1 && reader.unknown() == 0, "cut at {cut}");
-        assert!(matches!(entries.last(), Some(Record::Close(_))), "cut at {cut}");
-        check_runs(&entries);
-        // What is repaired stays as it is.
+        let (records, unparsable) = read(&torn);
+        assert!(unparsable <= 1, "cut at {cut}");
+        assert!(matches!(records.last(), Some(Record::Close(_))), "cut at {cut}");
+        check_runs(&records);
+        // A second repair changes nothing.
         if cut % 16 == 0 {
             repair();
             assert_eq!(fs::read(&torn).unwrap(), text, "cut at {cut}");
@@ -94,10 +92,10 @@ fn a_torn_journal_is_repaired() {
     }
 }
 
-/// The recorder itself killed, at any moment, under 64 runs at once.
+/// The recorder is killed at any moment while 64 runs are under way.
 #[test]
-fn a_recorder_that_is_killed() {
-    const NAME: &str = "repairs::a_recorder_that_is_killed";
+fn a_recorder_that_is_killed_leaves_a_journal_that_can_be_repaired() {
+    const NAME: &str = "repairs::a_recorder_that_is_killed_leaves_a_journal_that_can_be_repaired";
     const HOME: &str = "REXEC_JOURNAL_TEST_HOME";
     if let Some(home) = std::env::var_os(HOME) {
         let home = PathBuf::from(home);
@@ -139,10 +137,9 @@ fn a_recorder_that_is_killed() {
         let next = home.record(Bounds::default());
         wait_until("it is closed", || shape_ends(&killed, "close"));
         next.close();
-        let mut reader = JournalReader::new(File::open(killed).unwrap());
-        let entries: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
-        assert!(reader.unparsable() <= 1 && entries.len() > 100);
-        check_runs(&entries);
+        let (records, unparsable) = read(&killed);
+        assert!(unparsable <= 1 && records.len() > 100);
+        check_runs(&records);
     }
 }
 
@@ -154,7 +151,7 @@ fn journals_of_one_second_get_numbers() {
         assert!(all.len() < 200);
         all.push(home.record(Bounds::default()));
     }
-    // Each is still held by its host, so none was closed by the next.
+    // The host of each still lives, so none was closed by the next.
     assert!(all.iter().all(|opened| shape(&opened.path) == "open"));
     let mut listed = Vec::new();
     list::list(&home.0, usize::MAX, &mut listed).unwrap();
@@ -168,8 +165,7 @@ fn a_journal_in_use_is_left_alone() {
     let home = Home::new();
     let mut first = home.record(Bounds::default());
     let path = first.path.clone();
-    first.start(1);
-    wait_until("the start is written", || has_lines(&path, 2));
+    first.start_and_wait(1, 2);
     let second = home.record(Bounds::default());
     first.end(1);
     first.close();
@@ -177,9 +173,9 @@ fn a_journal_in_use_is_left_alone() {
     assert_eq!(shape(&path), "open start1 end1 close");
 }
 
-/// A host was killed and its recorder still writes what it was sent: the next host waits for that.
+/// A host was killed, and its recorder still writes what it was sent. The next host waits for that.
 #[test]
-fn a_journal_being_drained_is_waited_for() {
+fn a_journal_that_a_recorder_still_writes_is_repaired_later() {
     let home = Home::new();
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
@@ -188,13 +184,14 @@ fn a_journal_being_drained_is_waited_for() {
     recorder.lock().unwrap();
     let open = json!({"v": 1, "type": "open", "pid": gone.id()});
     writeln!(recorder, "{open}\n{}", json!({"v": 1, "type": "start", "seq": 1})).unwrap();
-    let draining = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(50));
-        writeln!(recorder, "{}", json!({"v": 1, "type": "end", "seq": 1})).unwrap();
-    });
+    // The newest journal is repaired first, so once this one is repaired, the other was found in use.
+    let older = home.0.join("2025-01-01-00:00:00.jsonl");
+    fs::write(&older, format!("{open}\n")).unwrap();
     let next = home.record(Bounds::default());
+    wait_until("the older one is closed", || shape_ends(&older, "close"));
+    writeln!(recorder, "{}", json!({"v": 1, "type": "end", "seq": 1})).unwrap();
+    drop(recorder);
     wait_until("it is closed", || shape_ends(&path, "close"));
-    draining.join().unwrap();
     assert!(next.close().is_empty());
     assert_eq!(shape(&path), "open start1 end1 close");
 }

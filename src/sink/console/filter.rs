@@ -1,4 +1,4 @@
-//! What of a command's output reaches the human: one filter for each kind of console.
+//! Filters a command's output for the human: one filter for each kind of console.
 
 use super::{ConsoleKind, View};
 use crate::text::hidden;
@@ -7,7 +7,7 @@ use crate::text::safe::SafeFilter;
 use crate::text::safe::raw::RawFilter;
 use crate::text::sanitize::{Mode, Sanitizer};
 
-/// A block's filter.
+/// The filter of a block.
 #[derive(Debug)]
 pub(super) enum Filter {
     Safe(SafeFilter),
@@ -58,7 +58,7 @@ impl Filter {
         }
     }
 
-    /// Leaves the terminal as before the turn, at a line start.
+    /// Ends the turn: resets the terminal's modes and goes to the start of a line.
     pub(super) fn end_turn(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::Safe(filter) => filter.end_block(out),
@@ -74,7 +74,7 @@ impl Filter {
         }
     }
 
-    /// How much a full-screen program drew that was not shown, bytes, since this was last asked.
+    /// How many bytes of a full-screen program were not shown since the last call.
     pub(super) fn take_hidden_bytes(&mut self) -> u64 {
         match self {
             Self::Safe(filter) => filter.take_hidden_bytes(),

@@ -1,7 +1,7 @@
-//! An agent's look at the shell, folded: one line, as long as nothing about it is worth a look.
+//! Folded commands: an agent's look at the shell is one line on the console, as long as nothing about it is worth reading.
 //!
-//! Invariant: one that fails, writes much, lasts long, asks for something or leaves processes behind is unfolded, with
-//! everything that it wrote.
+//! Invariant: a command that fails, writes much, lasts long, asks for input or leaves processes behind is unfolded, with
+//! all that it wrote.
 
 use std::time::Instant;
 
@@ -9,26 +9,26 @@ use crate::core::entry::{Entry, Exit, Outcome};
 use crate::core::log::Item;
 use crate::limits;
 
-/// What a folded block has written.
+/// A folded command's output.
 #[derive(Debug, Default)]
 pub(super) struct Fold {
     output: Vec<u8>,
-    /// Since when it is on the console.
+    /// Since when its line is on the console.
     since: Option<Instant>,
 }
 
 impl Fold {
-    /// Its line is shown.
+    /// Notes that the line is shown.
     pub(super) fn show(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }
 
-    /// When it has lasted too long.
+    /// When the command will have lasted too long; `None` until its line is shown.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.since.map(|since| since + limits::PROBE_TIME_MAX)
     }
 
-    /// Takes the next item; whether the block may stay folded.
+    /// Takes the next entry. Returns whether the command may stay folded.
     pub(super) fn take(&mut self, item: &Item<'_>, has_left: bool) -> bool {
         match item {
             Item::Entry(Entry::Output { bytes, .. }) => {
@@ -46,7 +46,7 @@ impl Fold {
         }
     }
 
-    /// What it has written so far.
+    /// What the command has written so far.
     pub(super) fn into_output(self) -> Vec<u8> {
         self.output
     }

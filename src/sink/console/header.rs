@@ -1,32 +1,32 @@
-//! The host's own rows: what begins them cannot begin a row of output.
+//! The host's own rows: they begin with a mark with which no row of output can begin.
 //!
-//! Invariant: what stands right behind the mark is the host's own word, or a blank where a line goes on from the row
-//! above. So a command's text makes no second banner of its banner's rows.
+//! Invariant: the host's own words follow the mark, or a blank where a line continues from the row above. So the text of
+//! a command cannot make a row of its banner look like another banner.
 
 use crate::text::hidden::BAR;
 use crate::text::rows::CHEVRONS;
 use crate::text::safe::HEADER_SGR;
 use crate::text::width::width;
 
-/// Before a row in which a line goes on.
+/// What a row begins with that continues a line.
 const INDENT: &str = "  ";
 
-/// What the human's side of the console is.
+/// What the console is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsoleKind {
-    /// A terminal with UTF-8: colours and moves within lines pass. The host's rows begin with a bar that output shows as
+    /// A terminal with UTF-8. Colours and moves within lines pass. The host's rows begin with a bar, which output shows as
     /// `⟨258C⟩`.
     Terminal,
-    /// A terminal that takes text only, or no UTF-8. The host's rows begin with `>>> `.
+    /// A terminal that shows only text, or no UTF-8. The host's rows begin with `>>> `.
     Dumb {
-        /// It shows more than ASCII.
+        /// Whether it shows more than ASCII.
         has_utf8: bool,
     },
-    /// A file or pipe: text only. The host's rows are known by their wording.
+    /// A file or a pipe, which gets only text. The host's rows are known by their wording.
     Text,
 }
 
-/// Appends a line of the host's own, in as many rows as it takes on a terminal of this width; 0 if it is not known.
+/// Appends a line of the host's, in as many rows as it takes on a terminal with this many columns (0 if unknown).
 pub(super) fn header(kind: ConsoleKind, columns: u16, line: &str, out: &mut Vec<u8>) {
     let bar = BAR.to_string();
     let (style, mark, end) = match kind {
@@ -48,7 +48,8 @@ pub(super) fn header(kind: ConsoleKind, columns: u16, line: &str, out: &mut Vec<
     }
 }
 
-/// The line in rows of at most this many columns, with room for the indent of all but the first; at least one row.
+/// Splits a line into rows that are no wider than `columns_max`. All rows but the first have room for the indent. There is
+/// at least one row.
 fn rows(line: &str, columns_max: usize) -> Vec<&str> {
     let (mut rows, mut start, mut columns) = (Vec::new(), 0, 0);
     for (at, c) in line.char_indices() {
@@ -62,7 +63,7 @@ fn rows(line: &str, columns_max: usize) -> Vec<&str> {
     rows
 }
 
-/// The line with the signs of the host's own words in ASCII, and every other character by its code point.
+/// Spells the host's own signs in ASCII and every other character as its code point.
 fn ascii(line: &str) -> String {
     let mut ascii = String::with_capacity(line.len());
     for c in line.chars() {
