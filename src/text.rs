@@ -1,7 +1,33 @@
-//! Text as pure functions: bytes in, bytes out. No descriptors, no clock of its own, no dependency on the host.
+//! Text as pure functions: bytes in, bytes out. No descriptors, no clock of its own, nothing of the host.
 //!
-//! `parser` is the one grammar of terminal output; `sanitize` (for agents) and `safe` (for the console) are what is
-//! made of it.
+//! A command's output takes three ways through this folder:
+//!
+//! ```text
+//!                  ┌─▶ redact ─▶ sanitize ──────────────────────▶ the agent
+//!                  │    (if asked)   ├─ raw       unchanged
+//!                  │                 ├─ strip     parser, window
+//!                  │                 ├─ tidy      scan, parser; after a move upwards: collapse
+//!                  │                 └─ collapse  parser, lazy_terminal, virtual_terminal, row_sender
+//! command output ──┤
+//!                  ├─▶ safe or safe::raw ───────────────────────▶ the human's terminal
+//!                  │   sanitize (strip), hidden, rows ──────────▶ the human's pipe, file, or terminal without UTF-8
+//!                  │
+//!                  └─▶ redact, sanitize (collapse) ─────────────▶ the journal
+//!
+//! shell call ──────▶ unwrap ─▶ ends, escape, banner ────────────▶ the lines that the host prints around the output
+//! ```
+//!
+//! What each guarantees, for any input in pieces of any size and in bounded memory:
+//! * `parser` — the one grammar of terminal output: valid UTF-8 text, controls, sequences.
+//! * `sanitize` — the text that an agent reads: without escape sequences, redraws resolved as the mode says.
+//! * `safe` — output that cannot change the console outside of its own block, nor pass for a row of the host's.
+//! * `hidden` and `rows` — no invisible character, and no row that reads like one of the host's.
+//! * `redact` — no value of a secret-named variable, and no secret with a telling name or a known shape.
+//! * `unwrap` — the model's command, or the whole text if a part of it is not certain.
+//! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
+//!
+//! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
+//! small conversions for records and messages.
 
 pub mod banner;
 pub mod count;

@@ -18,7 +18,7 @@ use crate::text::banner::{Banner, end_line, left_line};
 use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};
 use crate::text::reason::reason;
-use crate::text::rows::{Mark, Rows};
+use crate::text::rows::{RowStyle, Rows};
 
 /// The most of a file's name or an error that is shown, columns.
 const NAME_COLUMNS: usize = 1024;
@@ -233,7 +233,7 @@ fn write_raw(home: &Path, output: &RecordedOutput, out: &mut impl Write) -> io::
 }
 
 fn write_lines(text: &str, out: &mut impl Write) -> io::Result<()> {
-    let (mut rows, mut shown) = (Rows::new(Mark::Wording), Vec::new());
+    let (mut rows, mut shown) = (Rows::new(RowStyle::Wording), Vec::new());
     rows.push(escape_text(text).as_bytes(), &mut shown);
     rows.finish(&mut shown);
     out.write_all(&shown)?;

@@ -1,40 +1,40 @@
 //! The lines around a command's output, the same on the live console and in a printed journal.
 //!
-//! Invariants: nothing here lets a control character, a hidden one or the host's bar through, whatever a command, a
-//! directory or a caller's name contains; where one of them ends cannot be imitated by the one before it; a banner and an
-//! end line are one line each and end without a newline.
+//! Invariants: no control character, hidden character or bar of the host's passes, whatever a command, a directory or a
+//! caller's name contains; none of these can imitate the end of its own field; a banner and an end line are one line each,
+//! without a line feed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::count::counted;
 use super::ends::escape_ends;
-use super::escape::{escape_dir, escape_line, name_of};
+use super::escape::{escape_line, name_of};
 use crate::limits;
 
-/// The most of a directory or an error that is shown, columns.
+/// The most columns of a directory or an error.
 const NAME_COLUMNS: usize = 1024;
 
-/// What a banner says of a command.
+/// A command as its banner shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Banner<'a> {
-    /// When it began, RFC 3339.
+    /// The time when it began, as in RFC 3339.
     pub time: &'a str,
-    /// Its number.
+    /// The command's number.
     pub seq: u64,
-    /// Who calls.
+    /// The caller's name.
     pub whoami: &'a str,
-    /// Where.
+    /// The working directory.
     pub dir: &'a str,
-    /// What.
+    /// The command.
     pub command: &'a str,
-    /// An agent's wrapper was left out of the command.
+    /// Whether an agent's wrapper was left out of the command.
     pub is_unwrapped: bool,
 }
 
 impl Banner<'_> {
-    /// `[2026-05-21T09:42:18Z] #12 Claude Code:/path $ command`, of the command at most this many columns. Behind a
-    /// command that was unwrapped stands ` (unwrapped)`.
+    /// `[2026-05-21T09:42:18Z] #12 Claude Code:/path $ command`, with the command on at most `columns_max` columns. An
+    /// unwrapped command is followed by ` (unwrapped)`.
     #[must_use]
     pub fn line(&self, columns_max: usize) -> String {
         let mut line = self.line_with(&escape_ends(self.command, columns_max));
@@ -44,7 +44,7 @@ impl Banner<'_> {
         line
     }
 
-    /// The same with words of the host's in place of the command.
+    /// The banner with the host's words in place of the command.
     #[must_use]
     pub fn line_with(&self, what: &str) -> String {
         format!(
@@ -57,7 +57,7 @@ impl Banner<'_> {
     }
 }
 
-/// `exit 101 · 14.2 s`, or nothing for a run that ended well and soon.
+/// `exit 101 · 14.2 s`; `None` for a run that succeeded within [`limits::CONSOLE_LONG`].
 #[must_use]
 pub fn end_line(exit: u8, signal: Option<u8>, duration_ms: u64, error: Option<&str>) -> Option<String> {
     if exit == 0 && signal.is_none() && error.is_none() && Duration::from_millis(duration_ms) <= limits::CONSOLE_LONG {
@@ -79,7 +79,7 @@ pub fn end_line(exit: u8, signal: Option<u8>, duration_ms: u64, error: Option<&s
     Some(line)
 }
 
-/// `left running: node (4711), sleep (4712) and 3 more`, or nothing for a run that left nothing behind.
+/// `left running: node (4711), sleep (4712) and 3 more`; `None` for a run that left no process behind.
 pub fn left_line<'a>(count: u32, named: impl IntoIterator<Item = (&'a str, i32)>) -> Option<String> {
     if count == 0 {
         return None;
@@ -103,7 +103,20 @@ pub fn left_line<'a>(count: u32, named: impl IntoIterator<Item = (&'a str, i32)>
     Some(line)
 }
 
-/// The journal's times have milliseconds; a person reading a log does not need them.
+/// A directory on at most `columns_max` columns. Blanks and characters that could end it have a backslash before them, as
+/// a shell reads them.
+fn escape_dir(dir: &str, columns_max: usize) -> String {
+    let mut escaped = String::with_capacity(dir.len());
+    for c in dir.chars() {
+        if matches!(c, ' ' | '$' | '\\' | '\'' | '"' | '`' | '#' | ':' | '[' | ']') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escape_ends(&escaped, columns_max)
+}
+
+/// A time without the milliseconds of the journal, which a reader does not need.
 fn whole_seconds(time: &str) -> String {
     match time.split_once('.') {
         Some((seconds, fraction)) => format!("{seconds}{}", fraction.trim_start_matches(|c: char| c.is_ascii_digit())),
@@ -111,7 +124,7 @@ fn whole_seconds(time: &str) -> String {
     }
 }
 
-/// `14.2 s`, `3 min 07 s`, `2 h 05 min`.
+/// Milliseconds as `14.2 s`, `3 min 07 s` or `2 h 05 min`.
 #[must_use]
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
@@ -122,7 +135,7 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// The signals whose numbers are the same on every system this runs on.
+/// The signals that have the same number on all systems.
 fn signal_name(number: u8) -> Option<&'static str> {
     Some(match number {
         1 => "SIGHUP",

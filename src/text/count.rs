@@ -1,12 +1,12 @@
-//! Numbers with their nouns.
+//! Counts in words.
 
-/// `1 command`, `2 commands`: a number and the noun that agrees with it.
+/// A number with its noun in the singular or the plural: `1 command`, `2 commands`.
 #[must_use]
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// `1 byte`, `2 bytes`.
+/// A number of bytes: `1 byte`, `2 bytes`.
 #[must_use]
 pub fn bytes(number: u64) -> String {
     counted(number, "byte", "bytes")

@@ -1,4 +1,4 @@
-//! The inside of a control sequence: private marker, numeric parameters, intermediates.
+//! The body of a control sequence (ECMA-48, section 5.4): private marker, numeric parameters, intermediates.
 
 /// A well-formed control sequence body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) struct Csi<'a> {
 }
 
 impl<'a> Csi<'a> {
-    /// Takes a body apart; a malformed one has no effect and is `None`.
+    /// Parses a body; `None` if it is malformed and has no effect.
     pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
         let split = body.iter().rposition(|b| !matches!(b, 0x20..=0x2F)).map_or(0, |at| at + 1);
         let (params, intermediates) = body.split_at(split);
@@ -23,25 +23,25 @@ impl<'a> Csi<'a> {
         well_formed.then_some(Self { private, params, intermediates })
     }
 
-    /// Every parameter's first component; a missing one is 0, one too large is 65,535.
+    /// The first number of each parameter; 0 if missing, 65,535 if larger.
     pub(crate) fn values(&self) -> impl Iterator<Item = u16> + 'a {
         let params = self.params;
         let count = if params.is_empty() { 0 } else { usize::MAX };
         params.split(|&b| b == b';').take(count).map(first_number)
     }
 
-    /// Parameter `at`, 0 if it is not there.
+    /// Parameter `at`; 0 if missing.
     pub(crate) fn value(&self, at: usize) -> u16 {
         self.values().nth(at).unwrap_or(0)
     }
 
-    /// Parameter `at` as a count: 1 if it is missing or 0.
+    /// Parameter `at` as a count; 1 if missing or 0.
     pub(crate) fn count(&self, at: usize) -> u16 {
         self.value(at).max(1)
     }
 }
 
-/// The digits before any colon as a number.
+/// The digits before the first colon as a number.
 pub(crate) fn first_number(param: &[u8]) -> u16 {
     let digits = param.iter().take_while(|&&b| b != b':');
     digits.fold(0u16, |number, digit| number.saturating_mul(10).saturating_add(u16::from(digit - b'0')))

@@ -1,10 +1,8 @@
-//! Base64 (RFC 4648, section 4), for the journal's twins of fields that are not UTF-8.
-//!
-//! Always padded, never broken into lines.
+//! Base64 (RFC 4648, section 4), for journal fields that are not UTF-8. Always padded, never broken into lines.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// `bytes` in base64 with padding.
+/// `bytes` in base64, with padding.
 #[must_use]
 pub fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -20,7 +18,7 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of what [`base64`] wrote; `None` for anything else.
+/// The bytes that [`base64`] encoded as `text`; `None` if it never writes such a text.
 #[must_use]
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -1,32 +1,32 @@
-//! A text that is too long for its place: its beginning and its end, and how much is left out between them.
+//! Shortens a text to its beginning and its end, and says how much is left out between them.
 //!
-//! Where a text does not fit, blanks and repetitions are counted first: they are what a long text is padded with.
+//! Runs of blanks and repetitions, with which a text can be padded, are shortened to a count first.
 //!
-//! Invariants: the first and the last character are always shown; what is left out is counted exactly, in characters
-//! and lines. So nothing is pushed out of sight by what somebody put before it or behind it.
+//! Invariants: the first and the last character are always shown; the part left out is counted exactly, in characters and
+//! lines. So padding cannot push any part of a text out of sight unnoticed.
 
 use super::count::counted;
 use super::escape::push_escaped;
 use super::width::width;
 
-/// More blanks than this in a row are counted, and so are repetitions that are longer than this, characters.
+/// Longer runs of blanks and longer repetitions are shortened to a count, in characters.
 const PADDING_MAX: usize = 24;
-/// The longest text that is looked for as a repetition, characters. Longer ones take time to find.
+/// The longest unit of a repetition, in characters. Longer ones take too long to find.
 const UNIT_MAX: usize = 16;
-/// Marks without a width in a row that take no columns. The others take one each, because they take bytes.
+/// Zero-width marks in a row that count as no column. Further ones count as one each, because they take bytes.
 const MARKS_MAX: usize = 4;
 
-/// What is shown as one.
+/// A part of the text that is shown or left out as a whole.
 #[derive(Debug, Clone, Copy)]
 enum Piece<'a> {
     Char(char),
     /// Blanks in a row.
     Blanks(&'a [char]),
-    /// The same, over and over: the first of it, and how often.
+    /// A repetition: its unit, and how often that occurs.
     Repeated(&'a [char], usize),
 }
 
-/// `text` escaped on one line of at most `columns_max` columns, with its beginning and its end.
+/// `text` escaped on one line of at most `columns_max` columns; of a longer text, its beginning and its end.
 #[must_use]
 pub fn escape_ends(text: &str, columns_max: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
@@ -38,7 +38,7 @@ pub fn escape_ends(text: &str, columns_max: usize) -> String {
     if is_whole(&pieces) {
         return spelled(&pieces);
     }
-    // What is left out is no more than everything.
+    // The longest note says that all is left out.
     let room = columns_max.saturating_sub(left_out(&pieces).chars().count()).max(2);
     let head = fitting(pieces.iter(), room - room / 2).max(1);
     let tail = fitting(pieces[head..].iter().rev(), room / 2).max(1).min(pieces.len() - head);
@@ -47,7 +47,7 @@ pub fn escape_ends(text: &str, columns_max: usize) -> String {
     [spelled(head), left_out(middle), spelled(tail)].concat()
 }
 
-/// How much these are.
+/// The note that these are left out.
 fn left_out(pieces: &[Piece<'_>]) -> String {
     let (characters, lines) = pieces.iter().fold((0, 0), |(characters, lines), piece| {
         let (more_characters, more_lines) = piece.counts();
@@ -73,7 +73,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Characters and line feeds.
+    /// The number of characters, and of line feeds among them.
     fn counts(&self) -> (usize, usize) {
         match *self {
             Self::Char(c) => (1, usize::from(c == '\n')),
@@ -87,7 +87,7 @@ fn lines(chars: &[char]) -> usize {
     chars.iter().filter(|c| **c == '\n').count()
 }
 
-/// How many of the pieces fit into so many columns.
+/// How many of the pieces fit into `columns_max` columns.
 fn fitting<'a>(pieces: impl Iterator<Item = &'a Piece<'a>>, columns_max: usize) -> usize {
     let (mut columns, mut marks, mut shown) = (0, 0, String::new());
     pieces

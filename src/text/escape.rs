@@ -1,24 +1,24 @@
-//! Somebody else's text within lines of our own: a command, a directory, an agent's name, a journal's output.
+//! Escapes untrusted text for the host's own lines: a command, a directory, an agent's name, a journal's output.
 //!
-//! Invariant: what comes out holds no control character, nothing that cannot be seen or that reorders text, and no bar
-//! of the host's, but for line feeds and tabs in [`escape_text`]; such characters are spelled out: `\x1b`, `\n`,
-//! `\u{202e}`, `⟨258C⟩`.
+//! Invariant: the result has no control character, no character that is invisible or reorders text, and no bar of the
+//! host's, but for line feeds and tabs in [`escape_text`]. Such characters are spelled out: `\x1b`, `\n`, `\u{202e}`,
+//! `⟨258C⟩`.
 
 use std::fmt::Write as _;
 
 use super::hidden::{is_bar, is_hidden};
 use super::width::width;
 
-/// Marks without a width in a row before the text counts as too long: they take no columns, but they take bytes.
+/// The most zero-width marks in a row. A text with more counts as too long, because marks take bytes but no columns.
 const MARKS_MAX: usize = 16;
 const ELLIPSIS: char = '…';
 
-/// `text` on one line of at most `columns_max` columns, with an `…` where it became too long.
+/// `text` on one line of at most `columns_max` columns; a longer text ends in `…`.
 #[must_use]
 pub fn escape_line(text: &str, columns_max: usize) -> String {
     let mut line = String::with_capacity(text.len().min(columns_max));
     let (mut columns, mut marks) = (0, 0);
-    // Where the line would be cut if the next character did not fit: the last place with room for the ellipsis.
+    // The last place with room for the ellipsis.
     let mut cut = 0;
     for c in text.chars() {
         let before = line.len();
@@ -38,7 +38,7 @@ pub fn escape_line(text: &str, columns_max: usize) -> String {
     line
 }
 
-/// `text` with its lines and tabs.
+/// `text` with its line feeds and tabs.
 #[must_use]
 pub fn escape_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -48,6 +48,7 @@ pub fn escape_text(text: &str) -> String {
     shown
 }
 
+/// Appends `c`, spelled out if need be. `keep_layout` passes line feeds, tabs and other blanks.
 pub(super) fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
     match c {
         '\n' | '\t' if keep_layout => line.push(c),
@@ -67,7 +68,7 @@ pub(super) fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
     }
 }
 
-/// A caller's name: what a banner's grammar needs and what cannot be seen is replaced by `_`.
+/// A caller's name on at most `columns_max` columns. Characters of the banner's grammar and invisible ones become `_`.
 #[must_use]
 pub fn name_of(text: &str, columns_max: usize) -> String {
     let is_safe = |c: char| !matches!(c, ':' | '$' | '#' | '[' | ']') && !is_hidden(c) && !is_bar(c);
@@ -76,18 +77,6 @@ pub fn name_of(text: &str, columns_max: usize) -> String {
     escape_line(&name, columns_max)
 }
 
-/// A directory in a banner: a blank or a sign that could end it has a backslash before it, as a shell reads it.
-#[must_use]
-pub fn escape_dir(dir: &str, columns_max: usize) -> String {
-    let mut escaped = String::with_capacity(dir.len());
-    for c in dir.chars() {
-        if matches!(c, ' ' | '$' | '\\' | '\'' | '"' | '`' | '#' | ':' | '[' | ']') {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    super::ends::escape_ends(&escaped, columns_max)
-}
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,30 +1,30 @@
-//! Characters that a person does not see, or that make others appear where they do not stand.
+//! Characters that are invisible, or that make others appear in another place.
 //!
-//! A command with a zero-width space in a program's name looks like the program; tag characters carry whole sentences
-//! that only a model reads; bidirectional overrides reorder what is read. All of them are shown by their code points.
+//! A program's name with a zero-width space in it looks like the name without it; tag characters carry whole sentences that
+//! only a model reads; bidirectional overrides reorder text. All of them are shown by their code points.
 //!
-//! Invariant: nothing here depends on how a text was cut into pieces, as long as no character was.
+//! Invariant: the result does not depend on how a text was cut into pieces, as long as no character was cut.
 
 use std::io::Write as _;
 
 use super::width::width;
 
-/// The bar that begins every row of the host's own on a terminal. Output shows it by its code point, so that nothing
-/// else begins with it.
+/// The bar that begins each row of the host on a terminal. In a command's output it is shown by its code point, so that
+/// no other row begins with it.
 pub const BAR: char = '\u{258C}';
 
-/// Whether this character is shown by its code point: it is invisible, or it steers.
+/// Whether this character is shown by its code point, because it is invisible or affects others.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     match u32::from(c) {
         0..0x80 => false,
         // C1 controls and the soft hyphen.
         0x80..=0x9F | 0xAD => true,
-        // The grapheme joiner, the Arabic mark, fillers, vowels that are not written, separators of other scripts.
+        // The grapheme joiner, the Arabic letter mark, fillers, inherent vowels, separators of other scripts.
         0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x3164 | 0xFFA0 => true,
         // Zero widths and marks, line and paragraph separators, embeddings and overrides, joiners, isolates.
         0x200B..=0x200F | 0x2028..=0x202E | 0x2060..=0x206F => true,
-        // Variation selectors but the two that tell an emoji from a sign, the byte order mark, annotations.
+        // Variation selectors but those for text and emoji, the byte order mark, annotations.
         0xFE00..=0xFE0D | 0xFEFF | 0xFFF0..=0xFFFB => true,
         // Shorthand and musical controls, tags, more variation selectors.
         0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF => true,
@@ -38,34 +38,34 @@ pub fn is_bar(c: char) -> bool {
     c == BAR
 }
 
-/// Whether this is a bar that is hard to tell from the host's, in some colours, where it begins a row.
+/// Whether this character at the start of a row is hard to tell from the host's bar, in some colour.
 fn is_like_bar(c: char) -> bool {
     matches!(u32::from(c), 0x2589..=0x2590 | 0x2595 | 0x1FB70..=0x1FB75 | 0x1FB87..=0x1FB8F)
 }
 
-/// Where in its row the next character stands, as far as that is certain on any terminal.
+/// The column of the next character in its row, as far as that is certain on any terminal.
 #[derive(Debug)]
-pub struct Place {
+pub struct RowPosition {
     /// The terminal's width.
     columns: u32,
-    /// Columns since the line's start. If they are not exact, the terminal counts no more than these.
+    /// Columns since the start of the line. If not exact, an upper bound.
     column: u32,
     is_exact: bool,
-    /// A character stands before it, or room for one.
+    /// A character, or room for one, stands before it in the line.
     is_within: bool,
 }
 
-/// The width of a terminal that does not tell it.
+/// The width of a terminal that does not report it.
 const WIDTH_USUAL: u32 = 80;
 
-impl Default for Place {
+impl Default for RowPosition {
     fn default() -> Self {
         Self { columns: WIDTH_USUAL, column: 0, is_exact: true, is_within: false }
     }
 }
 
-impl Place {
-    /// The terminal is now so many columns wide.
+impl RowPosition {
+    /// Sets the terminal's width; 0 if unknown.
     pub fn resize(&mut self, columns: u16) {
         self.columns = if columns == 0 { WIDTH_USUAL } else { columns.into() };
         if self.is_within {
@@ -73,23 +73,23 @@ impl Place {
         }
     }
 
-    /// The cursor stands in this column, or in the last one.
+    /// Moves the cursor to this column, or to the last one.
     pub fn at_column(&mut self, column: u32) {
         *self = Self { column, is_exact: column < self.columns, is_within: column > 0, ..*self };
     }
 
-    /// The cursor went to the right, as far as the row goes.
+    /// Moves the cursor to the right, within the row.
     pub fn moved_right(&mut self, columns: u32) {
         let column = self.column.saturating_add(columns);
         *self = Self { column, is_exact: self.is_exact && column < self.columns, is_within: true, ..*self };
     }
 
-    /// The cursor went to the left, nobody counts how far.
+    /// Moves the cursor to the left, by an unknown distance.
     pub fn moved_left(&mut self) {
         (self.is_exact, self.is_within) = (false, false);
     }
 
-    /// Something else was done here. Terminals differ in whether a full row is then left with the next character.
+    /// Records another operation here. Terminals differ in whether the next character then leaves a full row.
     pub fn touched(&mut self) {
         self.is_exact &= self.column < self.columns;
     }
@@ -102,7 +102,7 @@ impl Place {
             return self.printed_ascii(text);
         }
         for c in text.utf8_chunks().flat_map(|chunk| chunk.valid().chars()) {
-            // Terminals agree on these: ASCII, boxes and blocks, the scripts of East Asia.
+            // Terminals agree on the width of ASCII, boxes and blocks, and the scripts of East Asia.
             let is_sure = matches!(c, ' '..='~' | '\u{2500}'..='\u{25A0}' | '\u{27E8}' | '\u{27E9}' | '\u{3041}'..='\u{3096}')
                 || matches!(c, '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}');
             let columns = match c {
@@ -119,7 +119,7 @@ impl Place {
         }
     }
 
-    /// As [`Self::printed`] does it character by character, for the most usual text.
+    /// As [`Self::printed`], but faster, for text without other characters.
     fn printed_ascii(&mut self, text: &[u8]) {
         let printable = text.iter().filter(|byte| matches!(byte, b' '..=b'~')).count();
         let tabs = if printable < text.len() { text.iter().filter(|&&byte| byte == b'\t').count() } else { 0 };
@@ -138,33 +138,33 @@ impl Place {
     }
 }
 
-/// Copies UTF-8 text with its hidden characters as `⟨200B⟩`, and the host's bar too: `▌`. What looks like it is shown the
-/// same way where it may begin a row.
-pub fn show_in(run: &[u8], place: &mut Place, out: &mut Vec<u8>) {
+/// Copies UTF-8 text. Hidden characters and the host's bar `▌` become code points like `⟨200B⟩`, and so do characters like
+/// the bar where they may begin a row.
+pub fn show_in(run: &[u8], position: &mut RowPosition, out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(next) = beyond_ascii(&run[at..]).map(|next| at + next) {
         out.extend_from_slice(&run[at..next]);
-        place.printed(&run[at..next]);
+        position.printed(&run[at..next]);
         let (c, length) = first_char(&run[next..]);
         at = next + length;
         let start = out.len();
-        match c.filter(|&c| is_hidden(c) || is_bar(c) || (is_like_bar(c) && place.may_begin_row())) {
+        match c.filter(|&c| is_hidden(c) || is_bar(c) || (is_like_bar(c) && position.may_begin_row())) {
             Some(c) => write!(out, "⟨{:04X}⟩", u32::from(c)).expect("writing to memory cannot fail"),
             None => out.extend_from_slice(&run[next..at]),
         }
-        place.printed(&out[start..]);
+        position.printed(&out[start..]);
     }
     out.extend_from_slice(&run[at..]);
-    place.printed(&run[at..]);
+    position.printed(&run[at..]);
 }
 
-/// The same at the start of a row of unknown width.
+/// As [`show_in`], for text in a row of unknown width. `begins_row` says whether the text begins the row.
 pub fn show(run: &[u8], begins_row: bool, out: &mut Vec<u8>) {
     if run.is_ascii() {
         return out.extend_from_slice(run);
     }
-    let mut place = Place { columns: u32::MAX, is_within: !begins_row, ..Place::default() };
-    show_in(run, &mut place, out);
+    let mut position = RowPosition { columns: u32::MAX, is_within: !begins_row, ..RowPosition::default() };
+    show_in(run, &mut position, out);
 }
 
 /// The place of the first byte that is not ASCII.
@@ -174,7 +174,7 @@ fn beyond_ascii(run: &[u8]) -> Option<usize> {
     run[stride..].iter().position(|byte| !byte.is_ascii()).map(|at| stride + at)
 }
 
-/// The character that begins with this byte, and its length; what is no character is passed by byte for byte.
+/// The first character and its length; `None` and 1 if the first byte begins no character.
 fn first_char(bytes: &[u8]) -> (Option<char>, usize) {
     let length = match bytes[0] {
         0xC2..=0xDF => 2,

@@ -1,6 +1,6 @@
-//! Errors of the system in words.
+//! System errors in words.
 
-/// An error without its number, which the standard library appends: `No space left on device`.
+/// The text of an error without the number that the standard library appends: `No space left on device`.
 #[must_use]
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();

@@ -1,46 +1,46 @@
-//! Rows of output where the host's own rows are plain text: on pipes, files, terminals without UTF-8, and in a printed
-//! journal.
+//! Keeps rows of output apart from the host's rows where those are plain text: on pipes, in files, on terminals without
+//! UTF-8, and in a printed journal.
 //!
-//! Invariants: a row of output that would read as one of the host's is indented by one column, every other row is
-//! passed as it is; what comes in has no control characters but line feeds and tabs; how it was split never shows; a
-//! few bytes are held back, at the start of a row only.
+//! Invariants: a row of output that reads like one of the host's is indented by one column, and every other row is
+//! unchanged; the input has no control characters but line feeds and tabs; how it was split never shows; only a few bytes
+//! are held back, at the start of a row.
 
 mod alike;
 
 use std::fmt::Write as _;
 
-use alike::Looks;
+use alike::Lookalike;
 
 /// How the host's rows begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// As a banner, an end line or a remark does.
+pub enum RowStyle {
+    /// With the words of a banner, an end line or a remark.
     Wording,
-    /// With `>>> `. Rows are broken at this width, so that the terminal begins none of its own; at 0 they are not.
+    /// With `>>> `. Rows are broken at the terminal's width, so that the terminal itself never begins one.
     Chevrons {
-        /// The terminal's width.
+        /// The terminal's width; rows are not broken if it is 0.
         columns: u16,
-        /// The terminal shows more than ASCII.
+        /// Whether the terminal shows more than ASCII.
         has_utf8: bool,
     },
 }
 
-/// What begins a row of the host's on consoles without UTF-8.
+/// The beginning of the host's rows on consoles without UTF-8.
 pub const CHEVRONS: &str = ">>> ";
 
 /// The rows of one block.
 #[derive(Debug)]
 pub struct Rows {
-    mark: Mark,
-    /// The start of a row that is not yet told from one of the host's.
+    style: RowStyle,
+    /// The start of a row that may still become like one of the host's.
     held: Vec<u8>,
-    /// Something of the row was passed.
+    /// The start of the row was passed.
     is_in_row: bool,
-    /// Columns of it, at least as many as the terminal counts.
+    /// An upper bound for the columns passed.
     columns: usize,
 }
 
-/// What a row's beginning is.
+/// The verdict about the start of a row.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Output,
@@ -49,24 +49,24 @@ enum Verdict {
 }
 
 impl Rows {
-    /// At the start of a row.
+    /// The rows of a block that begins.
     #[must_use]
-    pub fn new(mark: Mark) -> Self {
-        Self { mark, held: Vec::new(), is_in_row: false, columns: 0 }
+    pub fn new(style: RowStyle) -> Self {
+        Self { style, held: Vec::new(), is_in_row: false, columns: 0 }
     }
 
-    /// The terminal is now this wide.
+    /// Sets the terminal's width.
     pub fn resize(&mut self, width: u16) {
-        if let Mark::Chevrons { columns, .. } = &mut self.mark {
+        if let RowStyle::Chevrons { columns, .. } = &mut self.style {
             *columns = width;
         }
     }
 
-    /// Appends the rows of this text.
+    /// Takes text, and appends its rows.
     pub fn push(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        match self.mark {
-            Mark::Wording => self.push_bytes(text, out),
-            Mark::Chevrons { columns, has_utf8 } => {
+        match self.style {
+            RowStyle::Wording => self.push_bytes(text, out),
+            RowStyle::Chevrons { columns, has_utf8 } => {
                 for c in String::from_utf8_lossy(text).chars() {
                     self.push_char(c, columns.into(), has_utf8, out);
                 }
@@ -74,7 +74,7 @@ impl Rows {
         }
     }
 
-    /// Appends what is held back.
+    /// Appends the bytes that are held back.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if !self.held.is_empty() {
             self.is_in_row = true;
@@ -103,7 +103,7 @@ impl Rows {
         }
     }
 
-    /// One byte at the start of a row.
+    /// Takes a byte at the start of a row.
     fn push_start(&mut self, byte: u8, out: &mut Vec<u8>) {
         if byte == b'\n' {
             out.append(&mut self.held);
@@ -111,7 +111,7 @@ impl Rows {
             return;
         }
         self.held.push(byte);
-        match self.mark.verdict(&self.held) {
+        match self.style.verdict(&self.held) {
             Verdict::Open => return,
             Verdict::Forged => {
                 out.push(b' ');
@@ -159,11 +159,11 @@ impl Rows {
     }
 }
 
-impl Mark {
+impl RowStyle {
     fn verdict(self, start: &[u8]) -> Verdict {
-        /// How the host's rows begin but its banners: remarks, end lines.
-        const WORDS: [&[Looks]; 9] = [
-            &[Looks::Ellipsis],
+        /// The beginnings of the host's remarks and end lines.
+        const WORDS: [&[Lookalike]; 9] = [
+            &[Lookalike::Ellipsis],
             &words(b"exit "),
             &words(b"left running:"),
             &words(b"lost: "),
@@ -177,29 +177,30 @@ impl Mark {
             return Verdict::Output;
         }
         let Some(start) = alike::read(start) else { return Verdict::Open };
-        let against = |word: &[Looks]| {
+        let against = |word: &[Lookalike]| {
             let common = start.len().min(word.len());
             match start.iter().zip(word).all(|(there, own)| there.may_be(*own)) {
-                // Words of another script have some of the same letters; one that has none of these is no forgery.
+                // A word of another script without one of these characters is no forgery.
                 true if common == word.len() => {
-                    let is_forged =
-                        start[..common].iter().any(|looks| !matches!(looks, Looks::Letter | Looks::Ascii(b' ')));
+                    let is_forged = start[..common]
+                        .iter()
+                        .any(|there| !matches!(there, Lookalike::Letter | Lookalike::Ascii(b' ')));
                     if is_forged { Verdict::Forged } else { Verdict::Output }
                 }
                 true => Verdict::Open,
                 false => Verdict::Output,
             }
         };
-        let words: &[&[Looks]] = match (self, start.as_slice()) {
-            // A mark without a character to stand on.
-            (_, [Looks::Nothing, ..]) => return Verdict::Forged,
+        let words: &[&[Lookalike]] = match (self, start.as_slice()) {
+            // A zero-width mark without a character before it.
+            (_, [Lookalike::Nothing, ..]) => return Verdict::Forged,
             (_, []) => return Verdict::Open,
             (Self::Chevrons { .. }, _) => &[&words(b">>>")],
-            (Self::Wording, [Looks::Ascii(b'[')]) => return Verdict::Open,
-            (Self::Wording, [Looks::Ascii(b'['), Looks::Ascii(byte), ..]) if !byte.is_ascii_digit() => {
+            (Self::Wording, [Lookalike::Ascii(b'[')]) => return Verdict::Open,
+            (Self::Wording, [Lookalike::Ascii(b'['), Lookalike::Ascii(byte), ..]) if !byte.is_ascii_digit() => {
                 return Verdict::Output;
             }
-            (Self::Wording, [Looks::Ascii(b'['), ..]) => return Verdict::Forged,
+            (Self::Wording, [Lookalike::Ascii(b'['), ..]) => return Verdict::Forged,
             (Self::Wording, _) => &WORDS,
         };
         let verdicts = || words.iter().map(|word| against(word));
@@ -208,7 +209,7 @@ impl Mark {
     }
 }
 
-/// Whether a row begins with ASCII as none of the host's does: most rows do.
+/// Whether a row begins with ASCII characters that begin none of the host's, as most rows do.
 fn is_plain_start(row: &[u8]) -> bool {
     let Some(first) = row.first().map(u8::to_ascii_lowercase) else { return false };
     match row.get(1).map(u8::to_ascii_lowercase) {
@@ -221,11 +222,11 @@ fn is_plain_start(row: &[u8]) -> bool {
     }
 }
 
-const fn words<const N: usize>(text: &[u8; N]) -> [Looks; N] {
-    let mut word = [Looks::Nothing; N];
+const fn words<const N: usize>(text: &[u8; N]) -> [Lookalike; N] {
+    let mut word = [Lookalike::Nothing; N];
     let mut at = 0;
     while at < N {
-        word[at] = Looks::Ascii(text[at]);
+        word[at] = Lookalike::Ascii(text[at]);
         at += 1;
     }
     word
@@ -235,16 +236,16 @@ const fn words<const N: usize>(text: &[u8; N]) -> [Looks; N] {
 mod tests {
     use super::*;
 
-    fn passed(mark: Mark, pieces: &[&str]) -> String {
-        let (mut rows, mut out) = (Rows::new(mark), Vec::new());
+    fn passed(style: RowStyle, pieces: &[&str]) -> String {
+        let (mut rows, mut out) = (Rows::new(style), Vec::new());
         pieces.iter().for_each(|piece| rows.push(piece.as_bytes(), &mut out));
         rows.finish(&mut out);
         String::from_utf8(out).unwrap()
     }
 
-    /// The usual rows go a shorter way; it must not miss one of the host's.
+    /// Most rows take a shortcut, which must not miss one like the host's.
     #[test]
-    fn a_row_that_begins_plainly_reads_as_none_of_the_host_s() {
+    fn no_row_of_the_host_takes_the_shortcut() {
         for host in [
             "… x",
             "exit 1",
@@ -266,8 +267,8 @@ mod tests {
         assert!([&b""[..], b"\n", b"l", b"\xc3\xa9"].into_iter().all(|row| !is_plain_start(row)));
     }
 
-    fn by_bytes(mark: Mark, text: &str) -> String {
-        let (mut rows, mut out) = (Rows::new(mark), Vec::new());
+    fn by_bytes(style: RowStyle, text: &str) -> String {
+        let (mut rows, mut out) = (Rows::new(style), Vec::new());
         text.as_bytes().chunks(1).for_each(|piece| rows.push(piece, &mut out));
         rows.finish(&mut out);
         String::from_utf8(out).unwrap()
@@ -289,24 +290,24 @@ mod tests {
             ("\u{1d68e}\u{1d6a1}\u{1d692}\u{1d69d} 1\n", " \u{1d68e}\u{1d6a1}\u{1d692}\u{1d69d} 1\n"),
             ("⋯ stopping\nтест x\nÄxid 1\n", " ⋯ stopping\nтест x\nÄxid 1\n"),
         ] {
-            assert_eq!(passed(Mark::Wording, &[text]), expected);
-            assert_eq!(by_bytes(Mark::Wording, text), expected, "byte by byte");
+            assert_eq!(passed(RowStyle::Wording, &[text]), expected);
+            assert_eq!(by_bytes(RowStyle::Wording, text), expected, "byte by byte");
         }
     }
 
     #[test]
     fn chevrons_begin_no_row_of_output_wherever_the_terminal_breaks_it() {
-        let mark = Mark::Chevrons { columns: 10, has_utf8: true };
-        assert_eq!(passed(mark, &[">", ">> x\n", ">> y"]), " >>> x\n>> y");
-        assert_eq!(passed(mark, &["0123456789>>> x"]), "0123456789\n >>> x");
-        assert_eq!(passed(mark, &["日本語日本>>> x"]), "日本語日本\n >>> x");
-        assert_eq!(passed(mark, &["\t1>>> x"]), "\t1>\n>> x");
+        let style = RowStyle::Chevrons { columns: 10, has_utf8: true };
+        assert_eq!(passed(style, &[">", ">> x\n", ">> y"]), " >>> x\n>> y");
+        assert_eq!(passed(style, &["0123456789>>> x"]), "0123456789\n >>> x");
+        assert_eq!(passed(style, &["日本語日本>>> x"]), "日本語日本\n >>> x");
+        assert_eq!(passed(style, &["\t1>>> x"]), "\t1>\n>> x");
         for forged in [">\u{fe0f}>> x", "\u{203a}\u{203a}> x", "≫> x", "⋙ x", "\u{1433}>\u{301}> x", "\u{301}>>> x"]
         {
-            assert_eq!(passed(Mark::Chevrons { columns: 80, has_utf8: true }, &[forged]), format!(" {forged}"));
+            assert_eq!(passed(RowStyle::Chevrons { columns: 80, has_utf8: true }, &[forged]), format!(" {forged}"));
         }
-        assert_eq!(passed(Mark::Chevrons { columns: 80, has_utf8: true }, &["❯ ls\n❯❯ ls"]), "❯ ls\n❯❯ ls");
-        let ascii = Mark::Chevrons { columns: 80, has_utf8: false };
+        assert_eq!(passed(RowStyle::Chevrons { columns: 80, has_utf8: true }, &["❯ ls\n❯❯ ls"]), "❯ ls\n❯❯ ls");
+        let ascii = RowStyle::Chevrons { columns: 80, has_utf8: false };
         assert_eq!(passed(ascii, &["é>>>"]), "\\u{e9}>>>");
     }
 }

@@ -1,89 +1,57 @@
-//! What of a program's output may reach the human's terminal.
+//! The part of a program's output that may reach the human's terminal.
 //!
-//! An allow list, after the rule that a terminal is a program with a command language: a query's reply is typed into
-//! the human's shell, a title or clipboard string outlives the run, a mode left on breaks the next one. [`SafeFilter`]
-//! passes text, TAB, LF, CR, BS, colours, moves inside of the lines this block printed, erasing at the cursor, and the
-//! two modes that [`SafeFilter::end_block`] restores. Everything else is swallowed, and so is what is drawn on the
-//! alternate screen: without its moves it would be a heap of fragments, and a person sees nothing of it afterwards
-//! either. It is counted.
+//! A terminal is a program with a command language: the reply to a query is typed into the human's shell, a title or a
+//! clipboard string outlives the run, and a mode that is left on breaks the next run. So [`SafeFilter`] has an allow list:
+//! it passes text, TAB, LF, CR, BS, colours, moves within the lines of the block, erasing at the cursor, and the two modes
+//! that [`SafeFilter::end_block`] restores. It drops everything else, also what is drawn on the alternate screen: without
+//! its moves that would be fragments, and nothing of it stays on a terminal either. Such text is counted.
 //!
 //! Invariants:
 //! * the cursor never leaves the block's own lines, so no earlier line of the console can be changed;
-//! * no row begins as the host's own do: their bar is shown by its code point, as is what cannot be seen;
+//! * no row begins like the host's: the host's bar and invisible characters are shown by their code points;
 //! * after `end_block` the terminal is as before the block, with the cursor at the start of a fresh line;
-//! * the way the input was split never shows; memory is bounded; nothing is held back but half a character.
+//! * how the input was split never shows; memory is bounded; only an incomplete character is held back.
 //!
-//! [`raw::RawFilter`] is for those who want the bytes as they are: it passes all and repairs afterwards.
+//! [`raw::RawFilter`] passes all bytes, and repairs the terminal afterwards.
 
+mod block_cursor;
 mod depth;
 mod heights;
-mod line;
+mod output;
 pub mod raw;
 mod sgr;
-
-use std::io::Write as _;
+mod wrapped_line;
 
 pub use sgr::HEADER_SGR;
 
 use crate::text::csi::Csi;
-use crate::text::hidden::{self, Place};
+use crate::text::hidden;
 use crate::text::parser::{Parser, Sink};
-use depth::Depth;
-use heights::Heights;
-use line::Line;
+use block_cursor::BlockCursor;
+use output::{move_by, write};
 
-/// Ends any half-sent sequence, then undoes what the filter lets through. Moves no cursor.
+/// Ends an incomplete sequence, then undoes what the filter lets through. Does not move the cursor.
 pub const BLOCK_RESET: &[u8] = b"\x18\x1b\\\x1b[0m\x1b[?25h\x1b[?7h";
 
-/// After a block: where a command has led the cursor astray, what it left there stands neither beside nor below the
-/// host's next rows.
+/// Erases the screen below the block, so that text of a command that misled the cursor does not stand by the host's rows.
 const ERASE_BELOW: &[u8] = b"\x1b[J";
 
-/// The farthest a single sequence may move, whatever it asks for.
+/// The most rows or columns that one sequence may move.
 const MOVE_MAX: u16 = 9_999;
 
 /// The filter of one run; see the module's text.
 #[derive(Debug, Default)]
 pub struct SafeFilter {
     parser: Parser,
-    block: Block,
+    block: BlockCursor,
     alternate: Alternate,
 }
 
-/// What the program believes to be drawing on the alternate screen.
+/// The alternate screen that the program believes to draw on.
 #[derive(Debug, Default)]
 struct Alternate {
     is_on: bool,
     hidden_bytes: u64,
-}
-
-/// Where the cursor is within the lines that this block printed.
-#[derive(Debug)]
-struct Block {
-    /// Counted from the block's first line.
-    row: u32,
-    last_row: u32,
-    at_column_0: bool,
-    last_row_blank: bool,
-    line: Line,
-    heights: Heights,
-    depth: Depth,
-    row_place: Place,
-}
-
-impl Default for Block {
-    fn default() -> Self {
-        Self {
-            row: 0,
-            last_row: 0,
-            at_column_0: true,
-            last_row_blank: true,
-            line: Line::default(),
-            heights: Heights::default(),
-            depth: Depth::default(),
-            row_place: Place::default(),
-        }
-    }
 }
 
 impl SafeFilter {
@@ -92,21 +60,21 @@ impl SafeFilter {
         Self::default()
     }
 
-    /// The terminal is now so many columns wide.
+    /// Sets the terminal's width; 0 if unknown.
     pub fn resize(&mut self, columns: u16) {
-        self.block.row_place.resize(columns);
+        self.block.row_position.resize(columns);
         if self.block.line.resize(columns) {
             self.block.heights.forget();
             self.block.depth.forget();
         }
     }
 
-    /// Appends what of the next bytes may be shown.
+    /// Takes the next bytes, and appends those that may be shown.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
         self.parser.push(input, &mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
     }
 
-    /// Ends the block: whatever was unfinished is dropped, the terminal is reset and the cursor moves to a fresh line.
+    /// Ends the block: drops incomplete sequences, resets the terminal, and moves the cursor to a fresh line.
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
         self.parser.finish(&mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
         out.extend_from_slice(BLOCK_RESET);
@@ -120,72 +88,24 @@ impl SafeFilter {
         out.extend_from_slice(ERASE_BELOW);
         let mut line = std::mem::take(&mut self.block.line);
         line.block_ended();
-        let mut row_place = std::mem::take(&mut self.block.row_place);
-        row_place.at_column(0);
-        self.block = Block { line, row_place, ..Block::default() };
+        let mut row_position = std::mem::take(&mut self.block.row_position);
+        row_position.at_column(0);
+        self.block = BlockCursor { line, row_position, ..BlockCursor::default() };
     }
 
-    /// How much text was drawn on the alternate screen and is not shown, since this was last asked.
+    /// The bytes of text drawn on the alternate screen, which are not shown, since the last call.
     pub fn take_hidden_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.alternate.hidden_bytes)
     }
 
-    /// Whether the block could end here without cutting a line, a character or a sequence in two.
+    /// Whether the block can end here without splitting a line, a character or a sequence.
     pub fn at_line_start(&self) -> bool {
         self.parser.is_at_rest() && self.block.is_fresh()
     }
 }
 
-impl Block {
-    /// On the block's last line, with nothing on it.
-    fn is_fresh(&self) -> bool {
-        self.row == self.last_row && self.at_column_0 && self.last_row_blank
-    }
-
-    /// How many rows the cursor's one is above the last row of this line, which is below or the same.
-    fn rows_below(&self, line: u32) -> u32 {
-        self.line.rows_below() + self.heights.sum(self.row + 1..line + 1)
-    }
-
-    /// The cursor goes from its line to the first row of another one, which begins so many rows above or below.
-    fn enter(&mut self, line: u32, to_column_0: bool) {
-        self.row = line;
-        self.at_column_0 |= to_column_0;
-        self.line.entered(self.heights.get(line), self.at_column_0);
-    }
-
-    fn line_feed(&mut self, out: &mut Vec<u8>) {
-        self.heights.set(self.row, self.line.rows());
-        let below = self.line.rows_below();
-        if below > 0 {
-            move_by(out, below, b'B');
-        }
-        out.push(b'\n');
-        self.depth.line_feed(&self.line, below);
-        self.row_place.at_column(0);
-        self.line.ended();
-        self.row = self.row.saturating_add(1);
-        if self.row > self.last_row {
-            self.last_row = self.row;
-            self.last_row_blank = true;
-        } else {
-            self.line.entered(self.heights.get(self.row), true);
-        }
-        self.at_column_0 = true;
-    }
-
-    fn printed(&mut self) {
-        self.at_column_0 = false;
-        self.last_row_blank &= self.row != self.last_row;
-    }
-
-    fn erased_line(&mut self) {
-        self.last_row_blank |= self.row == self.last_row;
-    }
-}
-
 struct SafeSink<'a> {
-    block: &'a mut Block,
+    block: &'a mut BlockCursor,
     alternate: &'a mut Alternate,
     out: &'a mut Vec<u8>,
 }
@@ -203,7 +123,7 @@ impl Sink for SafeSink<'_> {
             if !text.is_empty() {
                 self.block.line.go_on(self.out);
                 let start = self.out.len();
-                hidden::show_in(text, &mut self.block.row_place, self.out);
+                hidden::show_in(text, &mut self.block.row_position, self.out);
                 self.block.line.printed(&self.out[start..]);
                 self.block.printed();
             }
@@ -218,14 +138,14 @@ impl Sink for SafeSink<'_> {
             _ if self.alternate.is_on => {}
             b'\r' => {
                 self.block.at_column_0 = true;
-                self.block.row_place.at_column(0);
+                self.block.row_position.at_column(0);
                 self.block.line.carriage_return();
                 self.out.push(byte);
             }
             0x08 => {
                 self.block.line.go_on(self.out);
                 self.block.line.moved_in_row();
-                self.block.row_place.moved_left();
+                self.block.row_position.moved_left();
                 self.out.push(byte);
             }
             0x0B | 0x0C => self.block.line_feed(self.out),
@@ -259,7 +179,7 @@ impl Sink for SafeSink<'_> {
 impl SafeSink<'_> {
     fn mode(&mut self, mode: u16, last: u8) {
         if mode == 7 {
-            self.block.row_place.moved_left();
+            self.block.row_position.moved_left();
             self.block.line.go_on(self.out);
             self.block.line.wrap(last == b'h');
         }
@@ -287,9 +207,9 @@ impl SafeSink<'_> {
     fn move_in_row(&mut self, count: u16, last: u8) {
         move_by(self.out, count.into(), last);
         match last {
-            b'G' => self.block.row_place.at_column(u32::from(count) - 1),
-            b'C' => self.block.row_place.moved_right(count.into()),
-            _ => self.block.row_place.moved_left(),
+            b'G' => self.block.row_position.at_column(u32::from(count) - 1),
+            b'C' => self.block.row_position.moved_right(count.into()),
+            _ => self.block.row_position.moved_left(),
         }
         match (last, count) {
             (b'G', 1) => {
@@ -301,7 +221,7 @@ impl SafeSink<'_> {
                 return self.block.line.moved_right();
             }
             (b'G', _) => self.block.at_column_0 = false,
-            // Where a move to the left ends is not known here; a column too many is only a blank line.
+            // The end of a move to the left is unknown; at worst the block gets a blank line too many.
             _ => {}
         }
         self.block.line.moved_in_row();
@@ -311,7 +231,7 @@ impl SafeSink<'_> {
         if what > 2 {
             return;
         }
-        self.block.row_place.touched();
+        self.block.row_position.touched();
         if what == 2 || (what == 0 && self.block.at_column_0) {
             self.block.erased_line();
         }
@@ -332,7 +252,7 @@ impl SafeSink<'_> {
         self.block.line.moved_right();
     }
 
-    /// Below the block's last line there is nothing of ours, so there only the line itself is erased.
+    /// Erases the lines below, and the rest of this one.
     fn erase_below(&mut self) {
         if self.block.row == self.block.last_row {
             return self.erase_line(0);
@@ -344,7 +264,7 @@ impl SafeSink<'_> {
         self.out.extend_from_slice(b"\x1b[0J");
     }
 
-    /// Upwards, at most to the block's first line. `F` ends in the first column, `A` keeps its own.
+    /// Moves up, to the block's first line at most. `F` ends in the first column, `A` keeps the column.
     fn move_up(&mut self, count: u32, last: u8) {
         let block = &mut *self.block;
         let line = block.row - count.min(block.row);
@@ -352,7 +272,7 @@ impl SafeSink<'_> {
         self.go_to(line, rows, b'A', last == b'F');
     }
 
-    /// Downwards, at most to the block's last line.
+    /// Moves down, to the block's last line at most.
     fn move_down(&mut self, count: u32, last: u8) {
         let block = &mut *self.block;
         let line = block.row + count.min(block.last_row - block.row);
@@ -362,7 +282,7 @@ impl SafeSink<'_> {
 
     fn go_to(&mut self, line: u32, mut rows: u32, last: u8, to_column_0: bool) {
         if line != self.block.row {
-            let Block { depth, line: left, .. } = &mut *self.block;
+            let BlockCursor { depth, line: left, .. } = &mut *self.block;
             if last == b'A' {
                 rows = rows.min(depth.above(left));
                 depth.went_up(left, rows);
@@ -383,18 +303,8 @@ impl SafeSink<'_> {
         }
         if to_column_0 {
             self.block.at_column_0 = true;
-            self.block.row_place.at_column(0);
+            self.block.row_position.at_column(0);
             self.out.push(b'\r');
         }
     }
-}
-
-fn move_by(out: &mut Vec<u8>, count: u32, last: u8) {
-    write(out, count, b"\x1b[", last);
-}
-
-fn write(out: &mut Vec<u8>, number: u32, start: &[u8], last: u8) {
-    out.extend_from_slice(start);
-    write!(out, "{number}").expect("writing to memory cannot fail");
-    out.push(last);
 }

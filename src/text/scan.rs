@@ -1,11 +1,11 @@
 //! Finds the end of a run of clean text, many bytes at a time.
 //!
-//! A *stop* is a byte that ends a run: a C0 control other than TAB and LF, or DEL. Bytes from 0x80 up are no stops;
-//! whether a run has any is told along with its length, so that only those runs need UTF-8 validation.
+//! A *stop* is a byte that ends a run: a C0 control other than TAB and LF, or DEL. Bytes from 0x80 up do not end it, but
+//! the result says whether there are any, so that only such runs need UTF-8 validation.
 
-/// How many bytes are looked at together.
+/// Bytes read together.
 pub(crate) const WIDE: usize = 64;
-/// As long as text is plain, so many.
+/// Bytes read together as long as text is plain.
 const WIDER: usize = 256;
 const WIDEST: usize = 1024;
 
@@ -21,7 +21,7 @@ pub(crate) fn is_stop(byte: u8) -> bool {
     (byte < 0x20 && byte != b'\t' && byte != b'\n') || byte == 0x7F
 }
 
-/// How many bytes there are before the first stop, and whether all of them are ASCII.
+/// The bytes before the first stop.
 #[inline]
 pub(crate) fn clean_run(input: &[u8]) -> CleanRun {
     // Between colours runs are short, and a wide look would be wasted on them.
@@ -81,7 +81,7 @@ pub(crate) fn clean_run(input: &[u8]) -> CleanRun {
     CleanRun { len, ascii: high < 0x80 }
 }
 
-/// How many bytes at the start are surely nothing but printable ASCII, DEL and LF.
+/// How many bytes at the start are surely printable ASCII, DEL or LF.
 #[inline]
 pub(crate) fn plain_len(input: &[u8]) -> usize {
     fn len_in<const N: usize>(input: &[u8]) -> usize {
@@ -92,8 +92,7 @@ pub(crate) fn plain_len(input: &[u8]) -> usize {
     len + len_in::<WIDER>(&input[len..])
 }
 
-/// How many bytes there are before the first one that a reader of lines must look at: NUL, BS, ESC, or CR without an LF
-/// behind it; and whether all of them are ASCII.
+/// The bytes before the first NUL, BS, ESC, or CR without an LF behind it: text in which nothing edits a line.
 #[inline]
 pub(crate) fn unedited_run(input: &[u8]) -> CleanRun {
     // Between colours runs are short.
@@ -109,14 +108,14 @@ pub(crate) fn unedited_run(input: &[u8]) -> CleanRun {
     CleanRun { len, ascii: input[..len].is_ascii() }
 }
 
-/// Whether all bytes are printable ASCII or LF: the common case, in the fewest operations per byte.
+/// Whether all bytes are printable ASCII or LF, in as few operations per byte as possible.
 #[inline]
 fn is_plain<const N: usize>(chunk: &[u8; N]) -> bool {
     let highest = chunk.iter().fold(0, |most, &byte| most.max(byte));
     highest < 0x7F && lowest(chunk) >= LOWEST
 }
 
-/// With these bits flipped, LF and the bytes from 0x20 to 0x7F are the highest bytes, and nothing else is among them.
+/// Flipping these bits makes LF and the bytes from 0x20 to 0x7F the highest bytes.
 const FLIPPED: u8 = 0x80 | (b'\n' ^ 0x1F);
 const LOWEST: u8 = b'\n' ^ FLIPPED;
 
@@ -132,14 +131,14 @@ pub(crate) fn stop_bytes(block: &[u8; WIDE]) -> u64 {
     gather(block, |byte| ((byte as i8) < 0x20 && byte != b'\t' && byte != b'\n') || byte == 0x7F)
 }
 
-/// One bit for each byte that a control sequence does not go on with.
+/// One bit for each byte that is not a parameter or intermediate byte of a control sequence.
 #[inline]
 pub(crate) fn sequence_ends(block: &[u8; WIDE]) -> u64 {
     gather(block, |byte| byte & 0xE0 != 0x20)
 }
 
-/// One bit for each byte that `is` holds for. Bits are first collected across the block, eight places apart, because
-/// that is what vector registers can do without an instruction for it, and then put in order as a matrix of 8 by 8.
+/// One bit for each byte for which `is` holds. Vector registers without a gather instruction can collect bits only across
+/// the block, eight places apart; transposing them as a matrix of 8 by 8 puts them in order.
 #[inline]
 fn gather(block: &[u8; WIDE], is: impl Fn(u8) -> bool) -> u64 {
     let flags = block.map(|byte| if is(byte) { 0xFF } else { 0 });
@@ -159,7 +158,7 @@ fn gather(block: &[u8; WIDE], is: impl Fn(u8) -> bool) -> u64 {
     matrix
 }
 
-/// Every byte's bit: one for each eight bytes.
+/// The bit of each byte: the same one for eight bytes in a row.
 const PLACES: [u8; WIDE] = {
     let mut places = [0; WIDE];
     let mut at = 0;
@@ -176,7 +175,7 @@ const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// The top bit of every byte of the result says whether that byte of `word` is a stop. Exact: no carry leaves a byte.
+/// A word whose bytes have their top bit set where `word` has a stop. Exact, because no carry leaves a byte.
 #[inline]
 fn stops(word: u64) -> u64 {
     let low = word & each(0x7F);

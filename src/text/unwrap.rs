@@ -1,12 +1,12 @@
-//! What a caller's text is: the command a person would recognise, or the text itself.
+//! Finds the model's command in a shell call of an agent.
 //!
-//! Agents wrap the model's command in text of their own: Claude Code sources a snapshot and writes a directory file,
-//! Codex restores variables and ends in an `exec`, Gemini CLI collects job numbers, opencode reads the user's aliases.
+//! Agents wrap the command in text of their own: Claude Code sources a snapshot and writes a directory file, Codex restores
+//! variables and ends in an `exec`, Gemini CLI collects job numbers, opencode reads the user's aliases.
 //!
-//! Invariants: a wrapper comes off only where the *whole* text, from its first byte to its last, is the wrapper of the
-//! agent that the caller's environment names; what varies in it is the command, or cannot execute anything, or belongs
-//! to the caller by its environment, or is shown before the command. So whoever writes such a text hides nothing by it.
-//! A wrapper that changes costs nothing but the short form.
+//! Invariants: a wrapper is removed only if the *whole* text is the wrapper of the agent that the caller's environment
+//! names. Each variable part of it is the command, or cannot execute anything, or is the caller's by its environment, or is
+//! shown before the command. So nobody can hide a command in such a text. If an agent changes its wrapper, only the short
+//! form is lost.
 
 mod claude;
 mod codex;
@@ -26,27 +26,27 @@ pub enum Agent {
     Opencode,
 }
 
-/// Who calls a shell, by what a model cannot write: the environment that the agent gave it.
+/// The caller of a shell, by the environment that the agent set, which a model cannot write.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Caller<'a> {
     /// The agent that the environment names.
     pub agent: Option<Agent>,
-    /// The environment, `NAME=value`.
+    /// The environment, as `NAME=value`.
     pub env: &'a [&'a [u8]],
-    /// The name that the shell was called by.
+    /// The shell's argv[0].
     pub shell: &'a [u8],
 }
 
-/// What a shell call is about.
+/// The command in a shell call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unwrapped {
     /// The command.
     pub command: Vec<u8>,
-    /// Text of an agent's own was left out of it; else it is the caller's text, whole.
+    /// Whether an agent's wrapper was left out; otherwise the command is the caller's whole text.
     pub is_unwrapped: bool,
-    /// It is an agent's look at the shell, known to its last byte, and not a command of the model's.
+    /// Whether this is an agent's own look at the shell, known to its last byte, and not a command of the model.
     pub is_probe: bool,
-    /// It may be one, by how it begins: its output is for a program.
+    /// Whether it begins like an agent's look at the shell, so that its output is for a program.
     pub is_for_program: bool,
 }
 
@@ -63,13 +63,13 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The shells that are known by their names.
+/// The names of the known shells.
 const SHELLS: [&[u8]; 4] = [b"bash", b"sh", b"zsh", b"dash"];
 
-/// A command on its way out of its wrapper.
+/// A command without its wrapper.
 #[derive(Debug, Default)]
 struct Short {
-    /// What varies in the wrapper and is not known to be harmless.
+    /// The variable parts of the wrapper that are not known to be harmless.
     before: Vec<u8>,
 }
 
@@ -81,7 +81,7 @@ impl Short {
         }
     }
 
-    /// With this as the command; a wrapper around nothing is none.
+    /// Adds the command; `None` if it is blank.
     fn with(mut self, command: &[u8]) -> Option<Self> {
         self.before.extend_from_slice(command);
         (!command.trim_ascii().is_empty()).then_some(self)
@@ -90,7 +90,7 @@ impl Short {
 
 /// A shell's arguments.
 #[derive(Debug)]
-struct Call<'a> {
+struct ShellCall<'a> {
     options: &'a [&'a [u8]],
     text: &'a [u8],
     /// `$0`, `$1`, … of the text.
@@ -101,11 +101,11 @@ struct Call<'a> {
 #[must_use]
 pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>, env: &[&[u8]], agent: Option<Agent>) -> Unwrapped {
     let argv: Vec<&[u8]> = argv.collect();
-    let Some(call) = call(&argv) else {
+    let Some(call) = shell_call(&argv) else {
         return Unwrapped { command: others::spelled(&argv), ..Unwrapped::default() };
     };
     let caller = Caller { agent, env, shell: argv[0] };
-    let Call { options, text, positional } = call;
+    let ShellCall { options, text, positional } = call;
     let is_for_program = is_for_program(text);
     let is_plain = match positional {
         [] => true,
@@ -139,7 +139,7 @@ fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
     }
 }
 
-/// The beginnings of the agents' own looks at the shell: environment, functions and aliases, their checks.
+/// Whether the text begins like an agent's look at the shell: environment, functions and aliases, or checks.
 fn is_for_program(text: &[u8]) -> bool {
     let has = |needle: &[u8]| memchr::memmem::find(text, needle).is_some();
     text.starts_with(b"SNAPSHOT_FILE=")
@@ -147,9 +147,9 @@ fn is_for_program(text: &[u8]) -> bool {
         || (text.starts_with(b"set -e; . \"") && has(b"shell_snapshots/"))
 }
 
-/// The arguments as a shell takes them; `None` where there is no command string, or an option that is not known to
-/// change nothing of what is executed, or one that shells read in different ways.
-fn call<'a>(argv: &'a [&'a [u8]]) -> Option<Call<'a>> {
+/// The arguments as a shell reads them; `None` without a command string, or with an option that may change what is executed
+/// or that shells read differently.
+fn shell_call<'a>(argv: &'a [&'a [u8]]) -> Option<ShellCall<'a>> {
     const WORDS: [&[u8]; 4] = [b"--norc", b"--noprofile", b"--login", b"--posix"];
     const LETTERS: &[u8] = b"acefhiklmntuvxBET";
     let (mut at, mut has_command) = (1, false);
@@ -171,7 +171,7 @@ fn call<'a>(argv: &'a [&'a [u8]]) -> Option<Call<'a>> {
         }
     }
     let text = argv.get(at).filter(|_| has_command)?;
-    Some(Call { options: &argv[1..at], text, positional: &argv[at + 1..] })
+    Some(ShellCall { options: &argv[1..at], text, positional: &argv[at + 1..] })
 }
 
 #[cfg(test)]

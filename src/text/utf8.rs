@@ -1,15 +1,15 @@
-//! Says of most UTF-8 that it is UTF-8, many bytes at a time.
+//! Validates most UTF-8 many bytes at a time.
 //!
-//! Whether a byte is right depends on itself and the three before it, so all bytes of a block are judged at once and
-//! without a branch. What is wrong, and where exactly, is left to the standard library.
+//! Whether a byte is valid depends on it and the three bytes before it, so all bytes of a block are judged together and
+//! without a branch. The standard library then finds the exact place of an error.
 
-/// How many bytes are judged together.
+/// Bytes judged together.
 const BLOCK: usize = 64;
-/// How far back the lead byte of a character can be.
+/// The most bytes from a character's lead byte to its last one.
 const BEFORE: usize = 3;
 
-/// How many bytes from the start of `text` are surely whole characters, none of them a C1 control. All of them, unless
-/// there is something else near behind.
+/// How many bytes at the start of `text` are surely complete characters and not C1 controls: all of them, or all but
+/// about a block before something else.
 pub(crate) fn clean_len(text: &[u8]) -> usize {
     let mut at: usize = 0;
     loop {
@@ -17,7 +17,7 @@ pub(crate) fn clean_len(text: &[u8]) -> usize {
         let is_clean = match text[from..].first_chunk() {
             Some(block) if at > 0 => is_clean(block),
             _ => {
-                // Padded with NUL, which a character that is not whole cannot have in it.
+                // Padded with NUL, which cannot complete a character.
                 let rest = &text[from..text.len().min(at + BLOCK)];
                 let mut padded = [0; BEFORE + BLOCK];
                 padded[BEFORE + from - at..][..rest.len()].copy_from_slice(rest);
@@ -25,7 +25,7 @@ pub(crate) fn clean_len(text: &[u8]) -> usize {
             }
         };
         if !is_clean {
-            // The last character before this block may go on in it.
+            // The last character before this block may end in it.
             return text[..at].iter().rposition(|byte| !is_tail(*byte)).unwrap_or(0);
         }
         at += BLOCK;
@@ -35,7 +35,7 @@ pub(crate) fn clean_len(text: &[u8]) -> usize {
     }
 }
 
-/// How many bytes from the start of `text` are UTF-8, and whether the rest is the beginning of a character.
+/// How many bytes at the start of `text` are UTF-8, and whether the rest is an incomplete character.
 pub(crate) fn valid_len(text: &[u8]) -> (usize, bool) {
     const PART: usize = 256;
     let mut at = 0;
@@ -53,19 +53,19 @@ pub(crate) fn valid_len(text: &[u8]) -> (usize, bool) {
     }
 }
 
-/// Whether all bytes behind the first three continue well what is before them.
+/// Whether all bytes behind the first three are valid there.
 #[inline]
 fn is_clean(block: &[u8; BEFORE + BLOCK]) -> bool {
     let mut wrong = 0u8;
     for at in BEFORE..block.len() {
         let (byte, before) = (block[at], block[at - 1]);
-        // How far each is above the bytes that are no lead of so long a character: nothing, where no tail is due.
+        // Not 0 where one of the three bytes before is a lead byte of a character that reaches this byte.
         let tail_due =
             before.saturating_sub(0xBF) | block[at - 2].saturating_sub(0xDF) | block[at - 3].saturating_sub(0xEF);
         wrong |= flag(is_tail(byte) != (tail_due != 0));
-        // Two leads are never right; above the last one is nothing.
+        // C0 and C1 are never valid, nor are bytes above F4.
         wrong |= flag(byte & 0xFE == 0xC0) | byte.saturating_sub(0xF4);
-        // Longer than needed or C1 controls, surrogates, beyond the last code point: two bits of a tail tell.
+        // Two bits of a tail byte tell overlong forms, C1 controls, surrogates, and code points that do not exist.
         wrong |= flag((before == 0xC2) | (before == 0xE0)) & !byte & 0x20;
         wrong |= flag(before == 0xED) & byte & 0x20;
         wrong |= flag(before == 0xF0) & flag(byte & 0x30 == 0);

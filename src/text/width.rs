@@ -1,9 +1,9 @@
 //! How many columns of a terminal a character takes: 0, 1 or 2.
 //!
-//! The tables are those of wcwidth 0.9.4 for Unicode 18. Every code point from U+0020 up that is in neither is one
-//! column wide. Ranges are pairs of first and last code point, ascending.
+//! The tables are those of wcwidth 0.9.4 for Unicode 18: ascending pairs of first and last code point. A code point from
+//! U+0020 up that is in neither table is one column wide.
 
-/// The columns `c` takes.
+/// The number of columns of `c`.
 #[inline]
 pub(crate) fn width(c: char) -> usize {
     let code = u32::from(c);
@@ -25,7 +25,7 @@ fn is_in(ranges: &[u32], code: u32) -> bool {
     after > 0 && code <= pairs[after - 1][1]
 }
 
-/// Combining marks, joiners and other characters without a width of their own.
+/// Combining marks, joiners and other zero-width characters.
 const ZERO: [u32; 684] = [
     0x300, 0x36F, 0x483, 0x489, 0x591, 0x5BD, 0x5BF, 0x5BF, 0x5C1, 0x5C2, 0x5C4, 0x5C5, 0x5C7, 0x5C9, 0x610, 0x61A,
     0x61C, 0x61C, 0x64B, 0x65F, 0x670, 0x670, 0x6D6, 0x6DC, 0x6DF, 0x6E4, 0x6E7, 0x6E8, 0x6EA, 0x6ED, 0x711, 0x711,

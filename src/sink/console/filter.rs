@@ -2,7 +2,7 @@
 
 use super::{ConsoleKind, View};
 use crate::text::hidden;
-use crate::text::rows::{Mark, Rows};
+use crate::text::rows::{RowStyle, Rows};
 use crate::text::safe::SafeFilter;
 use crate::text::safe::raw::RawFilter;
 use crate::text::sanitize::{Mode, Sanitizer};
@@ -25,8 +25,8 @@ impl Filter {
                 Self::Safe(filter)
             }
             (ConsoleKind::Terminal | ConsoleKind::Dumb { .. }, View::Raw) => Self::Raw(RawFilter::new()),
-            (ConsoleKind::Dumb { has_utf8 }, View::Safe) => text(Mark::Chevrons { columns, has_utf8 }),
-            (ConsoleKind::Text, _) => text(Mark::Wording),
+            (ConsoleKind::Dumb { has_utf8 }, View::Safe) => text(RowStyle::Chevrons { columns, has_utf8 }),
+            (ConsoleKind::Text, _) => text(RowStyle::Wording),
         }
     }
 

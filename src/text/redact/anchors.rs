@@ -1,25 +1,25 @@
-//! Finds the places of a text that are worth a closer look: where a secret's name may have one of its words, where a
-//! token of a known shape may begin, and what may be an option, an address or a private key.
+//! Finds the *places* in a text that need a verdict: where a secret's name may have one of its words, where a token of a
+//! known shape may begin, and where an option, an address or a private key may be.
 //!
-//! Most of the text is read two bytes at a time, one look into a table for each pair. The entry says of which groups of
-//! four bytes the pair may be the first half, and of which the second. Where two pairs in a row are halves of the same
-//! group, the places around are looked at byte by byte. Each place has four bytes for its even offset in the text and four
-//! for its odd one, see [`Windows`].
+//! Most of the text is read in pairs of bytes, with one table lookup per pair. The entry has a bit for each group of
+//! four-byte windows that the pair may begin, and one for each that it may end. If two pairs in a row are halves of the same
+//! group, the places around them are tested byte by byte. Each place has a window for even offsets in the text and one for
+//! odd offsets, see [`Windows`].
 //!
-//! Invariant: no such place is missed, however the text was cut; few others are found.
+//! Invariant: no place is missed, however the text was cut; few others are found.
 
 use std::sync::LazyLock;
 
 use super::{keys, names, tokens};
 
-/// How far behind its place a window may end.
+/// The most bytes from a place to the end of its window.
 const REACH: usize = 8;
-/// How many bytes are read for each decision.
+/// Bytes per decision.
 const BLOCK: usize = 16;
-/// The half of an entry that speaks of second halves.
+/// The first bit of an entry's upper half, which is about second halves.
 const SECOND: u32 = 32;
 
-/// The groups; those of the names are before them.
+/// The groups; those of the names come first.
 const COLON: usize = 0;
 const PAIR: usize = 11;
 const DASH: usize = 12;
@@ -29,7 +29,7 @@ const SHORT_TOKENS: usize = 31;
 
 type Pairs = [u64; 1 << 16];
 
-/// One bit for each pair of bytes with which something that is looked for begins.
+/// One bit for each pair of bytes with which a place may begin.
 static STARTS: LazyLock<Box<[u64; 1 << 10]>> = LazyLock::new(|| {
     let mut starts = Box::new([0; 1 << 10]);
     let mut add = |one: u8, two: u8| {
@@ -51,7 +51,7 @@ static STARTS: LazyLock<Box<[u64; 1 << 10]>> = LazyLock::new(|| {
     starts
 });
 
-/// Where a pair has its bit.
+/// The word and the bit of a pair in [`STARTS`].
 #[inline]
 fn start_of(one: u8, two: u8) -> (usize, u64) {
     let pair = usize::from(u16::from_le_bytes([one, two]));
@@ -66,13 +66,13 @@ static PAIRS: LazyLock<Box<Pairs>> = LazyLock::new(|| {
     windows.pairs.try_into().expect("an entry for each pair")
 });
 
-/// Adds the four bytes by which places are found. A place's own offset may be even or odd, and the pairs begin at even
-/// ones: a place needs four bytes that begin an even number of bytes from it, and four that begin an odd number from it.
+/// Builds the table. Pairs begin at even offsets, a place at any: so a place needs one window at an even distance from it
+/// and one at an odd distance.
 struct Windows {
     pairs: Vec<u64>,
 }
 
-/// What may stand at one byte of a window.
+/// The bytes that may stand at one place of a window.
 type Class = Vec<u8>;
 
 fn any() -> Class {
@@ -94,7 +94,8 @@ impl Windows {
         mark(c, d, 1 << SECOND << group);
     }
 
-    /// Both windows of what begins with these. The second one begins behind the first byte or, in the group `short`, before it.
+    /// Adds both windows of a place that begins with these bytes. The second one begins one byte behind the place or, in the
+    /// group `short`, one byte before it.
     fn add_start(&mut self, group: usize, short: Option<usize>, classes: &[Class]) {
         let any = any();
         let class = |at: usize| classes.get(at).unwrap_or(&any);
@@ -111,7 +112,7 @@ impl Windows {
             if word.is_whole {
                 classes.push(only(|byte| !byte.is_ascii_lowercase()));
             }
-            // What has common pairs is apart from what else has some.
+            // Words with common pairs are in groups of their own.
             let (group, short) = match word.text {
                 [b'p', b'a', b's', ..] => (0, None),
                 [b't', ..] => (1, None),
@@ -121,7 +122,7 @@ impl Windows {
                 [b'a', ..] => (5, None),
                 [b's', b'e', ..] => (6, None),
                 [b'c' | b'b', ..] => (7, None),
-                // What follows these has common pairs.
+                // The bytes behind these form common pairs.
                 b"pw" => (9, Some(8)),
                 [b'p', ..] => (8, Some(8)),
                 [b's', ..] => (10, Some(10)),
@@ -155,7 +156,7 @@ impl Windows {
         let (any, word, digit) = (any(), only(|byte| byte.is_ascii_alphanumeric()), only(|byte| byte.is_ascii_digit()));
         let (colon, slash, capital, dash) = (one(b':'), one(b'/'), one(b'A'), one(b'-'));
         let (apart, letters) = (only(|byte| !names::is_part(byte)), b"upaU".to_vec());
-        // What is rare enough as two bytes.
+        // These are rare enough as two bytes.
         self.add(PAIR, [&any, &word, &colon, &slash]);
         self.add(PAIR, [&any, &digit, &colon, &capital]);
         self.add(PAIR, [&any, &apart, &dash, &letters]);
@@ -172,12 +173,11 @@ impl Windows {
     }
 }
 
-/// The first place from `from` on where one of these may begin, or begin to: at the end of the text fewer bytes are
-/// enough.
+/// The first place from `from` on. At the end of the text, the beginning of what makes a place is enough.
 #[inline(never)]
 pub(super) fn find(text: &[u8], from: usize) -> Option<usize> {
     let pairs = &**PAIRS;
-    // What begins a text has nothing before it, which is a part of some windows.
+    // Some windows begin before their place, and the text has nothing before its first bytes.
     let early = (from..text.len().min(2)).find(|&at| is_place(text, at));
     if early.is_some() {
         return early;
@@ -201,7 +201,7 @@ pub(super) fn find(text: &[u8], from: usize) -> Option<usize> {
         }
         before = entries[BLOCK / 2 - 1];
     }
-    // Their windows go on behind the end.
+    // The windows of these places end behind the text.
     (text.len().saturating_sub(REACH).max(from)..text.len()).find(|&at| is_place(text, at))
 }
 
@@ -214,7 +214,7 @@ fn entries(pairs: &Pairs, block: &[u8; BLOCK]) -> [u64; BLOCK / 2] {
     entries
 }
 
-/// The first place near the windows of a block that fit, the first one beginning before it.
+/// The first place near the matching windows of a block, of which the first one begins before the block.
 #[cold]
 #[inline(never)]
 fn near_hits(text: &[u8], from: usize, block: usize, before: u64, entries: &[u64; BLOCK / 2]) -> Option<usize> {
@@ -248,7 +248,7 @@ fn near_hits(text: &[u8], from: usize, block: usize, before: u64, entries: &[u64
     None
 }
 
-/// Whether what is looked for may begin at this place, as far as the text goes.
+/// Whether this is a place, as far as the text goes.
 #[inline]
 fn is_place(text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
@@ -257,7 +257,6 @@ fn is_place(text: &[u8], at: usize) -> bool {
         rest[..len] == start[..len]
     };
     match rest[0] {
-        // As seen from here, whatever the offset in the text: what begins with a letter or a digit has a window here.
         first if first.is_ascii_alphanumeric() => names::has_word(text, at) || tokens::may_begin(text, at),
         b':' => begins(b"://") || begins(b":AA"),
         b'-' => {

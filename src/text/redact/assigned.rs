@@ -1,33 +1,33 @@
 //! Finds secrets by the name in front of them: `NAME=value`, `"name": "value"`, `Name: value`,
 //! `--name=value`, `?name=value`.
 //!
-//! A place of the text is judged by at most [`CONTEXT`] bytes before it and a bounded number behind it, so that the
-//! verdict does not depend on how the text was cut.
+//! A verdict about a place depends on at most [`CONTEXT`] bytes before it and a bounded number behind it, so it does not
+//! depend on how the text was cut.
 
 use std::ops::Range;
 
-use super::names::{self, Kind, NAME_BYTES_MAX};
+use super::finding::Finding;
+use super::names::{self, NAME_BYTES_MAX, SecretKind};
 use super::options;
+use super::partial_text::{BLANKS_MAX, CONTEXT, PartialText, Undecided, without_colour};
 use super::plausible::Form;
-use super::stream::{CONTEXT, Secret, Undecided};
-use super::text::{BLANKS_MAX, Text, without_colour};
 use super::value::Value;
 
-/// The longest type of a declaration.
+/// The longest type in a declaration, in bytes.
 const TYPE_BYTES_MAX: usize = 40;
 
-type Found = Result<Option<Secret>, Undecided>;
+type Found = Result<Option<Finding>, Undecided>;
 
-/// A name, with what it stands in.
+/// A name, and the text around it.
 #[derive(Debug)]
 struct Name<'a> {
     text: &'a [u8],
-    /// What stands before it, as far as it may be looked at.
+    /// The text before it, as far as a verdict may depend on it.
     before: &'a [u8],
     quoted: bool,
-    /// Blanks between it and the separator.
+    /// There are blanks between the name and the separator.
     spaced: bool,
-    /// Nothing stands before `before`.
+    /// `before` begins with the text.
     is_first: bool,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Name<'a> {
         !self.spaced && !self.quoted && self.text.iter().all(|byte| !byte.is_ascii_lowercase() && *byte != b'-')
     }
 
-    /// Whether only blanks, or what marks an entry of a list, stand before it on its line.
+    /// Whether only blanks or a list's bullet stand before the name on its line.
     fn begins_line(&self) -> bool {
         let line = self.before.iter().rposition(|&byte| byte == b'\n').map(|at| &self.before[at + 1..]);
         let line = line.or(self.is_first.then_some(self.before));
@@ -81,8 +81,8 @@ impl<'a> Name<'a> {
     }
 }
 
-/// The secret of the name that has this place in it, if it is a secret's and has a value.
-pub(super) fn of_name(text: Text<'_>, at: usize) -> Found {
+/// Finds the value of the name around this place, if the name is a secret's.
+pub(super) fn of_name(text: PartialText<'_>, at: usize) -> Found {
     if !names::has_word(text.bytes, at) {
         return Ok(None);
     }
@@ -129,16 +129,16 @@ pub(super) fn of_name(text: Text<'_>, at: usize) -> Found {
     Ok(None)
 }
 
-/// The secret of a name that nothing but a blank, a tag's end or the word `value` stands behind: `password X`,
-/// `password is X`, `<password>X<`, `"name": "DB_PASSWORD", "value": "X"`.
-fn followed(text: Text<'_>, name: Range<usize>) -> Found {
-    /// From the name to the word.
+/// Finds the value behind a name and a blank, a tag's end or the word `value`: `password X`, `password is X`,
+/// `<password>X<`, `"name": "DB_PASSWORD", "value": "X"`.
+fn followed(text: PartialText<'_>, name: Range<usize>) -> Found {
+    /// The most bytes from the name to the word.
     const GAP_BYTES_MAX: usize = 40;
     let (start, end) = (name.start, name.end);
     let name = &text.bytes[name];
-    // What the place looks like costs less than what the name and the value mean.
-    let masked = |at, form, kind: Option<Kind>| {
-        let Some(of_name @ (Kind::Password | Kind::Token)) = names::kind(name) else { return Ok(None) };
+    // The look at the place costs less than that at the name and the value.
+    let masked = |at, form, kind: Option<SecretKind>| {
+        let Some(of_name @ (SecretKind::Password | SecretKind::Token)) = names::kind(name) else { return Ok(None) };
         let value = Value::at(text, at)?;
         Ok(value.and_then(|value| value.masked(text, name, kind.unwrap_or(of_name), form)))
     };
@@ -147,9 +147,9 @@ fn followed(text: Text<'_>, name: Range<usize>) -> Found {
         Some(b'"' | b'\'' | b',' | b'\n' | b'\r') => {}
         Some(b' ') if !name.starts_with(b"-") => {
             let value = end + if text.has(end, b" is ")? { 4 } else { 1 };
-            // In a sentence, only what no word is like.
+            // In a sentence, only a value that is not like a word counts.
             if is_no_word(text, value)?
-                && let Some(found) = masked(value, Form::Spaced, Some(Kind::Token))?
+                && let Some(found) = masked(value, Form::Spaced, Some(SecretKind::Token))?
             {
                 return Ok(Some(found));
             }
@@ -172,8 +172,8 @@ fn followed(text: Text<'_>, name: Range<usize>) -> Found {
     }
 }
 
-/// Whether a digit stands in what begins here, and it is no option.
-fn is_no_word(text: Text<'_>, start: usize) -> Result<bool, Undecided> {
+/// Whether the word at this place has a digit and is not an option.
+fn is_no_word(text: PartialText<'_>, start: usize) -> Result<bool, Undecided> {
     for at in start..start + NAME_BYTES_MAX {
         match text.peek(at)? {
             Some(b'-') if at == start => return Ok(false),
@@ -185,8 +185,8 @@ fn is_no_word(text: Text<'_>, start: usize) -> Result<bool, Undecided> {
     Ok(false)
 }
 
-/// The secret behind `=` or `:`, if there is one.
-fn judge(text: Text<'_>, at: usize) -> Found {
+/// Finds the secret behind the `=` or `:` at this place.
+fn judge(text: PartialText<'_>, at: usize) -> Found {
     let separator = text.bytes[at];
     let before = text.before(at);
     let Some(mut name) = Name::at_end_of(before, separator) else { return Ok(None) };
@@ -211,7 +211,7 @@ fn judge(text: Text<'_>, at: usize) -> Found {
     }
     let gap = start;
     start = text.skip_blanks(start)?;
-    let place = Place { separator, gap: start - gap, kind };
+    let assignment = Assignment { separator, gap: start - gap, kind };
     let Some(value) = Value::at(text, start)? else { return Ok(None) };
     // `${NAME:?message}`
     if name.before.ends_with(b"${") && value.bytes(text).starts_with(b"?") {
@@ -220,37 +220,37 @@ fn judge(text: Text<'_>, at: usize) -> Found {
     if is_arrow && value.quote.is_none() {
         return Ok(None);
     }
-    place.judge(text, &name, value)
+    assignment.judge(text, &name, value)
 }
 
-/// Where a value was found.
-struct Place {
+/// The connection between a name and its value.
+struct Assignment {
     separator: u8,
-    /// Bytes between separator and value.
+    /// Bytes between the separator and the value.
     gap: usize,
-    kind: Kind,
+    kind: SecretKind,
 }
 
-impl Place {
-    fn judge(&self, text: Text<'_>, name: &Name<'_>, value: Value) -> Found {
+impl Assignment {
+    fn judge(&self, text: PartialText<'_>, name: &Name<'_>, value: Value) -> Found {
         let mut kind = self.kind;
         let mut value = value;
-        if matches!(kind, Kind::Authorization | Kind::Token | Kind::Weak)
+        if matches!(kind, SecretKind::Authorization | SecretKind::Token | SecretKind::Weak)
             && let Some(behind) = value.behind_scheme(text)?
         {
             value = behind;
-            let is_sentence = kind == Kind::Weak && value.bytes(text).iter().all(u8::is_ascii_lowercase);
+            let is_sentence = kind == SecretKind::Weak && value.bytes(text).iter().all(u8::is_ascii_lowercase);
             if is_sentence && !value.ends_line(text)? {
                 return Ok(None);
             }
-            return Ok(value.masked(text, name.text, Kind::Token, Form::Header));
+            return Ok(value.masked(text, name.text, SecretKind::Token, Form::Header));
         }
-        if kind == Kind::Cookie {
+        if kind == SecretKind::Cookie {
             value = value.whole_line(text)?;
             if value.bytes(text).contains(&b'=') && !value.bytes(text).starts_with(b"$") {
                 return Ok(Some(value.secret(name.text)));
             }
-            kind = Kind::Weak;
+            kind = SecretKind::Weak;
         }
         let form = self.form(text, name, &value)?;
         if form == Form::Query && !name.text.starts_with(b"-") {
@@ -259,7 +259,7 @@ impl Place {
         Ok(value.masked(text, name.text, kind, form))
     }
 
-    fn form(&self, text: Text<'_>, name: &Name<'_>, value: &Value) -> Result<Form, Undecided> {
+    fn form(&self, text: PartialText<'_>, name: &Name<'_>, value: &Value) -> Result<Form, Undecided> {
         let is_tight = self.gap == 0 && !name.spaced;
         if self.separator == b'=' && is_tight {
             if matches!(name.before.last(), Some(b'?' | b'&')) || name.text.starts_with(b"--") {

@@ -1,4 +1,4 @@
-//! Finds many values in text at once: an Aho-Corasick automaton, and a quick look that passes over text without any.
+//! Finds many values in text at once: an Aho-Corasick automaton, and a quick look that skips text without any.
 //!
 //! The quick look reads a word of four bytes at every fourth place: wherever a value stands, one of these words begins
 //! within its first four bytes. Where all values are long enough, every eighth place will do. Its cost, and that of the
@@ -8,13 +8,13 @@
 
 use std::collections::VecDeque;
 
-/// The shortest value, bytes: what the quick look needs.
+/// The shortest value, in bytes, that the quick look can find.
 pub(super) const PATTERN_BYTES_MIN: usize = 8;
 const GRAM: usize = 4;
 const BLOCK: usize = 64;
-/// How far apart the words are that are looked at.
+/// The distance in bytes between the words that the quick look reads.
 const STRIDE: usize = 4;
-/// The same where each value is long enough to have one of these words in it.
+/// The distance if each value is long enough to contain one of these words.
 const LONG_STRIDE: usize = 8;
 const TABLE_BITS: u32 = 16;
 pub(super) const ROOT: u32 = 0;
@@ -23,11 +23,11 @@ pub(super) const ROOT: u32 = 0;
 #[derive(Debug)]
 pub(super) struct Automaton {
     nodes: Vec<Node>,
-    /// The byte that leads to each node. The children of a node are neighbours, sorted.
+    /// The byte that leads to each node. The children of a node are consecutive and sorted.
     bytes: Vec<u8>,
-    /// Which words of four bytes are near a value's start, by hash.
+    /// One bit for each hash of a word of four bytes near a value's start.
     grams: Box<[u64; 1 << (TABLE_BITS - 6)]>,
-    /// The root's children by their byte.
+    /// The root's children by byte.
     first: Box<[u32; 256]>,
     /// Whether the quick look takes the longer stride.
     is_long: bool,
@@ -37,16 +37,16 @@ pub(super) struct Automaton {
 struct Node {
     children: u32,
     child_count: u16,
-    /// The node of the longest end of this one's text that is the beginning of a value too.
+    /// The node of the longest proper suffix of this node's text that is a prefix of a value.
     fail: u32,
-    /// How long its text is.
+    /// The length of its text.
     depth: u32,
-    /// The longest value that its text ends with: its place in the list and 1, or 0.
+    /// 1 more than the index of the longest value that its text ends with, or 0.
     value: u32,
 }
 
 impl Automaton {
-    /// Of these values, sorted and without doubles, each of at least [`PATTERN_BYTES_MIN`] bytes.
+    /// The automaton of these values, which are sorted, distinct, and of at least [`PATTERN_BYTES_MIN`] bytes.
     pub(super) fn new(values: &[&[u8]]) -> Self {
         let root = Node { children: 0, child_count: 0, fail: ROOT, depth: 0, value: 0 };
         let mut automaton = Self {
@@ -63,7 +63,7 @@ impl Automaton {
                 automaton.grams[word] |= bit;
             }
         }
-        // By depth, so that a node's neighbours on the way up are finished before it.
+        // By depth, so that the nodes that `fail` links lead to are finished first.
         let mut queue = VecDeque::from([(ROOT, 0, values.len())]);
         while let Some((node, from, to)) = queue.pop_front() {
             automaton.expand(node, &values[from..to], from, &mut queue);
@@ -71,10 +71,10 @@ impl Automaton {
         automaton
     }
 
-    /// Makes the children of a node, which is the beginning of all these values.
+    /// Adds the children of a node whose text is a prefix of all these values.
     fn expand(&mut self, at: u32, values: &[&[u8]], from: usize, queue: &mut VecDeque<(u32, usize, usize)>) {
         let depth = self.nodes[at as usize].depth as usize;
-        // The value that is nothing more than this beginning is sorted first.
+        // A value that equals the prefix is sorted first.
         let mut start = usize::from(values.first().is_some_and(|value| value.len() == depth));
         self.nodes[at as usize].children = number(self.nodes.len());
         while let Some(value) = values.get(start) {
@@ -115,17 +115,17 @@ impl Automaton {
         }
     }
 
-    /// How many of the last bytes are the beginning of a value.
+    /// How many of the last bytes are a prefix of a value.
     pub(super) fn depth(&self, node: u32) -> usize {
         self.nodes[node as usize].depth as usize
     }
 
-    /// The longest value that ends here, by its place in the list.
+    /// The index of the longest value that ends here.
     pub(super) fn value(&self, node: u32) -> Option<usize> {
         (self.nodes[node as usize].value as usize).checked_sub(1)
     }
 
-    /// A place up to which no value begins, nor begins to: the text's end, if there is none at all.
+    /// A place before which no value begins, not even one that the text cuts off.
     pub(super) fn skip(&self, text: &[u8]) -> usize {
         if self.is_long { self.skip_by::<LONG_STRIDE>(text) } else { self.skip_by::<STRIDE>(text) }
     }
@@ -142,8 +142,8 @@ impl Automaton {
         let start = block.unwrap_or(blocks.len()) * BLOCK;
         let rest = if block.is_some() { &text[start..] } else { rest };
         let hit = rest.as_chunks().0.iter().position(|word| is_near(word) != 0).map(|hit| start + hit * STRIDE);
-        // A value with this word in it began less than a stride before it; one whose word is cut off by the end, less
-        // than two before the end.
+        // A value with this word begins less than a stride before it; one whose word the end cuts off begins less than two
+        // strides before the end.
         match hit {
             Some(hit) => hit.saturating_sub(STRIDE - 1),
             None => {
@@ -154,7 +154,7 @@ impl Automaton {
     }
 }
 
-/// Where the first four bytes have their bit.
+/// The word and the bit of the first four bytes in `grams`.
 #[inline]
 fn place(bytes: &[u8]) -> (usize, u64) {
     let word = u32::from_le_bytes(*bytes.first_chunk().expect("a word has four bytes"));

@@ -1,13 +1,13 @@
 //! Finds secrets that are the value of a command's option: `--token value`, `-u user:password`, `sshpass -p password`.
 
-use super::names::{self, Kind, NAME_BYTES_MAX};
+use super::finding::Finding;
+use super::names::{self, NAME_BYTES_MAX, SecretKind};
+use super::partial_text::{PartialText, Undecided};
 use super::plausible::Form;
-use super::stream::{Secret, Undecided};
-use super::text::Text;
 use super::value::Value;
 
-/// The secret behind an option that begins here: `--token value`, `-u user:password`, `sshpass -p password`.
-pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds the secret behind the option that begins at this place.
+pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     let mut end = at + 1;
     while end - at <= NAME_BYTES_MAX {
         match text.peek(end)? {
@@ -39,7 +39,7 @@ pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecid
         return Ok(None);
     }
     let start = end + usize::from(!is_glued);
-    // What helps is set apart further.
+    // A help text has more blanks there.
     if matches!(text.peek(start)?, Some(b' ' | b'-') | None) {
         return Ok(None);
     }
@@ -47,17 +47,17 @@ pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecid
     Ok(kind.masked(text, name, value, is_short))
 }
 
-/// What an option's value is.
+/// The meaning of an option's value.
 #[derive(Debug, Clone, Copy)]
 enum OptionKind {
-    Secret(Kind),
+    Secret(SecretKind),
     /// `user:password`
     User,
-    /// A password without a blank before it.
+    /// A password directly behind the option's letter.
     Glued,
 }
 
-/// What the option of this name takes, `line` being what stands before it.
+/// The meaning of the value of the option `name`; `line` is the text before it.
 fn option_kind(name: &[u8], line: &[u8]) -> Option<OptionKind> {
     let start = line.iter().rposition(|byte| matches!(byte, b'\n' | b'|' | b';')).map_or(0, |at| at + 1);
     let command = |names: &[&[u8]]| {
@@ -65,18 +65,18 @@ fn option_kind(name: &[u8], line: &[u8]) -> Option<OptionKind> {
     };
     match name {
         b"-u" | b"-U" | b"--user" | b"--proxy-user" | b"--creds" => Some(OptionKind::User),
-        b"-p" if command(&[b"sshpass"]) => Some(OptionKind::Secret(Kind::Password)),
-        // With a blank behind it, the next word is a database.
+        b"-p" if command(&[b"sshpass"]) => Some(OptionKind::Secret(SecretKind::Password)),
+        // With a blank, the next word is the name of a database.
         b"-p" if command(&[b"mysql", b"mysqldump", b"mysqladmin", b"mariadb", b"mariadb-dump"]) => {
             Some(OptionKind::Glued)
         }
         b"-p" if command(&[b"docker", b"podman", b"helm", b"skopeo", b"buildah", b"az"]) && command(&[b"login"]) => {
-            Some(OptionKind::Secret(Kind::Password))
+            Some(OptionKind::Secret(SecretKind::Password))
         }
         b"-a" if command(&[b"http", b"https", b"xh"]) => Some(OptionKind::User),
-        b"-a" if command(&[b"redis-cli"]) => Some(OptionKind::Secret(Kind::Password)),
+        b"-a" if command(&[b"redis-cli"]) => Some(OptionKind::Secret(SecretKind::Password)),
         [b'-', b'-', ..] => match names::kind(name)? {
-            Kind::Cookie => Some(OptionKind::Secret(Kind::Weak)),
+            SecretKind::Cookie => Some(OptionKind::Secret(SecretKind::Weak)),
             kind => Some(OptionKind::Secret(kind)),
         },
         _ => None,
@@ -84,9 +84,9 @@ fn option_kind(name: &[u8], line: &[u8]) -> Option<OptionKind> {
 }
 
 impl OptionKind {
-    fn masked(self, text: Text<'_>, name: &[u8], value: Value, is_short: bool) -> Option<Secret> {
+    fn masked(self, text: PartialText<'_>, name: &[u8], value: Value, is_short: bool) -> Option<Finding> {
         match self {
-            Self::Glued => value.masked(text, b"PASSWORD", Kind::Password, Form::Argument),
+            Self::Glued => value.masked(text, b"PASSWORD", SecretKind::Password, Form::Argument),
             Self::Secret(kind) => {
                 let form = if is_short || value.quote.is_some() { Form::Argument } else { Form::Option };
                 let name = if is_short { b"PASSWORD" } else { name };
@@ -101,15 +101,15 @@ impl OptionKind {
                 if is_same || is_id {
                     return None;
                 }
-                Value { start: password, ..value }.masked(text, b"PASSWORD", Kind::Password, Form::Argument)
+                Value { start: password, ..value }.masked(text, b"PASSWORD", SecretKind::Password, Form::Argument)
             }
         }
     }
 }
 
-/// The secret in an argument, `previous` being those before it: from this place on, and its name.
+/// Finds the secret in an argument behind the arguments `previous`: the place where it begins, and its name.
 pub(super) fn argument(previous: &[&[u8]], argument: &[u8]) -> Option<(usize, String)> {
-    let text = Text { bytes: argument, last: true };
+    let text = PartialText { bytes: argument, last: true };
     let value = |start| Value { start, end: argument.len(), quote: None, goes_on: false };
     let line = |before: &[&[u8]]| before.join(&b' ');
     let found = if let Some(rest) = argument.strip_prefix(b"-p")
@@ -120,8 +120,8 @@ pub(super) fn argument(previous: &[&[u8]], argument: &[u8]) -> Option<(usize, St
     } else {
         let (&name, before) = previous.split_last()?;
         // `aws configure set aws_secret_access_key …`
-        if let Some(Kind::Password | Kind::Token) = names::kind(name).filter(|_| names::is_name(name)) {
-            let found = value(0).masked(text, name, Kind::Token, Form::Spaced)?;
+        if let Some(SecretKind::Password | SecretKind::Token) = names::kind(name).filter(|_| names::is_name(name)) {
+            let found = value(0).masked(text, name, SecretKind::Token, Form::Spaced)?;
             return Some((found.start, found.name));
         }
         if !name.starts_with(b"-") || name.contains(&b'=') || argument.starts_with(b"-") {

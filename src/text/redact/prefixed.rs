@@ -1,20 +1,19 @@
-//! Tokens that are a fixed start and then bytes of an alphabet, as their issuers document them.
+//! Tokens with a fixed start and then bytes of an alphabet, as their issuers document them.
+
+use super::finding::{Finding, Swallow};
+use super::partial_text::{PartialText, Undecided};
 
 use std::sync::LazyLock;
 
-use super::stream::{Secret, Undecided};
-use super::swallow::Swallow;
-use super::text::Text;
-
-/// How far a token is read before it must have shown what it is.
+/// The most bytes of a token that are read for a verdict.
 const TOKEN_BYTES_MAX: usize = 256;
 
-/// A token that is a fixed start and then bytes of an alphabet.
+/// The shape of a token with a fixed start.
 pub(super) struct Prefixed {
     name: &'static str,
     pub(super) start: &'static [u8],
     pub(super) alphabet: Alphabet,
-    /// The token is one once so many letters and digits follow in a row, and so many bytes in all.
+    /// The least letters and digits in a row, and the least bytes in all, behind the start.
     run_min: usize,
     len_min: usize,
 }
@@ -23,11 +22,11 @@ pub(super) struct Prefixed {
 pub(super) enum Alphabet {
     Alphanumeric,
     Hex,
-    /// With `_` and `-`.
+    /// Letters, digits, `_` and `-`.
     Token,
-    /// With `-`.
+    /// Letters, digits and `-`.
     Slack,
-    /// With `_`, `-`, `.`, `=`, `+` and `/`.
+    /// Letters, digits, `_`, `-`, `.`, `=`, `+` and `/`.
     Base64,
 }
 
@@ -166,7 +165,7 @@ pub(super) const PREFIXED: &[Prefixed] = &[
     of("LANGSMITH_KEY", b"lsv2_", Token, 20, 32),
 ];
 
-/// A token with its first four bytes, and which of them there are.
+/// A token with its first four bytes, and a mask of those that exist.
 pub(super) struct Begin {
     pub(super) token: &'static Prefixed,
     four: u32,
@@ -182,7 +181,7 @@ impl Begin {
         Self { token, four: u32::from_le_bytes(four), mask: u32::from_le_bytes(mask) }
     }
 
-    /// Whether a text begins with it, as far as it goes.
+    /// Whether a text begins with the token's start, or is the beginning of it.
     pub(super) fn agrees(&self, text: &[u8]) -> bool {
         if let Some(&four) = text.first_chunk()
             && u32::from_le_bytes(four) & self.mask != self.four
@@ -194,14 +193,14 @@ impl Begin {
     }
 }
 
-/// By their first bytes.
+/// The tokens by the first byte of their start.
 pub(super) static BY_FIRST: LazyLock<Vec<Vec<Begin>>> = LazyLock::new(|| {
     let with = |byte: u8| PREFIXED.iter().filter(|token| token.start[0] == byte).map(Begin::of).collect();
     (0..=255).map(with).collect()
 });
 
 impl Prefixed {
-    pub(super) fn judge(&self, text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+    pub(super) fn judge(&self, text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
         for (offset, &byte) in self.start.iter().enumerate() {
             if text.peek(at + offset)? != Some(byte) {
                 return Ok(None);
@@ -215,7 +214,7 @@ impl Prefixed {
             enough |= run >= self.run_min;
             if enough && end + 1 - start >= self.len_min {
                 let swallow = Some(Swallow::While(is_part));
-                return Ok(Some(Secret { start: at, end: end + 1, name: self.name.to_owned(), swallow }));
+                return Ok(Some(Finding { start: at, end: end + 1, name: self.name.to_owned(), swallow }));
             }
         }
         Ok(None)

@@ -1,14 +1,13 @@
-//! Tokens that are known by how they look, whatever variable or file they come from.
+//! Finds tokens by their shape, whatever variable or file they come from.
 //!
-//! Each needs a start, a length and an alphabet that ordinary words do not have, as its issuer documents them, and is
-//! decided after a bounded number of bytes; what follows in the same alphabet is swallowed.
+//! Each shape has a start, a length and an alphabet, as its issuer documents them, that ordinary words do not have. The
+//! verdict needs a bounded number of bytes; more bytes of the same alphabet belong to the token.
 
+use super::finding::{Finding, Swallow};
+use super::partial_text::{PartialText, Undecided, without_colour};
 use super::prefixed::{Alphabet, BY_FIRST, PREFIXED, Prefixed, is_token};
-use super::stream::{Secret, Undecided};
-use super::swallow::Swallow;
-use super::text::{Text, without_colour};
 
-/// The longest first part of a JSON web token.
+/// The longest first part of a JSON web token, in bytes.
 const JWT_HEAD_BYTES_MAX: usize = 2048;
 
 /// The length of an Airtable token's identifier.
@@ -16,8 +15,8 @@ const AIRTABLE_ID: usize = 14;
 
 const ALPHANUMERICS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Starts of other shapes: web tokens, Amazon's keys, `Basic …`, Airtable's and, in base64, a number, as which a bot's
-/// token begins.
+/// Starts of other shapes: JSON web tokens, Amazon's keys, `Basic …` and `Bearer …`, Discord's (a number in base64),
+/// Airtable's.
 const OTHERS: &[&[&[u8]]] = &[
     &[b"e", b"y", b"J"],
     &[b"A", b"KSB", b"I", b"A"],
@@ -26,7 +25,7 @@ const OTHERS: &[&[&[u8]]] = &[
     &[b"p", b"a", b"t", ALPHANUMERICS, ALPHANUMERICS, ALPHANUMERICS],
 ];
 
-/// Which bytes may stand at each place of what is looked for, but for bots' tokens behind their number.
+/// For each token, the bytes that may stand at its first places; without Telegram's, which begin with a number.
 pub(super) fn starts() -> impl Iterator<Item = Vec<Vec<u8>>> {
     let known = PREFIXED.iter().map(|token| {
         let is_part = token.alphabet.is_part();
@@ -37,7 +36,7 @@ pub(super) fn starts() -> impl Iterator<Item = Vec<Vec<u8>>> {
     known.chain(OTHERS.iter().map(|classes| classes.iter().map(|class| class.to_vec()).collect()))
 }
 
-/// Whether one of them may begin at this place, as far as the text goes.
+/// Whether a token may begin at this place, as far as the text goes.
 #[inline]
 pub(super) fn may_begin(text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
@@ -54,7 +53,7 @@ pub(super) fn may_begin(text: &[u8], at: usize) -> bool {
     (known || is_other()) && starts_word(&text[..at])
 }
 
-/// Whether a word can start behind this: no letter, but for the end of a colour or an escape.
+/// Whether a word can start behind these bytes: not behind a letter or digit, unless that ends a colour or an escape.
 fn starts_word(before: &[u8]) -> bool {
     match before {
         [.., last] if !last.is_ascii_alphanumeric() => true,
@@ -63,13 +62,13 @@ fn starts_word(before: &[u8]) -> bool {
     }
 }
 
-/// The token that begins at this place.
-pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds the token that begins at this place.
+pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     if !starts_word(text.before(at)) {
         return Ok(None);
     }
     let (Some(first), Some(_)) = (text.peek(at)?, text.peek(at + 1)?) else { return Ok(None) };
-    // What has nothing but letters at its start is not looked for within base64.
+    // Within base64, only starts with a sign are reliable.
     let in_base64 = matches!(text.before(at).last(), Some(b'+' | b'/'));
     let is_apart = |token: &Prefixed| !in_base64 || token.start.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.'));
     let known = BY_FIRST[usize::from(first)].iter().filter(|begin| begin.agrees(&text.bytes[at..]));
@@ -92,8 +91,8 @@ fn is_jwt(byte: u8) -> bool {
     is_token(byte) || byte == b'.'
 }
 
-/// How many bytes from `at` on are of a kind, at most `max`.
-fn count(text: Text<'_>, at: usize, max: usize, is: fn(u8) -> bool) -> Result<usize, Undecided> {
+/// The number of bytes from `at` on for which `is` holds, up to `max`.
+fn count(text: PartialText<'_>, at: usize, max: usize, is: fn(u8) -> bool) -> Result<usize, Undecided> {
     let mut len = 0;
     while len < max && text.peek(at + len)?.is_some_and(is) {
         len += 1;
@@ -101,12 +100,12 @@ fn count(text: Text<'_>, at: usize, max: usize, is: fn(u8) -> bool) -> Result<us
     Ok(len)
 }
 
-fn secret(start: usize, end: usize, name: &str, alphabet: Option<fn(u8) -> bool>) -> Option<Secret> {
-    Some(Secret { start, end, name: name.to_owned(), swallow: alphabet.map(Swallow::While) })
+fn secret(start: usize, end: usize, name: &str, alphabet: Option<fn(u8) -> bool>) -> Option<Finding> {
+    Some(Finding { start, end, name: name.to_owned(), swallow: alphabet.map(Swallow::While) })
 }
 
-/// Exactly 20 capitals and digits.
-fn aws(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds an AWS key id: exactly 20 capitals and digits.
+fn aws(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     const LEN: usize = 20;
     let len = count(text, at, LEN, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())?;
     let is_known = [&b"AKIA"[..], b"ASIA", b"ABIA"].iter().any(|start| text.bytes[at..].starts_with(start));
@@ -117,8 +116,8 @@ fn aws(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
     Ok(if text.peek(at + LEN)?.is_some_and(is_longer) { None } else { secret(at, at + LEN, "AWS_KEY_ID", None) })
 }
 
-/// Two parts of base64 that are JSON objects, and what follows them.
-fn jwt(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds a JSON web token: two parts of base64 that are JSON objects, and the bytes behind them.
+fn jwt(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     const PART_MIN: usize = 8;
     let starts = |at: usize| -> Result<bool, Undecided> { Ok(count(text, at, 3, |byte| b"eyJ".contains(&byte))? == 3) };
     if !starts(at)? || !text.bytes[at..].starts_with(b"eyJ") {
@@ -135,8 +134,8 @@ fn jwt(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
     Ok(secret(at, body + PART_MIN, "JWT", Some(is_jwt)))
 }
 
-/// A Discord bot's: its number in base64, a time, a signature.
-fn discord(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds a Discord bot's token: its number in base64, a time, a signature.
+fn discord(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     if !matches!(text.peek(at)?, Some(b'M' | b'N' | b'O')) {
         return Ok(None);
     }
@@ -154,8 +153,8 @@ fn discord(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
     Ok(if len < 27 { None } else { secret(at, signature + len, "DISCORD_TOKEN", Some(is_token)) })
 }
 
-/// Airtable's: an identifier and, behind a dot, 64 digits of hexadecimal.
-fn airtable(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds an Airtable token: an identifier, a dot, and 64 hexadecimal digits.
+fn airtable(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     const SECRET: usize = 32;
     let is_part: fn(u8) -> bool = |byte| byte.is_ascii_alphanumeric();
     let id = at + 3;
@@ -170,8 +169,8 @@ fn airtable(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
     Ok(if is_long { secret(at, start + SECRET, "AIRTABLE_TOKEN", Some(is_part)) } else { None })
 }
 
-/// A Telegram bot's, behind its number and a colon.
-pub(super) fn bot(text: Text<'_>, colon: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds a Telegram bot's token, behind its number and this colon.
+pub(super) fn bot(text: PartialText<'_>, colon: usize) -> Result<Option<Finding>, Undecided> {
     let digits = text.before(colon).iter().rev().take(12).take_while(|byte| byte.is_ascii_digit()).count();
     if !(8..=10).contains(&digits) || text.peek(colon + 2)? != Some(b'A') {
         return Ok(None);
@@ -180,8 +179,8 @@ pub(super) fn bot(text: Text<'_>, colon: usize) -> Result<Option<Secret>, Undeci
     Ok(if len < 34 { None } else { secret(colon + 1, colon + 1 + len, "TELEGRAM_TOKEN", Some(is_token)) })
 }
 
-/// What follows `Bearer ` or `Basic `, without a header's name.
-fn bearer(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds the token behind `Bearer ` or `Basic ` without a header's name.
+fn bearer(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     const LEN: usize = 16;
     let Some(start) = [&b"bearer "[..], b"basic "].iter().find_map(|word| match text.has(at, word) {
         Ok(false) => None,

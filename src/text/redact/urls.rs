@@ -1,14 +1,14 @@
-//! Secrets in addresses: `scheme://user:password@host`, `scheme://token@host`, and web hooks, whose path is the secret.
+//! Finds secrets in URLs: `scheme://user:password@host`, `scheme://token@host`, and web hooks, whose path is the secret.
 
-use super::stream::{Secret, Undecided};
-use super::swallow::Swallow;
-use super::text::Text;
+use super::finding::{Finding, Swallow};
+use super::partial_text::{PartialText, Undecided};
 
+/// The most bytes of a URL's authority that are read.
 const AUTHORITY_BYTES_MAX: usize = 1024;
-/// A user's name that is at least this long, and has digits and letters, is a token.
+/// A user name of at least this many bytes, with digits and letters, is a token.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// Hosts and the beginnings of the paths that nobody else may know.
+/// Hosts and beginnings of paths behind which the path is a secret.
 const HOOKS: [&[u8]; 8] = [
     b"hooks.slack.com/services/",
     b"hooks.slack.com/workflows/",
@@ -20,8 +20,8 @@ const HOOKS: [&[u8]; 8] = [
     b"chat.googleapis.com/v1/spaces/",
 ];
 
-/// The secret behind the `://` at this place.
-pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds the secret behind the `://` at this place.
+pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     if !text.before(at).last().is_some_and(u8::is_ascii_alphanumeric) || text.peek(at + 2)? != Some(b'/') {
         return Ok(None);
     }
@@ -40,11 +40,11 @@ pub(super) fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecid
     let Some(host_at) = text.bytes[start..end].iter().rposition(|&byte| byte == b'@') else { return Ok(None) };
     let user = &text.bytes[start..start + host_at];
     let end = start + host_at;
-    let secret = |start, name: &str| Ok(Some(Secret { start, end, name: name.to_owned(), swallow: None }));
+    let secret = |start, name: &str| Ok(Some(Finding { start, end, name: name.to_owned(), swallow: None }));
     match user.iter().position(|&byte| byte == b':') {
         Some(colon) if user[..colon].len() >= TOKEN_BYTES_MIN && is_token(&user[..colon]) => secret(start, "URL_TOKEN"),
         Some(colon) => match &user[colon + 1..] {
-            // Placeholders are there to be read.
+            // Placeholders are no secrets.
             [] | [b'$' | b'{' | b'%' | b'*' | b'[' | b'<', ..] => Ok(None),
             password if password.starts_with("«".as_bytes()) => Ok(None),
             password if matches!(password, b"x-oauth-basic" | b"x") && !is_token(&user[..colon]) => Ok(None),
@@ -62,8 +62,8 @@ fn is_token(user: &[u8]) -> bool {
         && user.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// The path of a web hook.
-fn hook(text: Text<'_>, start: usize) -> Result<Option<Secret>, Undecided> {
+/// Finds the path of a web hook.
+fn hook(text: PartialText<'_>, start: usize) -> Result<Option<Finding>, Undecided> {
     const PATH_BYTES_MIN: usize = 16;
     for hook in HOOKS {
         let mut same = 0;
@@ -80,7 +80,7 @@ fn hook(text: Text<'_>, start: usize) -> Result<Option<Secret>, Undecided> {
             }
         }
         let end = path + PATH_BYTES_MIN;
-        return Ok(Some(Secret {
+        return Ok(Some(Finding {
             start: path,
             end,
             name: "WEBHOOK".to_owned(),

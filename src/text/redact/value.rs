@@ -1,12 +1,12 @@
-//! A value in a text: where it begins and ends, in quotes or without, and whether it goes on behind what was read.
+//! A value in a text: where it begins and ends, whether it is quoted, and whether it is longer than what was read.
 
-use super::names::Kind;
+use super::finding::{Finding, Swallow};
+use super::mask::shown;
+use super::names::SecretKind;
+use super::partial_text::{PartialText, Undecided};
 use super::plausible::{Form, is_plausible};
-use super::stream::{Secret, Undecided};
-use super::swallow::Swallow;
-use super::text::Text;
 
-/// What is read of a value before it must have shown what it is; what follows is swallowed.
+/// The most bytes of a value that are read for a verdict; the rest is dropped with it.
 const VALUE_BYTES_MAX: usize = 1024;
 
 /// A value as it stands in the text.
@@ -15,12 +15,12 @@ pub(super) struct Value {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) quote: Option<u8>,
-    /// It is longer than what was read.
+    /// The value is longer than what was read.
     pub(super) goes_on: bool,
 }
 
 impl Value {
-    pub(super) fn at(text: Text<'_>, mut start: usize) -> Result<Option<Self>, Undecided> {
+    pub(super) fn at(text: PartialText<'_>, mut start: usize) -> Result<Option<Self>, Undecided> {
         let Some(mut first) = text.peek(start)? else { return Ok(None) };
         // Python's b"…" and r'…'.
         if matches!(first, b'b' | b'r' | b'u' | b'f')
@@ -42,7 +42,7 @@ impl Value {
         Ok((value.end > value.start).then_some(value))
     }
 
-    fn quoted(text: Text<'_>, start: usize, quote: u8, is_escaped: bool) -> Result<Self, Undecided> {
+    fn quoted(text: PartialText<'_>, start: usize, quote: u8, is_escaped: bool) -> Result<Self, Undecided> {
         let mut end = start;
         let goes_on = loop {
             if end - start >= VALUE_BYTES_MAX {
@@ -57,7 +57,7 @@ impl Value {
                     }
                     end += 1;
                 }
-                // Two bytes, of which the second ends nothing.
+                // An escaped byte ends nothing.
                 Some(b'\\') => end += if matches!(text.peek(end + 1)?, None | Some(b'\n')) { 1 } else { 2 },
                 Some(_) => end += 1,
             }
@@ -65,7 +65,7 @@ impl Value {
         Ok(Self { start, end, quote: Some(quote), goes_on })
     }
 
-    fn bare(text: Text<'_>, start: usize) -> Result<Self, Undecided> {
+    fn bare(text: PartialText<'_>, start: usize) -> Result<Self, Undecided> {
         let mut end = start;
         let goes_on = loop {
             if end - start >= VALUE_BYTES_MAX {
@@ -92,20 +92,20 @@ impl Value {
         Ok(Self { start, end, quote: None, goes_on })
     }
 
-    /// Up to the first of these bytes.
-    pub(super) fn before(self, text: Text<'_>, ends: fn(&u8) -> bool) -> Self {
+    /// The value up to the first of these bytes.
+    pub(super) fn before(self, text: PartialText<'_>, ends: fn(&u8) -> bool) -> Self {
         match self.bytes(text).iter().position(ends) {
             Some(len) => Self { end: self.start + len, goes_on: false, ..self },
             None => self,
         }
     }
 
-    pub(super) fn bytes<'a>(&self, text: Text<'a>) -> &'a [u8] {
+    pub(super) fn bytes<'a>(&self, text: PartialText<'a>) -> &'a [u8] {
         &text.bytes[self.start..self.end]
     }
 
-    /// What follows `Bearer ` and the like, if the value begins so.
-    pub(super) fn behind_scheme(&self, text: Text<'_>) -> Result<Option<Self>, Undecided> {
+    /// The part behind `Bearer ` or another scheme, if the value begins with one.
+    pub(super) fn behind_scheme(&self, text: PartialText<'_>) -> Result<Option<Self>, Undecided> {
         const SCHEMES: [&[u8]; 9] =
             [b"bearer ", b"basic ", b"token ", b"bot ", b"apikey ", b"api-key ", b"negotiate ", b"splunk ", b"ntlm "];
         for scheme in SCHEMES {
@@ -122,8 +122,8 @@ impl Value {
         Ok(None)
     }
 
-    /// With everything up to the line's end or the next quote.
-    pub(super) fn whole_line(self, text: Text<'_>) -> Result<Self, Undecided> {
+    /// The value up to the end of the line or the next quote.
+    pub(super) fn whole_line(self, text: PartialText<'_>) -> Result<Self, Undecided> {
         let mut end = self.end;
         if self.quote.is_some() {
             return Ok(self);
@@ -135,11 +135,11 @@ impl Value {
             }
         }
         let goes_on = end - self.start >= VALUE_BYTES_MAX;
-        // Cookies are separated by blanks: what is longer goes on to the line's end.
+        // Cookies are separated by blanks, so a longer value goes on to the end of the line.
         Ok(Self { end, goes_on, quote: if goes_on { Some(b'\n') } else { None }, ..self })
     }
 
-    pub(super) fn ends_line(&self, text: Text<'_>) -> Result<bool, Undecided> {
+    pub(super) fn ends_line(&self, text: PartialText<'_>) -> Result<bool, Undecided> {
         if matches!(text.bytes.get(self.end), Some(b';' | b',' | b')')) {
             return Ok(false);
         }
@@ -147,28 +147,28 @@ impl Value {
         Ok(matches!(text.peek(end)?, None | Some(b'\n' | b'\r')) || (end > self.end && text.peek(end)? == Some(b'#')))
     }
 
-    pub(super) fn masked(&self, text: Text<'_>, name: &[u8], kind: Kind, form: Form) -> Option<Secret> {
+    pub(super) fn masked(&self, text: PartialText<'_>, name: &[u8], kind: SecretKind, form: Form) -> Option<Finding> {
         (self.end > self.start && is_plausible(kind, form, name, self.bytes(text))).then(|| self.secret(name))
     }
 
-    pub(super) fn secret(&self, name: &[u8]) -> Secret {
+    pub(super) fn secret(&self, name: &[u8]) -> Finding {
         let swallow = match (self.goes_on, self.quote) {
             (false, _) => None,
             (true, None) => Some(Swallow::While(is_bare)),
             (true, Some(quote)) => Some(Swallow::Until(quote)),
         };
         let name = name.iter().position(|&byte| byte != b'-').map_or(name, |at| &name[at..]);
-        Secret { start: self.start, end: self.end, name: super::shown(name), swallow }
+        Finding { start: self.start, end: self.end, name: shown(name), swallow }
     }
 }
 
-/// Bytes of a value without quotes.
+/// Whether an unquoted value can have this byte.
 fn is_bare(byte: u8) -> bool {
     !(byte.is_ascii_whitespace() || byte.is_ascii_control() || matches!(byte, b'"' | b'\'' | b'`' | b'<'))
 }
 
-/// Whether the next entry of a list follows: `name=`.
-fn is_followed_by_name(text: Text<'_>, start: usize) -> Result<bool, Undecided> {
+/// Whether `name=`, the next entry of a list, follows.
+fn is_followed_by_name(text: PartialText<'_>, start: usize) -> Result<bool, Undecided> {
     for at in start..start + 32 {
         match text.peek(at)? {
             Some(b'=') => return Ok(at > start),

@@ -1,28 +1,28 @@
-//! What the start of a row looks like to a person, whatever its characters are.
+//! Reads the start of a row as a person sees it.
 //!
-//! Signs and letters of other scripts look like those of ASCII, and marks without a width are not seen at all.
+//! Some signs and letters of other scripts look like ASCII, and zero-width marks are invisible.
 
 use crate::text::width::width;
 
-/// More than this at the start of a row is not read, bytes.
+/// The most bytes at the start of a row that are read.
 const BYTES_MAX: usize = 96;
 
-/// What a character may be taken for.
+/// What a person may take a character for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Looks {
-    /// Itself, or a letter, digit or sign that is drawn like it.
+pub(super) enum Lookalike {
+    /// This character.
     Ascii(u8),
-    /// Some letter.
+    /// A letter.
     Letter,
     Ellipsis,
-    /// A character that is like none of the host's.
+    /// A character that begins none of the host's rows.
     Other,
-    /// Nothing is seen, but perhaps a mark on nothing.
+    /// Nothing, or a mark alone.
     Nothing,
 }
 
-impl Looks {
-    /// Whether a person may take this for the other one.
+impl Lookalike {
+    /// Whether a person may take this for a character of the host's.
     pub(super) fn may_be(self, own: Self) -> bool {
         match (self, own) {
             (Self::Ascii(a), Self::Ascii(b)) => a.eq_ignore_ascii_case(&b),
@@ -52,8 +52,8 @@ impl Looks {
     }
 }
 
-/// What the row looks like as far as it goes. `None` where a character is not whole, or its marks may go on.
-pub(super) fn read(start: &[u8]) -> Option<Vec<Looks>> {
+/// The row as a person sees it, as far as it goes. `None` if its last character is incomplete.
+pub(super) fn read(start: &[u8]) -> Option<Vec<Lookalike>> {
     let is_cut = |error: std::str::Utf8Error| error.error_len().is_none();
     if std::str::from_utf8(start).is_err_and(is_cut) && start.len() < BYTES_MAX {
         return None;
@@ -64,17 +64,17 @@ pub(super) fn read(start: &[u8]) -> Option<Vec<Looks>> {
         .flat_map(|chunk| chunk.valid().chars().chain((!chunk.invalid().is_empty()).then_some('\u{FFFD}')))
     {
         match c {
-            '\u{226B}' | '\u{BB}' => row.extend([Looks::Ascii(b'>'); 2]),
-            '\u{22D9}' => row.extend([Looks::Ascii(b'>'); 3]),
-            c if width(c) > 0 || c.is_ascii() => row.push(Looks::of(c)),
-            _ if row.is_empty() => return Some(vec![Looks::Nothing]),
+            '\u{226B}' | '\u{BB}' => row.extend([Lookalike::Ascii(b'>'); 2]),
+            '\u{22D9}' => row.extend([Lookalike::Ascii(b'>'); 3]),
+            c if width(c) > 0 || c.is_ascii() => row.push(Lookalike::of(c)),
+            _ if row.is_empty() => return Some(vec![Lookalike::Nothing]),
             // A mark on a character.
             _ => {}
         }
     }
     if start.len() >= BYTES_MAX {
-        // So many marks stand there for nothing good.
-        return Some(vec![Looks::Nothing]);
+        // A row with this many marks is suspicious.
+        return Some(vec![Lookalike::Nothing]);
     }
     Some(row)
 }

@@ -1,17 +1,17 @@
-//! How many rows each line of a block takes on a terminal that is narrower than the command's own.
+//! The number of rows of each line of a block, on a terminal that is narrower than the command's.
 //!
-//! Invariant: a height is a lower bound, as [`super::line::Line`] counts them, and so is every sum; lines too far back
-//! to be remembered count as one row.
+//! Invariant: heights and their sums are lower bounds, as [`super::wrapped_line::WrappedLine`] counts them; forgotten lines
+//! count as one row.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Lines remembered, from the block's last one on. No program moves its cursor farther up than its screen is high.
+/// The most lines remembered, counted from the block's last one. No program moves its cursor up farther than its screen.
 const LINES_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Heights {
-    /// The number of the first line that is remembered.
+    /// The number of the first remembered line.
     first: u32,
     rows: VecDeque<u32>,
 }
@@ -22,7 +22,7 @@ impl Heights {
         at.and_then(|at| self.rows.get(at)).copied().unwrap_or(1)
     }
 
-    /// The rows of several lines together.
+    /// The number of rows of several lines.
     pub(super) fn sum(&self, lines: Range<u32>) -> u32 {
         let from = lines.start.clamp(self.first, lines.end.max(self.first));
         let forgotten = from.min(lines.end) - lines.start.min(from).min(lines.end);
@@ -48,13 +48,13 @@ impl Heights {
         }
     }
 
-    /// The lines behind this one are gone.
+    /// Forgets the lines behind this one.
     pub(super) fn truncate_after(&mut self, line: u32) {
         let kept = (line + 1).saturating_sub(self.first);
         self.rows.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
     }
 
-    /// The terminal has another width: nothing is known any more.
+    /// Forgets all lines, because the terminal's width changed.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }

@@ -1,9 +1,8 @@
-//! The console that passes every byte, and repairs the terminal afterwards.
+//! Passes every byte to the terminal, and repairs the terminal afterwards.
 //!
-//! [`RawFilter`] only watches: which modes a run switched on, and whether it took the cursor away. Blindly resetting
-//! everything would do harm, because resetting margins or the origin mode sends the cursor home, and colours that the
-//! human chose would be lost; so only what was touched is reset, and then the cursor goes to the last line. The title
-//! alone is kept beforehand, because afterwards nobody knows it.
+//! [`RawFilter`] records which modes a run changed, and whether it moved the cursor. Only changed modes are reset, because
+//! resetting margins or the origin mode moves the cursor, and resetting colours loses the human's; then the cursor goes to
+//! the last line. The title is saved beforehand, because it cannot be restored otherwise.
 
 use crate::text::csi::Csi;
 use crate::text::parser::{Parser, Sink};
@@ -13,7 +12,7 @@ const START: &[u8] = b"\x18\x1b\\";
 const END: &[u8] = b"\x1b[23;0t\x1b[0m";
 const TO_BOTTOM: &[u8] = b"\x1b[999;1H";
 
-/// What can be dirty, in the order in which it is reset.
+/// The changes that are reset, in this order.
 const RESETS: [(Touched, &[u8]); 38] = [
     (Touched::Private(1049), b"\x1b[?1049l"),
     (Touched::Private(25), b"\x1b[?25h"),
@@ -72,7 +71,7 @@ enum Touched {
     Tabs,
 }
 
-/// The watcher of one run; see the module's text.
+/// The filter of one run; see the module's text.
 #[derive(Debug, Default)]
 pub struct RawFilter {
     parser: Parser,
@@ -84,7 +83,7 @@ struct Seen {
     /// One bit for each entry of [`RESETS`].
     dirty: u64,
     has_title_kept: bool,
-    /// The cursor may be anywhere on the screen.
+    /// The cursor may be anywhere.
     moved: bool,
     in_line: bool,
 }
@@ -95,7 +94,7 @@ impl RawFilter {
         Self::default()
     }
 
-    /// Appends the next bytes as they are.
+    /// Appends the next bytes unchanged.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.seen.has_title_kept, true) {
             out.extend_from_slice(KEEP_TITLE);
@@ -104,7 +103,7 @@ impl RawFilter {
         out.extend_from_slice(input);
     }
 
-    /// Ends the block: resets what was touched, with the cursor on a fresh line afterwards.
+    /// Ends the block: resets what was changed, and moves the cursor to a fresh line.
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
         if !self.seen.has_title_kept {
             return;
@@ -125,7 +124,7 @@ impl RawFilter {
         *self = Self::default();
     }
 
-    /// Whether the block could end here without cutting a line, a character or a sequence in two.
+    /// Whether the block can end here without splitting a line, a character or a sequence.
     pub fn at_line_start(&self) -> bool {
         self.parser.is_at_rest() && !self.seen.in_line && !self.seen.moved
     }
@@ -141,14 +140,14 @@ impl Seen {
 
     fn private_mode(&mut self, mode: u16) {
         self.touch(match mode {
-            // The three ways into the other screen have one way out.
+            // These modes enter the same screen.
             47 | 1047 => Touched::Private(1049),
             66 => Touched::Keypad,
             _ => Touched::Private(mode),
         });
     }
 
-    /// What a soft or a hard reset leaves otherwise than it was is not known.
+    /// Records a soft or hard reset, whose effects differ between terminals.
     fn reset(&mut self) {
         for what in [Touched::Private(25), Touched::Private(7)] {
             self.touch(what);

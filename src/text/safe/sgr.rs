@@ -1,21 +1,21 @@
-//! Colours and attributes: what of a `CSI … m` may be shown.
+//! Colours and attributes: the parameters of `CSI … m` that may be shown.
 //!
-//! Concealed and blinking text are refused, and one colour is kept for the console's own headers, so that a program
-//! cannot print a line that looks like one.
+//! Concealed and blinking text are refused. One colour is reserved for the console's headers, so that a program cannot
+//! print a line that looks like one.
 
 use crate::text::csi::first_number;
 
-/// How the console's headers begin: white on the reserved colour. No run can produce it.
+/// The beginning of the console's headers: white on the reserved colour, which no run can produce.
 pub const HEADER_SGR: &[u8] = b"\x1b[97;48;5;24m";
 
-/// The palette entry of [`HEADER_SGR`], and the same colour as it is spelled in full.
+/// The reserved colour as a palette entry and as RGB.
 const RESERVED_INDEX: u16 = 24;
 const RESERVED_RGB: [u16; 3] = [0, 95, 135];
 
-/// The longest body that is looked at.
+/// The longest body that is read, in bytes.
 const BODY_BYTES_MAX: usize = 64;
 
-/// Appends the sequence with the refused parameters left out, or nothing if none is left.
+/// Appends the sequence without refused parameters, or nothing if none is left.
 pub(crate) fn filter(params: &[u8], out: &mut Vec<u8>) {
     if params.len() > BODY_BYTES_MAX {
         return;
@@ -36,7 +36,7 @@ pub(crate) fn filter(params: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(unit);
         }
     }
-    // An empty sequence would mean a reset, which nobody asked for.
+    // An empty sequence would be a reset, which the program did not ask for.
     if any || out.len() > body {
         out.push(b'm');
     } else {
@@ -44,7 +44,7 @@ pub(crate) fn filter(params: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// One attribute: a parameter, or a colour with all of its parts. And what follows its `;`, if there is one.
+/// The first attribute, which is a parameter or a colour with all its parts; and the parameters behind its `;`, if any.
 fn next_unit(params: &[u8]) -> (&[u8], Option<&[u8]>) {
     let nth = |n: usize| params.iter().enumerate().filter(|&(_, &b)| b == b';').nth(n).map(|(at, _)| at);
     let cut = |parts: usize| match nth(parts - 1) {

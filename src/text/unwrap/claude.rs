@@ -1,11 +1,11 @@
-//! Claude Code's shell calls. Its model's text is one quoted word in them; the rest is Claude Code's own.
+//! Claude Code's shell calls. The model's text is one quoted word; the rest is Claude Code's.
 //!
 //! Measured with 2.1.197 and 2.1.329, in bash.
 
 use super::scan::{Rest, all};
 use super::{Caller, Short};
 
-/// The options that it switches off before a command.
+/// The options that Claude Code switches off before a command.
 const OPTIONS: [&[u8]; 4] = [
     b"\\builtin shopt -u extglob 2>/dev/null || true && ",
     b"shopt -u extglob 2>/dev/null || true && ",
@@ -13,13 +13,13 @@ const OPTIONS: [&[u8]; 4] = [
     b"setopt NO_EXTENDED_GLOB 2>/dev/null || true && ",
 ];
 
-/// The names that it takes back from a user's profile.
+/// The definitions of a user's profile that Claude Code removes.
 const NAMES: [&[u8]; 2] = [
     b"{ \\builtin unalias -- 'which'; \\builtin unset -f -- 'which'; } >/dev/null 2>&1 || true && ",
     b"{ \\builtin unalias -- 'unsetenv'; \\builtin unset -f -- 'unsetenv'; } >/dev/null 2>&1 || true && ",
 ];
 
-/// The command in its wrapper.
+/// Removes the wrapper from the command.
 pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let mut rest = Rest(text);
     let mut short = Short::default();
@@ -41,7 +41,7 @@ pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     is_directory_file(&file).then(|| short.with(&command))?
 }
 
-/// Whether this is a file that Claude Code itself wrote the user's functions and aliases to.
+/// Whether this is a file to which Claude Code wrote the user's functions and aliases.
 fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     let own = || -> Option<()> {
         let mut rest = Rest(path);
@@ -63,14 +63,14 @@ fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     own().is_some()
 }
 
-/// Whether this is the kind of file that tells Claude Code the directory after a command.
+/// Whether this is a file from which Claude Code reads the directory after a command.
 fn is_directory_file(path: &[u8]) -> bool {
     let name = path.strip_prefix(b"/").and_then(|path| path.rsplit(|byte| *byte == b'/').next());
     let hex = name.and_then(|name| name.strip_prefix(b"claude-")?.strip_suffix(b"-cwd"));
     hex.is_some_and(|hex| all(hex, 4, u8::is_ascii_hexdigit))
 }
 
-/// Whether this is a look at the shell that Claude Code takes at its start: the environment, or functions and aliases.
+/// Whether this is Claude Code's look at the shell when it starts: at the environment, or at functions and aliases.
 pub(super) fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
     let is_harness = |value: &[u8]| value.starts_with(b"claude-code") && value.ends_with(b"_harness");
     if caller.var("CLAUDECODE").is_none() || !caller.var("AI_AGENT").is_some_and(is_harness) {
@@ -83,8 +83,8 @@ pub(super) fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> b
     }
 }
 
-/// The script that writes a snapshot where the user has no profile, for this caller. The paths in it become functions
-/// of every later command: they are the caller's own, or it is another script.
+/// The script that writes this caller's snapshot if the user has no profile. Its paths become functions of every later
+/// command, so they must be the caller's own.
 fn snapshot_script(text: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
     const SCRIPT: &str = include_str!("claude-snapshot.sh");
     let mut rest = Rest(text);

@@ -1,5 +1,5 @@
-//! Codex's shell calls. Its model writes the outer text too, so what it can write must not hide anything: the wrapper is
-//! made again from the few things in it that vary, and compared; of those, what is not the caller's own is shown.
+//! Codex's shell calls. The model can write the outer text too, so that must not hide anything: the wrapper is rebuilt from
+//! its few variable parts and compared; parts that are not the caller's own are shown.
 //!
 //! Measured with 0.169.0. The wrapper saves variables, sources the snapshot of the user's shell, restores the variables
 //! and ends in an `exec` of the shell with the command.
@@ -9,7 +9,7 @@ use super::{Caller, Short};
 
 const PROXY: &[u8] = b"PROXY_";
 
-/// The command in its wrapper.
+/// Removes the wrapper from the command.
 pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let mut rest = Rest(text);
     let mut short = Short::default();
@@ -42,7 +42,7 @@ pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     if caller.is_shell(&shell) { short.with(&command) } else { short.with(&[b"exec ", last].concat()) }
 }
 
-/// The names of the variables that are saved; those of proxies are saved apart.
+/// The names of the saved variables; those of proxies are saved apart.
 fn saved<'a>(rest: &mut Rest<'a>, kind: &[u8]) -> Option<Vec<&'a [u8]>> {
     let mut names = Vec::new();
     loop {
@@ -58,7 +58,7 @@ fn saved<'a>(rest: &mut Rest<'a>, kind: &[u8]) -> Option<Vec<&'a [u8]>> {
     }
 }
 
-/// The lines that give these variables back what they were.
+/// The lines that restore these variables.
 fn restored(names: &[&[u8]], kind: &[u8]) -> Vec<u8> {
     let mut text = String::new();
     let kind = String::from_utf8_lossy(kind);
@@ -79,7 +79,7 @@ fn restored(names: &[&[u8]], kind: &[u8]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Whether this is the snapshot that Codex itself wrote for the caller's session.
+/// Whether this is the snapshot that Codex wrote for the caller's session.
 fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     let own = || -> Option<()> {
         let mut rest = Rest(path);
@@ -102,13 +102,13 @@ fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
     own().is_some()
 }
 
-/// Whether the caller finds programs in this folder anyway.
+/// Whether this folder is in the caller's PATH.
 fn is_on_path(folder: &[u8], caller: &Caller<'_>) -> bool {
     caller.var("PATH").is_some_and(|path| path.split(|byte| *byte == b':').any(|other| other == folder))
 }
 
-/// Whether this is the look at the shell that Codex takes at its start. All of it is literal: nothing in it varies. Its
-/// second one sources a file, and is a command like any other.
+/// Whether this is Codex's first look at the shell when it starts, which never varies. The second one sources a file, and
+/// is a command like any other.
 pub(super) fn is_probe(options: &[&[u8]], text: &[u8]) -> bool {
     options == [b"-lc"] && text == include_bytes!("codex-snapshot.sh")
 }

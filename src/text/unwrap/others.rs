@@ -1,12 +1,11 @@
-//! Gemini CLI's and opencode's shell calls: a beginning and an end of their own, and between them the command as it was
-//! written, every byte of it.
+//! Gemini CLI's and opencode's shell calls: a beginning and an end of their own, and between them the command as written.
 //!
 //! Measured with Gemini CLI 0.61.0 and opencode 1.18.33.
 
 use super::scan::{Rest, all, quoted};
 use super::{Caller, Short};
 
-/// Gemini CLI's wrapper, which lists what a command leaves in the background.
+/// Removes Gemini CLI's wrapper, which lists the jobs that a command leaves in the background.
 pub(super) fn gemini(text: &[u8]) -> Option<Short> {
     let mut rest = Rest(text);
     rest.literal(b"shopt -u promptvars nullglob extglob nocaseglob dotglob; _bgpids_file=")?;
@@ -19,7 +18,7 @@ pub(super) fn gemini(text: &[u8]) -> Option<Short> {
     Short::default().with(rest.0.strip_suffix(b"\n)\n__code=$?\nexit $__code")?)
 }
 
-/// opencode's wrapper of what a person types after `!`, where the shell is called just bash.
+/// Removes opencode's wrapper of a command that a person types after `!`.
 pub(super) fn opencode(options: &[&[u8]], text: &[u8], positional: &[&[u8]], caller: &Caller<'_>) -> Option<Short> {
     let ([b"-l", b"-c"], [b"opencode", dir]) = (options, positional) else { return None };
     let mut rest = Rest(text);
@@ -30,7 +29,7 @@ pub(super) fn opencode(options: &[&[u8]], text: &[u8], positional: &[&[u8]], cal
     let command = rest.0.strip_suffix(b"\"\n      ")?;
     let mut short = Short::default();
     short.show_unless(caller.var("PWD") == Some(dir), b"cd -- ", dir, b"");
-    // The shell expands it once before it is evaluated: where more than quotes are escaped, it stays as it is written.
+    // The shell expands it once before it evaluates it. If more than quotes are escaped, it stays as written.
     let escapes = command.windows(2).filter(|pair| pair[0] == b'\\' && pair[1] != b'"').count();
     if escapes > 0 || command.ends_with(b"\\") {
         return short.with(&[b"eval \"", command, b"\""].concat());
@@ -38,7 +37,7 @@ pub(super) fn opencode(options: &[&[u8]], text: &[u8], positional: &[&[u8]], cal
     short.with(&command.iter().copied().filter(|byte| *byte != b'\\').collect::<Vec<u8>>())
 }
 
-/// A whole argument vector, as a person would have to type it.
+/// An argument vector as a person would type it.
 pub(super) fn spelled(argv: &[&[u8]]) -> Vec<u8> {
     argv.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(&b' ')
 }

@@ -1,32 +1,32 @@
-//! A text read from its first byte to its last: literal parts, and shell words whose value is certain.
+//! Reads a text from the first byte to the last: literal parts, and shell words whose value is certain.
 //!
-//! Invariant: a word is accepted only where every POSIX shell, bash and zsh read it as the same bytes: no expansion, no
-//! glob, no operator, no line continuation. What is not certain is no word.
+//! Invariant: a word is accepted only if every POSIX shell, bash and zsh read it as the same bytes: without expansion,
+//! glob, operator or line continuation.
 
-/// What is left of a text.
+/// The rest of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
 impl<'a> Rest<'a> {
-    /// Takes these bytes off the front; `None` if others stand there.
+    /// Takes these bytes off the front; `None` if there are others.
     pub(super) fn literal(&mut self, expected: &[u8]) -> Option<()> {
         self.0 = self.0.strip_prefix(expected)?;
         Some(())
     }
 
-    /// Takes the first of these that stands at the front.
+    /// Takes the first of these that the text begins with.
     pub(super) fn any_of(&mut self, expected: &[&[u8]]) -> Option<()> {
         expected.iter().find_map(|expected| self.literal(expected))
     }
 
-    /// Takes the bytes up to this one, which stays. They may be none.
+    /// Takes the bytes before this one, if any.
     pub(super) fn until(&mut self, end: u8) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(memchr::memchr(end, self.0)?)?;
         self.0 = rest;
         Some(taken)
     }
 
-    /// Takes a name as variables have it.
+    /// Takes the name of a variable.
     pub(super) fn name(&mut self) -> Option<&'a [u8]> {
         let length = self.0.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
         let (name, rest) = self.0.split_at(length);
@@ -34,7 +34,7 @@ impl<'a> Rest<'a> {
         name.first().filter(|first| !first.is_ascii_digit()).map(|_| name)
     }
 
-    /// Takes one shell word, up to a blank, a line feed, an operator or the end; returns its value.
+    /// Takes one shell word, up to a blank, a line feed, an operator or the end. Returns its value.
     pub(super) fn word(&mut self) -> Option<Vec<u8>> {
         let mut word = Vec::new();
         let mut length = 0;
@@ -67,7 +67,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Appends what stands before the closing quote; returns the place behind it.
+/// Appends the text before the closing quote. Returns the place behind the quote.
 fn double_quoted(text: &[u8], word: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -93,12 +93,12 @@ fn double_quoted(text: &[u8], word: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// A byte that means itself wherever it stands in a word.
+/// Whether a byte stands for itself anywhere in a word.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_@%+:,./-=".contains(&byte)
 }
 
-/// An argument as a shell would have to be given it.
+/// An argument quoted for a shell.
 pub(super) fn quoted(argument: &[u8]) -> Vec<u8> {
     if !argument.is_empty() && argument.iter().all(|byte| is_plain(*byte)) {
         return argument.to_vec();
@@ -114,7 +114,7 @@ pub(super) fn quoted(argument: &[u8]) -> Vec<u8> {
     quoted
 }
 
-/// Whether these are this many bytes or more, all of this kind.
+/// Whether the text has `at_least` bytes, all of one kind.
 pub(super) fn all(text: &[u8], at_least: usize, kind: impl Fn(&u8) -> bool) -> bool {
     text.len() >= at_least && text.iter().all(kind)
 }

@@ -1,47 +1,47 @@
 //! Masks the values of variables, wherever they stand in a stream.
 //!
-//! What several values that overlap cover is one secret, with the name of the one that begins first.
+//! Values that overlap are masked as one secret, with the name of the one that begins first.
 //!
-//! Invariants: how the stream was split never shows; what is held back is the beginning of a value, or several that
-//! overlap; the cost of a byte does not depend on the number of values.
+//! Invariants: how the stream was split never shows; only the beginning of a value, or values that overlap, are held back;
+//! the cost of a byte does not depend on the number of values.
 
 use std::sync::Arc;
 
 use super::automaton::{Automaton, PATTERN_BYTES_MIN, ROOT};
-use super::mask;
+use super::mask::mask;
 use crate::limits;
 
-/// The values of one environment; copies of a masker share them.
+/// The values of one environment, shared by the maskers of its streams.
 #[derive(Debug)]
-pub(super) struct Known {
-    values: Vec<Secret>,
+pub(super) struct KnownValues {
+    values: Vec<KnownValue>,
     automaton: Automaton,
 }
 
 #[derive(Debug)]
-struct Secret {
+struct KnownValue {
     name: String,
     value: Vec<u8>,
 }
 
-impl Secret {
-    /// What the automaton knows of it; the rest is compared once that was found.
+impl KnownValue {
+    /// The part that the automaton knows; the rest is compared once that part was found.
     fn pattern(&self) -> &[u8] {
         &self.value[..self.value.len().min(limits::SECRET_PATTERN_BYTES_MAX)]
     }
 }
 
-impl Known {
-    /// Of these names and values, if there are any; the most plausible ones, if there are too many.
+impl KnownValues {
+    /// The values with their names; the most plausible ones if there are too many, `None` if there are none.
     pub(super) fn new(secrets: impl IntoIterator<Item = (String, Vec<u8>)>) -> Option<Arc<Self>> {
-        let mut values: Vec<Secret> = secrets
+        let mut values: Vec<KnownValue> = secrets
             .into_iter()
             .filter(|(_, value)| value.len() >= PATTERN_BYTES_MIN)
-            .map(|(name, value)| Secret { name, value })
+            .map(|(name, value)| KnownValue { name, value })
             .collect();
         values.sort_by(|a, b| a.value.cmp(&b.value));
         values.dedup_by(|a, b| a.value == b.value);
-        let total = |values: &[Secret]| values.iter().map(|secret| secret.value.len()).sum::<usize>();
+        let total = |values: &[KnownValue]| values.iter().map(|secret| secret.value.len()).sum::<usize>();
         if values.len() > limits::SECRETS_MAX || total(&values) > limits::SECRETS_BYTES_MAX {
             values.sort_by_key(|secret| std::cmp::Reverse(plausibility(&secret.value)));
             values.truncate(limits::SECRETS_MAX);
@@ -53,39 +53,39 @@ impl Known {
             });
             values.sort_by(|a, b| a.value.cmp(&b.value));
         }
-        // Of those that begin alike for longer than the automaton reads, it knows one.
-        let mut patterns: Vec<&[u8]> = values.iter().map(Secret::pattern).collect();
+        // Of values that differ only behind the part that the automaton knows, one is kept.
+        let mut patterns: Vec<&[u8]> = values.iter().map(KnownValue::pattern).collect();
         patterns.dedup();
         if patterns.len() < values.len() {
             values.dedup_by(|a, b| a.pattern() == b.pattern());
         }
-        let automaton = Automaton::new(&values.iter().map(Secret::pattern).collect::<Vec<_>>());
+        let automaton = Automaton::new(&values.iter().map(KnownValue::pattern).collect::<Vec<_>>());
         (!values.is_empty()).then(|| Arc::new(Self { values, automaton }))
     }
 }
 
-/// How much a value looks like what a machine or a careful person made up: longer, and of more kinds of characters.
+/// How much a value looks generated or carefully chosen: its kinds of characters, then its length.
 fn plausibility(value: &[u8]) -> (usize, usize) {
     let kinds: [fn(&u8) -> bool; 4] =
         [u8::is_ascii_lowercase, u8::is_ascii_uppercase, u8::is_ascii_digit, u8::is_ascii_punctuation];
     let kinds = kinds.iter().filter(|&is| value.iter().any(is)).count();
-    // Beyond any token's length, a value is more likely to be a document.
+    // A value longer than any token is more likely a document.
     (kinds, if value.len() > 4096 { 0 } else { value.len() })
 }
 
-/// One stream.
+/// The masker of one stream.
 #[derive(Debug, Clone)]
-pub(super) struct Values {
-    known: Arc<Known>,
+pub(super) struct ValueMasker {
+    known: Arc<KnownValues>,
     node: u32,
-    /// The last bytes: the beginning of a value, and what values were found in before.
+    /// The bytes held back: the beginning of a value, and before it the values found.
     held: Vec<u8>,
     hits: Vec<Hit>,
-    /// A value that is longer than the automaton reads, and how much of it has passed.
+    /// A found value that is longer than the automaton's part, and how many of its bytes were read.
     rest: Option<(usize, usize)>,
 }
 
-/// What is covered by values, as places in what is held.
+/// A stretch covered by values, as places in `held`.
 #[derive(Debug, Clone, Copy)]
 struct Hit {
     start: usize,
@@ -93,8 +93,8 @@ struct Hit {
     value: usize,
 }
 
-impl Values {
-    pub(super) fn new(known: Arc<Known>) -> Self {
+impl ValueMasker {
+    pub(super) fn new(known: Arc<KnownValues>) -> Self {
         Self { known, node: ROOT, held: Vec::new(), hits: Vec::new(), rest: None }
     }
 
@@ -106,7 +106,7 @@ impl Values {
         !self.held.is_empty()
     }
 
-    /// Takes bytes, and hands on what is certain, in pieces. Returns how many masks were among them.
+    /// Takes bytes, and passes on those about which the verdict is certain. Returns the number of masks among them.
     pub(super) fn push(&mut self, input: &[u8], sink: &mut impl FnMut(&[u8])) -> u64 {
         let (mut at, mut count) = (0, 0);
         while at < input.len() {
@@ -120,7 +120,7 @@ impl Values {
                 let len = self.known.automaton.skip(&input[at..]);
                 sink(&input[at..at + len]);
                 at += len;
-                // One step at least is the automaton's.
+                // The automaton takes at least one step.
                 if let Some(&byte) = input.get(at) {
                     count += self.step(byte, sink);
                     at += 1;
@@ -133,7 +133,7 @@ impl Values {
         count + self.settle(sink)
     }
 
-    /// The stream has ended.
+    /// Ends the stream.
     pub(super) fn finish(&mut self, sink: &mut impl FnMut(&[u8])) -> u64 {
         self.node = ROOT;
         self.rest = None;
@@ -165,7 +165,7 @@ impl Values {
         self.hits.push(hit);
     }
 
-    /// Hands on what no value can begin in any more.
+    /// Passes on the bytes in which no value can begin any more.
     fn settle(&mut self, sink: &mut impl FnMut(&[u8])) -> u64 {
         let open = self.held.len() - self.known.automaton.depth(self.node);
         let (mut at, mut count) = (0, 0);

@@ -1,68 +1,50 @@
-//! Masks what can be told by its name or its shape, in one stream.
+//! Masks secrets that have a telling name or shape, in one stream.
 //!
-//! Invariants: how the stream was split never shows: a place is judged by at most [`CONTEXT`] bytes before it, which are
-//! kept, and by a bounded number of bytes behind it, for which it waits.
+//! Invariant: how the stream was split never shows. A verdict about a place depends on at most [`CONTEXT`] bytes before it,
+//! which are kept, and on a bounded number of bytes behind it, which it waits for.
 
-use super::anchors;
-use super::keys;
-use super::swallow::Swallow;
-use super::text::Text;
-use super::{assigned, mask, names, options, tokens, urls};
-
-/// How many bytes before a place its verdict may depend on.
-pub(super) const CONTEXT: usize = 128;
-
-/// A secret, as places in the text.
-#[derive(Debug)]
-pub(super) struct Secret {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    /// For the mask.
-    pub(super) name: String,
-    /// What goes on after `end` belongs to it too.
-    pub(super) swallow: Option<Swallow>,
-}
-
-/// It depends on bytes that are not there yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Undecided;
+use super::finding::{Finding, Swallow};
+use super::mask::mask;
+use super::partial_text::{CONTEXT, PartialText, Undecided};
+use super::{anchors, assigned, keys, names, options, tokens, urls};
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stream {
-    /// The last bytes that have passed, and then those that are held back.
+pub(super) struct PatternMasker {
+    /// The last bytes that have passed, and behind them those that are held back.
     buffer: Vec<u8>,
     passed: usize,
     swallow: Option<Swallow>,
+    /// Masks written so far.
     pub(super) count: u64,
 }
 
-impl Stream {
+impl PatternMasker {
     pub(super) fn is_holding(&self) -> bool {
         self.buffer.len() > self.passed
     }
 
-    /// Takes the next bytes and appends what is certain.
+    /// Takes the next bytes. Appends those about which the verdict is certain.
     pub(super) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
         let old = self.buffer.len();
         if old == 0 {
-            let taken = self.scan(Text { bytes: input, last: false }, 0, out);
+            let taken = self.scan(PartialText { bytes: input, last: false }, 0, out);
             self.keep(input, taken);
             return;
         }
-        // The input's beginning is read behind what was kept, the rest where it is.
+        // The beginning of the input is read behind the kept bytes, the rest in place.
         let (first, rest) = input.split_at(input.len().min(2 * CONTEXT));
         let mut joined = std::mem::take(&mut self.buffer);
         joined.extend_from_slice(first);
-        let mut taken = self.scan(Text { bytes: &joined, last: false }, self.passed, out);
+        let mut taken = self.scan(PartialText { bytes: &joined, last: false }, self.passed, out);
         if !rest.is_empty() && taken >= old + CONTEXT {
-            let taken = self.scan(Text { bytes: input, last: false }, taken - old, out);
+            let taken = self.scan(PartialText { bytes: input, last: false }, taken - old, out);
             self.buffer = joined;
             self.keep(input, taken);
             return;
         }
         if !rest.is_empty() {
             joined.extend_from_slice(rest);
-            taken = self.scan(Text { bytes: &joined, last: false }, taken, out);
+            taken = self.scan(PartialText { bytes: &joined, last: false }, taken, out);
         }
         self.passed = taken.min(CONTEXT);
         joined.drain(..taken - self.passed);
@@ -75,16 +57,16 @@ impl Stream {
         self.buffer.extend_from_slice(&text[taken - self.passed..]);
     }
 
-    /// The stream has ended: appends what was held back.
+    /// Ends the stream: appends the bytes that were held back.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.scan(Text { bytes: &buffer, last: true }, self.passed, out);
+        self.scan(PartialText { bytes: &buffer, last: true }, self.passed, out);
         (self.passed, self.swallow) = (0, None);
     }
 
-    /// Reads the text as far as it can be decided, and returns how far that is.
-    fn scan(&mut self, text: Text<'_>, from: usize, out: &mut Vec<u8>) -> usize {
-        let Text { bytes, last } = text;
+    /// Reads the text as far as verdicts are certain. Returns how far.
+    fn scan(&mut self, text: PartialText<'_>, from: usize, out: &mut Vec<u8>) -> usize {
+        let PartialText { bytes, last } = text;
         let (mut at, mut copied) = (from, from);
         while at < bytes.len() {
             if let Some(swallow) = &mut self.swallow {
@@ -94,7 +76,7 @@ impl Stream {
                 if !goes_on {
                     let is_key = matches!(self.swallow.take(), Some(Swallow::Key(_)));
                     if is_key && at > 0 && bytes[at - 1] == b'\n' {
-                        // A key without an end: the line it stood in has one.
+                        // The key had no last line, but the line before this one ended.
                         out.push(b'\n');
                     }
                 }
@@ -123,9 +105,9 @@ impl Stream {
     }
 }
 
-/// What there is at a place that the anchors found.
+/// The verdict about a place that the anchors found.
 #[inline(never)]
-fn judge(text: Text<'_>, at: usize) -> Result<Option<Secret>, Undecided> {
+fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     match text.bytes[at] {
         b':' => match text.peek(at + 1)? {
             Some(b'/') => urls::judge(text, at),

@@ -1,102 +1,102 @@
-//! The line that is being written, where it is wider than the terminal.
+//! The current line, if it is wider than the terminal.
 //!
-//! A command's terminal may be wider than the human's. There its long lines take several rows, and a carriage return
-//! leads to the start of the last of them, so that each redraw of a progress bar would leave rows behind. [`Line`] knows
-//! how many rows the line takes, and leads the cursor to where the command means it to be.
+//! A command's terminal may be wider than the human's. A long line then takes several rows, and a carriage return goes to
+//! the start of the last one, so that each redraw of a progress bar would leave rows behind. [`WrappedLine`] counts the
+//! rows of the line, and moves the cursor to where the command means it to be.
 //!
-//! Invariant: what is counted is a lower bound (of characters on whose width terminals differ, the least; nothing after
-//! moves that are not followed), so the cursor is never led above the line's own first row, whatever the terminal.
+//! Invariant: counts are lower bounds (a character on whose width terminals differ counts the least; nothing counts after a
+//! move that is not followed), so the cursor never gets above the first row of the line.
 
-use super::move_by;
+use super::output::move_by;
 use crate::text::width::width;
 
-/// Makes one picture of the characters on both sides of it, where a terminal can.
+/// Joins the characters on both sides into one picture, on some terminals.
 const JOINER: char = '\u{200D}';
-/// Makes a narrow sign of the picture before it, where a terminal can.
+/// Makes the picture before it a narrow sign, on some terminals.
 const AS_TEXT: char = '\u{FE0E}';
 
-/// The columns that a character takes on any terminal.
+/// The columns that a character takes on any terminal, at least.
 fn least_width(c: char) -> u32 {
     let is_sure = match c {
         // Latin, Greek, Cyrillic; punctuation, arrows, mathematics, boxes, blocks, braille, and other symbols.
         '\u{AD}' => false,
-        // Marks that some terminals put into the column before.
+        // Marks that some terminals put in the column before.
         '\u{FF9E}' | '\u{FF9F}' => false,
         ' '..='\u{58F}' | '\u{1E00}'..='\u{1FFF}' | '\u{2010}'..='\u{2BFF}' => true,
         // The scripts of East Asia, and the forms of Latin that fit them.
         '\u{2E80}'..='\u{A4CF}' | '\u{AC00}'..='\u{D7A3}' | '\u{FF01}'..='\u{FFDC}' => true,
-        // What prompts are made of.
+        // Powerline symbols.
         '\u{E0A0}'..='\u{E0D4}' => true,
-        // Pictures of the first years, but the tones of skin, which change the one before.
+        // Old emoji, without skin tones, which change the emoji before them.
         '\u{1F3FB}'..='\u{1F3FF}' => false,
         '\u{1F300}'..='\u{1F64F}' | '\u{1F680}'..='\u{1F6C5}' | '\u{1F7E0}'..='\u{1F7EB}' => true,
         '\u{1F90D}'..='\u{1F9FF}' => true,
         _ => false,
     };
     let columns = if is_sure { width(c) } else { 0 };
-    // Some of these are wide as pictures and narrow as signs.
+    // Some of these are wide as emoji and narrow as text.
     if matches!(c, '\u{2010}'..='\u{2BFF}') { columns.min(1) as u32 } else { columns as u32 }
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Line {
-    /// The terminal's width; 0 when it is not known, and then every line counts as one row.
+pub(super) struct WrappedLine {
+    /// The terminal's width; 0 if unknown, and then each line counts as one row.
     columns: u32,
-    /// Characters from the line's start to the cursor, and to the farthest place where it was.
+    /// Columns from the line's start to the cursor, and to the farthest place where it was.
     at: u32,
     end: u32,
-    /// Rows that the line had when the cursor left it.
+    /// Rows of the line when the cursor left it.
     rows_before: u32,
-    /// The last character glues the next one to it.
+    /// The last character joins the next one.
     is_joining: bool,
     /// The last character counts as two columns.
     is_wide: bool,
-    /// A carriage return leads to the start of the line and not only of the row, unless the line ends there.
+    /// A carriage return is pending. It goes to the start of the line, not only of the row, unless the line ends.
     is_returning: bool,
-    /// Nothing is known until the next line.
+    /// The cursor's place is unknown until the next line.
     is_lost: bool,
-    /// Lines end at the terminal's edge, by wish of the command.
+    /// The command has switched off wrapping.
     is_cut: bool,
 }
 
-impl Line {
-    /// The terminal's width is this now; whether it was another one.
+impl WrappedLine {
+    /// Sets the terminal's width. Returns whether it changed.
     pub(super) fn resize(&mut self, columns: u16) -> bool {
         let is_other = self.columns != u32::from(columns);
         if is_other && self.end > 0 {
-            // A terminal may or may not break the line anew.
+            // A terminal may or may not wrap the line anew.
             self.lose();
         }
         self.columns = columns.into();
         is_other
     }
 
-    /// The rows of the line.
+    /// The number of rows of the line.
     pub(super) fn rows(&self) -> u32 {
         (self.row_of(self.end) + 1).max(self.rows_before)
     }
 
-    /// The rows of the line above the cursor's.
+    /// The number of rows of the line above the cursor's.
     pub(super) fn rows_above(&self) -> u32 {
         self.row_of(self.at)
     }
 
-    /// The rows between its first one and the last one that was certainly written.
+    /// The number of rows from the line's first one to the last one that was certainly written.
     pub(super) fn rows_to_end(&self) -> u32 {
         self.row_of(self.end.max(self.at))
     }
 
-    /// The rows of the line below the cursor's.
+    /// The number of rows of the line below the cursor's.
     pub(super) fn rows_below(&self) -> u32 {
         self.rows() - 1 - self.row_of(self.at)
     }
 
-    /// A full row is left only with the next character.
+    /// The row of a column. The cursor leaves a full row only with the next character.
     fn row_of(&self, at: u32) -> u32 {
         at.saturating_sub(1).checked_div(self.columns).unwrap_or(0)
     }
 
-    /// Text without line feeds is printed.
+    /// Records printed text, without line feeds.
     pub(super) fn printed(&mut self, text: &[u8]) {
         if self.columns == 0 || self.is_lost || self.is_cut {
             return;
@@ -120,13 +120,13 @@ impl Line {
         for c in word.utf8_chunks().flat_map(|chunk| chunk.valid().chars()) {
             let is_joined = std::mem::replace(&mut self.is_joining, c == JOINER);
             if c == AS_TEXT && std::mem::take(&mut self.is_wide) {
-                // Where a terminal takes the picture for text, it takes a column less, or does not begin a row.
+                // On a terminal that shows it as text, it is a column narrower, or does not begin a row.
                 self.at = self.at.saturating_sub(2);
             }
             let columns = if is_joined { 0 } else { least_width(c) };
             self.is_wide = columns == 2;
             if columns == 2 && self.at % self.columns == self.columns - 1 {
-                // It does not fit into the row any more.
+                // It does not fit into the row.
                 self.at += 1;
             }
             self.at = self.at.saturating_add(columns);
@@ -137,7 +137,7 @@ impl Line {
         self.is_returning = true;
     }
 
-    /// Something follows that is not the line's end: carries a carriage return out.
+    /// Carries out a pending carriage return, because the line goes on.
     pub(super) fn go_on(&mut self, out: &mut Vec<u8>) {
         if !std::mem::take(&mut self.is_returning) {
             return;
@@ -149,20 +149,19 @@ impl Line {
         self.at = 0;
     }
 
-    /// The cursor moves to the right within its row, or not at all. In a full row it may not wait any more for the next
-    /// character to leave it.
+    /// Records a move to the right within the row, which may be none. In a full row, the next character may then stay in it.
     pub(super) fn moved_right(&mut self) {
         if self.at > 0 && self.at.checked_rem(self.columns) == Some(0) {
             self.at -= 1;
         }
     }
 
-    /// The cursor moves within its row, nobody counts where to.
+    /// Records a move within the row to an unknown column.
     pub(super) fn moved_in_row(&mut self) {
         self.at = self.row_of(self.at) * self.columns;
     }
 
-    /// What is right of the cursor is gone, and with it the rows below where the line is the last one.
+    /// Records that the line is erased right of the cursor; if the line is the block's last one, also its rows below.
     pub(super) fn cut(&mut self, is_last: bool) {
         self.end = self.at;
         if is_last {
@@ -170,13 +169,13 @@ impl Line {
         }
     }
 
-    /// The cursor has come from another line of the block to the first row of this one, which has so many. Unless it
-    /// stands in the first column, nobody knows where: what is counted of the other line is only a lower bound.
+    /// Moves the cursor from another line to the first row of this one, which has `rows`. Unless it is in the first column,
+    /// its column is unknown, because the count of the other line is only a lower bound.
     pub(super) fn entered(&mut self, rows: u32, at_column_0: bool) {
         *self = Self { rows_before: rows, is_lost: !at_column_0, ..self.fresh() };
     }
 
-    /// The cursor has left for the next line.
+    /// Moves the cursor to the next line.
     pub(super) fn ended(&mut self) {
         *self = self.fresh();
     }
@@ -185,19 +184,19 @@ impl Line {
         Self { columns: self.columns, is_cut: self.is_cut, ..Self::default() }
     }
 
-    /// The cursor is somewhere in the block.
+    /// Records that the cursor is at an unknown place.
     pub(super) fn lose(&mut self) {
         self.ended();
         self.is_lost = true;
     }
 
-    /// Lines are to wrap, or to be cut.
+    /// Switches wrapping on or off.
     pub(super) fn wrap(&mut self, wraps: bool) {
         self.lose();
         self.is_cut = !wraps;
     }
 
-    /// The block has ended, and with it what its command wished.
+    /// Ends the block, and with it the modes of its command.
     pub(super) fn block_ended(&mut self) {
         *self = Self { columns: self.columns, ..Self::default() };
     }

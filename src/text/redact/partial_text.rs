@@ -1,20 +1,25 @@
-//! A text that may go on, as the judges read it: by bytes that are there, are not there yet, or never come.
+//! The beginning of a text of which more may come, as the finders of secrets read it.
 
-use super::stream::{CONTEXT, Undecided};
-
+/// How many bytes before a place a verdict may depend on.
+pub(super) const CONTEXT: usize = 128;
+/// The most blanks between a name and its value.
 pub(super) const BLANKS_MAX: usize = 24;
 const ESCAPE_BYTES_MAX: usize = 16;
 
-/// A text that may go on.
+/// The verdict depends on bytes that have not come yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Undecided;
+
+/// A text of which more may come.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Text<'a> {
+pub(super) struct PartialText<'a> {
     pub(super) bytes: &'a [u8],
-    /// It does not go on.
+    /// No more will come.
     pub(super) last: bool,
 }
 
-impl<'a> Text<'a> {
-    /// The byte at a place, or nothing behind the end.
+impl<'a> PartialText<'a> {
+    /// The byte at a place; `None` behind the end of the whole text.
     pub(super) fn peek(self, at: usize) -> Result<Option<u8>, Undecided> {
         match self.bytes.get(at) {
             Some(&byte) => Ok(Some(byte)),
@@ -23,12 +28,12 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What a verdict about this place may look back on.
+    /// The bytes before a place on which a verdict may depend.
     pub(super) fn before(self, at: usize) -> &'a [u8] {
         &self.bytes[at.saturating_sub(CONTEXT)..at]
     }
 
-    /// Whether the text goes on with these bytes, in capitals or not.
+    /// Whether these bytes stand at a place, in any case.
     pub(super) fn has(self, at: usize, word: &[u8]) -> Result<bool, Undecided> {
         for (offset, byte) in word.iter().enumerate() {
             match self.peek(at + offset)? {
@@ -39,7 +44,7 @@ impl<'a> Text<'a> {
         Ok(true)
     }
 
-    /// Behind blanks and colours on the same line.
+    /// The place behind blanks and colours on the same line.
     pub(super) fn skip_blanks(self, at: usize) -> Result<usize, Undecided> {
         let mut end = at;
         while end - at < BLANKS_MAX + ESCAPE_BYTES_MAX {
@@ -59,7 +64,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Without an escape sequence at the end.
+/// The bytes without a colour sequence at their end.
 pub(super) fn without_colour(bytes: &[u8]) -> &[u8] {
     let Some(inner) = bytes.strip_suffix(b"m") else { return bytes };
     let parameters =

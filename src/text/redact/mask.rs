@@ -1,0 +1,25 @@
+//! The mask that takes a secret's place: `«redacted:NAME»`.
+
+/// The longest name in a mask, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The mask for the value of this variable.
+#[must_use]
+pub fn masked(name: &[u8]) -> String {
+    let mut out = Vec::new();
+    mask(&shown(name), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Appends the mask of a secret of this name.
+pub(super) fn mask(name: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice("«redacted:".as_bytes());
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice("»".as_bytes());
+}
+
+/// A variable's name as the mask shows it: letters, digits and `_`.
+pub(super) fn shown(name: &[u8]) -> String {
+    let safe = |&byte: &u8| if byte.is_ascii_alphanumeric() || byte == b'_' { char::from(byte) } else { '_' };
+    name.iter().take(NAME_BYTES_MAX).map(safe).collect()
+}
