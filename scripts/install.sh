@@ -119,7 +119,7 @@ Installed below $prefix:
 Next:
 $on_path  1. In a terminal of its own, start the host:  rexec-host
   2. In another, start an agent through it:     CLAUDE_CODE_SHELL=$prefix/lib/rexec/rexec-bash claude
-     (README.md says how to start other agents)
+     (rexec help agents says how to start other agents)
   3. Watch its commands in the first terminal.
 
 To remove it:  scripts/install.sh --uninstall --prefix $prefix
