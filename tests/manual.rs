@@ -13,7 +13,6 @@ use std::time::Duration;
 use rexec_host::limits::*;
 use rexec_host::recorder::Bounds;
 use rexec_sh::protocol::environment::{DEFAULTS, LIVE};
-use rexec_sh::protocol::exit_code::REXEC_FAILED;
 use rexec_sh::protocol::wire;
 
 const REXEC: &str = env!("CARGO_BIN_EXE_rexec");
@@ -219,10 +218,7 @@ fn each_number_is_the_one_of_the_code() {
     let mut texts: BTreeMap<_, _> = pages().into_iter().map(|(name, text)| (name, flat(&text))).collect();
     for (name, words) in [
         ("limits", format!("{} commands run at once", number(RUNNING_MAX))),
-        (
-            "limits",
-            format!("{} are known at once, queued ones included; more get exit code {REXEC_FAILED}", number(JOBS_MAX)),
-        ),
+        ("limits", format!("{} are known at once, queued ones included; more get exit code 125", number(JOBS_MAX))),
         ("limits", format!("{} of one command's output", bytes(LOG_BYTES as u64))),
         ("limits", format!("{} wait over all commands", bytes(LOGS_BYTES as u64))),
         ("limits", format!("A request is {}", bytes(wire::RUN_BYTES_MAX as u64))),
