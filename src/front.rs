@@ -14,6 +14,7 @@ pub mod shim;
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::entry::{StartError, Stream};
+use crate::core::process::Signal;
 use command::Command;
 
 /// What a peer asks of the host.
@@ -36,7 +37,7 @@ pub enum PeerRequest {
         whoami: String,
     },
     /// Deliver this signal to the command.
-    Signal(u8),
+    Signal(Signal),
     /// End the command.
     Abort,
     /// Nobody reads what the command writes to this descriptor any more: [`Stream::Out`] or [`Stream::Err`].

@@ -9,6 +9,7 @@
 pub mod cgroup;
 pub mod confinement;
 pub mod file;
+pub mod kill;
 pub mod orphans;
 pub mod process;
 pub mod program;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 const MAY_NAME: [(&str, &[&str]); 11] = [
     ("core", &[]),
     ("text", &[]),
-    ("sys", &[]),
-    // Order and Exit are plain data of the core that travel between host and guard.
+    // Numbers of processes and signals are plain data of the core; so are Order and Exit, which travel between host and guard.
+    ("sys", &["core"]),
     ("guard", &["core", "sys"]),
     ("io", &["sys"]),
     ("front", &["core", "text"]),
@@ -17,7 +17,7 @@ const MAY_NAME: [(&str, &[&str]); 11] = [
     ("recorder", &["journal", "text"]),
     ("sink", &["core", "journal", "text"]),
     ("host", &["core", "text", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
-    ("cli", &["text", "sys", "front", "journal", "recorder", "sink", "host"]),
+    ("cli", &["core", "text", "sys", "front", "journal", "recorder", "sink", "host"]),
 ];
 
 /// Each foreign crate that is confined, and the parts that may name it.

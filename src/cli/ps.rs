@@ -6,6 +6,7 @@ use std::path::Path;
 use rexec_sh::protocol::notice::Notice;
 
 use super::ask;
+use crate::core::process::Pid;
 use crate::front::answer::{Answer, Listed};
 use crate::sys::tree;
 use crate::text::banner::duration;
@@ -42,8 +43,8 @@ fn write_all(runs: &[Listed], out: &mut impl Write) -> io::Result<()> {
         let command = escape_ends(&run.command, COMMAND_COLUMNS);
         let (seq, state, age) = (run.seq, run.state.word(), duration(run.age_ms));
         writeln!(out, "{seq:>6}  {state:<8}  {age:>9}  {caller:<NAME_COLUMNS$}  {command}")?;
-        let guarded = run.guard.into_iter().flat_map(tree::walk);
-        let orphans = run.orphans.iter().filter_map(|&pid| tree::process(pid));
+        let guarded = run.guard.into_iter().flat_map(|guard| tree::walk(Pid::new(guard)));
+        let orphans = run.orphans.iter().filter_map(|&pid| tree::process(Pid::new(pid)));
         let processes: Vec<_> = guarded.chain(orphans).collect();
         if !processes.is_empty() {
             let named = processes.iter().take(PROCESSES_NAMED_MAX);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::entry::{Exit, Reason, StartError, Stream, Streams};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag};
+use super::process::Signal;
 use crate::limits;
 
 /// The number of a job, as the journal and the console show it. The first job is 1.
@@ -135,7 +136,7 @@ impl Engine {
     }
 
     /// Delivers a signal to the job; see [`Job::signal`].
-    pub fn signal(&mut self, id: JobId, signal: u8, is_deadly: bool) {
+    pub fn signal(&mut self, id: JobId, signal: Signal, is_deadly: bool) {
         self.order(id, |job| job.signal(signal, is_deadly));
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::process::Signal;
+
 /// Where output came from. The discriminant numbers it in the journal's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
@@ -53,7 +55,7 @@ pub enum Exit {
     /// It exited with this code.
     Code(u8),
     /// It died by this signal.
-    Signal(u8),
+    Signal(Signal),
 }
 
 impl Exit {
@@ -62,7 +64,7 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Code(code) => code,
-            Self::Signal(signal) => signal.saturating_add(128),
+            Self::Signal(signal) => signal.number().saturating_add(128),
         }
     }
 }

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use super::entry::{Entry, Exit, Outcome, Reason, StartError, Stream, Streams};
 use super::log::Log;
+use super::process::Signal;
 use crate::limits;
 use look::LookSchedule;
 
@@ -30,7 +31,7 @@ use look::LookSchedule;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Deliver this signal to the shell's process group.
-    Signal(u8),
+    Signal(Signal),
     /// Send SIGCONT and SIGTERM to the shell's process group.
     Terminate,
     /// Kill the command's whole process tree until it is empty.
@@ -95,7 +96,7 @@ pub struct Job {
     started: Option<Instant>,
     took: Duration,
     /// Signals that came before the start, in order, each number once.
-    kept: Vec<u8>,
+    kept: Vec<Signal>,
     /// What happened to the job, for all its readers.
     pub log: Log,
 }
@@ -121,7 +122,7 @@ impl Job {
 
     /// A guard has got the command, with these streams open. Returns the signals that came before.
     #[must_use]
-    pub fn on_started(&mut self, open: Streams, now: Instant) -> Vec<u8> {
+    pub fn on_started(&mut self, open: Streams, now: Instant) -> Vec<Signal> {
         debug_assert_eq!(self.state, JobState::Queued, "a job starts once");
         self.state = JobState::Running;
         self.open = open;
@@ -238,7 +239,7 @@ impl Job {
     /// Returns a signal as an order if the command's shell lives. Before the start, a signal that would end a shell at
     /// its very beginning (`is_deadly`) ends the job in the same way; any other signal is kept for the start.
     #[must_use]
-    pub fn signal(&mut self, signal: u8, is_deadly: bool) -> Option<Order> {
+    pub fn signal(&mut self, signal: Signal, is_deadly: bool) -> Option<Order> {
         match self.state {
             JobState::Running if self.guard => return Some(Order::Signal(signal)),
             JobState::Queued if is_deadly => {

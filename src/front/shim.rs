@@ -12,6 +12,7 @@ use super::output_filter::OutputFilter;
 use super::{PeerRequest, TerminalEvent};
 use crate::core::entry::{Entry, Exit, Outcome, Reason, Stream};
 use crate::core::log::Item;
+use crate::core::process::Signal;
 use crate::limits;
 use crate::text::count;
 
@@ -109,7 +110,7 @@ impl Shim {
                 Err(violation("a second RUN on one connection"))
             }
             (_, Expected::Hello | Expected::Run) => Err(violation("a control frame before the RUN")),
-            (FromShim::Signal(signal), _) => Ok(PeerRequest::Signal(signal)),
+            (FromShim::Signal(signal), _) => Ok(PeerRequest::Signal(Signal::new(signal))),
             (FromShim::Abort, _) => Ok(PeerRequest::Abort),
             (FromShim::Keys(keys), _) => Ok(PeerRequest::Terminal(TerminalEvent::Keys(keys.to_vec()))),
             (FromShim::Size(rows, cols), _) => Ok(PeerRequest::Terminal(TerminalEvent::Size(rows, cols))),
@@ -210,7 +211,9 @@ impl Shim {
         }
         match outcome {
             Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(wire::Exit::Code(*code), out),
-            Outcome::Ended { exit: Exit::Signal(signal), .. } => wire::encode_exit(wire::Exit::Signal(*signal), out),
+            Outcome::Ended { exit: Exit::Signal(signal), .. } => {
+                wire::encode_exit(wire::Exit::Signal(signal.number()), out)
+            }
             Outcome::NotStarted(why) => encode_notice(&why.as_ref().into(), out),
             Outcome::NeverRun(reason) => encode_notice(&never_run(*reason), out),
             Outcome::Lost { .. } => encode_notice(&LOST, out),
@@ -287,8 +290,10 @@ mod tests {
         shim.prepare(Some(wire::Stream::Out), [OutputFilter::new(Mode::Strip, None), OutputFilter::default()]);
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into() };
         shim.accept(&Item::Entry(&entry), now, &mut out);
-        let end =
-            Entry::Closed { outcome: Outcome::Ended { exit: Exit::Signal(15), stopped: None }, took: Duration::ZERO };
+        let end = Entry::Closed {
+            outcome: Outcome::Ended { exit: Exit::Signal(Signal::TERM), stopped: None },
+            took: Duration::ZERO,
+        };
         shim.accept(&Item::Entry(&end), now, &mut out);
         let mut expected = Vec::new();
         wire::encode_output(wire::Stream::Out, b"red", &mut expected);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::core::entry::Exit;
 use crate::core::job::Order;
+use crate::core::process::{Pid, ProcessGroup, Signal};
 use crate::sys::program::Program;
 
 /// Plan bit: descriptor 1 is a pipe that travels behind the RUN frame's own descriptors.
@@ -77,7 +78,7 @@ pub const REPORT_BYTES: usize = 32;
 #[must_use]
 pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
     match order {
-        Order::Signal(signal) => [1, signal],
+        Order::Signal(signal) => [1, signal.number()],
         Order::Terminate => [2, 0],
         Order::Kill => [3, 0],
         Order::EndInput => [4, 0],
@@ -93,7 +94,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
 #[must_use]
 pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
     Some(match bytes {
-        [1, signal] => Order::Signal(signal),
+        [1, signal] => Order::Signal(Signal::new(signal)),
         [2, _] => Order::Terminate,
         [3, _] => Order::Kill,
         [4, _] => Order::EndInput,
@@ -144,13 +145,13 @@ pub enum Report {
     /// The slice is over, the foreground is the guard's again.
     TookBack,
     /// The shell was reaped and the terminal's slave is closed; the shell's group, and whether there are processes left.
-    Exited { exit: Exit, group: i32, has_left: bool },
+    Exited { exit: Exit, group: ProcessGroup, has_left: bool },
     /// This process lived through the hunt.
-    Unkillable { pid: i32, program: Program },
+    Unkillable { pid: Pid, program: Program },
     /// SIGPIPE was sent.
     PipeBroken,
     /// The shell was stopped by this signal, at a terminal that is relayed.
-    ShellStopped { signal: u8 },
+    ShellStopped { signal: Signal },
 }
 
 impl Report {
@@ -162,14 +163,14 @@ impl Report {
             Self::Stopped { reads, program } => (3, u8::from(reads), 0, 0, program),
             Self::TookBack => (4, 0, 0, 0, Program::default()),
             Self::Exited { exit: Exit::Code(code), group, has_left } => {
-                (6, code, group, u32::from(has_left), Program::default())
+                (6, code, group.number(), u32::from(has_left), Program::default())
             }
             Self::Exited { exit: Exit::Signal(signal), group, has_left } => {
-                (7, signal, group, u32::from(has_left), Program::default())
+                (7, signal.number(), group.number(), u32::from(has_left), Program::default())
             }
-            Self::Unkillable { pid, program } => (8, 0, pid, 0, program),
+            Self::Unkillable { pid, program } => (8, 0, pid.number(), 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
-            Self::ShellStopped { signal } => (11, signal, 0, 0, Program::default()),
+            Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
             Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
             Self::Begun => (1, 0, 0, 0, Program::default()),
             Self::Hunting => (5, 0, 0, 0, Program::default()),
@@ -203,11 +204,15 @@ impl Report {
             },
             3 => Self::Stopped { reads: bytes[1] == 1, program },
             4 => Self::TookBack,
-            6 => Self::Exited { exit: Exit::Code(bytes[1]), group: number, has_left: count > 0 },
-            7 => Self::Exited { exit: Exit::Signal(bytes[1]), group: number, has_left: count > 0 },
-            8 => Self::Unkillable { pid: number, program },
+            6 => Self::Exited { exit: Exit::Code(bytes[1]), group: ProcessGroup::new(number), has_left: count > 0 },
+            7 => Self::Exited {
+                exit: Exit::Signal(Signal::new(bytes[1])),
+                group: ProcessGroup::new(number),
+                has_left: count > 0,
+            },
+            8 => Self::Unkillable { pid: Pid::new(number), program },
             9 => Self::PipeBroken,
-            11 => Self::ShellStopped { signal: bytes[1] },
+            11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
             10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
@@ -217,13 +222,15 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::process;
 
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {
         use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, Look, Resume, Signal, Terminate};
         let resume = [true, false].map(|foreground| Resume { foreground });
-        for order in
-            [Signal(15), Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup].into_iter().chain(resume)
+        for order in [Signal(process::Signal::TERM), Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup]
+            .into_iter()
+            .chain(resume)
         {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
@@ -236,11 +243,11 @@ mod tests {
             Report::Failed { stage: Stage::Directory, errno: 2 },
             Report::Stopped { reads: true, program },
             Report::TookBack,
-            Report::Exited { exit: Exit::Code(255), group: 77, has_left: true },
-            Report::Exited { exit: Exit::Signal(9), group: 1, has_left: false },
-            Report::Unkillable { pid: i32::MAX, program },
+            Report::Exited { exit: Exit::Code(255), group: ProcessGroup::new(77), has_left: true },
+            Report::Exited { exit: Exit::Signal(process::Signal::KILL), group: ProcessGroup::new(1), has_left: false },
+            Report::Unkillable { pid: Pid::new(i32::MAX), program },
             Report::PipeBroken,
-            Report::ShellStopped { signal: 20 },
+            Report::ShellStopped { signal: process::Signal::new(20) },
             Report::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {

@@ -7,19 +7,19 @@
 //! that its shell goes on as if it had failed, unless one asker follows the other.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::termios::{OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
-use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
 use super::control::Report;
+use crate::core::process::{Pid, ProcessGroup, Signal};
 use crate::limits;
+use crate::sys::kill::{self, CONT};
 use crate::sys::program::Program;
-use crate::sys::tree;
+use crate::sys::{process, pty, tree};
 
 /// Leaves the alternate screen, which a program that is hung up may not come to.
 const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";
@@ -27,11 +27,11 @@ const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";
 /// A group that was stopped at the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoppedGroup {
-    pub(super) group: Pid,
+    pub(super) group: ProcessGroup,
     /// It wants input; else it only changes the terminal's modes.
     pub(super) reads: bool,
     /// The process for whose sake it was stopped.
-    pub(super) asker: i32,
+    pub(super) asker: Pid,
     pub(super) program: Program,
 }
 
@@ -42,21 +42,21 @@ pub(super) struct Foreground {
     slave: Option<OwnedFd>,
     /// The terminal's modes before the shell began.
     modes: Option<Termios>,
-    owner: Pid,
+    owner: ProcessGroup,
     waiting: VecDeque<StoppedGroup>,
     reported: Option<StoppedGroup>,
     lent_until: Option<Instant>,
     is_second_slice: bool,
     hung_up_askers: Vec<Pid>,
-    hung_up_groups: Vec<Pid>,
+    hung_up_groups: Vec<ProcessGroup>,
     /// Who gets it when the caller of a relayed terminal has its own again.
-    away: Option<Pid>,
+    away: Option<ProcessGroup>,
 }
 
 impl Foreground {
     /// The guard has it.
     pub(super) fn new(slave: OwnedFd) -> Self {
-        let owner = nix::unistd::getpid();
+        let owner = process::pid().as_group();
         Self {
             modes: tcgetattr(&slave).ok(),
             slave: Some(slave),
@@ -72,26 +72,26 @@ impl Foreground {
     }
 
     /// The command begins while its caller is in the background of a terminal that is relayed.
-    pub(super) fn begin_away(&mut self, shell: Pid) {
+    pub(super) fn begin_away(&mut self, shell: ProcessGroup) {
         self.away = Some(shell);
     }
 
     /// The caller of a relayed terminal goes on, in its foreground or not: so does the command.
-    pub(super) fn resume(&mut self, is_foreground: bool, shell: Pid) {
+    pub(super) fn resume(&mut self, is_foreground: bool, shell: ProcessGroup) {
         let Some(slave) = &self.slave else { return };
-        let now = tcgetpgrp(slave).unwrap_or(self.owner);
+        let now = pty::foreground(slave).unwrap_or(self.owner);
         if is_foreground && let Some(group) = self.away.take() {
             self.process_output(true);
-            let _ = tcsetpgrp(slave, group);
+            let _ = pty::set_foreground(slave, group);
         } else if !is_foreground && now != self.owner {
             self.away = Some(now);
             self.process_output(false);
             self.take();
         }
         let group = if now == self.owner { shell } else { now };
-        let _ = killpg(group, Signal::SIGCONT);
+        let _ = kill::group(group, CONT);
         if group != shell {
-            let _ = killpg(shell, Signal::SIGCONT);
+            let _ = kill::group(shell, CONT);
         }
     }
 
@@ -110,7 +110,7 @@ impl Foreground {
     }
 
     /// Whether this group is on its way to its slice. One that stops within it has to ask again.
-    pub(super) fn knows(&self, group: Pid) -> bool {
+    pub(super) fn knows(&self, group: ProcessGroup) -> bool {
         let is_reported = self.reported.is_some_and(|known| known.group == group) && self.lent_until.is_none();
         is_reported || self.waiting.iter().any(|known| known.group == group)
     }
@@ -139,8 +139,8 @@ impl Foreground {
 
     fn continue_in_foreground(&mut self) {
         let (Some(stopped), Some(slave)) = (self.reported, &self.slave) else { return };
-        match tcsetpgrp(slave, stopped.group) {
-            Ok(()) => _ = killpg(stopped.group, Signal::SIGCONT),
+        match pty::set_foreground(slave, stopped.group) {
+            Ok(()) => _ = kill::group(stopped.group, CONT),
             // To continue it would only stop it again.
             Err(_) => self.hang_up(stopped),
         }
@@ -165,7 +165,7 @@ impl Foreground {
 
     /// Takes it from who has helped itself to it, as shells with job control do: who reads there would never be stopped.
     pub(super) fn retake(&mut self) -> Option<Report> {
-        let is_taken = |slave| tcgetpgrp(slave).is_ok_and(|group| group != self.owner);
+        let is_taken = |slave| pty::foreground(slave).is_ok_and(|group| group != self.owner);
         let is_taken = self.lent_until.is_none() && self.slave.as_ref().is_some_and(is_taken);
         is_taken.then(|| {
             self.take();
@@ -175,7 +175,7 @@ impl Foreground {
 
     fn take(&self) {
         if let Some(slave) = &self.slave {
-            let _ = tcsetpgrp(slave, self.owner);
+            let _ = pty::set_foreground(slave, self.owner);
         }
     }
 
@@ -190,21 +190,22 @@ impl Foreground {
     /// Hangs an asker up, the second time for good. Its group goes with it when it is another user's, whom only the
     /// group's other members can end, or when there were too many before it.
     fn hang_up(&mut self, stopped: StoppedGroup) {
-        let asker = Pid::from_raw(stopped.asker);
+        let asker = stopped.asker;
         let is_again = self.hung_up_askers.contains(&asker);
         if !is_again && self.hung_up_askers.len() >= limits::HANG_UPS_MAX {
             return self.hang_up_group(stopped.group);
         }
-        if kill(asker, if is_again { Signal::SIGKILL } else { Signal::SIGHUP }) == Err(Errno::EPERM) {
+        let sent = kill::process(asker, if is_again { Signal::KILL } else { Signal::HUP });
+        if sent.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
             return self.hang_up_group(stopped.group);
         }
         self.hung_up_askers.push(asker);
-        let _ = kill(asker, Signal::SIGCONT);
+        let _ = kill::process(asker, CONT);
         // Its shell is stopped with it and stays so: what that writes next would be on the asker's screen.
-        if tree::ends_within(asker.as_raw(), limits::HANG_UP_WAIT) {
+        if tree::ends_within(asker, limits::HANG_UP_WAIT) {
             self.restore_terminal();
         }
-        let _ = killpg(stopped.group, Signal::SIGCONT);
+        let _ = kill::group(stopped.group, CONT);
     }
 
     /// Puts the terminal back as it was, if who had it did not.
@@ -222,14 +223,14 @@ impl Foreground {
     }
 
     /// Hangs a whole group up, the second time for good.
-    pub(super) fn hang_up_group(&mut self, group: Pid) {
+    pub(super) fn hang_up_group(&mut self, group: ProcessGroup) {
         if self.hung_up_groups.contains(&group) {
-            let _ = killpg(group, Signal::SIGKILL);
+            let _ = kill::group(group, Signal::KILL);
             return;
         }
         self.hung_up_groups.push(group);
-        let _ = killpg(group, Signal::SIGHUP);
-        let _ = killpg(group, Signal::SIGCONT);
+        let _ = kill::group(group, Signal::HUP);
+        let _ = kill::group(group, CONT);
     }
 
     /// The shell has ended: the guard lets go of the terminal.

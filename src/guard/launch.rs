@@ -16,6 +16,7 @@ use rexec_sh::protocol::wire::{Attributes, Run};
 use super::baseline::{Baseline, RESOURCES, resource_number};
 use super::control::Stage;
 use super::extras::Changes;
+use crate::core::process::Pid;
 use crate::sys;
 
 /// The signals that a guard ignores for itself and that the command must not inherit ignored.
@@ -137,7 +138,7 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     /// Where it failed and why; there is no process then.
-    pub(super) fn start(&self) -> Result<i32, (Stage, i32)> {
+    pub(super) fn start(&self) -> Result<Pid, (Stage, i32)> {
         const STACK_BYTES: usize = 64 << 10;
         let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
         let top = stack.as_mut_ptr_range().end.cast::<c_void>();
@@ -148,7 +149,7 @@ impl<'a> Launch<'a> {
         let pid = sys::check(unsafe { libc::clone(child, top, flags, argument) })
             .map_err(|error| (Stage::Fork, error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
         match self.failure.get() {
-            None => Ok(pid),
+            None => Ok(Pid::new(pid)),
             Some(failure) => {
                 // SAFETY: the call takes numbers and no status is asked for.
                 unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };

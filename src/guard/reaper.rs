@@ -7,6 +7,7 @@ use std::io;
 use nix::libc;
 
 use crate::core::entry::Exit;
+use crate::core::process::{Pid, Signal};
 
 /// What has happened to the children of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +17,9 @@ pub(super) enum News {
     /// There are no children.
     NoChildren,
     /// This one was stopped by this signal.
-    Stopped { pid: i32, signal: i32 },
+    Stopped { pid: Pid, signal: Signal },
     /// This one has ended and is reaped.
-    Ended { pid: i32, exit: Exit },
+    Ended { pid: Pid, exit: Exit },
 }
 
 /// The next thing that has happened; it does not wait.
@@ -26,13 +27,15 @@ pub(super) fn next() -> News {
     let mut status = 0;
     // SAFETY: the call writes the status, and nothing else.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
+    let low_byte = |number: libc::c_int| number.to_le_bytes()[0];
+    let ended = |exit| News::Ended { pid: Pid::new(pid), exit };
     match pid {
         0 => News::None,
-        1.. if libc::WIFSTOPPED(status) => News::Stopped { pid, signal: libc::WSTOPSIG(status) },
-        1.. if libc::WIFSIGNALED(status) => {
-            News::Ended { pid, exit: Exit::Signal(libc::WTERMSIG(status).to_le_bytes()[0]) }
+        1.. if libc::WIFSTOPPED(status) => {
+            News::Stopped { pid: Pid::new(pid), signal: Signal::new(low_byte(libc::WSTOPSIG(status))) }
         }
-        1.. => News::Ended { pid, exit: Exit::Code(libc::WEXITSTATUS(status).to_le_bytes()[0]) },
+        1.. if libc::WIFSIGNALED(status) => ended(Exit::Signal(Signal::new(low_byte(libc::WTERMSIG(status))))),
+        1.. => ended(Exit::Code(low_byte(libc::WEXITSTATUS(status)))),
         _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => next(),
         _ => News::NoChildren,
     }

@@ -20,7 +20,7 @@ use std::time::Instant;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal as Named, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
 use rexec_sh::protocol::environment;
@@ -32,7 +32,9 @@ use super::launch::{AtTerminal, Descriptors, GUARD_IGNORES, Launch};
 use super::supervisor::{AtCaller, Warden};
 use crate::core::entry::Exit;
 use crate::core::job::Order;
+use crate::core::process::{Pid, ProcessGroup, Signal};
 use crate::limits;
+use crate::sys::kill::{CONT, Pidfd};
 use crate::sys::relayed::Relayed;
 use crate::sys::{self, orphans, process, pty, socket};
 
@@ -40,7 +42,7 @@ use crate::sys::{self, orphans, process, pty, socket};
 #[derive(Debug)]
 pub struct Guard {
     /// The guard's process, which is also the session of its terminal.
-    pub pid: i32,
+    pub pid: Pid,
     /// Orders go in, reports come out, its end is the guard's; it does not block.
     pub control: OwnedFd,
     /// The terminal's master.
@@ -48,29 +50,29 @@ pub struct Guard {
 }
 
 /// Continues a guard that somebody has stopped; one that runs does not notice.
-pub fn wake(pid: i32, control: &OwnedFd) {
-    signal(pid, control, libc::SIGCONT);
+pub fn wake(pid: Pid, control: &OwnedFd) {
+    signal(pid, control, CONT);
 }
 
 /// Whether a guard, a child of the host's, has not ended.
 #[must_use]
-pub fn is_alive(pid: i32) -> bool {
+pub fn is_alive(pid: Pid) -> bool {
     orphans::is_child(pid)
 }
 
 /// Kills a guard. Its children become the host's.
-pub fn kill(pid: i32, control: &OwnedFd) {
-    signal(pid, control, libc::SIGKILL);
+pub fn kill(pid: Pid, control: &OwnedFd) {
+    signal(pid, control, Signal::KILL);
 }
 
 /// Signals a guard, unless it is dead already: then its number may be another process's. It has the only other end of its
 /// control socket, so that end tells, once a descriptor holds the number fast.
-fn signal(pid: i32, control: &OwnedFd, signal: i32) {
-    let Some(process) = orphans::open(pid) else { return };
+fn signal(pid: Pid, control: &OwnedFd, signal: Signal) {
+    let Some(process) = Pidfd::open(pid) else { return };
     let mut end = [PollFd::new(control.as_fd(), PollFlags::empty())];
     let is_dead = poll(&mut end, PollTimeout::ZERO).is_ok_and(|count| count > 0);
     if !is_dead {
-        orphans::send(&process, signal);
+        process.send(signal);
     }
 }
 
@@ -84,7 +86,7 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     let pty = pty::open(size)?;
     // SAFETY: the process has one thread, so the child may go on as an ordinary process.
     match unsafe { fork() }.map_err(sys::io)? {
-        ForkResult::Parent { child } => Ok(Guard { pid: child.as_raw(), control, master: pty.master }),
+        ForkResult::Parent { child } => Ok(Guard { pid: Pid::new(child.as_raw()), control, master: pty.master }),
         ForkResult::Child => {
             std::panic::set_hook(Box::new(|_| process::exit(70)));
             let (slave, _) = (pty.slave, std::mem::ManuallyDrop::new((pty.master, control)));
@@ -161,14 +163,19 @@ impl Early<'_> {
         };
         for order in control::take_orders(&mut self.bytes) {
             let signal = match order {
-                Order::Kill => Some(9),
-                Order::Terminate => Some(15),
+                Order::Kill => Some(Signal::KILL),
+                Order::Terminate => Some(Signal::TERM),
                 Order::Signal(signal) => Some(signal),
                 _ => None,
             };
-            match signal.map(|signal| (signal, run.at_start(signal))) {
+            match signal.map(|signal| (signal, run.at_start(signal.number()))) {
                 Some((signal, AtStart::Ends)) => {
-                    return Err(Report::Exited { exit: Exit::Signal(signal), group: 0, has_left: false }.into());
+                    return Err(Report::Exited {
+                        exit: Exit::Signal(signal),
+                        group: ProcessGroup::new(0),
+                        has_left: false,
+                    }
+                    .into());
                 }
                 Some((_, AtStart::Nothing)) => {}
                 Some((_, AtStart::Waits)) | None => self.kept.push(order),
@@ -200,15 +207,15 @@ fn become_guard(control: &OwnedFd, slave: &OwnedFd, held: &[OwnedFd]) -> io::Res
         unsafe { libc::signal(signal, disposition) };
     }
     // Its command may have stopped it: then it would not see its host's end.
-    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGCONT);
+    let _ = nix::sys::prctl::set_pdeathsig(Named::SIGCONT);
     // What is blocked has no effect here, and none on the shell, which gets a mask of its own. Faults stay faults.
     let mut blocked = SigSet::all();
-    let heeded = [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE, Signal::SIGABRT, Signal::SIGCONT];
+    let heeded = [Named::SIGSEGV, Named::SIGBUS, Named::SIGILL, Named::SIGFPE, Named::SIGABRT, Named::SIGCONT];
     for signal in heeded {
         blocked.remove(signal);
     }
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None).map_err(sys::io)?;
-    let children = SigSet::from_iter([Signal::SIGCHLD]);
+    let children = SigSet::from_iter([Named::SIGCHLD]);
     SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(sys::io)
 }
 
@@ -253,7 +260,7 @@ impl Request {
         slave: &OwnedFd,
         baseline: &Baseline,
         orders: &mut Early<'_>,
-    ) -> Result<(i32, Option<Relayed>), NotStarted> {
+    ) -> Result<(Pid, Option<Relayed>), NotStarted> {
         let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&self.frame[control::PLAN_BYTES..]) else {
             return Err(Report::Failed { stage: control::Stage::Fork, errno: libc::EPROTO }.into());
         };
@@ -288,7 +295,7 @@ impl Request {
     }
 
     /// Makes the shell's process, again and again while there are too many.
-    fn launch(launch: &Launch<'_>, run: &Run<'_>, orders: &mut Early<'_>) -> Result<i32, NotStarted> {
+    fn launch(launch: &Launch<'_>, run: &Run<'_>, orders: &mut Early<'_>) -> Result<Pid, NotStarted> {
         let until = Instant::now() + limits::FORK_TIMEOUT;
         loop {
             match launch.start() {

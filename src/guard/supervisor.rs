@@ -8,21 +8,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
-use nix::unistd::Pid;
 
 use super::control::{self, Report};
 use super::foreground::{Foreground, StoppedGroup};
 use super::reaper::{self, News};
 use crate::core::entry::Exit;
 use crate::core::job::Order;
+use crate::core::process::{Pid, ProcessGroup, Signal};
 use crate::limits;
+use crate::sys::kill::{self, CONT, TTIN, TTOU};
 use crate::sys::relayed::Relayed;
 use crate::sys::tree::{self, Want};
-use crate::sys::{self, socket};
+use crate::sys::{self, process, socket};
 
 /// How the end of the command's tree is pursued.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +49,7 @@ pub(super) struct Warden {
     foreground: Foreground,
     /// `Some` if and only if the shell is not reaped: only then is its number its own.
     shell: Option<Pid>,
-    group: Pid,
+    group: ProcessGroup,
     /// What is left of the shell's group is killed once the caller has its result.
     kills_group: bool,
     group_ends: Option<Instant>,
@@ -74,16 +73,15 @@ pub(super) struct AtCaller {
 
 impl Warden {
     /// The watch over a shell that was just started in a group of its own.
-    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: i32, plan: control::Plan) -> Self {
-        let shell = Pid::from_raw(shell);
+    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: Pid, plan: control::Plan) -> Self {
         // Also here, because the child may not have got to it yet when it is signalled. It fails when it has executed.
-        let _ = nix::unistd::setpgid(shell, shell);
+        let _ = process::lead_group(shell);
         Self {
             control,
             signals,
             foreground: Foreground::new(slave),
             shell: Some(shell),
-            group: shell,
+            group: shell.as_group(),
             kills_group: plan.has(control::PLAN_KILL_GROUP),
             grace: plan.grace,
             signalled: 0,
@@ -175,7 +173,7 @@ impl Warden {
                 News::None => break true,
                 News::NoChildren => break false,
                 News::Stopped { pid, signal } => self.on_stopped(pid, signal),
-                News::Ended { pid, exit } if Some(Pid::from_raw(pid)) == self.shell => {
+                News::Ended { pid, exit } if Some(pid) == self.shell => {
                     shell_end = Some(exit);
                     self.shell = None;
                 }
@@ -195,18 +193,18 @@ impl Warden {
         }
         if let Some(caller) = self.relayed.take() {
             // A host that was killed hangs the terminal up, and is seen to be gone no sooner than that.
-            let wait = if exit == Exit::Signal(Signal::SIGHUP as u8) { limits::HANG_UP_WAIT } else { Duration::ZERO };
+            let wait = if exit == Exit::Signal(Signal::HUP) { limits::HANG_UP_WAIT } else { Duration::ZERO };
             if let Some(terminal) = caller.terminal.filter(|_| self.host_leaves_within(wait)) {
                 terminal.restore();
             }
         }
         self.foreground.close();
-        let left = if has_children { tree::descendants(own_pid().as_raw()) } else { Vec::new() };
+        let left = if has_children { tree::descendants(process::pid()) } else { Vec::new() };
         let stopped = left.iter().filter(|process| process.is_stopped && is_at_our_terminal(process));
         for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
-            self.foreground.hang_up_group(Pid::from_raw(group));
+            self.foreground.hang_up_group(group);
         }
-        self.report(&[Report::Exited { exit, group: self.group.as_raw(), has_left: has_children }]);
+        self.report(&[Report::Exited { exit, group: self.group, has_left: has_children }]);
     }
 
     /// Whether the host has closed its end after this time at the latest.
@@ -218,42 +216,42 @@ impl Warden {
     /// Whether the shell died of what its caller had sent: then the caller would now wait, and kill the rest of the
     /// group. A terminal that hung up kills nobody.
     fn was_ended_by_caller(&self, exit: Exit) -> bool {
-        let signal = exit.code().wrapping_sub(128);
-        let is_end = match i32::from(signal) {
-            libc::SIGINT | libc::SIGQUIT | libc::SIGTERM => true,
-            libc::SIGHUP => self.relayed.is_none(),
+        let signal = Signal::new(exit.code().wrapping_sub(128));
+        let is_end = match signal {
+            Signal::INT | Signal::QUIT | Signal::TERM => true,
+            Signal::HUP => self.relayed.is_none(),
             _ => false,
         };
-        is_end && self.signalled & 1 << signal != 0
+        is_end && self.signalled & 1 << signal.number() != 0
     }
 
-    fn on_stopped(&mut self, pid: i32, signal: i32) {
+    fn on_stopped(&mut self, pid: Pid, signal: Signal) {
         if self.relayed.is_some() {
-            if Some(Pid::from_raw(pid)) == self.shell {
-                self.report(&[Report::ShellStopped { signal: signal.to_le_bytes()[0] }]);
+            if Some(pid) == self.shell {
+                self.report(&[Report::ShellStopped { signal }]);
             }
             return;
         }
         // Other stops were asked for by somebody who will also continue it.
-        if !matches!(signal, libc::SIGTTIN | libc::SIGTTOU) {
+        if !matches!(signal, TTIN | TTOU) {
             return;
         }
         let Some(process) = tree::process(pid).filter(is_at_our_terminal) else { return };
-        let group = Pid::from_raw(process.group);
+        let group = process.group;
         if self.shell.is_none() {
             self.foreground.hang_up_group(group);
         } else if !self.foreground.knows(group) {
-            let members = self.members(process.group);
-            self.on_group_stopped(group, signal == libc::SIGTTIN, &members);
+            let members = self.members(group);
+            self.on_group_stopped(group, signal == TTIN, &members);
         }
     }
 
     /// The processes of a group, nearest first.
-    fn members(&self, group: i32) -> Vec<tree::Process> {
-        tree::descendants(own_pid().as_raw()).into_iter().filter(|process| process.group == group).collect()
+    fn members(&self, group: ProcessGroup) -> Vec<tree::Process> {
+        tree::descendants(process::pid()).into_iter().filter(|process| process.group == group).collect()
     }
 
-    fn on_group_stopped(&mut self, group: Pid, reads: bool, members: &[tree::Process]) {
+    fn on_group_stopped(&mut self, group: ProcessGroup, reads: bool, members: &[tree::Process]) {
         let Some(asker) = tree::asker(members, if reads { Want::Input } else { Want::Modes }) else { return };
         let stopped = StoppedGroup { group, reads, asker: asker.pid, program: asker.program };
         let report = self.foreground.on_stopped(stopped);
@@ -268,14 +266,13 @@ impl Warden {
         }
         let report = self.foreground.retake();
         self.report(report.as_slice());
-        let me = own_pid().as_raw();
+        let me = process::pid();
         let below: Vec<_> = tree::descendants(me).into_iter().filter(is_at_our_terminal).collect();
         let stopped = below.iter().filter(|process| process.is_stopped && process.parent != me);
         for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
             let members: Vec<_> = below.iter().filter(|process| process.group == group).copied().collect();
-            if let Some(reads) = tree::reads_at_stop(&members).filter(|_| !self.foreground.knows(Pid::from_raw(group)))
-            {
-                self.on_group_stopped(Pid::from_raw(group), reads, &members);
+            if let Some(reads) = tree::reads_at_stop(&members).filter(|_| !self.foreground.knows(group)) {
+                self.on_group_stopped(group, reads, &members);
             }
         }
     }
@@ -299,7 +296,7 @@ impl Warden {
     }
 
     fn kill_round(&mut self, round: u32, until: Instant, now: Instant) {
-        let living = tree::descendants(own_pid().as_raw());
+        let living = tree::descendants(process::pid());
         if round >= limits::KILL_ROUNDS_MAX || now >= until {
             let named = living.iter().take(limits::STRAGGLERS_NAMED_MAX);
             let report = |process: &tree::Process| Report::Unkillable { pid: process.pid, program: process.program };
@@ -308,7 +305,7 @@ impl Warden {
             return;
         }
         for process in living {
-            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+            let _ = kill::process(process.pid, Signal::KILL);
         }
         let pause = Duration::from_millis(50.min(2 << round.min(5)));
         self.hunt = Hunt::Killing { round: round + 1, next: now + pause, until };
@@ -350,9 +347,9 @@ impl Warden {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Signal(number) if self.shell.is_some() => {
-                self.signalled |= 1 << (number & 127);
-                signal_group(self.group, i32::from(number));
+            Order::Signal(signal) if self.shell.is_some() => {
+                self.signalled |= 1 << (signal.number() & 127);
+                let _ = kill::group(self.group, signal);
             }
             Order::Signal(_) => {}
             Order::Terminate => self.terminate(),
@@ -379,21 +376,21 @@ impl Warden {
 
     /// While it has a member the group's number is its own.
     fn kill_group(&self) {
-        let is_member = |process: &tree::Process| process.group == self.group.as_raw();
-        if self.shell.is_none() && tree::descendants(own_pid().as_raw()).iter().any(is_member) {
-            signal_group(self.group, libc::SIGKILL);
+        let is_member = |process: &tree::Process| process.group == self.group;
+        if self.shell.is_none() && tree::descendants(process::pid()).iter().any(is_member) {
+            let _ = kill::group(self.group, Signal::KILL);
         }
     }
 
     /// TERM first: a stopped process acts on it as soon as it is continued.
     fn terminate(&self) {
         if self.shell.is_some() {
-            signal_group(self.group, libc::SIGTERM);
-            signal_group(self.group, libc::SIGCONT);
+            let _ = kill::group(self.group, Signal::TERM);
+            let _ = kill::group(self.group, CONT);
         } else {
-            for process in tree::descendants(own_pid().as_raw()) {
-                let _ = kill(Pid::from_raw(process.pid), Signal::SIGTERM);
-                let _ = kill(Pid::from_raw(process.pid), Signal::SIGCONT);
+            for process in tree::descendants(process::pid()) {
+                let _ = kill::process(process.pid, Signal::TERM);
+                let _ = kill::process(process.pid, CONT);
             }
         }
     }
@@ -402,29 +399,20 @@ impl Warden {
     /// while it has others at work for it.
     fn break_pipe(&self) {
         let Some(shell) = self.shell else { return };
-        let members = tree::descendants(own_pid().as_raw());
-        let mut others = members.iter().filter(|process| process.group == self.group.as_raw());
+        let members = tree::descendants(process::pid());
+        let mut others = members.iter().filter(|process| process.group == self.group);
         let mut struck = false;
-        for process in others.by_ref().filter(|process| process.pid != shell.as_raw()) {
-            struck |= kill(Pid::from_raw(process.pid), Signal::SIGPIPE).is_ok();
+        for process in others.by_ref().filter(|process| process.pid != shell) {
+            struck |= kill::process(process.pid, Signal::PIPE).is_ok();
         }
         if !struck {
-            let _ = kill(shell, Signal::SIGPIPE);
+            let _ = kill::process(shell, Signal::PIPE);
         }
         self.report(&[Report::PipeBroken]);
     }
 }
 
-fn own_pid() -> Pid {
-    nix::unistd::getpid()
-}
-
 /// What made a session of its own, or runs below script(1) or tmux(1), stops for another terminal or for none.
 fn is_at_our_terminal(process: &tree::Process) -> bool {
-    process.session == own_pid().as_raw()
-}
-
-fn signal_group(group: Pid, signal: i32) {
-    // SAFETY: the call takes numbers; real-time signals have no name in nix.
-    unsafe { libc::killpg(group.as_raw(), signal) };
+    process.session == process::pid()
 }

@@ -81,7 +81,7 @@ pub(super) fn become_host(path: &Path) -> Result<file::Lock, Notice> {
     let lock_path = place::lock_path(path);
     match file::Lock::take(&lock_path) {
         Ok(Some(lock)) => {
-            lock.write_pid(process::pid());
+            lock.write_pid(std::process::id());
             Ok(lock)
         }
         Ok(None) => {

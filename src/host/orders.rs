@@ -12,6 +12,7 @@
 use std::time::Instant;
 
 use crate::core::job::Order;
+use crate::core::process::Signal;
 use crate::guard::control;
 use crate::io::outlet::Outlet;
 use crate::limits;
@@ -53,7 +54,7 @@ pub(super) struct Orders {
     /// The rest of the RUN frame, then orders.
     pub(super) out: Outlet,
     /// Signals that it was told of before it began.
-    early: Vec<u8>,
+    early: Vec<Signal>,
     has_begun: bool,
     killed_at: Option<Instant>,
     debt: Option<Debt>,
@@ -110,7 +111,7 @@ impl Orders {
     }
 
     /// The signals for the guard that gets the command instead.
-    pub(super) fn into_early(self) -> Vec<u8> {
+    pub(super) fn into_early(self) -> Vec<Signal> {
         self.early
     }
 
@@ -147,7 +148,7 @@ impl Orders {
 #[derive(Debug)]
 pub(super) struct Again {
     pub(super) at: Instant,
-    pub(super) signals: Vec<u8>,
+    pub(super) signals: Vec<Signal>,
 }
 
 impl Again {
@@ -185,12 +186,12 @@ mod tests {
         let (first, third) = (limits::START_PATIENCE, limits::START_PATIENCE * 4);
         for (attempt, patience) in [(0, first), (2, third)] {
             let mut orders = Orders::new(attempt, now);
-            orders.give(Order::Signal(10), now);
+            orders.give(Order::Signal(Signal::new(10)), now);
             let wakes = (limits::WAKE_EVERY, Step::Wake);
             let steps = [wakes, (patience, Step::Kill), (patience + limits::START_PATIENCE, Step::Bury)];
             assert_eq!(silent(&mut orders, now), steps);
             assert!(!orders.has_begun());
-            assert_eq!(orders.into_early(), [10]);
+            assert_eq!(orders.into_early(), [Signal::new(10)]);
         }
     }
 
@@ -200,7 +201,7 @@ mod tests {
         let mut deaf = Orders::new(0, now);
         deaf.on_begun();
         assert_eq!(deaf.deadline(), None, "it owes nothing");
-        deaf.give(Order::Signal(15), now);
+        deaf.give(Order::Signal(Signal::TERM), now);
         assert_eq!(deaf.deadline(), None, "nor for a signal");
         deaf.give(Order::Kill, now);
         assert_eq!(silent(&mut deaf, now)[1], (limits::ORDER_PATIENCE, Step::Kill));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::Host;
 use super::orders::{Again, Step};
 use crate::core::engine::JobId;
+use crate::core::process::{Pid, ProcessGroup};
 use crate::guard::spawn;
 use crate::limits;
 use crate::sys::orphans::{self, Orphans, Others};
@@ -32,7 +33,7 @@ pub(super) struct Orphaned {
     /// The first look waits for its guard's death until then.
     dead_by: Instant,
     /// As the guard's link has it.
-    pub(super) left_by: Option<i32>,
+    pub(super) left_by: Option<ProcessGroup>,
     /// Those that lived at the last look.
     pub(super) living: Vec<Process>,
 }
@@ -132,7 +133,7 @@ impl Host {
     }
 
     /// Kills what is left of the shell's group, as its guard would have.
-    pub(super) fn kill_bereft_group(&mut self, job: JobId, group: i32) {
+    pub(super) fn kill_bereft_group(&mut self, job: JobId, group: ProcessGroup) {
         let Some(bereft) = self.runs.get(&job).and_then(|run| run.bereft.as_ref()) else { return };
         let members = bereft.living.iter().filter(|process| process.group == group);
         orphans::kill(&members.copied().collect::<Vec<_>>());
@@ -206,8 +207,8 @@ impl Host {
     }
 
     /// This process withstands SIGKILL.
-    pub(super) fn on_unkillable(&mut self, job: JobId, pid: i32, program: &str) {
-        self.journal.note(job, |end| end.unkillable.push(pid));
+    pub(super) fn on_unkillable(&mut self, job: JobId, pid: Pid, program: &str) {
+        self.journal.note(job, |end| end.unkillable.push(pid.number()));
         if let Some(run) = self.runs.get_mut(&job) {
             run.ending.unkillable.push(pid);
         }
@@ -216,7 +217,7 @@ impl Host {
     }
 
     /// Every child that the host knows.
-    fn own_processes(&self) -> impl Iterator<Item = i32> {
+    fn own_processes(&self) -> impl Iterator<Item = Pid> {
         let guards = self.runs.values().filter_map(|run| Some(run.guard.as_ref()?.pid));
         guards.chain(self.spares.pids()).chain(self.scribe.pid()).chain(self.screen.helper())
     }

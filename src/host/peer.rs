@@ -17,6 +17,7 @@ use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Entry, Reason};
 use crate::core::job::Job;
 use crate::core::log::{Item, Lag};
+use crate::core::process::{Pid, Signal};
 use crate::front::PeerRequest;
 use crate::front::protocol::Protocol;
 use crate::io::outlet::Outlet;
@@ -51,7 +52,7 @@ pub(super) struct Peer {
     since: Instant,
     accepted: Moment,
     /// The process that connected.
-    pub(super) pid: i32,
+    pub(super) pid: Pid,
     /// Another process has written to the connection: it may have been handed to somebody in a sandbox.
     is_shared: bool,
     /// Its reading of its command's log, until it has it all.
@@ -261,7 +262,7 @@ impl Host {
     }
 
     /// A signal for a command, which its caller's end would hear of if the host did not say so.
-    fn on_signal(&mut self, id: PeerId, job: JobId, signal: u8) {
+    fn on_signal(&mut self, id: PeerId, job: JobId, signal: Signal) {
         match self.at_start(job, signal) {
             AtStart::Nothing if self.engine.job(job).is_some_and(Job::is_queued) => {}
             at_start => self.engine.signal(job, signal, at_start == AtStart::Ends),
@@ -409,7 +410,7 @@ impl Host {
         if let Some(run) = job.filter(|_| is_read).and_then(|job| self.runs.get_mut(&job))
             && let Some(signal) = run.relay.as_mut().and_then(TerminalRelay::take_stop)
         {
-            wire::encode_stopped(signal, peer.out.buffer());
+            wire::encode_stopped(signal.number(), peer.out.buffer());
         }
         if !is_end && peer.protocol.deadline().is_some() {
             self.settling.insert(id);

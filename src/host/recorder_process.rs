@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::Engine;
+use crate::core::process::Pid;
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Input, Port};
@@ -28,7 +29,7 @@ use crate::text::reason::reason;
 #[derive(Debug)]
 struct LiveRecorder {
     port: Port,
-    pid: i32,
+    pid: Pid,
     born: Instant,
     /// It has written something, so that whatever ended it does not end every recorder at once.
     has_written: bool,
@@ -64,7 +65,7 @@ impl RecorderProcess {
     /// Makes the journal's directory and starts a recorder. Returns when that has said which file it writes, or has
     /// nothing to say for some time.
     pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Notice> {
-        let session = Session::new(home, process::uid(), process::pid());
+        let session = Session::new(home, process::uid(), std::process::id());
         session.prepare().map_err(|error| Notice::failed(&error, error.hint()))?;
         let mut scribe = Self {
             session,
@@ -104,7 +105,7 @@ impl RecorderProcess {
         self.link.as_ref().map(|link| link.port.token())
     }
 
-    pub(super) fn pid(&self) -> Option<i32> {
+    pub(super) fn pid(&self) -> Option<Pid> {
         self.link.as_ref().map(|link| link.pid)
     }
 

@@ -13,6 +13,7 @@ use super::{Host, PeerId};
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
 use crate::core::job::Order;
+use crate::core::process::Pid;
 use crate::front::answer::{Answer, Listed, RunState};
 use crate::front::command::Command;
 use crate::front::protocol::Protocol;
@@ -70,7 +71,7 @@ pub(super) struct Ending {
     /// Nothing more can be done about what still lives.
     is_given_up: bool,
     /// What could not be killed, until it was told.
-    pub(super) unkillable: Vec<i32>,
+    pub(super) unkillable: Vec<Pid>,
 }
 
 impl Ending {
@@ -123,8 +124,12 @@ impl Host {
             whoami: run.identity.whoami.clone(),
             dir: run.identity.dir.clone(),
             command: run.identity.command.clone(),
-            guard: run.guard_pid(),
-            orphans: run.bereft.iter().flat_map(|bereft| bereft.living.iter().map(|process| process.pid)).collect(),
+            guard: run.guard_pid().map(Pid::number),
+            orphans: run
+                .bereft
+                .iter()
+                .flat_map(|bereft| bereft.living.iter().map(|process| process.pid.number()))
+                .collect(),
         }
     }
 
@@ -188,7 +193,7 @@ impl Host {
         let killed_at = self.endings.iter().find(|(_, other)| *other == job).map(|&(at, _)| at);
         let killed_at = killed_at.or_else(|| self.engine.job(job)?.killed_at());
         let grace_left = killed_at.map(|at| at.saturating_duration_since(self.now));
-        let living = run.processes().into_iter().take(limits::STRAGGLERS_NAMED_MAX).map(|process| process.pid);
+        let living = run.processes().into_iter().take(limits::STRAGGLERS_NAMED_MAX).map(|process| process.pid.number());
         let unkillable = if grace_left.is_some() { Vec::new() } else { living.collect() };
         let grace_left_ms = grace_left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
         self.answer_all(job, &Answer::Kill { seq: job.0, unkillable, grace_left_ms });
@@ -220,8 +225,15 @@ impl Host {
     }
 
     /// A command's tree is empty, or its guard can do no more.
-    pub(super) fn answer_ending(&mut self, job: JobId, unkillable: Vec<i32>) {
-        self.answer_all(job, &Answer::Kill { seq: job.0, unkillable, grace_left_ms: None });
+    pub(super) fn answer_ending(&mut self, job: JobId, unkillable: Vec<Pid>) {
+        self.answer_all(
+            job,
+            &Answer::Kill {
+                seq: job.0,
+                unkillable: unkillable.into_iter().map(Pid::number).collect(),
+                grace_left_ms: None,
+            },
+        );
     }
 
     fn answer_all(&mut self, job: JobId, answer: &Answer) {

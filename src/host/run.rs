@@ -18,6 +18,7 @@ use super::{Host, PeerId, start_errors};
 use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::Order;
+use crate::core::process::{Pid, ProcessGroup};
 use crate::front::budget::Share;
 use crate::guard::control::{self, Report};
 use crate::guard::spawn;
@@ -30,7 +31,7 @@ use crate::sys::{self, socket};
 /// The link to a run's guard.
 #[derive(Debug)]
 pub(super) struct GuardLink {
-    pub(super) pid: i32,
+    pub(super) pid: Pid,
     pub(super) control: Port,
     pub(super) orders: Orders,
     pub(super) inbox: Vec<u8>,
@@ -38,7 +39,7 @@ pub(super) struct GuardLink {
     /// There were processes of the command when its shell ended.
     pub(super) has_left: bool,
     /// The group of a shell that has ended, until what it left running was looked at.
-    pub(super) left_by: Option<i32>,
+    pub(super) left_by: Option<ProcessGroup>,
 }
 
 /// One command, as the host holds it.
@@ -57,7 +58,7 @@ pub(super) struct ActiveRun {
     /// It waits for the next of them.
     pub(super) again: Option<Again>,
     /// What it left running when it closed, by number and start.
-    pub(super) left: Vec<(i32, u64)>,
+    pub(super) left: Vec<(Pid, u64)>,
     /// What its dead guard left.
     pub(super) bereft: Option<Orphaned>,
     pub(super) streams: [Option<Port>; Stream::ALL.len()],
@@ -75,7 +76,7 @@ pub(super) struct ActiveRun {
 
 impl ActiveRun {
     /// Its guard's process.
-    pub(super) fn guard_pid(&self) -> Option<i32> {
+    pub(super) fn guard_pid(&self) -> Option<Pid> {
         self.guard.as_ref().map(|link| link.pid)
     }
 
@@ -252,7 +253,7 @@ impl Host {
     }
 
     /// The shell is reaped, or was never there.
-    fn on_shell_over(&mut self, job: JobId, left_by: Option<i32>) {
+    fn on_shell_over(&mut self, job: JobId, left_by: Option<ProcessGroup>) {
         if let Some(link) = self.runs.get_mut(&job).and_then(|run| run.guard.as_mut()) {
             link.shell_is_over = true;
             link.has_left = left_by.is_some();
@@ -275,7 +276,7 @@ impl Host {
         let left = run.processes().into_iter().filter(|process| !kills_group || process.group != group);
         let left: Vec<sys::tree::Process> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
         run.left = left.iter().map(|process| (process.pid, process.start)).collect();
-        let left = left.iter().map(|process| Left { pid: process.pid, comm: process.program.to_string() });
+        let left = left.iter().map(|process| Left { pid: process.pid.number(), comm: process.program.to_string() });
         let left: Vec<Left> = left.collect();
         if kills_group {
             self.kill_bereft_group(job, group);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::core::process::Pid;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::ConsoleKind;
@@ -124,7 +125,7 @@ impl Screen {
     }
 
     /// The process that writes to the terminal, if the host may not.
-    pub(super) fn helper(&self) -> Option<i32> {
+    pub(super) fn helper(&self) -> Option<Pid> {
         self.output.helper()
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
+use crate::core::process::Pid;
 use crate::guard::spawn;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::Port;
@@ -14,7 +15,7 @@ use crate::sys::{self, pty};
 /// A guard with its registered descriptors.
 #[derive(Debug)]
 pub(super) struct Spare {
-    pub(super) pid: i32,
+    pub(super) pid: Pid,
     pub(super) control: Port,
     pub(super) master: Port,
     made: Instant,
@@ -110,7 +111,7 @@ impl Spares {
     }
 
     /// The processes that wait.
-    pub(super) fn pids(&self) -> impl Iterator<Item = i32> {
+    pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
         self.waiting.iter().map(|spare| spare.pid)
     }
 }

@@ -23,6 +23,7 @@ use crate::core::engine::JobId;
 use crate::core::entry::{StartError, Stream, Streams};
 use crate::core::job::Order;
 use crate::core::log::Lag;
+use crate::core::process::Signal;
 use crate::front::budget::Share;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
@@ -158,9 +159,9 @@ impl Host {
     }
 
     /// What a signal does to a command that has not begun.
-    pub(super) fn at_start(&self, job: JobId, signal: u8) -> AtStart {
+    pub(super) fn at_start(&self, job: JobId, signal: Signal) -> AtStart {
         match self.runs.get(&job).and_then(|run| run.pending.as_ref()) {
-            Some(Ok(pending)) => pending.command.run().map_or(AtStart::Ends, |run| run.at_start(signal)),
+            Some(Ok(pending)) => pending.command.run().map_or(AtStart::Ends, |run| run.at_start(signal.number())),
             _ => AtStart::Ends,
         }
     }

@@ -14,6 +14,7 @@ use super::{Host, PeerId};
 use crate::core::engine::JobId;
 use crate::core::entry::Stream;
 use crate::core::job::Order;
+use crate::core::process::Signal;
 use crate::front::TerminalEvent;
 use crate::io::outlet::Outlet;
 use crate::limits;
@@ -34,7 +35,7 @@ pub(super) struct TerminalRelay {
     is_background: bool,
     keys: Outlet,
     /// The shell was stopped by this signal, which the caller is told behind the output before it.
-    stopped: Option<u8>,
+    stopped: Option<Signal>,
 }
 
 impl TerminalRelay {
@@ -55,7 +56,7 @@ impl TerminalRelay {
     }
 
     /// What the caller is told of a stop.
-    pub(super) fn take_stop(&mut self) -> Option<u8> {
+    pub(super) fn take_stop(&mut self) -> Option<Signal> {
         self.stopped.take()
     }
 
@@ -130,7 +131,7 @@ impl Host {
     }
 
     /// The shell of a run on a relayed terminal was stopped.
-    pub(super) fn on_shell_stopped(&mut self, job: JobId, signal: u8) {
+    pub(super) fn on_shell_stopped(&mut self, job: JobId, signal: Signal) {
         let Some(run) = self.runs.get_mut(&job) else { return };
         if let Some(relay) = &mut run.relay {
             relay.stopped = Some(signal);

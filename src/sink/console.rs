@@ -347,7 +347,7 @@ impl CommandBlock {
         let line = match outcome {
             Outcome::Ended { exit, stopped } => {
                 let signal = match exit {
-                    Exit::Signal(signal) => Some(*signal),
+                    Exit::Signal(signal) => Some(signal.number()),
                     Exit::Code(_) => None,
                 };
                 banner::end_line(exit.code(), signal, took, stopped.map(Reason::word))

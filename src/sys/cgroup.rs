@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 
+use crate::core::process::Pid;
+
 /// The host's own groups, and where the hierarchies are mounted.
 #[derive(Debug, Default)]
 pub struct Groups {
@@ -45,7 +47,7 @@ impl Groups {
 
     /// Where this process is, if it is elsewhere.
     #[must_use]
-    pub fn place_of(&self, pid: i32) -> Option<Place> {
+    pub fn place_of(&self, pid: Pid) -> Option<Place> {
         let theirs = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         if theirs == self.own {
             return None;
@@ -124,6 +126,6 @@ mod tests {
         for elsewhere in ["0::/system.slice/x", "0::/user.slice/../x", "7:pids:/a", "nonsense"] {
             assert_eq!(file(elsewhere), None, "{elsewhere}");
         }
-        assert_eq!(Groups::read().place_of(std::process::id().cast_signed()), None);
+        assert_eq!(Groups::read().place_of(super::super::process::pid()), None);
     }
 }

@@ -24,6 +24,7 @@ use nix::sys::stat::Mode;
 
 use self::pin::{lives, pin_by_number, pin_of_peer};
 use super::stat::Stat;
+use crate::core::process::Pid;
 
 pub use self::pin::Moment;
 
@@ -208,7 +209,8 @@ impl Standard {
         }
         let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials);
         let pid = credentials.map_err(|_| Doubt::Differs(UNREADABLE))?.pid();
-        if pid <= 0 {
+        let pid = Pid::new(pid);
+        if pid.number() <= 0 {
             return Err(Doubt::Differs(ELSEWHERE));
         }
         let pin = match pin_of_peer(socket) {
@@ -228,7 +230,7 @@ impl Standard {
 
     /// A process's first difference. Seccomp, Landlock and more are a thread's own, and nobody tells which thread called
     /// connect(2), so none may differ.
-    fn examine(&self, pid: i32, purpose: Purpose) -> io::Result<Option<Difference>> {
+    fn examine(&self, pid: Pid, purpose: Purpose) -> io::Result<Option<Difference>> {
         let process = directory(&self.proc, &pid.to_string())?;
         let first = Confinement::read(&process, self.has_labels)?;
         let difference = self.own.difference(&first, purpose);
@@ -409,7 +411,7 @@ mod tests {
         let mut child = sleeper();
         let seen = confinement(&standard, child.id()).unwrap();
         assert_eq!((seen.is_single, standard.own.difference(&seen, Purpose::Run)), (true, None));
-        let pin = pin_by_number(child.id().cast_signed(), Moment::now()).unwrap();
+        let pin = pin_by_number(Pid::new(child.id().cast_signed()), Moment::now()).unwrap();
         assert!(lives(&pin));
         child.kill().unwrap();
         while lives(&pin) {
@@ -417,7 +419,7 @@ mod tests {
         }
         child.wait().unwrap();
         assert!(confinement(&standard, child.id()).is_err());
-        assert!(pin_by_number(child.id().cast_signed(), Moment::now()).is_err());
+        assert!(pin_by_number(Pid::new(child.id().cast_signed()), Moment::now()).is_err());
     }
 
     #[test]

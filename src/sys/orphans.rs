@@ -6,25 +6,25 @@
 //! because orphans are reaped by the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use nix::libc;
-
+use super::kill::{CONT, Pidfd};
+use super::process;
 use super::tree::{self, Process};
+use crate::core::process::{Pid, Signal};
 
 /// The processes that the host had below it from the start, and the sessions that were there before it. Whoever leaves a
 /// session enters a new one, so no descendant of a guard can ever be in one of these.
 #[derive(Debug)]
 pub struct Kin {
-    pids: BTreeSet<(i32, u64)>,
-    sessions: BTreeSet<i32>,
+    pids: BTreeSet<(Pid, u64)>,
+    sessions: BTreeSet<Pid>,
 }
 
 impl Kin {
     /// Those that are there now.
     #[must_use]
     pub fn now() -> Self {
-        let me = own_pid();
+        let me = process::pid();
         let below = tree::descendants(me);
         let sessions = below.iter().map(|process| process.session);
         let sessions = sessions.chain(tree::process(me).map(|process| process.session)).collect();
@@ -40,10 +40,10 @@ impl Kin {
 #[derive(Debug)]
 pub struct Orphans {
     /// The guard's number: it led the command's session.
-    session: i32,
+    session: Pid,
     /// What was seen of them, so that one whose parent has ended is known again.
-    seen: BTreeMap<i32, u64>,
-    sessions: BTreeSet<i32>,
+    seen: BTreeMap<Pid, u64>,
+    sessions: BTreeSet<Pid>,
 }
 
 /// Whose a child of the host may be, besides the orphans that are looked for.
@@ -52,17 +52,17 @@ pub struct Others<'a> {
     /// Of the time before the host.
     pub kin: &'a Kin,
     /// Guards and the recorder.
-    pub known: BTreeSet<i32>,
+    pub known: BTreeSet<Pid>,
     /// Orphans of other guards.
     pub orphans: Vec<&'a Orphans>,
     /// What other commands have left, by number and start, whether their guards live or not.
-    pub left: BTreeSet<(i32, u64)>,
+    pub left: BTreeSet<(Pid, u64)>,
 }
 
 impl Orphans {
     /// Those of the guard with this number. These were seen below it, with their starts.
     #[must_use]
-    pub fn of(guard: i32, seen: &[(i32, u64)]) -> Self {
+    pub fn of(guard: Pid, seen: &[(Pid, u64)]) -> Self {
         Self { session: guard, seen: seen.iter().copied().collect(), sessions: BTreeSet::new() }
     }
 
@@ -75,7 +75,7 @@ impl Orphans {
     /// Those that live, nearest first. With `takes_strays`, children of the host that are nobody's count as theirs: what
     /// made a session of its own is known by nothing else when its guard has just died.
     pub fn look(&mut self, others: &Others<'_>, takes_strays: bool) -> Vec<Process> {
-        let children = tree::children(own_pid()).into_iter().filter_map(tree::process);
+        let children = tree::children(process::pid()).into_iter().filter_map(tree::process);
         let is_ours = |child: &Process| {
             let is_known = others.known.contains(&child.pid) || others.left.contains(&(child.pid, child.start));
             let is_free = || !others.kin.has(child) && !others.orphans.iter().any(|other| other.claims(child));
@@ -99,56 +99,35 @@ impl Orphans {
 }
 
 /// Kills a child of this process, if the number is still that child's.
-pub fn kill_child(pid: i32) {
-    let me = std::process::id().cast_signed();
-    let child = tree::process(pid).filter(|process| process.parent == me);
+pub fn kill_child(pid: Pid) {
+    let child = tree::process(pid).filter(|child| child.parent == process::pid());
     kill(child.as_slice());
 }
 
 /// Kills these processes, each of them only if it still is the one that was seen.
 pub fn kill(processes: &[Process]) {
-    processes.iter().for_each(|process| signal(process, libc::SIGKILL));
+    processes.iter().for_each(|process| signal(process, Signal::KILL));
 }
 
 /// Terminates these processes, and continues them so that they can act on it.
 pub fn terminate(processes: &[Process]) {
     for process in processes {
-        signal(process, libc::SIGTERM);
-        signal(process, libc::SIGCONT);
+        signal(process, Signal::TERM);
+        signal(process, CONT);
     }
 }
 
-fn signal(process: &Process, signal: i32) {
-    if let Some(fd) = open(process.pid)
+fn signal(process: &Process, signal: Signal) {
+    if let Some(pidfd) = Pidfd::open(process.pid)
         && tree::process(process.pid).is_some_and(|now| now.start == process.start)
     {
-        send(&fd, signal);
+        pidfd.send(signal);
     }
-}
-
-/// A descriptor of a process, with which it cannot be mistaken for another one.
-pub(crate) fn open(pid: i32) -> Option<OwnedFd> {
-    // SAFETY: the call takes numbers and gives a new descriptor, closed on exec.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0)?;
-    // SAFETY: the descriptor is new and nobody else's.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Sends a signal through such a descriptor.
-pub(crate) fn send(process: &OwnedFd, signal: i32) {
-    let fd = process.as_raw_fd();
-    // SAFETY: the call takes numbers and a null pointer.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, std::ptr::null::<u8>(), 0) };
 }
 
 /// Whether this is a child of this process that has not ended.
-pub(crate) fn is_child(pid: i32) -> bool {
-    tree::process(pid).is_some_and(|process| !process.is_zombie && process.parent == own_pid())
-}
-
-fn own_pid() -> i32 {
-    std::process::id().cast_signed()
+pub(crate) fn is_child(pid: Pid) -> bool {
+    tree::process(pid).is_some_and(|child| !child.is_zombie && child.parent == process::pid())
 }
 
 #[cfg(test)]
@@ -158,11 +137,11 @@ mod tests {
     #[test]
     fn what_was_there_before_is_no_orphan() {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        let pid = child.id().cast_signed();
+        let pid = Pid::new(child.id().cast_signed());
         let kin = Kin::now();
         let others = Others { kin: &kin, known: BTreeSet::new(), orphans: Vec::new(), left: BTreeSet::new() };
         let is_seen = |living: Vec<Process>| living.iter().any(|process| process.pid == pid);
-        assert!(!is_seen(Orphans::of(i32::MAX, &[]).look(&others, true)));
+        assert!(!is_seen(Orphans::of(Pid::new(i32::MAX), &[]).look(&others, true)));
         let session = tree::process(pid).unwrap().session;
         let seen = Orphans::of(session, &[]).look(&others, false);
         let it: Vec<Process> = seen.into_iter().filter(|process| process.pid == pid).collect();

@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::ForkResult;
 
+use crate::core::process::Pid;
 use crate::limits;
 
 /// The effective user.
@@ -16,8 +17,8 @@ pub fn uid() -> u32 {
 
 /// This process.
 #[must_use]
-pub fn pid() -> u32 {
-    std::process::id()
+pub fn pid() -> Pid {
+    Pid::new(std::process::id().cast_signed())
 }
 
 /// Raises the soft limit on descriptors as far as it goes; commands get their caller's limit back.
@@ -56,15 +57,24 @@ pub fn adopt_orphans() -> io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true).map_err(super::io)
 }
 
+/// Makes a child the leader of a process group of its own.
+///
+/// # Errors
+/// EACCES once the child has executed, as setpgid(2).
+pub fn lead_group(child: Pid) -> io::Result<()> {
+    let child = nix::unistd::Pid::from_raw(child.number());
+    nix::unistd::setpgid(child, child).map_err(super::io)
+}
+
 /// Forks a helper process that runs `work` and ends; gives its number. It keeps these descriptors of the host's, and
 /// its standard descriptors are /dev/null.
 ///
 /// # Errors
 /// As fork(2).
-pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -> io::Result<i32> {
+pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -> io::Result<Pid> {
     // SAFETY: the process has one thread, so the child may go on as an ordinary process.
     match unsafe { nix::unistd::fork() }.map_err(super::io)? {
-        ForkResult::Parent { child } => Ok(child.as_raw()),
+        ForkResult::Parent { child } => Ok(Pid::new(child.as_raw())),
         ForkResult::Child => {
             std::panic::set_hook(Box::new(|_| exit(70)));
             super::signal::leave_to_host();

@@ -9,6 +9,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::sys::termios::{OutputFlags, SetArg, tcgetattr, tcsetattr};
+use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
+
+use crate::core::process::ProcessGroup;
 
 /// A window size in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +78,22 @@ pub fn size(tty: &impl AsRawFd) -> Option<Size> {
     // SAFETY: the ioctl fills the structure during the call only.
     super::check(unsafe { libc::ioctl(tty.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) }).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then_some(Size { rows: size.ws_row, cols: size.ws_col })
+}
+
+/// The foreground process group of a terminal that controls this process's session.
+///
+/// # Errors
+/// ENOTTY, as tcgetpgrp(3).
+pub fn foreground(slave: &OwnedFd) -> io::Result<ProcessGroup> {
+    tcgetpgrp(slave).map(|group| ProcessGroup::new(group.as_raw())).map_err(super::io)
+}
+
+/// Makes a group the foreground process group of such a terminal.
+///
+/// # Errors
+/// ENOTTY, or EPERM for a group of another session, as tcsetpgrp(3).
+pub fn set_foreground(slave: &OwnedFd, group: ProcessGroup) -> io::Result<()> {
+    tcsetpgrp(slave, Pid::from_raw(group.number())).map_err(super::io)
 }
 
 #[cfg(test)]

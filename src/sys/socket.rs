@@ -9,6 +9,8 @@ use std::path::Path;
 use nix::libc;
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 
+use crate::core::process::Pid;
+
 /// The most descriptors in one message: those of a RUN, and two pipes.
 pub const DESCRIPTORS_MAX: usize = rexec_sh::protocol::wire::INHERITED_MAX + 4;
 
@@ -52,7 +54,7 @@ pub struct Received {
     /// Descriptors got lost, because this process has no numbers left for them (MSG_CTRUNC).
     pub lost_descriptors: bool,
     /// The process that sent them, where [`tell_senders`] asked for it. The kernel tells, or root.
-    pub sender: Option<i32>,
+    pub sender: Option<Pid>,
 }
 
 /// Room for control messages with this many descriptors and a sender, in words, so that they are aligned for their headers.
@@ -101,7 +103,7 @@ pub fn receive_with_descriptors(
                 descriptors.extend(numbers.map(|fd| OwnedFd::from_raw_fd(fd)));
             }
             if (there.cmsg_level, there.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) {
-                sender = Some(libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned().pid);
+                sender = Some(Pid::new(libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned().pid));
             }
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
@@ -153,9 +155,9 @@ pub fn has_listener(path: &Path) -> bool {
 ///
 /// # Errors
 /// As getsockopt(2).
-pub fn peer_pid(socket: &impl AsFd) -> io::Result<i32> {
+pub fn peer_pid(socket: &impl AsFd) -> io::Result<Pid> {
     let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials);
-    Ok(credentials.map_err(super::io)?.pid())
+    Ok(Pid::new(credentials.map_err(super::io)?.pid()))
 }
 
 /// From now on the process that sent a message comes with it (SO_PASSCRED, unix(7)). What a listener accepts inherits
@@ -248,12 +250,12 @@ mod tests {
         tell_senders(&far).unwrap();
         send(&near, b"mine", &[]).unwrap();
         let mine = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap().sender;
-        assert_eq!(mine, Some(std::process::id().cast_signed()));
+        assert_eq!(mine, Some(super::super::process::pid()));
         let child = std::process::Command::new("sh").args(["-c", "echo x"]).stdout(near).spawn();
         let mut child = child.unwrap();
         child.wait().unwrap();
         let theirs = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap().sender;
-        assert_eq!(theirs, Some(child.id().cast_signed()));
+        assert_eq!(theirs, Some(Pid::new(child.id().cast_signed())));
     }
 
     #[test]

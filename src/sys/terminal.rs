@@ -16,6 +16,7 @@ use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
 use super::pty::{self, Size};
 use super::writer::Writer;
+use crate::core::process::Pid;
 
 /// How a descriptor can be written without waiting.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ impl Output {
 
     /// The process that writes to it, if it is not this one.
     #[must_use]
-    pub fn helper(&self) -> Option<i32> {
+    pub fn helper(&self) -> Option<Pid> {
         match self {
             Self::Writer(writer) => Some(writer.pid()),
             _ => None,

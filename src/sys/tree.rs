@@ -13,27 +13,29 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 
+use super::kill::{TTIN, TTOU};
 use super::program::Program;
 use super::stat::Stat;
+use crate::core::process::{Pid, ProcessGroup, Signal};
 
 /// A process as /proc/PID/stat shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     /// Its number.
-    pub pid: i32,
+    pub pid: Pid,
     /// Its parent's number.
-    pub parent: i32,
+    pub parent: Pid,
     /// Its process group.
-    pub group: i32,
+    pub group: ProcessGroup,
     /// Its session.
-    pub session: i32,
+    pub session: Pid,
     /// Whether it has ended and waits to be reaped.
     pub is_zombie: bool,
     /// Whether it is stopped.
     pub is_stopped: bool,
-    /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); 0 when unknown, as it is once the
-    /// parent has waited for the stop.
-    pub stop_signal: i32,
+    /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); `None` also once the parent has waited
+    /// for the stop.
+    pub stop_signal: Option<Signal>,
     /// When it started, in clock ticks since boot: with the number it names a process for ever.
     pub start: u64,
     /// Its program's name.
@@ -42,25 +44,25 @@ pub struct Process {
 
 /// Reads one process; `None` when it is gone.
 #[must_use]
-pub fn process(pid: i32) -> Option<Process> {
+pub fn process(pid: Pid) -> Option<Process> {
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = Stat::read(&line)?;
     let state = stat.state()?;
     Some(Process {
         pid,
-        parent: stat.field(4)?,
-        group: stat.field(5)?,
-        session: stat.field(6)?,
+        parent: Pid::new(stat.field(4)?),
+        group: ProcessGroup::new(stat.field(5)?),
+        session: Pid::new(stat.field(6)?),
         is_zombie: state == b'Z' || state == b'X',
         is_stopped: state == b'T',
-        stop_signal: stat.field(52).unwrap_or(0),
+        stop_signal: stat.field(52).filter(|&number| number != 0).map(Signal::new),
         start: stat.field(22)?,
         program: Program::new(stat.name),
     })
 }
 
 /// Whether a process has ended after this time at the latest.
-pub(crate) fn ends_within(pid: i32, time: Duration) -> bool {
+pub(crate) fn ends_within(pid: Pid, time: Duration) -> bool {
     const STEP: Duration = Duration::from_millis(1);
     let from = Instant::now();
     while process(pid).is_some_and(|process| !process.is_zombie) {
@@ -73,13 +75,13 @@ pub(crate) fn ends_within(pid: i32, time: Duration) -> bool {
 }
 
 /// The direct children of a process, zombies included.
-pub(crate) fn children(pid: i32) -> Vec<i32> {
+pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = tasks.flatten().map(|task| fs::read_to_string(task.path().join("children")));
     let mut children = Vec::new();
     for list in lists {
         match list {
-            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(number)),
             // A kernel without CONFIG_PROC_CHILDREN has no such file.
             Err(_) => return children_by_parent(pid),
         }
@@ -87,24 +89,28 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
     children
 }
 
-fn children_by_parent(parent: i32) -> Vec<i32> {
+fn number(digits: &str) -> Option<Pid> {
+    digits.parse().ok().map(Pid::new)
+}
+
+fn children_by_parent(parent: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let pids = entries.flatten().filter_map(|entry| number(entry.file_name().to_str()?));
     pids.filter(|pid| {
         let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
         let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-        line.and_then(|ppid| ppid.trim().parse().ok()) == Some(parent)
+        line.and_then(|ppid| number(ppid.trim())) == Some(parent)
     })
     .collect()
 }
 
 /// Every living descendant of a process, nearest first.
-pub(crate) fn descendants(root: i32) -> Vec<Process> {
+pub(crate) fn descendants(root: Pid) -> Vec<Process> {
     walk(root).collect()
 }
 
 /// The living descendants of a process, nearest first, read as they are asked for.
-pub fn walk(root: i32) -> impl Iterator<Item = Process> {
+pub fn walk(root: Pid) -> impl Iterator<Item = Process> {
     let mut pids = VecDeque::from(children(root));
     std::iter::from_fn(move || {
         loop {
@@ -129,7 +135,7 @@ pub(crate) enum Want {
 }
 
 /// What a stopped process was about to do: it stops in the middle of the system call, which it makes again later.
-pub(crate) fn want(pid: i32) -> Want {
+pub(crate) fn want(pid: Pid) -> Want {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Want::Unknown };
     let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&thread.path())).collect();
     let sought = [Want::Input, Want::Modes, Want::Unknown];
@@ -157,7 +163,7 @@ fn want_of_thread(thread: &Path) -> Want {
 
 /// Whether a process caught the stop at the terminal and then stopped itself, as top(1) does to restore the modes
 /// first. That can come after it was continued for the stop.
-pub(crate) fn has_stopped_itself(pid: i32) -> bool {
+pub(crate) fn has_stopped_itself(pid: Pid) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
     let caught = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
     let terminal = 1 << (libc::SIGTTIN - 1) | 1 << (libc::SIGTTOU - 1);
@@ -174,8 +180,8 @@ pub(crate) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
 /// Whether a stopped group waits to read from the terminal; `None` when it does not wait for the terminal at all.
 pub(crate) fn reads_at_stop(members: &[Process]) -> Option<bool> {
     let stopped = || members.iter().filter(|process| process.is_stopped);
-    if let Some(signal) = stopped().map(|process| process.stop_signal).find(|&signal| signal != 0) {
-        return [libc::SIGTTIN, libc::SIGTTOU].contains(&signal).then_some(signal == libc::SIGTTIN);
+    if let Some(signal) = stopped().find_map(|process| process.stop_signal) {
+        return [TTIN, TTOU].contains(&signal).then_some(signal == TTIN);
     }
     let wants = |wanted| stopped().any(|process| want(process.pid) == wanted);
     match () {
@@ -192,7 +198,7 @@ mod tests {
     #[test]
     fn a_process_and_its_children_are_seen() {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        let (me, pid) = (i32::try_from(std::process::id()).unwrap(), i32::try_from(child.id()).unwrap());
+        let (me, pid) = (super::super::process::pid(), Pid::new(child.id().cast_signed()));
         assert!(children(me).contains(&pid));
         assert!(children_by_parent(me).contains(&pid));
         let seen = descendants(me).into_iter().find(|process| process.pid == pid).unwrap();

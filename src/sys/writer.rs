@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, shutdown};
 
-use super::{orphans, process, socket};
+use super::kill::Pidfd;
+use super::{process, socket};
+use crate::core::process::{Pid, Signal};
 
 /// The host's side of it.
 #[derive(Debug)]
@@ -22,8 +24,8 @@ pub struct Writer {
     socket: OwnedFd,
     /// What is written to, for questions about it.
     target: OwnedFd,
-    pid: i32,
-    process: Option<OwnedFd>,
+    pid: Pid,
+    process: Option<Pidfd>,
 }
 
 impl Writer {
@@ -35,7 +37,7 @@ impl Writer {
         let (socket, far) = socket::pair()?;
         let keep = [far.as_raw_fd(), target.as_raw_fd()];
         let pid = process::fork_helper(c"rexec-console", &keep, || serve(&far, &target))?;
-        Ok(Self { socket, target, pid, process: orphans::open(pid) })
+        Ok(Self { socket, target, pid, process: Pidfd::open(pid) })
     }
 
     /// Hands bytes over, without waiting.
@@ -54,7 +56,7 @@ impl Writer {
 
     /// Its process.
     #[must_use]
-    pub fn pid(&self) -> i32 {
+    pub fn pid(&self) -> Pid {
         self.pid
     }
 
@@ -73,7 +75,7 @@ impl Writer {
             }
         }
         if let Some(process) = &self.process {
-            orphans::send(process, nix::libc::SIGKILL);
+            process.send(Signal::KILL);
         }
     }
 }

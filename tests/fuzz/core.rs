@@ -7,6 +7,7 @@ use rexec_host::core::engine::{Cursor, Effect, Engine, JobId};
 use rexec_host::core::entry::{Entry, Exit, Reason, StartError, Stream, Streams};
 use rexec_host::core::job::Order;
 use rexec_host::core::log::{Item, Lag};
+use rexec_host::core::process::Signal;
 
 use crate::support::dice::{Dice, rounds};
 
@@ -155,7 +156,7 @@ impl World<'_> {
                 let reason = [Reason::CallerGone, Reason::Asked, Reason::Shutdown][reader];
                 self.engine.stop(job, reason, Duration::from_millis(200), self.now);
             }
-            4 => self.engine.signal(job, 15, false),
+            4 => self.engine.signal(job, Signal::TERM, false),
             5 if self.jobs[&job].guard => self.engine.on_input_stop(job, stream == 0, "less".to_owned(), self.now),
             6 => self.engine.on_broken_pipe(job),
             7 => self.engine.start_queued(),

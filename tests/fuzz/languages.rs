@@ -51,7 +51,7 @@ fn check(asked: &PeerRequest, sent: usize) {
             let mut all = all.chain([&request.dir]);
             assert!(!request.exec[0].is_empty() && all.all(|text| !text.contains('\0')), "{request:?}");
         }
-        PeerRequest::Signal(signal) => assert!((1..=64).contains(signal)),
+        PeerRequest::Signal(signal) => assert!((1..=64).contains(&signal.number())),
         PeerRequest::NoteInteractive { whoami } => assert!(whoami.len() <= 3 * sent),
         PeerRequest::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
         PeerRequest::Terminal(TerminalEvent::Keys(keys)) => assert!(keys.len() <= sent),

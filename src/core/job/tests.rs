@@ -85,7 +85,7 @@ impl Scenario {
             }
         };
         self.check(order);
-        let signal = self.job.signal(15, true);
+        let signal = self.job.signal(Signal::TERM, true);
         self.check(signal);
     }
 

@@ -76,7 +76,7 @@ fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
     let (exit, error) = match outcome {
         Outcome::Ended { exit, stopped } => {
             if let Exit::Signal(signal) = exit {
-                end.signal = Some(*signal);
+                end.signal = Some(signal.number());
             }
             (exit.code(), stopped.map(Reason::word))
         }

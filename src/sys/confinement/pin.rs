@@ -11,6 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::super::check;
 use super::super::stat::Stat;
+use crate::core::process::Pid;
 
 /// A point in the time that /proc counts starts of processes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,9 +47,9 @@ pub(super) fn pin_of_peer(socket: &impl AsFd) -> io::Result<OwnedFd> {
 }
 
 /// A descriptor for the process with this number, if it is old enough to have connected.
-pub(super) fn pin_by_number(pid: i32, accepted: Moment) -> io::Result<OwnedFd> {
+pub(super) fn pin_by_number(pid: Pid, accepted: Moment) -> io::Result<OwnedFd> {
     // SAFETY: the call takes numbers and gives a new descriptor.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.number(), 0) };
     let fd = check(i32::try_from(fd).unwrap_or(-1))?;
     // SAFETY: the descriptor is new and nobody else's.
     let pin = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -81,7 +82,7 @@ pub(super) mod tests {
     fn a_process_younger_than_the_connection_did_not_make_it() {
         let before = Moment(Moment::now().0 - 1);
         let mut child = sleeper();
-        let pid = child.id().cast_signed();
+        let pid = Pid::new(child.id().cast_signed());
         assert!(pin_by_number(pid, Moment::now()).is_ok());
         assert!(pin_by_number(pid, before).is_err());
         child.kill().unwrap();

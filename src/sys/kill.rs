@@ -1,0 +1,60 @@
+//! Sending signals: kill(2), killpg(3) and, through a descriptor, pidfd_send_signal(2).
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::libc::{self, c_int};
+
+use crate::core::process::{Pid, ProcessGroup, Signal};
+
+/// SIGCONT.
+pub const CONT: Signal = named(libc::SIGCONT);
+/// SIGTTIN.
+pub const TTIN: Signal = named(libc::SIGTTIN);
+/// SIGTTOU.
+pub const TTOU: Signal = named(libc::SIGTTOU);
+
+const fn named(number: c_int) -> Signal {
+    Signal::new(number.to_le_bytes()[0])
+}
+
+/// Sends a signal to one process.
+///
+/// # Errors
+/// ESRCH or EPERM, as kill(2).
+pub fn process(pid: Pid, signal: Signal) -> io::Result<()> {
+    // SAFETY: the call takes numbers. Not by way of nix, which has no names for real-time signals.
+    super::check(unsafe { libc::kill(pid.number(), signal.number().into()) }).map(drop)
+}
+
+/// Sends a signal to every process of a group.
+///
+/// # Errors
+/// ESRCH or EPERM, as killpg(3).
+pub fn group(group: ProcessGroup, signal: Signal) -> io::Result<()> {
+    // SAFETY: as above.
+    super::check(unsafe { libc::killpg(group.number(), signal.number().into()) }).map(drop)
+}
+
+/// A descriptor of a process. While it is open, it never refers to a later process with the same number.
+#[derive(Debug)]
+pub struct Pidfd(OwnedFd);
+
+impl Pidfd {
+    /// Opens the process with this number; `None` when there is none, or no descriptor is left.
+    #[must_use]
+    pub fn open(pid: Pid) -> Option<Self> {
+        // SAFETY: the call takes numbers and returns a new descriptor, closed on exec.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.number(), 0) };
+        let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0)?;
+        // SAFETY: the descriptor is new and has no other owner.
+        Some(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Sends a signal. A process that has ended gets none.
+    pub fn send(&self, signal: Signal) {
+        let (fd, number) = (self.0.as_raw_fd(), c_int::from(signal.number()));
+        // SAFETY: the call takes numbers and a null pointer.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, std::ptr::null::<u8>(), 0) };
+    }
+}
