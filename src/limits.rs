@@ -1,18 +1,19 @@
-//! Every bound and timeout of the host, each with what happens when it is reached.
+//! Every bound and timeout of the host: what it bounds, its unit, and what happens when it is reached.
 //!
 //! The wire's own bounds are in `rexec_sh::protocol::wire`, because the shim keeps them too.
 
 use std::time::Duration;
 
-/// Commands running at once. Beyond it they queue in order of arrival; the caller only sees a later start.
+/// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;
-/// Commands known at once, queued ones included. Beyond it a caller is told to try again, with code 125.
+/// Commands that the host knows at once, waiting ones included. The caller of one more is told to try again, with code
+/// 125.
 pub const JOBS_MAX: usize = 4_096;
-/// Connections at once. Beyond it callers wait in the kernel's queue until somebody leaves.
+/// Connections at once. More callers wait in the kernel's queue until a connection ends.
 pub const PEERS_MAX: usize = 4_096;
 /// Descriptors that the host keeps for itself, spare guards included.
 pub const OWN_DESCRIPTORS: u64 = 32;
-/// Descriptors that a command takes: connection, directory, standard input, guard, terminal, a pipe.
+/// Descriptors that a command takes in the host: connection, directory, standard input, guard, terminal, a pipe.
 pub const DESCRIPTORS_PER_COMMAND: u64 = 6;
 
 /// Connections at once with this limit on descriptors.
@@ -21,268 +22,279 @@ pub fn peers_max(descriptors: u64) -> usize {
     let commands = descriptors.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_PER_COMMAND;
     usize::try_from(commands).unwrap_or(PEERS_MAX).clamp(1, PEERS_MAX)
 }
-/// Connections accepted in one turn of the loop. The rest waits for the next turn.
+
+/// Connections that the loop accepts in one turn. The others wait for the next turn.
 pub const ACCEPTS_PER_TURN: usize = 64;
 
-/// Output kept for one command's slowest reader, bytes. When the caller is that far behind, the command's terminal is
-/// not read further and the command blocks, as on a full pipe. A reader that may be skipped is told what it lost.
+/// Output kept for the slowest reader of one command, bytes. When the caller is that far behind, the host stops reading
+/// the command's terminal, and the command blocks as on a full pipe. A reader that may miss output is told how much it
+/// missed.
 pub const LOG_BYTES: usize = 128 << 10;
-/// Output kept over all commands, bytes. Beyond it what only the console and the journal have not read is dropped,
-/// oldest command first, and they are told how much.
+/// Output kept over all commands, bytes. Beyond it the host drops what only the console and the journal have not read,
+/// from the oldest command on, and tells them how much.
 pub const LOGS_BYTES: usize = 16 << 20;
-/// What an entry of a log weighs beside its bytes, so that a million short writes are bounded too.
+/// What each entry of a log counts besides its bytes, bytes. So a million short writes are bounded too.
 pub const ENTRY_OVERHEAD_BYTES: usize = 64;
-/// One source is read this far, bytes, before the next one gets its turn.
+/// Bytes read from one source before the next one gets its turn.
 pub const READ_BUDGET_BYTES: usize = 128 << 10;
-/// Frames queued for one connection, bytes, above which nothing more is put there until it has moved.
+/// Frames queued for one connection, bytes. Beyond it the host queues nothing more until some are sent.
 pub const OUTLET_HIGH_BYTES: usize = 128 << 10;
 
-/// A connection that has not said hello by then is ended.
+/// A connection that has not said hello after this time is ended.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection whose request is not whole by then is ended.
+/// A connection whose request is not whole after this time is ended.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Requests that have not come whole yet, over all connections, bytes. Beyond it who sends more of one is told to try
+/// Requests that are still arriving, over all connections, bytes. Beyond it a caller with a long request is told to try
 /// again.
 pub const REQUESTS_BYTES: usize = 64 << 20;
-/// Requests that have come whole and are not with a guard yet, over all commands, bytes. Beyond it a caller is told to try
-/// again, with code 125.
+/// Whole requests that no guard has yet, over all commands, bytes. Beyond it a caller is told to try again, with code
+/// 125.
 pub const QUEUED_REQUESTS_BYTES: usize = 256 << 20;
-/// Callers of whom the console says once that their control group is closed to the host. Beyond it nothing is said.
+/// Callers for which the console says, once each, that their control group is closed to the host. For more callers it
+/// says nothing.
 pub const NAMES_TOLD_MAX: usize = 64;
-/// The longest timeout that a JSONL request may give; more is refused.
+/// The longest timeout of a JSONL request. A longer one is refused.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// The longest JSONL request, bytes; a longer line ends the connection with an error.
+/// The longest line of a JSONL request, bytes. A longer one ends the connection with an error.
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a command, its directory and its caller's name that `rexec ps` is told; longer ones are cut.
+/// How much `rexec ps` gets of a command, of its directory and of its caller's name, bytes each. The rest is cut.
 pub const ROSTER_TEXT_BYTES: usize = 256;
-/// Output that one JSONL response holds, bytes; the rest is counted.
+/// Output in one JSONL response, bytes. The rest is only counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
-/// Output in all JSONL responses that are not taken yet, bytes; beyond it the rest is counted too …
+/// Output in all JSONL responses that are not sent yet, bytes. Beyond it the rest is only counted …
 pub const JSON_OUTPUTS_BYTES: usize = 64 << 20;
-/// … but for this much of each, bytes, which is always there.
+/// … except this much of each response, bytes.
 pub const JSON_OUTPUT_OWN_BYTES: usize = 16 << 10;
-/// From this size on, bytes, a block of memory goes back to the system once it is free.
+/// Blocks of memory from this size on, bytes, go back to the system when they are freed.
 pub const LARGE_BLOCK_BYTES: i32 = 512 << 10;
-/// Output for one reader is treated this far at a time, bytes taken or made; then its outlet and the clock are looked at.
+/// Output filtered for one reader at a time, bytes read or made. Then the host looks at the reader's queue and at the
+/// clock.
 pub const FILTERED_BYTES: usize = 16 << 10;
-/// Of that, what is treated between two looks at how much became of it, bytes.
+/// Output filtered at a time within that, bytes. Then the host looks at how much it became.
 pub const FILTERED_PIECE_BYTES: usize = 4 << 10;
-/// After this long with one reader the next one gets its turn, whatever a program has found to make its output costly.
+/// Time for one reader before the next one gets its turn, however costly a program makes its output.
 pub const PUMP_TIME: Duration = Duration::from_millis(10);
-/// A line that is redrawn is given to the caller once it has stood still this long.
+/// How long a redrawn line is held back. The caller gets it when it has not changed for this long.
 pub const REDRAW_HOLD: Duration = Duration::from_millis(250);
-/// A caller that takes nothing for this long of what is left for it after its command's end is let go.
+/// After its command's end, a caller that takes none of its remaining output for this long is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// After the shell's end, a stream that somebody still holds open counts as finished after this much silence. With 100 ms
-/// the output of `echo late > >(sleep .05; cat)` was lost at times on two busy cores.
+/// After the shell's end, a stream that a process still holds open counts as finished after this much silence. With 100
+/// ms the output of `echo late > >(sleep .05; cat)` was sometimes lost on two busy cores.
 pub const DRAIN_IDLE: Duration = Duration::from_millis(200);
-/// After the shell's end, a stream that somebody still holds open counts as finished after this time in any case.
+/// After the shell's end, a stream that a process still holds open counts as finished after this time in any case.
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// After that time, a stream that brought this much since the shell's end counts as finished although its reader cannot
-/// keep up, bytes: no pipe that a shell has left holds more, so all of it is from somebody else.
+/// After [`DRAIN_MAX`], a stream that brought this much since the shell's end, bytes, counts as finished although its
+/// reader cannot keep up. A pipe that a shell has left holds less, so all of it is from other processes.
 pub const DRAIN_BYTES: usize = 1 << 20;
-/// From TERM to KILL when the caller or the host went away: agents kill with SIGKILL only, nobody waits for a clean
+/// From SIGTERM to SIGKILL when the caller or the host is gone. Agents kill with SIGKILL only and wait for no clean
 /// end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
-/// For callers that kill their shell's group: from the end of the output to the kill. Codex itself lets 27 to 36 ms go by
-/// after the shell's exit, 76 to 88 ms when somebody holds the streams; what is to leave the group does so meanwhile.
+/// For callers that kill their shell's process group: from the end of the output to that kill. Codex itself waits 27 to
+/// 36 ms after the shell's exit, and 76 to 88 ms when a process holds the streams. Processes that want to leave the
+/// group do so in this time.
 pub const GROUP_LEAVE: Duration = Duration::from_millis(30);
-/// From TERM to KILL when a person asked (`--grace`).
+/// From SIGTERM to SIGKILL when a person ends a command (`--grace`).
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The longest grace that `--grace` takes.
+/// The longest time that `--grace` takes.
 pub const GRACE_MAX: Duration = Duration::from_secs(3_600);
-/// After KILL the guard hunts the tree; what lives longer than this is reported as unkillable.
+/// After SIGKILL the guard hunts the processes of its tree. What lives longer than this is reported as unkillable.
 pub const KILL_TIMEOUT: Duration = Duration::from_secs(6);
-/// A guard walks its tree this often at most before it reports what it could not kill.
+/// Walks through its tree after which a guard reports what it could not kill.
 pub const KILL_ROUNDS_MAX: u32 = 100;
-/// How long a guard hunts before it reports what it could not kill.
+/// Time after which a guard reports what it could not kill.
 pub const KILL_HUNT: Duration = Duration::from_secs(3);
-/// A guard that has not begun with its command after this time, although it was continued again and again, is killed, and
-/// another one gets the command. A guard that can run needs a millisecond; the rest is for a machine that is very busy. The
+/// A guard that has not begun with its command after this time, although it was continued repeatedly, is killed, and
+/// another guard gets the command. A guard that can run needs a millisecond; the rest is for a very busy machine. The
 /// time doubles with each guard.
 pub const START_PATIENCE: Duration = Duration::from_secs(10);
-/// A guard that has not said after this time that it obeys the order to kill is killed, and the host hunts in its place.
+/// A guard that has not confirmed the order to kill after this time is killed, and the host hunts in its place.
 pub const ORDER_PATIENCE: Duration = Duration::from_secs(2);
-/// A guard that owes an answer is continued this often: its command may have stopped it.
+/// A guard that owes an answer is continued this often, because its command may have stopped it.
 pub const WAKE_EVERY: Duration = Duration::from_millis(100);
-/// A guard that was killed and is not gone after this time counts as gone. One that never began has [`START_PATIENCE`]
-/// for it, because as long as it lives nobody knows whether its command runs.
+/// A guard that was killed and still exists after this time counts as gone. For one that never began,
+/// [`START_PATIENCE`] holds instead: while it lives, its command may still start.
 pub const DEATH_PATIENCE: Duration = Duration::from_secs(1);
-/// How long the host hunts what a dead guard left before it names what it could not kill.
+/// How long the host hunts what a dead guard left, before it names what it could not kill.
 pub const ORPHAN_HUNT: Duration = Duration::from_millis(1_500);
-/// What lives on without its guard is looked at this often, to learn of its end.
+/// How often the host looks whether processes without a guard have ended.
 pub const ORPHAN_LOOK: Duration = Duration::from_secs(1);
-/// Who asked for a command's end is answered after this time at the latest.
+/// A request to end a command is answered after this time at the latest.
 pub const KILL_ANSWER: Duration = Duration::from_secs(9);
-/// A group that asked for terminal input owns the foreground this long, long enough to read the end of file.
+/// How long a process group that asked for terminal input owns the foreground: long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
-/// The stop for terminal input at which who asks is hung up; then the count begins afresh. Who was hung up and is so
-/// again is killed.
+/// Terminal-input stops after which the asking process gets SIGHUP; the counter then restarts. A second SIGHUP for the
+/// same process is SIGKILL instead.
 pub const INPUT_STOPS_MAX: u32 = 5;
-/// A guard waits this long for the end of who was hung up, before it puts the terminal back and lets the shell go on. Who
-/// takes longer puts it back itself, or not at all.
+/// How long a guard waits for the end of a process that got SIGHUP, before it restores the terminal and lets the shell
+/// go on. A process that takes longer restores the terminal itself, or not at all.
 pub const HANG_UP_WAIT: Duration = Duration::from_millis(100);
-/// Processes of a command that are hung up one by one. Whoever asks after them is hung up with its whole group, the
-/// shell included: a loop around a prompt would not end otherwise.
+/// Processes of a command that get SIGHUP one by one. The next one gets it with its whole process group, the shell
+/// included: a loop around a prompt would not end otherwise.
 pub const HANG_UPS_MAX: usize = 8;
-/// After this much silence of a command its guard looks for stopped processes that are not its own children …
+/// After this much silence of a command, its guard looks for stopped processes that are not its own children …
 pub const LOOK_AFTER: Duration = Duration::from_millis(500);
-/// … or this much, once one has stopped: it will ask again soon …
+/// … or after this much, once one was stopped, because it will soon ask again …
 pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// … and again at doubling intervals up to this, which is also the longest that output puts a look off.
+/// … and again at intervals that double up to this. Output delays a look by no more than this either.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(2);
-/// What a command writes within this time of a SIGPIPE, for which it may have been too late, brings it no other one.
+/// After a SIGPIPE that may have come too late, output within this time brings no second one.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 
-/// Guards with terminal and session ready, kept ahead of demand. When none is left the next one is made on demand.
+/// Guards kept ready with terminal and session, ahead of demand. When none is left, the next one is made on demand.
 pub const SPARE_GUARDS: usize = 2;
-/// Ended commands whose left-over processes are watched. Beyond it the oldest one's terminal is closed.
+/// After a spare guard could not be made, or died younger than this, none is tried for this long.
+pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
+/// Ended commands whose left-over processes are watched. For one more, the terminal of the oldest is closed.
 pub const STRAGGLERS_MAX: usize = 256;
-/// Left-over processes of one command that are counted; beyond it there are more.
+/// Left-over processes of one command that are counted. Beyond it the count only says that there are more.
 pub const STRAGGLERS_COUNTED_MAX: usize = 256;
-/// Processes named in a record, of those that were left over and of those that could not be killed. The rest is not.
+/// Processes that a record names, of the left-over ones and of the unkillable ones each. The others are only counted.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 
-/// The whole of a shutdown. What has not ended by then is killed and left to the guards.
+/// The longest shutdown. What has not ended by then is killed and left to the guards.
 pub const SHUTDOWN_MAX: Duration = Duration::from_secs(5);
-/// Of that, the grace commands get between TERM and KILL.
+/// The part of it that commands get between SIGTERM and SIGKILL.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// Descriptors the host asks for; the hard limit may be lower. Commands get their caller's limit, as far as that goes.
+/// The limit on descriptors that the host asks for; the hard limit may be lower. Commands get their caller's limit, as
+/// far as the host's allows.
 pub const HOST_DESCRIPTORS: u64 = 65_536;
-/// After accept(2) failed for want of descriptors or memory it is tried again this much later.
+/// After accept(2) failed for lack of descriptors or memory, it is tried again after this time.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// A socket that was removed and cannot be made again is tried again this often.
+/// A removed socket that cannot be made again is tried again this often.
 pub const SOCKET_RETRY: Duration = Duration::from_secs(1);
-/// A command that cannot start for want of descriptors, terminals or processes is tried again this often, …
+/// A command that cannot start for lack of descriptors, terminals or processes is tried again this often …
 pub const START_RETRY: Duration = Duration::from_millis(100);
 /// … and given up with code 125 after this time …
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// … or after this time, when it has a guard and only the shell's own process is wanting. Bash waits 15 s for a process.
+/// … or after this time, when it has a guard and only the shell's own process is missing. Bash waits 15 s for a
+/// process.
 pub const FORK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The terminal's size when the console is not wider, rows.
+/// Rows of a command's terminal, when the console has fewer.
 pub const PTY_ROWS: u16 = 48;
-/// The terminal's size when the console is not wider, columns. At 80, `ps aux` loses data that an agent needs.
+/// Columns of a command's terminal, when the console has fewer. At 80, `ps aux` loses data that an agent needs.
 pub const PTY_COLS: u16 = 160;
 
-/// The largest terminal of a command, rows; a caller's larger window counts as this.
+/// Rows of the largest terminal of a command. A caller's larger window counts as this.
 pub const WINDOW_ROWS_MAX: u16 = 300;
-/// The largest terminal of a command, columns; a caller's larger window counts as this. With all rows full, what the
-/// caller sees of a terminal of this size takes some megabytes of the host's memory.
+/// Columns of the largest terminal of a command. A caller's larger window counts as this. A terminal of this size with
+/// all rows full takes some megabytes of the host's memory.
 pub const WINDOW_COLS_MAX: u16 = 1_000;
-/// The size of a terminal that none of its command's streams is on, rows and columns: what programs assume without one.
+/// Rows of a terminal that none of its command's streams is on: what programs assume without a terminal.
 pub const UNSEEN_ROWS: u16 = 24;
-/// See [`UNSEEN_ROWS`].
+/// Columns of such a terminal, see [`UNSEEN_ROWS`].
 pub const UNSEEN_COLS: u16 = 80;
 
-/// Console output queued, bytes, above which commands' output waits in their logs (and may be skipped).
+/// Console output queued, bytes. Beyond it the commands' output waits in their logs, and the console may miss some.
 pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;
-/// Blocks that wait for their turn on the console. Beyond it the oldest are shown as one line that counts them.
+/// Blocks that wait for their turn on the console. Beyond it the oldest become one line that counts them.
 pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
-/// A command that has had the console this long yields it to those that wait.
+/// A command that has had the console for this long yields it to those that wait.
 pub const CONSOLE_FLOOR: Duration = Duration::from_secs(2);
-/// A command that took longer than this gets an end line, even when all went well.
+/// A command that took longer than this gets an end line even when it succeeded.
 pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
-/// The console's last words may take this long at the host's end.
+/// How long the console's last lines may take at the host's end.
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
-/// The most of a command that stands in a banner on the console, columns. The journal has all of it.
+/// Columns of a command in its banner on the console. The rest is cut there; the journal has all of it.
 pub const BANNER_COLUMNS: usize = 400;
-/// The same as [`BANNER_COLUMNS`] in the banner under which a command goes on after others.
+/// The same as [`BANNER_COLUMNS`], in the banner of a command that goes on after others.
 pub const BANNER_AGAIN_COLUMNS: usize = 60;
-/// The most of the name that a caller gives itself, columns. The rest is cut.
+/// Columns of the name that a caller gives itself. The rest is cut.
 pub const WHOAMI_COLUMNS: usize = 24;
-/// An agent's look at the shell is one line on the console unless it writes more than this, bytes, …
+/// An agent's look at the shell is one line on the console. It is shown like any command when it writes more than this,
+/// bytes …
 pub const PROBE_BYTES_MAX: usize = 4 << 10;
-/// … lasts longer than this, fails, or leaves processes behind: then it is shown like any command.
+/// … lasts longer than this, fails, or leaves processes behind.
 pub const PROBE_TIME_MAX: Duration = Duration::from_secs(1);
-/// At the host's end with `--console raw`, the terminal may take this long to answer what commands have asked it …
+/// At the host's end with `--console raw`, how long the terminal may take to answer what commands have asked it …
 pub const REPLIES_MAX: Duration = Duration::from_millis(500);
-/// … and has answered everything when it was silent this long after the reply to the host's own question.
+/// … and how long it must be silent, after its reply to the host's own question, to have answered everything.
 pub const REPLIES_SILENCE: Duration = Duration::from_millis(50);
 
-/// Bytes on their way to the journal's recorder above which a command's output waits in its log …
+/// Bytes on their way to the recorder. Beyond it a command's output waits in its log …
 pub const RECORDER_HIGH_BYTES: usize = 512 << 10;
-/// … and after which, if the recorder gets no further for this long, output for the journal is skipped and counted.
+/// … and when the recorder gets no further for this long, output for the journal is skipped and counted.
 pub const RECORDER_STALL: Duration = Duration::from_secs(1);
-/// The first output of a command, bytes, for which there is more room, so that it does not wait for another's …
+/// The first output of a command, bytes, has more room, so that it does not wait for another command's …
 pub const RECORDER_FIRST_BYTES: u64 = 64 << 10;
-/// … namely until so many bytes are on their way.
+/// … namely until this many bytes are on their way.
 pub const RECORDER_FIRST_HIGH_BYTES: usize = 4 << 20;
-/// Output waits this long for more on its way to the recorder, so that it is not woken for every line. Records of starts
-/// and ends never wait.
+/// How long output waits for more on its way to the recorder, so that the recorder does not wake for every line.
+/// Records of starts and ends never wait.
 pub const RECORDER_DELAY: Duration = Duration::from_millis(5);
-/// Unless this much is queued, bytes.
+/// Output queued for the recorder, bytes, that does not wait for more.
 pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
-/// Bytes of records and output that are kept for the next recorder until the file has them. Beyond it the records of new
-/// commands are given up, and counted.
+/// Records and output kept for the next recorder until the file has them, bytes. Beyond it the records of new commands
+/// are dropped and counted.
 pub const RECORDER_HELD_BYTES: usize = 32 << 20;
-/// Output that waits in the recorder, bytes, above which it takes nothing in.
+/// Output waiting in the recorder, bytes. Beyond it the recorder takes nothing in.
 pub const RECORDER_WAITING_BYTES: u64 = 5 << 20;
-/// Output of one command that is kept for the next recorder, bytes. Of a longer one, what a dying recorder had is
-/// missing in the record, and counted there.
+/// Output of one command kept for the next recorder, bytes. When a recorder dies, the record of a longer output lacks
+/// what that recorder had, and counts it.
 pub const RECORDER_HELD_OUTPUT_BYTES: usize = 16 << 10;
-/// The recorder is behind, and that is said, when what it was sent this long ago is not done.
+/// The recorder counts as behind, and the console says so, when it has not finished what it was sent this long ago.
 pub const RECORDER_BEHIND: Duration = Duration::from_secs(3);
 /// It has caught up when nothing older than this is waiting.
 pub const RECORDER_CAUGHT_UP: Duration = Duration::from_millis(500);
 /// A recorder that gets no further for this long is killed and replaced.
 pub const RECORDER_STUCK: Duration = Duration::from_secs(15);
-/// A host that is woken so much later than it wanted was stopped itself, and its recorder probably as well: that time is
-/// not held against the recorder.
+/// A host that wakes this much later than it wanted was stopped itself, and its recorder probably too. That time does
+/// not count against the recorder.
 pub const HOST_STOPPED: Duration = Duration::from_secs(1);
-/// A recorder that cannot be started, or dies at once, is replaced after this pause, which doubles when it had not even
-/// written a record …
+/// A recorder that cannot be started, or dies at once, is replaced after this pause. The pause doubles when the
+/// recorder had not even written a record …
 pub const RECORDER_RETRY: Duration = Duration::from_millis(100);
 /// … up to this …
 pub const RECORDER_RETRY_MAX: Duration = Duration::from_secs(1);
-/// … and begins anew when one has lived this long.
+/// … and starts again from the first one when a recorder has lived this long.
 pub const RECORDER_LIVED: Duration = Duration::from_secs(1);
-/// At its start the host waits this long for the recorder to say which file it writes.
+/// How long the host waits at its start for the recorder to say which file it writes.
 pub const RECORDER_FIRST_WORD: Duration = Duration::from_secs(3);
-/// The recorder tells what it has done at the latest this long after it …
+/// The recorder reports what it has done after this time at the latest …
 pub const RECORDER_TELL_AFTER: Duration = Duration::from_millis(20);
-/// … or when this many bytes are dealt with …
+/// … or after this many bytes …
 pub const RECORDER_TELL_BYTES: u64 = 128 << 10;
-/// … or this many records are written.
+/// … or after this many records.
 pub const RECORDER_TELL_RECORDS: usize = 64;
-/// The recorder takes in what is new at the latest after this time, so that records overtake output.
+/// The recorder takes in what is new after this time at the latest, so that records overtake output.
 pub const RECORDER_TURN: Duration = Duration::from_millis(5);
+/// At the host's end, how long the recorder may take to write what is queued, on a slow disk. What it has not taken by
+/// then is not in the journal.
+pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
+/// How much of that time may pass without the recorder taking anything in.
+pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
 
-/// A journal's file goes on in a new one before it becomes longer than this, bytes.
+/// The longest journal file, bytes. The journal goes on in a new file before that.
 pub const JOURNAL_FILE_BYTES: u64 = 64 << 20;
-/// Bytes of a journal's file after which it gets a mark, so that nobody who needs its end has to read all of it.
+/// Bytes of a journal file after which it gets a mark, so that a reader that needs its end does not have to read all of
+/// it.
 pub const JOURNAL_MARK_BYTES: u64 = 1 << 20;
-/// The end of a file in which a mark is looked for, bytes: an interval, the longest line and the mark itself.
+/// The end of a file in which a reader looks for a mark, bytes: one interval, the longest line and the mark itself.
 pub const JOURNAL_TAIL_BYTES: u64 = 4 << 20;
-/// Of a file without marks, so much of the end is read, bytes. Earlier starts without an end are not found.
+/// How much is read of the end of a file without marks, bytes. Earlier starts without an end are not found.
 pub const JOURNAL_UNMARKED_BYTES: u64 = 64 << 20;
 /// An argument longer than this, bytes, is written once per file, and records refer to it.
 pub const JOURNAL_ARGUMENT_BYTES: usize = 4 << 10;
-/// Texts of a file that later arguments are compared with, newest first. What is like none of them is written whole.
+/// Texts of a file that later arguments are compared with, newest first. An argument that resembles none of them is
+/// written whole.
 pub const JOURNAL_TEXTS_KNOWN: usize = 8;
-/// Texts of a file that a reader keeps, bytes; what refers to a later one stays cut.
+/// Texts of a file that a reader keeps, bytes. An argument that refers to a later text stays cut.
 pub const JOURNAL_TEXTS_READ_BYTES: usize = 64 << 20;
-/// What is kept of the beginning and of the end of a command's output in `raw/`, bytes each (`--raw-cap`). The middle is
+/// How much of the beginning and of the end of a command's output `raw/` keeps, bytes each (`--raw-cap`). The middle is
 /// counted.
 pub const RAW_CAP_BYTES: u64 = 16 << 20;
-/// The most that `--raw-cap` takes, MiB.
+/// The largest `--raw-cap`, MiB.
 pub const RAW_CAP_MAX_MIB: u64 = 1 << 20;
-/// At the host's end the recorder may take this long to write what is queued, on a disk that is slow; what it has not taken
-/// by then is not in the journal.
-pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);
-/// Of that, this long without taking anything.
-pub const RECORDER_FAREWELL_STALL: Duration = Duration::from_secs(3);
-/// After a spare guard could not be made, or died younger than this, none is tried for this long.
-pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
-/// Values of secret variables that are masked in one command's output and record; of more, the most plausible ones: of
-/// several kinds of characters, and long.
+
+/// Values of secret variables that are masked in one command's output and record. Of more values, the most plausible
+/// ones are: long, and of several kinds of characters.
 pub const SECRETS_MAX: usize = 1024;
-/// All of these values together, bytes. A value that does not fit is masked only by its name or its shape.
+/// All of these values together, bytes. A value beyond it is masked only by its name or its shape.
 pub const SECRETS_BYTES_MAX: usize = 256 << 10;
-/// What is held back at most because it may be the beginning of a value, bytes. A longer value counts as found once its
-/// first bytes were.
+/// Output held back because it may be the beginning of a value, bytes. A longer value counts as found when its first
+/// bytes are.
 pub const SECRET_PATTERN_BYTES_MAX: usize = 4 << 10;
 
 #[cfg(test)]
