@@ -1,6 +1,7 @@
-//! The languages that peers speak, translated: bytes into what is asked of the host, a job's log into bytes.
+//! The front doors: the languages of peers. They translate a peer's bytes into requests to the host, and a job's log
+//! into bytes for the peer, and do nothing else.
 //!
-//! No descriptors and no poll: a protocol sees the bytes that came in and appends the bytes that go out.
+//! Invariant: no descriptors and no poll. A language sees the bytes that came in and appends the bytes that go out.
 
 pub mod answer;
 pub mod budget;
@@ -17,49 +18,49 @@ use crate::core::entry::{StartError, Stream};
 use crate::core::process::Signal;
 use command::Command;
 
-/// What a peer asks of the host.
+/// A request of a peer to the host.
 #[derive(Debug)]
 pub enum PeerRequest {
     /// Run a command.
     Run(Box<Command>),
-    /// Run a command that was given as words, by the host's own environment.
+    /// Run a command that was given as words, in the host's own environment.
     RunWords(Box<jsonl::CommandRequest>),
-    /// Take note of a command that its caller runs without the host.
+    /// Show that this caller runs a command without the host.
     NoteLeft {
-        /// Who calls, as it says.
+        /// The caller's name for itself.
         whoami: String,
-        /// The command's words.
+        /// The command's text.
         command: String,
     },
-    /// Show that an interactive shell of this caller's runs without the host.
+    /// Show that this caller runs an interactive shell without the host.
     NoteInteractive {
-        /// What the caller calls itself.
+        /// The caller's name for itself.
         whoami: String,
     },
     /// Deliver this signal to the command.
     Signal(Signal),
     /// End the command.
     Abort,
-    /// Nobody reads what the command writes to this descriptor any more: [`Stream::Out`] or [`Stream::Err`].
+    /// The reader of this stream is gone. The stream is [`Stream::Out`] or [`Stream::Err`].
     OutputClosed(Stream),
-    /// Something happened at the caller's terminal, which the command's stands for.
+    /// Pass an event at the caller's terminal on to the command's.
     Terminal(TerminalEvent),
-    /// Tell what runs.
+    /// Answer with the commands that run.
     List,
     /// End the command with this number, or what it left running.
     Kill(u64),
 }
 
-/// What happens at a caller's terminal.
+/// An event at a caller's terminal.
 #[derive(Debug)]
 pub enum TerminalEvent {
-    /// This was typed.
+    /// The person typed these bytes.
     Keys(Vec<u8>),
-    /// It has this size now: rows and columns.
+    /// The terminal has these rows and columns now.
     Size(u16, u16),
-    /// The caller goes on after a stop, in its foreground or not.
+    /// The caller continues after a stop, in the foreground of its terminal or not.
     Resume { foreground: bool },
-    /// It is gone.
+    /// The terminal is gone.
     Hangup,
 }
 

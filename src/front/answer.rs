@@ -1,16 +1,16 @@
-//! What runs, and what became of a command that a person ended: the host's answers to the `rexec` command, as JSON.
+//! The host's answers to actions, as JSON: which commands run, and how a command ended that a person ended.
 //!
 //! ```text
 //! {"action":"list"}          ▶ {"result":"list","runs":[{"seq":12,"state":"running",…}]}
-//! {"action":"kill","seq":12} ▶ {"result":"kill","seq":12,"unkillable":[]}     when it is over, within ten seconds
+//! {"action":"kill","seq":12} ▶ {"result":"kill","seq":12,"unkillable":[]}     at its end, or within ten seconds
 //! ```
 //!
-//! Readers skip fields that they do not know.
+//! Readers skip fields that they do not know, so that a newer host's answers are understood.
 
 use rexec_sh::protocol::notice;
 use serde::{Deserialize, Serialize};
 
-/// An answer of the host's that is not a command's result.
+/// An answer to an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum Answer {
@@ -18,37 +18,37 @@ pub enum Answer {
     Pong {
         /// The host's version.
         version: String,
-        /// Its process.
+        /// Its process id.
         pid: u32,
     },
-    /// Everything that runs, oldest first.
+    /// Every command that runs, oldest first.
     List {
-        /// One for each command.
+        /// The commands.
         runs: Vec<Listed>,
     },
-    /// A command that was to be killed is over, or is not within the time that an answer may take.
+    /// A command that was to be ended has ended, or has not in the time that an answer may take.
     Kill {
-        /// Its number.
+        /// The command's number.
         seq: u64,
-        /// Its processes that could not be killed.
+        /// Process ids that could not be killed.
         unkillable: Vec<i32>,
-        /// It is not over yet, because its grace lasts so much longer, milliseconds.
+        /// If the command has not ended because its grace is not over: what is left of it, milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_left_ms: Option<u64>,
     },
 }
 
-/// What a host said.
+/// What the host replied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// What was asked for.
+    /// The answer.
     Answer(Answer),
-    /// Why there is none: its sentence.
+    /// The problem, why there is no answer.
     Refused(String),
 }
 
 impl Reply {
-    /// Reads a line; `None` when it is neither.
+    /// Reads a line of JSON; `None` when it is not a reply.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
@@ -67,44 +67,44 @@ impl Reply {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Listed {
-    /// Its number.
+    /// The command's number.
     pub seq: u64,
-    /// How far it is.
+    /// Its state.
     pub state: RunState,
-    /// Since it came, milliseconds.
+    /// How long ago it came, milliseconds.
     pub age_ms: u64,
-    /// Who called.
+    /// The caller's name.
     pub whoami: String,
-    /// Where it runs.
+    /// The working directory.
     pub dir: String,
-    /// What it is; the first bytes of it when it is long.
+    /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
     pub command: String,
-    /// The process that guards its tree: everything below it is the command's.
+    /// The process id of its guard. Every process below the guard is the command's.
     pub guard: Option<i32>,
-    /// Its processes, where its guard is gone.
+    /// The process ids of the command, if its guard is gone.
     pub orphans: Vec<i32>,
 }
 
-/// How far a command is.
+/// The state of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// It waits for its start.
     Queued,
-    /// Its shell lives.
+    /// Its shell runs.
     Running,
-    /// It was asked to end.
+    /// It was told to end.
     Stopping,
-    /// Its shell has ended and processes of it go on.
+    /// Its shell has ended; processes that it started go on.
     Left,
-    /// A word of a newer host's.
+    /// A state that only a newer host knows.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
 impl RunState {
-    /// The word for it.
+    /// The word for the state, as `rexec ps` shows it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -1,19 +1,19 @@
-//! A bound on bytes that many hold together, each with a little of its own that is always there.
+//! A bound on the memory that many holders take together, in bytes. Each holder also has a reserve of its own.
 //!
-//! Invariant: what a share holds is given back when it is dropped.
+//! Invariant: a share that is dropped returns what it held.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Bytes for all.
+/// The memory of all holders.
 #[derive(Debug, Clone)]
 pub struct Budget {
     used: Rc<Cell<usize>>,
     most: usize,
-    own: usize,
+    reserve: usize,
 }
 
-/// What one of them holds.
+/// What one holder has of it.
 #[derive(Debug)]
 pub struct Share {
     budget: Budget,
@@ -21,10 +21,10 @@ pub struct Share {
 }
 
 impl Budget {
-    /// A budget of this many bytes, and so many more for each share.
+    /// A budget of `most` bytes for all shares together, and of `reserve` more bytes for each share.
     #[must_use]
-    pub fn new(most: usize, own: usize) -> Self {
-        Self { used: Rc::default(), most, own }
+    pub fn new(most: usize, reserve: usize) -> Self {
+        Self { used: Rc::default(), most, reserve }
     }
 
     /// A share that holds nothing yet.
@@ -33,7 +33,7 @@ impl Budget {
         Share { budget: self.clone(), bytes: 0 }
     }
 
-    /// A share of this size; `None` when there is not that much.
+    /// A share that holds this many bytes; `None` when they are not left.
     #[must_use]
     pub fn take(&self, bytes: usize) -> Option<Share> {
         let mut share = self.share();
@@ -45,14 +45,14 @@ impl Budget {
 }
 
 impl Share {
-    /// How much it may hold, what it holds included.
+    /// How many bytes the share may hold, including those that it holds.
     #[must_use]
     pub fn room(&self) -> usize {
         let left = self.budget.most.saturating_sub(self.budget.used.get());
-        self.budget.own + self.beyond(self.bytes) + left
+        self.budget.reserve + self.beyond(self.bytes) + left
     }
 
-    /// From now on it holds this much, which is not more than its room.
+    /// Changes how many bytes the share holds. That is its [`Share::room`] or less.
     pub fn hold(&mut self, bytes: usize) {
         let used = self.budget.used.get() - self.beyond(self.bytes);
         self.budget.used.set(used + self.beyond(bytes));
@@ -60,7 +60,7 @@ impl Share {
     }
 
     fn beyond(&self, bytes: usize) -> usize {
-        bytes.saturating_sub(self.budget.own)
+        bytes.saturating_sub(self.budget.reserve)
     }
 }
 

@@ -1,17 +1,17 @@
-//! Who calls: the name of the agent, from what its environment says of it.
+//! The agent that calls, as its environment tells.
 
 use crate::limits;
 use crate::text::escape::name_of;
 use crate::text::unwrap::Agent;
 
-/// The name, for banner and journal. `given` is what the caller calls itself, if it does: of that, what a banner's
-/// grammar needs and what cannot be seen is replaced, and it is cut.
+/// The caller's name for banner and journal. `given` is its name for itself, or empty. In it, invisible characters and
+/// those with a meaning in a banner are replaced, and it is cut to [`limits::WHOAMI_COLUMNS`].
 pub fn name<'a>(given: &[u8], env: impl Iterator<Item = &'a [u8]>) -> String {
     let given = name_of(&String::from_utf8_lossy(given), limits::WHOAMI_COLUMNS);
     if given.is_empty() { known_name(env).unwrap_or("shell").to_owned() } else { given }
 }
 
-/// The agent whose wrapper a caller's text may have. The name that a caller gives itself is no proof.
+/// The agent whose wrapper the caller's command may be in. The caller's name for itself does not count as a proof.
 pub fn agent<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
     match known_name(env)? {
         "Claude Code" => Some(Agent::Claude),
@@ -22,24 +22,24 @@ pub fn agent<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
     }
 }
 
-/// The name that the surest variable stands for.
+/// The name that the surest of its variables stands for.
 fn known_name<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {
     env.filter_map(known).min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
 }
 
-/// Whether a caller's environment is the one that Claude Code's own program reads output of, and no model.
+/// Whether Claude Code's own program reads the output, and no model.
 pub fn is_harness<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"AI_AGENT=claude-code") && entry.ends_with(b"_harness"))
 }
 
-/// Whether a caller kills what is left of its shell's group as soon as it has the result, as Codex does after every command.
-/// Its group is the shim's, so the host has to do it.
+/// Whether the caller kills what is left of its shell's process group as soon as it has the result, as Codex does after
+/// every command. The group that it kills is the shim's, so the host has to kill the command's.
 pub fn kills_group<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"CODEX_THREAD_ID=") || entry.starts_with(b"CODEX_CI="))
 }
 
-/// Variables that name an agent, the surer ones first. An agent started by another one inherits the outer one's
-/// variables, so those that only its own commands get rank before those of a session.
+/// Variables that name an agent, the surer ones first. An agent inside another one inherits the outer one's variables.
+/// So variables that only an agent's own commands get rank before those of a session.
 const KNOWN: [(&[u8], &str); 17] = [
     (b"CODEX_THREAD_ID=", "Codex"),
     (b"CODEX_CI=", "Codex"),
@@ -57,7 +57,7 @@ const KNOWN: [(&[u8], &str); 17] = [
     (b"AI_AGENT=claude-code", "Claude Code"),
     (b"GEMINI_SESSION_ID=", "Gemini CLI"),
     (b"QWEN_CODE_SESSION_ID=", "Qwen Code"),
-    // Its hooks and looks at the shell have no more than what it was started with.
+    // Codex starts its hooks and its looks at the shell with its own environment only.
     (b"CODEX_", "Codex"),
 ];
 

@@ -1,4 +1,4 @@
-//! A command as the host handles it: the caller's own RUN frame, and what people want to know of it.
+//! A command as the host handles it: the caller's RUN frame, and what the host reads out of it.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -15,43 +15,43 @@ use crate::text::unwrap;
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The RUN frame, which goes to the guard as it came.
+    /// The RUN frame. The guard gets it unchanged.
     pub frame: Vec<u8>,
     /// What the caller's descriptors are.
     pub stdio: Stdio,
-    /// Which of its descriptors are to be the run's terminal.
+    /// Which of its descriptors are the run's terminal; `None`: as the host was told.
     pub tty: Option<Tty>,
-    /// Whether its output on pipes is not to be held back; `None` as the host was told to.
+    /// Whether runtimes are asked not to buffer output on pipes; `None`: as the host was told.
     pub live: Option<bool>,
-    /// It has exactly the environment that its caller gave: nothing is added to it.
+    /// Whether nothing is added to the environment that its caller gave.
     pub is_bare: bool,
-    /// How many descriptors come with the frame.
+    /// The number of descriptors that come with the frame.
     pub descriptors: usize,
-    /// The treatment of output that the caller wants.
+    /// What the caller wants done to the output; `None`: as the host was told.
     pub sanitize: Option<Sanitize>,
-    /// The caller's window, rows and columns, if it has one.
+    /// The caller's window in rows and columns, if it has one.
     pub window: Option<(u16, u16)>,
-    /// Who calls.
+    /// The caller's name.
     pub whoami: String,
     /// The shell's path.
     pub shell: String,
     /// The arguments.
     pub exec: Vec<Vec<u8>>,
-    /// The command without the agent's wrapper.
+    /// The command's text without the agent's wrapper.
     pub text: Vec<u8>,
-    /// A wrapper was left out of the text.
+    /// Whether the text lacks a wrapper.
     pub is_unwrapped: bool,
-    /// The working directory, where the caller named it; a shim sends the directory itself.
+    /// The working directory, if the caller named it. A shim sends a descriptor instead.
     pub dir: Option<String>,
-    /// Variables that the caller gave by name (JSONL); never those of a shim's environment.
+    /// Variables that a JSONL caller gave. Never those of a shim's environment.
     pub envs: BTreeMap<String, String>,
-    /// An agent's look at the shell, known to its last byte.
+    /// Whether this is an agent's look at the shell, known to its last byte.
     pub is_probe: bool,
-    /// Its output is for the agent's own program and not for a model: it passes as it is.
+    /// Whether its output is for the agent's own program and not for a model. Then it passes unchanged.
     pub is_for_program: bool,
-    /// How long the caller lets it run (JSONL).
+    /// How long a JSONL caller lets it run.
     pub timeout: Option<Duration>,
-    /// The caller kills what is left of the shell's group once it has the result.
+    /// Whether the caller kills what is left of the shell's process group once it has the result.
     pub kills_group: bool,
 }
 
@@ -87,13 +87,13 @@ impl Command {
         }
     }
 
-    /// What it takes while it waits for its start, bytes.
+    /// The memory that it takes while it waits for its start, bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.frame.len() + self.text.len() + self.exec.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// A masker of the secrets in its environment.
+    /// A redactor that masks the secrets of its environment.
     #[must_use]
     pub fn redactor(&self) -> Redactor {
         let run = self.run();
@@ -105,7 +105,7 @@ impl Command {
         }))
     }
 
-    /// The frame, read again.
+    /// Decodes the frame again.
     #[must_use]
     pub fn run(&self) -> Option<Box<Run<'_>>> {
         match FromShim::decode(&self.frame) {

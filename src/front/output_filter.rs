@@ -1,4 +1,5 @@
-//! What is done to a command's output on its way to the caller: nothing, or masked and cleaned in this order.
+//! The filter of a command's output on its way to the caller: it masks secrets, then deletes escape sequences and redraws,
+//! each as it was chosen.
 
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ pub struct OutputFilter {
 }
 
 impl OutputFilter {
-    /// Cleaning as the mode says, behind a mask if there is one.
+    /// A filter that masks with the redactor, if there is one, and then sanitizes in this mode.
     #[must_use]
     pub fn new(mode: Mode, redactor: Option<Redactor>) -> Self {
         let sanitizer = (mode != Mode::Raw).then(|| Sanitizer::settling(mode, limits::REDRAW_HOLD));
@@ -55,7 +56,7 @@ impl OutputFilter {
         self.redactor.is_none() && self.sanitizer.is_none()
     }
 
-    /// Takes bytes and appends what the caller is given now.
+    /// Takes bytes and appends what the caller gets now.
     pub fn push(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
         let bytes = match &mut self.redactor {
             None => bytes,
@@ -71,27 +72,27 @@ impl OutputFilter {
         }
     }
 
-    /// When [`OutputFilter::tick`] has something to give.
+    /// When [`OutputFilter::tick`] has something to release.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.sanitizer.as_ref()?.deadline()
     }
 
-    /// Time has passed: appends what has stood still.
+    /// Appends lines that have not changed for long enough.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.tick(now, out);
         }
     }
 
-    /// Output of the command's other stream is about to be given: appends what is held of this one, which came before.
+    /// Appends what is held back. It is called before output of the command's other stream, which came later.
     pub fn release(&mut self, out: &mut Vec<u8>) {
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.release(out);
         }
     }
 
-    /// The stream has ended: appends everything that was held back.
+    /// Appends everything that is held back, at the end of the stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let mut rest = Vec::new();
         if let Some(redactor) = &mut self.redactor {
@@ -106,7 +107,7 @@ impl OutputFilter {
         }
     }
 
-    /// What full-screen programs drew, which the caller was not given, bytes.
+    /// Bytes that full-screen programs drew and the caller did not get.
     #[must_use]
     pub fn withheld_bytes(&self) -> u64 {
         self.sanitizer.as_ref().map_or(0, Sanitizer::withheld_bytes)

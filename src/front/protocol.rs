@@ -1,4 +1,4 @@
-//! The language of a peer, whichever it is: what peers of all languages have in common.
+//! What the host does with a peer, whichever language the peer speaks.
 
 use std::time::Instant;
 
@@ -15,16 +15,16 @@ use crate::core::log::Item;
 /// The language of a peer: its first byte decides.
 #[derive(Debug)]
 pub enum Protocol {
-    /// It has said nothing yet. What answers in JSON may hold together.
+    /// The peer has sent nothing yet. The budget is for the output of JSON answers.
     Undecided(Budget),
-    /// Frames.
+    /// The frames of rexec-sh.
     Shim(Box<Shim>),
     /// Lines of JSON.
     Jsonl(Jsonl),
 }
 
 impl Protocol {
-    /// Its first byte, once there is one, decides.
+    /// Decides the language by the first byte, if there is one.
     pub fn decide(&mut self, first: Option<&u8>) {
         match (&*self, first) {
             (Self::Undecided(outputs), Some(b'{')) => *self = Self::Jsonl(Jsonl::new(outputs)),
@@ -33,10 +33,10 @@ impl Protocol {
         }
     }
 
-    /// Takes what was said, as far as it is whole; gives the next thing asked, if there is one.
+    /// Takes whole messages off the front of `inbox`; returns the next request, if there is one.
     ///
     /// # Errors
-    /// What breaks the language's rules.
+    /// The notice for a peer that breaks the language's rules.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         self.decide(inbox.first());
         match self {
@@ -55,8 +55,7 @@ impl Protocol {
         }
     }
 
-    /// Takes output of the command, from the front of these bytes on; tells how many, at least one. The rest is for the
-    /// next call.
+    /// Takes the first bytes of the command's output; returns how many, one or more. The rest is for the next call.
     pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         match self {
             Self::Undecided(_) => bytes.len(),
@@ -65,7 +64,7 @@ impl Protocol {
         }
     }
 
-    /// The last word to a peer that broke the rules, or that cannot be served.
+    /// Writes the last message to a peer that broke the rules, or that cannot be served.
     pub fn fail(&mut self, notice: &Notice, out: &mut Vec<u8>) {
         match self {
             Self::Undecided(_) => {}
@@ -74,14 +73,14 @@ impl Protocol {
         }
     }
 
-    /// Says that a signal for the command has come.
+    /// Confirms a signal for the command.
     pub fn hear_signal(&self, out: &mut Vec<u8>) {
         if let Self::Shim(_) = self {
             wire::encode_heard(out);
         }
     }
 
-    /// When something that was held back is to be given.
+    /// When [`Protocol::tick`] has output to release.
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Shim(shim) => shim.deadline(),
@@ -89,14 +88,14 @@ impl Protocol {
         }
     }
 
-    /// Gives what was held back for long enough.
+    /// Releases output that was held back for long enough.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         if let Self::Shim(shim) = self {
             shim.tick(now, out);
         }
     }
 
-    /// The last word to a caller whose command is for its own sandbox.
+    /// Writes the last message to a caller that has to run its command in its own sandbox. A shim needs no words.
     pub fn refuse(&mut self, notice: &Notice, out: &mut Vec<u8>) {
         match self {
             Self::Undecided(_) => {}
@@ -105,7 +104,7 @@ impl Protocol {
         }
     }
 
-    /// Whether it has introduced itself.
+    /// Whether the peer has introduced itself.
     pub fn has_said_hello(&self) -> bool {
         match self {
             Self::Undecided(_) => false,
@@ -114,7 +113,7 @@ impl Protocol {
         }
     }
 
-    /// Whether it has asked for something.
+    /// Whether the peer has made a request.
     pub fn has_asked(&self) -> bool {
         match self {
             Self::Undecided(_) => false,
@@ -123,12 +122,12 @@ impl Protocol {
         }
     }
 
-    /// Whether who has said all it wants to say may still wait for the answer: a shim goes on to the end.
+    /// Whether a peer that shut its sending side may still wait for the answer. A shim sends until the end, so it has gone.
     pub fn allows_half_close(&self) -> bool {
         matches!(self, Self::Jsonl(_))
     }
 
-    /// Whether everything was said.
+    /// Whether the answer is written.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Jsonl(jsonl) if jsonl.is_over())
     }

@@ -1,4 +1,6 @@
-//! The shim's language: frames in, frames out. The format is `rexec_sh::protocol::wire`.
+//! The language of rexec-sh: frames in, frames out. The format is `rexec_sh::protocol::wire`.
+
+mod streams;
 
 use std::fmt::Display;
 use std::time::Instant;
@@ -13,97 +15,88 @@ use super::{PeerRequest, TerminalEvent};
 use crate::core::entry::{Entry, Exit, Outcome, Reason, Stream};
 use crate::core::log::Item;
 use crate::core::process::Signal;
-use crate::limits;
 use crate::text::count;
+use streams::Streams;
 
-/// How far a connection has come.
+/// What the shim has to send next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Hello,
     Run,
-    Running,
+    Control,
 }
 
 /// One connection of a shim.
 #[derive(Debug)]
 pub struct Shim {
-    stage: Expected,
-    /// Which of the caller's streams what is written to the run's terminal goes to, if any.
-    tty: Option<wire::Stream>,
-    stdout: OutputFilter,
-    stderr: OutputFilter,
-    text: Vec<u8>,
+    expected: Expected,
+    streams: Streams,
 }
 
 impl Shim {
-    /// A connection that has said nothing yet.
+    /// A new connection.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            stage: Expected::Hello,
-            tty: Some(wire::Stream::Out),
-            stdout: OutputFilter::default(),
-            stderr: OutputFilter::default(),
-            text: Vec::new(),
-        }
+        let unfiltered = [OutputFilter::default(), OutputFilter::default()];
+        Self { expected: Expected::Hello, streams: Streams::new(Some(wire::Stream::Out), unfiltered) }
     }
 
-    /// Whether it has said hello.
+    /// Whether the shim has said hello.
     #[must_use]
     pub fn has_said_hello(&self) -> bool {
-        self.stage != Expected::Hello
+        self.expected != Expected::Hello
     }
 
-    /// Whether it has asked for a command.
+    /// Whether the shim has asked for a command.
     #[must_use]
     pub fn has_asked(&self) -> bool {
-        self.stage == Expected::Running
+        self.expected == Expected::Control
     }
 
-    /// Takes what is whole off the front of `inbox`; gives the next thing asked, if there is one.
+    /// Takes whole frames off the front of `inbox`; returns the next request, if there is one.
     ///
     /// # Errors
-    /// The first byte that is not of this language or not in its place.
+    /// The first byte that is not of this language, or a frame that is out of place.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         loop {
-            let (asked, taken) = match self.stage {
+            let (request, taken) = match self.expected {
                 Expected::Hello => match Hello::decode(inbox).map_err(violation)? {
                     Decoded::Item(_, taken) => {
-                        self.stage = Expected::Run;
+                        self.expected = Expected::Run;
                         out.extend_from_slice(&Hello::OURS.encode());
                         (None, taken)
                     }
                     _ => return Ok(None),
                 },
-                Expected::Run | Expected::Running => match FromShim::decode(inbox).map_err(violation)? {
+                Expected::Run | Expected::Control => match FromShim::decode(inbox).map_err(violation)? {
                     Decoded::Incomplete => return Ok(None),
                     Decoded::Skip(taken) => (None, taken),
                     Decoded::Item(frame, taken) => (Some(self.translate(frame, &inbox[..taken])?), taken),
                 },
             };
             inbox.drain(..taken);
-            if asked.is_some() {
-                return Ok(asked);
+            if request.is_some() {
+                return Ok(request);
             }
         }
     }
 
     fn translate(&mut self, frame: FromShim<'_>, bytes: &[u8]) -> Result<PeerRequest, Notice> {
-        match (frame, self.stage) {
+        match (frame, self.expected) {
             (FromShim::Run(run), Expected::Run) if run.attributes.extras.are_the_hosts() => {
                 Err(violation("a RUN with what only the host may say"))
             }
             (FromShim::Left { whoami, command }, Expected::Run) => {
-                self.stage = Expected::Running;
+                self.expected = Expected::Control;
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 Ok(PeerRequest::NoteLeft { whoami: text(whoami), command: text(command) })
             }
             (FromShim::Interactive { whoami }, Expected::Run) => {
-                self.stage = Expected::Running;
+                self.expected = Expected::Control;
                 Ok(PeerRequest::NoteInteractive { whoami: String::from_utf8_lossy(whoami).into_owned() })
             }
             (FromShim::Run(run), Expected::Run) => {
-                self.stage = Expected::Running;
+                self.expected = Expected::Control;
                 Ok(PeerRequest::Run(Box::new(Command::of(&run, bytes))))
             }
             (FromShim::Run(_) | FromShim::Left { .. } | FromShim::Interactive { .. }, _) => {
@@ -121,26 +114,20 @@ impl Shim {
         }
     }
 
-    /// Sets how the command's output is treated.
-    pub fn prepare(&mut self, tty: Option<wire::Stream>, [stdout, stderr]: [OutputFilter; 2]) {
-        self.tty = tty;
-        self.stdout = stdout;
-        self.stderr = stderr;
+    /// Sets the filters of the caller's streams, and which stream gets what the command writes to its terminal.
+    pub fn prepare(&mut self, tty: Option<wire::Stream>, filters: [OutputFilter; 2]) {
+        self.streams = Streams::new(tty, filters);
     }
 
-    /// When something that was held back has stood still for long enough.
+    /// When [`Shim::tick`] has output to release.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        [self.stdout.deadline(), self.stderr.deadline()].into_iter().flatten().min()
+        self.streams.deadline()
     }
 
-    /// Time has passed: gives what has stood still.
+    /// Releases output that was held back for long enough.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        for (filter, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
-            filter.tick(now, &mut self.text);
-            wire::encode_output(to, &self.text, out);
-            self.text.clear();
-        }
+        self.streams.tick(now, out);
     }
 
     /// Translates one item of the job's log.
@@ -161,49 +148,13 @@ impl Shim {
         }
     }
 
-    /// Takes output of the command, from the front of these bytes on; tells how many. It stops where a few bytes have
-    /// become many.
+    /// Takes the first bytes of the command's output; returns how many. It stops early where few bytes have become many.
     pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
-        let to = match stream {
-            Stream::Tty => self.tty,
-            Stream::Out => Some(wire::Stream::Out),
-            Stream::Err => Some(wire::Stream::Err),
-        };
-        let (out_stream, err_stream) = ((&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err));
-        let ((filter, to), (other, other_to)) = match to {
-            Some(wire::Stream::Out) => (out_stream, err_stream),
-            Some(wire::Stream::Err) => (err_stream, out_stream),
-            // Words for a person at a terminal that the caller does not have.
-            None => return bytes.len(),
-        };
-        other.release(&mut self.text);
-        wire::encode_output(other_to, &self.text, out);
-        self.text.clear();
-        if filter.is_none() {
-            wire::encode_output(to, bytes, out);
-            return bytes.len();
-        }
-        let mut taken = 0;
-        for piece in bytes[..bytes.len().min(limits::FILTERED_BYTES)].chunks(limits::FILTERED_PIECE_BYTES) {
-            filter.push(piece, now, &mut self.text);
-            taken += piece.len();
-            if self.text.len() > limits::FILTERED_BYTES {
-                break;
-            }
-        }
-        wire::encode_output(to, &self.text, out);
-        self.text.clear();
-        taken
+        self.streams.push(stream, bytes, now, out)
     }
 
     fn close(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
-        let mut withheld = 0;
-        for (filter, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
-            filter.finish(&mut self.text);
-            wire::encode_output(to, &self.text, out);
-            self.text.clear();
-            withheld += filter.withheld_bytes();
-        }
+        let withheld = self.streams.finish(out);
         if withheld > 0 {
             let note = count::counted(withheld, "byte, which is", "bytes, which are");
             let note = format_args!("a full-screen program drew {note} not kept");
@@ -220,9 +171,9 @@ impl Shim {
         }
     }
 
-    /// The last word to a peer that broke the rules, or that cannot be served.
+    /// Writes the last message to a shim that broke the rules, or that cannot be served.
     pub fn fail(&self, notice: &Notice, out: &mut Vec<u8>) {
-        if self.stage == Expected::Hello {
+        if self.expected == Expected::Hello {
             out.extend_from_slice(&Hello::OURS.encode());
         }
         encode_notice(notice, out);

@@ -1,0 +1,97 @@
+//! A line from a JSONL client: a command to run, or an action.
+//!
+//! Invariant: what [`Line::read`] returns can be run. No text in it holds a NUL, and no name of a variable is empty or
+//! holds a `=`.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
+use rexec_sh::protocol::notice::Notice;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::limits;
+
+/// A command to run, given as words.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandRequest {
+    /// The caller's name for itself.
+    pub whoami: String,
+    /// The working directory.
+    pub dir: String,
+    /// Variables added to the host's environment.
+    #[serde(default)]
+    pub envs: BTreeMap<String, String>,
+    /// The program, which is looked for in PATH, and its arguments. Never empty.
+    pub exec: Vec<String>,
+    /// The command's standard input; /dev/null when it is missing.
+    #[serde(default)]
+    pub stdin: Option<String>,
+    /// Whether the command gets only `envs`, and nothing of the host's environment.
+    #[serde(default)]
+    pub clear_env: bool,
+    /// Seconds after which the command is ended, up to [`limits::TIMEOUT_MAX`]; 0 means never.
+    #[serde(default)]
+    pub timeout: f64,
+}
+
+/// A request that is not a command.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Action {
+    Ping {},
+    Abort {},
+    List {},
+    Kill { seq: u64 },
+}
+
+/// One line.
+#[derive(Debug)]
+pub(super) enum Line {
+    Command(Box<CommandRequest>),
+    Action(Action),
+}
+
+impl Line {
+    /// Reads a line of JSON. A line whose `action` is missing or null is a command.
+    pub(super) fn read(line: &[u8]) -> Result<Self, Notice> {
+        let not_valid = |error: serde_json::Error| violation(format_args!("not a valid request: {error}"));
+        let mut value: Value = serde_json::from_slice(line).map_err(not_valid)?;
+        if value.get("action").is_some_and(|action| !action.is_null()) {
+            let action = Action::deserialize(value);
+            return action.map(Self::Action).map_err(|error| violation(format_args!("not a valid action: {error}")));
+        }
+        value.as_object_mut().and_then(|fields| fields.remove("action"));
+        let request = CommandRequest::deserialize(value).map_err(not_valid)?;
+        check(&request)?;
+        Ok(Self::Command(Box::new(request)))
+    }
+}
+
+/// The notice to a client that breaks the language's rules.
+pub(super) fn violation(problem: impl Display) -> Notice {
+    Notice::new(OWN_FAILURE, problem, "send one line of JSON with whoami, dir and exec, or an action")
+}
+
+fn check(request: &CommandRequest) -> Result<(), Notice> {
+    let not_valid = |why: &str| Err(violation(format_args!("not a valid request: {why}")));
+    let has_nul = |text: &String| text.contains('\0');
+    let is_bad =
+        |(name, value): (&String, &String)| name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value);
+    if request.exec.first().is_none_or(String::is_empty) {
+        return not_valid("exec is empty");
+    }
+    if request.exec.iter().any(has_nul) || has_nul(&request.dir) {
+        return not_valid("exec or dir holds a NUL");
+    }
+    let most = limits::TIMEOUT_MAX;
+    if !(0.0..=most.as_secs_f64()).contains(&request.timeout) {
+        return not_valid(&format!("timeout is not a number of seconds from 0 to {}", most.as_secs()));
+    }
+    if request.envs.iter().any(is_bad) {
+        return not_valid("envs holds a name or value that no environment can hold");
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! The one line that answers a command: its exit code and its output.
+//!
+//! Invariants: the output stays below [`limits::JSON_OUTPUT_BYTES_MAX`] and within the share of all connections' memory;
+//! once a byte is left out, so is everything after it, and what is left out is counted.
+
+use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE, TIMED_OUT};
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+
+use crate::core::entry::{Outcome, Reason};
+use crate::front::budget::Share;
+use crate::limits;
+use crate::text::sanitize::{Mode, Sanitizer};
+
+#[derive(Serialize)]
+struct Response<'a> {
+    exit: u8,
+    output: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    output_omitted: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The output of a command until its response is written, without escape sequences.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    sanitizer: Sanitizer,
+    bytes: Vec<u8>,
+    /// The memory that this connection may hold.
+    share: Share,
+    /// Bytes that were left out.
+    omitted: u64,
+}
+
+impl Gathered {
+    pub(super) fn new(share: Share) -> Self {
+        Self { sanitizer: Sanitizer::new(Mode::Strip), bytes: Vec::new(), share, omitted: 0 }
+    }
+
+    /// Takes the first bytes of `bytes`; returns how many.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> usize {
+        let piece = &bytes[..bytes.len().min(limits::FILTERED_PIECE_BYTES)];
+        let before = self.bytes.len();
+        self.sanitizer.push(piece, &mut self.bytes);
+        self.bound(before);
+        piece.len()
+    }
+
+    /// Writes the response.
+    pub(super) fn respond(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
+        let (before, start) = (self.bytes.len(), out.len());
+        self.sanitizer.finish(&mut self.bytes);
+        self.bound(before);
+        self.cut(prefix_within(&self.bytes, self.share.room()));
+        let (exit, error, message) = match outcome {
+            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => (TIMED_OUT, Some("timeout"), None),
+            Outcome::Ended { exit, stopped } => (exit.code(), stopped.map(Reason::word), None),
+            Outcome::NotStarted(why) => {
+                let error = if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" };
+                (NOT_FOUND, Some(error), Some(Notice::from(why.as_ref()).to_string()))
+            }
+            Outcome::NeverRun(_) => (OWN_FAILURE, Some("aborted"), None),
+            Outcome::Lost { .. } => (OWN_FAILURE, Some("lost"), None),
+        };
+        let output = String::from_utf8_lossy(&self.bytes);
+        let (message, output_omitted) = (message.as_deref(), self.omitted);
+        put_line(&Response { exit, output: &output, error, message, output_omitted }, out);
+        drop(output);
+        self.bytes = Vec::new();
+        self.share.hold(out.len() - start);
+    }
+
+    /// Cuts the output to what it may be, after it grew from `before` bytes.
+    fn bound(&mut self, before: usize) {
+        let most = if self.omitted > 0 { before } else { limits::JSON_OUTPUT_BYTES_MAX.min(self.share.room()) };
+        self.cut(most);
+        self.share.hold(self.bytes.len());
+    }
+
+    fn cut(&mut self, most: usize) {
+        if let Some(beyond) = self.bytes.len().checked_sub(most) {
+            self.omitted += u64::try_from(beyond).expect("a length fits 64 bits");
+            self.bytes.truncate(most);
+        }
+    }
+}
+
+/// Writes the response to a client that was refused.
+pub(super) fn refuse(notice: &Notice, out: &mut Vec<u8>) {
+    let message = notice.to_string();
+    let (error, message) = (Some("refused"), Some(message.as_str()));
+    put_line(&Response { exit: notice.code, output: "", error, message, output_omitted: 0 }, out);
+}
+
+/// Appends a value as one line of JSON.
+pub(super) fn put_line(value: &impl Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(&mut *out, value).expect("these types always serialize into memory");
+    out.push(b'\n');
+}
+
+/// The length of the longest beginning of `output` that takes no more than `most` bytes as a string of JSON.
+fn prefix_within(output: &[u8], most: usize) -> usize {
+    // A byte becomes six bytes of JSON or fewer.
+    if output.len() <= most / 6 {
+        return output.len();
+    }
+    let (mut taken, mut prefix) = (0, 0);
+    for chunk in output.utf8_chunks() {
+        for byte in chunk.valid().bytes() {
+            taken += match byte {
+                b'"' | b'\\' | b'\n' | b'\t' => 2,
+                0..b' ' => 6,
+                _ => 1,
+            };
+            if taken > most {
+                return prefix;
+            }
+            prefix += 1;
+        }
+        if !chunk.invalid().is_empty() {
+            taken += char::REPLACEMENT_CHARACTER.len_utf8();
+            if taken > most {
+                return prefix;
+            }
+            prefix += chunk.invalid().len();
+        }
+    }
+    prefix
+}

@@ -1,0 +1,89 @@
+//! A command's output on its way into frames: each byte through the filter of the caller's stream that it is for.
+//!
+//! Invariant: what is held back of one stream is released before later bytes of the other, because the caller may have
+//! put both into one file, where their order shows.
+
+use std::time::Instant;
+
+use rexec_sh::protocol::wire;
+
+use crate::core::entry::Stream;
+use crate::front::output_filter::OutputFilter;
+use crate::limits;
+
+/// The caller's two streams.
+#[derive(Debug)]
+pub(super) struct Streams {
+    /// The stream that gets what the command writes to its terminal, if any.
+    tty: Option<wire::Stream>,
+    stdout: OutputFilter,
+    stderr: OutputFilter,
+    filtered: Vec<u8>,
+}
+
+impl Streams {
+    pub(super) fn new(tty: Option<wire::Stream>, [stdout, stderr]: [OutputFilter; 2]) -> Self {
+        Self { tty, stdout, stderr, filtered: Vec::new() }
+    }
+
+    /// When [`Streams::tick`] has something to release.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        [self.stdout.deadline(), self.stderr.deadline()].into_iter().flatten().min()
+    }
+
+    /// Releases lines that have not changed for long enough.
+    pub(super) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.each(out, |filter, filtered| filter.tick(now, filtered));
+    }
+
+    /// Takes the first bytes of `bytes`; returns how many. It stops early where few bytes have become many.
+    pub(super) fn push(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
+        let to = match stream {
+            Stream::Tty => self.tty,
+            Stream::Out => Some(wire::Stream::Out),
+            Stream::Err => Some(wire::Stream::Err),
+        };
+        let (stdout, stderr) = ((&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err));
+        let ((filter, to), (other, other_to)) = match to {
+            Some(wire::Stream::Out) => (stdout, stderr),
+            Some(wire::Stream::Err) => (stderr, stdout),
+            // Words for a person, at a terminal that the caller does not have.
+            None => return bytes.len(),
+        };
+        other.release(&mut self.filtered);
+        send(other_to, &mut self.filtered, out);
+        if filter.is_none() {
+            wire::encode_output(to, bytes, out);
+            return bytes.len();
+        }
+        let mut taken = 0;
+        for piece in bytes[..bytes.len().min(limits::FILTERED_BYTES)].chunks(limits::FILTERED_PIECE_BYTES) {
+            filter.push(piece, now, &mut self.filtered);
+            taken += piece.len();
+            if self.filtered.len() > limits::FILTERED_BYTES {
+                break;
+            }
+        }
+        send(to, &mut self.filtered, out);
+        taken
+    }
+
+    /// Releases everything at the output's end; returns the bytes that full-screen programs drew and the caller does not
+    /// get.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> u64 {
+        self.each(out, OutputFilter::finish);
+        self.stdout.withheld_bytes() + self.stderr.withheld_bytes()
+    }
+
+    fn each(&mut self, out: &mut Vec<u8>, mut act: impl FnMut(&mut OutputFilter, &mut Vec<u8>)) {
+        for (filter, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
+            act(filter, &mut self.filtered);
+            send(to, &mut self.filtered, out);
+        }
+    }
+}
+
+fn send(to: wire::Stream, filtered: &mut Vec<u8>, out: &mut Vec<u8>) {
+    wire::encode_output(to, filtered, out);
+    filtered.clear();
+}
