@@ -12,7 +12,8 @@
 //! * [`status`]: what the recorder answers on that socket.
 //!
 //! Only the format is here. [`crate::sink::feed`] decides what the host sends and what it keeps until the recorder has
-//! written it, `host::scribe` runs the recorder and owns the socket, and [`crate::recorder`] writes the files.
+//! written it. `host::recorder_process` starts the recorder and owns the host's end of the socket.
+//! [`crate::recorder`] writes the files.
 
 pub mod frame;
 pub mod reader;

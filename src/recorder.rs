@@ -6,9 +6,9 @@
 //!   └────status──────┘        └──▶ repair: files that dead hosts left ──▶ tail
 //! ```
 //!
-//! The host forks and the child calls [`serve()`]. The child must not die with the host's terminal: it ignores INT, QUIT,
-//! HUP, TERM, PIPE and XFSZ, and has no copy of the host's end of the socket, or it would never see that end close. When
-//! the host is killed, the recorder still writes all that it was sent.
+//! The host forks and the child calls [`serve()`]. The child must not die with the host's terminal: it ignores INT,
+//! QUIT, HUP, TERM, PIPE and XFSZ, and has no copy of the host's end of the socket, or it would never see that end
+//! close. When the host is killed, the recorder still writes all that it was sent.
 //!
 //! When a recorder dies, the host starts another one in the same [`Session`]. It sends again every record that was not
 //! acknowledged and the start of every run that has not ended. The new recorder goes on in the same file and does not

@@ -172,8 +172,8 @@ fn recorders_that_are_killed_again_and_again_disturb_no_command() {
     assert_eq!((journal.of_type("end").count(), journal.of_type("lost").count()), (ran, 0));
 }
 
-/// Four callers run commands, all different, while `disturb` does something to recorders. Then every command must have one
-/// start and one end, and no recorder's death may have been taken for the host's.
+/// Four callers run commands, all different, while `disturb` does something to recorders. Then every command must
+/// have one start and one end, and no recorder's death may have been taken for the host's.
 fn disturbed(host: &Host, commands: usize, disturb: impl FnOnce(&dyn Fn() -> usize)) {
     const CALLERS: usize = 4;
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));

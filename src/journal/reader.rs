@@ -1,8 +1,8 @@
 //! Reads a journal line by line. A torn line, garbage or a record of a later version costs that line and nothing else.
 //!
-//! Invariants: the reader holds one line in memory, and nothing of a line longer than [`LINE_BYTES_MAX`]; it reads a last
-//! line without a newline like any other, because a crash may have taken only the newline; it puts long arguments together
-//! again and leaves one cut whose text is missing.
+//! Invariants: the reader holds one line in memory, and nothing of a line longer than [`LINE_BYTES_MAX`]; it reads a
+//! last line without a newline like any other, because a crash may have taken only the newline; it puts long
+//! arguments together again and leaves one cut whose text is missing.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_understood_costs_its_line_only() {
+    fn a_line_that_is_not_understood_costs_nothing_else() {
         let mut text = line("open", &OpenRecord { pid: 3, ..OpenRecord::default() });
         text.extend_from_slice(b"{\"v\":1,\"type\":\"end\",\"seq\":\n\n[1]\n\xff\xfe\nnull\n{\"v\":1}\n");
         text.extend_from_slice(b"{\"v\":1,\"type\":\"later\",\"seq\":1}\n{\"v\":2,\"type\":\"end\",\"seq\":1}\n");

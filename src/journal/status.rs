@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn every_status_is_decoded_as_it_was_encoded() {
         let done = Done { handled: u64::MAX, length: 7, starts: vec![1, 2], ends: vec![1], dropped: 3 };
         for status in [
             RecorderStatus::File("2026-05-21-09:42:18-2".into()),

@@ -1,7 +1,7 @@
 //! Writing whole lines to the end of a file.
 //!
-//! Invariants: a line is one write, unless the disk takes less; a write that fails leaves either no trace or a torn line
-//! that the next line's leading newline ends.
+//! Invariants: a line is one write, unless the disk takes less; a write that fails leaves either no trace or a torn
+//! line that the next line's leading newline ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};

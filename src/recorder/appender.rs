@@ -1,8 +1,8 @@
 //! Writes records to the journal's file, or keeps them until it can.
 //!
-//! Invariants: records reach the file in the order in which they were pushed; a bounded amount of them waits in memory,
-//! and the file counts those that were given up; the host is told once that writing fails, and once that it works again;
-//! every file begins with the starts of the runs that were under way, so that it is complete in itself.
+//! Invariants: records reach the file in the order in which they were pushed; a bounded amount of them waits in
+//! memory, and the file counts those that were given up; the host is told once that writing fails, and once that it
+//! works again; every file begins with the starts of the runs that were under way, so that it is complete in itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::bounds::Bounds;
 use super::home::prepare;
 use super::names;
-use super::queue::{Queue, Unwritten};
+use super::queue::{RecordQueue, Unwritten};
 use super::session::Session;
 use super::volume::{Resumed, Volume};
 use crate::journal::record::{OpenRecord, StartRecord, timestamp};
@@ -41,7 +41,7 @@ pub(super) struct Appender {
     running: BTreeMap<u64, Rc<StartRecord>>,
     /// Those of them whose start this file does not have yet.
     again: VecDeque<u64>,
-    queue: Queue,
+    queue: RecordQueue,
     file_max: u64,
     /// Records that were given up and that the file does not count yet.
     dropped: u64,
@@ -54,8 +54,8 @@ pub(super) struct Appender {
 }
 
 impl Appender {
-    /// Opens a journal, or goes on in the one of a recorder that died. A file that cannot be made is tried again like any
-    /// other failure.
+    /// Opens a journal, or goes on in the one of a recorder that died. A file that cannot be made is tried again like
+    /// any other failure.
     pub(super) fn new(session: Session, bounds: &Bounds) -> (Appender, AlreadyWritten) {
         let (pid, version) = (session.host, env!("CARGO_PKG_VERSION").to_owned());
         let open = OpenRecord { pid, started: names::started(pid), version, ..OpenRecord::default() };
@@ -65,7 +65,7 @@ impl Appender {
             volume: None,
             running: BTreeMap::new(),
             again: VecDeque::new(),
-            queue: Queue::new(bounds.queue_bytes),
+            queue: RecordQueue::new(bounds.queue_bytes),
             file_max: bounds.file_bytes,
             dropped: 0,
             retry_every: bounds.retry,
@@ -289,7 +289,8 @@ impl Appender {
         Ok(())
     }
 
-    /// Goes on in a new file. The new one is made before the old one is closed, so that there is always a file to go on in.
+    /// Goes on in a new file. The new one is made before the old one is closed, so that there is always a file to go
+    /// on in.
     fn rotate(&mut self) -> io::Result<()> {
         let Some(old) = &self.volume else { return Ok(()) };
         let new = self.new_volume(Some(old.name().to_owned()))?;
@@ -303,7 +304,7 @@ impl Appender {
     fn write(&mut self, record: &Unwritten) -> io::Result<()> {
         let volume = self.volume.as_mut().ok_or(io::ErrorKind::NotFound)?;
         let mut lines = record.lines(volume);
-        // A new file that cannot be made is no reason to give up the old one.
+        // If no new file can be made, the old one goes on.
         if volume.is_full_for(lines.iter().map(Vec::len).sum(), self.file_max) && self.rotate().is_ok() {
             lines = self.volume.as_mut().map_or(lines, |volume| record.lines(volume));
         }

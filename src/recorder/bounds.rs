@@ -18,8 +18,8 @@ pub struct Bounds {
     pub retry: Duration,
     /// The length of a file, bytes. A record that would exceed it goes into a new file.
     pub file_bytes: u64,
-    /// How much a raw file keeps of the beginning of a run's output, and how much of the end, bytes. With 0 there are no
-    /// raw files.
+    /// How much a raw file keeps of the beginning of a run's output, and how much of the end, bytes. With 0 there are
+    /// no raw files.
     pub raw_cap: u64,
     /// All raw files together, bytes. Beyond this the oldest are removed, and files being written stop growing.
     pub raw_bytes: u64,

@@ -1,10 +1,10 @@
 //! The beginning and the end of a run's output as a person would read it, in bounded memory.
 //!
-//! The output goes to a simulated terminal of the run's own size, all streams in the order in which they came. The text is
-//! what scrolls off that terminal and what it shows in the end, so a progress bar leaves only its last state.
+//! The output goes to a simulated terminal of the run's own size, all streams in the order in which they came. The
+//! text is what scrolls off that terminal and what it shows in the end, so a progress bar leaves only its last state.
 //!
-//! Invariants: at most `head_max + tail_max` bytes of text are kept; until something is left out, head and tail together
-//! are the whole text; no character is cut in half.
+//! Invariants: at most `head_max + tail_max` bytes of text are kept; until something is left out, head and tail
+//! together are the whole text; no character is cut in half.
 
 use std::collections::VecDeque;
 
@@ -95,8 +95,8 @@ impl Excerpt {
 }
 
 impl ExcerptText {
-    /// The excerpt with both parts changed by `mask`, which may make them longer. Text that then has no room is left out
-    /// of the middle.
+    /// The excerpt with both parts changed by `mask`, which may make them longer. Text that then has no room is left
+    /// out of the middle.
     pub(super) fn masked(self, mut mask: impl FnMut(&str) -> String, head_max: usize, tail_max: usize) -> ExcerptText {
         let (head, tail) = self.text.split_at(self.cut);
         let (mut head, mut tail) = (mask(head), mask(tail));

@@ -1,7 +1,7 @@
 //! The recorder's end of the socket to its host.
 //!
-//! Invariants: a host that does not read holds up nothing for longer than a moment; what waits for it is bounded but for
-//! the lines that must not be lost.
+//! Invariants: a host that does not read holds up nothing for longer than a moment; what waits for it is bounded but
+//! for the lines that must not be lost.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -15,8 +15,8 @@ use crate::journal::frame::secrets;
 use crate::journal::record::StartRecord;
 
 const ELLIPSIS: char = '…';
-/// Output of other streams that waits for the bytes held back of one, bytes. Beyond it that output goes first, so the order
-/// of the streams is lost.
+/// Output of other streams that waits for the bytes held back of one, bytes. Beyond it that output goes first, so the
+/// order of the streams is lost.
 const WAITING_BYTES_MAX: usize = 4 << 10;
 
 /// The maskers of one run.

@@ -89,8 +89,8 @@ pub(super) fn started(pid: u32) -> Option<u64> {
     is_alive.then_some(started)
 }
 
-/// Whether the host that wrote this first line still runs. A host that did not write when it began counts as dead, unless
-/// the file is locked.
+/// Whether the host that wrote this first line still runs. A host that did not write when it began counts as dead,
+/// unless the file is locked.
 pub(super) fn is_alive(open: &OpenRecord) -> bool {
     open.started.is_some() && started(open.pid) == open.started
 }

@@ -40,16 +40,16 @@ impl Unwritten {
 
 /// The records that wait, oldest first.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct RecordQueue {
     records: VecDeque<Unwritten>,
     pub(super) bytes: usize,
     bytes_max: usize,
 }
 
-impl Queue {
+impl RecordQueue {
     /// Holds about `bytes_max` bytes of records.
-    pub(super) fn new(bytes_max: usize) -> Queue {
-        Queue { records: VecDeque::new(), bytes: 0, bytes_max }
+    pub(super) fn new(bytes_max: usize) -> RecordQueue {
+        RecordQueue { records: VecDeque::new(), bytes: 0, bytes_max }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -68,7 +68,7 @@ impl Queue {
         Some(record)
     }
 
-    /// Puts back a record that [`Queue::pop`] returned.
+    /// Puts back a record that [`RecordQueue::pop`] returned.
     pub(super) fn put_back(&mut self, record: Unwritten) {
         self.bytes += record.weight();
         self.records.push_front(record);

@@ -27,7 +27,8 @@ const DIRECTORY: &str = "raw";
 const EXTENSION: &str = ".out";
 /// Closed files that are not synced to the disk yet. Beyond this all of them are synced at once.
 const UNSYNCED_MAX: usize = 32;
-/// Names that are tried for a run's file, because recorders that died may have left theirs. Beyond this making one fails.
+/// Names that are tried for a run's file, because recorders that died may have left theirs. Beyond this making one
+/// fails.
 const NAMES_MAX: u32 = 100;
 
 /// The raw files of one journal.

@@ -1,8 +1,9 @@
 //! Repairs journals that a dead host left without closing them.
 //!
-//! Invariants: nothing that was written is removed; after a repair every line but the torn one is a record, every start
-//! has its end or is marked lost, and the last record is a `close`; files of living hosts and files that are not journals
-//! are left alone; a repair reads the end of a file and never sleeps; a repair that fails is left to the next host.
+//! Invariants: nothing that was written is removed; after a repair every line but the torn one is a record, every
+//! start has its end or is marked lost, and the last record is a `close`; files of living hosts and files that are
+//! not journals are left alone; a repair reads the end of a file and never sleeps; a repair that fails is left to the
+//! next host.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -18,8 +19,8 @@ use crate::journal::record::{CloseRecord, line, timestamp};
 /// How many journals are checked, newest first. A closed one does not end the search: an older one may have been in use
 /// when it was checked last.
 const FILES_MAX: usize = 64;
-/// How long the recorder of a host that was killed may take to write what it was sent. Beyond it, its file is left to the
-/// next host.
+/// How long the recorder of a host that was killed may take to write what it was sent. Beyond it, its file is left to
+/// the next host.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// The pause before a file that is in use is tried again.
 const DRAIN_POLL: Duration = Duration::from_millis(5);

@@ -24,7 +24,8 @@ use crate::text::count::{self, counted};
 /// The pause before the recorder writes again to a host that does not read.
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 
-/// Records what the host sends on `socket` until the host's end closes. Returns when all of it is written, or cannot be.
+/// Records what the host sends on `socket` until the host's end closes. Returns when all of it is written, or cannot
+/// be.
 ///
 /// A disk that cannot be written is reported to the host and tried again.
 pub fn serve(session: Session, socket: UnixStream, bounds: Bounds) {
@@ -90,7 +91,7 @@ impl Recorder {
         }
     }
 
-    /// How long there is nothing to do; `None` for as long as the host is silent.
+    /// How long there is nothing to do; `None` means until the host sends something.
     fn wait(&self, now: Instant, has_more: bool) -> Option<Duration> {
         if self.runs.is_at_work() {
             return Some(Duration::ZERO);
@@ -131,7 +132,7 @@ impl Recorder {
         self.runs.work(until, &mut self.appender);
     }
 
-    /// Queues what the host should know now. `is_last` tells all of it, however little that is.
+    /// Queues what the host should know now. If this `is_last`, no acknowledgement waits for more.
     fn tell(&mut self, now: Instant, is_last: bool, link: &mut HostLink) {
         self.appender.take_news().iter().for_each(|news| link.send(news));
         if let Some(lost @ 1..) = self.repaired.take() {
@@ -149,7 +150,7 @@ impl Recorder {
         self.tell_done(now, is_last, link);
     }
 
-    /// Queues what was done since it was told last, unless it is little and can wait for more.
+    /// Queues an acknowledgement, unless there is little to acknowledge and it can wait for more.
     fn tell_done(&mut self, now: Instant, is_last: bool, link: &mut HostLink) {
         let handled = self.fed - self.runs.waiting();
         let records = self.appender.done_records();

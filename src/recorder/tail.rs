@@ -1,7 +1,7 @@
 //! What the end of a journal says about the whole file.
 //!
-//! Every MiB a journal has a mark: how many runs there were so far, and which of them have not ended. So its last few MiB
-//! are enough. In a file without marks more is read, up to a bound.
+//! Every MiB a journal has a mark: how many runs there were so far, and which of them have not ended. So its last few
+//! MiB are enough. In a file without marks more is read, up to a bound.
 //!
 //! Invariants: the amount that is read is bounded, whatever the file's length; a line that is not a record changes
 //! nothing.

@@ -201,8 +201,8 @@ impl Console {
         Face { kind: self.kind, columns: self.columns }
     }
 
-    /// When the front block must yield the floor, if others wait. A block within a line keeps it for twice the time: the
-    /// line may be a progress bar, and a broken line is hard to read.
+    /// When the front block must yield the floor, if others wait. A block within a line keeps it for twice the time:
+    /// the line may be a progress bar, and a broken line is hard to read.
     fn yields_at(&self) -> Option<Instant> {
         let (since, block) = (self.floor?, self.blocks.front()?);
         let time = limits::CONSOLE_FLOOR * if block.filter.is_line_start() { 1 } else { 2 };

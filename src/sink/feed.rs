@@ -1,15 +1,17 @@
-//! The host's feed to the recorder: turns the log of every job into frames, and keeps every record until the file has it.
+//! The host's feed to the recorder: turns the log of every job into frames, and keeps every record until the file has
+//! it.
 //!
-//! The files belong to the recorder, a process of its own, so that the loop never waits for a disk. `host::scribe` starts
-//! that process and sends it these frames, [`frame`] is their form, and [`crate::recorder`] is the process.
+//! The files belong to the recorder, a process of its own, so that the loop never waits for a disk.
+//! `host::recorder_process` starts that process and sends it these frames, [`frame`] is their form, and
+//! [`crate::recorder`] is the process.
 //!
-//! While the recorder keeps up, the feed's cursors hold their jobs back like a caller does, and nothing is lost. When it
-//! makes no progress for a while, the cursors skip: the journal then lacks output, which is counted, and no command waits.
-//! When it dies, the feed sends the next recorder what the file may lack.
+//! While the recorder keeps up, the feed's cursors hold their jobs back like a caller does, and nothing is lost. When
+//! it makes no progress for a while, the cursors skip: the journal then lacks output, which is counted, and no
+//! command waits. When it dies, the feed sends the next recorder what the file may lack.
 //!
-//! Invariants: nothing here waits or touches a descriptor; frames on their way and frames that are kept are bounded; the
-//! start and the end of every command are kept until the file has the end, or counted as given up; output that is neither
-//! in the record nor kept is counted in the record.
+//! Invariants: nothing here waits or touches a descriptor; frames on their way and frames that are kept are bounded;
+//! the start and the end of every command are kept until the file has the end, or counted as given up; output that is
+//! neither in the record nor kept is counted in the record.
 
 mod held;
 mod pace;
@@ -58,8 +60,8 @@ impl Feed {
         if self.is_stalled { Lag::Skip } else { Lag::Hold }
     }
 
-    /// Returns how many records were given up since the last call because too many wait for the file. The file will count
-    /// them, too.
+    /// Returns how many records were given up since the last call because too many wait for the file. The file will
+    /// count them, too.
     pub fn take_given_up(&mut self, out: &mut Vec<u8>, now: Instant) -> u64 {
         let count = std::mem::take(&mut self.given_up);
         if count > 0 {
@@ -210,8 +212,8 @@ impl Feed {
         }
     }
 
-    /// Encodes new entries of all jobs' logs, as far as there is room, one job after the other, so that none takes all of
-    /// it.
+    /// Encodes new entries of all jobs' logs, as far as there is room, one job after the other, so that none takes
+    /// all of it.
     pub fn pump_all(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) {
         let after = self.turn.map_or(Bound::Unbounded, Bound::Excluded);
         let mut jobs: Vec<JobId> = self.runs.range((after, Bound::Unbounded)).map(|(&job, _)| job).collect();
@@ -238,8 +240,8 @@ impl Feed {
         self.pump_all(engine, out, now);
     }
 
-    /// Encodes new entries of this job's log, as far as there is room. While the recorder is stalled, output is skipped,
-    /// so that the job is not held back.
+    /// Encodes new entries of this job's log, as far as there is room. While the recorder is stalled, output is
+    /// skipped, so that the job is not held back.
     pub fn pump(&mut self, engine: &mut Engine, job: JobId, out: &mut Vec<u8>, now: Instant) {
         while self.step(engine, job, out, now) {}
     }

@@ -63,7 +63,8 @@ fn a_long_journal_goes_on_in_new_files() {
     list::list(&home.0, usize::MAX, &mut listed).unwrap();
     let listed = String::from_utf8(listed).unwrap();
     let counts = listed.lines().map(|line| line.split_once("commands=").unwrap().1.parse::<u64>().unwrap());
-    // A run under way when a file ends counts in the next one, too: the first always, and any other that had just begun.
+    // A run under way when a file ends counts in the next one, too: the first always, and any other that had just
+    // begun.
     let (sum, others) = (counts.sum::<u64>(), files.len() as u64 - 1);
     assert!((RUNS - 1 + others..=RUNS - 1 + 2 * others).contains(&sum), "{listed}");
 }

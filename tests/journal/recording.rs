@@ -225,7 +225,8 @@ pub(crate) fn ends(path: &Path) -> Vec<Value> {
     values(path).into_iter().filter(|value| value["type"] == "end").collect()
 }
 
-/// The records of a file as its reader sees them, and how many lines are not records. All of them must have a known type.
+/// The records of a file as its reader sees them, and how many lines are not records. All of them must have a known
+/// type.
 pub(crate) fn read(path: &Path) -> (Vec<Record>, u64) {
     let mut reader = JournalReader::new(File::open(path).unwrap());
     let records = reader.by_ref().map(Result::unwrap).collect();
@@ -274,8 +275,8 @@ pub(crate) fn check_runs(records: &[Record]) {
     assert!(starts.is_sorted_by(|a, b| a < b), "{starts:?}");
 }
 
-/// Runs `body` in a copy of this binary that runs only the test `name`, started by the command `wrapper`. Returns whether
-/// the wrapper works on this machine.
+/// Runs `body` in a copy of this binary that runs only the test `name`, started by the command `wrapper`. Returns
+/// whether the wrapper works on this machine.
 pub(crate) fn in_own_process(name: &str, wrapper: &[&str], body: impl FnOnce()) -> bool {
     const MARK: &str = "REXEC_JOURNAL_TEST";
     if std::env::var_os(MARK).is_some_and(|mark| mark == name) {

@@ -5,7 +5,7 @@
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::fields::Fields;
+use super::fields::RecordFields;
 use super::start::StartRecord;
 use super::{LINE_BYTES_MAX, line};
 
@@ -112,7 +112,7 @@ impl EndRecord {
 impl Serialize for EndRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let EndRecord { start, end, output } = self;
-        let mut fields = Fields(serializer.serialize_map(None)?);
+        let mut fields = RecordFields(serializer.serialize_map(None)?);
         fields.put("seq", &start.seq)?;
         fields.put("whoami", &start.whoami)?;
         fields.put("dir", &start.dir)?;

@@ -5,9 +5,9 @@ use serde::ser::SerializeMap;
 
 /// The fields of a record that is being written.
 #[derive(Debug)]
-pub(super) struct Fields<M>(pub(super) M);
+pub(super) struct RecordFields<M>(pub(super) M);
 
-impl<M: SerializeMap> Fields<M> {
+impl<M: SerializeMap> RecordFields<M> {
     pub(super) fn put(&mut self, name: &str, value: &impl Serialize) -> Result<(), M::Error> {
         self.0.serialize_entry(name, value)
     }

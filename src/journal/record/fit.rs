@@ -51,7 +51,7 @@ impl StartRecord {
             room -= if fits { bytes } else { 0 };
             fits
         });
-        // Half of a base64 field is of no use to anybody.
+        // Part of a base64 field would be useless.
         fitted.exec_b64 = fitted.exec_b64.filter(|arguments| fits_exec_b64(arguments));
         fitted.dir_b64 = fitted.dir_b64.filter(|dir| fits_dir_b64(dir));
         Some(fitted)

@@ -3,7 +3,7 @@
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::fields::Fields;
+use super::fields::RecordFields;
 use super::start::StartRecord;
 
 /// A run that began and whose end is unknown, because its host died.
@@ -17,7 +17,7 @@ pub struct LostRecord {
 impl Serialize for LostRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let start = &self.start;
-        let mut fields = Fields(serializer.serialize_map(None)?);
+        let mut fields = RecordFields(serializer.serialize_map(None)?);
         fields.put("seq", &start.seq)?;
         fields.put("whoami", &start.whoami)?;
         fields.put("dir", &start.dir)?;

@@ -1,9 +1,9 @@
 //! Long arguments, written once per file.
 //!
-//! An agent's wrapper is tens of KiB long and the same for all of its commands but for the command in its middle or at
-//! its end. A record has only the first bytes of such an argument in its `exec`. Its `exec_text` tells how to put the
-//! argument together: the beginning of a text that stands earlier in the same file, some bytes of the argument's own, and
-//! the end of that text.
+//! An agent's wrapper is tens of KiB long and the same for all of its commands but for the command in its middle or
+//! at its end. A record has only the first bytes of such an argument in its `exec`. Its `exec_text` tells how to put
+//! the argument together: the beginning of a text that stands earlier in the same file, some bytes of the argument's
+//! own, and the end of that text.
 //!
 //! Invariants: a reference names a text of the same file; the three parts meet between characters; writers and readers
 //! keep a bounded number of texts in memory.
@@ -178,6 +178,6 @@ mod tests {
             library.complete(&mut start);
             assert!(start.exec == whole && start.exec_text.is_empty(), "{command}");
         }
-        assert_eq!(written, 2, "the wrapper, and what is too unlike it");
+        assert_eq!(written, 2, "the wrapper, and an argument that is too unlike it");
     }
 }

@@ -1,4 +1,4 @@
-//! What a queue that is full gives up.
+//! The records that a full queue gives up.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

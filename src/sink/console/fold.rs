@@ -1,7 +1,8 @@
-//! Folded commands: an agent's look at the shell is one line on the console, as long as nothing about it is worth reading.
+//! Folded commands: an agent's look at the shell is one line on the console, as long as nothing about it is worth
+//! reading.
 //!
-//! Invariant: a command that fails, writes much, lasts long, asks for input or leaves processes behind is unfolded, with
-//! all that it wrote.
+//! Invariant: a command that fails, writes much, lasts long, asks for input or leaves processes behind is unfolded,
+//! with all that it wrote.
 
 use std::time::Instant;
 

@@ -1,21 +1,21 @@
 //! The host's own rows: they begin with a mark with which no row of output can begin.
 //!
-//! Invariant: the host's own words follow the mark, or a blank where a line continues from the row above. So the text of
-//! a command cannot make a row of its banner look like another banner.
+//! Invariant: the host's own words follow the mark, or a blank where a line continues from the row above. So the text
+//! of a command cannot make a row of its banner look like another banner.
 
 use crate::text::hidden::BAR;
 use crate::text::rows::CHEVRONS;
 use crate::text::safe::HEADER_SGR;
 use crate::text::width::width;
 
-/// What a row begins with that continues a line.
+/// The beginning of a row that continues a line.
 const INDENT: &str = "  ";
 
 /// What the console is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsoleKind {
-    /// A terminal with UTF-8. Colours and moves within lines pass. The host's rows begin with a bar, which output shows as
-    /// `⟨258C⟩`.
+    /// A terminal with UTF-8. Colours and moves within lines pass. The host's rows begin with a bar, which output
+    /// shows as `⟨258C⟩`.
     Terminal,
     /// A terminal that shows only text, or no UTF-8. The host's rows begin with `>>> `.
     Dumb {
@@ -48,8 +48,8 @@ pub(super) fn header(kind: ConsoleKind, columns: u16, line: &str, out: &mut Vec<
     }
 }
 
-/// Splits a line into rows that are no wider than `columns_max`. All rows but the first have room for the indent. There is
-/// at least one row.
+/// Splits a line into rows that are no wider than `columns_max`. All rows but the first have room for the indent.
+/// There is at least one row.
 fn rows(line: &str, columns_max: usize) -> Vec<&str> {
     let (mut rows, mut start, mut columns) = (Vec::new(), 0, 0);
     for (at, c) in line.char_indices() {

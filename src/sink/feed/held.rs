@@ -1,7 +1,7 @@
 //! A run of which the host keeps frames for the next recorder.
 //!
-//! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all its
-//! output or none of them.
+//! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all
+//! its output or none of them.
 
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Exit, Outcome, Reason};
@@ -16,8 +16,8 @@ pub(super) struct Held {
     pub(super) cursor: Option<Cursor>,
     /// What is known about the run's end so far.
     pub(super) end: RunEnd,
-    /// The frames of the start; empty if the run was given up. Then no recorder knows the run, and it would lose the end
-    /// without counting it.
+    /// The frames of the start; empty if the run was given up. Then no recorder knows the run, and it would lose the
+    /// end without counting it.
     pub(super) start: Vec<u8>,
     /// The frames of the output, as long as they are few.
     pub(super) output: Vec<u8>,
@@ -41,8 +41,8 @@ impl Held {
         self.start.len() + self.output.len() + self.ended.len()
     }
 
-    /// Keeps frames of output, or gives up all of them when there are too many. A record with a hole in the middle of its
-    /// output would not say where the hole is.
+    /// Keeps frames of output, or gives up all of them when there are too many. A record with a hole in the middle of
+    /// its output would not say where the hole is.
     pub(super) fn keep_output(&mut self, frames: &[u8]) {
         if self.is_output_whole && self.output.len() + frames.len() <= limits::RECORDER_HELD_OUTPUT_BYTES {
             self.output.extend_from_slice(frames);

@@ -34,8 +34,8 @@ impl Pace {
         *self = Self { is_behind: self.is_behind, moved: Some(now), ..Self::default() };
     }
 
-    /// Notes that time has passed. If the host wakes long after its deadline, it was stopped, as by Ctrl-Z or on a machine
-    /// that slept. The recorder had none of that time either.
+    /// Notes that time has passed. If the host wakes long after its deadline, it was stopped, as by Ctrl-Z or on a
+    /// machine that slept. The recorder had none of that time either.
     pub(super) fn tick(&mut self, is_stalled: bool, is_down: bool, now: Instant) {
         let late = self.deadline(is_stalled, is_down).and_then(|at| now.checked_duration_since(at));
         let Some(late) = late.filter(|&late| late >= limits::HOST_STOPPED) else { return };
