@@ -1,8 +1,8 @@
-//! How fast the sanitizer is, as ratios to things measured in the same run: `cargo bench --bench text`.
+//! Speed of the sanitizer and the redactor, next to other programs in the same run: `cargo bench --bench text`.
 //!
-//! Absolute speeds of a shared machine mean little, so every input's contenders take turns, round by round, and the
-//! medians are set in relation. Everything is streamed in pieces as a PTY or a pipe delivers them, into a buffer that
-//! is used again. A gate that is not met is printed, never asserted.
+//! Absolute speeds on a shared machine mean little. So the contenders for an input take turns, round by round, and their
+//! medians are compared. Input is streamed in pieces as a PTY or a pipe delivers them, into one buffer. A gate that is
+//! missed is printed, never asserted.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
@@ -14,14 +14,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use fast_strip_ansi::StreamingStripper;
+use rexec_host::text::encode::from_base64;
 use rexec_host::text::sanitize::{Mode, Sanitizer};
 
 const ROUNDS: usize = 11;
-/// More than a processor's caches hold.
+/// Bytes per round, more than a processor's caches hold.
 const INPUT_BYTES: usize = 64 << 20;
 const COLLAPSE: Mode = Mode::Collapse { rows: 48, cols: 160 };
 
-/// The captures that make up an input.
+/// The captures in an input.
 const COMPILER: &[&str] = &["cargo-build", "cargo-test", "gcc-color", "grep-color", "pytest-color", "vitest"];
 const PROGRESS: &[&str] = &["rsync-progress", "git-clone", "wget-bar", "curl-bar", "curl-meter", "tqdm", "tqdm-nested"];
 
@@ -30,7 +31,7 @@ enum Contender {
     Strip,
     Collapse,
     Tidy,
-    /// The captures, each on a fresh terminal of its own size.
+    /// The captures, each on a new terminal of its own size.
     Corpus,
     ScanAndCopy,
     FastStripAnsi,
@@ -57,7 +58,7 @@ struct Input {
     gates: Vec<Gate>,
 }
 
-/// `ours` is to be at least `factor` times as fast as `theirs`.
+/// `ours` should be at least `factor` times as fast as `theirs`.
 struct Gate {
     ours: Contender,
     factor: f64,
@@ -117,7 +118,7 @@ fn main() {
     }
 }
 
-/// Whether the command line names no input, or this one: `cargo bench --bench text -- plain`.
+/// Whether the command line names this input, or none: `cargo bench --bench text -- plain`.
 fn is_asked(name: &str) -> bool {
     let mut asked = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
     asked.peek().is_none() || asked.any(|asked| name.contains(&asked))
@@ -157,7 +158,7 @@ fn verdict(ours: &str, reached: f64, asked: f64, theirs: &str) {
     println!("{:16}  gate {met}: {ours} = {reached:.2} x {theirs}, asked {asked:.1}", "");
 }
 
-/// Pieces of about this size that end between characters, so that all contenders can take them.
+/// Pieces of about this size, cut between characters, because some contenders need that.
 fn cut(bytes: &[u8], piece: usize) -> Vec<&[u8]> {
     let mut pieces = Vec::new();
     let mut rest = bytes;
@@ -230,7 +231,7 @@ fn at_percentile(mut speeds: Vec<f64>, percent: usize) -> f64 {
     speeds[speeds.len() * percent / 100]
 }
 
-/// This crate's own sources, as far as they are ASCII.
+/// The ASCII characters of this crate's sources.
 fn plain() -> String {
     let mut text = String::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
@@ -265,22 +266,12 @@ fn captures() -> Vec<Capture> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/corpus/captures.jsonl");
     let text = std::fs::read_to_string(path).expect("the corpus");
     let lines = text.lines().map(|line| serde_json::from_str::<Line>(line).expect("a capture"));
-    lines.map(|line| Capture { id: line.id, rows: line.rows, cols: line.cols, input: base64(&line.input) }).collect()
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bytes = Vec::new();
-    let (mut bits, mut count) = (0u32, 0);
-    for c in text.bytes().filter(|&c| c != b'=') {
-        let digit = digits.iter().position(|&digit| digit == c).expect("base64");
-        bits = bits << 6 | digit as u32;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    bytes
+    lines
+        .map(|line| Capture {
+            id: line.id,
+            rows: line.rows,
+            cols: line.cols,
+            input: from_base64(&line.input).expect("base64"),
+        })
+        .collect()
 }

@@ -2,6 +2,11 @@
 
 use std::path::Path;
 
+use rexec_host::text::encode::from_base64;
+
+/// The number of cases. Each test asserts how many of them it has compared.
+pub(crate) const CASES: usize = 596;
+
 /// One line of a corpus file.
 pub(crate) struct Case {
     pub(crate) id: String,
@@ -12,10 +17,12 @@ pub(crate) struct Case {
     pub(crate) collapse: Vec<u8>,
 }
 
-/// Every case: captures of real programs, cases written by hand, mutated ones, and frames as well-known tools draw them,
-/// whose expected text is what tmux shows in the end.
+/// All cases: captures of real programs, cases written by hand, mutated ones, and frames as well-known tools draw them. The
+/// expected text of the frames is what tmux shows in the end.
 pub(crate) fn all() -> Vec<Case> {
-    ["captures", "cases", "fuzz", "redraws"].into_iter().flat_map(load).collect()
+    let all: Vec<Case> = ["captures", "cases", "fuzz", "redraws"].into_iter().flat_map(load).collect();
+    assert_eq!(all.len(), CASES, "the corpus is complete");
+    all
 }
 
 pub(crate) fn load(name: &str) -> Vec<Case> {
@@ -26,7 +33,7 @@ pub(crate) fn load(name: &str) -> Vec<Case> {
 
 fn case(line: &str) -> Case {
     let value: serde_json::Value = serde_json::from_str(line).unwrap();
-    let bytes = |key: &str| base64(value[key].as_str().unwrap());
+    let bytes = |key: &str| from_base64(value[key].as_str().unwrap()).expect("base64");
     let size = |key: &str| u16::try_from(value[key].as_u64().unwrap()).unwrap();
     Case {
         id: value["id"].as_str().unwrap().to_owned(),
@@ -38,30 +45,7 @@ fn case(line: &str) -> Case {
     }
 }
 
-fn base64(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let (mut bits, mut count) = (0u32, 0);
-    for c in text.bytes().filter(|&c| c != b'=') {
-        let digit = match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => panic!("not base64: {c}"),
-        };
-        bits = bits << 6 | u32::from(digit);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    bytes
-}
-
-/// What to add to a failure: both sides, readable.
+/// Both sides of a failed comparison, around the first difference.
 pub(crate) fn sides(left: &[u8], right: &[u8]) -> String {
     let at = left.iter().zip(right).position(|(l, r)| l != r).unwrap_or(left.len().min(right.len()));
     let show = |bytes: &[u8]| {

@@ -1,6 +1,6 @@
-//! What holds for any input at all, tried on mutated and invented ones.
+//! Properties of the sanitizer for any input, tried on mutated and random ones.
 //!
-//! The loops are short in a normal run; `REXEC_FUZZ_SECONDS` makes each of them as long as that.
+//! The loops are short in a normal run; with `REXEC_FUZZ_SECONDS` each of them runs for that many seconds.
 
 use rexec_host::text::sanitize::{Mode, Sanitizer};
 
@@ -104,7 +104,7 @@ const TOKENS: &[&[u8]] = &[
     b"m",
 ];
 
-/// A random input: a piece of a real one with random changes, or tokens in random order.
+/// A random input: a part of a real one with random changes, or tokens in random order.
 pub(crate) fn invent(random: &mut Dice, seeds: &[data::Case]) -> Vec<u8> {
     let mut input = Vec::new();
     if random.below(3) == 0 {
@@ -124,7 +124,7 @@ pub(crate) fn invent(random: &mut Dice, seeds: &[data::Case]) -> Vec<u8> {
                 0 => input.push(random.roll() as u8),
                 1 => input.extend(std::iter::repeat_n(b'x', random.below(200))),
                 2 => {
-                    // As long as what the fast paths take at a time, now and then.
+                    // Sometimes as long as the pieces of the fast paths.
                     let token = |dice: &mut Dice| TOKENS[dice.below(TOKENS.len())];
                     let group: Vec<&[u8]> = (0..random.below(6)).map(|_| token(random)).collect();
                     let times = if random.below(16) == 0 { 300 } else { 5 };
@@ -196,7 +196,7 @@ fn what_is_appended_and_what_is_left_are_the_text_so_far() {
     });
 }
 
-/// Beyond what is kept as bytes, and in one push with the return that follows.
+/// The line is longer than what is kept as bytes, and comes in one push with the carriage return.
 #[test]
 fn a_return_behind_a_very_long_line_is_carried_out() {
     for len in [4000, 4090, 4096, 4097, 6000] {
@@ -209,7 +209,7 @@ fn a_return_behind_a_very_long_line_is_carried_out() {
     }
 }
 
-/// One byte sequence after the other that costs a terminal much more than it costs the program.
+/// Each of these sequences costs a terminal much more than the program that writes it.
 #[test]
 fn memory_is_bounded_for_hostile_input() {
     let floods: [&[u8]; 9] = [

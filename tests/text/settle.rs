@@ -1,4 +1,4 @@
-//! When a reader who follows along is given what, on a scripted clock.
+//! When a reader who follows along gets which text, on a scripted clock.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::properties::invent;
 const STILL_MS: u64 = 250;
 const MODE: Mode = Mode::Collapse { rows: 24, cols: 80 };
 
-/// A stream, its reader's text so far, and a clock that stands still by itself.
+/// A stream, its reader's text so far, and a clock that the test moves.
 struct Script {
     sanitizer: Sanitizer,
     start: Instant,
@@ -32,14 +32,14 @@ impl Script {
         self.start + Duration::from_millis(self.at)
     }
 
-    /// What the reader is given for these bytes.
+    /// The text that the reader gets for these bytes.
     fn push(&mut self, input: &str) -> String {
         let before = self.out.len();
         self.sanitizer.push_at(input.as_bytes(), self.now(), &mut self.out);
         self.since(before)
     }
 
-    /// What the reader is given while so many milliseconds pass, with a host that keeps the deadlines.
+    /// The text that the reader gets while `ms` milliseconds pass, from a host that keeps the deadlines.
     fn wait(&mut self, ms: u64) -> String {
         let before = self.out.len();
         let end = self.at + ms;
@@ -105,7 +105,7 @@ fn a_progress_bar_is_its_last_state() {
 }
 
 #[test]
-fn a_bar_that_pauses_is_given_and_given_again() {
+fn a_bar_that_pauses_is_appended_again() {
     let mut script = Script::new();
     script.push("10%");
     assert_eq!(script.wait(300), "10%");
@@ -137,7 +137,7 @@ fn rows_that_are_redrawn_wait_until_they_stand_still() {
     assert_eq!(script.finish(), "");
 }
 
-/// Bars as different tools draw them, each of 60 states: what comes before the text of a state and after it.
+/// Progress bars as different tools draw them: the bytes before and after the text of a state.
 const BARS: [(&str, &str); 6] =
     [("\r", ""), ("", "\r"), ("\r\x1b[K", ""), ("\x1b[2K\x1b[1G", ""), ("", "\x1b[1G\x1b[0K"), ("\x1b[A\x1b[2K", "\n")];
 
@@ -183,8 +183,7 @@ fn several_bars_that_are_erased_and_drawn_again_are_eight_lines_each_at_most() {
     }
 }
 
-/// A line that the program is about to write over, or has written over already, is not worth a line as soon as it
-/// stands still.
+/// A line that the program is about to overwrite, or has overwritten before, must stay unchanged for longer.
 #[test]
 fn what_stood_still_for_a_moment_before_it_was_erased_costs_nothing() {
     let mut script = Script::new();
@@ -201,7 +200,7 @@ fn what_stood_still_for_a_moment_before_it_was_erased_costs_nothing() {
     assert_eq!(script.finish(), "");
 }
 
-/// The wait that has grown is the line's own.
+/// The backoff is per line.
 #[test]
 fn a_prompt_below_a_slow_bar_does_not_wait_longer() {
     let mut script = Script::new();
@@ -260,7 +259,7 @@ fn a_full_screen_program_that_was_killed_leaves_its_last_screen() {
     assert_eq!(script.sanitizer.withheld_bytes(), 7);
 }
 
-/// What an agent is given of a stream without pauses, by the path that its bytes take.
+/// The text that an agent gets of a stream without pauses, through the host's own treatment.
 fn treated(mode: Mode, input: &[u8]) -> Vec<u8> {
     let (mut treatment, now, mut out) = (OutputFilter::new(mode, None), Instant::now(), Vec::new());
     for piece in input.chunks(100) {
@@ -270,7 +269,7 @@ fn treated(mode: Mode, input: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Every line that was on the screen or had left it, after any byte.
+/// Every line that was on the screen or had scrolled off it, after any byte.
 fn lines_ever(mode: Mode, input: &[u8]) -> HashSet<Vec<u8>> {
     let (mut sanitizer, mut out, mut ever) = (Sanitizer::new(mode), Vec::new(), HashSet::new());
     for byte in input {
@@ -285,7 +284,7 @@ fn lines_ever(mode: Mode, input: &[u8]) -> HashSet<Vec<u8>> {
 }
 
 #[test]
-fn of_all_cases_an_agent_is_given_the_collapsed_text() {
+fn an_agent_gets_the_collapsed_text_of_every_case() {
     let (mut compared, mut equal) = (0, 0);
     for case in data::all() {
         let mode = Mode::Collapse { rows: case.rows, cols: case.cols };
@@ -295,8 +294,8 @@ fn of_all_cases_an_agent_is_given_the_collapsed_text() {
             equal += 1;
             continue;
         }
-        // Lines that were complete went at once, and were given again when the program changed them. So all of the
-        // text is there, and what is there besides was a line once.
+        // Complete lines were appended at once, and again when the program changed them. So the whole text is there,
+        // and each extra line was on the screen once.
         let mut extra: HashMap<&[u8], usize> = HashMap::new();
         for line in given.split(|&byte| byte == b'\n') {
             *extra.entry(line).or_default() += 1;
@@ -305,7 +304,7 @@ fn of_all_cases_an_agent_is_given_the_collapsed_text() {
         for line in case.collapse.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             match extra.get_mut(line).filter(|count| **count > 0) {
                 Some(count) => *count -= 1,
-                // A line that wraps may have been given row by row.
+                // A line that wraps may have been appended row by row.
                 None if memchr::memmem::find(&unbroken, line).is_some() => {}
                 None => panic!("{}: {:?} is missing", case.id, String::from_utf8_lossy(line)),
             }
@@ -322,7 +321,7 @@ fn of_all_cases_an_agent_is_given_the_collapsed_text() {
 }
 
 #[test]
-fn bytes_of_one_instant_may_be_split_anyhow_and_nothing_is_lost() {
+fn bytes_of_one_moment_may_be_split_anywhere_and_nothing_is_lost() {
     let seeds = data::all();
     rounds(1500, |random| {
         let start = Instant::now();
@@ -353,7 +352,7 @@ fn bytes_of_one_instant_may_be_split_anyhow_and_nothing_is_lost() {
         assert!(left == right, "{script:?} {}", sides(&left, &right));
         let final_text = String::from_utf8(run(mode, [all.as_slice()])).unwrap();
         if final_text.as_bytes() != run(wider, [all.as_slice()]) {
-            // A line that wrapped may have been given row by row.
+            // A line that wrapped may have been appended row by row.
             return;
         }
         let given = String::from_utf8(left).unwrap();

@@ -1,4 +1,4 @@
-//! What agents really hand to their shells: captures of whole calls, by the versions that are named there.
+//! Captures of whole shell calls, by the versions of agents that are named there.
 
 use rexec_host::front::caller;
 use rexec_host::text::unwrap::unwrap;
@@ -6,6 +6,7 @@ use rexec_host::text::unwrap::unwrap;
 #[test]
 fn the_model_s_command_is_found_in_every_capture() {
     let text = include_str!("../data/wrappers.jsonl");
+    assert_eq!(text.lines().count(), 16);
     for line in text.lines() {
         let capture: serde_json::Value = serde_json::from_str(line).expect("one object a line");
         let words = |key: &str| -> Vec<Vec<u8>> {

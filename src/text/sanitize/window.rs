@@ -114,21 +114,13 @@ impl<R: Reading> Window<R> {
                     Some(len) => at + len,
                 }
             } else if byte == b'\r' {
-                let behind = block[at + 1];
-                if matches!(behind, b'\n' | b'\r') {
+                if matches!(block[at + 1], b'\n' | b'\r') {
                     at + 1
                 } else {
-                    len += at - from;
-                    if R::RETURN_STARTS_LINE && matches!(behind, b' '..=b'~') {
-                        from = at + 1;
-                        len = self.start_line(len);
-                    } else {
-                        self.len = len;
-                        let taken = self.after_return(block, at, &mut ends);
-                        if taken.foreign {
-                            return taken;
-                        }
-                        (from, len) = (taken.bytes, self.len);
+                    self.len = len + at - from;
+                    match self.lone_return(block, at, &mut ends) {
+                        Ok(next) => (from, len) = (next, self.len),
+                        Err(taken) => return taken,
                     }
                     if from >= WIDE {
                         return self.end(len, from, false);
@@ -154,6 +146,18 @@ impl<R: Reading> Window<R> {
             self.step(len, block, from);
         }
         self.end(len + WIDE - from, WIDE, false)
+    }
+
+    /// Takes a carriage return that no line feed follows at once. Returns the place behind it, or what was taken if the
+    /// window ends.
+    #[inline]
+    fn lone_return(&mut self, block: &[u8; BLOCK_BYTES], at: usize, ends: &mut Option<u64>) -> Result<usize, Taken> {
+        if R::RETURN_STARTS_LINE && matches!(block[at + 1], b' '..=b'~') {
+            self.len = self.start_line(self.len);
+            return Ok(at + 1);
+        }
+        let taken = self.after_return(block, at, ends);
+        if taken.foreign { Err(taken) } else { Ok(taken.bytes) }
     }
 
     #[inline]

@@ -1,5 +1,4 @@
-//! How fast secrets are masked: without a known value, and with those of five variables, next to a scan and a copy of
-//! the same bytes.
+//! Speed of the redactor: without known values, and with those of five variables, next to a scan and a copy.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,7 +7,7 @@ use rexec_host::text::redact::Redactor;
 
 use super::{INPUT_BYTES, ROUNDS, cut, low, median};
 
-/// What a coding agent's environment typically holds.
+/// Secrets as in a coding agent's environment.
 const VARIABLES: [(&str, &str); 5] = [
     ("GITHUB_TOKEN", "ghp_Zk3mVq8sT1xYb6LwPd0RcJf4HnUo7GaE2iSv"),
     ("DATABASE_PASSWORD", "correct-horse-battery"),
@@ -25,7 +24,7 @@ pub(super) fn plain() -> Vec<u8> {
         .into_bytes()
 }
 
-/// Lines that servers write.
+/// Lines of a server's log.
 pub(super) fn log() -> Vec<u8> {
     let line = |n: usize| {
         let (method, path) = [("GET", "/api/v1/users"), ("POST", "/login"), ("GET", "/static/app.js")][n % 3];
@@ -48,7 +47,7 @@ pub(super) fn log() -> Vec<u8> {
     (0..4000).map(line).collect::<String>().into_bytes()
 }
 
-/// What programs print for programs.
+/// Lines of JSON.
 pub(super) fn json() -> Vec<u8> {
     let entry = |n: usize| {
         format!(
