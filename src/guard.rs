@@ -2,10 +2,11 @@
 //!
 //! The host's side is [`spawn`] and [`control`]; the rest runs in the guard.
 //!
-//! Reading order: [`control`], [`spawn`], [`baseline`], `launch`, `supervisor`, `foreground`, `reaper`.
+//! Reading order: [`control`], [`spawn`], [`baseline`], `launch`, `supervisor`, `foreground`, `demand`, `reaper`.
 
 pub mod baseline;
 pub mod control;
+mod demand;
 mod extras;
 mod foreground;
 mod launch;

@@ -177,10 +177,14 @@ pub const PTY_ROWS: u16 = 48;
 /// Columns of a command's terminal, when the console has fewer. At 80, `ps aux` loses data that an agent needs.
 pub const PTY_COLS: u16 = 160;
 
-/// Rows of the largest terminal of a command. A caller's larger window counts as this.
+/// From a key at a terminal on demand to the first check whether the command has read it. The pauses then double.
+pub const DEMAND_LOOK: Duration = Duration::from_millis(2);
+/// The longest of these pauses. When all keys are read by then, the next check comes with the next key.
+pub const DEMAND_LOOK_MAX: Duration = Duration::from_millis(512);
+
+/// Rows of the largest screen that a command's output is resolved on. A caller's larger window counts as this.
 pub const WINDOW_ROWS_MAX: u16 = 300;
-/// Columns of the largest terminal of a command. A caller's larger window counts as this. A terminal of this size with
-/// all rows full takes some megabytes of the host's memory.
+/// Columns of the largest screen. A screen of this size with all rows full takes some megabytes of the host's memory.
 pub const WINDOW_COLS_MAX: u16 = 1_000;
 /// Rows of a terminal that none of its command's streams is on: what programs assume without a terminal.
 pub const UNSEEN_ROWS: u16 = 24;

@@ -3,6 +3,8 @@
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
 mod support;
 
+#[path = "relay/demand.rs"]
+mod demand;
 #[path = "relay/flags.rs"]
 mod flags;
 #[path = "relay/fullscreen.rs"]

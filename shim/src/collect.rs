@@ -70,28 +70,48 @@ impl Standard {
 
     /// The terminal whose size the command's own gets.
     pub(crate) fn window(&self) -> Option<RawFd> {
+        self.output_terminals().next()
+    }
+
+    fn output_terminals(&self) -> impl Iterator<Item = RawFd> {
         let outputs = [libc::STDOUT_FILENO, libc::STDERR_FILENO].into_iter().zip(&self.terminal[1..]);
-        outputs.into_iter().find(|(_, is_terminal)| **is_terminal).map(|(fd, _)| fd)
+        outputs.filter(|(_, is_terminal)| **is_terminal).map(|(fd, _)| fd)
     }
 
     /// Descriptors 0 to 2 in the words of a request.
     ///
     /// A caller's own terminal, on stdin and on an output, can be relayed: it is the controlling one, so that this
-    /// process is stopped and continued with it. An output on yet another terminal is then as good as a pipe.
+    /// process is stopped and continued with it. An output on yet another terminal is then as good as a pipe. Where
+    /// other processes are likely to read the same terminal, because stdin or stdout is something else, keys are handed
+    /// on only while the command asks for them.
     fn flags(&self) -> Stdio {
         let [is_in, mut is_out, mut is_err] = self.terminal;
-        let foreground = if is_in { sys::foreground_group(libc::STDIN_FILENO) } else { None };
-        let mut relayed = false;
+        let mut foreground = if is_in { sys::foreground_group(libc::STDIN_FILENO) } else { None };
+        let (mut relayed, mut on_demand) = (false, false);
+        let of_terminal = |fd: RawFd| {
+            let number = sys::terminal_number(fd);
+            let is_same =
+                |fd: RawFd| self.output_terminals().any(|out| out == fd) && sys::terminal_number(fd) == number;
+            (is_same(libc::STDOUT_FILENO), is_same(libc::STDERR_FILENO))
+        };
         if foreground.is_some() {
-            let number = sys::terminal_number(libc::STDIN_FILENO);
-            let is_same = |is_terminal: bool, fd: RawFd| is_terminal && sys::terminal_number(fd) == number;
-            let same = (is_same(is_out, libc::STDOUT_FILENO), is_same(is_err, libc::STDERR_FILENO));
+            let same = of_terminal(libc::STDIN_FILENO);
             if same.0 || same.1 {
                 (relayed, is_out, is_err) = (true, same.0, same.1);
+                on_demand = self.status[1].is_some_and(|status| status.kind == Kind::Pipe);
             }
+        }
+        let group = Some(sys::own_group());
+        let is_reachable = |fd: &RawFd| sys::foreground_group(*fd) == group;
+        if foreground.is_none()
+            && let Some(fd) = self.output_terminals().find(is_reachable)
+        {
+            (is_out, is_err) = of_terminal(fd);
+            (foreground, on_demand) = (group, true);
         }
         Stdio {
             relayed,
+            on_demand,
             background: foreground.is_some_and(|group| group != sys::own_group()),
             leader: foreground.is_some() && sys::is_session_leader(),
             stdin: self.status[0].is_some(),

@@ -37,6 +37,7 @@ use inside::Inside;
 use outlet::Outlet;
 use relay::{End, FORWARDED, Relay};
 use sys::{SignalSet, bit};
+use terminal::Terminal;
 
 /// How long, and how often, the kernel's limit on descriptors in flight is waited out.
 const IN_FLIGHT_PAUSE_MS: i32 = 20;
@@ -152,12 +153,14 @@ impl Call<'_> {
         if inherited.len() > INHERITED_MAX {
             return Err(Attempt::Failed(too_many(inherited.len())));
         }
+        let mut attributes = collect::attributes(standard, inherited);
+        let terminal = Terminal::of(&attributes.stdio);
         let mut descriptors: Vec<RawFd> = Vec::with_capacity(sys::DESCRIPTORS_MAX);
         descriptors.push(directory.as_raw_fd());
         descriptors.extend(standard.has_stdin().then_some(libc::STDIN_FILENO));
-        descriptors.extend_from_slice(&inherited);
-
-        let mut attributes = collect::attributes(standard, inherited);
+        let brought = terminal.as_ref().filter(|_| attributes.stdio.brings_terminal());
+        descriptors.extend(brought.map(Terminal::descriptor));
+        descriptors.extend_from_slice(&attributes.inherited);
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
         attributes.extras.live = choices.live;
         let parent = parent.filter(|_| attributes.ignored & bit(libc::SIGHUP as u32) == 0);
@@ -181,7 +184,7 @@ impl Call<'_> {
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outlets = [Stream::Out, Stream::Err].map(|stream| Outlet::new(stream, standard));
         let relay = Relay::new(socket, signal_watch, parent, outlets);
-        let mut relay = relay.with_terminals(attributes.stdio.relayed, standard.window());
+        let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
         match relay.run() {
             // At once: what would be closed and freed on the way back ends with the process.

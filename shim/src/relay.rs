@@ -8,6 +8,7 @@
 //! not take it, nothing more is read from the host, and signals and deaths are still attended to; stdin is never
 //! touched, unless it is a terminal that the host relays; an exit code that has arrived is never lost to a failed write.
 
+mod lines;
 mod stops;
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -106,6 +107,8 @@ pub(crate) struct Relay {
     terminal: Option<Terminal>,
     /// The terminal that the command's own has the size of.
     window: Option<RawFd>,
+    /// A carriage return that may be the first half of a line's end, and until when it is kept.
+    hold_back: Option<Instant>,
     /// SIGTSTP came to this process from outside, and went to the command.
     has_passed_stop: bool,
 }
@@ -132,13 +135,14 @@ impl Relay {
             unheard: None,
             terminal: None,
             window: None,
+            hold_back: None,
             has_passed_stop: false,
         }
     }
 
     /// The caller's terminals: the one to relay, if any, and the one that the command's own has the size of.
-    pub(crate) fn with_terminals(self, relayed: bool, window: Option<RawFd>) -> Self {
-        Self { terminal: relayed.then(Terminal::new), window, ..self }
+    pub(crate) fn with_terminals(self, terminal: Option<Terminal>, window: Option<RawFd>) -> Self {
+        Self { terminal, window, ..self }
     }
 
     /// What remains of the request, to be sent as the host takes it.
@@ -158,6 +162,9 @@ impl Relay {
                 break end;
             }
         };
+        if !matches!(end, End::Exit(_)) || self.aborting.is_some() {
+            self.reset_terminal();
+        }
         self.release_terminal();
         end
     }
@@ -204,11 +211,21 @@ impl Relay {
         let to = self.start + taken;
         let chunk = |stream, bytes: &[u8]| Some(Chunk { stream, from: to - bytes.len(), to });
         match frame {
-            FromHost::Out(bytes) => self.chunk = chunk(Stream::Out, bytes),
-            FromHost::Err(bytes) => self.chunk = chunk(Stream::Err, bytes),
+            FromHost::Out(bytes) => {
+                self.chunk = chunk(Stream::Out, bytes);
+                self.unprocess();
+            }
+            FromHost::Err(bytes) => {
+                self.chunk = chunk(Stream::Err, bytes);
+                self.unprocess();
+            }
             FromHost::Note(text) => {
                 self.chunk = chunk(Stream::Err, text);
                 self.end_line();
+            }
+            FromHost::Exit(_) if self.hold_back.is_some() => {
+                self.give_held();
+                return self.decode();
             }
             FromHost::Exit(_) if self.aborting.is_some() => self.ending = Some(End::Exit(ABORTED)),
             FromHost::Exit(exit) => self.ending = Some(self.end_of(exit)),
@@ -216,13 +233,15 @@ impl Relay {
                 self.chunk = chunk(Stream::Err, text);
                 self.ending = Some(End::Exit(code));
                 self.end_line();
-                self.release_terminal();
+                self.reset_terminal();
             }
             FromHost::Refuse => self.ending = Some(End::Refused(self.came)),
             FromHost::Heard => self.unheard = None,
             FromHost::Attach => self.attach(),
             FromHost::Taken(bytes) => self.on_taken(bytes),
             FromHost::Stopped(signal) => self.on_command_stopped(signal),
+            FromHost::Modes(modes) => self.on_modes(&modes),
+            FromHost::Return => self.return_terminal(),
         }
         self.start = to;
         Ok(true)
@@ -355,6 +374,10 @@ impl Relay {
         if keys != 0 {
             self.on_keys();
         }
+        self.retry_terminal();
+        if self.hold_back.is_some_and(|until| until <= Instant::now()) {
+            self.give_held();
+        }
         if socket & (libc::POLLIN | libc::POLLHUP | libc::POLLERR) != 0 && self.chunk.is_none() {
             return self.receive();
         }
@@ -369,10 +392,14 @@ impl Relay {
 
     /// How long to sleep: for ever, unless the host is to end an aborted command or to hear of a signal.
     fn patience_ms(&self) -> i32 {
-        self.aborting.into_iter().chain(self.hears_by()).min().map_or(-1, |deadline| {
-            let left = deadline.saturating_duration_since(Instant::now());
-            i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
-        })
+        let retry = self.terminal.as_ref().and_then(Terminal::retry_at);
+        self.aborting.into_iter().chain(self.hears_by()).chain(retry).chain(self.hold_back).min().map_or(
+            -1,
+            |deadline| {
+                let left = deadline.saturating_duration_since(Instant::now());
+                i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
+            },
+        )
     }
 
     /// Until when the host may say that it heard. What it says cannot be read while an outlet takes nothing.

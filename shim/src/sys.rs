@@ -13,6 +13,7 @@ use std::ptr;
 
 use nix::errno::Errno;
 use nix::libc;
+use rexec_sh::protocol::wire::TerminalModes;
 
 pub(crate) type Result<T> = std::result::Result<T, Errno>;
 
@@ -216,6 +217,19 @@ impl Modes {
         modes.c_cc[libc::VTIME] = 0;
         self
     }
+
+    /// Whether a line's end is written as carriage return and line feed.
+    pub(crate) fn ends_lines(&self) -> bool {
+        let both = libc::OPOST | libc::ONLCR;
+        self.0.c_oflag & both == both
+    }
+
+    /// The same line with the modes that a command has left.
+    pub(crate) fn with(mut self, left: &TerminalModes) -> Self {
+        (self.0.c_iflag, self.0.c_oflag, self.0.c_lflag) = (left.input, left.output, left.local);
+        self.0.c_cc[..left.characters.len()].copy_from_slice(&left.characters);
+        self
+    }
 }
 
 /// The modes of a terminal.
@@ -380,6 +394,12 @@ pub(crate) fn peer_uid(socket: &OwnedFd) -> Result<u32> {
         )
     };
     check(result.into()).map(|_| peer.uid)
+}
+
+/// Takes the exclusive flock(2) of an open file, until that is closed; whether nobody else holds it.
+pub(crate) fn lock(file: &OwnedFd) -> bool {
+    // SAFETY: flock takes any descriptor.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
 /// Whether somebody holds an exclusive flock(2) on this file.

@@ -1,19 +1,26 @@
 //! The caller's terminal while the command has one that stands for it: its modes, its keys, its foreground.
 //!
 //! Every key goes to the command's terminal, whose line discipline does what the caller's would have done: echo, ^C, ^D.
-//! Invariants: modes are changed only while the host relays and this process is in the foreground; they are put back
-//! before this process stops or ends; no flag of the inherited descriptor changes.
+//! Where other processes may read the same terminal, it is taken only while the command asks for keys, and one line is
+//! read at a time, when the command has read everything before it.
+//!
+//! Invariants: modes are changed only while the host relays, this process is in the foreground, and no other shim has
+//! changed them; they are put back before this process stops or ends; no flag of the inherited descriptor changes.
 
+use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::protocol::wire::KEYS_BYTES_MAX;
+use rexec_sh::protocol::wire::{KEYS_BYTES_MAX, Stdio, Stream, TerminalModes};
 
 use crate::sys::{self, Modes, SignalSet, bit};
 
 /// Read at once, bytes: as much as a terminal keeps.
 const READ_BYTES: usize = 4096;
+/// How often a terminal that another shim has taken is tried again.
+const TAKEN_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a terminal gave.
 #[derive(Debug)]
@@ -24,34 +31,102 @@ pub(crate) enum Input<'a> {
     End,
 }
 
-/// The terminal on descriptor 0.
+/// The caller's terminal.
 #[derive(Debug)]
 pub(crate) struct Terminal {
+    /// The inherited descriptor.
+    fd: RawFd,
+    output: Stream,
+    is_on_demand: bool,
     /// A second, non-blocking opening.
     keys: Option<OwnedFd>,
+    /// The host relays.
+    is_relayed: bool,
+    /// The command has it, or has it on demand and asks.
     is_attached: bool,
     has_hung_up: bool,
-    /// The modes to put back, while ours are in force.
-    before: Option<Modes>,
+    /// The modes to put back, while ours are in force, and what keeps other shims from changing them.
+    before: Option<(Modes, Option<OwnedFd>)>,
+    /// The modes before the command, where it has left others.
+    original: Option<Modes>,
+    /// When to try again to take it, because another shim has it.
+    retry_at: Option<Instant>,
     /// Keys that the command's terminal has not taken yet, bytes.
     in_flight: usize,
     buffer: [u8; READ_BYTES],
 }
 
 impl Terminal {
-    /// The terminal, left as it is until the host relays.
-    pub(crate) fn new() -> Self {
-        Self { keys: None, is_attached: false, has_hung_up: false, before: None, in_flight: 0, buffer: [0; READ_BYTES] }
+    /// The terminal that can be relayed, left as it is until the host relays.
+    pub(crate) fn of(stdio: &Stdio) -> Option<Self> {
+        let (output, output_fd) = match stdio.stdout_tty {
+            true => (Stream::Out, libc::STDOUT_FILENO),
+            false => (Stream::Err, libc::STDERR_FILENO),
+        };
+        let fd = if stdio.relayed { libc::STDIN_FILENO } else { output_fd };
+        (stdio.relayed || stdio.on_demand).then(|| Self {
+            fd,
+            output,
+            is_on_demand: stdio.on_demand,
+            keys: None,
+            is_relayed: false,
+            is_attached: false,
+            has_hung_up: false,
+            before: None,
+            original: None,
+            retry_at: None,
+            in_flight: 0,
+            buffer: [0; READ_BYTES],
+        })
     }
 
-    /// The command has begun.
+    /// Which of the caller's streams the command's terminal is.
+    pub(crate) fn output(&self) -> Stream {
+        self.output
+    }
+
+    /// The inherited descriptor.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.fd
+    }
+
+    /// Whether it is taken only while the command asks for keys.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.is_on_demand
+    }
+
+    /// The command has begun on a terminal that stands for this one.
+    pub(crate) fn begin(&mut self) {
+        self.is_relayed = true;
+        if !self.is_on_demand {
+            self.attach();
+        }
+    }
+
+    /// Whether this terminal processes what the command's own has processed before.
+    pub(crate) fn processes_twice(&self) -> bool {
+        self.is_relayed && !self.is_taken() && sys::modes(self.fd).is_ok_and(|modes| modes.ends_lines())
+    }
+
+    /// The command asks for keys.
     pub(crate) fn attach(&mut self) {
         self.is_attached = true;
-        self.keys = sys::open(c"/proc/self/fd/0", libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok();
+        self.keys = reopened(self.fd, libc::O_RDONLY);
         self.take();
     }
 
+    /// The command does not ask any more.
+    pub(crate) fn detach(&mut self) {
+        self.release();
+        (self.is_attached, self.keys, self.in_flight) = (false, None, 0);
+    }
+
     /// Whether the host relays.
+    pub(crate) fn is_relayed(&self) -> bool {
+        self.is_relayed
+    }
+
+    /// Whether the command has it.
     pub(crate) fn is_attached(&self) -> bool {
         self.is_attached
     }
@@ -61,41 +136,68 @@ impl Terminal {
         self.before.is_some()
     }
 
-    /// Takes the terminal if we are in its foreground; whether we are.
+    /// Takes the terminal if we are in its foreground; whether we are. One that another shim has is taken later.
     pub(crate) fn take(&mut self) -> bool {
-        let is_foreground = sys::foreground_group(libc::STDIN_FILENO) == Some(sys::own_group());
-        if is_foreground
-            && self.before.is_none()
-            && !self.has_hung_up
-            && let Ok(modes) = sys::modes(libc::STDIN_FILENO)
-        {
-            set(&modes.raw());
-            self.before = Some(modes);
+        let is_foreground = sys::foreground_group(self.fd) == Some(sys::own_group());
+        self.retry_at = None;
+        if is_foreground && self.before.is_none() && !self.has_hung_up {
+            let lock = reopened_by_number(self.fd);
+            if lock.as_ref().is_some_and(|lock| !sys::lock(lock)) {
+                self.retry_at = Some(Instant::now() + TAKEN_PAUSE);
+            } else if let Ok(modes) = sys::modes(self.fd) {
+                set(self.fd, &modes.raw());
+                self.before = Some((modes, lock));
+            }
         }
         is_foreground
     }
 
+    /// When [`Terminal::take`] has to be tried again.
+    pub(crate) fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
     /// Puts the modes back.
     pub(crate) fn release(&mut self) {
-        if let Some(modes) = self.before.take() {
-            set(&modes);
+        self.retry_at = None;
+        if let Some((modes, _lock)) = self.before.take() {
+            set(self.fd, &modes);
+        }
+    }
+
+    /// Puts the modes back that were there before the command.
+    pub(crate) fn reset(&mut self) {
+        self.release();
+        if let Some(modes) = self.original.take() {
+            set(self.fd, &modes);
+        }
+    }
+
+    /// The command has left its terminal with these modes: they are put back in place of the former ones.
+    pub(crate) fn leave_with(&mut self, left: &TerminalModes) {
+        if let Some((modes, _)) = &mut self.before {
+            self.original.get_or_insert(*modes);
+            *modes = modes.with(left);
         }
     }
 
     /// What is to be polled.
     pub(crate) fn watch(&self) -> libc::pollfd {
-        let wants_keys = self.is_taken() && self.in_flight < KEYS_BYTES_MAX;
-        sys::watch(if wants_keys { self.fd() } else { -1 }, libc::POLLIN)
+        let room = if self.is_on_demand { 1 } else { KEYS_BYTES_MAX };
+        let wants_keys = self.is_taken() && self.in_flight < room;
+        sys::watch(if wants_keys { self.keys_fd() } else { -1 }, libc::POLLIN)
     }
 
-    fn fd(&self) -> RawFd {
-        self.keys.as_ref().map_or(libc::STDIN_FILENO, AsRawFd::as_raw_fd)
+    fn keys_fd(&self) -> RawFd {
+        self.keys.as_ref().map_or(self.fd, AsRawFd::as_raw_fd)
     }
 
     /// Reads once; to be called when it polled as readable.
     pub(crate) fn read(&mut self) -> Input<'_> {
         let room = self.buffer.len().min(KEYS_BYTES_MAX - self.in_flight);
-        match sys::read(self.fd(), &mut self.buffer[..room]) {
+        let read =
+            if self.is_on_demand { self.read_line() } else { sys::read(self.keys_fd(), &mut self.buffer[..room]) };
+        match read {
             Ok(length @ 1..) => {
                 self.in_flight += length;
                 Input::Keys(&self.buffer[..length])
@@ -109,16 +211,52 @@ impl Terminal {
         }
     }
 
+    /// Reads what is there, to the end of a line at most: what follows may be for another reader.
+    fn read_line(&mut self) -> sys::Result<usize> {
+        let mut length = 0;
+        while length < self.buffer.len() {
+            match sys::read(self.keys_fd(), &mut self.buffer[length..length + 1]) {
+                Ok(1) => length += 1,
+                Ok(_) => break,
+                Err(error) if length == 0 => return Err(error),
+                Err(_) => break,
+            }
+            if matches!(self.buffer[length - 1], b'\r' | b'\n') || self.keys.is_none() {
+                break;
+            }
+        }
+        Ok(length)
+    }
+
     /// The command's terminal has taken so many bytes.
     pub(crate) fn on_taken(&mut self, bytes: u32) {
         self.in_flight = self.in_flight.saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }
 
+/// A second, non-blocking opening of an inherited descriptor.
+fn reopened(fd: RawFd, access: libc::c_int) -> Option<OwnedFd> {
+    let path = match fd {
+        libc::STDIN_FILENO => c"/proc/self/fd/0",
+        libc::STDOUT_FILENO => c"/proc/self/fd/1",
+        _ => c"/proc/self/fd/2",
+    };
+    sys::open(path, access | libc::O_NONBLOCK | libc::O_NOCTTY).ok()
+}
+
+/// A second opening of a terminal by the name that all its users share, which `/dev/tty` is not.
+fn reopened_by_number(fd: RawFd) -> Option<OwnedFd> {
+    let number = sys::terminal_number(fd)?;
+    let path = CString::new(format!("/dev/pts/{}", libc::minor(number.into()))).expect("a number has no NUL");
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = sys::open(&path, flags).ok().or_else(|| reopened(fd, libc::O_RDONLY))?;
+    (sys::terminal_number(opened.as_raw_fd()) == Some(number)).then_some(opened)
+}
+
 /// Sets modes, from the background too.
-fn set(modes: &Modes) {
+fn set(fd: RawFd, modes: &Modes) {
     const TTOU: SignalSet = bit(libc::SIGTTOU as u32);
     let before = sys::block_signals(TTOU);
-    let _ = sys::set_modes(libc::STDIN_FILENO, modes);
+    let _ = sys::set_modes(fd, modes);
     sys::restore_mask(before);
 }

@@ -49,6 +49,8 @@ pub enum Order {
     KillGroup,
     /// Continue the command, because its stopped caller was continued, in the foreground of its terminal or not.
     Resume { foreground: bool },
+    /// Keys were typed for a command that has its caller's terminal on demand.
+    Typed,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

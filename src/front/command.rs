@@ -29,8 +29,10 @@ pub struct Command {
     pub descriptors: usize,
     /// What the caller wants done to the output; `None`: as the host was told.
     pub sanitize: Option<Sanitize>,
-    /// The caller's window in rows and columns, if it has one.
+    /// The caller's window in rows and columns, if it has one; at most what a screen may have here.
     pub window: Option<(u16, u16)>,
+    /// The size of the caller's terminal in rows and columns, as that reports it: 0×0, or larger than any screen here.
+    pub true_window: Option<(u16, u16)>,
     /// The caller's name.
     pub whoami: String,
     /// The shell's path.
@@ -73,6 +75,7 @@ impl Command {
             sanitize: run.attributes.sanitize,
             window: (rows > 0 && cols > 0)
                 .then_some((rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX))),
+            true_window: (run.attributes.stdio.stdout_tty || run.attributes.stdio.stderr_tty).then_some((rows, cols)),
             whoami: caller::name(run.whoami, env()),
             shell: run.shell.to_string_lossy().into_owned(),
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),

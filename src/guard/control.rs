@@ -35,6 +35,9 @@ pub const PLAN_FOREGROUND: u16 = 128;
 pub const PLAN_LEADER: u16 = 256;
 /// Plan bit: output is a pipe and is not to be held back, so the variables are set by which runtimes do not buffer it.
 pub const PLAN_LIVE: u16 = 512;
+/// Plan bit: that terminal is the caller's, but keys come only while the command asks for them; the caller's terminal
+/// travels behind descriptor 0, unless it is that.
+pub const PLAN_ON_DEMAND: u16 = 1024;
 /// Size of a plan, bytes: its bits, then milliseconds of grace, little-endian.
 pub const PLAN_BYTES: usize = 6;
 
@@ -87,6 +90,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::Look => [7, 0],
         Order::KillGroup => [8, 0],
         Order::Resume { foreground } => [9, u8::from(foreground)],
+        Order::Typed => [10, 0],
     }
 }
 
@@ -103,6 +107,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [7, _] => Order::Look,
         [8, _] => Order::KillGroup,
         [9, foreground] => Order::Resume { foreground: foreground == 1 },
+        [10, _] => Order::Typed,
         _ => return None,
     })
 }
@@ -152,6 +157,10 @@ pub enum Report {
     PipeBroken,
     /// The shell was stopped by this signal, at a terminal that is relayed.
     ShellStopped { signal: Signal },
+    /// The command has read what was typed at a terminal on demand.
+    KeysRead,
+    /// It does not ask for keys any more: what follows it will ask for again.
+    TerminalReturned,
 }
 
 impl Report {
@@ -171,6 +180,8 @@ impl Report {
             Self::Unkillable { pid, program } => (8, 0, pid.number(), 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
+            Self::KeysRead => (12, 0, 0, 0, Program::default()),
+            Self::TerminalReturned => (13, 0, 0, 0, Program::default()),
             Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
             Self::Begun => (1, 0, 0, 0, Program::default()),
             Self::Hunting => (5, 0, 0, 0, Program::default()),
@@ -213,6 +224,8 @@ impl Report {
             8 => Self::Unkillable { pid: Pid::new(number), program },
             9 => Self::PipeBroken,
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
+            12 => Self::KeysRead,
+            13 => Self::TerminalReturned,
             10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
@@ -226,12 +239,11 @@ mod tests {
 
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {
-        use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, Look, Resume, Signal, Terminate};
+        use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, Look, Resume, Signal, Terminate, Typed};
         let resume = [true, false].map(|foreground| Resume { foreground });
-        for order in [Signal(process::Signal::TERM), Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup]
-            .into_iter()
-            .chain(resume)
-        {
+        let term = Signal(process::Signal::TERM);
+        let others = [term, Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup, Typed];
+        for order in others.into_iter().chain(resume) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let plan = Plan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };
@@ -248,6 +260,8 @@ mod tests {
             Report::Unkillable { pid: Pid::new(i32::MAX), program },
             Report::PipeBroken,
             Report::ShellStopped { signal: process::Signal::new(20) },
+            Report::KeysRead,
+            Report::TerminalReturned,
             Report::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::termios::{OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 
 use super::control::Report;
 use crate::core::process::{Pid, ProcessGroup, Signal};
@@ -81,11 +81,9 @@ impl Foreground {
         let Some(slave) = &self.slave else { return };
         let now = pty::foreground(slave).unwrap_or(self.owner);
         if is_foreground && let Some(group) = self.away.take() {
-            self.process_output(true);
             let _ = pty::set_foreground(slave, group);
         } else if !is_foreground && now != self.owner {
             self.away = Some(now);
-            self.process_output(false);
             self.take();
         }
         let group = if now == self.owner { shell } else { now };
@@ -95,13 +93,33 @@ impl Foreground {
         }
     }
 
-    /// In the background the caller's terminal is not raw, and processes the output itself.
-    fn process_output(&self, is_on: bool) {
-        let Some(slave) = &self.slave else { return };
-        if let Ok(mut modes) = tcgetattr(slave) {
-            modes.output_flags.set(OutputFlags::OPOST, is_on);
-            let _ = tcsetattr(slave, SetArg::TCSANOW, &modes);
+    /// The command does not ask for keys any more: the next that does is stopped. It stays in the foreground where
+    /// somebody in it still waits for keys; whether it does not.
+    pub(super) fn withdraw(&mut self, waits_for_keys: impl Fn(ProcessGroup) -> bool) -> bool {
+        let Some(slave) = &self.slave else { return false };
+        let Some(group) = pty::foreground(slave).ok().filter(|group| *group != self.owner) else { return false };
+        if waits_for_keys(group) {
+            return false;
         }
+        self.take();
+        // Between the look and this, somebody may have begun to wait.
+        if waits_for_keys(group) {
+            let _ = pty::set_foreground(slave, group);
+            return false;
+        }
+        self.away = Some(group);
+        true
+    }
+
+    /// Keys that the terminal has for its readers, bytes; whole lines only, where it reads lines.
+    pub(super) fn unread_keys(&self) -> usize {
+        self.slave.as_ref().map_or(0, pty::unread)
+    }
+
+    /// Whether this group has the foreground of a terminal that reads lines.
+    pub(super) fn reads_lines(&self, group: ProcessGroup) -> bool {
+        let Some(slave) = &self.slave else { return false };
+        pty::reads_lines(slave) && pty::foreground(slave).is_ok_and(|now| now == group)
     }
 
     /// When the slice of the group that has it is over.

@@ -330,6 +330,9 @@ impl Request {
         if plan.has(control::PLAN_IN_TTY) {
             terminal = stdin.replace(clear_of(targets, slave.as_fd())?);
         }
+        if run.attributes.stdio.brings_terminal() {
+            terminal = Some(next()?);
+        }
         let inherited = run.attributes.inherited.iter().map(|_| next()).collect::<io::Result<Vec<_>>>()?;
         let mut pipes = Vec::new();
         for _ in 0..(plan.bits & (control::PLAN_OUT_PIPE | control::PLAN_ERR_PIPE)).count_ones() {

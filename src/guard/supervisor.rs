@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 
 use super::control::{self, Report};
+use super::demand::Demand;
 use super::foreground::{Foreground, StoppedGroup};
 use super::reaper::{self, News};
 use crate::core::entry::Exit;
@@ -61,6 +62,8 @@ pub(super) struct Warden {
     orders: Vec<u8>,
     hunt: Hunt,
     relayed: Option<AtCaller>,
+    /// The command gets keys only while it asks for them.
+    demand: Option<Demand>,
 }
 
 /// The caller's side of a terminal that is relayed.
@@ -90,6 +93,7 @@ impl Warden {
             orders: Vec::new(),
             hunt: Hunt::No,
             relayed: None,
+            demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
         }
     }
 
@@ -130,7 +134,9 @@ impl Warden {
             Hunt::Grace { until } | Hunt::Killing { next: until, .. } => Some(until),
             Hunt::No | Hunt::GivenUp => None,
         };
-        let timeout = match self.foreground.lent_until().into_iter().chain(hunt).chain(self.group_ends).min() {
+        let demand = self.demand.as_ref().and_then(Demand::deadline);
+        let deadlines = self.foreground.lent_until().into_iter().chain(hunt).chain(self.group_ends).chain(demand);
+        let timeout = match deadlines.min() {
             None => PollTimeout::NONE,
             // Rounded up, so that it is not woken just before the time.
             Some(at) => {
@@ -138,20 +144,26 @@ impl Warden {
                 PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)
             }
         };
+        let asker = self.demand.as_ref().and_then(Demand::asker);
+        let wanted = |is_wanted: bool| if is_wanted { PollFlags::POLLIN } else { PollFlags::empty() };
         let mut fds = [
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(asker.unwrap_or(self.signals.as_fd()), wanted(asker.is_some())),
             PollFd::new(self.control.as_fd(), PollFlags::POLLIN),
         ];
-        let watched = if self.host_lives { 2 } else { 1 };
+        let watched = if self.host_lives { 3 } else { 2 };
         match poll(&mut fds[..watched], timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
         }
         let has = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
-        let (has_signal, has_orders) = (has(&fds[0]), has(&fds[1]));
+        let (has_signal, has_ended, has_orders) = (has(&fds[0]), has(&fds[1]), has(&fds[2]));
         if has_signal {
             // One read takes every SIGCHLD there is: they do not queue.
             let _ = self.signals.read_signal();
+        }
+        if let Some(demand) = self.demand.as_mut().filter(|_| has_ended) {
+            demand.on_asker_ended(Instant::now());
         }
         Ok(has_orders)
     }
@@ -199,6 +211,7 @@ impl Warden {
             }
         }
         self.foreground.close();
+        self.demand = None;
         let left = if has_children { tree::descendants(process::pid()) } else { Vec::new() };
         let stopped = left.iter().filter(|process| process.is_stopped && is_at_our_terminal(process));
         for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
@@ -228,6 +241,7 @@ impl Warden {
     fn on_stopped(&mut self, pid: Pid, signal: Signal) {
         if self.relayed.is_some() {
             if Some(pid) == self.shell {
+                self.note_asker(signal);
                 self.report(&[Report::ShellStopped { signal }]);
             }
             return;
@@ -243,6 +257,24 @@ impl Warden {
         } else if !self.foreground.knows(group) {
             let members = self.members(group);
             self.on_group_stopped(group, signal == TTIN, &members);
+        }
+    }
+
+    /// Remembers for whose sake a command that has its terminal on demand was stopped.
+    fn note_asker(&mut self, signal: Signal) {
+        let wanted = match signal {
+            kill::TTIN => Want::Input,
+            kill::TTOU => Want::Modes,
+            _ => return,
+        };
+        if self.demand.is_none() {
+            return;
+        }
+        let members = self.members(self.group);
+        let asker = tree::asker(&members, wanted).map(|asker| asker.pid);
+        let asker = asker.filter(|&asker| Some(asker) != self.shell);
+        if let Some(demand) = &mut self.demand {
+            demand.on_asked(asker);
         }
     }
 
@@ -280,6 +312,10 @@ impl Warden {
     fn tick(&mut self, now: Instant) {
         let reports = self.foreground.tick(now);
         self.report(&reports);
+        if let Some(demand) = self.demand.as_mut().filter(|_| self.shell.is_some()) {
+            let reports = demand.tick(now, &mut self.foreground, self.group);
+            self.report(&reports);
+        }
         if self.group_ends.is_some_and(|at| now >= at) {
             self.group_ends = None;
             self.kill_group();
@@ -368,8 +404,16 @@ impl Warden {
             Order::Look => self.look(),
             Order::Resume { foreground } if self.shell.is_some() && self.relayed.is_some() => {
                 self.foreground.resume(foreground, self.group);
+                if let Some(demand) = self.demand.as_mut().filter(|_| foreground) {
+                    demand.on_lent();
+                }
             }
             Order::Resume { .. } => {}
+            Order::Typed => {
+                if let Some(demand) = &mut self.demand {
+                    demand.on_typed(Instant::now());
+                }
+            }
             Order::KillGroup => self.group_ends = Some(Instant::now() + limits::GROUP_LEAVE),
         }
     }

@@ -83,6 +83,7 @@ pub(super) fn command(request: &CommandRequest, own: &Inherited) -> (Command, Re
         descriptors: 1,
         sanitize: Some(Sanitize::Strip),
         window: None,
+        true_window: None,
         whoami: name_of(&request.whoami, limits::WHOAMI_COLUMNS),
         shell: request.exec[0].clone(),
         text: exec.join(&b' '),

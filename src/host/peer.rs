@@ -11,7 +11,6 @@ use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, AtStart};
 
-use super::terminal_relay::TerminalRelay;
 use super::{Host, PeerId, Source};
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Entry, Reason};
@@ -408,9 +407,9 @@ impl Host {
         }
         let is_read = peer.cursor.is_some_and(|cursor| self.engine.next(cursor).is_none());
         if let Some(run) = job.filter(|_| is_read).and_then(|job| self.runs.get_mut(&job))
-            && let Some(signal) = run.relay.as_mut().and_then(TerminalRelay::take_stop)
+            && let Some(relay) = &mut run.relay
         {
-            wire::encode_stopped(signal.number(), peer.out.buffer());
+            relay.tell(peer.out.buffer());
         }
         if !is_end && peer.protocol.deadline().is_some() {
             self.settling.insert(id);

@@ -16,7 +16,7 @@ use super::start::PendingStart;
 use super::terminal_relay::TerminalRelay;
 use super::{Host, PeerId, start_errors};
 use crate::core::engine::JobId;
-use crate::core::entry::{StartError, Stream};
+use crate::core::entry::{Exit, StartError, Stream};
 use crate::core::job::Order;
 use crate::core::process::{Pid, ProcessGroup};
 use crate::front::budget::Share;
@@ -230,6 +230,11 @@ impl Host {
                 self.drain_streams(job);
                 self.on_shell_stopped(job, signal);
             }
+            Report::KeysRead => self.on_keys_read(job),
+            Report::TerminalReturned => {
+                self.drain_streams(job);
+                self.on_terminal_returned(job);
+            }
             Report::PipeBroken => {
                 if let Some(run) = self.runs.get_mut(&job) {
                     run.broken_pipe.on_struck(self.now);
@@ -237,6 +242,10 @@ impl Host {
             }
             Report::Exited { exit, group, has_left } => {
                 self.on_shell_over(job, has_left.then_some(group));
+                let is_stopping = self.engine.job(job).is_none_or(crate::core::job::Job::is_stopping);
+                if matches!(exit, Exit::Code(_)) && !is_stopping {
+                    self.leave_modes(job);
+                }
                 self.engine.on_exit(job, exit, self.now);
                 self.drain_streams(job);
                 if has_left {
@@ -325,6 +334,9 @@ impl Host {
             self.on_output(job, stream, filled);
         }
         if is_end {
+            if stream == Stream::Tty {
+                self.note_last_modes(job);
+            }
             self.close_stream(job, stream);
             self.engine.on_hangup(job, stream);
         }

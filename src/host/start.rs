@@ -262,8 +262,9 @@ impl Host {
         }
         let first = [plan.for_guard(self.options.grace).encode().as_slice(), command.frame.as_slice()].concat();
         let attempt = self.runs.get(&job).map_or(0, |run| run.attempts);
-        let background = command.stdio.background;
-        let mut relay = plan.is_relayed().then(|| TerminalRelay::new(pending.descriptors.get(1), background));
+        let behind_directory = pending.descriptors.get(1..).unwrap_or_default();
+        let others = self.runs.values().filter_map(|run| run.relay.as_ref());
+        let mut relay = plan.is_relayed().then(|| TerminalRelay::new(behind_directory, command.stdio, others));
         let (mut spare, sent) = match self.give(&first, &descriptors, attempt > 0, relay.as_mut()) {
             Ok(given) => given,
             Err(error) => {
@@ -342,7 +343,7 @@ impl Host {
         if !plan.has_terminal() && self.options.pty_size.is_none() {
             return pty::Size { rows: limits::UNSEEN_ROWS, cols: limits::UNSEEN_COLS };
         }
-        let (rows, cols) = self.window(command);
+        let (rows, cols) = command.true_window.unwrap_or_else(|| self.window(command));
         pty::Size { rows, cols }
     }
 

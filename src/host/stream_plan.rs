@@ -12,7 +12,7 @@ use rexec_sh::protocol::wire::{self, Stdio};
 use crate::core::entry::{Stream, Streams};
 use crate::guard::control::{
     self, PLAN_DEFAULTS, PLAN_ERR_IS_OUT, PLAN_ERR_PIPE, PLAN_FOREGROUND, PLAN_IN_TTY, PLAN_KILL_GROUP, PLAN_LEADER,
-    PLAN_LIVE, PLAN_OUT_PIPE, PLAN_RELAYED,
+    PLAN_LIVE, PLAN_ON_DEMAND, PLAN_OUT_PIPE, PLAN_RELAYED,
 };
 
 /// The plan of one command.
@@ -33,7 +33,7 @@ impl StreamPlan {
     /// caller has one file for both, so that their order is true.
     pub(super) fn of(stdio: Stdio, tty: Tty, kills_group: bool) -> Self {
         let is_pipe = |is_terminal: bool| match tty {
-            Tty::Always if !stdio.relayed => false,
+            Tty::Always if !is_relayed(stdio, tty) => false,
             Tty::Auto | Tty::Always => !is_terminal,
             Tty::Never => true,
         };
@@ -71,6 +71,7 @@ impl StreamPlan {
     fn bits(self) -> u16 {
         let bit = |on: bool, bit: u16| if on { bit } else { 0 };
         let relayed = self.is_relayed();
+        let begins_in_foreground = relayed && !self.stdio.background && !self.stdio.on_demand;
         bit(self.out_pipe, PLAN_OUT_PIPE)
             | bit(self.err_pipe, PLAN_ERR_PIPE)
             | bit(self.err_is_out, PLAN_ERR_IS_OUT)
@@ -79,8 +80,9 @@ impl StreamPlan {
             | bit(self.out_pipe && self.is_live && !self.is_bare, PLAN_LIVE)
             | bit(self.is_terminal_stdin(), PLAN_IN_TTY)
             | bit(relayed, PLAN_RELAYED)
-            | bit(relayed && !self.stdio.background, PLAN_FOREGROUND)
-            | bit(relayed && self.stdio.leader && !self.stdio.background, PLAN_LEADER)
+            | bit(begins_in_foreground, PLAN_FOREGROUND)
+            | bit(begins_in_foreground && self.stdio.leader, PLAN_LEADER)
+            | bit(relayed && self.stdio.on_demand, PLAN_ON_DEMAND)
     }
 
     /// Which of the caller's streams what the command writes to its terminal goes to.
@@ -98,13 +100,14 @@ impl StreamPlan {
 
     /// Whether the command's terminal stands for its caller's, which the shim relays.
     pub(super) fn is_relayed(self) -> bool {
-        self.stdio.relayed && self.tty != Tty::Never
+        is_relayed(self.stdio, self.tty)
     }
 
     /// Whether the command reads its own terminal: one that is relayed, or one in whose background its caller is. Who
     /// read that one would be stopped, and from another session would not be.
     fn is_terminal_stdin(self) -> bool {
-        self.is_relayed() || (self.stdio.stdin_tty && self.stdio.background && self.tty != Tty::Never)
+        (self.stdio.relayed && self.tty != Tty::Never)
+            || (self.stdio.stdin_tty && self.stdio.background && self.tty != Tty::Never)
     }
 
     /// Whether the command writes what it would write without us.
@@ -127,6 +130,16 @@ impl StreamPlan {
     }
 }
 
+/// Whether the caller's terminal is relayed. One that is only on standard error is not, where output is wanted on a
+/// terminal whatever the caller has.
+fn is_relayed(stdio: Stdio, tty: Tty) -> bool {
+    match tty {
+        Tty::Auto => stdio.relayed || stdio.on_demand,
+        Tty::Always => stdio.relayed || (stdio.on_demand && stdio.stdout_tty),
+        Tty::Never => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +155,7 @@ mod tests {
         relayed: false,
         background: false,
         leader: false,
+        on_demand: false,
     };
 
     #[test]
@@ -192,6 +206,8 @@ mod tests {
         assert_eq!(bits(relayed), PLAN_IN_TTY | PLAN_RELAYED | PLAN_FOREGROUND | PLAN_LEADER);
         assert_eq!(bits(Stdio { background: true, ..relayed }), PLAN_IN_TTY | PLAN_RELAYED);
         assert_eq!(StreamPlan::of(relayed, Tty::Never, false).bits(), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT);
+        let on_demand = Stdio { stdin_tty: false, relayed: false, on_demand: true, ..relayed };
+        assert_eq!(bits(on_demand), PLAN_RELAYED | PLAN_ON_DEMAND);
         let typed = Stdio { stdin_tty: true, ..same };
         assert_eq!(bits(typed), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT, "it travels as it is");
         assert_eq!(bits(Stdio { background: true, ..typed }), PLAN_OUT_PIPE | PLAN_ERR_IS_OUT | PLAN_IN_TTY);

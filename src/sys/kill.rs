@@ -1,7 +1,7 @@
 //! Sending signals: kill(2), killpg(3) and, through a descriptor, pidfd_send_signal(2).
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::libc::{self, c_int};
 
@@ -39,6 +39,12 @@ pub fn group(group: ProcessGroup, signal: Signal) -> io::Result<()> {
 /// A descriptor of a process. While it is open, it never refers to a later process with the same number.
 #[derive(Debug)]
 pub struct Pidfd(OwnedFd);
+
+impl AsFd for Pidfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl Pidfd {
     /// Opens the process with this number; `None` when there is none, or no descriptor is left.

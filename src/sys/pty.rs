@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::fcntl::OFlag;
 use nix::libc;
-use nix::sys::termios::{OutputFlags, SetArg, tcgetattr, tcsetattr};
+use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
 use crate::core::process::ProcessGroup;
@@ -94,6 +94,19 @@ pub fn foreground(slave: &OwnedFd) -> io::Result<ProcessGroup> {
 /// ENOTTY, or EPERM for a group of another session, as tcsetpgrp(3).
 pub fn set_foreground(slave: &OwnedFd, group: ProcessGroup) -> io::Result<()> {
     tcsetpgrp(slave, Pid::from_raw(group.number())).map_err(super::io)
+}
+
+/// Keys that a terminal has for its readers, bytes; whole lines only, where it reads lines (FIONREAD).
+pub fn unread(slave: &OwnedFd) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes one int.
+    let result = unsafe { libc::ioctl(slave.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
+    if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+}
+
+/// Whether a terminal hands keys to its readers line by line (ICANON).
+pub fn reads_lines(slave: &OwnedFd) -> bool {
+    tcgetattr(slave).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ICANON))
 }
 
 #[cfg(test)]

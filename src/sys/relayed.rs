@@ -4,8 +4,11 @@
 //! too, the guard. Invariants: modes are set only where those are in force that the shim left, so that nobody's who came
 //! after it are touched; nothing is read or written, and no call waits.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
+use rexec_sh::protocol::wire::TerminalModes;
+
+use nix::libc;
 use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
 /// The terminal.
@@ -21,6 +24,17 @@ impl Relayed {
     pub fn new(terminal: OwnedFd) -> Option<Self> {
         let before = tcgetattr(&terminal).ok()?;
         Some(Self { terminal, before })
+    }
+
+    /// Takes on the modes that another shim has found, if that has taken the same terminal.
+    pub fn borrow_from<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
+        let number = number_of(&self.terminal);
+        if is_raw(&self.before)
+            && number.is_some()
+            && let Some(other) = others.into_iter().find(|other| number_of(&other.terminal) == number)
+        {
+            self.before = other.before.clone();
+        }
     }
 
     /// Takes on the modes of another terminal, whose output is not processed so far.
@@ -49,6 +63,26 @@ impl Relayed {
             let _ = tcsetattr(&self.terminal, SetArg::TCSANOW, &self.before);
         }
     }
+}
+
+/// Which terminal a descriptor leads to, also one that was opened as /dev/tty.
+fn number_of(terminal: &OwnedFd) -> Option<u32> {
+    let mut number: libc::c_uint = 0;
+    // SAFETY: the kernel writes one unsigned int.
+    let result = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGDEV as _, &raw mut number) };
+    (result == 0).then_some(number)
+}
+
+/// What a command can have made of a terminal's modes; `None` when it has none.
+#[must_use]
+pub fn modes_of(terminal: &OwnedFd) -> Option<TerminalModes> {
+    let modes = tcgetattr(terminal).ok()?;
+    Some(TerminalModes {
+        input: modes.input_flags.bits(),
+        output: modes.output_flags.bits(),
+        local: modes.local_flags.bits(),
+        characters: *modes.control_chars.first_chunk()?,
+    })
 }
 
 /// Editors of lines keep output processing or signals on; only who passes everything on keeps nothing.

@@ -12,7 +12,7 @@ use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockTy
 use crate::core::process::Pid;
 
 /// The most descriptors in one message: those of a RUN, and two pipes.
-pub const DESCRIPTORS_MAX: usize = rexec_sh::protocol::wire::INHERITED_MAX + 4;
+pub const DESCRIPTORS_MAX: usize = rexec_sh::protocol::wire::INHERITED_MAX + 5;
 
 /// A connected pair, closed on exec; the first does not block.
 ///

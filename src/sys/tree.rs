@@ -161,6 +161,29 @@ fn want_of_thread(thread: &Path) -> Want {
     }
 }
 
+/// Whether a thread of a process waits in a system call that a key could end. One that does not tell counts as waiting.
+pub(crate) fn may_wait_for_keys(pid: Pid) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().any(|thread| {
+        let Ok(line) = fs::read_to_string(thread.path().join("syscall")) else { return true };
+        let Ok(call) = line.split_ascii_whitespace().next().unwrap_or_default().parse::<i64>() else { return false };
+        POLLS.contains(&call) || want_of_thread(&thread.path()) == Want::Input
+    })
+}
+
+/// The system calls that wait for several descriptors.
+const POLLS: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_select,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_pwait,
+];
+
 /// Whether a process caught the stop at the terminal and then stopped itself, as top(1) does to restore the modes
 /// first. That can come after it was continued for the stop.
 pub(crate) fn has_stopped_itself(pid: Pid) -> bool {

@@ -138,6 +138,8 @@ fn again(frame: &FromHost<'_>) -> Vec<u8> {
         FromHost::Attach => wire::encode_attach(&mut out),
         FromHost::Taken(bytes) => wire::encode_taken(*bytes, &mut out),
         FromHost::Stopped(signal) => wire::encode_stopped(*signal, &mut out),
+        FromHost::Modes(modes) => wire::encode_modes(*modes, &mut out),
+        FromHost::Return => wire::encode_return(&mut out),
     }
     out
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use super::demand::started;
 use super::interaction::{TERMINAL, shells};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -23,40 +24,71 @@ fn relaying(host: &Host, home: &TempDir, script: &str) -> Typist {
     typist
 }
 
+/// The same below a shell that leads the session and stays when the shim has ended: the kernel resets the modes of a
+/// terminal whose session leader ends.
+fn relaying_below(host: &Host, home: &TempDir, script: &str, stdin: &str) -> Typist {
+    let [_, (shell, env)] = shells(host);
+    let script = format!("$SH -c '{script}' {stdin}; echo code $?; read x; exit");
+    let mut typist = started(&script, &shell, &env, home.path());
+    typist.sees("begun");
+    assert!(typist.is_raw());
+    typist
+}
+
+fn shim_of(typist: &Typist) -> Pid {
+    Pid::from_raw(procs::children(typist.warden.pid()).first().expect("the shim").pid)
+}
+
 #[test]
 fn the_terminal_is_as_it_was_whoever_is_killed() {
+    kill_each("echo begun $PPID; exec sleep 1000", "");
+}
+
+#[test]
+fn a_terminal_on_demand_is_as_it_was_whoever_is_killed() {
+    kill_each("echo begun $PPID; read x </dev/tty", "</dev/null");
+}
+
+#[test]
+fn modes_that_a_command_has_set_do_not_outlast_a_kill() {
+    kill_each("stty -echo -icanon erase +; echo begun $PPID; exec sleep 1000", "");
+    kill_each("stty -F /dev/tty -echo -icanon erase +; echo begun $PPID; read x </dev/tty", "</dev/null");
+}
+
+fn kill_each(script: &str, stdin: &str) {
     let home = TempDir::new(None);
     let host = Host::with(MIRROR);
-    let mut typist = relaying(&host, &home, "echo begun; exec sleep 1000");
-    kill(Pid::from_raw(typist.warden.pid()), Signal::SIGKILL).expect("it runs");
-    assert!(typist.has_its_modes(true), "the shim was killed");
-    assert_eq!(typist.ends(), Ended::Signal(9));
+    let relaying = |host: &Host| relaying_below(host, &home, script, stdin);
+    let ends = |mut typist: Typist, code: &str| {
+        typist.sees(code);
+        assert!(typist.has_its_modes(true), "{code}: {:?}", typist.terminal.modes());
+        typist.types(b"\r");
+        assert_eq!(typist.ends(), Ended::Code(0));
+    };
+
+    let typist = relaying(&host);
+    kill(shim_of(&typist), Signal::SIGKILL).expect("it runs");
+    ends(typist, "code 137");
     host.wait_idle();
 
-    let mut typist = relaying(&host, &home, "echo begun $PPID; exec sleep 1000");
-    let line = typist.sees("\r\n");
+    let mut typist = relaying(&host);
+    let line = typist.sees("\n");
     let guard = line.trim().parse().expect("the guard's number");
     kill(Pid::from_raw(guard), Signal::SIGKILL).expect("it runs");
-    assert_eq!((typist.ends(), typist.has_its_modes(true)), (Ended::Code(125), true), "{}", typist.screen());
-    assert!(typist.screen().ends_with("again\r\n"), "{:?}", typist.screen());
+    ends(typist, "again\r\ncode 125");
     host.wait_idle();
 
-    let mut typist = relaying(&host, &home, "echo begun; exec sleep 1000");
+    let typist = relaying(&host);
     let (_home, mut warden) = host.kill();
-    assert_eq!((typist.ends(), typist.has_its_modes(true)), (Ended::Code(125), true));
+    ends(typist, "code 125");
     assert!(warden.is_empty_within(PATIENCE));
 
     let host = Host::with(MIRROR);
-    let typist = relaying(&host, &home, "echo begun; exec sleep 1000");
+    let typist = relaying(&host);
     host.stop();
-    kill(Pid::from_raw(typist.warden.pid()), Signal::SIGKILL).expect("it runs");
+    kill(shim_of(&typist), Signal::SIGKILL).expect("it runs");
     let (_home, mut warden) = host.kill();
-    assert!(
-        typist.has_its_modes(true),
-        "shim and host were killed: {:?} {:#?}",
-        typist.terminal.modes(),
-        warden.tree()
-    );
+    ends(typist, "code 137");
     assert!(warden.is_empty_within(PATIENCE));
 }
 
@@ -190,4 +222,53 @@ fn interactive_shells_are_told_of_or_relayed() {
     session(&env);
     let end = host.wait_for("the session", |journal| journal.of_type("end").next().cloned());
     assert_eq!((&end["exit"], &end["whoami"]), (&5.into(), &"aider".into()));
+}
+
+#[test]
+fn a_window_of_any_size_is_the_commands_too() {
+    let host = Host::with(MIRROR);
+    let script = "read x; $SH -c 'stty size; trap \"stty size; exit\" WINCH; echo begun; while :; do sleep 0.02; done'";
+    for (cols, rows) in [(0, 0), (5000, 1000), (65535, 65535), (1, 0)] {
+        let seen = shells(&host).map(|(shell, env)| {
+            let home = TempDir::new(None);
+            let mut typist = started(script, &shell, &env, home.path());
+            typist.resizes(cols, rows);
+            typist.types(b"\r");
+            typist.sees("begun\r\n");
+            typist.resizes(80, 24);
+            typist.sees("24 80\r\n");
+            assert_eq!(typist.ends(), Ended::Code(0));
+            typist.screen()
+        });
+        assert_eq!(seen[0], seen[1], "{cols} columns, {rows} rows");
+        assert!(seen[0].contains(&format!("{rows} {cols}\r\n")), "{:?}", seen[0]);
+    }
+}
+
+#[test]
+fn modes_that_a_command_leaves_last() {
+    let host = Host::with(MIRROR);
+    for (script, stdin) in [
+        ("stty -echo; echo begun", ""),
+        ("stty raw -echo erase + min 3; echo begun; exit 3", ""),
+        ("stty -ixon tostop; echo begun; stty ixon", ""),
+        ("echo begun", ""),
+        ("exec </dev/tty; stty -echo; echo begun", "</dev/null"),
+        ("exec </dev/tty; stty raw -echo erase +; exec </dev/null; sleep 0.1; echo begun", "</dev/null"),
+        ("stty -F /dev/tty -echo; stty -F /dev/tty echo; echo begun", "</dev/null"),
+        ("stty -F /dev/tty -echo; kill -TERM $$", "</dev/null"),
+    ] {
+        let left = shells(&host).map(|(shell, env)| {
+            let home = TempDir::new(None);
+            let script = format!("$SH -c '{script}' {stdin}; echo left; read x; exit 0");
+            let mut typist = started(&script, &shell, &env, home.path());
+            typist.sees("left");
+            let modes = typist.terminal.modes();
+            typist.types(b"\n\n\n");
+            (typist.ends(), modes)
+        });
+        let is_killed = script.contains("kill");
+        assert!(is_killed || left[0] == left[1], "{script:?}: {left:?}");
+        assert_eq!(left[0].0, left[1].0);
+    }
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! shim ▶ host   HELLO (RUN(+descriptors)  SIGNAL*  CLOSED*  (KEYS | SIZE | RESUME | HANGUP)*  ABORT? | LEFT | INTERACTIVE)
-//! host ▶ shim   HELLO ATTACH? (OUT | ERR | NOTE | HEARD | TAKEN | STOPPED)* (EXIT | FAIL | REFUSE)
+//! host ▶ shim   HELLO ATTACH? (OUT | ERR | NOTE | HEARD | TAKEN | STOPPED | MODES | RETURN)* (EXIT | FAIL | REFUSE)
 //! ```
 //!
 //! Invariants: nothing here allocates by a length field (the caller's buffer grows with the bytes that arrived);
@@ -25,9 +25,9 @@ pub use run::{AtStart, Attributes, Run, Stdio, Strings, encode_run};
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";
 /// The version this build speaks.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The oldest version this build still understands.
-pub const VERSION_MIN: u16 = 2;
+pub const VERSION_MIN: u16 = 3;
 /// Size of a [`Hello`], bytes.
 pub const HELLO_BYTES: usize = 8;
 /// Size of a frame's kind and length, bytes.
@@ -69,6 +69,8 @@ const REFUSE: u8 = 0x16;
 const ATTACH: u8 = 0x18;
 const TAKEN: u8 = 0x19;
 const STOPPED: u8 = 0x1a;
+const RETURN: u8 = 0x1b;
+const MODES: u8 = 0x1c;
 const SKIPPABLE: u8 = 0x80;
 const HEARD: u8 = 0x81;
 
@@ -188,6 +190,42 @@ impl Exit {
     }
 }
 
+/// The modes of a terminal (termios(3)) that a command can leave behind. Speed and character size are the line's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalModes {
+    /// `c_iflag`.
+    pub input: u32,
+    /// `c_oflag`.
+    pub output: u32,
+    /// `c_lflag`.
+    pub local: u32,
+    /// `c_cc`, as many as the kernel has.
+    pub characters: [u8; MODE_CHARACTERS],
+}
+
+/// How many special characters a terminal has.
+pub const MODE_CHARACTERS: usize = 19;
+
+impl TerminalModes {
+    const BYTES: usize = 12 + MODE_CHARACTERS;
+
+    fn encode(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        for (place, flags) in bytes.chunks_exact_mut(4).zip([self.input, self.output, self.local]) {
+            place.copy_from_slice(&flags.to_le_bytes());
+        }
+        bytes[12..].copy_from_slice(&self.characters);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let bytes: &[u8; Self::BYTES] = bytes.try_into().map_err(|_| WireError::Malformed("modes of a wrong size"))?;
+        let flags = |at| u32::from_le_bytes(*bytes[at..].first_chunk().expect("12 bytes are flags"));
+        let characters = *bytes[12..].first_chunk().expect("the rest are characters");
+        Ok(Self { input: flags(0), output: flags(4), local: flags(8), characters })
+    }
+}
+
 /// A frame from the shim.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FromShim<'a> {
@@ -232,6 +270,10 @@ pub enum FromHost<'a> {
     Taken(u32),
     /// The command was stopped by this signal, as the caller would have been in its place.
     Stopped(u8),
+    /// The command has changed its terminal's modes: at the end the caller's terminal gets these.
+    Modes(TerminalModes),
+    /// The command does not ask for keys any more: leave the caller's terminal alone until it asks again.
+    Return,
     /// The host may not run it (the caller is sandboxed): run the real shell, silently.
     Refuse,
     /// The host has a SIGNAL and sees to it.
@@ -293,6 +335,16 @@ pub fn encode_size((rows, cols): (u16, u16), out: &mut Vec<u8>) {
 /// Appends a RESUME frame.
 pub fn encode_resume(foreground: bool, out: &mut Vec<u8>) {
     put_frame(out, RESUME, [&[u8::from(foreground)], &[]]);
+}
+
+/// Appends a RETURN frame.
+pub fn encode_return(out: &mut Vec<u8>) {
+    put_frame(out, RETURN, [&[], &[]]);
+}
+
+/// Appends a MODES frame.
+pub fn encode_modes(modes: TerminalModes, out: &mut Vec<u8>) {
+    put_frame(out, MODES, [&modes.encode(), &[]]);
 }
 
 /// Appends a HANGUP frame.
@@ -436,7 +488,9 @@ impl<'a> FromHost<'a> {
             (ATTACH, &[]) => Self::Attach,
             (TAKEN, &[a, b, c, d]) => Self::Taken(u32::from_le_bytes([a, b, c, d])),
             (STOPPED, &[signal @ 1..=64]) => Self::Stopped(signal),
-            (EXIT | FAIL | REFUSE | ATTACH | TAKEN | STOPPED, _) => {
+            (MODES, bytes) => Self::Modes(TerminalModes::decode(bytes)?),
+            (RETURN, &[]) => Self::Return,
+            (EXIT | FAIL | REFUSE | ATTACH | TAKEN | STOPPED | RETURN, _) => {
                 return Err(WireError::Malformed("a control frame of the wrong size"));
             }
             (SKIPPABLE.., _) => return Ok(Decoded::Skip(taken)),

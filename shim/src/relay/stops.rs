@@ -7,7 +7,9 @@
 use std::time::Instant;
 
 use nix::libc;
-use rexec_sh::protocol::wire::{Exit, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
+use rexec_sh::protocol::wire::{
+    Exit, TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size,
+};
 
 use super::{ENDING, End, Relay, SIGNAL_PATIENCE};
 use crate::sys::{self, bit};
@@ -21,7 +23,7 @@ impl Relay {
 
     pub(super) fn attach(&mut self) {
         if let Some(terminal) = &mut self.terminal {
-            terminal.attach();
+            terminal.begin();
             // It may have changed since it was sent with the command.
             self.send_size();
         }
@@ -30,7 +32,7 @@ impl Relay {
     /// How this process ends where the command ended so.
     pub(super) fn end_of(&mut self, exit: Exit) -> End {
         match exit {
-            Exit::Signal(signal) if self.attached().is_some() => {
+            Exit::Signal(signal) if self.terminal.as_ref().is_some_and(Terminal::is_relayed) => {
                 let keys = bit(libc::SIGINT as u32) | bit(libc::SIGQUIT as u32);
                 End::Die { signal, is_group: keys & bit(signal.into()) & !self.came != 0 }
             }
@@ -38,10 +40,38 @@ impl Relay {
         }
     }
 
-    /// Leaves the terminal as it was.
+    /// Leaves the terminal as it was before the command, whatever that has made of it.
+    pub(super) fn reset_terminal(&mut self) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.reset();
+        }
+    }
+
+    /// Leaves the terminal as it was, or as the command has left it.
     pub(super) fn release_terminal(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.release();
+        }
+    }
+
+    /// The command does not ask for keys any more.
+    pub(super) fn return_terminal(&mut self) {
+        if let Some(terminal) = self.terminal.as_mut().filter(|terminal| terminal.is_on_demand()) {
+            terminal.detach();
+        }
+    }
+
+    /// Another shim may have left the terminal by now.
+    pub(super) fn retry_terminal(&mut self) {
+        let is_due = |terminal: &&mut Terminal| terminal.retry_at().is_some_and(|at| at <= Instant::now());
+        if let Some(terminal) = self.terminal.as_mut().filter(is_due) {
+            terminal.take();
+        }
+    }
+
+    pub(super) fn on_modes(&mut self, modes: &TerminalModes) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.leave_with(modes);
         }
     }
 
@@ -110,10 +140,18 @@ impl Relay {
 
     /// The command was stopped: so is its caller, until both go on.
     pub(super) fn on_command_stopped(&mut self, signal: u8) {
-        let Some(terminal) = self.attached() else { return };
         let wants_foreground = matches!(i32::from(signal), libc::SIGTTIN | libc::SIGTTOU);
+        if let Some(terminal) = self.terminal.as_mut()
+            && terminal.is_on_demand()
+            && !terminal.is_attached()
+            && wants_foreground
+        {
+            terminal.attach();
+        }
+        let Some(terminal) = self.attached() else { return };
         // A shell's `fg` says nothing to a job that runs.
-        if !(wants_foreground && !terminal.is_taken() && terminal.take()) {
+        let is_asking = wants_foreground && (terminal.is_on_demand() || !terminal.is_taken());
+        if !(is_asking && terminal.take()) {
             terminal.release();
             let is_group = !self.has_passed_stop && i32::from(signal) != libc::SIGSTOP;
             self.has_passed_stop = false;

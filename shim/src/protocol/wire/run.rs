@@ -34,9 +34,18 @@ pub struct Stdio {
     pub background: bool,
     /// The caller leads the session of that terminal.
     pub leader: bool,
+    /// The shim hands keys on only while the command asks for them, because others may read that terminal too. Without
+    /// `relayed`, an output is the caller's controlling terminal, and that travels behind descriptor 0.
+    pub on_demand: bool,
 }
 
 impl Stdio {
+    /// Whether the caller's terminal travels as a descriptor of its own, because descriptor 0 is something else.
+    #[must_use]
+    pub fn brings_terminal(self) -> bool {
+        self.on_demand && !self.relayed
+    }
+
     fn bits(self) -> u16 {
         let flags = [
             self.stdin,
@@ -49,13 +58,14 @@ impl Stdio {
             self.relayed,
             self.background,
             self.leader,
+            self.on_demand,
         ];
         flags.iter().enumerate().fold(0, |bits, (n, &on)| bits | u16::from(on) << n)
     }
 
     fn from_bits(bits: u16) -> Option<Self> {
         let on = |n: u16| bits & 1 << n != 0;
-        (bits < 1 << 10).then(|| Self {
+        (bits < 1 << 11).then(|| Self {
             stdin: on(0),
             stdout: on(1),
             stderr: on(2),
@@ -66,6 +76,7 @@ impl Stdio {
             relayed: on(7),
             background: on(8),
             leader: on(9),
+            on_demand: on(10),
         })
     }
 }
@@ -180,12 +191,14 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// How many descriptors travel with the frame: the directory if it is none by path, stdin if open, and the inherited
-    /// ones.
+    /// How many descriptors travel with the frame: the directory if it is none by path, stdin if open, the caller's
+    /// terminal if that is not stdin, and the inherited ones.
     #[must_use]
     pub fn descriptor_count(&self) -> usize {
         let directory = usize::from(self.attributes.extras.directory.is_none());
-        directory + usize::from(self.attributes.stdio.stdin) + self.attributes.inherited.len()
+        let stdio = self.attributes.stdio;
+        let standard = usize::from(stdio.stdin) + usize::from(stdio.brings_terminal());
+        directory + standard + self.attributes.inherited.len()
     }
 }
 
