@@ -27,20 +27,23 @@ use crate::sys::process;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// The variable that names the socket.
+/// The environment variable that names the host's socket.
 pub const SOCKET_VARIABLE: &str = "REXEC_SOCKET";
-/// The variable that names the journal's directory.
+/// The environment variable that names the journals' directory.
 pub const HOME_VARIABLE: &str = "REXEC_HOME";
 
 /// Columns of a wrong argument that are shown. The rest is cut.
 const ARGUMENT_COLUMNS: usize = 80;
+
+/// The hint when standard output takes nothing.
+const WRITE_HINT: &str = "check where standard output leads: the disk may be full";
 
 /// Turns a program's result into its exit code; a notice goes to standard error.
 fn finish(result: Result<u8, Notice>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            // Nobody is left to be told when this fails.
+            // Without a standard error there is nobody to tell.
             let _ = write!(io::stderr(), "{failure}");
             ExitCode::from(failure.code)
         }
@@ -58,10 +61,7 @@ fn say(text: &str) -> Result<u8, Notice> {
 
 /// The notice for standard output that takes nothing.
 fn cannot_write(error: &io::Error) -> Notice {
-    Notice::failed(
-        format_args!("cannot write: {}", reason(error)),
-        "check where standard output leads: the disk may be full",
-    )
+    Notice::failed(format_args!("cannot write: {}", reason(error)), WRITE_HINT)
 }
 
 /// The path of the host's socket.

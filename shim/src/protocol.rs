@@ -11,4 +11,5 @@ pub mod mark;
 pub mod notice;
 pub mod options;
 pub mod place;
+pub mod shell_places;
 pub mod wire;

@@ -9,29 +9,9 @@ use rexec_sh::protocol::environment;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::shell_places::places;
 
 use crate::sys::{self, Kind, Status};
-
-/// Where sh may be. The shim may stand in the place of the first ones; dash then serves as well.
-const SH: [&CStr; 5] = [c"/bin/sh", c"/usr/bin/sh", c"/usr/local/bin/sh", c"/bin/dash", c"/usr/bin/dash"];
-const BASH: [&CStr; 5] = [
-    c"/bin/bash",
-    c"/usr/bin/bash",
-    c"/usr/local/bin/bash",
-    c"/run/current-system/sw/bin/bash",
-    c"/opt/homebrew/bin/bash",
-];
-const ZSH: [&CStr; 5] =
-    [c"/bin/zsh", c"/usr/bin/zsh", c"/usr/local/bin/zsh", c"/run/current-system/sw/bin/zsh", c"/opt/homebrew/bin/zsh"];
-
-/// Where the shells of this kind may be.
-fn places(shell: Shell) -> &'static [&'static CStr; 5] {
-    match shell {
-        Shell::Sh => &SH,
-        Shell::Bash => &BASH,
-        Shell::Zsh => &ZSH,
-    }
-}
 
 /// Whether a caller that gave this `argv[0]`, less the dash of a login shell, meant the shim. Where the shim was put in
 /// the place of a real shell, the name is that shell's.

@@ -1,4 +1,4 @@
-//! One question to the host, one line of JSON each way.
+//! A question to the host and its answer: one line of JSON each way.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,36 +14,38 @@ use crate::sys::{file, process, socket};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// How long a host may take to answer what needs no waiting.
+/// How long a host may take to answer when it has nothing to wait for.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest answer that is read, bytes.
+/// The longest answer that is read, bytes. A longer one counts as not understood.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
-/// The longest words of a host that are shown, columns.
-const WORDS_COLUMNS: usize = 1_024;
+/// Columns of a host's refusal that are shown. The rest is cut.
+const REFUSAL_COLUMNS: usize = 1_024;
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum AskError {
     /// No host listens on this socket.
     NoHost { socket: PathBuf },
-    /// Somebody else's socket.
+    /// The socket belongs to another user.
     Stranger { uid: u32 },
     /// The host went away, or took too long.
     Lost(io::Error),
-    /// It said something that is no answer.
+    /// The host sent something that is not an answer.
     Unclear,
-    /// It refused, in these words.
-    Refused { text: String },
+    /// The host refused, because of this problem.
+    Refused { problem: String },
 }
 
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoHost { socket } => write!(f, "no rexec-host is listening on {}", socket.display()),
-            Self::Stranger { uid } => write!(f, "the host's socket belongs to another user ({uid}); nothing was said"),
+            Self::Stranger { uid } => {
+                write!(f, "the host's socket belongs to another user (uid {uid}); nothing was sent")
+            }
             Self::Lost(source) => write!(f, "the host did not answer: {}", reason(source)),
-            Self::Unclear => write!(f, "the host gave an answer that is not understood"),
-            Self::Refused { text } => write!(f, "{}", escape_line(text, WORDS_COLUMNS)),
+            Self::Unclear => write!(f, "the host's answer cannot be understood"),
+            Self::Refused { problem } => write!(f, "{}", escape_line(problem, REFUSAL_COLUMNS)),
         }
     }
 }
@@ -54,7 +56,7 @@ impl From<AskError> for Notice {
     fn from(error: AskError) -> Self {
         let hint = match &error {
             AskError::NoHost { socket } => return Notice::host_not_found(socket),
-            AskError::Stranger { .. } => "set REXEC_SOCKET to the socket of a host of yours",
+            AskError::Stranger { .. } => "set REXEC_SOCKET to the socket of your own host",
             AskError::Lost(_) => "look at the host's terminal",
             AskError::Unclear => "install rexec and rexec-host of the same release",
             AskError::Refused { .. } => "rexec ps shows what runs",
@@ -63,26 +65,26 @@ impl From<AskError> for Notice {
     }
 }
 
-/// A question that was put, whose answer is awaited.
+/// The answer to a question that was sent.
 #[derive(Debug)]
 pub struct PendingAnswer(BufReader<UnixStream>);
 
-/// Puts a question: one line of JSON without its newline.
+/// Sends a question: one line of JSON without its newline.
 ///
 /// # Errors
-/// No host, a stranger's socket, or a connection that broke.
+/// There is no host, the socket belongs to another user, or the connection broke.
 pub fn ask(path: &Path, question: &str) -> Result<PendingAnswer, AskError> {
     let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NoHost { socket: path.to_owned() },
         _ => AskError::Lost(error),
     })?;
-    // Nothing is said to a stranger.
+    // Nothing is sent to another user's process.
     let uid = socket::peer_uid(&stream).map_err(AskError::Lost)?;
     if uid != process::uid() {
         return Err(AskError::Stranger { uid });
     }
     stream.set_write_timeout(Some(PATIENCE)).map_err(AskError::Lost)?;
-    // A descriptor goes along: no relay of bytes can pass it on, and a host may ask for that.
+    // The host may require a descriptor, because a relay of bytes cannot pass one on.
     let proof = file::null().map_err(AskError::Lost)?;
     let line = format!("{question}\n");
     let sent = socket::send(&stream, line.as_bytes(), &[proof.as_raw_fd()]).map_err(AskError::Lost)?;
@@ -91,10 +93,10 @@ pub fn ask(path: &Path, question: &str) -> Result<PendingAnswer, AskError> {
 }
 
 impl PendingAnswer {
-    /// Waits for the answer, for this long at most.
+    /// Waits for the answer, for `patience` or without end.
     ///
     /// # Errors
-    /// A host that refuses, that went away or took too long, or words that are no answer.
+    /// The host refused, went away, took too long, or sent something that is not an answer.
     pub fn answer(self, patience: Option<Duration>) -> Result<Answer, AskError> {
         self.0.get_ref().set_read_timeout(patience).map_err(AskError::Lost)?;
         let mut line = String::new();
@@ -104,7 +106,7 @@ impl PendingAnswer {
         }
         match Reply::read(&line) {
             Some(Reply::Answer(answer)) => Ok(answer),
-            Some(Reply::Refused(text)) => Err(AskError::Refused { text }),
+            Some(Reply::Refused(problem)) => Err(AskError::Refused { problem }),
             None => Err(AskError::Unclear),
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::ask;
 use crate::front::answer::Answer;
 
-/// Whether a host of ours answers a ping on this socket.
+/// Whether a host of this user answers a ping on this socket.
 #[must_use]
 pub fn is_running(path: &Path) -> bool {
     let answer = ask::ask(path, r#"{"action":"ping"}"#).and_then(|asked| asked.answer(Some(ask::PATIENCE)));

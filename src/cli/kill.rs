@@ -1,4 +1,4 @@
-//! `rexec kill N…`: ends commands, or what they left running, and waits until they are over.
+//! `rexec kill N…`: ends commands, or what they left running, and waits for their end.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,14 +10,14 @@ use super::ask;
 use crate::front::answer::Answer;
 use crate::text::banner::duration;
 
-/// The host answers a second sooner, whatever becomes of the command.
+/// How long it waits. The host answers a second sooner in any case, see [`crate::limits::KILL_ANSWER`].
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Ends these commands. All are asked before one is waited for.
+/// Ends these commands. It sends all requests before it waits for the first answer.
 ///
 /// # Errors
-/// When the host cannot be asked, one of them does not run, or something cannot be killed; the others are ended all
-/// the same, and the first failure is told.
+/// The host cannot be asked, a command does not run, or one of its processes cannot be killed. The other commands are
+/// ended all the same, and the first failure is returned.
 pub fn kill(socket: &Path, numbers: &[u64], out: &mut impl Write) -> Result<(), Notice> {
     let asked: Vec<_> =
         numbers.iter().map(|seq| (seq, ask::ask(socket, &format!(r#"{{"action":"kill","seq":{seq}}}"#)))).collect();
@@ -27,11 +27,11 @@ pub fn kill(socket: &Path, numbers: &[u64], out: &mut impl Write) -> Result<(), 
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let failure = match asked.and_then(|asked| asked.answer(Some(left))) {
             Ok(Answer::Kill { grace_left_ms: Some(left), .. }) => Some(Notice::failed(
-                format_args!("#{seq} has not ended yet: it was asked to, and is killed in {}", duration(left)),
+                format_args!("#{seq} has not ended yet; it got SIGTERM, and gets SIGKILL in {}", duration(left)),
                 format_args!("rexec kill {seq} kills it at once"),
             )),
             Ok(Answer::Kill { unkillable, .. }) if unkillable.is_empty() => {
-                // Nobody is left to be told when this fails.
+                // Without a standard output there is nobody to tell.
                 let _ = writeln!(out, "#{seq} has ended");
                 None
             }

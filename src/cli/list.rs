@@ -8,18 +8,21 @@ use std::path::{Path, PathBuf};
 
 use rexec_sh::protocol::notice::Notice;
 
+use super::WRITE_HINT;
 use crate::journal::reader::closing;
 use crate::recorder::{self, journals};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// How many journals are listed unless asked otherwise.
+/// Journals that are listed when no number is given.
 pub const DEFAULT: usize = 10;
 
 /// Why the journals cannot be listed.
 #[derive(Debug)]
 pub enum ListError {
+    /// A directory or file cannot be read.
     Read { path: PathBuf, source: io::Error },
+    /// The list cannot be written.
     Write(io::Error),
 }
 
@@ -44,13 +47,16 @@ impl From<ListError> for Notice {
     fn from(error: ListError) -> Self {
         let hint = match &error {
             ListError::Read { .. } => "REXEC_HOME names the directory of the journals; the default is ~/.rexec",
-            ListError::Write(_) => "standard output must lead to something that takes it",
+            ListError::Write(_) => WRITE_HINT,
         };
         Self::failed(&error, hint)
     }
 }
 
-/// Writes up to `n` lines, newest first. No directory yet means no journals.
+/// Writes a line for each of the `n` newest journals, newest first. Without a directory there are no journals.
+///
+/// # Errors
+/// The directory or a journal cannot be read, or the list cannot be written.
 pub fn list(home: &Path, n: usize, out: &mut impl Write) -> Result<(), ListError> {
     let journals = match journals(home) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -58,7 +64,7 @@ pub fn list(home: &Path, n: usize, out: &mut impl Write) -> Result<(), ListError
     };
     for (name, path) in journals.into_iter().take(n) {
         let runs = match count_runs(&path) {
-            // Removed since the directory was read.
+            // It was removed after the directory was read.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             counted => counted.map_err(|source| ListError::Read { path, source })?,
         };

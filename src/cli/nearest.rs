@@ -1,9 +1,9 @@
-//! Which known name a misspelt word was meant to be.
+//! The known name that a misspelt word was probably meant to be.
 
-/// The longest word that is compared, characters; nobody misspells a longer one.
+/// The longest word that is compared, characters. A longer one is not a misspelt name.
 const WORD_CHARS_MAX: usize = 32;
 
-/// The name that is nearest to a word, if any is near: at most a third of the word is wrong, or one begins the other.
+/// The name nearest to a word, if one is near: a third of the word or less is wrong, or the name begins with the word.
 /// Leading dashes do not count.
 pub(super) fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let bare = word.trim_start_matches('-');
@@ -19,7 +19,8 @@ pub(super) fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     names.iter().filter_map(|name| worth(name).map(|wrong| (wrong, *name))).min_by_key(|near| near.0).map(|near| near.1)
 }
 
-/// How many characters have to be changed, added, removed or swapped with their neighbour to make one word the other.
+/// The number of edits that turn one word into the other. An edit changes, adds or removes a character, or swaps two
+/// neighbours.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let (mut before, mut last) = (Vec::<usize>::new(), (0..=other.len()).collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! `rexec --print NAME`: a journal in the console's format.
 //!
-//! Invariant: of all that commands, callers and outputs wrote into the journal, nothing reaches the terminal as a
-//! control character but tab and newline, and no row of output reads as a banner, an end line or a remark.
+//! Invariant: no control character from a command, a caller or an output reaches the terminal, except tab and newline; and
+//! no row of output looks like a banner, an end line or a remark.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rexec_sh::protocol::notice::Notice;
 
+use super::WRITE_HINT;
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
 use crate::text::banner::{Banner, end_line, left_line};
@@ -20,36 +21,31 @@ use crate::text::escape::{escape_line, escape_text};
 use crate::text::reason::reason;
 use crate::text::rows::{RowStyle, Rows};
 
-/// The most of a file's name or an error that is shown, columns.
+/// Columns of a file's name or of an error that are shown. The rest is cut.
 const NAME_COLUMNS: usize = 1024;
-/// The most of a command that is shown, columns: ten times what the console has room for.
+/// Columns of a command that are shown: ten times as many as on the console. The rest is cut.
 const COMMAND_COLUMNS: usize = 4096;
 
 /// Why a journal cannot be printed.
 #[derive(Debug)]
 pub enum PrintError {
-    /// The name is none.
-    Usage {
-        name: String,
-    },
-    NotFound {
-        path: PathBuf,
-    },
-    NotAJournal {
-        path: PathBuf,
-    },
-    Read {
-        path: PathBuf,
-        source: io::Error,
-    },
+    /// The name cannot be that of a journal.
+    Usage { name: String },
+    /// There is no such file.
+    NotFound { path: PathBuf },
+    /// It is not a file, or no line of it is a record.
+    NotAJournal { path: PathBuf },
+    /// The file cannot be read.
+    Read { path: PathBuf, source: io::Error },
+    /// The text cannot be written.
     Write(io::Error),
 }
 
 impl fmt::Display for PrintError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PrintError::Usage { name } => write!(f, "--print needs a journal's name, not {name:?}"),
-            PrintError::NotFound { path } => write!(f, "no journal {}", path.display()),
+            PrintError::Usage { name } => write!(f, "--print: {} is not the name of a journal", super::quoted(name)),
+            PrintError::NotFound { path } => write!(f, "there is no journal {}", path.display()),
             PrintError::NotAJournal { path } => write!(f, "{} is not a journal", path.display()),
             PrintError::Read { path, source } => write!(f, "cannot read {}: {}", path.display(), reason(source)),
             PrintError::Write(source) => write!(f, "cannot write the journal: {}", reason(source)),
@@ -74,12 +70,15 @@ impl From<PrintError> for Notice {
             PrintError::NotFound { .. } | PrintError::NotAJournal { .. } | PrintError::Read { .. } => {
                 Self::failed(&error, hint)
             }
-            PrintError::Write(_) => Self::failed(&error, "standard output must lead to something that takes it"),
+            PrintError::Write(_) => Self::failed(&error, WRITE_HINT),
         }
     }
 }
 
-/// Prints the journal `name`: its name with or without `.jsonl`, or a path.
+/// Prints a journal. `name` is its name with or without `.jsonl`, or a path with a slash in it.
+///
+/// # Errors
+/// There is no such journal, it cannot be read, or the text cannot be written.
 pub fn print(home: &Path, name: &str, out: &mut impl Write) -> Result<(), PrintError> {
     let path = find(home, name)?;
     let file = File::open(&path).map_err(|source| PrintError::Read { path: path.clone(), source })?;
@@ -89,7 +88,7 @@ pub fn print(home: &Path, name: &str, out: &mut impl Write) -> Result<(), PrintE
         Err(RenderError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(RenderError::Write(error)) => Err(PrintError::Write(error)),
         Err(RenderError::Read(source)) => Err(PrintError::Read { path, source }),
-        // A host that was killed in its first moment leaves an empty file, which is a journal still.
+        // A host that was killed in its first moment leaves an empty file, which is a journal all the same.
         Ok(0) if reader.unparsable() > 0 => Err(PrintError::NotAJournal { path }),
         Ok(_) => Ok(()),
     }
@@ -105,7 +104,7 @@ fn find(home: &Path, name: &str) -> Result<PathBuf, PrintError> {
         home.join(format!("{}.jsonl", name.strip_suffix(".jsonl").unwrap_or(name)))
     };
     match fs::metadata(&path) {
-        // Anything but a file could keep us waiting for ever.
+        // Opening a FIFO could wait for ever.
         Ok(metadata) if metadata.is_file() => Ok(path),
         Ok(_) => Err(PrintError::NotAJournal { path }),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -127,10 +126,10 @@ impl From<io::Error> for RenderError {
     }
 }
 
-/// Prints every record of a journal in this directory; gives how many there were.
+/// Prints every record of a journal in this directory; returns how many there were.
 fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Result<u64, RenderError> {
     let mut records = 0;
-    // Runs that began and did not end yet; everything else is printed as it comes.
+    // Runs that have begun and not ended. Everything else is printed as it comes.
     let mut begun: BTreeMap<u64, Box<StartRecord>> = BTreeMap::new();
     let mut next = None;
     for entry in reader.by_ref() {

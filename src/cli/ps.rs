@@ -1,4 +1,4 @@
-//! `rexec ps`: what runs, one line a command, oldest first.
+//! `rexec ps`: the commands that run, each in a line of its own, oldest first.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::text::banner::duration;
 use crate::text::ends::escape_ends;
 use crate::text::escape::escape_line;
 
-/// The most of a command that is shown, columns.
+/// Columns of a command that are shown. The rest is cut.
 const COMMAND_COLUMNS: usize = 120;
-/// The most of a caller's name that is shown, columns.
+/// Columns of a caller's name that are shown. The rest is cut.
 const NAME_COLUMNS: usize = 20;
-/// Processes of a command that are named; the rest is counted.
+/// Processes of a command that are named. The others are counted.
 const PROCESSES_NAMED_MAX: usize = 4;
 
-/// Writes what runs.
+/// Writes the commands that run.
 ///
 /// # Errors
-/// When the host cannot be asked, or nothing can be written.
+/// The host cannot be asked, or the list cannot be written.
 pub fn ps(socket: &Path, out: &mut impl Write) -> Result<(), Notice> {
     let answer = ask::ask(socket, r#"{"action":"list"}"#)?.answer(Some(ask::PATIENCE))?;
     let Answer::List { runs } = answer else { return Err(ask::AskError::Unclear.into()) };

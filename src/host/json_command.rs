@@ -1,13 +1,13 @@
-//! Commands that come as words (JSONL): they get the host's own environment, by the rules that hold for a shim's, and its
-//! attributes.
+//! Commands that come as words (JSONL). They get the host's own attributes and environment; the rules of
+//! `rexec_sh::protocol::environment` apply to it as to a shim's.
 //!
-//! Invariant: nothing here looks at a file system that a request names. Directory and program are found in the command's
-//! own process, as execvp(3) does it, because one of them may lie where a look never ends.
+//! Invariant: nothing here looks at a file system that a request names. The command's own process looks for directory and
+//! program, as execvp(3) does, because one of them may lie where a look never ends.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use rexec_sh::protocol::choice::Sanitize;
 use rexec_sh::protocol::environment::{Rules, names_shim};
 use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::invocation::Shell;
+use rexec_sh::protocol::shell_places::places;
 use rexec_sh::protocol::wire::{self, Attributes, Extras, Stdio};
 
 use crate::core::entry::StartError;
@@ -26,41 +27,42 @@ use crate::sys::file;
 use crate::text::escape::name_of;
 use crate::text::reason::reason;
 
-/// What commands inherit that come as words.
+/// What such commands inherit from the host.
 #[derive(Debug)]
 pub(super) struct Inherited {
     attributes: Attributes,
     environment: BTreeMap<OsString, OsString>,
-    /// What takes the place of a SHELL that leads to the shim.
+    /// The host's `SHELL`, if that leads to the shim; else empty.
+    link: Vec<u8>,
+    /// The real shell, which takes the place of such a `SHELL`.
     shell: CString,
-    /// Globs of names that commands do not get, as the host's own environment has them.
+    /// The value of `REXEC_ENV_DROP`.
     drop: Vec<u8>,
 }
 
 impl Inherited {
-    /// The process's own, before the host changes any of it.
+    /// Reads this process's own, before the host changes any of it.
     pub(super) fn read() -> Self {
-        let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-        let drop = environment.get(OsStr::new("REXEC_ENV_DROP")).map(|value| value.as_bytes().to_vec());
-        let given = environment.get(OsStr::new("SHELL")).map(|value| value.as_bytes().to_vec()).unwrap_or_default();
-        let shell = real_shell(&given);
-        if leads_to_shim(Path::new(OsStr::from_bytes(&given))) {
-            environment.insert("SHELL".into(), OsString::from_vec(shell.as_bytes().to_vec()));
+        let environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        let value = |name: &str| environment.get(OsStr::new(name)).map(|value| value.as_bytes().to_vec());
+        let mut link = value("SHELL").unwrap_or_default();
+        let shell = real_shell(Shell::named(&link).unwrap_or(Shell::Sh));
+        if !leads_to_shim(Path::new(OsStr::from_bytes(&link))) {
+            link.clear();
         }
-        Self { attributes: baseline::attributes(), environment, shell, drop: drop.unwrap_or_default() }
+        let drop = value("REXEC_ENV_DROP").unwrap_or_default();
+        Self { attributes: baseline::attributes(), environment, link, shell, drop }
     }
 }
 
-/// The shell that a link of ours stands for.
-fn real_shell(link: &[u8]) -> CString {
-    let name = Shell::named(link).unwrap_or(Shell::Sh).word();
-    let places = ["/bin", "/usr/bin", "/usr/local/bin"].map(|folder| format!("{folder}/{name}"));
-    let is_real = |path: &&String| Path::new(path).exists() && !leads_to_shim(Path::new(path));
-    let found = places.iter().find(is_real).map_or("/bin/sh", String::as_str);
-    CString::new(found).expect("no NUL in it")
+/// The path of a real shell of this kind, or of sh.
+fn real_shell(kind: Shell) -> CString {
+    let path = |place: &CStr| Path::new(OsStr::from_bytes(place.to_bytes())).to_owned();
+    let is_real = |place: &&&CStr| path(place).exists() && !leads_to_shim(&path(place));
+    places(kind).iter().find(is_real).map_or(c"/bin/sh", |place| place).to_owned()
 }
 
-/// Whether a path is the shim's, or a link to it by another name.
+/// Whether a path is the shim's, or a link to the shim by another name.
 fn leads_to_shim(path: &Path) -> bool {
     let is_ours = |path: &Path| names_shim(path.as_os_str().as_bytes());
     is_ours(path) || path.canonicalize().is_ok_and(|real| is_ours(&real))
@@ -109,14 +111,17 @@ fn encode(attributes: &Attributes, request: &CommandRequest, own: &Inherited) ->
     env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     let entries: Vec<CString> = entries.collect();
-    // Who wants nothing but its own variables wants no defaults either.
-    let rules = Rules::new(&own.shell, &own.drop);
+    let rules = Rules::new(&own.shell, &own.drop).with_link(&own.link);
     let env = rules.apply(entries.iter().map(CString::as_c_str));
     let argv: Vec<CString> = request.exec.iter().map(|word| c_string(word.as_bytes())).collect();
     let names = (request.whoami.as_bytes(), argv[0].as_c_str());
     let mut frame = Vec::new();
     wire::encode_run(attributes, names, argv.iter().map(CString::as_c_str), env.into_iter(), &mut frame).map_err(
-        |error| StartError { code: NOT_EXECUTABLE, problem: error.to_string(), hint: "pass less".to_owned() },
+        |error| StartError {
+            code: NOT_EXECUTABLE,
+            problem: error.to_string(),
+            hint: "pass fewer or shorter arguments and variables".to_owned(),
+        },
     )?;
     Ok(frame)
 }

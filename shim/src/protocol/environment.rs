@@ -1,18 +1,19 @@
-//! Which environment a command gets: rules on `NAME=value` byte strings, pure, for the shim and the host.
+//! The environment of a command: the rules by which a caller's environment travels, for the shim and for the host's own
+//! (JSONL) alike. They work on `NAME=value` byte strings and are pure.
 //!
-//! Invariants: what no rule names is passed on as it is and in its order, entries without `=` or without a name, double
-//! ones and bytes that are no text included, as execve(2) would have; values are looked at in `BASH_ENV` only.
+//! Invariants: an entry that no rule names passes unchanged and in its order, as with execve(2); also entries without `=`
+//! or without a name, repeated ones, and bytes that are not text. The rules look at names only, and at the values of
+//! `BASH_ENV` and `SHELL`.
 //!
-//! The defaults for pagers and TERM exist because a command that finds a terminal where the caller had none would start
-//! pagers that wait for a key. Where the command sees what its caller has there is nothing to prevent, and none is set.
-//! The variables of [`LIVE`] exist because runtimes hold their output back where it goes to a pipe. Only the host knows
-//! which it is and what is wanted, so both are added where the shell is started.
+//! [`DEFAULTS`] exist because a command with a terminal that its caller does not have would start pagers that wait for a
+//! key. [`LIVE`] exists because runtimes buffer output that goes to a pipe. Only the host knows where the output goes, so
+//! the guard adds both where it starts the shell.
 
 use std::ffi::{CStr, CString};
 
 use crate::protocol::mark::INSIDE;
 
-/// What a command whose output is a terminal gets when its caller left the name unset.
+/// Added for a command whose output is a terminal, unless its caller has set the name.
 pub const DEFAULTS: [&CStr; 7] = [
     c"PAGER=cat",
     c"GIT_PAGER=cat",
@@ -23,28 +24,28 @@ pub const DEFAULTS: [&CStr; 7] = [
     c"TERM=xterm-256color",
 ];
 
-/// What a command whose output is a pipe gets, where that is asked for and its caller left the name unset: the variables
-/// by which a runtime, says its manual, does not buffer standard output. Python's manual names the first ("Command line and
-/// environment"), GNU Fortran's the second ("Runtime").
+/// Added for a command whose output is a pipe, if that is asked for, unless its caller has set the name. With these
+/// variables a runtime does not buffer its standard output: see "Command line and environment" in Python's manual and
+/// "Runtime" in GNU Fortran's.
 pub const LIVE: [&CStr; 2] = [c"PYTHONUNBUFFERED=1", c"GFORTRAN_UNBUFFERED_PRECONNECTED=y"];
 
 /// What becomes of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It travels as it is.
+    /// It passes unchanged.
     Keep,
-    /// It does not travel.
+    /// It does not pass.
     Drop,
-    /// It is a `SHELL` that leads to the shim: the real shell's path takes its place.
+    /// It is a `SHELL` that leads to the shim. The real shell's path takes its place.
     Shell,
 }
 
 /// The rules for one command.
 #[derive(Debug, Clone)]
 pub struct Rules<'a> {
-    /// What takes the place of a `SHELL` that is ours.
+    /// The entry that takes the place of a `SHELL` that leads to the shim.
     shell: CString,
-    /// A `SHELL` that is ours although its name does not say so.
+    /// A `SHELL` that leads to the shim although its name does not say so.
     link: &'a [u8],
     drop: &'a [u8],
 }

@@ -3,6 +3,8 @@
 //! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all
 //! its output or none of them.
 
+use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE};
+
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Exit, Outcome, Reason};
 use crate::journal::frame;
@@ -80,9 +82,9 @@ fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
             }
             (exit.code(), stopped.map(Reason::word))
         }
-        Outcome::NotStarted(why) => (why.code, Some(if why.code == 127 { "not_found" } else { "spawn_failed" })),
-        Outcome::NeverRun(_) => (125, Some("aborted")),
-        Outcome::Lost { .. } => (125, Some("lost")),
+        Outcome::NotStarted(why) => (why.code, Some(if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" })),
+        Outcome::NeverRun(_) => (OWN_FAILURE, Some("aborted")),
+        Outcome::Lost { .. } => (OWN_FAILURE, Some("lost")),
     };
     end.exit = exit;
     end.error = error.map(str::to_owned);
