@@ -35,9 +35,6 @@ pub const HOME_VARIABLE: &str = "REXEC_HOME";
 /// Columns of a wrong argument that are shown. The rest is cut.
 const ARGUMENT_COLUMNS: usize = 80;
 
-/// The hint when standard output takes nothing.
-const WRITE_HINT: &str = "check where standard output leads: the disk may be full";
-
 /// Turns a program's result into its exit code; a notice goes to standard error.
 fn finish(result: Result<u8, Notice>) -> ExitCode {
     match result {
@@ -61,7 +58,8 @@ fn say(text: &str) -> Result<u8, Notice> {
 
 /// The notice for standard output that takes nothing.
 fn cannot_write(error: &io::Error) -> Notice {
-    Notice::failed(format_args!("cannot write: {}", reason(error)), WRITE_HINT)
+    let hint = "check where standard output leads: the disk may be full";
+    Notice::failed(format_args!("cannot write: {}", reason(error)), hint)
 }
 
 /// The path of the host's socket.

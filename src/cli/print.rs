@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rexec_sh::protocol::notice::Notice;
 
-use super::WRITE_HINT;
+use super::cannot_write;
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
 use crate::text::banner::{Banner, end_line, left_line};
@@ -70,7 +70,7 @@ impl From<PrintError> for Notice {
             PrintError::NotFound { .. } | PrintError::NotAJournal { .. } | PrintError::Read { .. } => {
                 Self::failed(&error, hint)
             }
-            PrintError::Write(_) => Self::failed(&error, WRITE_HINT),
+            PrintError::Write(source) => cannot_write(&source),
         }
     }
 }

@@ -32,7 +32,7 @@ fn run() -> Result<u8, Notice> {
         Verb::Kill(numbers) => with_output(|out| kill::kill(&super::socket_path()?, &numbers, out)),
         Verb::Check if check::is_running(&super::socket_path()?) => super::say("HOST RUNNING\n"),
         Verb::Check => super::say(HOST_NOT_FOUND).map(|_| exit_code::NOT_FOUND),
-        Verb::List(count) => with_output(|out| Ok(list::list(&super::home()?, count, out)?)),
+        Verb::List(count) => with_output(|out| list::list(&super::home()?, count, out)),
         Verb::Print(name) => with_output(|out| Ok(print::print(&super::home()?, &name, out)?)),
     }
 }

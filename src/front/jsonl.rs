@@ -20,7 +20,7 @@ use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::limits;
 pub use request::CommandRequest;
-use request::{Action, Line, violation};
+use request::{Action, JsonLine, violation};
 use response::{Gathered, put_line};
 
 /// One JSONL connection.
@@ -60,7 +60,7 @@ impl Jsonl {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            if let Some(request) = self.translate(Line::read(&line)?, out)? {
+            if let Some(request) = self.translate(JsonLine::read(&line)?, out)? {
                 return Ok(Some(request));
             }
         }
@@ -70,25 +70,25 @@ impl Jsonl {
         Ok(None)
     }
 
-    fn translate(&mut self, line: Line, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
+    fn translate(&mut self, line: JsonLine, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         match line {
-            Line::Command(_) if self.has_asked => Err(violation("a second request on one connection")),
-            Line::Command(request) => {
+            JsonLine::Command(_) if self.has_asked => Err(violation("a second request on one connection")),
+            JsonLine::Command(request) => {
                 self.has_asked = true;
                 Ok(Some(PeerRequest::RunWords(request)))
             }
-            Line::Action(Action::Ping {}) => {
+            JsonLine::Action(Action::Ping {}) => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 self.answer(&Answer::Pong { version, pid: std::process::id() }, out);
                 Ok(None)
             }
-            Line::Action(Action::Abort {}) if self.has_asked => Ok(Some(PeerRequest::Abort)),
-            Line::Action(Action::Abort {}) => Err(violation("the action abort comes after a request")),
-            Line::Action(Action::List {} | Action::Kill { .. }) if self.has_asked => {
+            JsonLine::Action(Action::Abort {}) if self.has_asked => Ok(Some(PeerRequest::Abort)),
+            JsonLine::Action(Action::Abort {}) => Err(violation("the action abort comes after a request")),
+            JsonLine::Action(Action::List {} | Action::Kill { .. }) if self.has_asked => {
                 Err(violation("an action about other commands on a connection that has one"))
             }
-            Line::Action(Action::List {}) => Ok(Some(PeerRequest::List)),
-            Line::Action(Action::Kill { seq }) => {
+            JsonLine::Action(Action::List {}) => Ok(Some(PeerRequest::List)),
+            JsonLine::Action(Action::Kill { seq }) => {
                 self.has_asked = true;
                 Ok(Some(PeerRequest::Kill(seq)))
             }

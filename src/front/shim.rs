@@ -16,7 +16,7 @@ use crate::core::entry::{Entry, Exit, Outcome, Reason, Stream};
 use crate::core::log::Item;
 use crate::core::process::Signal;
 use crate::text::count;
-use streams::Streams;
+use streams::CallerStreams;
 
 /// What the shim has to send next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ enum Expected {
 #[derive(Debug)]
 pub struct Shim {
     expected: Expected,
-    streams: Streams,
+    streams: CallerStreams,
 }
 
 impl Shim {
@@ -38,7 +38,7 @@ impl Shim {
     #[must_use]
     pub fn new() -> Self {
         let unfiltered = [OutputFilter::default(), OutputFilter::default()];
-        Self { expected: Expected::Hello, streams: Streams::new(Some(wire::Stream::Out), unfiltered) }
+        Self { expected: Expected::Hello, streams: CallerStreams::new(Some(wire::Stream::Out), unfiltered) }
     }
 
     /// Whether the shim has said hello.
@@ -116,7 +116,7 @@ impl Shim {
 
     /// Sets the filters of the caller's streams, and which stream gets what the command writes to its terminal.
     pub fn prepare(&mut self, tty: Option<wire::Stream>, filters: [OutputFilter; 2]) {
-        self.streams = Streams::new(tty, filters);
+        self.streams = CallerStreams::new(tty, filters);
     }
 
     /// When [`Shim::tick`] has output to release.

@@ -1,6 +1,6 @@
 //! A line from a JSONL client: a command to run, or an action.
 //!
-//! Invariant: what [`Line::read`] returns can be run. No text in it holds a NUL, and no name of a variable is empty or
+//! Invariant: what [`JsonLine::read`] returns can be run. No text in it holds a NUL, and no name of a variable is empty or
 //! holds a `=`.
 
 use std::collections::BTreeMap;
@@ -49,12 +49,12 @@ pub(super) enum Action {
 
 /// One line.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum JsonLine {
     Command(Box<CommandRequest>),
     Action(Action),
 }
 
-impl Line {
+impl JsonLine {
     /// Reads a line of JSON. A line whose `action` is missing or null is a command.
     pub(super) fn read(line: &[u8]) -> Result<Self, Notice> {
         let not_valid = |error: serde_json::Error| violation(format_args!("not a valid request: {error}"));

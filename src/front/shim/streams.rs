@@ -13,7 +13,7 @@ use crate::limits;
 
 /// The caller's two streams.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct CallerStreams {
     /// The stream that gets what the command writes to its terminal, if any.
     tty: Option<wire::Stream>,
     stdout: OutputFilter,
@@ -21,12 +21,12 @@ pub(super) struct Streams {
     filtered: Vec<u8>,
 }
 
-impl Streams {
+impl CallerStreams {
     pub(super) fn new(tty: Option<wire::Stream>, [stdout, stderr]: [OutputFilter; 2]) -> Self {
         Self { tty, stdout, stderr, filtered: Vec::new() }
     }
 
-    /// When [`Streams::tick`] has something to release.
+    /// When [`CallerStreams::tick`] has something to release.
     pub(super) fn deadline(&self) -> Option<Instant> {
         [self.stdout.deadline(), self.stderr.deadline()].into_iter().flatten().min()
     }
