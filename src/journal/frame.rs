@@ -15,8 +15,8 @@
 //! Both ends are the same program, forked, so the frames have no version.
 //!
 //! Invariants: the recorder does not write a MASKED start whose SECRETS did not come; the decoder trusts no length: it
-//! skips a frame that is longer than any that the encoder makes, and does not store it; it counts and passes over a
-//! frame that it does not understand.
+//! skips a frame that is longer than any that the encoder makes, and does not store it; it passes over a frame that
+//! it does not understand.
 
 use super::record::{RunEnd, StartRecord};
 use crate::text::redact::is_secret;
@@ -175,7 +175,6 @@ pub struct Decoder {
     taken: usize,
     /// How many bytes of a frame that is too long have not arrived yet.
     skip: usize,
-    rejected: u64,
 }
 
 impl Decoder {
@@ -197,7 +196,6 @@ impl Decoder {
             if length > FRAME_BYTES_MAX {
                 self.taken = payload_at + length.min(have);
                 self.skip = length - length.min(have);
-                self.rejected += 1;
                 continue;
             }
             if have < length {
@@ -213,16 +211,10 @@ impl Decoder {
                 Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
                 Some(Frame::Dropped(count)) => return Some(Frame::Dropped(count)),
                 Some(Frame::Close) => return Some(Frame::Close),
-                None => self.rejected += 1,
+                None => {}
             }
         };
         understand(kind, seq, &self.buffer[payload])
-    }
-
-    /// How many frames were passed over because they were too long or made no sense.
-    #[must_use]
-    pub fn rejected(&self) -> u64 {
-        self.rejected
     }
 }
 

@@ -222,7 +222,7 @@ impl Appender {
         let Some(volume) = &mut self.volume else { return };
         if let Some(harm) = volume.harm() {
             let (path, verb) = (volume.path().display(), harm.verb());
-            self.news.push(RecorderStatus::Say(format!("journal was {verb}: {path}; a new one is begun")));
+            self.news.push(RecorderStatus::Say(format!("journal was {verb}: {path}; it goes on in a new file")));
             self.volume = None;
         }
     }

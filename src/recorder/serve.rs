@@ -136,15 +136,16 @@ impl Recorder {
     fn tell(&mut self, now: Instant, is_last: bool, link: &mut HostLink) {
         self.appender.take_news().iter().for_each(|news| link.send(news));
         if let Some(lost @ 1..) = self.repaired.take() {
-            let commands = counted(lost, "command", "commands");
-            let text = format!("{commands} of an earlier host without an end, marked as lost");
-            link.send(&RecorderStatus::Say(text));
+            let one = "command of an earlier host has no end and is marked as lost";
+            let more = "commands of an earlier host have no end and are marked as lost";
+            link.send(&RecorderStatus::Say(counted(lost, one, more)));
         }
         let (runs, bytes) = self.lost;
         if runs > 0 && !self.runs.is_at_work() {
             self.lost = (0, 0);
             let (bytes, commands) = (count::bytes(bytes), counted(runs, "command", "commands"));
-            let text = format!("the journal lacks {bytes} of output of {commands}: they died with its recorder");
+            let text =
+                format!("the journal lacks {bytes} of output of {commands}: they were lost with a recorder that died");
             link.send(&RecorderStatus::Say(text));
         }
         self.tell_done(now, is_last, link);

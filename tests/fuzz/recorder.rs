@@ -44,7 +44,7 @@ fn stream(dice: &mut Dice) -> Vec<u8> {
     stream
 }
 
-fn frames(pieces: &[&[u8]]) -> (Vec<String>, u64) {
+fn frames(pieces: &[&[u8]]) -> Vec<String> {
     let (mut decoder, mut frames) = (Decoder::default(), Vec::new());
     for piece in pieces {
         decoder.feed(piece);
@@ -52,7 +52,7 @@ fn frames(pieces: &[&[u8]]) -> (Vec<String>, u64) {
             frames.push(format!("{frame:?}"));
         }
     }
-    (frames, decoder.rejected())
+    frames
 }
 
 #[test]

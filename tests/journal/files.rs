@@ -99,7 +99,7 @@ fn the_end_of_a_large_journal_is_enough() {
     list::list(&home.0, 1, &mut listed).unwrap();
     assert!(String::from_utf8(listed).unwrap().ends_with(" commands=4000\n"));
     let mut next = home.record(Bounds::default());
-    assert_eq!(next.status(), "2 commands of an earlier host without an end, marked as lost");
+    assert_eq!(next.status(), "2 commands of an earlier host have no end and are marked as lost");
     next.close();
     file = File::open(&path).unwrap();
     let lost =
@@ -265,7 +265,10 @@ fn the_next_recorder_goes_on_in_the_same_file() {
     next.start(4);
     next.send(|out| encode_output(4, 1, b"new\n", out));
     next.end(4);
-    assert_eq!(next.status(), "the journal lacks 4 bytes of output of 1 command: they died with its recorder");
+    assert_eq!(
+        next.status(),
+        "the journal lacks 4 bytes of output of 1 command: they were lost with a recorder that died"
+    );
     next.close();
     let (records, unparsable) = read(&path);
     assert_eq!(unparsable, 1, "the torn line");

@@ -32,7 +32,7 @@ fn a_host_that_dies_in_the_middle_of_a_frame_leaves_a_lost_run() {
     assert!(recording.vanish().is_empty());
     assert_eq!(shape(&path), "open start1 start2 end1");
     let mut again = home.record(Bounds::default());
-    assert_eq!(again.status(), "1 command of an earlier host without an end, marked as lost");
+    assert_eq!(again.status(), "1 command of an earlier host has no end and is marked as lost");
     assert_eq!(shape(&path), "open start1 start2 end1 lost2 close");
     let lost = &values(&path)[4];
     assert_eq!((&lost["command"], &lost["whoami"]), (&json!("echo 2"), &json!("Claude Code")));
