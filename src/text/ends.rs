@@ -120,7 +120,7 @@ fn with_counted_padding(chars: &[char]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The length of what is repeated at the start of this, and how often it stands there.
+/// The length of the unit that is repeated at the start, and how often it occurs there.
 fn repeated(chars: &[char]) -> Option<(usize, usize)> {
     (1..=UNIT_MAX.min(chars.len())).find_map(|unit| {
         let same = chars.iter().zip(&chars[unit..]).take_while(|(a, b)| a == b).count();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_and_what_is_shown_are_the_whole() {
+    fn the_count_and_the_shown_parts_are_the_whole() {
         for columns in [0, 1, 60, 80, 400] {
             let text = varied(500);
             let shown = escape_ends(&text, columns);

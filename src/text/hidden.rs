@@ -74,7 +74,7 @@ impl RowPosition {
     }
 
     /// Moves the cursor to this column, or to the last one.
-    pub fn at_column(&mut self, column: u32) {
+    pub fn moved_to_column(&mut self, column: u32) {
         *self = Self { column, is_exact: column < self.columns, is_within: column > 0, ..*self };
     }
 
@@ -129,7 +129,7 @@ impl RowPosition {
         self.is_within = true;
     }
 
-    /// Whether a character may begin a row here.
+    /// Whether the next character may begin a row.
     fn may_begin_row(&self) -> bool {
         match self.is_exact {
             true => !self.is_within || self.column.is_multiple_of(self.columns),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_shown_by_its_code_point() {
+    fn invisible_characters_are_shown_by_their_code_points() {
         for (text, expected) in [
             ("plain größe 日本 😀 ❤\u{fe0f}", "plain größe 日本 😀 ❤\u{fe0f}"),
             ("a\u{200b}b\u{ad}c\u{2060}\u{3164}", "a⟨200B⟩b⟨00AD⟩c⟨2060⟩⟨3164⟩"),
@@ -210,6 +210,6 @@ mod tests {
         }
         let mut out = Vec::new();
         show(b"\xff\xe2\x96 \xc2", true, &mut out);
-        assert_eq!(out, b"\xff\xe2\x96 \xc2", "what is no character passes");
+        assert_eq!(out, b"\xff\xe2\x96 \xc2", "bytes that are not characters pass");
     }
 }

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use alike::Lookalike;
 
-/// How the host's rows begin.
+/// How the host's rows begin, which no row of output may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowStyle {
     /// With the words of a banner, an end line or a remark.
@@ -180,7 +180,7 @@ impl RowStyle {
         let against = |word: &[Lookalike]| {
             let common = start.len().min(word.len());
             match start.iter().zip(word).all(|(there, own)| there.may_be(*own)) {
-                // A word of another script without one of these characters is no forgery.
+                // A word of another script without one of these characters is not a forgery.
                 true if common == word.len() => {
                     let is_forged = start[..common]
                         .iter()
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_read_as_the_host_s_are_indented() {
+    fn rows_like_the_host_s_are_indented() {
         for (text, expected) in [
             ("a\n[2026-05-21T09:42:18Z] #3 x\n", "a\n [2026-05-21T09:42:18Z] #3 x\n"),
             ("exit 1 · 0.5 s\nexiting\nexit", " exit 1 · 0.5 s\nexiting\nexit"),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn chevrons_begin_no_row_of_output_wherever_the_terminal_breaks_it() {
+    fn no_row_of_output_begins_with_chevrons_wherever_the_terminal_breaks_it() {
         let style = RowStyle::Chevrons { columns: 10, has_utf8: true };
         assert_eq!(passed(style, &[">", ">> x\n", ">> y"]), " >>> x\n>> y");
         assert_eq!(passed(style, &["0123456789>>> x"]), "0123456789\n >>> x");

@@ -89,7 +89,7 @@ impl SafeFilter {
         let mut line = std::mem::take(&mut self.block.line);
         line.block_ended();
         let mut row_position = std::mem::take(&mut self.block.row_position);
-        row_position.at_column(0);
+        row_position.moved_to_column(0);
         self.block = BlockCursor { line, row_position, ..BlockCursor::default() };
     }
 
@@ -138,7 +138,7 @@ impl Sink for SafeSink<'_> {
             _ if self.alternate.is_on => {}
             b'\r' => {
                 self.block.at_column_0 = true;
-                self.block.row_position.at_column(0);
+                self.block.row_position.moved_to_column(0);
                 self.block.line.carriage_return();
                 self.out.push(byte);
             }
@@ -154,7 +154,7 @@ impl Sink for SafeSink<'_> {
     }
 
     fn escape(&mut self, intermediates: &[u8], last: u8) {
-        // A hard reset leaves the alternate screen, too.
+        // A hard reset also leaves the alternate screen.
         self.alternate.is_on &= (intermediates, last) != (b"", b'c');
     }
 
@@ -207,7 +207,7 @@ impl SafeSink<'_> {
     fn move_in_row(&mut self, count: u16, last: u8) {
         move_by(self.out, count.into(), last);
         match last {
-            b'G' => self.block.row_position.at_column(u32::from(count) - 1),
+            b'G' => self.block.row_position.moved_to_column(u32::from(count) - 1),
             b'C' => self.block.row_position.moved_right(count.into()),
             _ => self.block.row_position.moved_left(),
         }
@@ -303,7 +303,7 @@ impl SafeSink<'_> {
         }
         if to_column_0 {
             self.block.at_column_0 = true;
-            self.block.row_position.at_column(0);
+            self.block.row_position.moved_to_column(0);
             self.out.push(b'\r');
         }
     }

@@ -45,7 +45,7 @@ use collapse::Collapse;
 use strip::Strip;
 use tidy::Tidy;
 
-/// How much of a terminal is understood.
+/// How terminal output becomes text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The bytes as they are.

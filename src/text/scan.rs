@@ -24,7 +24,7 @@ pub(crate) fn is_stop(byte: u8) -> bool {
 /// The bytes before the first stop.
 #[inline]
 pub(crate) fn clean_run(input: &[u8]) -> CleanRun {
-    // Between colours runs are short, and a wide look would be wasted on them.
+    // Between colours runs are short, and reading wide would be wasted on them.
     if let Some(chunk) = input.first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
         let stops = stops(word);
@@ -45,7 +45,7 @@ pub(crate) fn clean_run(input: &[u8]) -> CleanRun {
     }
     while let Some((chunk, tail)) = rest.split_first_chunk::<WIDE>() {
         if !is_plain(chunk) {
-            // No early exit inside of a chunk: that is what lets the compiler use vector registers.
+            // No early exit within a chunk, so that the compiler can use vector registers.
             let (mut stop, mut bits) = (false, 0u8);
             for &byte in chunk {
                 stop |= is_stop(byte);
@@ -127,7 +127,7 @@ fn lowest<const N: usize>(chunk: &[u8; N]) -> u8 {
 /// One bit for each byte that is neither printable ASCII nor TAB or LF.
 #[inline]
 pub(crate) fn stop_bytes(block: &[u8; WIDE]) -> u64 {
-    // Signed: bytes from 0x80 up are below the printable ones.
+    // As signed numbers, bytes from 0x80 up are below the printable ones.
     gather(block, |byte| ((byte as i8) < 0x20 && byte != b'\t' && byte != b'\n') || byte == 0x7F)
 }
 

@@ -13,16 +13,16 @@ mod codex;
 mod others;
 mod scan;
 
-/// The agents whose wrappers are known.
+/// An agent whose wrapper is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agent {
-    /// Anthropic's.
+    /// Claude Code, by Anthropic.
     Claude,
-    /// OpenAI's.
+    /// Codex, by OpenAI.
     Codex,
-    /// Google's.
+    /// Gemini CLI, by Google.
     Gemini,
-    /// opencode.ai's.
+    /// opencode, by opencode.ai.
     Opencode,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Caller<'a> {
         self.env.iter().find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
-    /// Whether this is the shell that was called, or one of the system's.
+    /// Whether this is the shell that was called, or a shell of the system.
     fn is_shell(&self, path: &[u8]) -> bool {
         const FOLDERS: [&[u8]; 4] = [b"/bin/", b"/usr/bin/", b"/usr/local/bin/", b""];
         let name = FOLDERS.iter().find_map(|folder| path.strip_prefix(*folder));
@@ -74,7 +74,7 @@ struct Short {
 }
 
 impl Short {
-    /// Shows a part of the wrapper that is not known to be the caller's own.
+    /// Shows a part of the wrapper, unless it is the caller's own.
     fn show_unless(&mut self, is_own: bool, start: &[u8], word: &[u8], end: &[u8]) {
         if !is_own {
             self.before.extend([start, &scan::quoted(word), end, b"; "].concat());
@@ -93,11 +93,11 @@ impl Short {
 struct ShellCall<'a> {
     options: &'a [&'a [u8]],
     text: &'a [u8],
-    /// `$0`, `$1`, … of the text.
+    /// The text's `$0`, `$1`, …
     positional: &'a [&'a [u8]],
 }
 
-/// The command in a shell's arguments, unwrapped.
+/// Finds the command in the arguments of a shell call.
 #[must_use]
 pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>, env: &[&[u8]], agent: Option<Agent>) -> Unwrapped {
     let argv: Vec<&[u8]> = argv.collect();
@@ -126,7 +126,7 @@ pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>, env: &[&[u8]], agent: Op
     if let Some(short) = short {
         return Unwrapped { command: short.before, is_unwrapped: true, is_for_program, ..Unwrapped::default() };
     }
-    // What is handed to the text may be what it executes.
+    // The text may execute its positional arguments, so they are shown with it.
     let command = if is_plain { text.to_vec() } else { others::spelled(&argv) };
     Unwrapped { command, is_for_program, ..Unwrapped::default() }
 }

@@ -88,7 +88,7 @@ fn is_tail(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// What the standard library says of the same bytes.
+    /// The standard library's verdict.
     fn is_text_without_c1(bytes: &[u8]) -> bool {
         std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(|c| ('\u{80}'..='\u{9f}').contains(&c)))
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_as_clean_is_clean_and_all_that_is_before_the_last_block() {
+    fn the_clean_part_is_clean_and_ends_near_the_first_other_byte() {
         for len in [1, 63, 64, 65, 127, 128, 129, 200, 530] {
             for at in 0..len {
                 for wrong in ["\u{e9}", "\u{65e5}", "\u{1f600}", "\u{85}"]

@@ -1,4 +1,4 @@
-//! The pure text modules, driven through their public interface. See each module for what it shows.
+//! The text modules, tested through their public interface; each file says what it covers.
 
 mod console;
 mod corpus;

@@ -128,7 +128,7 @@ fn rows_that_are_redrawn_wait_until_they_stand_still() {
         let build = if at < 3 { frame } else { 'v' };
         let given = script.push(&format!("\x1b[2A\x1b[K{build} build\n\x1b[K{frame} test\n"));
         let late = script.wait(80);
-        // The first row is done after the third frame, and stands still although it is drawn again and again.
+        // The first row has its last text from the third frame on, although it is drawn again with each frame.
         assert_eq!(format!("{given}{late}"), if at == 9 { "v build\n" } else { "" }, "frame {at}");
     }
     script.push("\x1b[A\x1b[Kv test\n");

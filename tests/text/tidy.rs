@@ -17,7 +17,7 @@ fn tidy(input: &[u8]) -> Vec<u8> {
 
 /// Streams and their text.
 const CASES: &[(&str, &str)] = &[
-    // Nothing to do.
+    // Unchanged.
     ("plain\n", "plain\n"),
     ("no end", "no end"),
     ("", ""),

@@ -163,7 +163,7 @@ impl Windows {
         self.add(COLON, [&word, &colon, &slash, &slash]);
         self.add(COLON, [&digit, &colon, &capital, &capital]);
         self.add(DASH, [&apart, &dash, &letters, &any]);
-        // The end of `-----BEGIN `: rulers have dashes, too.
+        // The end of `-----BEGIN `, because rules of dashes are common.
         self.add(DASH, [&dash, &one(b'B'), &one(b'E'), &one(b'G')]);
         self.add(DASH, [&dash, &dash, &one(b'B'), &one(b'E')]);
         for start in [b"--use", b"--pro"] {
@@ -232,7 +232,7 @@ fn near_hits(text: &[u8], from: usize, block: usize, before: u64, entries: &[u64
         if window >= text.len() {
             continue;
         }
-        // A private key's dashes begin further before; an option and an address's mark may begin behind.
+        // A private key's dashes begin earlier; an option's dash or an address's colon may begin later.
         let start = window.saturating_sub(if text[window] == b'-' { 4 } else { 1 });
         let end = window + if matches!(text.get(window + 2), Some(b'-' | b':')) { 3 } else { 2 };
         for at in start.max(from)..end.min(text.len()) {

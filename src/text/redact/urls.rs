@@ -44,7 +44,7 @@ pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>,
     match user.iter().position(|&byte| byte == b':') {
         Some(colon) if user[..colon].len() >= TOKEN_BYTES_MIN && is_token(&user[..colon]) => secret(start, "URL_TOKEN"),
         Some(colon) => match &user[colon + 1..] {
-            // Placeholders are no secrets.
+            // A placeholder is not a secret.
             [] | [b'$' | b'{' | b'%' | b'*' | b'[' | b'<', ..] => Ok(None),
             password if password.starts_with("«".as_bytes()) => Ok(None),
             password if matches!(password, b"x-oauth-basic" | b"x") && !is_token(&user[..colon]) => Ok(None),

@@ -1,4 +1,4 @@
-//! Masks the values of variables, wherever they stand in a stream.
+//! Masks the values of variables, wherever they are in a stream.
 //!
 //! Values that overlap are masked as one secret, with the name of the one that begins first.
 //!

@@ -68,7 +68,7 @@ pub(super) fn read(start: &[u8]) -> Option<Vec<Lookalike>> {
             '\u{22D9}' => row.extend([Lookalike::Ascii(b'>'); 3]),
             c if width(c) > 0 || c.is_ascii() => row.push(Lookalike::of(c)),
             _ if row.is_empty() => return Some(vec![Lookalike::Nothing]),
-            // A mark on a character.
+            // A zero-width mark on a character.
             _ => {}
         }
     }

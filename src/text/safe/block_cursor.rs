@@ -62,7 +62,7 @@ impl BlockCursor {
         }
         out.push(b'\n');
         self.depth.line_feed(&self.line, below);
-        self.row_position.at_column(0);
+        self.row_position.moved_to_column(0);
         self.line.ended();
         self.row = self.row.saturating_add(1);
         if self.row > self.last_row {

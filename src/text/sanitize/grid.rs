@@ -25,7 +25,7 @@ pub(crate) struct ScreenCursor {
     pub(crate) wraps: bool,
 }
 
-/// The two character sets and which of them is in use.
+/// The two character sets, and which of them is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Charsets {
     pub(crate) sets: [u8; 2],
@@ -45,7 +45,7 @@ impl Charsets {
 }
 
 impl Grid {
-    /// A blank screen with its first row.
+    /// A blank screen, with its first row.
     pub(crate) fn new() -> Self {
         Self { rows: VecDeque::from([Row::default()]), ..Self::default() }
     }

@@ -163,7 +163,7 @@ impl LazyTerminal {
         let terminal = &self.terminal;
         let grid = &terminal.main;
         let ScreenCursor { row: at, col, .. } = grid.cursor;
-        // The likeliest reasons first.
+        // The most likely reasons come first.
         let sender = || terminal.sender.as_ref().is_none_or(|sender| !sender.has_moved_up() && !sender.has_open_line());
         let place = col == 0 && grid.rows.len() == at + 1 && grid.top == 0 && grid.bottom.is_none();
         let modes = || terminal.alt.is_none() && terminal.autowrap && !terminal.insert && terminal.cols > 1;
@@ -301,7 +301,7 @@ fn open_line_after(open_len: usize, run: &[u8]) -> Option<usize> {
 /// Where the last `keep` complete lines and the open one begin, if there are lines before them.
 fn start_of_last_lines(text: &[u8], keep: usize) -> Option<usize> {
     let (mut lines, mut end) = (keep, text.len());
-    // Counting is faster than finding each.
+    // Counting line feeds is faster than finding each.
     while let Some(chunk) = text[..end].last_chunk::<128>() {
         let count = usize::from(chunk.iter().map(|&byte| u8::from(byte == b'\n')).sum::<u8>());
         if count > lines {

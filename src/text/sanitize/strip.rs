@@ -88,7 +88,7 @@ impl Reading for Deletion {
     const RETURN_STARTS_LINE: bool = true;
 
     #[inline]
-    fn is_nothing(_block: &[u8; BLOCK_BYTES], _body: Range<usize>, _after_return: bool) -> bool {
+    fn has_no_effect(_block: &[u8; BLOCK_BYTES], _body: Range<usize>, _after_return: bool) -> bool {
         true
     }
 }

@@ -374,7 +374,7 @@ impl VirtualTerminal {
     }
 }
 
-/// The first character of valid UTF-8 that is not ASCII, and its length.
+/// The first character of `text` and its length. `text` is valid UTF-8 and does not begin with ASCII.
 fn decode(text: &[u8]) -> (char, usize) {
     let bits = |at: usize| u32::from(text[at] & 0x3F);
     let (code, len) = match text[0] {

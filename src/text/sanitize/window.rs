@@ -26,7 +26,7 @@ pub(super) trait Reading {
 
     /// Whether the control sequence has no effect. Its last byte follows `body`; `after_return` says whether a carriage
     /// return comes before it.
-    fn is_nothing(block: &[u8; BLOCK_BYTES], body: Range<usize>, after_return: bool) -> bool;
+    fn has_no_effect(block: &[u8; BLOCK_BYTES], body: Range<usize>, after_return: bool) -> bool;
 }
 
 /// The text of the input taken so far.
@@ -230,7 +230,7 @@ fn sequence_len<R: Reading>(
         return Some(0);
     }
     let is_whole = block[at + 1] == b'[' && matches!(block[end], 0x40..=0x7E);
-    (is_whole && R::is_nothing(block, at + 2..end, after_return)).then_some(end + 1 - at)
+    (is_whole && R::has_no_effect(block, at + 2..end, after_return)).then_some(end + 1 - at)
 }
 
 /// The length of the non-ASCII character at `at`, if it is complete, not a C1 control, and its lead byte does not restrict

@@ -61,7 +61,7 @@ impl<'a> Rest<'a> {
         (length > 0).then_some(word)
     }
 
-    /// Whether nothing is left.
+    /// Checks that nothing is left.
     pub(super) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }

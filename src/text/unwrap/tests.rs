@@ -60,9 +60,8 @@ fn claude_codes_wrapper_comes_off() {
     );
 }
 
-/// H1
 #[test]
-fn what_only_looks_like_claude_codes_wrapper_is_shown_whole() {
+fn a_text_that_is_only_like_claude_codes_wrapper_is_shown_whole() {
     let real = claude("eval 'cargo test'");
     let mut texts = vec![
         "true && eval 'cargo test' && pwd -P >| /dev/null; EVIL".to_owned(),
@@ -131,7 +130,7 @@ fn codex(snapshot: &str, folder: &str, last: &str) -> String {
 const SNAPSHOT: &str = "'/h/.codex/shell_snapshots/1-a.17.sh'";
 
 #[test]
-fn codexs_wrapper_comes_off_and_what_varies_in_it_is_shown() {
+fn codexs_wrapper_is_removed_and_its_foreign_parts_are_shown() {
     let by = |text: &str| short(Some(Agent::Codex), &CODEX, text);
     for (snapshot, folder, last, command) in [
         (SNAPSHOT, "'/c/codex-path'", "exec '/x/bash' -c 'echo '\"'\"'hi'\"'\"''", "echo 'hi'"),
@@ -159,9 +158,8 @@ fn codexs_wrapper_comes_off_and_what_varies_in_it_is_shown() {
     }
 }
 
-/// H1
 #[test]
-fn what_only_looks_like_codexs_wrapper_is_shown_whole() {
+fn a_text_that_is_only_like_codexs_wrapper_is_shown_whole() {
     let real = codex(SNAPSHOT, "'/c/codex-path'", "exec '/x/bash' -c 'git status'");
     let mut texts = vec![
         "__CODEX_X=1\nEVIL; exit 0\nexec '/bin/bash' -c 'git status'".to_owned(),
@@ -200,7 +198,7 @@ fn gemini(list: &str, command: &str) -> String {
 }
 
 #[test]
-fn of_geminis_and_opencodes_wrappers_all_but_their_own_ends_is_shown() {
+fn geminis_and_opencodes_wrappers_are_removed_and_nothing_else() {
     let by = |text: &str| short(Some(Agent::Gemini), &["GEMINI_CLI=1"], text);
     let list = "/tmp/gemini-shell-wXpiwP/bgpids.tmp";
     for command in ["npm test", "EVIL; exit\n)\n__code=$?\nexit $__code\n(\nls", "a\nb"] {
@@ -247,7 +245,7 @@ fn of_geminis_and_opencodes_wrappers_all_but_their_own_ends_is_shown() {
 }
 
 #[test]
-fn what_is_handed_to_a_text_is_shown_with_it() {
+fn positional_arguments_are_shown_with_the_command() {
     assert_eq!(plain(&["sh", "-c", "echo && eval 'x"]), "echo && eval 'x");
     assert_eq!(plain(&["bash", "-o", "pipefail", "-O", "extglob", "-c", "ls"]), "ls");
     assert_eq!(plain(&["bash", "--norc", "-c", "--", "ls"]), "ls");
@@ -263,9 +261,8 @@ fn what_is_handed_to_a_text_is_shown_with_it() {
     assert_eq!(plain(&["bash"]), "bash");
 }
 
-/// H1
 #[test]
-fn nothing_but_an_agents_own_look_at_the_shell_is_one() {
+fn only_an_agents_own_look_at_the_shell_counts_as_one() {
     let harness = [
         "CLAUDECODE=1",
         "AI_AGENT=claude-code_2-1-329_harness",

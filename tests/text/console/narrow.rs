@@ -54,7 +54,7 @@ fn width_of(c: char, free: u32) -> u32 {
         '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205E}' | '\u{20A0}'..='\u{20C0}' | '\u{2100}'..='\u{2BFF}' => {
             free.max(1)
         }
-        // Marks are among them.
+        // Some of these are marks.
         '\u{302A}'..='\u{302F}' | '\u{3099}' | '\u{309A}' | '\u{3164}' => free,
         '\u{3001}'..='\u{303E}' | '\u{3041}'..='\u{A4C6}' | '\u{AC00}'..='\u{D7A3}' | '\u{FF01}'..='\u{FF60}' => 2,
         '\u{FF61}'..='\u{FF9D}' => free.max(1),
@@ -111,7 +111,7 @@ fn lowest_row(out: &[u8], columns: u32, other_width: u32, room: i64) -> i64 {
     lowest
 }
 
-/// Bars of characters beyond ASCII, as tqdm and rich draw them.
+/// Progress bars with other characters than ASCII, as tqdm and rich draw them.
 #[test]
 fn a_bar_of_any_characters_is_redrawn_in_its_place() {
     for cell in ["█", "▏", "━", "#", "é", "⠿", "進", "한", "🟩"] {
@@ -144,7 +144,7 @@ fn several_lines_wider_than_the_terminal_are_redrawn_in_their_place() {
         ("\x1b[3A\x1b[J", "", "█"),
         ("\r\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2K", "", "x"),
     ] {
-        // They grow and shrink.
+        // The lines grow and shrink.
         let mut input = String::from("first\n");
         for (round, n) in [1, 5, 9, 10, 4, 2].into_iter().enumerate() {
             if round > 0 {

@@ -142,7 +142,7 @@ impl Reading for PendingReading {
     const RETURN_STARTS_LINE: bool = false;
 
     #[inline]
-    fn is_nothing(block: &[u8; BLOCK_BYTES], body: Range<usize>, after_return: bool) -> bool {
+    fn has_no_effect(block: &[u8; BLOCK_BYTES], body: Range<usize>, after_return: bool) -> bool {
         let last = block[body.end];
         last == b'm' || !after_return && erases_behind(&block[body], last)
     }
