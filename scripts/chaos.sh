@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the chaos of tests/chaos.rs for long: callers of mixed commands, kills at random, and then nothing may be left.
+# Runs the chaos of tests/black_box/chaos.rs for long: callers of mixed commands, kills at random, and then nothing may be left.
 set -euo pipefail
 
 usage() {
@@ -36,4 +36,4 @@ while (($#)); do
     esac
 done
 cd -- "$root"
-exec cargo test --quiet --locked "${cargo_args[@]}" --package rexec-host --test chaos -- --nocapture --exact "$test"
+exec cargo test --quiet --locked "${cargo_args[@]}" --package rexec-host --test black_box -- --nocapture --exact "chaos::$test"

@@ -4,7 +4,7 @@ mod console;
 mod corpus;
 mod data;
 #[expect(dead_code, reason = "every test file uses its part of the harness")]
-#[path = "../support/dice.rs"]
+#[path = "../black_box/support/dice.rs"]
 mod dice;
 mod properties;
 mod redact;

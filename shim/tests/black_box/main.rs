@@ -1,0 +1,19 @@
+//! The shim from outside, beside a host that the test plays itself. The shim with the real host is tested in the
+//! workspace's `tests/black_box`.
+//!
+//! | what | run |
+//! | --- | --- |
+//! | no host, or one that cannot be trusted | `cargo test -p rexec-sh --test black_box absence` |
+//! | what travels with a command | `… inheritance` |
+//! | signals, slow readers, a parent that dies | `… relay` |
+//! | when the real shell runs in the shim's place | `… routes` |
+//! | a terminal that does not control the caller | `… terminal` |
+//! | exit codes, and a host that breaks the protocol | `… verdict` |
+
+mod absence;
+mod host;
+mod inheritance;
+mod relay;
+mod routes;
+mod terminal;
+mod verdict;

@@ -1,0 +1,172 @@
+//! How a command ends for the caller: exit codes, what the host says, and a host that says nothing right.
+
+use std::os::unix::process::ExitStatusExt;
+
+use crate::host::{Place, Said, frames, outcome, wait_for};
+use nix::sys::signal::Signal;
+use rexec_sh::protocol::wire::{
+    Exit, Hello, Stream, encode_exit, encode_fail, encode_note, encode_output, encode_refuse,
+};
+
+fn exits(exit: Exit) -> Option<i32> {
+    let place = Place::new();
+    let host = place.answering(frames(|out| encode_exit(exit, out)));
+    let code = place.bash("true").status().unwrap().code();
+    host.join().unwrap();
+    code
+}
+
+#[test]
+fn an_exit_code_is_the_commands_and_a_signal_is_128_more() {
+    for code in [0, 1, 2, 44, 125, 126, 127, 128, 137, 255] {
+        assert_eq!(exits(Exit::Code(code)), Some(i32::from(code)));
+    }
+    for signal in [1, 2, 6, 9, 13, 15, 64] {
+        assert_eq!(exits(Exit::Signal(signal)), Some(128 + i32::from(signal)));
+    }
+}
+
+#[test]
+fn output_arrives_on_its_stream_and_in_order_before_the_exit() {
+    let place = Place::new();
+    let host = place.answering(frames(|out| {
+        encode_output(Stream::Out, b"one ", out);
+        encode_output(Stream::Err, b"two ", out);
+        encode_output(Stream::Out, b"three ", out);
+        encode_note(b"rexec: a note without its newline", out);
+        encode_note(b"rexec: a note with it\n", out);
+        encode_output(Stream::Err, b"four", out);
+        encode_exit(Exit::Code(3), out);
+    }));
+    let merged = place.real_shell("exec \"$0\" -c x 2>&1").output().unwrap();
+    let expected = "one two three rexec: a note without its newline\nrexec: a note with it\nfour";
+    assert_eq!(outcome(&merged), (Some(3), expected.into(), String::new()));
+    assert!(host.join().unwrap().attributes.stdio.same_output);
+}
+
+#[test]
+fn a_failure_is_told_on_stderr_with_its_code() {
+    let place = Place::new();
+    let host = place.answering(frames(|out| encode_fail(126, b"rexec: /bin/bash: too long", out)));
+    let output = place.bash("true").output().unwrap();
+    assert_eq!(outcome(&output), (Some(126), String::new(), "rexec: /bin/bash: too long\n".into()));
+    host.join().unwrap();
+}
+
+#[test]
+fn a_refusal_is_the_real_shell_and_silent() {
+    let place = Place::new();
+    let host = place.answering(frames(encode_refuse));
+    let script = "exec \"$0\" -c 'echo $1; grep -E \"Sig(Blk|Ign|Pnd)\" /proc/self/status; exit 7' name one";
+    let shim = place.real_shell(&format!("trap '' USR1; {script}")).output().unwrap();
+    let real = place.real_shell(&format!("trap '' USR1; set -- /bin/bash; {}", script.replace("$0", "$1")));
+    assert_eq!(outcome(&shim), outcome(&{ real }.output().unwrap()));
+    assert_eq!(shim.status.code(), Some(7));
+    host.join().unwrap();
+}
+
+/// A signal that the host was told of, and that it has no command for, is the real shell's.
+#[test]
+fn a_signal_before_a_refusal_ends_what_the_refusal_starts() {
+    for (signal, ignored) in
+        [(Signal::SIGTERM, false), (Signal::SIGINT, false), (Signal::SIGUSR1, false), (Signal::SIGTERM, true)]
+    {
+        let place = Place::new();
+        let (send, sent) = std::sync::mpsc::channel();
+        let host = place.host(move |mut peer| {
+            peer.request();
+            let said = if ignored { sent.recv().ok().and(None) } else { peer.hear() };
+            peer.say(&frames(encode_refuse));
+            peer.drain();
+            said
+        });
+        let trap = if ignored { "trap '' TERM; " } else { "" };
+        let mut command = place.real_shell(&format!("{trap}exec \"$0\" -c 'echo ran; exit 7'"));
+        let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+        // It takes signals over from the moment at which it has blocked them.
+        wait_for("the shim", || {
+            std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("rexec-sh"))
+        });
+        if !ignored {
+            let blocks = |status: String| {
+                status.lines().any(|line| line.starts_with("SigBlk:") && !line.ends_with("0000000000"))
+            };
+            wait_for("its mask", || std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(blocks));
+        }
+        nix::sys::signal::kill(pid, signal).unwrap();
+        let _ = send.send(());
+        let output = child.wait_with_output().unwrap();
+        if ignored {
+            assert_eq!(outcome(&output), (Some(7), "ran\n".into(), String::new()));
+        } else {
+            assert_eq!(
+                (output.status.signal(), output.stdout.as_slice()),
+                (Some(signal as i32), b"".as_slice()),
+                "{signal}"
+            );
+            assert_eq!(host.join().unwrap(), Some(Said::Signal((signal as i32).try_into().unwrap())));
+        }
+    }
+}
+
+#[test]
+fn a_host_that_leaves_in_mid_run_makes_the_outcome_unknown() {
+    let place = Place::new();
+    let host = place.host(|mut peer| {
+        peer.request();
+        peer.say(&frames(|out| encode_output(Stream::Out, b"half", out)));
+    });
+    let (code, stdout, stderr) = outcome(&place.bash("true").output().unwrap());
+    assert_eq!((code, stdout.as_str()), (Some(125), "half"));
+    let expected = "rexec: the host went away in mid-run; whether the command finished is unknown\nhint: ";
+    assert!(stderr.starts_with(expected), "{stderr}");
+    assert_eq!(stderr.lines().count(), 2);
+    host.join().unwrap();
+}
+
+#[test]
+fn a_host_of_another_version_is_named_with_both_versions() {
+    let place = Place::new();
+    let host = place.host(|mut peer| {
+        peer.say(&Hello { newest: 9, oldest: 8 }.encode());
+        peer.drain_bytes();
+    });
+    let (code, stdout, stderr) = outcome(&place.bash("true").output().unwrap());
+    assert_eq!((code, stdout.as_str()), (Some(125), ""));
+    assert!(stderr.starts_with("rexec: rexec-sh speaks protocol 2 and rexec-host 8 to 9,"), "{stderr}");
+    host.join().unwrap();
+}
+
+#[test]
+fn a_stranger_on_the_socket_is_told_apart() {
+    let place = Place::new();
+    let host = place.host(|mut peer| {
+        peer.say(b"SSH-2.0-OpenSSH\r\n");
+        peer.drain_bytes();
+    });
+    let (code, _, stderr) = outcome(&place.bash("true").output().unwrap());
+    assert_eq!(code, Some(125));
+    assert!(stderr.contains("is not rexec-host"), "{stderr}");
+    host.join().unwrap();
+}
+
+#[test]
+fn a_frame_that_cannot_be_understood_ends_the_run() {
+    let place = Place::new();
+    let host = place.answering(vec![0x7f, 0, 0, 0, 0]);
+    let (code, _, stderr) = outcome(&place.bash("true").output().unwrap());
+    assert_eq!(code, Some(125));
+    assert!(stderr.contains("unknown frame kind 0x7f"), "{stderr}");
+    host.join().unwrap();
+}
+
+#[test]
+fn a_frame_that_may_be_skipped_is() {
+    let place = Place::new();
+    let mut bytes = vec![0x90, 3, 0, 0, 0, 1, 2, 3];
+    encode_exit(Exit::Code(6), &mut bytes);
+    let host = place.answering(bytes);
+    assert_eq!(outcome(&place.bash("true").output().unwrap()), (Some(6), String::new(), String::new()));
+    host.join().unwrap();
+}

@@ -1,0 +1,228 @@
+//! Trees of processes that withstand: what cannot be killed, guards that are killed, numbers that are used again.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use crate::support::call::{Calling, Target};
+use crate::support::crowd::{Gate, WAIT_AT_GATE, quiet};
+use crate::support::dice::Dice;
+use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
+use crate::support::procs::Process;
+use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
+
+/// A process of root's below a host of another user.
+struct Withstander {
+    host: Host,
+    calling: Calling,
+    process: Process,
+}
+
+impl Withstander {
+    /// Starts it with the right to become root, as sudo has it; `None` when we cannot give that.
+    fn start(before: &str) -> Option<Self> {
+        let Some(user) = programs::another_user() else {
+            programs::skipped("only root can give the right to become root");
+            return None;
+        };
+        let host = Host::with(Setup { user: Some(user), ..PLAIN });
+        let become_root = host.home.join("become-root");
+        fs::copy("/usr/bin/setpriv", &become_root).expect("setpriv is part of util-linux");
+        fs::set_permissions(&become_root, fs::Permissions::from_mode(0o4755)).expect("ours");
+        let script = format!("echo started; {before}./become-root --reuid 0 sh -c 'echo $$ > pid; exec sleep 1000'");
+        let calling = host.call(&script).start(Target::Shim(&host.socket())).expect("a shim");
+        let pid = || fs::read_to_string(host.home.join("pid")).ok()?.trim().parse().ok();
+        let is_roots = |process: &Process| process.comm == "sleep" && owner(process.pid) == Some(0);
+        let process = waiting::until(PATIENCE, || Process::of(pid()?).filter(is_roots)).expect("it becomes root's");
+        Some(Self { host, calling, process })
+    }
+
+    /// Ends it, as only root can.
+    fn end(&self) {
+        self.process.signal(Signal::SIGKILL);
+    }
+}
+
+fn owner(pid: i32) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(format!("/proc/{pid}")).ok().map(|data| data.uid())
+}
+
+#[test]
+fn what_cannot_be_killed_is_named() {
+    let cases = [("exec ", 125), ("trap '' TERM; sleep 1000 & ", 137)];
+    let all: Vec<Withstander> = cases.iter().filter_map(|(before, _)| Withstander::start(before)).collect();
+    all.iter().for_each(|it| it.calling.warden.signal(Signal::SIGKILL));
+    for (it, (_, code)) in all.iter().zip(cases) {
+        let pid = it.process.pid;
+        // The promise is 7 s after the caller's end.
+        let end = it.host.wait_for("its end", |journal| journal.of_type("end").next().cloned());
+        assert_eq!((end["exit"].as_i64(), &end["unkillable"]), (Some(code), &json!([pid])), "{end}");
+        let line = format!("… #1: sleep (process {pid}) cannot be killed");
+        assert!(waiting::until_true(PATIENCE, || it.host.console_text().contains(&line)), "{}", it.host.console_text());
+        assert!(it.process.is_alive());
+        assert_eq!(it.host.run("echo on").out(), "on\n");
+        it.end();
+    }
+}
+
+/// The whole shutdown has a bound, five seconds.
+#[test]
+fn a_host_leaves_although_something_cannot_be_killed() {
+    let Some(mut it) = Withstander::start("") else { return };
+    it.host.signal(Signal::SIGTERM);
+    assert!(it.host.warden.wait(SHUTDOWN).is_some(), "the host waits for what it cannot kill");
+    assert!(it.process.is_alive());
+    let seen = it.calling.finish(PATIENCE).expect("the caller is let go");
+    assert_eq!(seen.code(), 125, "{seen:?}");
+    it.end();
+    it.host.check_gone();
+    // Nobody has seen its end; the next host will say that it is lost.
+    let journal = it.host.journal();
+    assert_eq!((journal.of_type("start").count(), journal.of_type("end").count()), (1, 0), "{journal:#?}");
+}
+
+/// Whoever kills guards loses those commands, and no others.
+#[test]
+fn guards_that_are_killed_take_their_own_commands_only() {
+    const COMMANDS: usize = 20;
+    let host = Host::start();
+    let mut gate = Gate::new(host.home.path(), None);
+    let start = |n: usize| {
+        let tree = format!("setsid sh -c 'echo $$ >> pids-{n}; exec sleep 1000' & echo $$ $PPID >> pids-{n}");
+        let script =
+            format!("{tree}; until [ $(wc -w < pids-{n}) = 3 ]; do sleep 0.01; done; {WAIT_AT_GATE}; kill $!; exit 7");
+        host.call(&script).start(Target::Shim(&host.socket())).expect("a shim")
+    };
+    let mut callings: Vec<Calling> = (0..COMMANDS).map(start).collect();
+    gate.wait_for(COMMANDS);
+    let tree = |n: usize| -> Vec<Process> {
+        let text = fs::read_to_string(host.home.join(&format!("pids-{n}"))).expect("pids");
+        text.split_ascii_whitespace().filter_map(|pid| Process::of(pid.parse().ok()?)).collect()
+    };
+    let mut dice = Dice::new(11);
+    let struck: BTreeSet<usize> = (0..COMMANDS / 2).map(|_| dice.below(COMMANDS)).collect();
+    for &n in &struck {
+        let tree = tree(n);
+        assert_eq!(tree.len(), 3, "{tree:#?}");
+        tree.iter().filter(|process| process.comm == "rexec-guard").for_each(|guard| guard.signal(Signal::SIGKILL));
+        let is_gone = || tree.iter().all(|process| !process.is_alive());
+        assert!(waiting::until_true(PATIENCE, is_gone), "orphans of {n}: {:#?}", host.tree());
+    }
+    gate.let_through(COMMANDS - struck.len());
+    for (n, calling) in callings.iter_mut().enumerate() {
+        let seen = calling.finish(PATIENCE).expect("it ends");
+        if struck.contains(&n) {
+            assert!(seen.code() == 125 && seen.err().contains("guard went away"), "{seen:?}");
+        } else {
+            assert_eq!((seen.code(), seen.err().as_str()), (7, ""), "{n} was not struck");
+        }
+    }
+    let lost = || host.journal().of_type("end").filter(|end| end["error"] == "lost").count();
+    assert!(waiting::until_true(PATIENCE, || lost() == struck.len()), "{} of {}", lost(), struck.len());
+}
+
+/// Guards in reserve are made again, and who gets one that has just died gets another.
+#[test]
+fn guards_in_reserve_are_replaced() {
+    let host = Host::start();
+    let reserve = || host.tree().into_iter().filter(|process| process.comm == "rexec-guard").collect::<Vec<_>>();
+    for _ in 0..8 {
+        let full = || Some(reserve()).filter(|guards| guards.len() == 2);
+        let guards = waiting::until(PATIENCE, full).unwrap_or_else(|| panic!("{:#?}", reserve()));
+        guards.iter().for_each(|guard| guard.signal(Signal::SIGKILL));
+        assert!(waiting::until_true(PATIENCE, || guards.iter().all(|guard| !guard.is_alive())), "{guards:#?}");
+        let seen = host.run("echo on");
+        assert_eq!((seen.code(), seen.out().as_str()), (0, "on\n"), "{}", seen.err());
+        let is_full = || reserve().iter().filter(|guard| !guards.contains(guard)).count() == 2;
+        assert!(waiting::until_true(PATIENCE, is_full), "{:#?}", reserve());
+    }
+}
+
+/// Runs this test alone, in a process with numbers of its own. Tells whether this is that process.
+fn is_among_few_numbers(name: &str) -> bool {
+    const MARK: &str = "REXEC_TEST_FEW_NUMBERS";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut version = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    // Before Linux 6.14 the bound on numbers is everybody's.
+    if (version.next(), version.next()) < (Some(6), Some(14)) || !nix::unistd::geteuid().is_root() {
+        programs::skipped("a bound on process numbers of our own needs Linux 6.14 and root");
+        return false;
+    }
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(std::env::current_exe().expect("a path"));
+    let output = unshare.args(["--exact", name, "--nocapture"]).env(MARK, "1").output().expect("unshare");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    false
+}
+
+/// Processes that nobody may signal, one after the other, so that they get numbers as soon as those are free.
+fn watch_canaries(is_over: &AtomicBool, numbers: &Mutex<BTreeSet<u32>>) -> usize {
+    let mut hit = 0;
+    let deadline = Instant::now() + 4 * PATIENCE;
+    while !is_over.load(Ordering::Relaxed) && Instant::now() < deadline {
+        let canary = Command::new("/bin/sleep").arg("0.05").stdin(Stdio::null()).spawn();
+        // There may be no number left at the moment.
+        let Ok(mut canary) = canary else { continue };
+        numbers.lock().expect("no canary panics").insert(canary.id());
+        hit += usize::from(!canary.wait().expect("a child").success());
+    }
+    hit
+}
+
+#[test]
+fn no_process_outside_of_a_command_is_signalled() {
+    if !is_among_few_numbers("faults::trees::no_process_outside_of_a_command_is_signalled") {
+        return;
+    }
+    let host = Host::start();
+    assert_eq!(host.run("echo warm").out(), "warm\n");
+    // The first 300 are not given again.
+    fs::write("/proc/sys/kernel/pid_max", "420").expect("the namespace is ours");
+    let (is_over, canaries) = (AtomicBool::new(false), Mutex::new(BTreeSet::new()));
+    let mut used = BTreeSet::new();
+    let hits: usize = std::thread::scope(|scope| {
+        let watch = || watch_canaries(&is_over, &canaries);
+        let watches: Vec<_> = (0..6).map(|_| scope.spawn(watch)).collect();
+        for round in 0..waiting::size(25, 250) {
+            // Those that ignore TERM are hunted.
+            let script = "trap '' TERM; echo $$ >> pids; sleep 1000 & echo $! >> pids
+                setsid sh -c 'echo $$ >> pids; sleep 1000; :' & wait";
+            let mut shims: Vec<Child> = (0..4).map(|_| quiet(&host, script)).collect();
+            let pids = || pids_in(&host.home.join("pids"));
+            assert!(waiting::until_true(PATIENCE, || pids().len() >= 12), "round {round}: {:?}", pids());
+            used.extend(pids());
+            for shim in &mut shims {
+                _ = kill(Pid::from_raw(shim.id().cast_signed()), Signal::SIGKILL);
+                _ = shim.wait();
+            }
+            let is_gone = || host.journal().of_type("end").count() == 1 + 4 * (round + 1);
+            assert!(waiting::until_true(PATIENCE, is_gone), "round {round}: {:#?}", host.tree());
+            _ = fs::remove_file(host.home.join("pids"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        watches.into_iter().map(|watch| watch.join().expect("no canary panics")).sum()
+    });
+    assert_eq!(hits, 0, "processes of nobody's were signalled");
+    let shared = canaries.lock().expect("no canary panics").intersection(&used).count();
+    assert!(shared > 20, "only {shared} numbers were used by both");
+}
+
+fn pids_in(path: &Path) -> BTreeSet<u32> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}

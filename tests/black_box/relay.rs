@@ -1,0 +1,12 @@
+//! What the caller is given of a command's output, and when: the treatment, through the real shim and host.
+
+mod demand;
+mod flags;
+mod fullscreen;
+mod interaction;
+mod jobs;
+mod keys;
+mod notes;
+mod sessions;
+mod streaming;
+mod terminals;
