@@ -1,10 +1,8 @@
-//! Chaos: eight callers of mixed commands, while shims, guards, callers and the recorder are killed, and guards, the
-//! recorder and the host are stopped and continued. Everybody else gets what the real shell gives, every end is in the
-//! journal, and at the end everything is as it was at the start.
+//! Chaos: eight callers run mixed commands while a saboteur kills shims, guards, callers and the recorder, and stops
+//! and continues guards, the recorder and the host. Every caller that survives gets what the real shell prints, the
+//! journal has every end, and afterwards the host holds exactly what it held at the start.
 //!
-//! `REXEC_CHAOS_RECORDER=0` spares the recorder. `REXEC_CHAOS_SECONDS` makes it as long as that, `REXEC_CHAOS_SEED` takes
-//! the same choices again (the order in which the threads come to them is another matter). `scripts/chaos.sh` does all
-//! three.
+//! `scripts/chaos.sh` runs this for longer. `main.rs` lists the variables.
 
 mod caller;
 mod errand;

@@ -1,5 +1,5 @@
-//! Clocks that jump: somebody sets the wall's clock while a host runs, or starts a host with a wrong one. What took how
-//! long, what came before what, and what is kept never depends on it.
+//! Clocks that jump: the wall clock is set while a host runs, or is wrong when it starts. Durations, the order of
+//! records and the age of kept files never depend on it.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,7 @@
-//! The oracle is the real shell: every case is run by it and by the shim, from the same harness, and compared.
+//! The oracle is the real shell: the same harness runs every case with it and with the shim, and compares.
 //!
-//! Pipe mode is compared with the shell on pipes, byte for byte; terminal mode with the shell on a terminal of the
-//! size that the host gives. A death by signal equals 128 + N. `REXEC_UNDER_TEST=theirs` compares the real shell with
-//! itself, which finds cases that are not repeatable.
+//! On pipes the oracle runs on pipes, and the output is compared byte for byte; where commands get a terminal, the
+//! oracle runs on one of the same size. Death by signal N equals exit code 128 + N.
 
 mod case;
 mod environment;

@@ -1,4 +1,4 @@
-//! Every failure that a user can cause is told in one sentence that starts with `rexec:`, with a hint.
+//! Every failure that a user can cause is reported in one sentence that starts with `rexec:`, and one hint.
 
 use std::fs;
 use std::os::fd::OwnedFd;

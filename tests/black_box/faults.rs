@@ -1,5 +1,4 @@
-//! Faults from outside: shortages, peers that misbehave, consoles that are stuck, processes that cannot be killed, and
-//! every limit.
+//! Faults from outside: shortages, misbehaving peers, stuck consoles, processes that cannot be killed, and every limit.
 
 mod consoles;
 mod farewells;

@@ -1,8 +1,7 @@
-//! Bytes from outside, mutated: frames of shims, hosts and guards, JSON lines, the recorder's frames, and facts in any
-//! order. Nothing panics, nothing is believed that was not sent, and cuts between pieces do not show.
+//! Mutated bytes from outside: frames of shims, hosts and guards, JSON lines, the recorder's frames, and facts in any
+//! order. Nothing panics, nothing is accepted that was not sent, and it never matters where the bytes are split.
 //!
-//! The loops are short in a normal run; `REXEC_FUZZ_SECONDS` makes each of them as long as that, and then they say how far
-//! they came.
+//! The loops are short unless `REXEC_FUZZ_SECONDS` is set.
 
 mod core;
 mod languages;

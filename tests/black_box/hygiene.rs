@@ -1,4 +1,4 @@
-//! What the human's terminal is like after hostile commands: as before, in a real emulator and to the last byte.
+//! The human's terminal after hostile commands: it is as before, in a real emulator and to the last byte.
 
 mod forgery;
 mod hostile;

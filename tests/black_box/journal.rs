@@ -2,7 +2,7 @@
 //! the output's way to the recorder matters.
 //!
 //! The recorder runs in a thread, or in a copy of this test binary where a limit or a mount must not affect other tests
-//! (see `in_own_process`). Every wait is for a fact: a status line, a file's content, the recorder's end.
+//! (see `support::own_process`). Every wait is for a fact: a status line, a file's content, the recorder's end.
 
 mod faults;
 mod files;

@@ -1,4 +1,4 @@
-//! From start to end: kills, signals, shutdown, crashes, what is left behind, and many runs at once.
+//! From start to end: kills, signals, shutdown, crashes, leftovers, and many commands at once.
 
 mod endings;
 mod kills;

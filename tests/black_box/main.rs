@@ -1,4 +1,46 @@
-//! Black box.
+//! The programs from outside, and the parts of the library that need no program, by topic.
+//!
+//! Run one topic, one file of a topic, or one test:
+//!
+//! ```text
+//! cargo test --test black_box relay
+//! cargo test --test black_box relay::keys
+//! cargo test --test black_box -- --exact errors::every_mistake_is_told
+//! ```
+//!
+//! | what you changed | topic |
+//! | --- | --- |
+//! | how a command is started: arguments, environment, limits, descriptors | `conformance` |
+//! | what 500 everyday commands print and leave behind | `conformance::everyday` |
+//! | prompts: programs that read the terminal while nobody answers | `conformance::prompts`, `conformance::stops` |
+//! | what callers get of the output, and callers on a terminal | `relay` |
+//! | start, signals, kills, shutdown, leftovers, many commands at once | `lifecycle` |
+//! | the console: whose output is shown when | `console`; how it survives hostile output: `hygiene` |
+//! | the journal: files, records, repairs, masked secrets | `journal` |
+//! | the socket: who may connect, and what is said over it | `socket` |
+//! | callers in a sandbox | `sandbox` |
+//! | error messages and hints | `errors` |
+//! | the manual and `--help` | `manual` |
+//! | shortages, limits, misbehaving peers, stuck consoles | `faults` |
+//! | clocks that jump | `clocks` |
+//! | parsers of bytes from outside | `fuzz` |
+//! | anything at all | `chaos`, `regressions` |
+//!
+//! The pure text modules are in `tests/text`, the rules of the source code in `tests/architecture.rs`, and the shim
+//! beside a host that the test plays itself in `shim/tests/black_box`.
+//!
+//! | variable | effect |
+//! | --- | --- |
+//! | `REXEC_TEST_LONG=1` | the long form of the tests that have one: more commands, more rounds |
+//! | `REXEC_EVERYDAY=TEXT` | `conformance::everyday`: only the commands that contain this text |
+//! | `REXEC_UNDER_TEST=theirs` | `conformance`: the real shell against itself, which finds cases that are not repeatable |
+//! | `REXEC_FUZZ_SECONDS=N` | `fuzz`, and `tests/text`: each loop lasts this long and says how far it came |
+//! | `REXEC_CHAOS_SECONDS=N` | `chaos`: how long; 8 by default |
+//! | `REXEC_CHAOS_SEED=N` | `chaos`: the same choices again; the order in which the threads make them still varies |
+//! | `REXEC_CHAOS_RECORDER=0` | `chaos`: the recorder is left alone |
+//!
+//! All tests share one process. A test that changes what a process shares (a limit, a mount, a memory peak) runs in a
+//! copy of this program instead: see `support::own_process`. A test that cannot run here prints `SKIPPED` and why.
 
 mod chaos;
 mod clocks;

@@ -1,4 +1,4 @@
-//! What the caller is given of a command's output, and when: the treatment, through the real shim and host.
+//! What the caller receives of a command's output, and when, through the real shim and host.
 
 mod demand;
 mod flags;

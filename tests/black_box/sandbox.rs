@@ -1,4 +1,4 @@
-//! A caller inside a sandbox gets its command run inside that sandbox, by the real shell, and never by the host.
+//! The command of a sandboxed caller runs inside that sandbox, in the real shell, and never in the host.
 
 #![expect(unsafe_code, reason = "seccomp and Landlock have no safe interface")]
 

@@ -1,4 +1,4 @@
-//! The socket: who may own it, who may bind it, what is said over it, and how long anyone may take.
+//! The socket: who may own it, who may bind it, what is said over it, and how long a peer may take.
 
 mod json;
 use std::fs;

@@ -1,4 +1,4 @@
-//! No host, or one that is not to be trusted: what the caller is told, and that nothing was sent.
+//! No host, or one that must not be trusted: what the caller is told, and that nothing was sent.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! A host that a test plays itself: it listens, takes one request, and says what the test tells it to say.
+//! A host that the test plays itself: it listens, reads one request, and answers what the test tells it to.
 
 use std::ffi::{CStr, OsStr};
 use std::fs;

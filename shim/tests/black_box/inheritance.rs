@@ -1,4 +1,4 @@
-//! What travels with a command: everything that its caller's own shell would have inherited.
+//! What travels with a command: everything that the caller's own shell would have inherited.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! A run under way: signals, readers that are slow or leave, and a parent that dies.
+//! A running command: signals, readers that are slow or leave, and a parent that dies.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! What the real shell executes in the shim's place, and which shell that is. No host is listening anywhere here.
+//! When the shim executes the real shell instead, and which shell that is. No host listens in these tests.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,30 +1,41 @@
-//! A terminal at the caller's end that does not control it: on stdin it travels, on stdout it is somewhere to write to.
+//! A caller's terminal that is not its controlling terminal: on stdin it travels, on stdout it is a place to write to.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::os::fd::AsFd;
-use std::process::Stdio;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Command, Stdio};
 
 use crate::host::{Place, frames};
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::pty::{OpenptyResult, Winsize, openpty};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 use rexec_sh::protocol::wire::{Exit, Stream, encode_exit, encode_output};
 
 /// More than a terminal's buffer holds.
 const PLENTY: usize = 200_000;
 
-fn terminal() -> OpenptyResult {
-    openpty(&Winsize { ws_row: 33, ws_col: 111, ws_xpixel: 0, ws_ypixel: 0 }, None).unwrap()
+/// A terminal of 33 rows and 111 columns: the side that a person would see, and the program's. Neither is inherited by
+/// what other tests start meanwhile.
+fn terminal() -> (PtyMaster, OwnedFd) {
+    let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let mut options = OpenOptions::new();
+    let slave = options.read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits()).open(ptsname_r(&master).unwrap());
+    let slave = OwnedFd::from(slave.unwrap());
+    let size = Command::new("stty").args(["rows", "33", "cols", "111"]).stdin(slave.try_clone().unwrap()).status();
+    assert!(size.unwrap().success());
+    (master, slave)
 }
 
 #[test]
 fn a_terminal_on_stdin_travels_as_it_is() {
-    let (place, terminal) = (Place::new(), terminal());
+    let (place, (_master, slave)) = (Place::new(), terminal());
     let host = place.answering(frames(|out| encode_exit(Exit::Code(6), out)));
-    let kept = terminal.slave.try_clone().unwrap();
+    let kept = slave.try_clone().unwrap();
     let modes = || nix::sys::termios::tcgetattr(&kept).unwrap();
     let before = modes();
-    let output = place.bash("x").stdin(terminal.slave).output().unwrap();
+    let output = place.bash("x").stdin(slave).output().unwrap();
     assert_eq!((output.status.code(), modes() == before), (Some(6), true));
     let stdio = host.join().unwrap().attributes.stdio;
     assert!(stdio.stdin_tty && !stdio.relayed && !stdio.background && !stdio.leader, "{stdio:?}");
@@ -32,17 +43,17 @@ fn a_terminal_on_stdin_travels_as_it_is() {
 
 #[test]
 fn a_terminal_on_stdout_travels_with_its_size_and_gets_all_output() {
-    let (place, terminal) = (Place::new(), terminal());
+    let (place, (master, slave)) = (Place::new(), terminal());
     let host = place.answering(frames(|out| {
         encode_output(Stream::Out, &[b'x'; PLENTY], out);
         encode_exit(Exit::Code(6), out);
     }));
-    let kept = terminal.slave.try_clone().unwrap();
+    let kept = slave.try_clone().unwrap();
     let flags = || fcntl(kept.as_fd(), FcntlArg::F_GETFL).unwrap();
     let before = flags();
-    let mut child = place.bash("x").stdout(terminal.slave).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = place.bash("x").stdout(slave).stderr(Stdio::null()).spawn().unwrap();
     let mut found = vec![0; PLENTY];
-    File::from(terminal.master).read_exact(&mut found).unwrap();
+    File::from(OwnedFd::from(master)).read_exact(&mut found).unwrap();
     assert!(found.iter().all(|&byte| byte == b'x'));
     assert_eq!((child.wait().unwrap().code(), flags()), (Some(6), before));
     let attributes = host.join().unwrap().attributes;

@@ -1,4 +1,4 @@
-//! How a command ends for the caller: exit codes, what the host says, and a host that says nothing right.
+//! How a command ends for the caller: exit codes, the host's messages, and a host that breaks the protocol.
 
 use std::os::unix::process::ExitStatusExt;
 

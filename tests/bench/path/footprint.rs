@@ -1,4 +1,4 @@
-//! What a host costs that has nothing to do: its start, its memory, its wake-ups.
+//! What an idle host costs: its start, its memory, its wake-ups.
 
 use std::io;
 use std::time::Duration;

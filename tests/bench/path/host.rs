@@ -1,4 +1,4 @@
-//! A host of our own: its start, what /proc says about it, its end.
+//! A host for a measurement: its start, what /proc says about it, and its end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Error, Read};

@@ -1,6 +1,6 @@
-//! What the shim alone costs: instructions from exec to exit, and its time, against a host that answers at once.
+//! What the shim alone costs: instructions from exec to exit, and time, with a host that answers at once.
 //!
-//! The stand-in takes the RUN frame and answers EXIT; it runs nothing.
+//! The stand-in reads the RUN frame and answers EXIT; it runs nothing.
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -1,7 +1,7 @@
-//! The CPU time of everything that one side of a comparison makes work, counted by a control group.
+//! The CPU time of everything that one side of a comparison causes, counted by a control group.
 //!
-//! A host leaves its guards to the kernel, so no process is told what they used. A control group counts all: this
-//! program is a member while it is a side's turn, and whatever it starts meanwhile stays one.
+//! The kernel reaps the host's guards, so no process learns what they used. A control group counts them all: this
+//! program is a member during a side's turn, and everything it starts then stays a member.
 
 use std::fs;
 use std::io::{self, Error};

@@ -1,8 +1,8 @@
 //! What each terminal mode costs: this build beside the real shell and, with `--base`, beside another build.
 //!
-//! The three take turns within one run. Each row has the median and, in brackets, the best tenth: on a machine that
-//! others use too, the best tenth says more. CPU is the user and system time of everything that a command makes work:
-//! the shell and, for the two builds, the shim, the host, its guards and its recorder.
+//! The sides take turns within one run. Each cell has the median and, in brackets, the best tenth, which is steadier on
+//! a busy machine. CPU is the user and system time of everything that a command causes: the shell and, for the two
+//! builds, the shim, the host, its guards and its recorder.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! How many commands a second come through with many callers at once, and whether that lasts.
+//! How many commands a second come through from many callers at once, and whether the rate lasts.
 
 use std::io::{self, Error};
 use std::time::{Duration, Instant};

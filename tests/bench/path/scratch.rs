@@ -1,4 +1,4 @@
-//! A private folder for sockets, journals and input files that goes with the program.
+//! A private folder for sockets, journals and input files, removed with the program.
 
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -1,7 +1,7 @@
-//! How fast much output comes through, and what the host keeps of it in memory.
+//! How fast large outputs come through, and how much of them the host keeps in memory.
 //!
-//! The reference for the terminal is a bare reader of one: this program, a pseudo-terminal without output processing,
-//! and the same shell running the same command on it. Nothing with a terminal can be faster.
+//! The reference for a terminal is a bare reader of one: this program, a pseudo-terminal without output processing, and
+//! the same shell running the same command on it. Nothing with a terminal can be faster.
 
 use std::fs::File;
 use std::io::{self, Error, Read};

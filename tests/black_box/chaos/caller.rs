@@ -1,6 +1,6 @@
-//! One caller: runs errands one after the other, and kills some of them on the way.
+//! One caller: it runs errands one after the other, and kills some of them on the way.
 //!
-//! What it expects of an errand depends on what was done to it, and never on how long anything took.
+//! What it expects of an errand depends on what was done to that errand, and never on how long anything took.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! What the callers send: commands whose outcome is known, because the real shell gave the same one, and commands that
-//! never end, to be killed.
+//! What the callers send: commands whose outcome is known because the real shell produced it, and commands that run
+//! until they are killed.
 
 use std::fs;
 use std::time::Duration;

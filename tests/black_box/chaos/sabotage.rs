@@ -1,4 +1,4 @@
-//! What the threads of a chaos share, and the saboteurs: one stops the host and kills guards in reserve, the other stops
+//! What the threads of a chaos share, and the two saboteurs: one stops the host and kills spare guards, the other stops
 //! guards and kills or stops the recorder.
 
 use std::collections::BTreeMap;

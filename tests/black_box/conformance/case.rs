@@ -1,4 +1,4 @@
-//! What a case of the tables is, and how one is run by the real shell and by the shim and compared.
+//! A case of the tables, and how it is run by the real shell and by the shim and compared.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -25,17 +25,53 @@ use crate::support::warden::{State, USUAL};
 /// How the shim is used, and with which oracle it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// `REXEC_TTY=auto` against the shell on what the caller has, which is no terminal; untouched.
+    /// Commands have what their caller has, which is not a terminal, and output stays as it is.
     Pipe,
-    /// `REXEC_SANITIZE=raw` against the shell on a terminal.
+    /// The same as callers get it by default: the output is tidied, and so is the real shell's.
+    Default,
+    /// Commands have a terminal, and so has the real shell.
     Raw,
-    /// `REXEC_SANITIZE=strip` against the stripped output of the shell on a terminal.
+    /// The same, with the escape sequences taken out of both outputs.
     Strip,
-    /// As callers get it who say nothing, against the collapsed output of the shell on a terminal.
-    Usual,
+    /// The same, with redraws resolved in both outputs.
+    Collapse,
 }
 
-use Mode::{Pipe, Raw, Strip, Usual};
+use Mode::{Collapse, Default, Pipe, Raw, Strip};
+
+impl Mode {
+    fn oracle(self) -> Target<'static> {
+        match self {
+            Pipe | Default => Target::Real,
+            Raw | Strip | Collapse => Target::RealOnTerminal,
+        }
+    }
+
+    /// What tells the shim to work this way, where the host gives commands terminals.
+    fn env(self) -> &'static [&'static str] {
+        match self {
+            Pipe => &["REXEC_TTY=auto", "REXEC_SANITIZE=raw"],
+            Default => &["REXEC_TTY=auto"],
+            Raw => &["REXEC_SANITIZE=raw"],
+            Strip => &["REXEC_SANITIZE=strip"],
+            Collapse => &[],
+        }
+    }
+
+    /// What the real shell's output is compared as, and the shim's.
+    fn both(self, theirs: &[u8], ours: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let ours = without_pids(ours);
+        match self {
+            Pipe | Raw => (without_pids(theirs), ours),
+            Default => (without_pids(&sanitized(sanitize::Mode::Tidy, theirs)), ours),
+            Strip => (strip(&without_pids(theirs)), strip(&ours)),
+            Collapse => {
+                let mode = sanitize::Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS };
+                (sanitized(mode, &without_pids(theirs)), ours)
+            }
+        }
+    }
+}
 
 /// Where a case is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,12 +130,12 @@ pub(crate) const PLAIN: Case = Case {
     place: Place::Home,
     third: None,
     needs: &[],
-    modes: &[Pipe, Raw, Strip, Usual],
+    modes: &[Pipe, Default, Raw, Strip, Collapse],
     later: None,
 };
 
 /// What the shell or the shim made of a case.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Seen {
     outcome: Outcome,
     files: Files,
@@ -182,26 +218,25 @@ impl Case {
     fn differences(&self, bench: &Bench) -> Vec<String> {
         let home = TempDir::new(bench.user);
         let mut found = Vec::new();
-        for &mode in self.modes {
-            let oracle = if mode == Pipe { Target::Real } else { Target::RealOnTerminal };
-            let env: &[&str] = match mode {
-                Pipe => &["REXEC_TTY=auto", "REXEC_SANITIZE=raw"],
-                Raw => &["REXEC_SANITIZE=raw"],
-                Strip => &["REXEC_SANITIZE=strip"],
-                Usual => &[],
-            };
+        for oracle in [Target::Real, Target::RealOnTerminal] {
+            let mut modes = self.modes.iter().filter(|mode| mode.oracle() == oracle).peekable();
+            if modes.peek().is_none() {
+                continue;
+            }
             let theirs = self.run(&home, bench.user, oracle, &[]);
-            let ours = match &bench.host {
-                Some(host) => self.run(&home, bench.user, Target::Shim(&host.socket()), env),
-                None => self.run(&home, bench.user, oracle, &[]),
-            };
-            let difference = match (theirs, ours) {
-                (Ok(theirs), Ok(ours)) => compare(mode, theirs, ours),
-                (Err(error), _) => Some(format!("the real shell {error}")),
-                (_, Err(error)) => Some(format!("the shim {error}")),
-            };
-            let name = self.name;
-            found.extend(difference.map(|text| format!("── {name} ({mode:?}, user {:?})\n{text}", bench.user)));
+            for &mode in modes {
+                let ours = match &bench.host {
+                    Some(host) => self.run(&home, bench.user, Target::Shim(&host.socket()), mode.env()),
+                    None => self.run(&home, bench.user, oracle, &[]),
+                };
+                let difference = match (&theirs, &ours) {
+                    (Ok(theirs), Ok(ours)) => compare(mode, theirs, ours),
+                    (Err(error), _) => Some(format!("the real shell {error}")),
+                    (_, Err(error)) => Some(format!("the shim {error}")),
+                };
+                let name = self.name;
+                found.extend(difference.map(|text| format!("── {name} ({mode:?}, user {:?})\n{text}", bench.user)));
+            }
         }
         found
     }
@@ -232,36 +267,22 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     memchr::memmem::find(bytes, what)
 }
 
-/// What is left of it on a terminal of the usual size.
-fn collapsed(bytes: &[u8]) -> Vec<u8> {
-    let (mut sanitizer, mut text) =
-        (Sanitizer::new(sanitize::Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS }), Vec::new());
+/// What is left of it after this treatment.
+pub(super) fn sanitized(mode: sanitize::Mode, bytes: &[u8]) -> Vec<u8> {
+    let (mut sanitizer, mut text) = (Sanitizer::new(mode), Vec::new());
     sanitizer.push(bytes, &mut text);
     sanitizer.finish(&mut text);
     text
 }
 
-fn compare(mode: Mode, mut theirs: Seen, mut ours: Seen) -> Option<String> {
-    for outcome in [&mut theirs.outcome, &mut ours.outcome] {
-        outcome.stdout = without_pids(&outcome.stdout);
-        outcome.stderr = without_pids(&outcome.stderr);
-    }
-    if mode == Strip {
-        for outcome in [&mut theirs.outcome, &mut ours.outcome] {
-            outcome.stdout = strip(&outcome.stdout);
-            outcome.stderr = strip(&outcome.stderr);
-        }
-    }
-    if mode == Usual {
-        theirs.outcome.stdout = collapsed(&theirs.outcome.stdout);
-        theirs.outcome.stderr = collapsed(&theirs.outcome.stderr);
-    }
+fn compare(mode: Mode, theirs: &Seen, ours: &Seen) -> Option<String> {
     let mut lines = Vec::new();
     let (a, b) = (&theirs.outcome, &ours.outcome);
     if a.code() != b.code() {
         lines.push(format!("   code   real {:?}, shim {:?}", a.ended, b.ended));
     }
-    for (what, a, b) in [("stdout", &a.stdout, &b.stdout), ("stderr", &a.stderr, &b.stderr)] {
+    let (stdout, stderr) = (mode.both(&a.stdout, &b.stdout), mode.both(&a.stderr, &b.stderr));
+    for (what, (a, b)) in [("stdout", &stdout), ("stderr", &stderr)] {
         if a != b {
             lines.push(format!("   {what} real {}\n          shim {}", around(a, b), around(b, a)));
         }
@@ -280,8 +301,8 @@ fn compare(mode: Mode, mut theirs: Seen, mut ours: Seen) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
-    if a.stderr == b.stderr && !a.stderr.is_empty() {
-        lines.push(format!("   stderr of both: {}", around(&a.stderr, b"")));
+    if stderr.0 == stderr.1 && !stderr.0.is_empty() {
+        lines.push(format!("   stderr of both: {}", around(&stderr.0, b"")));
     }
     Some(lines.join("\n"))
 }

@@ -1,4 +1,4 @@
-//! The environment: odd entries one by one, and many random ones compared with `env -0`.
+//! The environment: odd entries one by one, and many random ones, compared with `env -0`.
 
 use super::case::{self, Bench, Case, PLAIN};
 use crate::support::call::{Call, Target, usual_env};

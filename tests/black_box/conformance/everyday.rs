@@ -1,9 +1,9 @@
-//! Everyday commands: what agents run all day, in a small project, by the real shell on pipes and by the shim.
+//! Everyday commands: what agents run all day, in a small project, run by the real shell on pipes and by the shim.
 //!
-//! Each command runs in a fresh copy of the same project, at the same path, by both shells. Output, exit code and the
-//! files that are there afterwards must be the same, byte for byte. A command that gives another answer each time
-//! is compared without digits. What still differs is listed in [`EXPLAINED`] with its reason, or the test fails; and so
-//! does a reason for something that no longer differs. A program that is not installed is missing for both.
+//! Each command runs in a fresh copy of the same project, at the same path, in both shells. Output, exit code and the
+//! files left behind must be equal, byte for byte. A command whose output changes from run to run is compared without
+//! digits. Every remaining difference is listed in [`EXPLAINED`] with its reason; an unlisted difference fails the
+//! test, and so does a listed one that no longer occurs. A program that is not installed is missing for both.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,8 +12,9 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rexec_host::text::sanitize::{Mode, Sanitizer};
+use rexec_host::text::sanitize::Mode;
 
+use super::case::sanitized;
 use crate::support::call::{Call, Outcome, Output, Target};
 use crate::support::host::Host;
 use crate::support::programs;
@@ -61,10 +62,7 @@ impl Seen {
     /// The same as an agent gets it through pipes.
     fn tidied(mut self) -> Self {
         for text in [&mut self.stdout, &mut self.stderr] {
-            let (mut sanitizer, mut out) = (Sanitizer::new(Mode::Tidy), Vec::new());
-            sanitizer.push(text, &mut out);
-            sanitizer.finish(&mut out);
-            *text = out;
+            *text = sanitized(Mode::Tidy, text);
         }
         self
     }

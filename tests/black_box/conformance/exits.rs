@@ -1,4 +1,4 @@
-//! How a shell ends: every code, every signal, and what it says when it cannot go on.
+//! How a shell ends: every code, every signal, and what it prints when it cannot go on.
 
 use super::case::{Case, PLAIN};
 

@@ -117,13 +117,13 @@ const TABLE: &[Case] = &[
         name: "is it a terminal, in one file",
         script: b"test -t 1; echo $?; test -t 2; echo $?",
         output: Output::OneFile,
-        modes: &[Mode::Raw, Mode::Strip, Mode::Usual],
+        modes: &[Mode::Raw, Mode::Strip, Mode::Collapse],
         ..PLAIN
     },
     Case {
         name: "the size of the terminal",
         script: b"stty size <&1; stty -a <&1 | grep -o -- '-*opost'; tput cols",
-        modes: &[Mode::Raw, Mode::Strip, Mode::Usual],
+        modes: &[Mode::Raw, Mode::Strip, Mode::Collapse],
         needs: &["tput"],
         ..PLAIN
     },

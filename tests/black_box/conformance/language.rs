@@ -1,4 +1,4 @@
-//! Quoting, bytes that are no text, and the ways in which arguments are given.
+//! Quoting, bytes that are not text, and the ways to pass arguments.
 
 use super::case::{Case, Mode, PLAIN, Place};
 

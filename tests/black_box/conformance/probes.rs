@@ -1,4 +1,4 @@
-//! What agents read of the shell for themselves, before their first command: a program takes it, so every byte counts.
+//! What agents read from the shell before their first command. A program parses it, so every byte counts.
 
 use rexec_sh::protocol::environment::DEFAULTS;
 

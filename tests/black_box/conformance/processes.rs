@@ -1,4 +1,4 @@
-//! Traps, jobs, and what is left in the background when the shell is gone.
+//! Traps, jobs, and what stays in the background when the shell has ended.
 
 use super::case::{Case, Mode, PLAIN};
 use crate::support::call::Output;
@@ -70,7 +70,13 @@ const BACKGROUND: &[Case] = &[
 ];
 
 const fn left(name: &'static str, script: &'static [u8]) -> Case {
-    Case { name, script, later: Some("later"), modes: &[Mode::Pipe, Mode::Strip, Mode::Usual], ..PLAIN }
+    Case {
+        name,
+        script,
+        later: Some("later"),
+        modes: &[Mode::Pipe, Mode::Default, Mode::Strip, Mode::Collapse],
+        ..PLAIN
+    }
 }
 
 #[test]

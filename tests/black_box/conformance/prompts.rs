@@ -1,4 +1,5 @@
-//! Programs that ask the terminal when nobody is there to answer: all of them end, and who does not ask runs on.
+//! Programs that ask the terminal while nobody is there to answer: all of them end, and a program that does not ask
+//! runs on.
 
 use std::fs;
 use std::io::{Read, Write};

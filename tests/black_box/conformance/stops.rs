@@ -1,4 +1,5 @@
-//! Stops at the terminal: who asks again and again, who survives the hang-up, what is left stopped, and who is let be.
+//! Stops at the terminal: programs that ask again and again, programs that survive the hang-up, programs that stay
+//! stopped, and programs that must be left alone.
 
 use std::fs;
 use std::time::Duration;

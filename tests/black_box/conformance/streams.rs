@@ -21,7 +21,7 @@ const INPUT: &[Case] = &[
         name: "five megabytes through",
         script: b"cat",
         input: Input::Pattern(MEGABYTES),
-        modes: &[Mode::Pipe, Mode::Raw],
+        modes: &[Mode::Pipe, Mode::Default, Mode::Raw],
         ..PLAIN
     },
     Case { name: "input partly read", script: b"head -c 3; echo; exit 2", input: Input::Pattern(MEGABYTES), ..PLAIN },
@@ -66,7 +66,7 @@ const OUTPUT: &[Case] = &[
     Case {
         name: "a long line",
         script: b"head -c 1000000 /dev/zero | tr '\\0' x; echo",
-        modes: &[Mode::Pipe, Mode::Raw, Mode::Strip],
+        modes: &[Mode::Pipe, Mode::Default, Mode::Raw, Mode::Strip],
         ..PLAIN
     },
     Case { name: "many lines", script: b"seq 1 100000", ..PLAIN },
@@ -75,13 +75,13 @@ const OUTPUT: &[Case] = &[
     Case {
         name: "every byte",
         script: b"for n in {0..255}; do printf \"\\\\x$(printf %x $n)\"; done",
-        modes: &[Mode::Pipe, Mode::Raw],
+        modes: &[Mode::Pipe, Mode::Default, Mode::Raw],
         ..PLAIN
     },
     Case {
         name: "a megabyte of noise",
         script: b"seq 1 200000 | gzip -nc | head -c 400000",
-        modes: &[Mode::Pipe, Mode::Raw],
+        modes: &[Mode::Pipe, Mode::Default, Mode::Raw],
         needs: &["gzip"],
         ..PLAIN
     },
@@ -89,7 +89,7 @@ const OUTPUT: &[Case] = &[
     Case {
         name: "carriage returns",
         script: b"printf 'one\\r\\ntwo\\r\\nthree'",
-        modes: &[Mode::Pipe, Mode::Raw, Mode::Strip],
+        modes: &[Mode::Pipe, Mode::Default, Mode::Raw, Mode::Strip],
         ..PLAIN
     },
     Case { name: "colours", script: b"printf '\\033[1;31mred\\033[0m plain \\033]0;title\\007\\033(B.\\n'", ..PLAIN },
@@ -131,22 +131,16 @@ const OUTPUT: &[Case] = &[
     },
     Case { name: "stdout closed", script: b"echo a; echo $? >&2; exit 3", output: Output::NoStdout, ..PLAIN },
     Case { name: "stderr closed", script: b"echo a; echo b >&2; echo $?", output: Output::NoStderr, ..PLAIN },
-    Case { name: "reader leaves at once", script: b"yes", output: Output::Head(1), modes: &[Mode::Pipe], ..PLAIN },
-    Case { name: "no reader from the start", script: b"yes", output: Output::Head(0), modes: &[Mode::Pipe], ..PLAIN },
+    Case { name: "reader leaves at once", script: b"yes", output: Output::Head(1), modes: AUTO, ..PLAIN },
+    Case { name: "no reader from the start", script: b"yes", output: Output::Head(0), modes: AUTO, ..PLAIN },
     Case {
         name: "no reader from the start of a silent command",
         script: b"sleep 0.1; echo a; echo done > f",
         output: Output::Head(0),
-        modes: &[Mode::Pipe],
+        modes: AUTO,
         ..PLAIN
     },
-    Case {
-        name: "reader takes 2,000 lines",
-        script: b"yes",
-        output: Output::Head(4000),
-        modes: &[Mode::Pipe],
-        ..PLAIN
-    },
+    Case { name: "reader takes 2,000 lines", script: b"yes", output: Output::Head(4000), modes: AUTO, ..PLAIN },
     Case {
         name: "reader leaves a silent command",
         script: b"echo a; sleep 0.3; echo done > f",
@@ -157,7 +151,7 @@ const OUTPUT: &[Case] = &[
         name: "reader leaves a pipeline",
         script: b"yes | cat; echo ${PIPESTATUS[*]} >&2",
         output: Output::Head(100),
-        modes: &[Mode::Pipe],
+        modes: AUTO,
         ..PLAIN
     },
     Case { name: "head inside", script: b"yes | head -n 3; echo ${PIPESTATUS[*]}", ..PLAIN },
@@ -211,7 +205,7 @@ const KINDS: &[Case] = &[
     Case { name: "no input", script: EVERYTHING, input: Input::Closed, modes: AUTO, ..PLAIN },
 ];
 
-const AUTO: &[Mode] = &[Mode::Pipe];
+const AUTO: &[Mode] = &[Mode::Pipe, Mode::Default];
 
 #[test]
 fn every_kind_of_caller_gets_the_same() {

@@ -1,4 +1,5 @@
-//! Consoles that take nothing: no command waits for them, little is kept for them, and what is left out is counted.
+//! Consoles that accept nothing: no command waits for them, the host keeps little for them, and what is left out is
+//! counted.
 
 use std::fs;
 use std::io::Write;

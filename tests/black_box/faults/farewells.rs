@@ -1,4 +1,4 @@
-//! Callers that do not take what is left for them: they are waited for, for a long time but not for ever.
+//! Callers that do not read what is left for them: the host waits for them for a long time, but not for ever.
 
 use std::fs::{self, File};
 use std::io::Read;

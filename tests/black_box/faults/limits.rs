@@ -1,4 +1,4 @@
-//! Limits that are reached by many commands, or by a recorder that takes nothing.
+//! Limits that many commands reach together, or that a recorder reaches when it reads nothing.
 
 use std::fs;
 use std::process::Child;

@@ -1,4 +1,4 @@
-//! Peers that keep to no rule: too slow, too large, out of order, with too many descriptors. Each gets one error, and
+//! Peers that break the rules: too slow, too large, out of order, with too many descriptors. Each gets one error, and
 //! nobody else notices.
 
 use std::fs::File;

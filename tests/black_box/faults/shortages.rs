@@ -1,4 +1,5 @@
-//! Too few descriptors or processes: commands wait for them, nothing spins, and who cannot be served is told so.
+//! Too few descriptors or processes: commands wait for them, nothing spins, and a caller that cannot be served is told
+//! so.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -55,13 +56,6 @@ fn assert_calm(host: &Host, what: &str) {
     }
     let (used, own) = (procs::processor_time(host.pid()) - before, own() - own_before);
     assert!(used <= own / 5 + Duration::from_millis(20), "{what}: {used:?} of processor time where we had {own:?}");
-}
-
-/// How often a process has slept.
-fn sleeps(pid: i32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 /// The callers have far more descriptors in flight together than the host may have open, which also keeps the host of a
@@ -298,7 +292,7 @@ fn callers_of_a_stopped_host_wait() {
     let mut callings: Vec<_> = (0..CALLERS).map(start).collect();
     // A caller that has sent its command waits in poll(2) for an answer, and one that could not for a moment only: its
     // sleeps are counted.
-    let has_paused = |calling: &Calling| sleeps(calling.pid()) > 20;
+    let has_paused = |calling: &Calling| procs::sleeps(calling.pid()) > 20;
     let one_waits = waiting::until_true(PATIENCE, || callings.iter().any(has_paused));
     assert!(one_waits, "all of them could send");
     host.signal(nix::sys::signal::Signal::SIGCONT);

@@ -1,4 +1,5 @@
-//! Trees of processes that withstand: what cannot be killed, guards that are killed, numbers that are used again.
+//! Process trees that resist: processes that cannot be killed, guards that are killed, and process numbers that are
+//! used again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,6 +18,7 @@ use crate::support::call::{Calling, Target};
 use crate::support::crowd::{Gate, WAIT_AT_GATE, quiet};
 use crate::support::dice::Dice;
 use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
+use crate::support::own_process::alone;
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
@@ -149,25 +151,15 @@ fn guards_in_reserve_are_replaced() {
     }
 }
 
-/// Runs this test alone, in a process with numbers of its own. Tells whether this is that process.
-fn is_among_few_numbers(name: &str) -> bool {
-    const MARK: &str = "REXEC_TEST_FEW_NUMBERS";
-    if std::env::var_os(MARK).is_some() {
-        return true;
-    }
+/// Whether a namespace of process numbers has a bound of its own. Before Linux 6.14 the bound is everybody's.
+fn has_own_numbers() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut version = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-    // Before Linux 6.14 the bound on numbers is everybody's.
-    if (version.next(), version.next()) < (Some(6), Some(14)) || !nix::unistd::geteuid().is_root() {
+    let has = (version.next(), version.next()) >= (Some(6), Some(14)) && nix::unistd::geteuid().is_root();
+    if !has {
         programs::skipped("a bound on process numbers of our own needs Linux 6.14 and root");
-        return false;
     }
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(std::env::current_exe().expect("a path"));
-    let output = unshare.args(["--exact", name, "--nocapture"]).env(MARK, "1").output().expect("unshare");
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
-    false
+    has
 }
 
 /// Processes that nobody may signal, one after the other, so that they get numbers as soon as those are free.
@@ -186,9 +178,14 @@ fn watch_canaries(is_over: &AtomicBool, numbers: &Mutex<BTreeSet<u32>>) -> usize
 
 #[test]
 fn no_process_outside_of_a_command_is_signalled() {
-    if !is_among_few_numbers("faults::trees::no_process_outside_of_a_command_is_signalled") {
-        return;
+    if has_own_numbers() {
+        let wrapper = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+        alone("faults::trees::no_process_outside_of_a_command_is_signalled", &wrapper, reuse_numbers);
     }
+}
+
+/// Commands come and go among few process numbers, beside processes that nobody may signal.
+fn reuse_numbers() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
     // The first 300 are not given again.

@@ -1,7 +1,7 @@
-//! What comes all at once is taken a part at a time, so that nobody waits for all of it.
+//! A host serves what arrives all at once one part at a time, so that nobody waits for all of it.
 //!
-//! A host that is stopped finds everything in its first turn when it goes on; in which order it took it, the journal
-//! tells.
+//! A stopped host finds everything in its first turn when it is continued. The journal shows the order in which it was
+//! served.
 
 use std::fs;
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! What reads the bytes of others: the host its shims and JSON clients, the shim its host, the host its guards.
+//! The parsers of foreign bytes: the host reads shims, JSON clients and guards; the shim reads its host.
 
 use rexec_host::front::budget::Budget;
 use rexec_host::front::jsonl::Jsonl;

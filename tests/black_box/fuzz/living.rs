@@ -1,4 +1,4 @@
-//! A living host and living shims under fire: mutated frames over real sockets.
+//! A running host and running shims under fire: mutated frames over real sockets.
 
 use std::io::{IoSlice, Read, Write};
 use std::os::fd::AsRawFd;

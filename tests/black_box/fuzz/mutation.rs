@@ -1,4 +1,4 @@
-//! Valid streams of bytes, and what can be made of them.
+//! Valid streams of bytes, and mutations of them.
 
 use rexec_sh::protocol::choice::Sanitize;
 use rexec_sh::protocol::wire::{self, Attributes, Exit, Extras, Hello, Stdio, Stream};

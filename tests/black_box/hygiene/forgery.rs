@@ -1,4 +1,4 @@
-//! Commands that would not be seen, and output that looks like somebody else's command.
+//! Commands that would not be seen, and output that looks like another agent's command.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Commands whose output wants more of a terminal than to show text, as agents may run them by accident.
+//! Commands whose output does more to a terminal than show text, as agents may run them by accident.
 
 /// One of them.
 pub(crate) struct Hostile {

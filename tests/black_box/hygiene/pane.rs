@@ -1,4 +1,4 @@
-//! A real terminal emulator: a pane of a tmux server of the test's own, with a parent shell and a host in it.
+//! A real terminal emulator: a pane of a tmux server that belongs to the test, with a parent shell and a host in it.
 
 use std::fs;
 use std::path::PathBuf;

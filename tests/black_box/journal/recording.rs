@@ -1,13 +1,11 @@
 //! A test's own journal: its directory, the host's side of a recorder, and what the files hold afterwards.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
@@ -17,19 +15,17 @@ use rexec_host::journal::status::RecorderStatus;
 use rexec_host::recorder::{Bounds, Session, serve};
 use serde_json::Value;
 
-use crate::support::waiting::{PATIENCE, until_true};
+use crate::support::temp::TempDir;
+use crate::support::waiting::PATIENCE;
+pub(crate) use crate::support::waiting::wait_until;
 
 /// A journal's directory for one test, removed when the test ends.
-pub(crate) struct Home(pub(crate) PathBuf);
+pub(crate) struct Home(pub(crate) PathBuf, #[expect(dead_code, reason = "only held")] TempDir);
 
 impl Home {
     pub(crate) fn new() -> Home {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("rexec-journal-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let home = Home(std::env::temp_dir().join(name));
-        fs::create_dir_all(&home.0).unwrap();
-        fs::set_permissions(&home.0, Permissions::from_mode(0o700)).unwrap();
-        home
+        let dir = TempDir::new(None);
+        Home(dir.path().to_owned(), dir)
     }
 
     pub(crate) fn uid(&self) -> u32 {
@@ -54,12 +50,6 @@ impl Home {
 
 /// An ID that no process has.
 pub(crate) const DEAD: u32 = u32::MAX >> 1;
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The host's side of a recorder.
 pub(crate) struct Recording {
@@ -250,10 +240,6 @@ pub(crate) fn shape_ends(path: &Path, kind: &str) -> bool {
     last.and_then(|line| serde_json::from_str::<Value>(line).ok()).is_some_and(|value| value["type"] == kind)
 }
 
-pub(crate) fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
-    assert!(until_true(PATIENCE, is_so), "waited in vain until {what}");
-}
-
 pub(crate) fn has_lines(path: &Path, count: usize) -> bool {
     fs::read(path).is_ok_and(|text| text.iter().filter(|&&byte| byte == b'\n').count() >= count)
 }
@@ -273,24 +259,4 @@ pub(crate) fn check_runs(records: &[Record]) {
     });
     assert_eq!(starts, ends);
     assert!(starts.is_sorted_by(|a, b| a < b), "{starts:?}");
-}
-
-/// Runs `body` in a copy of this binary that runs only the test `name`, started by the command `wrapper`. Returns
-/// whether the wrapper works on this machine.
-pub(crate) fn in_own_process(name: &str, wrapper: &[&str], body: impl FnOnce()) -> bool {
-    const MARK: &str = "REXEC_JOURNAL_TEST";
-    if std::env::var_os(MARK).is_some_and(|mark| mark == name) {
-        body();
-        return true;
-    }
-    let works = Command::new(wrapper[0]).args(&wrapper[1..]).arg("true").stderr(Stdio::null()).status();
-    if !works.is_ok_and(|status| status.success()) {
-        return false;
-    }
-    let mut command = Command::new(wrapper[0]);
-    command.args(&wrapper[1..]).arg(std::env::current_exe().unwrap()).args(["--exact", name, "--nocapture"]);
-    let output = command.env(MARK, name).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
-    true
 }

@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 
-use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
-use rexec_host::journal::record::{RunEnd, StartRecord};
 use crate::support::call::Target;
 use crate::support::host::Host;
 use crate::support::temp::TempDir;
+use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
+use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The end of output and the end of a run are two facts: what holds the streams open, what closes them early.
+//! The end of output and the end of a run are two facts: what holds the streams open, and what closes them early.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Whoever kills the shim kills the whole tree of its command; signals to the shim reach the command.
+//! SIGKILL of the shim kills the whole tree of its command; other signals to the shim reach the command.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR
 
 use crate::support::call::{Calling, Outcome, Target};
 use crate::support::host::{Host, MIRROR, PLAIN, Setup};
-use crate::support::procs::Process;
+use crate::support::procs::{self, Process};
 use crate::support::waiting::{self, PATIENCE};
 
 /// The promise is 2.5 s on an idle machine.
@@ -233,7 +233,8 @@ fn a_stopped_host_only_delays() {
     assert!(before.stdout.as_ref().expect("a pipe").wait_for(b"ready\n", PATIENCE));
     host.signal(Signal::SIGSTOP);
     let mut after = start(&host, "echo late; exit 4");
-    std::thread::sleep(Duration::from_secs(1));
+    let waits = || procs::is_polling(after.pid()) && host.tree().iter().all(|process| process.comm != "bash");
+    assert!(waiting::until_true(PATIENCE, waits), "one has ended, the other waits: {:#?}", host.tree());
     host.signal(Signal::SIGCONT);
     assert_eq!(before.finish(PATIENCE).map(|seen| (seen.code(), seen.out())), Some((3, "ready\ndone\n".to_owned())));
     assert_eq!(after.finish(PATIENCE).map(|seen| (seen.code(), seen.out())), Some((4, "late\n".to_owned())));

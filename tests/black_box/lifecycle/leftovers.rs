@@ -1,5 +1,5 @@
-//! What a command leaves running is named, listed, and ended when a person asks; what its caller would have killed
-//! itself is killed for it.
+//! What a command leaves running is named, listed, and ended when a person asks. What the caller's own shell would have
+//! lost to a kill is killed.
 
 use std::process::{Command, Output};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Many runs, much output, slow readers: everything exact, and the host stays small.
+//! Many runs, much output, slow readers: every byte arrives, and the host stays small.
 
 use std::fs;
 use std::io::Read;

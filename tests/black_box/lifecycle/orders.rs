@@ -1,4 +1,5 @@
-//! Guards that their commands stop, kill or signal: whoever asks for a command's start or end gets it, or is told.
+//! Guards that their commands stop, kill or signal: a caller that asks for a start or an end gets it, or is told why
+//! not.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -191,8 +192,7 @@ fn a_call_ends_by_its_signals_although_the_host_is_stopped() {
     for (n, signal) in [SIGTERM, SIGINT, SIGHUP, SIGQUIT].into_iter().enumerate() {
         let calling = start(&host, &format!("echo >> ran-{n}"));
         // It has sent its request once it waits in poll(2), and takes signals from then on.
-        let waits = || fs::read_to_string(format!("/proc/{}/wchan", calling.pid())).is_ok_and(|at| at.contains("poll"));
-        waiting::until_true(Duration::from_secs(2), waits);
+        assert!(waiting::until_true(PATIENCE, || procs::is_polling(calling.pid())), "{n}: the request is sent");
         calls.push((n, signal, calling));
     }
     running.warden.signal(SIGTERM);
@@ -216,10 +216,12 @@ fn a_signal_that_comes_with_the_request_is_not_lost() {
     let host = Host::start();
     host.stop();
     let mut calling = start(&host, "echo >> ran");
-    let waits = || fs::read_to_string(format!("/proc/{}/wchan", calling.pid())).is_ok_and(|at| at.contains("poll"));
-    waiting::until_true(Duration::from_secs(2), waits);
+    let waits = || procs::is_polling(calling.pid());
+    assert!(waiting::until_true(PATIENCE, waits), "the request is sent");
+    let slept = procs::sleeps(calling.pid());
     calling.warden.signal(SIGTERM);
-    std::thread::sleep(Duration::from_millis(100));
+    let has_told = || procs::sleeps(calling.pid()) > slept && waits();
+    assert!(waiting::until_true(PATIENCE, has_told), "the signal is sent");
     host.signal(SIGCONT);
     let seen = calling.finish(PATIENCE).expect("it ends");
     assert_eq!((seen.code(), seen.err().as_str()), (128 + SIGTERM as i32, ""));

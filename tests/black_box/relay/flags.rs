@@ -1,4 +1,4 @@
-//! The host's options and the caller's variable, each by what it does to the output.
+//! The host's options and the caller's variables, each by its effect on the output.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Keys at a terminal: the same interaction with the real shell and with the shim, lines, signals and sizes.
+//! Keys at a terminal: lines, signals and sizes, in the same interaction with the real shell and with the shim.
 
 use super::interaction::Same;
 use super::interaction::Step::{Resizes, Sees, Types};

@@ -1,4 +1,5 @@
-//! Output that a caller follows: nothing final waits for more, nothing that is still being redrawn goes out.
+//! Output that a caller follows as it comes: finished lines go out at once, and lines that are still being redrawn do
+//! not.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A host that has `no_new_privs` cannot see Landlock; everything else it sees.
+//! A host with `no_new_privs` cannot see Landlock. It sees everything else.
 
 use crate::support::call::{Outcome, Target};
 use crate::support::host::{Host, PLAIN, Setup};

@@ -1,4 +1,4 @@
-//! Who may ask besides a sandbox's inmates: logins of another kind, and whoever sits behind a relay.
+//! Callers other than those in a sandbox: logins of another kind, and callers behind a relay.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;

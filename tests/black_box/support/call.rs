@@ -1,4 +1,4 @@
-//! One call of a shell, as an agent makes it: the same code calls the real shell and the shim.
+//! One call of a shell, as an agent makes it. The same code calls the real shell and the shim.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -207,6 +207,7 @@ pub(crate) struct Calling {
     pub(crate) stderr: Option<Reader>,
     file: Option<File>,
     /// The other end of a socket that never ends, and of terminals.
+    #[expect(dead_code, reason = "only held: it ends with the call")]
     keep: Vec<OwnedFd>,
 }
 
@@ -239,11 +240,6 @@ impl Calling {
             file.read_to_end(&mut stdout).expect("a file can be read");
         }
         Outcome { stdout, stderr, ended }
-    }
-
-    /// Lets go of the streams and of what the test holds of the input.
-    pub(crate) fn hang_up(&mut self) {
-        self.keep.clear();
     }
 }
 

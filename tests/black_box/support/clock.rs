@@ -1,4 +1,4 @@
-//! The clocks of a host that is tested: they run as the kernel's do, and are set forward or back while it runs.
+//! The clocks of a host under test: they advance with the kernel's, and a test can set them while the host runs.
 
 use std::fs;
 use std::os::fd::IntoRawFd;

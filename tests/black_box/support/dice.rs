@@ -1,4 +1,4 @@
-//! Random numbers from a seed, so that a failure can be had again, and loops that try ever new ones.
+//! Random numbers from a seed, so that a failure can be repeated, and loops that use a new seed each round.
 
 use std::time::{Duration, Instant};
 

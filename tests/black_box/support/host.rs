@@ -1,9 +1,9 @@
-//! A host of the test's own, and the check that it leaves nothing behind.
+//! A host that belongs to a test, and the check that it leaves nothing behind.
 //!
-//! Each host has a directory of mode 0700 with its socket and its journal. When a test lets go of its host, the host
-//! must first be idle again (no process but its guards in reserve, no descriptor more than at the start), then leave
-//! on SIGTERM within the promised time, remove its socket, and leave a journal in which every start has its end.
-//! Pseudo terminals are not counted: one lives exactly as long as a descriptor for it.
+//! Each host has a directory of mode 0700 with its socket and its journal. When a test drops its host, the host must
+//! first be idle again (no process but its spare guards, no more descriptors than at the start), then leave on SIGTERM
+//! within the promised time, remove its socket, and leave a journal in which every start has its end. Pseudo-terminals
+//! are not counted, because one lives exactly as long as a descriptor for it.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::OwnedFd;

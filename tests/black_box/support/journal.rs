@@ -1,4 +1,4 @@
-//! What the journal says: every record of every file in the host's directory, and whether the records fit together.
+//! The content of a journal: every record of every file in the host's directory, and whether the records fit together.
 
 use std::collections::BTreeMap;
 use std::fs;

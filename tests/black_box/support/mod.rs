@@ -9,6 +9,7 @@ pub(crate) mod crowd;
 pub(crate) mod dice;
 pub(crate) mod host;
 pub(crate) mod journal;
+pub(crate) mod own_process;
 pub(crate) mod procs;
 pub(crate) mod programs;
 pub(crate) mod screen;

@@ -90,6 +90,21 @@ pub(crate) fn descendants(pid: i32) -> Vec<Process> {
     found
 }
 
+/// How often a process has slept.
+pub(crate) fn sleeps(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Whether a process sleeps in poll(2); where the kernel does not tell in what, whether it sleeps.
+pub(crate) fn is_polling(pid: i32) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/wchan")) {
+        Ok(at) if !matches!(at.as_str(), "" | "0") => at.contains("poll"),
+        _ => Process::of(pid).is_some_and(|process| process.state == 'S'),
+    }
+}
+
 /// The processor time that a process has used itself, as /proc counts it: in ticks of 10 ms.
 pub(crate) fn processor_time(pid: i32) -> Duration {
     processor_time_of(&format!("/proc/{pid}/stat"))

@@ -1,5 +1,5 @@
-//! What a person sees in the end: the bytes of a terminal, drawn. It knows what everyday programs write, and is for
-//! comparing two screens: what it does not know, it does not know of either.
+//! What a person sees in the end: the bytes of a terminal, drawn. It knows the sequences that everyday programs write.
+//! It is for comparing two screens, so a sequence that it does not know is unknown on both.
 
 use std::collections::BTreeSet;
 use std::str::Chars;

@@ -1,4 +1,4 @@
-//! A second opinion on `REXEC_SANITIZE=strip`: the same rule written with no regard for speed or for split input.
+//! A second implementation of `REXEC_SANITIZE=strip`: the same rule, without regard for speed or split input.
 
 /// Deletes escape sequences and control characters but tab and newline; a carriage return is a line end, once.
 pub(crate) fn strip(bytes: &[u8]) -> Vec<u8> {

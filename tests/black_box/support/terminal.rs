@@ -1,4 +1,4 @@
-//! A pseudo terminal of the test, in both parts: the one that a person would sit at, or the oracle's.
+//! Both sides of a test's pseudo-terminal: the one that a person would sit at, or the oracle's.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Waiting for facts, with a deadline. A deadline is a guard against hanging and never a measure of speed.
+//! Waiting for facts, with a deadline. A deadline guards against hanging and never measures speed.
 
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,11 @@ pub(crate) fn until<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> 
 /// Asks until it is so; false when the time is over.
 pub(crate) fn until_true(within: Duration, mut ask: impl FnMut() -> bool) -> bool {
     until(within, || ask().then_some(())).is_some()
+}
+
+/// Waits until it is so; panics when the patience is over.
+pub(crate) fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(until_true(PATIENCE, is_so), "waited in vain until {what}");
 }
 
 /// Waits until `sample` has given the same answer for `quiet`, and returns that answer.

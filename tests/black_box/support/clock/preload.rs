@@ -1,8 +1,7 @@
-//! A clock that a test can set, for a program that it starts with this library as `LD_PRELOAD`.
+//! A clock that a test can set, for a program that it starts with this library in `LD_PRELOAD`.
 //!
-//! The file that `REXEC_TEST_CLOCK` names holds two numbers: by how many seconds the wall's clock, and by how many the
-//! monotonic one, differ from the kernel's. It is read each time the program asks for the time, so that a test sets both
-//! while the program runs.
+//! The file that `REXEC_TEST_CLOCK` names holds two numbers of seconds: the difference of the wall clock, and of the
+//! monotonic clock, from the kernel's. The library reads the file each time the program asks for the time.
 
 #![expect(unsafe_code, reason = "the function stands in the place of one of the C library's")]
 
