@@ -52,6 +52,7 @@ mod fuzz;
 mod hygiene;
 mod journal;
 mod lifecycle;
+mod manual;
 mod regressions;
 mod relay;
 mod sandbox;
