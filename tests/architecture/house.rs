@@ -1,0 +1,54 @@
+//! The size of files, and one name for one type.
+
+use std::collections::BTreeMap;
+
+use crate::source::sources;
+
+/// A longer file has two matters, or one that a reader cannot hold.
+const LINES_MAX: usize = 400;
+
+#[test]
+#[ignore = "not everywhere yet"]
+fn no_long_file() {
+    let all = ["src", "shim/src", "tests", "shim/tests"].map(|src| (src, sources(src)));
+    let files = all.iter().flat_map(|(src, sources)| sources.iter().map(move |source| (src, source)));
+    let long: Vec<String> = files
+        .filter(|(_, source)| source.lines > LINES_MAX)
+        .map(|(src, source)| format!("{src}/{}: {} lines", source.file.display(), source.lines))
+        .collect();
+    assert!(long.is_empty(), "longer than {LINES_MAX} lines:\n{}", long.join("\n"));
+}
+
+/// The types that the code of a module defines, in blocks too.
+fn types(code: &str) -> impl Iterator<Item = &str> {
+    code.lines().filter_map(|line| {
+        let is_nested = line.starts_with(' ');
+        let line = line.trim_start();
+        let line = match line.strip_prefix("pub") {
+            Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+            Some(rest) => rest.trim_start(),
+            None => line,
+        };
+        let line = line.strip_prefix("unsafe ").unwrap_or(line);
+        let (kind, rest) = line.split_once(' ')?;
+        // A nested `type` belongs to a trait.
+        let is_type = ["struct", "enum", "union", "trait"].contains(&kind) || (kind == "type" && !is_nested);
+        let name = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
+        (is_type && !name.is_empty()).then_some(name)
+    })
+}
+
+#[test]
+#[ignore = "not everywhere yet"]
+fn one_name_for_one_type() {
+    let all = ["src", "shim/src"].map(|src| (src, sources(src)));
+    let mut homes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (src, source) in all.iter().flat_map(|(src, sources)| sources.iter().map(move |source| (src, source))) {
+        for name in types(&source.code) {
+            homes.entry(name).or_default().push(format!("{src}/{}", source.file.display()));
+        }
+    }
+    assert!(homes.len() > 200, "the search finds what it looks for: {}", homes.len());
+    homes.retain(|_, homes| homes.len() > 1);
+    assert!(homes.is_empty(), "more than one type has each of these names: {homes:#?}");
+}
