@@ -284,6 +284,29 @@ fn each_number_is_the_one_of_the_code() {
     }
 }
 
+/// What the manual quotes of the programs' own words, so that a reader finds it by them.
+const QUOTED: [(&str, &str); 9] = [
+    ("README.md", "HOST NOT FOUND"),
+    ("README.md", "another host is already running"),
+    ("README.md", "journal cannot be written"),
+    ("README.md", "asked for input and got end of file"),
+    ("README.md", "its command runs in its sandbox, unseen"),
+    ("security", "is sandboxed ("),
+    ("console", "(goes on)"),
+    ("console", "(unwrapped)"),
+    ("console", "left running:"),
+];
+
+#[test]
+fn each_message_that_the_manual_quotes_is_in_the_code() {
+    let (code, texts) = (code(), manual());
+    for (name, words) in QUOTED {
+        let text = &texts.iter().find(|(other, _)| other == name).expect("a text").1;
+        assert!(flat(text).contains(words), "{name} no longer quotes: {words}");
+        assert!(code.contains(words), "{name} quotes what nothing says: {words}");
+    }
+}
+
 #[test]
 fn each_option_is_in_the_manual_and_no_other() {
     let (rexec, host) = (said(REXEC, &["--help"]), said(HOST, &["--help"]));
