@@ -39,20 +39,26 @@ const ARGUMENT_COLUMNS: usize = 80;
 fn finish(result: Result<u8, Notice>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => {
+        Err(notice) => {
             // Without a standard error there is nobody to tell.
-            let _ = write!(io::stderr(), "{failure}");
-            ExitCode::from(failure.code)
+            let _ = write!(io::stderr(), "{notice}");
+            ExitCode::from(notice.code)
         }
     }
 }
 
-/// Writes this to standard output. A reader that has gone is not an error.
+/// Writes this to standard output; returns the exit code.
 fn say(text: &str) -> Result<u8, Notice> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    Ok(exit_code::SUCCESS)
+}
+
+/// The outcome of writing to standard output. A reader that has gone is not an error.
+fn written(result: io::Result<()>) -> Result<(), Notice> {
+    match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot_write(&error)),
-        _ => Ok(exit_code::SUCCESS),
+        _ => Ok(()),
     }
 }
 

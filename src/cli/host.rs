@@ -1,6 +1,7 @@
 //! `rexec-host`: its command line.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,50 +35,42 @@ pub fn main() -> ExitCode {
     super::finish(run())
 }
 
+/// What rexec-host is asked for.
 enum Invocation {
     Say(&'static str),
-    Host(Arguments),
+    /// To be the host. The paths come from the environment and are still empty.
+    Host(Box<HostOptions>),
 }
 
-#[derive(Default)]
-struct Arguments {
-    pty_size: Option<(u16, u16)>,
-    tty: Tty,
-    live: bool,
-    grace: Option<Duration>,
-    sanitize: Sanitize,
-    redact_agents: bool,
-    view: View,
-    raw_cap: Option<u64>,
-    allow_sandboxed: bool,
-    unseen_landlock: bool,
-    require_descriptor: bool,
+/// What holds without options.
+fn defaults() -> HostOptions {
+    HostOptions {
+        socket: PathBuf::new(),
+        home: PathBuf::new(),
+        pty_size: None,
+        tty: Tty::default(),
+        live: false,
+        grace: limits::GRACE,
+        sanitize: Sanitize::default(),
+        view: View::default(),
+        redact_agents: false,
+        raw_cap: limits::RAW_CAP_BYTES,
+        allow_sandboxed: false,
+        unseen_landlock: false,
+        require_descriptor: false,
+    }
 }
 
 fn run() -> Result<u8, Notice> {
     match parse()? {
         Invocation::Say(text) => super::say(text),
-        Invocation::Host(arguments) => {
+        Invocation::Host(options) => {
             if !has_shim() {
                 // Agents may use a shell that is installed elsewhere, so the host starts all the same.
                 let _ = write!(io::stderr(), "{NO_SHIM}");
             }
-            let options = HostOptions {
-                socket: super::socket_path()?,
-                home: super::home()?,
-                pty_size: arguments.pty_size,
-                tty: arguments.tty,
-                live: arguments.live,
-                grace: arguments.grace.unwrap_or(limits::GRACE),
-                sanitize: arguments.sanitize,
-                redact_agents: arguments.redact_agents,
-                view: arguments.view,
-                raw_cap: arguments.raw_cap.unwrap_or(limits::RAW_CAP_BYTES),
-                allow_sandboxed: arguments.allow_sandboxed,
-                unseen_landlock: arguments.unseen_landlock,
-                require_descriptor: arguments.require_descriptor,
-            };
-            Host::open(options)?.run()?;
+            let (socket, home) = (super::socket_path()?, super::home()?);
+            Host::open(HostOptions { socket, home, ..*options })?.run()?;
             Ok(exit_code::SUCCESS)
         }
     }
@@ -98,7 +91,7 @@ fn has_shim() -> bool {
 
 fn parse() -> Result<Invocation, Notice> {
     let mut parser = lexopt::Parser::from_env();
-    let mut arguments = Arguments::default();
+    let mut options = defaults();
     let mut is_first = true;
     while let Some(argument) = parser.next().map_err(wrong)? {
         match argument {
@@ -112,25 +105,25 @@ fn parse() -> Result<Invocation, Notice> {
             Short('V') | Long("version") => {
                 return Ok(Invocation::Say(concat!("rexec-host ", env!("CARGO_PKG_VERSION"), "\n")));
             }
-            Long("allow-sandboxed") => arguments.allow_sandboxed = true,
-            Long("unseen-landlock") => arguments.unseen_landlock = true,
-            Long("require-descriptor") => arguments.require_descriptor = true,
-            Long("live") => arguments.live = true,
-            Long("redact-agents") => arguments.redact_agents = true,
-            Long("no-pty") => arguments.tty = Tty::Never,
-            Long("tty") => arguments.tty = word(&mut parser, "--tty", Tty::named, Tty::WORDS)?,
+            Long("allow-sandboxed") => options.allow_sandboxed = true,
+            Long("unseen-landlock") => options.unseen_landlock = true,
+            Long("require-descriptor") => options.require_descriptor = true,
+            Long("live") => options.live = true,
+            Long("redact-agents") => options.redact_agents = true,
+            Long("no-pty") => options.tty = Tty::Never,
+            Long("tty") => options.tty = word(&mut parser, "--tty", Tty::named, Tty::WORDS)?,
             Long("sanitize") => {
-                arguments.sanitize = word(&mut parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
+                options.sanitize = word(&mut parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
             }
-            Long("console") => arguments.view = word(&mut parser, "--console", view, "safe, raw")?,
-            Long("pty-size") => arguments.pty_size = Some(size(&value(&mut parser)?)?),
-            Long("raw-cap") => arguments.raw_cap = Some(raw_cap(&value(&mut parser)?)?),
-            Long("grace") => arguments.grace = Some(grace(&value(&mut parser)?)?),
+            Long("console") => options.view = word(&mut parser, "--console", view, "safe, raw")?,
+            Long("pty-size") => options.pty_size = Some(size(&value(&mut parser)?)?),
+            Long("raw-cap") => options.raw_cap = raw_cap(&value(&mut parser)?)?,
+            Long("grace") => options.grace = grace(&value(&mut parser)?)?,
             other => return Err(wrong(other.unexpected())),
         }
         is_first = false;
     }
-    Ok(Invocation::Host(arguments))
+    Ok(Invocation::Host(Box::new(options)))
 }
 
 fn wrong(error: lexopt::Error) -> Notice {

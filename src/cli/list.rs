@@ -6,12 +6,14 @@ use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
 
-use super::cannot_write;
+use super::written;
 use crate::journal::reader::closing;
 use crate::recorder::{self, journals};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
+/// Columns of a journal's name that are shown: as many as a file's name has bytes.
+const NAME_COLUMNS: usize = 255;
 /// Journals that are listed when no number is given.
 pub const DEFAULT: usize = 10;
 
@@ -30,15 +32,9 @@ pub fn list(home: &Path, n: usize, out: &mut impl Write) -> Result<(), Notice> {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             counted => counted.map_err(|source| unreadable(&path, &source))?,
         };
-        match writeln!(out, "{} commands={runs}", escape_line(&name, 255)) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
-            written => written.map_err(|error| cannot_write(&error))?,
-        }
+        written(writeln!(out, "{} commands={runs}", escape_line(&name, NAME_COLUMNS)))?;
     }
-    match out.flush() {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot_write(&error)),
-        _ => Ok(()),
-    }
+    written(out.flush())
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Notice {

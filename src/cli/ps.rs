@@ -27,10 +27,7 @@ const PROCESSES_NAMED_MAX: usize = 4;
 pub fn ps(socket: &Path, out: &mut impl Write) -> Result<(), Notice> {
     let answer = ask::ask(socket, r#"{"action":"list"}"#)?.answer(Some(ask::PATIENCE))?;
     let Answer::List { runs } = answer else { return Err(ask::AskError::Unclear.into()) };
-    match write_all(&runs, out) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(super::cannot_write(&error)),
-        _ => Ok(()),
-    }
+    super::written(write_all(&runs, out))
 }
 
 fn write_all(runs: &[Listed], out: &mut impl Write) -> io::Result<()> {

@@ -37,13 +37,12 @@ fn run() -> Result<u8, Notice> {
     }
 }
 
+/// Does this with a buffered standard output; returns the exit code.
 fn with_output(work: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> Result<(), Notice>) -> Result<u8, Notice> {
     let mut out = BufWriter::new(io::stdout().lock());
     work(&mut out)?;
-    match out.flush() {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(super::cannot_write(&error)),
-        _ => Ok(exit_code::SUCCESS),
-    }
+    super::written(out.flush())?;
+    Ok(exit_code::SUCCESS)
 }
 
 fn parse() -> Result<Verb, Notice> {
