@@ -1,33 +1,34 @@
-//! SIGPIPE for output that nobody reads any more, where the terminal in between would take it for ever.
+//! When to send SIGPIPE because the output has no reader any more.
 //!
-//! Invariants: what is written before the caller's word is nobody's fault; a guard is asked for one strike at a time;
-//! who ignores a strike gets the next one no sooner than a pause after it.
+//! The kernel sends SIGPIPE to a writer on a pipe. A terminal takes the bytes for ever, so there the guard sends it.
+//! Invariants: only output after the caller's word counts; a guard is asked for one SIGPIPE at a time; a program that
+//! ignores it gets the next one after a pause at the earliest.
 
 use std::time::Instant;
 
 use crate::limits;
 
-/// When the next byte of a command is worth a strike.
+/// Whether output of a command brings it SIGPIPE.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum BrokenPipe {
-    /// Somebody reads.
+    /// The output has a reader.
     #[default]
     Never,
-    /// From this time on.
+    /// Output from this time on brings SIGPIPE.
     From(Instant),
-    /// When the guard has answered that it struck.
+    /// The guard was asked to send SIGPIPE and has not answered yet.
     Asked,
 }
 
 impl BrokenPipe {
-    /// Nobody reads from now on.
+    /// The output has no reader from now on.
     pub(super) fn begin(&mut self, now: Instant) {
         if *self == Self::Never {
             *self = Self::From(now);
         }
     }
 
-    /// The command has written; whether its guard is to strike.
+    /// The command has written. Returns whether to have SIGPIPE sent.
     pub(super) fn on_output(&mut self, now: Instant) -> bool {
         let is_due = matches!(self, Self::From(from) if now >= *from);
         if is_due {
@@ -36,8 +37,8 @@ impl BrokenPipe {
         is_due
     }
 
-    /// The guard has struck. What the command writes right after it may have been on its way before.
-    pub(super) fn on_struck(&mut self, now: Instant) {
+    /// The guard has sent SIGPIPE. What the command writes right after it may have been on its way before.
+    pub(super) fn on_signalled(&mut self, now: Instant) {
         *self = Self::From(now + limits::BROKEN_PIPE_PAUSE);
     }
 }
@@ -49,17 +50,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_that_nobody_reads_is_struck_once_and_again_after_a_pause() {
-        let (mut strike, start) = (BrokenPipe::default(), Instant::now());
-        assert!(!strike.on_output(start), "somebody reads");
-        strike.begin(start);
-        assert!(strike.on_output(start));
-        assert!(!strike.on_output(start + Duration::from_secs(3_600)), "its guard has not answered");
-        strike.begin(start);
-        assert!(!strike.on_output(start), "told again, it is asked no more");
-        strike.on_struck(start);
+    fn output_without_a_reader_brings_sigpipe_once_and_again_after_a_pause() {
+        let (mut broken_pipe, start) = (BrokenPipe::default(), Instant::now());
+        assert!(!broken_pipe.on_output(start), "it has a reader");
+        broken_pipe.begin(start);
+        assert!(broken_pipe.on_output(start));
+        assert!(!broken_pipe.on_output(start + Duration::from_secs(3_600)), "its guard has not answered");
+        broken_pipe.begin(start);
+        assert!(!broken_pipe.on_output(start), "told again, it is asked no more");
+        broken_pipe.on_signalled(start);
         let over = start + limits::BROKEN_PIPE_PAUSE;
-        assert!(!strike.on_output(over - Duration::from_millis(1)));
-        assert!(strike.on_output(over));
+        assert!(!broken_pipe.on_output(over - Duration::from_millis(1)));
+        assert!(broken_pipe.on_output(over));
     }
 }

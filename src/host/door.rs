@@ -1,10 +1,10 @@
 //! The door: the socket that callers connect to, the lock that makes this process the only host, and the watch that
-//! notices when somebody cleans the socket away.
+//! notices when the socket's file is removed.
 //!
-//! Invariants: the socket is bound and removed only while the lock is held, and removed only if it is still ours; the
-//! watch is there before the socket, so that no removal goes unseen, and what fails to come back is tried again; an
-//! accept that fails for want of descriptors is tried again later and never spins. Callers who are not let in yet wait
-//! in the kernel's queue, where they have already connected.
+//! Invariants: the socket is bound and removed only while the lock is held, and removed only if it is still this host's;
+//! the watch is there before the socket, so that every removal is seen, and a socket that cannot be made again is tried
+//! again; an accept(2) that fails for lack of descriptors is tried again later and never spins. Callers that are not
+//! accepted yet wait in the kernel's queue, where they have already connected.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,12 +15,14 @@ use std::time::Instant;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place;
 
+use super::screen::Screen;
+use super::turn::{Source, Turn};
 use crate::io::poller::{Poller, Token};
 use crate::limits;
 use crate::sys::{self, file, process, socket};
 use crate::text::reason::reason;
 
-/// The listening socket and what guards it.
+/// The listening socket, its lock and its watch.
 #[derive(Debug)]
 pub(super) struct Door {
     path: PathBuf,
@@ -28,28 +30,28 @@ pub(super) struct Door {
     listener: UnixListener,
     identity: Option<(u64, u64)>,
     watch: Option<sys::watch::Watch>,
-    /// The listener's token; events of another one are of a listener that was replaced.
-    pub(super) token: Token,
-    /// The watch's token.
-    pub(super) watch_token: Option<Token>,
-    /// When accept(2) is to be tried again although nothing tells so.
-    pub(super) retry_at: Option<Instant>,
-    /// When the socket, which could not be made again, is to be looked after once more.
-    pub(super) restore_at: Option<Instant>,
+    /// The listener's registration. Events of another one come from a listener that was replaced.
+    token: Token,
+    watch_token: Option<Token>,
+    /// The next attempt to accept(2), although no event tells of a caller.
+    retry_at: Option<Instant>,
+    /// The next attempt to make the socket again.
+    restore_at: Option<Instant>,
+    is_closed: bool,
 }
 
-/// What accept gave.
+/// The outcome of one accept(2).
 pub(super) enum Arrival {
-    /// A connection of our own user.
+    /// A connection of the host's own user.
     Peer(OwnedFd),
-    /// Somebody who may not speak with us, already gone.
+    /// A connection that is closed already: another user's, or one that its caller gave up.
     TurnedAway,
-    /// Nobody more at the moment.
+    /// Nobody waits.
     Nobody,
 }
 
-/// Becomes the host of that socket, if nobody is. The lock alone does not tell: somebody may have removed its file from
-/// under a host that lives.
+/// Becomes the host of a socket, unless there is one. The lock alone does not tell, because its file may have been
+/// removed while its host lives.
 pub(super) fn claim(path: &Path) -> Result<file::Lock, Notice> {
     let lock = become_host(path)?;
     if socket::has_listener(path) {
@@ -65,8 +67,8 @@ fn another_host(path: &Path, which: &str) -> Notice {
     )
 }
 
-/// Takes the lock that makes this process the host of that socket.
-pub(super) fn become_host(path: &Path) -> Result<file::Lock, Notice> {
+/// Takes the lock that makes this process the host of a socket.
+fn become_host(path: &Path) -> Result<file::Lock, Notice> {
     let directory = place::directory(path);
     file::make_private_directory(directory).map_err(|error| {
         Notice::failed(
@@ -97,7 +99,7 @@ pub(super) fn become_host(path: &Path) -> Result<file::Lock, Notice> {
 }
 
 impl Door {
-    /// Opens the door. A stale socket of ours is replaced; anything else at the path is left alone.
+    /// Opens the socket. A stale socket of this user is replaced; anything else at the path is left alone.
     pub(super) fn open(poller: &mut Poller, path: PathBuf, lock: file::Lock) -> Result<Self, Notice> {
         let failed = |error: &io::Error| {
             Notice::failed(
@@ -110,7 +112,16 @@ impl Door {
         let listener = bind(&path).map_err(|error| failed(&error))?;
         let token = poller.register(&listener).map_err(|error| failed(&error))?;
         let identity = file::identity(&path);
-        Ok(Self { path, lock, listener, identity, watch, token, watch_token, retry_at: None, restore_at: None })
+        let (retry_at, restore_at, is_closed) = (None, None, false);
+        Ok(Self { path, lock, listener, identity, watch, token, watch_token, retry_at, restore_at, is_closed })
+    }
+
+    /// Names the listener and the watch as sources.
+    pub(super) fn name_sources(&self, turn: &mut Turn) {
+        turn.name(self.token, Source::Door);
+        if let Some(token) = self.watch_token {
+            turn.name(token, Source::Watch);
+        }
     }
 
     fn watch_directory(&mut self, poller: &mut Poller) {
@@ -121,12 +132,12 @@ impl Door {
         self.watch_token = self.watch.as_ref().and_then(|watch| poller.register(watch).ok());
     }
 
-    /// Where it is.
+    /// The socket's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Lets one caller in.
+    /// Accepts one caller.
     pub(super) fn accept(&mut self, now: Instant) -> Arrival {
         match self.listener.accept() {
             Ok((stream, _)) => {
@@ -139,18 +150,71 @@ impl Door {
                 Arrival::Nobody
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Arrival::Nobody,
-            // The caller was gone before it was let in.
+            // The caller was gone before it was accepted.
             Err(_) => Arrival::TurnedAway,
         }
     }
 
-    /// Whether the watch saw something.
-    pub(super) fn has_changed(&self) -> bool {
-        self.watch.as_ref().is_some_and(sys::watch::Watch::drain)
+    /// Has accept(2) tried again in a while, because there is no room for more callers now.
+    pub(super) fn retry_later(&mut self, now: Instant) {
+        self.retry_at = Some(now + limits::ACCEPT_RETRY);
     }
 
-    /// Makes the socket again if it is gone; tells whether it was.
-    pub(super) fn restore(&mut self, poller: &mut Poller) -> Result<bool, Notice> {
+    /// A caller has left. If others wait for room, accept(2) is tried in the next intake.
+    pub(super) fn on_room(&mut self, turn: &mut Turn) {
+        if self.retry_at.take().is_some() {
+            turn.queue(self.token);
+        }
+    }
+
+    /// When [`Door::tick`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.retry_at.into_iter().chain(self.restore_at).min()
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, turn: &mut Turn, screen: &mut Screen) {
+        if self.retry_at.is_some_and(|at| at <= turn.now) {
+            self.on_room(turn);
+        }
+        if self.restore_at.is_some_and(|at| at <= turn.now) {
+            self.check(turn, screen);
+        }
+    }
+
+    /// Something changed in the socket's directory.
+    pub(super) fn visit_watch(&mut self, turn: &mut Turn, screen: &mut Screen) {
+        if self.watch.as_ref().is_some_and(sys::watch::Watch::drain) {
+            self.check(turn, screen);
+        }
+    }
+
+    /// Looks whether the socket is still there, and makes it again if not.
+    pub(super) fn check(&mut self, turn: &mut Turn, screen: &mut Screen) {
+        if self.is_closed {
+            return;
+        }
+        let before = [Some(self.token), self.watch_token];
+        let has_failed = self.restore_at.take().is_some();
+        let line = match self.restore(&mut turn.poller) {
+            Ok(false) => return,
+            Ok(true) => format!("… the socket was removed and is there again: {}", self.path.display()),
+            Err(notice) => {
+                self.restore_at = Some(turn.now + limits::SOCKET_RETRY);
+                notice.to_string().trim_end().to_owned()
+            }
+        };
+        let is_told = has_failed && self.restore_at.is_some();
+        before.into_iter().flatten().for_each(|token| turn.forget(token));
+        self.name_sources(turn);
+        turn.queue(self.token);
+        if !is_told {
+            screen.say(&line);
+        }
+    }
+
+    /// Makes the socket again if it is gone. Returns whether it was.
+    fn restore(&mut self, poller: &mut Poller) -> Result<bool, Notice> {
         if !self.lock.is_at(&place::lock_path(&self.path)) {
             self.lock = become_host(&self.path)?;
         }
@@ -173,17 +237,24 @@ impl Door {
         Ok(true)
     }
 
-    /// Takes the socket away, if it is still ours. Those who have connected can still be let in.
-    pub(super) fn hide(&mut self) {
+    /// Removes the socket's file, if it is still this host's. Callers that have connected can still be accepted.
+    pub(super) fn hide(&mut self, turn: &mut Turn) {
+        self.is_closed = true;
+        turn.forget(self.token);
+        self.remove_file();
+    }
+
+    fn remove_file(&mut self) {
         if self.identity.is_some() && file::identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
         }
         self.identity = None;
     }
 
-    /// Closes the door.
+    /// Stops listening.
     pub(super) fn close(&mut self, poller: &mut Poller) {
-        self.hide();
+        self.is_closed = true;
+        self.remove_file();
         poller.deregister(&self.listener);
         (self.retry_at, self.restore_at) = (None, None);
         if let Some(watch) = self.watch.take() {
@@ -192,8 +263,8 @@ impl Door {
     }
 }
 
-/// Binds, in place of a socket of ours that nobody listens on any more, and of nothing else. The lock is held, but it may be
-/// a new one in the place of one that was removed: then the host before still listens.
+/// Binds the socket. Only a socket of this user that nobody listens on is replaced. The lock is held, but it may be a new
+/// file in the place of one that was removed: then the host before may still listen.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     match std::fs::symlink_metadata(path) {

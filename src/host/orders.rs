@@ -1,13 +1,13 @@
-//! What a guard was told, and what it owes its host for it, until when.
+//! The orders to a guard, and what the guard owes the host for them, until when.
 //!
 //! ```text
 //! RUN  ─▶ owes Begun   ── in time ─▶ nothing     ── late ─▶ it is killed; nothing ran, another guard gets the command
 //! Kill ─▶ owes Hunting ── in time ─▶ owes its end ─ late ─▶ it is killed; the host hunts what was below it
 //! ```
 //!
-//! A command can stop its guard, or another's. So a guard is continued with every order, and again and again while it
-//! owes something. Invariants: a debt has a time at which the guard is killed, and a killed guard one at which it counts
-//! as gone; signals that a guard got before it began are there for the next one.
+//! A command can send SIGSTOP to its guard, or to another's. So the host continues a guard with every order, and
+//! repeatedly while it owes something. Invariants: a debt has a time at which the guard is killed, and a killed guard has
+//! a time at which it counts as gone; signals that a guard got before it began are kept for the next one.
 
 use std::time::Instant;
 
@@ -17,16 +17,16 @@ use crate::guard::control;
 use crate::io::outlet::Outlet;
 use crate::limits;
 
-/// What is owed.
+/// What a guard owes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owed {
-    /// The word that it begins.
+    /// The report that it begins.
     Begun,
-    /// The word that it hunts.
+    /// The report that it is killing the command's tree.
     Hunting,
     /// Its end, or the names of what it cannot kill.
     End,
-    /// It was killed.
+    /// Its death, because it was killed.
     Death,
 }
 
@@ -37,14 +37,14 @@ struct Debt {
     wake_at: Instant,
 }
 
-/// What is to be done about a debt.
+/// What to do about a debt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It may be stopped: continue it.
+    /// Continue the guard, which may be stopped.
     Wake,
-    /// It had its time: kill it.
+    /// Kill the guard, because its time is over.
     Kill,
-    /// It was killed and does not go: count it as gone.
+    /// Count the guard as gone: it was killed and does not go.
     Bury,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Step {
 pub(super) struct Orders {
     /// The rest of the RUN frame, then orders.
     pub(super) out: Outlet,
-    /// Signals that it was told of before it began.
+    /// Signals that it got before it began.
     early: Vec<Signal>,
     has_begun: bool,
     killed_at: Option<Instant>,
@@ -61,14 +61,14 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Those to a guard that was just given a command; `attempt` guards had it before.
+    /// The orders to a guard that has just got a command, which `attempt` guards had before.
     pub(super) fn new(attempt: u32, now: Instant) -> Self {
         let patience = limits::START_PATIENCE * 2_u32.saturating_pow(attempt.min(8));
         let debt = Debt { owed: Owed::Begun, due: now + patience, wake_at: now + limits::WAKE_EVERY };
         Self { out: Outlet::default(), early: Vec::new(), has_begun: false, killed_at: None, debt: Some(debt) }
     }
 
-    /// One more order.
+    /// Queues an order.
     pub(super) fn give(&mut self, order: Order, now: Instant) {
         self.out.buffer().extend_from_slice(&control::encode_order(order));
         match order {
@@ -85,14 +85,14 @@ impl Orders {
         self.debt = Some(Debt { owed, due, wake_at: now + limits::WAKE_EVERY });
     }
 
-    /// It begins, or has said something that follows from that.
+    /// The guard has begun, or has reported something that implies it.
     pub(super) fn on_begun(&mut self) {
         self.has_begun = true;
         self.early.clear();
         self.debt = self.debt.filter(|debt| debt.owed != Owed::Begun);
     }
 
-    /// It hunts.
+    /// The guard is killing the command's tree.
     pub(super) fn on_hunting(&mut self, now: Instant) {
         let hunted_since = self.killed_at.unwrap_or(now);
         if self.debt.is_some_and(|debt| debt.owed == Owed::Hunting) {
@@ -100,12 +100,12 @@ impl Orders {
         }
     }
 
-    /// It has named what it cannot kill: it can do no more.
+    /// The guard has named the processes that it cannot kill, so it can do no more.
     pub(super) fn on_given_up(&mut self) {
         self.debt = self.debt.filter(|debt| debt.owed == Owed::Death);
     }
 
-    /// Whether it has begun with its command, as far as is known.
+    /// Whether the guard has reported that it began.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
@@ -144,7 +144,7 @@ impl Orders {
     }
 }
 
-/// When a command that was given away in vain is given away again, and the signals that came for it meanwhile.
+/// When a command whose guard never began goes to another guard, and the signals that came for it meanwhile.
 #[derive(Debug)]
 pub(super) struct Again {
     pub(super) at: Instant,
@@ -152,7 +152,7 @@ pub(super) struct Again {
 }
 
 impl Again {
-    /// An order that no guard is there for.
+    /// Takes an order while there is no guard.
     pub(super) fn keep(&mut self, order: Order, now: Instant) {
         match order {
             Order::Signal(signal) => self.signals.push(signal),
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// What is done about a guard that never says anything, and when, from its command on.
+    /// The steps against a guard that never reports anything, and how long after it got its command.
     fn silent(orders: &mut Orders, from: Instant) -> Vec<(Duration, Step)> {
         let mut steps = Vec::new();
         while let Some(at) = orders.deadline() {

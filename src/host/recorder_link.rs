@@ -1,94 +1,186 @@
-//! What the host does about its recorder: tells the human how it is, replaces one that died, gives it what there is.
+//! The recorder link: what the host keeps for the journal, and the recorder's process that writes it.
 //!
-//! Invariants: the loop never waits for a recorder; the human reads one line when one dies and one when the journal goes
-//! on, however often it is tried in between.
+//! Facts enter the journal in two ways. [`RecorderLink::begin`] gives the journal a reader of the command's log, which
+//! takes output and exit from there. What no log has (processes that could not be killed, the time in the queue) comes
+//! by [`RecorderLink::note`].
+//!
+//! Invariants: the loop never waits for a recorder; the human reads one line when a recorder dies and one when the
+//! journal goes on, however often it is tried in between.
 
-use super::recorder_process::Loss;
-use super::{Host, Source};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rexec_sh::protocol::notice::Notice;
+
+use super::recorder_process::{Loss, RecorderProcess};
+use super::screen::Screen;
+use super::turn::{Source, Turn};
+use crate::core::engine::{Engine, JobId};
+use crate::core::process::Pid;
+use crate::io::poller::{Poller, Ready, Token};
+use crate::journal::record::{Left, RunEnd, StartRecord};
 use crate::journal::status::RecorderStatus;
 use crate::limits;
+use crate::sink::feed::Feed;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 
-/// The most of what the recorder says, columns: a sentence and a path.
+/// Columns that a line from the recorder may take: a sentence and a path.
 const NEWS_COLUMNS: usize = 4096;
 
-impl Host {
-    /// Takes what the recorder says.
-    pub(super) fn visit_recorder(&mut self) {
-        let Some(news) = self.scribe.read() else { return self.on_recorder_gone() };
+/// The host's end of the journal.
+#[derive(Debug)]
+pub(super) struct RecorderLink {
+    process: RecorderProcess,
+    feed: Feed,
+    /// The recorder has written something, so that there is room for more.
+    has_room: bool,
+}
+
+impl RecorderLink {
+    /// Makes the journal's directory and starts a recorder. Returns the link and what the recorder said.
+    ///
+    /// # Errors
+    /// The directory cannot be made or is not private, or no process can be started.
+    pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Notice> {
+        let (process, said) = RecorderProcess::start(poller, home, raw_cap)?;
+        Ok((Self { process, feed: Feed::default(), has_room: false }, said))
+    }
+
+    /// The journal's file. `None` as long as the recorder has named none.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.process.path()
+    }
+
+    /// The recorder's process, while there is one.
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.process.pid()
+    }
+
+    /// The registration of the recorder's socket, while there is a recorder.
+    pub(super) fn token(&self) -> Option<Token> {
+        self.process.token()
+    }
+
+    /// Remembers an event of the recorder's socket.
+    pub(super) fn remember(&mut self, event: Ready) {
+        if let Some(port) = self.process.port() {
+            port.remember(event);
+        }
+    }
+
+    /// When [`RecorderLink::tick`] or [`RecorderLink::flush`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        [self.feed.deadline(), self.feed.send_at(), self.process.retry_at].into_iter().flatten().min()
+    }
+
+    /// A command begins, with this environment (`NAME=value`), of which the journal gets the secrets to mask only.
+    pub(super) fn begin<'a>(
+        &mut self,
+        engine: &mut Engine,
+        start: &StartRecord,
+        environment: impl IntoIterator<Item = &'a [u8]>,
+        now: Instant,
+    ) {
+        if let Some(cursor) = engine.attach(JobId(start.seq), self.feed.lag()) {
+            self.feed.begin(cursor, start, environment, self.process.out.buffer(), now);
+        }
+    }
+
+    /// Adds to a command's end record.
+    pub(super) fn note(&mut self, job: JobId, note: impl FnOnce(&mut RunEnd)) {
+        self.feed.note(job, note);
+    }
+
+    /// A command left these processes running.
+    pub(super) fn on_left(&mut self, job: JobId, left: Vec<Left>) {
+        self.feed.on_left(job, left);
+    }
+
+    /// Takes what a command's log has for the journal, as far as there is room.
+    pub(super) fn pump(&mut self, engine: &mut Engine, job: JobId, now: Instant) {
+        self.feed.pump(engine, job, self.process.out.buffer(), now);
+    }
+
+    /// Takes in what the recorder says.
+    pub(super) fn visit(&mut self, turn: &mut Turn, engine: &mut Engine, screen: &mut Screen) {
+        let Some(news) = self.process.read() else { return self.on_gone(turn, engine, screen) };
         for status in news {
             if let RecorderStatus::Done(done) = &status
-                && self.journal.on_done(&mut self.engine, done, self.now)
+                && self.feed.on_done(engine, done, turn.now)
             {
-                self.has_recorder_room = true;
+                self.has_room = true;
             }
-            if let Some(text) = self.scribe.hear(status) {
-                let text = escape_line(&text, NEWS_COLUMNS);
-                self.console.say(&format!("… {text}"), self.screen.out.buffer());
+            if let Some(text) = self.process.hear(status) {
+                screen.say(&format!("… {}", escape_line(&text, NEWS_COLUMNS)));
             }
         }
     }
 
-    fn on_recorder_gone(&mut self) {
-        if let Some(token) = self.scribe.token() {
-            self.sources.remove(&token);
+    fn on_gone(&mut self, turn: &mut Turn, engine: &mut Engine, screen: &mut Screen) {
+        if let Some(token) = self.token() {
+            turn.forget(token);
         }
-        self.journal.on_down(self.now);
-        if self.scribe.on_gone(&mut self.poller, self.now) == Loss::New {
-            let line = "… the journal's recorder died; another one is started";
-            self.console.say(line, self.screen.out.buffer());
+        self.feed.on_down(turn.now);
+        if self.process.on_gone(&mut turn.poller, turn.now) == Loss::New {
+            screen.say("… the journal's recorder died; another one is started");
         }
-        self.retry_recorder();
+        self.retry(turn, engine);
     }
 
-    fn retry_recorder(&mut self) {
-        if self.scribe.retry(&mut self.poller, self.now) {
-            self.sources.extend(self.scribe.token().map(|token| (token, Source::Recorder)));
-            self.journal.replay(&mut self.engine, self.scribe.out.buffer(), self.now);
-            self.has_recorder_room = true;
+    fn retry(&mut self, turn: &mut Turn, engine: &mut Engine) {
+        if self.process.retry(&mut turn.poller, turn.now) {
+            if let Some(token) = self.token() {
+                turn.name(token, Source::Recorder);
+            }
+            self.feed.replay(engine, self.process.out.buffer(), turn.now);
+            self.has_room = true;
         }
     }
 
-    /// Time has passed.
-    pub(super) fn tick_recorder(&mut self) {
-        if self.journal.tick(&mut self.engine, self.now) {
-            self.dirty.extend(self.runs.keys());
+    /// Time has passed. Returns whether logs may have room because of it.
+    pub(super) fn tick(&mut self, turn: &mut Turn, engine: &mut Engine, screen: &mut Screen) -> bool {
+        let has_let_go = self.feed.tick(engine, turn.now);
+        if let Some(text) = self.feed.take_notice(turn.now) {
+            screen.say(&format!("… {text}"));
         }
-        if let Some(text) = self.journal.take_notice(self.now) {
-            self.console.say(&format!("… {text}"), self.screen.out.buffer());
-        }
-        if self.journal.is_stuck(self.now) {
+        if self.feed.is_stuck(turn.now) {
             let seconds = limits::RECORDER_STUCK.as_secs();
-            let line = format!("… the journal's recorder has done nothing for {seconds} s: it is killed");
-            self.console.say(&line, self.screen.out.buffer());
-            self.scribe.kill();
-            // A recorder that waits for a dead disk cannot even die; nobody waits for it.
-            self.on_recorder_gone();
+            screen.say(&format!("… the journal's recorder has done nothing for {seconds} s: it is killed"));
+            self.process.kill();
+            // A recorder that waits for a dead disk does not die of SIGKILL, so its end is not waited for.
+            self.on_gone(turn, engine, screen);
         }
-        self.retry_recorder();
+        self.retry(turn, engine);
+        has_let_go
     }
 
-    /// Sends what is due to the recorder, and gives it more; whether logs may have room because of it.
-    pub(super) fn flush_recorder(&mut self) -> bool {
-        let has_room = std::mem::take(&mut self.has_recorder_room);
+    /// Sends what is due to the recorder, and takes more from the logs. Returns whether logs may have room because of it.
+    pub(super) fn flush(&mut self, engine: &mut Engine, screen: &mut Screen, now: Instant) -> bool {
+        let has_room = std::mem::take(&mut self.has_room);
         if has_room {
-            self.journal.pump_all(&mut self.engine, self.scribe.out.buffer(), self.now);
+            self.feed.pump_all(engine, self.process.out.buffer(), now);
         }
-        self.tell_given_up();
-        if !self.scribe.out.is_empty() && self.journal.is_due(self.scribe.out.pending(), self.now) {
-            self.scribe.flush();
+        self.tell_given_up(screen, now);
+        if !self.process.out.is_empty() && self.feed.is_due(self.process.out.pending(), now) {
+            self.process.flush();
         }
         has_room
     }
 
     /// Says how many records were given up, on the console and in the file.
-    pub(super) fn tell_given_up(&mut self) {
-        let count = self.journal.take_given_up(self.scribe.out.buffer(), self.now);
+    pub(super) fn tell_given_up(&mut self, screen: &mut Screen, now: Instant) {
+        let count = self.feed.take_given_up(self.process.out.buffer(), now);
         if count > 0 {
             let records = counted(count, "record", "records");
-            let line = format!("… the journal lacks {records}: its recorder took nothing for too long");
-            self.console.say(&line, self.screen.out.buffer());
+            screen.say(&format!("… the journal lacks {records}: its recorder took nothing for too long"));
         }
+    }
+
+    /// The host ends: gives the recorder everything that is left, within a bound of time.
+    pub(super) fn finish(mut self, poller: &mut Poller, engine: &mut Engine) {
+        // A recorder that was behind left entries in the commands' logs, ends among them.
+        self.feed.finish(engine, self.process.out.buffer(), Instant::now());
+        self.process.finish(poller, engine, &mut self.feed);
     }
 }

@@ -1,8 +1,8 @@
-//! The host's link to the recorder's process.
+//! The recorder's process, from the host's side: started, fed, replaced when it dies, and waited for at the end.
 //!
-//! Invariants: every recorder gets whole frames from the first byte on; one that dies is replaced for as long as the host
-//! lives, after a pause that grows when it dies at once; at the host's end the recorder gets everything that is queued,
-//! within a bound of time, and another one if it dies over it.
+//! Invariants: every recorder gets whole frames from its first byte on; a recorder that dies is replaced as long as the
+//! host lives, after a pause that grows when recorders die early; at the host's end the recorder gets everything that is
+//! queued, within a bound of time, and if it dies meanwhile, another one gets the rest.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -25,49 +25,51 @@ use crate::sink::feed::Feed;
 use crate::sys::{orphans, process, socket};
 use crate::text::reason::reason;
 
-/// A recorder that lives, as far as is known.
+/// A recorder whose end was not noticed yet.
 #[derive(Debug)]
 struct LiveRecorder {
     port: Port,
     pid: Pid,
     born: Instant,
-    /// It has written something, so that whatever ended it does not end every recorder at once.
+    /// It has written something, so whatever ended it does not end every recorder at its beginning.
     has_written: bool,
-    /// It has done all it could.
+    /// It said that it ends because everything is done.
     has_left: bool,
 }
 
-/// The recorder, from the host's side.
+/// The recorder's process and the bytes on their way to and from it.
 #[derive(Debug)]
 pub(super) struct RecorderProcess {
     session: Session,
     bounds: Bounds,
     link: Option<LiveRecorder>,
-    /// Frames on their way.
+    /// Frames on their way to it.
     pub(super) out: Outlet,
     inbox: Vec<u8>,
-    /// The pause before the next attempt, and when that is.
+    /// The pause before the attempt after the next one.
     pause: Duration,
+    /// The next attempt to start a recorder.
     pub(super) retry_at: Option<Instant>,
-    /// The human was told that it died, and not that there is another.
+    /// The human was told that the recorder died, and not yet that the journal goes on.
     is_down_told: bool,
 }
 
-/// What the recorder's end means to the human.
+/// Whether the human was told that there is no recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// It was told before.
+    /// The human knows.
     Known,
+    /// The human does not know yet.
     New,
 }
 
 impl RecorderProcess {
-    /// Makes the journal's directory and starts a recorder. Returns when that has said which file it writes, or has
-    /// nothing to say for some time.
+    /// Makes the journal's directory and starts a recorder. Returns once the recorder has named its file or said
+    /// something else, or after `RECORDER_FIRST_WORD`.
     pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Notice> {
         let session = Session::new(home, process::uid(), std::process::id());
         session.prepare().map_err(|error| Notice::failed(&error, error.hint()))?;
-        let mut scribe = Self {
+        let mut recorder = Self {
             session,
             bounds: Bounds { raw_cap, ..Bounds::default() },
             link: None,
@@ -77,44 +79,45 @@ impl RecorderProcess {
             retry_at: None,
             is_down_told: false,
         };
-        scribe.connect(poller).map_err(|error| {
+        recorder.connect(poller).map_err(|error| {
             Notice::failed(
                 format_args!("the journal's recorder cannot be started: {}", reason(&error)),
                 "raise the limits on processes and descriptors (ulimit -u, ulimit -n)",
             )
         })?;
         let (end, mut said) = (Instant::now() + limits::RECORDER_FIRST_WORD, Vec::new());
-        while scribe.session.path().is_none() && said.is_empty() {
+        while recorder.session.path().is_none() && said.is_empty() {
             let Some(left) = Some(end.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero()) else {
                 break;
             };
-            scribe.wait(poller, left);
-            let Some(news) = scribe.read() else { break };
-            said.extend(news.into_iter().filter_map(|status| scribe.hear(status)));
+            recorder.wait(poller, left);
+            let Some(news) = recorder.read() else { break };
+            said.extend(news.into_iter().filter_map(|status| recorder.hear(status)));
         }
-        Ok((scribe, said))
+        Ok((recorder, said))
     }
 
-    /// The journal's file, or the directory as long as there is none.
+    /// The journal's file. `None` as long as the recorder has named none.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.session.path()
     }
 
-    /// Its name in the poll, while there is a recorder.
+    /// The registration of the recorder's socket, while there is a recorder.
     pub(super) fn token(&self) -> Option<Token> {
         self.link.as_ref().map(|link| link.port.token())
     }
 
+    /// The process, while there is one.
     pub(super) fn pid(&self) -> Option<Pid> {
         self.link.as_ref().map(|link| link.pid)
     }
 
-    /// The recorder's descriptor, to remember its events.
+    /// The recorder's socket, while there is a recorder.
     pub(super) fn port(&mut self) -> Option<&mut Port> {
         self.link.as_mut().map(|link| &mut link.port)
     }
 
-    /// Starts a recorder. Everything that was on its way to the one before is forgotten: the journal sends it again.
+    /// Starts a recorder. Everything that was on its way to the one before is dropped, because the feed sends it again.
     fn connect(&mut self, poller: &mut Poller) -> io::Result<()> {
         let (near, far) = socket::pair()?;
         let (session, bounds, fd) = (self.session.clone(), self.bounds, far.as_raw_fd());
@@ -127,7 +130,7 @@ impl RecorderProcess {
         Ok(())
     }
 
-    /// The recorder is dead: when it is replaced, and whether the human knows already.
+    /// The recorder is dead: decides when another one is started. Returns whether the human knows already.
     pub(super) fn on_gone(&mut self, poller: &mut Poller, now: Instant) -> Loss {
         let Some(link) = self.link.take() else { return Loss::Known };
         link.port.close(poller);
@@ -140,13 +143,13 @@ impl RecorderProcess {
         if std::mem::replace(&mut self.is_down_told, true) { Loss::Known } else { Loss::New }
     }
 
-    /// The first attempt follows at once, the others after a pause that grows.
+    /// Sets the next attempt: the first one is made at once, each later one after a longer pause.
     fn pause_again(&mut self, now: Instant) {
         self.retry_at = Some(now + self.pause);
         self.pause = (self.pause * 2).clamp(limits::RECORDER_RETRY, limits::RECORDER_RETRY_MAX);
     }
 
-    /// Starts another recorder, if it is time and that can be done.
+    /// Starts another recorder if it is time for an attempt. Returns whether there is a new one.
     pub(super) fn retry(&mut self, poller: &mut Poller, now: Instant) -> bool {
         if self.retry_at.is_none_or(|at| at > now) {
             return false;
@@ -158,24 +161,24 @@ impl RecorderProcess {
         self.link.is_some()
     }
 
-    /// Ends a recorder that takes nothing; its end is noticed as any other.
+    /// Kills a recorder that takes nothing.
     pub(super) fn kill(&mut self) {
         if let Some(link) = &self.link {
             orphans::kill_child(link.pid);
         }
     }
 
-    /// Sends what goes; whether anything did.
+    /// Sends as much as the recorder takes. Returns whether it took anything.
     pub(super) fn flush(&mut self) -> bool {
         let before = self.out.pending();
         if let Some(link) = self.link.as_mut().filter(|link| before > 0 && link.port.is_writable()) {
-            // A recorder that is gone is noticed where it is read.
+            // The end of a recorder is noticed by reading.
             let _ = self.out.flush(|bytes| link.port.write(|fd| socket::send(fd, bytes, &[])));
         }
         self.out.pending() < before
     }
 
-    /// Takes what the recorder says; `None` when it is gone, and everything it said was taken.
+    /// Reads what the recorder says. `None` when it is gone and everything it said was read.
     pub(super) fn read(&mut self) -> Option<Vec<RecorderStatus>> {
         let mut buffer = [0; 4096];
         let mut news = Vec::new();
@@ -195,7 +198,7 @@ impl RecorderProcess {
         Some(news)
     }
 
-    /// Takes in what is for the link itself; what is left is for the human.
+    /// Takes in what the recorder said. Returns a sentence for the human, if there is one.
     pub(super) fn hear(&mut self, status: RecorderStatus) -> Option<String> {
         match status {
             RecorderStatus::File(name) => {
@@ -226,9 +229,9 @@ impl RecorderProcess {
         }
     }
 
-    /// Gives the recorder everything that is queued and waits for its end, as long as it gets on now and then. If it dies
-    /// before the file has all of it, another one gets the rest.
-    /// A journal that is not whole is not closed: the next host marks what has no end in it.
+    /// Gives the recorder everything that is queued and waits for its end, as long as it makes progress. If it dies
+    /// before the file has everything, another recorder gets the rest. A journal without all ends is not closed: the
+    /// next host marks the runs that have no end in it.
     pub(super) fn finish(mut self, poller: &mut Poller, engine: &mut Engine, journal: &mut Feed) {
         let is_whole = journal.is_idle();
         let mut patience = FinishDeadline::new(Instant::now());
@@ -275,7 +278,8 @@ impl RecorderProcess {
         }
     }
 }
-/// How long the host's end waits for the recorder: for so long in all, and without any progress for less.
+
+/// How long the host's end waits for the recorder: a time in all, and a shorter one without progress.
 #[derive(Debug)]
 struct FinishDeadline {
     end: Instant,
@@ -292,7 +296,7 @@ impl FinishDeadline {
         self.stalled = now + limits::RECORDER_FAREWELL_STALL;
     }
 
-    /// What is left of it; `None` when it is over.
+    /// The time that is left. `None` when it is over.
     fn left(&self, now: Instant) -> Option<Duration> {
         Some(self.end.min(self.stalled).saturating_duration_since(now)).filter(|left| !left.is_zero())
     }

@@ -1,64 +1,123 @@
-//! The human's terminal, as the loop uses it: what is written goes out as it can, what is typed is taken in.
+//! The screen: the human's terminal and the console that is shown on it.
+//!
+//! Invariants: no write waits for the terminal; what it has no room for stays queued or is counted; what is typed is
+//! read and dropped, so that it is not left for the parent shell.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::process::Pid;
+use crate::journal::record::Left;
+use crate::limits;
+
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
-use crate::sink::console::ConsoleKind;
+use crate::sink::console::{Console, ConsoleKind, Heading, View};
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::{self, pty};
+use crate::text::count::counted;
 
-/// Asks a terminal whether it is well, and what every terminal answers.
+/// DSR, the device status report (ECMA-48), and the reply of every terminal.
 const STATUS_QUERY: &[u8] = b"\x1b[5n";
 const STATUS_REPLY: &[u8] = b"\x1b[0n";
 
-/// The terminal.
+/// The human's terminal, or the file or pipe in its place, with the console on it.
 #[derive(Debug)]
 pub(super) struct Screen {
+    console: Console,
     output: Output,
-    /// `None` when it cannot be polled; then it never has to wait either.
+    /// `None` for an output that cannot be polled. Such an output never has to be waited for.
     pub(super) token: Option<Token>,
-    pub(super) out: Outlet,
+    out: Outlet,
     is_writable: bool,
     is_gone: bool,
     keys: Option<Keys>,
     pub(super) keys_token: Option<Token>,
+    /// Lines that were left out because the terminal had no room.
+    unsaid: u64,
 }
 
 impl Screen {
-    /// Takes standard input and output over.
-    pub(super) fn take(poller: &mut Poller) -> std::io::Result<Self> {
+    /// Takes over standard input and output.
+    pub(super) fn take(poller: &mut Poller, view: View) -> std::io::Result<Self> {
         let output = Output::standard()?;
+        let console = Console::new(kind(&output), view);
         let token = if output.is_pollable() { Some(poller.register(&output)?) } else { None };
         let keys = Keys::take();
         let keys_token = keys.as_ref().and_then(|keys| poller.register(keys).ok());
         let out = Outlet::default();
-        Ok(Self { output, token, out, is_writable: true, is_gone: false, keys, keys_token })
+        Ok(Self { console, output, token, out, is_writable: true, is_gone: false, keys, keys_token, unsaid: 0 })
     }
 
-    /// What it is.
-    pub(super) fn kind(&self) -> ConsoleKind {
-        if !self.output.is_terminal() {
-            return ConsoleKind::Text;
+    /// Shows one line of the host's own.
+    pub(super) fn say(&mut self, line: &str) {
+        self.console.say(line, self.out.buffer());
+    }
+
+    /// Shows an empty line.
+    pub(super) fn end_paragraph(&mut self) {
+        self.out.buffer().push(b'\n');
+    }
+
+    /// Shows a line about a command that its caller runs itself. Callers may ask faster than the terminal can show, so
+    /// lines without room are left out, and their number is shown before the next one.
+    pub(super) fn say_if_room(&mut self, line: &str) {
+        if self.out.pending() >= limits::CONSOLE_HIGH_BYTES {
+            self.unsaid += 1;
+            return;
         }
-        let has_utf8 = locale().is_none_or(|locale| is_utf8(&locale));
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        if is_dumb || !has_utf8 { ConsoleKind::Dumb { has_utf8 } } else { ConsoleKind::Terminal }
+        let unsaid = std::mem::take(&mut self.unsaid);
+        if unsaid > 0 {
+            let commands = counted(unsaid, "command", "commands");
+            self.say(&format!("… {commands} more that callers run themselves, not shown"));
+        }
+        self.say(line);
     }
 
-    /// Its size, if it is a terminal.
-    pub(super) fn size(&self) -> Option<pty::Size> {
-        self.output.size()
+    /// A command begins: its block waits for its turn on the console.
+    pub(super) fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading) {
+        self.console.begin(engine, cursor, heading);
     }
 
-    /// Remembers an event; the console is looked at in every turn.
-    pub(super) fn remember(&mut self, ready: Ready) -> bool {
+    /// A command left these processes running.
+    pub(super) fn on_left(&mut self, job: JobId, left: &[Left]) {
+        self.console.on_left(job, left);
+    }
+
+    /// Takes from the commands' logs what the console has room for.
+    pub(super) fn pump(&mut self, engine: &mut Engine, now: Instant) {
+        let (out, most) = self.out.room(limits::CONSOLE_HIGH_BYTES);
+        self.console.pump(engine, out, most, now);
+    }
+
+    /// When the console has something to show although no command writes.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.console.deadline()
+    }
+
+    /// Ends the block that is being shown, and leaves the terminal as it was before it.
+    pub(super) fn leave(&mut self) {
+        self.console.leave(self.out.buffer());
+    }
+
+    /// Whether everything was written.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Measures the terminal and gives the console its width. `None` when the output is not a terminal.
+    pub(super) fn measure(&mut self) -> Option<pty::Size> {
+        let size = self.output.size();
+        self.console.resize(size.map_or(0, |size| size.cols));
+        size
+    }
+
+    /// Remembers an event. It calls for no visit: every turn flushes the screen.
+    pub(super) fn remember(&mut self, ready: Ready) {
         self.is_writable |= ready.writable;
-        false
     }
 
-    /// Takes the keys that were typed; `false` when the terminal is gone.
+    /// Drops what was typed. Returns `false` when the terminal is gone.
     pub(super) fn discard_keys(&mut self, poller: &mut Poller) -> bool {
         self.read_keys(poller, |_| {})
     }
@@ -71,8 +130,8 @@ impl Screen {
         lives
     }
 
-    /// Asks the terminal something itself: when that is answered, everything that was asked before is, too.
-    /// `None` when nobody could read the reply.
+    /// Asks the terminal for its status. Its reply comes after the replies to everything that commands asked before.
+    /// `None` when the host could not read the reply.
     pub(super) fn question(&mut self) -> Option<Question> {
         self.keys_token?;
         self.keys.as_ref()?;
@@ -80,7 +139,7 @@ impl Screen {
         Some(Question::default())
     }
 
-    /// Looks for the reply among the keys; whether any came.
+    /// Looks for the reply in what was typed. Returns whether anything was.
     pub(super) fn listen(&mut self, poller: &mut Poller, question: &mut Question) -> bool {
         let mut has_come = false;
         self.read_keys(poller, |keys| {
@@ -94,8 +153,8 @@ impl Screen {
         has_come
     }
 
-    /// Writes what goes; `false` when a terminal is gone. A pipe that nobody reads any more is no reason to end: the
-    /// journal still has everything.
+    /// Writes as much as there is room for. Returns `false` when a terminal is gone. A pipe without a reader is not a
+    /// reason to end, because the journal still has everything.
     pub(super) fn flush(&mut self) -> bool {
         if self.is_gone {
             self.out.clear();
@@ -110,7 +169,7 @@ impl Screen {
                 *is_writable = false;
                 Ok(None)
             }
-            // A file is written on when there is room again; until then, what does not fit the queue is counted.
+            // The disk may have room again later. Until then the console counts what does not fit in the queue.
             Err(error) if sys::is_disk_full(&error) => Ok(None),
             written => written.map(Some),
         });
@@ -124,19 +183,29 @@ impl Screen {
         }
     }
 
-    /// The process that writes to the terminal, if the host may not.
+    /// The process that writes to the terminal on the host's behalf, if there is one.
     pub(super) fn helper(&self) -> Option<Pid> {
         self.output.helper()
     }
 
-    /// Gives the terminal back, after what was written has got there, for so long at most.
+    /// Gives the terminal back after it has got everything that was written, or after `most`.
     pub(super) fn give_back(self, most: Duration) {
         self.output.end(most);
         drop(self.keys);
     }
 }
 
-/// What the environment says of the terminal's characters: locale(7). Where it says nothing, they are UTF-8.
+/// What the console can show on an output.
+fn kind(output: &Output) -> ConsoleKind {
+    if !output.is_terminal() {
+        return ConsoleKind::Text;
+    }
+    let has_utf8 = locale().is_none_or(|locale| is_utf8(&locale));
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if is_dumb || !has_utf8 { ConsoleKind::Dumb { has_utf8 } } else { ConsoleKind::Terminal }
+}
+
+/// The locale for characters, by the precedence of locale(7). Without one, UTF-8 is assumed.
 fn locale() -> Option<String> {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set)
@@ -147,7 +216,7 @@ fn is_utf8(locale: &str) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// A question to the terminal.
+/// A status query that was written to the terminal, and what was typed since.
 #[derive(Debug, Default)]
 pub(super) struct Question {
     pub(super) is_answered: bool,

@@ -1,51 +1,87 @@
-//! The host's way out: what is left to say is said, the terminal is given back as it was, the journal is finished.
+//! The shutdown: commands are ended, callers are told, the terminal is given back as it was, the journal is finished.
 //!
-//! Every step is bounded, because nobody may be there to read.
+//! Every step is bounded in time, because there may be nobody to read.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::Host;
+use super::door::Arrival;
 use super::screen::Question;
+use super::{Closing, Host};
+use crate::core::entry::Reason;
 use crate::limits;
 use crate::sink::console::View;
 
 impl Host {
-    /// The way out: what is left to say is said, within a bound, and the terminal is given back.
+    /// A person wants the host to end: every command gets SIGTERM and a grace, and SIGKILL the second time.
+    pub(super) fn ask_to_end(&mut self) {
+        let grace = self.options.grace.min(limits::SHUTDOWN_GRACE);
+        let is_first = !self.is_closing();
+        if is_first {
+            self.closing = Closing::Since(self.turn.now);
+            self.starts.close();
+            self.screen.say("… ending: every command is stopped; once more kills them at once");
+        }
+        self.engine.stop_all(Reason::Shutdown, grace, self.turn.now);
+        self.runs.hurry_endings(if is_first { grace } else { Duration::ZERO }, self.turn.now);
+        if is_first {
+            self.admit_the_last();
+        }
+    }
+
+    /// The human's terminal is gone, or hung up. A closed window shows in up to three ways, and none of them counts as the
+    /// second time. A host that ignores SIGHUP, as under nohup(1), goes on.
+    pub(super) fn on_console_gone(&mut self) {
+        if !self.signals.survives_hangup() && !self.is_closing() {
+            self.ask_to_end();
+        }
+    }
+
+    /// Tells callers that have connected already that the host ends. Later ones find no socket.
+    fn admit_the_last(&mut self) {
+        self.door.hide(&mut self.turn);
+        while let Arrival::Peer(fd) = self.door.accept(self.turn.now) {
+            if let Some(peer) = self.peers.admit(fd, &mut self.turn) {
+                self.visit_peer(peer);
+            }
+        }
+        self.door.close(&mut self.turn.poller);
+        self.peers.dismiss(&mut self.turn, &mut self.engine);
+    }
+
+    /// Shows what is left to show, gives the terminal back, and gives the recorder the rest.
     pub(super) fn close(mut self) {
-        self.tell_given_up();
+        self.recorder.tell_given_up(&mut self.screen, self.turn.now);
         let now = Instant::now();
         let end = now + limits::CONSOLE_FAREWELL;
         self.show_until(now + limits::CONSOLE_FAREWELL / 2);
-        self.console.leave(self.screen.out.buffer());
+        self.screen.leave();
         let question = if self.options.view == View::Raw { self.screen.question() } else { None };
         self.show_until(end);
         if let Some(question) = question {
-            self.hear_terminal_out(question);
+            self.drop_replies(question);
         }
         self.screen.give_back(end.saturating_duration_since(Instant::now()));
-        // A recorder that was behind left some of it in the commands' logs, ends among it.
-        self.journal.finish(&mut self.engine, self.scribe.out.buffer(), Instant::now());
-        self.scribe.finish(&mut self.poller, &mut self.engine, &mut self.journal);
+        self.recorder.finish(&mut self.turn.poller, &mut self.engine);
     }
 
-    /// Shows what there is to show, until then at most.
+    /// Shows what there is to show, until this time.
     fn show_until(&mut self, end: Instant) {
         loop {
-            self.pump_console();
-            if self.screen.out.is_empty() || !self.screen.flush() {
+            self.screen.pump(&mut self.engine, self.turn.now);
+            if self.screen.is_flushed() || !self.screen.flush() {
                 return;
             }
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || (!self.screen.out.is_empty() && self.wait(Some(left)).is_err()) {
+            if left.is_zero() || (!self.screen.is_flushed() && self.wait(Some(left)).is_err()) {
                 return;
             }
         }
     }
 
-    /// Commands may have asked the terminal something, and its replies are typed on our standard input. They are for
-    /// nobody, and must not be left for the parent shell. Commands may also have asked what we ask, so the first reply
-    /// need not be the last: silence has to follow it.
-    fn hear_terminal_out(&mut self, mut question: Question) {
+    /// Commands may have sent queries to the terminal, and its replies are typed on the host's standard input. They must
+    /// not be left for the parent shell. A command may have sent the same query as the host, so the first reply need not
+    /// be the last: silence has to follow it.
+    fn drop_replies(&mut self, mut question: Question) {
         let end = Instant::now() + limits::REPLIES_MAX;
         let mut until = end;
         loop {
@@ -53,7 +89,7 @@ impl Host {
             if left.is_zero() || self.wait(Some(left)).is_err() {
                 return;
             }
-            if self.screen.listen(&mut self.poller, &mut question) && question.is_answered {
+            if self.screen.listen(&mut self.turn.poller, &mut question) && question.is_answered {
                 until = end.min(Instant::now() + limits::REPLIES_SILENCE);
             }
         }

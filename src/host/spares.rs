@@ -1,4 +1,4 @@
-//! Guards made ahead of demand, so that a command does not wait for a fork and a terminal.
+//! Spare guards, made ahead of demand, so that a command does not wait for a fork and a terminal.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,6 +12,9 @@ use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{self, pty};
 
+/// ^D, which a reader in line mode takes for the end of its input.
+pub(super) const END_OF_FILE: &[u8] = &[4];
+
 /// A guard with its registered descriptors.
 #[derive(Debug)]
 pub(super) struct Spare {
@@ -21,53 +24,56 @@ pub(super) struct Spare {
     made: Instant,
 }
 
-/// What a terminal has to read from the start.
+/// What a new terminal holds for a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstInput {
-    /// An end of file. Who waits with poll(2) for input before reading would never be stopped for reading otherwise:
-    /// this makes it read, and be seen.
+    /// An end of file. A program that waits for input with poll(2) before it reads would never be stopped for reading.
+    /// With this it reads, is stopped, and is noticed.
     End,
-    /// Nothing: somebody types there.
+    /// Nothing, because a person types there.
     Nothing,
 }
 
-/// The guards that wait.
+/// The guards that wait for a command.
 #[derive(Debug)]
 pub(super) struct Spares {
     waiting: VecDeque<Spare>,
     size: pty::Size,
     paused_until: Option<Instant>,
-    /// One died young: another is made when the pause is over.
+    /// When a guard that died soon after its birth is replaced.
     replace_at: Option<Instant>,
 }
 
 impl Spares {
-    /// None yet.
+    /// No guards yet. Their terminals get this size.
     pub(super) fn new(size: pty::Size) -> Self {
         Self { waiting: VecDeque::new(), size, paused_until: None, replace_at: None }
     }
 
-    /// Whether another one is worth making when there is nothing else to do.
+    /// Whether to make another guard when there is nothing else to do.
     pub(super) fn wants_another(&self, now: Instant) -> bool {
         self.waiting.len() < limits::SPARE_GUARDS && self.paused_until.is_none_or(|until| now >= until)
     }
 
-    /// Whether none waits.
+    /// Whether no guard waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Making one failed, or one died: the next try is not now. Commands make their own meanwhile.
+    /// A guard could not be made, or died: the next attempt waits. Commands make their own guards meanwhile.
     pub(super) fn pause(&mut self, now: Instant) {
         self.paused_until = Some(now + limits::SPARE_PAUSE);
     }
 
-    /// When one that died is replaced. Nothing wakes up for one that could not be made.
+    /// When a guard that died is replaced. A guard that could not be made is not a reason to wake up.
     pub(super) fn replace_at(&self) -> Option<Instant> {
         self.replace_at
     }
 
-    /// Makes one.
+    /// Makes a guard.
+    ///
+    /// # Errors
+    /// No terminal, process or descriptor is left.
     pub(super) fn prepare(&mut self, poller: &mut Poller) -> io::Result<()> {
         self.replace_at = None;
         let spare = make(poller, self.size, &[], FirstInput::End)?;
@@ -75,7 +81,7 @@ impl Spares {
         Ok(())
     }
 
-    /// One that waits, or a new one.
+    /// Takes a guard that waits, or makes one.
     pub(super) fn take(&mut self, poller: &mut Poller) -> io::Result<Spare> {
         match self.waiting.pop_front() {
             Some(spare) => Ok(spare),
@@ -83,15 +89,15 @@ impl Spares {
         }
     }
 
-    /// A new one that holds copies of these descriptors.
+    /// Makes a guard that inherits copies of these descriptors.
     pub(super) fn make_with(&self, poller: &mut Poller, held: &[RawFd], first: FirstInput) -> io::Result<Spare> {
         make(poller, self.size, held, first)
     }
 
-    /// Forgets one that died while it waited; whether this was one. Whatever killed one that was just made may kill
-    /// the next one, too, so that is not made at once.
-    pub(super) fn forget(&mut self, poller: &mut Poller, token: Token, now: Instant) -> bool {
-        let Some(at) = self.waiting.iter().position(|spare| spare.control.token() == token) else { return false };
+    /// Forgets the guard with this registration, which died while it waited. Whatever killed a guard that was just made
+    /// may kill the next one too, so that one is not made at once.
+    pub(super) fn forget(&mut self, poller: &mut Poller, token: Token, now: Instant) {
+        let Some(at) = self.waiting.iter().position(|spare| spare.control.token() == token) else { return };
         if let Some(spare) = self.waiting.remove(at) {
             if now.saturating_duration_since(spare.made) < limits::SPARE_PAUSE {
                 self.pause(now);
@@ -99,10 +105,9 @@ impl Spares {
             }
             spare.close(poller);
         }
-        true
     }
 
-    /// The window size from now on.
+    /// Gives the terminals of all guards this size, now and from now on.
     pub(super) fn resize(&mut self, size: pty::Size) {
         self.size = size;
         for spare in &self.waiting {
@@ -110,14 +115,14 @@ impl Spares {
         }
     }
 
-    /// The processes that wait.
+    /// The processes of the guards that wait.
     pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
         self.waiting.iter().map(|spare| spare.pid)
     }
 }
 
 impl Spare {
-    /// Lets it go: it ends when its control socket does.
+    /// Lets the guard go. It ends when its control socket is closed.
     pub(super) fn close(self, poller: &mut Poller) {
         self.control.close(poller);
         self.master.close(poller);
@@ -127,7 +132,7 @@ impl Spare {
 fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd], first: FirstInput) -> io::Result<Spare> {
     let guard = spawn::make(size, held)?;
     if first == FirstInput::End {
-        let _ = sys::write(&guard.master, super::run::END_OF_FILE);
+        let _ = sys::write(&guard.master, END_OF_FILE);
     }
     let control = Port::new(poller, guard.control)?;
     let master = match Port::new(poller, guard.master) {

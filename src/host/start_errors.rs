@@ -1,4 +1,4 @@
-//! What a caller is told whose command cannot be started: one sentence, what to do, and a code.
+//! The errors of commands that could not be started, as their callers are told.
 
 use std::io;
 
@@ -10,10 +10,10 @@ use crate::sys::pty;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
-/// The longest path of a shell in a sentence, columns.
+/// Columns that the path of a shell may take in a sentence.
 const SHELL_COLUMNS: usize = 256;
 
-/// No guard is to be had, or it cannot be told.
+/// There is no guard, or the command cannot be sent to it.
 pub(super) fn without_guard(error: &io::Error) -> StartError {
     if pty::is_none_left(error) {
         let hint = "end what is not needed, or let there be more terminals (sysctl kernel.pty.max)";
@@ -23,13 +23,13 @@ pub(super) fn without_guard(error: &io::Error) -> StartError {
     start_error(OWN_FAILURE, &format!("the command cannot be started: {}", reason(error)), hint)
 }
 
-/// No guard has begun with it, so often it was tried.
+/// Every guard that got the command died before it began.
 pub(super) fn without_beginning() -> StartError {
     let hint = "see what stops or kills the processes named rexec-guard, then run the command again";
     start_error(OWN_FAILURE, "the command could not be started: its guards do not begin", hint)
 }
 
-/// The guard could not start the shell. As far as a shell would say something of it, it says the same.
+/// The guard could not start the shell. Where a shell would report the error, the words and the code are a shell's.
 pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
     let error = io::Error::from_raw_os_error(errno);
     let words = reason(&error);
@@ -54,7 +54,7 @@ pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
     }
 }
 
-/// The guard could not start a command that came as words: a program, and the directory that it was to run in.
+/// The guard could not start the command of a JSON request: this program in this directory.
 pub(super) fn of_words((program, dir): (&str, &str), stage: Stage, errno: i32) -> StartError {
     let error = io::Error::from_raw_os_error(errno);
     let (program, dir) = (escape_line(program, SHELL_COLUMNS), escape_line(dir, SHELL_COLUMNS));
@@ -72,7 +72,7 @@ pub(super) fn of_words((program, dir): (&str, &str), stage: Stage, errno: i32) -
     }
 }
 
-/// A descriptor of the caller's has a number that nothing below this host can have.
+/// A descriptor of the caller has a number beyond the limit of every process below this host.
 pub(super) fn out_of_reach(descriptor: i32, limit: u32) -> StartError {
     let text = format!(
         "the command cannot be started: it inherits descriptor {descriptor}, and the host may have {limit} at most"

@@ -1,6 +1,7 @@
-//! Which streams a command gets, from what its caller's descriptors are, and what becomes of its group.
+//! Which streams a command gets, from the kinds of its caller's descriptors.
 //!
-//! One terminal at most: a second one would be nobody's controlling terminal, and who reads it would hang unseen.
+//! A command has one terminal at most. A second one would be the controlling terminal of no session, so a program that
+//! reads it would block and never be stopped.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,7 +16,7 @@ use crate::guard::control::{
     PLAN_LIVE, PLAN_ON_DEMAND, PLAN_OUT_PIPE, PLAN_RELAYED,
 };
 
-/// The plan of one command.
+/// The streams of one command, and how its guard sets them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamPlan {
     stdio: Stdio,
@@ -29,8 +30,8 @@ pub(super) struct StreamPlan {
 }
 
 impl StreamPlan {
-    /// Each output of the command as its caller has it, or as it is wanted for everybody. One pipe for both where the
-    /// caller has one file for both, so that their order is true.
+    /// Plans each output as the caller has it, or as `tty` says. If the caller has one file for both outputs, one pipe
+    /// carries both, so that their order is kept.
     pub(super) fn of(stdio: Stdio, tty: Tty, kills_group: bool) -> Self {
         let is_pipe = |is_terminal: bool| match tty {
             Tty::Always if !is_relayed(stdio, tty) => false,
@@ -38,7 +39,7 @@ impl StreamPlan {
             Tty::Never => true,
         };
         let out_pipe = stdio.stdout && is_pipe(stdio.stdout_tty);
-        // With a terminal on stdout, a stderr that is something else is a pipe in any case.
+        // If stdout is a terminal and stderr is not, stderr is a pipe in any case.
         let is_apart = stdio.stderr && !stdio.same_output;
         let shares_terminal = is_apart && stdio.stderr_tty && tty != Tty::Never && (out_pipe || !stdio.stdout);
         Self {
@@ -53,17 +54,17 @@ impl StreamPlan {
         }
     }
 
-    /// The same; with `is_live`, runtimes are asked not to hold back what they write to a pipe.
+    /// With `is_live`, language runtimes are asked not to buffer what they write to a pipe.
     pub(super) fn live(self, is_live: bool) -> Self {
         Self { is_live, ..self }
     }
 
-    /// The same; with `is_bare`, nothing is added to the environment.
+    /// With `is_bare`, nothing is added to the environment.
     pub(super) fn bare(self, is_bare: bool) -> Self {
         Self { is_bare, ..self }
     }
 
-    /// The plan for the guard.
+    /// The plan in the form that the guard gets.
     pub(super) fn for_guard(self, grace: Duration) -> control::Plan {
         control::Plan { bits: self.bits(), grace }
     }
@@ -85,7 +86,7 @@ impl StreamPlan {
             | bit(relayed && self.stdio.on_demand, PLAN_ON_DEMAND)
     }
 
-    /// Which of the caller's streams what the command writes to its terminal goes to.
+    /// The caller's stream that gets what the command writes to its terminal.
     pub(super) fn tty(self) -> Option<wire::Stream> {
         if self.stdio.stdout && !self.out_pipe {
             return Some(wire::Stream::Out);
@@ -103,14 +104,15 @@ impl StreamPlan {
         is_relayed(self.stdio, self.tty)
     }
 
-    /// Whether the command reads its own terminal: one that is relayed, or one in whose background its caller is. Who
-    /// read that one would be stopped, and from another session would not be.
+    /// Whether the command's stdin is its own terminal: if it is relayed, or if the caller is in the background of the
+    /// terminal on its stdin. A command that read the caller's terminal there would be stopped; from the session of its
+    /// guard it would not, and would take the keys of another program.
     fn is_terminal_stdin(self) -> bool {
         (self.stdio.relayed && self.tty != Tty::Never)
             || (self.stdio.stdin_tty && self.stdio.background && self.tty != Tty::Never)
     }
 
-    /// Whether the command writes what it would write without us.
+    /// Whether the command writes what it would write without rexec.
     pub(super) fn is_as_written(self) -> bool {
         self.tty != Tty::Always
     }
@@ -122,7 +124,7 @@ impl StreamPlan {
         Streams::of(&[Stream::Tty].into_iter().chain(pipes).collect::<Vec<_>>())
     }
 
-    /// The pipes, in the order in which their write ends travel.
+    /// Opens the pipes: read end and write end of each, in the order in which the write ends are sent.
     pub(super) fn open_pipes(self) -> io::Result<Vec<(Stream, OwnedFd, OwnedFd)>> {
         let wanted = [(self.out_pipe, Stream::Out), (self.err_pipe, Stream::Err)];
         let wanted = wanted.into_iter().filter(|(on, _)| *on);

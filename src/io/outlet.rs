@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Capacity that an empty outlet keeps, bytes; more is given back.
+/// The capacity that an empty outlet keeps, bytes. More is freed.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// A queue of bytes.
@@ -12,27 +12,27 @@ pub struct Outlet {
     sent: usize,
 }
 
-/// How far a flush came.
+/// The outcome of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
-    /// Everything is out.
+    /// Everything was written.
     Done,
-    /// There is no room at the moment.
+    /// The descriptor has no room at the moment.
     Blocked,
 }
 
 impl Outlet {
-    /// Where to append.
+    /// The buffer to append to.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Where to append, and how long the buffer may become so that no more than this is queued.
+    /// The buffer to append to, and the length up to which it may grow so that `high` bytes at most are queued.
     pub fn room(&mut self, high: usize) -> (&mut Vec<u8>, usize) {
         (&mut self.bytes, self.sent + high)
     }
 
-    /// What is queued, bytes.
+    /// The number of queued bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.sent
@@ -44,10 +44,10 @@ impl Outlet {
         self.pending() == 0
     }
 
-    /// Writes as much as goes.
+    /// Writes with this call until everything is written or it returns `None` for no room.
     ///
     /// # Errors
-    /// What `write` gives; what was not written stays queued.
+    /// The first error of `write`. The bytes that were not written stay queued.
     pub fn flush(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<Option<usize>>) -> io::Result<Flush> {
         while self.sent < self.bytes.len() {
             match write(&self.bytes[self.sent..])? {
@@ -62,7 +62,7 @@ impl Outlet {
         Ok(Flush::Done)
     }
 
-    /// Forgets what is queued.
+    /// Drops everything that is queued.
     pub fn clear(&mut self) {
         self.sent = 0;
         self.bytes.clear();
@@ -71,7 +71,7 @@ impl Outlet {
         }
     }
 
-    /// Moves what is left to the front once it is the smaller part, so that each byte is moved once at most.
+    /// Moves the rest to the front once it is the smaller part. So each byte is moved once at most.
     fn compact(&mut self) {
         if self.sent >= self.bytes.len() / 2 {
             self.bytes.drain(..self.sent);

@@ -1,4 +1,4 @@
-//! A descriptor of our own that does not block, with its remembered readiness.
+//! A port: a non-blocking descriptor of the host, with its remembered readiness.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,14 +6,14 @@ use std::os::fd::OwnedFd;
 use super::poller::{Poller, Ready, Token};
 use crate::sys;
 
-/// What reading gave.
+/// The outcome of one read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Input {
-    /// This many bytes; there may be more.
+    /// This many bytes were read, and there may be more.
     Bytes(usize),
-    /// Nothing now.
+    /// There is nothing to read now.
     Nothing,
-    /// Nothing ever again: the end, or the hang-up of a terminal.
+    /// There never will be: the end was read, or the terminal hung up.
     End,
 }
 
@@ -27,7 +27,8 @@ pub struct Port {
 }
 
 impl Port {
-    /// Registers a descriptor that does not block. What is there to read already comes as an event; writing is tried.
+    /// Registers a non-blocking descriptor. If there is something to read already, an event says so. It counts as
+    /// writable until a write finds that it is not.
     ///
     /// # Errors
     /// As [`Poller::register`].
@@ -36,7 +37,7 @@ impl Port {
         Ok(Self { fd, token, readable: false, writable: true })
     }
 
-    /// Its name in the poll.
+    /// The registration.
     #[must_use]
     pub fn token(&self) -> Token {
         self.token
@@ -54,12 +55,12 @@ impl Port {
         self.writable |= ready.writable;
     }
 
-    /// Something outside says that it is worth a read.
+    /// Counts the descriptor as readable, for a reason other than an event.
     pub fn expect_input(&mut self) {
         self.readable = true;
     }
 
-    /// Whether a read may give something.
+    /// Whether a read may return something.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         self.readable
@@ -71,7 +72,7 @@ impl Port {
         self.writable
     }
 
-    /// Reads once with this call. An interrupted one is repeated: what is there is not drained by it.
+    /// Reads once with this call, which is repeated when a signal interrupts it.
     pub fn read(&mut self, mut read: impl FnMut(&OwnedFd) -> io::Result<usize>) -> Input {
         match sys::uninterrupted(|| read(&self.fd)) {
             Ok(0) => Input::End,
@@ -84,10 +85,10 @@ impl Port {
         }
     }
 
-    /// Writes once with this call; `None` when there is no room, an error when there never will be.
+    /// Writes once with this call, which is repeated when a signal interrupts it. `None` when there is no room now.
     ///
     /// # Errors
-    /// What the call gives, but neither `WouldBlock` nor `Interrupted`.
+    /// Those of the call, other than `WouldBlock` and `Interrupted`.
     pub fn write(&mut self, mut write: impl FnMut(&OwnedFd) -> io::Result<usize>) -> io::Result<Option<usize>> {
         match sys::uninterrupted(|| write(&self.fd)) {
             Err(error) if sys::is_transient(&error) => {
@@ -98,16 +99,9 @@ impl Port {
         }
     }
 
-    /// Gives the descriptor up, no longer registered.
-    #[must_use]
-    pub fn into_fd(self, poller: &mut Poller) -> OwnedFd {
-        poller.deregister(&self.fd);
-        self.fd
-    }
-
-    /// Closes the descriptor.
+    /// Removes the registration and closes the descriptor.
     pub fn close(self, poller: &mut Poller) {
-        drop(self.into_fd(poller));
+        poller.deregister(&self.fd);
     }
 }
 

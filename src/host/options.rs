@@ -1,0 +1,38 @@
+//! What the command line chose.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::sink::console::View;
+use rexec_sh::protocol::choice::{Sanitize, Tty};
+
+/// What the command line chose.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// The path of the socket.
+    pub socket: PathBuf,
+    /// The journal's directory.
+    pub home: PathBuf,
+    /// Rows and columns of the commands' terminals, instead of the console's.
+    pub pty_size: Option<(u16, u16)>,
+    /// Which of a command's descriptors are its terminal, unless its caller says.
+    pub tty: Tty,
+    /// Whether runtimes are asked not to hold back what they write to pipes, unless the caller says.
+    pub live: bool,
+    /// The time from SIGTERM to SIGKILL when a person ends a command.
+    pub grace: Duration,
+    /// What happens to output on its way to a caller, unless the caller says.
+    pub sanitize: Sanitize,
+    /// How the commands' output reaches the human's terminal.
+    pub view: View,
+    /// Whether secrets are masked for callers too, and not only in the journal.
+    pub redact_agents: bool,
+    /// How much of the beginning and of the end of a command's output goes to a file of its own, bytes each.
+    pub raw_cap: u64,
+    /// Whether commands of sandboxed callers run here, outside of their sandboxes.
+    pub allow_sandboxed: bool,
+    /// Whether a host that cannot see Landlock sandboxes compares everything else and ignores them.
+    pub unseen_landlock: bool,
+    /// Whether a request must come with a descriptor. No relay of bytes can pass one on.
+    pub require_descriptor: bool,
+}

@@ -1,0 +1,58 @@
+//! The hunt for what a dead guard left: its state for one command.
+//!
+//! Processes of a guard that died are children of the host. Those of a command whose shell still ran, or that somebody
+//! wanted ended, are killed; those of an ended command are only looked at, until a person ends them.
+
+use std::time::{Duration, Instant};
+
+use crate::core::process::ProcessGroup;
+use crate::limits;
+use crate::sys::orphans::Orphans;
+use crate::sys::tree::Process;
+
+/// The interval between two looks at orphans that are killed.
+pub(super) const HUNT_PAUSE: Duration = Duration::from_millis(20);
+
+/// The interval between two looks at a guard that is just dying.
+const DYING_PAUSE: Duration = Duration::from_millis(1);
+
+/// The orphans of one command.
+#[derive(Debug)]
+pub(super) struct OrphanHunt {
+    pub(super) orphans: Orphans,
+    /// The orphans are killed until then. `None` when they are only looked at.
+    pub(super) kills_until: Option<Instant>,
+    pub(super) look_at: Instant,
+    pub(super) is_first_look: bool,
+    /// The first look waits for the guard's death until then.
+    dead_by: Instant,
+    /// The process group of the ended shell; see [`super::run::GuardLink::left_by`].
+    pub(super) left_by: Option<ProcessGroup>,
+    /// The orphans that lived at the last look.
+    pub(super) living: Vec<Process>,
+}
+
+impl OrphanHunt {
+    /// A hunt whose first look is due now.
+    pub(super) fn new(orphans: Orphans, is_killing: bool, left_by: Option<ProcessGroup>, now: Instant) -> Self {
+        Self {
+            orphans,
+            kills_until: is_killing.then(|| now + limits::ORPHAN_HUNT),
+            look_at: now,
+            is_first_look: true,
+            dead_by: now + limits::DEATH_PATIENCE,
+            left_by,
+            living: Vec::new(),
+        }
+    }
+
+    /// Puts the first look off while the guard is still dying, because its children are not the host's before. Returns
+    /// whether it did.
+    pub(super) fn waits_for_death(&mut self, now: Instant) -> bool {
+        let waits = self.is_first_look && self.orphans.is_guard_alive() && now < self.dead_by;
+        if waits {
+            self.look_at = now + DYING_PAUSE;
+        }
+        waits
+    }
+}

@@ -1,0 +1,328 @@
+//! The peers: every connection, and when each has to say or take something.
+//!
+//! Invariants: the bytes of a peer are bounded, and so is its time until a whole request; a peer that breaks the rules
+//! gets one error and is let go, and no other peer notices; a peer that hangs up ends its command.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::wire::{self, TerminalModes};
+
+use super::notices::{ENDING, TOO_SLOW};
+use super::peer::{Peer, Progress};
+use super::terminal_relay::RelayEvent;
+use super::turn::{PeerId, Source, Turn};
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::Reason;
+use crate::core::log::Lag;
+use crate::front::answer::Answer;
+use crate::front::budget::Budget;
+use crate::front::protocol::Protocol;
+use crate::io::poller::Ready;
+use crate::io::port::Port;
+use crate::limits;
+use crate::sys::relayed::Relayed;
+use crate::sys::{process, socket};
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Peers {
+    all: BTreeMap<PeerId, Peer>,
+    last: u64,
+    /// How many may be connected at once, by the descriptors that the host may have.
+    most: usize,
+    /// The bytes that all answers in JSON hold together.
+    outputs: Budget,
+    /// Peers without a whole request, by their next deadline.
+    greeting: BTreeSet<(Instant, PeerId)>,
+    /// Peers that have bytes left to take, although their command has ended or everything was said to them.
+    leaving: BTreeSet<PeerId>,
+    /// Peers for which a redrawn line is held back until it stands still.
+    settling: BTreeSet<PeerId>,
+    /// Peers that have room again or something new to take. Their jobs may be long forgotten.
+    roomy: BTreeSet<PeerId>,
+    /// A peer has left since [`Peers::take_has_left`].
+    has_left: bool,
+}
+
+impl Peers {
+    /// No connections yet, and as many as the process's descriptors allow.
+    pub(super) fn new() -> Self {
+        Self {
+            all: BTreeMap::new(),
+            last: 0,
+            most: limits::peers_max(process::descriptor_limit()),
+            outputs: Budget::new(limits::JSON_OUTPUTS_BYTES, limits::JSON_OUTPUT_OWN_BYTES),
+            greeting: BTreeSet::new(),
+            leaving: BTreeSet::new(),
+            settling: BTreeSet::new(),
+            roomy: BTreeSet::new(),
+            has_left: false,
+        }
+    }
+
+    /// A connected peer.
+    pub(super) fn get(&self, id: PeerId) -> Option<&Peer> {
+        self.all.get(&id)
+    }
+
+    /// A connected peer.
+    pub(super) fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
+        self.all.get_mut(&id)
+    }
+
+    /// Whether there are as many as there may be.
+    pub(super) fn is_full(&self) -> bool {
+        self.all.len() >= self.most
+    }
+
+    /// Whether no peer waits for anything that is on its way.
+    pub(super) fn have_nothing_to_take(&self) -> bool {
+        self.all.values().all(Peer::has_nothing_to_take)
+    }
+
+    /// Whether a peer has room for what its job's log may have.
+    pub(super) fn has_work(&self) -> bool {
+        !self.roomy.is_empty()
+    }
+
+    /// The peers that have room again or something new to take.
+    pub(super) fn take_roomy(&mut self) -> BTreeSet<PeerId> {
+        std::mem::take(&mut self.roomy)
+    }
+
+    /// Whether a peer has left since the last call, so that there is room for another.
+    pub(super) fn take_has_left(&mut self) -> bool {
+        std::mem::take(&mut self.has_left)
+    }
+
+    /// Remembers an event of a peer's. Returns whether it calls for a visit.
+    pub(super) fn remember(&mut self, id: PeerId, event: Ready) -> bool {
+        self.all.get_mut(&id).is_some_and(|peer| peer.remember(event))
+    }
+
+    /// Takes in a connection that was just accepted.
+    pub(super) fn admit(&mut self, fd: OwnedFd, turn: &mut Turn) -> Option<PeerId> {
+        let pid = socket::peer_pid(&fd).ok()?;
+        let port = Port::new(&mut turn.poller, fd).ok()?;
+        self.last += 1;
+        let id = PeerId(self.last);
+        turn.name(port.token(), Source::Peer(id));
+        self.greeting.insert((turn.now + limits::HELLO_TIMEOUT, id));
+        self.all.insert(id, Peer::new(port, Protocol::Undecided(self.outputs.clone()), pid, turn.now));
+        Some(id)
+    }
+
+    /// Notes that a peer has room again or something new to take.
+    pub(super) fn touch(&mut self, id: PeerId) {
+        self.roomy.insert(id);
+    }
+
+    /// Whether the request that is still coming has become long, while those of all peers are too long together.
+    pub(super) fn is_request_too_much(&self, id: PeerId) -> bool {
+        let is_coming = |peer: &&Peer| !peer.is_leaving;
+        let is_long = |peer: &Peer| peer.inbox.len() > limits::READ_BUDGET_BYTES;
+        self.all.get(&id).filter(is_coming).is_some_and(is_long)
+            && self.all.values().filter(is_coming).map(|peer| peer.inbox.len()).sum::<usize>() > limits::REQUESTS_BYTES
+    }
+
+    /// Binds a peer to the command it asked for.
+    pub(super) fn attend(&mut self, id: PeerId, job: JobId, engine: &mut Engine) {
+        let cursor = engine.attach(job, Lag::Hold);
+        self.end_greeting(id);
+        if let Some(peer) = self.all.get_mut(&id) {
+            peer.cursor = cursor;
+            peer.job = Some(job);
+            // Everything of the request is in the command now.
+            peer.inbox.shrink_to_fit();
+        }
+    }
+
+    /// A peer has asked for something, so the deadlines for its request are over.
+    pub(super) fn end_greeting(&mut self, id: PeerId) {
+        let Some(peer) = self.all.get(&id) else { return };
+        for timeout in [limits::HELLO_TIMEOUT, limits::REQUEST_TIMEOUT] {
+            self.greeting.remove(&(peer.since + timeout, id));
+        }
+    }
+
+    /// A peer hung up, or has everything: closes its connection and ends its command.
+    pub(super) fn lose(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) {
+        self.end_greeting(id);
+        let Some(peer) = self.all.remove(&id) else { return };
+        self.leaving.remove(&id);
+        self.settling.remove(&id);
+        if let Some(cursor) = peer.cursor {
+            engine.detach(cursor);
+        }
+        if let Some(job) = peer.job {
+            if let Some(terminal) = peer.terminal.filter(|_| !peer.is_leaving) {
+                terminal.restore();
+            }
+            engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, turn.now);
+        }
+        turn.close(peer.port);
+        self.has_left = true;
+    }
+
+    /// Ends a peer with an error, in its language if it has said anything.
+    pub(super) fn fail(&mut self, id: PeerId, notice: &Notice, turn: &mut Turn, engine: &mut Engine) {
+        let Some(peer) = self.all.get_mut(&id) else { return };
+        peer.protocol.decide(peer.inbox.first());
+        peer.protocol.fail(notice, peer.out.buffer());
+        peer.inbox = Vec::new();
+        peer.descriptors.clear();
+        // The peer may be slow to take its last bytes. Its command does not run on meanwhile.
+        if let Some(job) = peer.job.take() {
+            engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, turn.now);
+        }
+        self.let_go(id, turn, engine);
+    }
+
+    /// Leaves a command to its caller's own sandbox.
+    pub(super) fn refuse(&mut self, id: PeerId, notice: &Notice, turn: &mut Turn, engine: &mut Engine) {
+        let Some(peer) = self.all.get_mut(&id) else { return };
+        peer.protocol.refuse(notice, peer.out.buffer());
+        peer.descriptors.clear();
+        self.let_go(id, turn, engine);
+    }
+
+    /// Answers a request that is not a command.
+    pub(super) fn answer(&mut self, id: PeerId, answer: &Answer, turn: &mut Turn, engine: &mut Engine) {
+        if let Some(peer) = self.all.get_mut(&id)
+            && let Protocol::Jsonl(jsonl) = &mut peer.protocol
+        {
+            jsonl.answer(answer, peer.out.buffer());
+            self.let_go(id, turn, engine);
+        }
+    }
+
+    /// Lets a peer go for which everything is queued. It leaves when its bytes are out.
+    pub(super) fn let_go(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) {
+        if let Some(peer) = self.all.get_mut(&id) {
+            if let Some(cursor) = peer.cursor.take() {
+                engine.detach(cursor);
+            }
+            peer.is_leaving = true;
+        }
+        self.flush(id, turn, engine);
+    }
+
+    /// The host ends: lets go every peer that has not asked for anything, so that it does not have to ask.
+    pub(super) fn dismiss(&mut self, turn: &mut Turn, engine: &mut Engine) {
+        let is_idle = |peer: &Peer| peer.protocol.has_said_hello() && !peer.protocol.has_asked() && !peer.is_leaving;
+        let idle: Vec<PeerId> = self.all.iter().filter(|(_, peer)| is_idle(peer)).map(|(&id, _)| id).collect();
+        idle.into_iter().for_each(|id| self.fail(id, &ENDING, turn, engine));
+    }
+
+    /// Gives a peer what its command's log has for it. Returns the job whose log it read.
+    pub(super) fn pump(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) -> Option<JobId> {
+        let peer = self.all.get_mut(&id)?;
+        let job = peer.job;
+        let progress = peer.read_log(engine, turn.now);
+        if progress == Progress::MayGoOn {
+            self.roomy.insert(id);
+        }
+        peer.tell_in_place(engine);
+        if progress != Progress::End && peer.protocol.deadline().is_some() {
+            self.settling.insert(id);
+        } else {
+            self.settling.remove(&id);
+        }
+        if progress == Progress::End {
+            self.let_go(id, turn, engine);
+        } else {
+            self.flush(id, turn, engine);
+        }
+        job
+    }
+
+    fn flush(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) {
+        let Some(peer) = self.all.get_mut(&id) else { return };
+        let is_lost = !peer.send();
+        if is_lost || (peer.is_leaving && peer.out.is_empty()) {
+            return self.lose(id, turn, engine);
+        }
+        let has_ended = |job| engine.job(job).is_none_or(|known| !known.is_queued() && !known.is_running());
+        if !peer.out.is_empty() && (peer.is_leaving || peer.job.is_some_and(has_ended)) {
+            peer.stuck_since.get_or_insert(turn.now);
+            self.leaving.insert(id);
+        } else {
+            self.leaving.remove(&id);
+        }
+    }
+
+    /// Lets go the peers that took too long for their hello, their request or their last bytes, and gives out the lines
+    /// that have stood still.
+    pub(super) fn tick(&mut self, turn: &mut Turn, engine: &mut Engine) {
+        while let Some(&(at, id)) = self.greeting.first().filter(|(at, _)| *at <= turn.now) {
+            self.greeting.remove(&(at, id));
+            let Some(peer) = self.all.get(&id) else { continue };
+            let request_by = peer.since + limits::REQUEST_TIMEOUT;
+            if peer.protocol.has_said_hello() && turn.now < request_by {
+                self.greeting.insert((request_by, id));
+            } else {
+                self.fail(id, &TOO_SLOW, turn, engine);
+            }
+        }
+        let is_due =
+            |id: &PeerId| self.all.get(id).and_then(|peer| peer.protocol.deadline()).is_some_and(|at| at <= turn.now);
+        for id in self.settling.iter().copied().filter(is_due).collect::<Vec<_>>() {
+            if let Some(peer) = self.all.get_mut(&id) {
+                peer.protocol.tick(turn.now, peer.out.buffer());
+                self.roomy.insert(id);
+            }
+        }
+        let is_late = |peer: &Peer| peer.leaves_by().is_some_and(|at| at <= turn.now);
+        let late = |id: &PeerId| self.all.get(id).is_none_or(is_late);
+        for id in self.leaving.iter().copied().filter(late).collect::<Vec<_>>() {
+            self.leaving.remove(&id);
+            self.lose(id, turn, engine);
+        }
+    }
+
+    /// When [`Peers::tick`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let leaving = self.leaving.iter().filter_map(|id| self.all.get(id)?.leaves_by());
+        let settling = self.settling.iter().filter_map(|id| self.all.get(id)?.protocol.deadline());
+        self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).chain(settling).min()
+    }
+
+    /// A run whose terminal its caller's shim relays has begun: the shim may attach.
+    pub(super) fn attach_terminal(&mut self, id: PeerId) {
+        self.tell(id, wire::encode_attach);
+    }
+
+    /// So many bytes of keys have reached the run's terminal.
+    pub(super) fn on_keys_taken(&mut self, id: PeerId, bytes: u32) {
+        self.tell(id, |out| wire::encode_taken(bytes, out));
+    }
+
+    /// Tells a shim that relays its terminal something, after the output that came before.
+    pub(super) fn tell_in_place(&mut self, id: PeerId, event: RelayEvent) {
+        if let Some(peer) = self.all.get_mut(&id) {
+            peer.told_in_place.push(event);
+            self.roomy.insert(id);
+        }
+    }
+
+    /// Gives the caller's terminal these modes at the end. Returns `false` when the peer is gone.
+    pub(super) fn give_modes(&mut self, id: PeerId, modes: TerminalModes) -> bool {
+        self.tell(id, |out| wire::encode_modes(modes, out));
+        self.all.contains_key(&id)
+    }
+
+    /// The terminals that are relayed now.
+    pub(super) fn terminals(&self) -> impl Iterator<Item = &Relayed> {
+        self.all.values().filter_map(|peer| peer.terminal.as_ref())
+    }
+
+    fn tell(&mut self, id: PeerId, encode: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(peer) = self.all.get_mut(&id) {
+            encode(peer.out.buffer());
+            self.roomy.insert(id);
+        }
+    }
+}

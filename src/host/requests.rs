@@ -1,0 +1,222 @@
+//! Requests: what peers say, and the owner that answers it.
+//!
+//! A shim's or a program's words come as an [`PeerRequest`]; [`Host::serve`] has one arm for each. A command goes on in
+//! `submissions.rs`.
+
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::wire::AtStart;
+
+use super::door::Arrival;
+use super::notices::{BUSY, ENDING, NO_PROOF, TOO_MANY_DESCRIPTORS};
+use super::peer::Heard;
+use super::runs::KillRequest;
+use super::turn::PeerId;
+use super::{Host, unseen};
+use crate::core::engine::JobId;
+use crate::core::entry::Reason;
+use crate::core::job::Job;
+use crate::core::process::Signal;
+use crate::front::PeerRequest;
+use crate::front::answer::Answer;
+use crate::io::poller::Token;
+use crate::limits;
+use crate::sys::confinement::{Doubt, Purpose};
+use crate::sys::socket;
+
+impl Host {
+    /// Accepts callers, some in each turn.
+    pub(super) fn visit_door(&mut self, token: Token) {
+        for _ in 0..limits::ACCEPTS_PER_TURN {
+            if self.peers.is_full() {
+                // A peer that leaves makes room. The timer is for callers that hold descriptors without leaving.
+                return self.door.retry_later(self.turn.now);
+            }
+            match self.door.accept(self.turn.now) {
+                Arrival::Peer(fd) => {
+                    if let Some(peer) = self.peers.admit(fd, &mut self.turn) {
+                        self.visit_peer(peer);
+                    }
+                }
+                Arrival::TurnedAway => {}
+                Arrival::Nobody => return,
+            }
+        }
+        self.turn.queue(token);
+    }
+
+    /// A peer's socket may have something to read, or room.
+    pub(super) fn visit_peer(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        let (has_room, received) = (peer.port.is_writable(), peer.receive(&mut self.turn));
+        if has_room {
+            self.peers.touch(id);
+        }
+        match received {
+            Heard::Open => {}
+            Heard::End => return self.peers.lose(id, &mut self.turn, &mut self.engine),
+            Heard::DescriptorsLost => return self.fail(id, &BUSY),
+        }
+        self.hear(id);
+        if self.peers.is_request_too_much(id) {
+            self.fail(id, &BUSY);
+        }
+        // A peer that will say no more, and has said nothing whole, waits for nothing.
+        let is_futile =
+            |peer: &super::peer::Peer| peer.is_half_closed && !peer.is_leaving && !peer.protocol.has_asked();
+        if self.peers.get(id).is_some_and(is_futile) {
+            self.peers.lose(id, &mut self.turn, &mut self.engine);
+        }
+    }
+
+    /// Serves what a peer has said, as far as it is whole.
+    fn hear(&mut self, id: PeerId) {
+        while let Some(peer) = self.peers.get_mut(id).filter(|peer| !peer.is_leaving) {
+            let expected = if peer.protocol.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
+            if peer.descriptors.len() > expected {
+                return self.fail(id, &TOO_MANY_DESCRIPTORS);
+            }
+            match peer.protocol.take(&mut peer.inbox, peer.out.buffer()) {
+                Ok(Some(asked)) => self.serve(id, asked),
+                Ok(None) => {
+                    if peer.protocol.is_over() {
+                        self.peers.let_go(id, &mut self.turn, &mut self.engine);
+                    }
+                    return;
+                }
+                Err(violation) => return self.fail(id, &violation),
+            }
+        }
+    }
+
+    /// Does what a peer asks.
+    fn serve(&mut self, id: PeerId, asked: PeerRequest) {
+        let job = self.peers.get(id).and_then(|peer| peer.job);
+        match asked {
+            PeerRequest::Run(_) | PeerRequest::RunWords(_) if self.is_closing() => self.fail(id, &ENDING),
+            PeerRequest::Run(command) => {
+                if self.may_run(id, &command.whoami, &command.text) {
+                    self.submit_command(id, *command);
+                }
+            }
+            PeerRequest::RunWords(request) => {
+                if self.has_proof(id) && self.may_run(id, &request.whoami, request.exec.join(" ").as_bytes()) {
+                    self.submit_words(id, &request);
+                }
+            }
+            PeerRequest::NoteLeft { whoami, command } => {
+                unseen::say_left(&whoami, "its directory cannot be entered", &command, &mut self.screen);
+                self.peers.let_go(id, &mut self.turn, &mut self.engine);
+            }
+            PeerRequest::NoteInteractive { whoami } => {
+                unseen::say_interactive(&whoami, &mut self.screen);
+                self.peers.let_go(id, &mut self.turn, &mut self.engine);
+            }
+            PeerRequest::List => self.list(id),
+            PeerRequest::Kill(seq) => self.kill(id, seq),
+            PeerRequest::Signal(signal) => job.into_iter().for_each(|job| self.on_signal(id, job, signal)),
+            PeerRequest::Terminal(event) => {
+                if let Some(job) = job {
+                    self.runs.at_terminal(job, event, &mut self.turn, &mut self.engine, &mut self.peers);
+                }
+            }
+            PeerRequest::OutputClosed(stream) => {
+                if let Some(job) = job {
+                    self.runs.on_output_closed(job, stream, &mut self.turn, &mut self.engine);
+                }
+            }
+            PeerRequest::Abort => {
+                if let Some(job) = job {
+                    self.engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, self.turn.now);
+                }
+            }
+        }
+    }
+
+    /// Ends a peer with an error.
+    pub(super) fn fail(&mut self, id: PeerId, notice: &Notice) {
+        self.peers.fail(id, notice, &mut self.turn, &mut self.engine);
+    }
+
+    /// Whether a request in JSON came with the descriptor that proves that no relay of bytes is in between, where that is
+    /// required. If not, the caller has been answered. A shim's request has descriptors of its own.
+    fn has_proof(&mut self, id: PeerId) -> bool {
+        let brought = self.peers.get_mut(id).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
+        let has_proof = !self.options.require_descriptor || !brought.is_empty();
+        if !has_proof {
+            self.fail(id, &NO_PROOF);
+        }
+        has_proof
+    }
+
+    /// What speaks against serving a caller.
+    fn doubt(&self, id: PeerId, purpose: Purpose) -> Option<Doubt> {
+        let Some(peer) = self.peers.get(id) else { return Some(Doubt::Shortage) };
+        self.sandbox_check.doubt(peer, purpose)
+    }
+
+    /// Whether a caller's command may run here. If not, the caller has been answered and the human told.
+    fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8]) -> bool {
+        match self.doubt(id, Purpose::Run) {
+            None => return true,
+            Some(Doubt::Shortage) => self.fail(id, &BUSY),
+            Some(Doubt::Differs(why)) => {
+                unseen::say_sandboxed(why, whoami, command, &mut self.screen);
+                let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
+                let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
+                self.peers.refuse(id, &Notice::new(OWN_FAILURE, problem, hint), &mut self.turn, &mut self.engine);
+            }
+        }
+        false
+    }
+
+    /// Whether a caller may see and end what others run. If not, it has been answered.
+    fn may_supervise(&mut self, id: PeerId) -> bool {
+        match self.doubt(id, Purpose::Supervise) {
+            None => return true,
+            Some(Doubt::Shortage) => self.fail(id, &BUSY),
+            Some(Doubt::Differs(why)) => {
+                let problem = format_args!(
+                    "the caller is sandboxed ({why}): it sees and ends no commands outside of its sandbox"
+                );
+                self.fail(id, &Notice::new(OWN_FAILURE, problem, "run rexec where rexec-host runs"));
+            }
+        }
+        false
+    }
+
+    /// Answers with everything that runs.
+    fn list(&mut self, id: PeerId) {
+        if self.has_proof(id) && self.may_supervise(id) {
+            let helpers = self.helper_pids();
+            let runs = self.runs.list(&helpers, &mut self.turn, &mut self.engine);
+            self.peers.answer(id, &Answer::List { runs }, &mut self.turn, &mut self.engine);
+        }
+    }
+
+    /// Ends a command, or what it left running, for a person. The answer comes when it is over.
+    fn kill(&mut self, id: PeerId, seq: u64) {
+        if !self.has_proof(id) || !self.may_supervise(id) {
+            return;
+        }
+        let request = KillRequest { peer: id, job: JobId(seq), grace: self.options.grace };
+        let helpers = self.helper_pids();
+        if self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
+            self.peers.end_greeting(id);
+        } else {
+            self.fail(id, &Notice::failed(format_args!("no command #{seq} runs"), "rexec ps shows what runs"));
+        }
+    }
+
+    /// A signal for a command. The caller is told that it has come, because the signal's own effect may not show it.
+    fn on_signal(&mut self, id: PeerId, job: JobId, signal: Signal) {
+        match self.runs.at_start(job, signal) {
+            AtStart::Nothing if self.engine.job(job).is_some_and(Job::is_queued) => {}
+            at_start => self.engine.signal(job, signal, at_start == AtStart::Ends),
+        }
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.protocol.hear_signal(peer.out.buffer());
+            self.peers.touch(id);
+        }
+    }
+}

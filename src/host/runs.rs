@@ -1,0 +1,200 @@
+//! The runs: every command that the host holds, and the times at which one of them needs something.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `runs/streams.rs` | reads what commands write |
+//! | `runs/reports.rs` | takes the guards' reports, and notes what commands left running |
+//! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
+//! | `runs/endings.rs` | ends commands for people, and answers them |
+//! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
+//! | `runs/listing.rs` | lists what runs |
+//!
+//! Processes that an ended command left behind may go on writing. The host reads that and drops it, so that they
+//! neither block nor die of it.
+
+mod endings;
+mod keys;
+mod listing;
+mod orphans;
+mod reports;
+mod streams;
+
+pub(super) use endings::KillRequest;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use rexec_sh::protocol::wire::AtStart;
+
+use super::peers::Peers;
+use super::run::{ActiveRun, GuardLink};
+use super::screen::Screen;
+use super::turn::{PeerId, Turn};
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::{Reason, Stream};
+use crate::core::job::{Job, Order};
+use crate::core::process::Signal;
+use crate::guard::spawn;
+use crate::limits;
+use crate::sys::orphans::Kin;
+use crate::sys::socket;
+
+/// All runs.
+#[derive(Debug)]
+pub(super) struct Runs {
+    all: BTreeMap<JobId, ActiveRun>,
+    /// Ended jobs that left processes running, oldest first.
+    stragglers: VecDeque<JobId>,
+    /// Left-over processes that a person wants ended, by when they are killed.
+    endings: BTreeSet<(Instant, JobId)>,
+    /// By when the peers that wait for a command's end are answered, ended or not.
+    answers: BTreeSet<(Instant, JobId)>,
+    /// Jobs whose guards owe an answer, or are gone and have left something.
+    owing: BTreeSet<JobId>,
+    /// Running commands with a time limit of their caller's, by when it is over.
+    timeouts: BTreeSet<(Instant, JobId)>,
+    /// The processes that were there before the host.
+    kin: Kin,
+}
+
+impl Runs {
+    /// No runs yet. Every process that is there now is older than the host.
+    pub(super) fn new() -> Self {
+        Self {
+            all: BTreeMap::new(),
+            stragglers: VecDeque::new(),
+            endings: BTreeSet::new(),
+            answers: BTreeSet::new(),
+            owing: BTreeSet::new(),
+            timeouts: BTreeSet::new(),
+            kin: Kin::now(),
+        }
+    }
+
+    /// Adds a run.
+    pub(super) fn insert(&mut self, job: JobId, run: ActiveRun) {
+        self.all.insert(job, run);
+    }
+
+    /// The run of a job.
+    pub(super) fn get(&self, job: JobId) -> Option<&ActiveRun> {
+        self.all.get(&job)
+    }
+
+    /// The run of a job.
+    pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut ActiveRun> {
+        self.all.get_mut(&job)
+    }
+
+    /// The link to a run's guard.
+    fn link(&mut self, job: JobId) -> Option<&mut GuardLink> {
+        self.all.get_mut(&job)?.guard.as_mut()
+    }
+
+    /// The jobs of all runs.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.all.keys().copied()
+    }
+
+    /// The peer that asked for this job.
+    pub(super) fn peer_of(&self, job: JobId) -> Option<PeerId> {
+        self.all.get(&job)?.peer
+    }
+
+    /// What a signal does to a command that has not begun.
+    pub(super) fn at_start(&self, job: JobId, signal: Signal) -> AtStart {
+        match self.all.get(&job).and_then(|run| run.pending.as_ref()) {
+            Some(Ok(pending)) => pending.command.run().map_or(AtStart::Ends, |run| run.at_start(signal.number())),
+            _ => AtStart::Ends,
+        }
+    }
+
+    /// Has a run's guard looked at when it has not answered in time.
+    pub(super) fn owe(&mut self, job: JobId) {
+        self.owing.insert(job);
+    }
+
+    /// Gives a command its caller's time limit.
+    pub(super) fn limit(&mut self, job: JobId, timeout: Duration, now: Instant) {
+        self.timeouts.insert((now + timeout, job));
+    }
+
+    /// When something has to be done although no event comes.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let timed = [&self.endings, &self.answers, &self.timeouts];
+        let owing = self.owing.iter().filter_map(|job| self.all.get(job)?.owing_deadline());
+        timed.into_iter().filter_map(|times| Some(times.first()?.0)).chain(owing).min()
+    }
+
+    /// Ends commands whose time limit is over.
+    pub(super) fn tick_timeouts(&mut self, engine: &mut Engine, now: Instant) {
+        while let Some(&(at, job)) = self.timeouts.first().filter(|(at, _)| *at <= now) {
+            self.timeouts.remove(&(at, job));
+            if engine.job(job).is_some_and(|known| !known.is_closed() && !known.is_stopping()) {
+                engine.stop(job, Reason::TimedOut, limits::GRACE_CALLER_GONE, now);
+            }
+        }
+    }
+
+    /// Gives an order to a job's guard.
+    pub(super) fn order(&mut self, job: JobId, order: Order, now: Instant) {
+        let Some(run) = self.all.get_mut(&job) else { return };
+        if order == Order::EndInput {
+            // The guard makes the reader the foreground group, where it takes this.
+            run.type_end_of_file();
+        }
+        if let Some(again) = &mut run.again {
+            again.keep(order, now);
+        }
+        if let Some(link) = &mut run.guard {
+            link.orders.give(order, now);
+            if link.orders.deadline().is_some() {
+                self.owing.insert(job);
+            }
+        }
+        self.flush_guard(job);
+    }
+
+    /// Sends the orders that a guard has room for.
+    pub(super) fn flush_guard(&mut self, job: JobId) {
+        if let Some(link) = self.link(job).filter(|link| link.control.is_writable()) {
+            let port = &mut link.control;
+            if !link.orders.out.is_empty() {
+                spawn::wake(link.pid, port.fd());
+            }
+            // The end of a guard is noticed by reading.
+            let _ = link.orders.out.flush(|bytes| port.write(|fd| socket::send(fd, bytes, &[])));
+        }
+    }
+
+    /// Forgets a run of which nothing is left, and closes the terminal of the oldest straggler beyond the bound.
+    pub(super) fn reconcile(
+        &mut self,
+        job: JobId,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+        screen: &mut Screen,
+    ) {
+        let is_over = engine.job(job).is_none_or(Job::is_closed);
+        let Some(run) = self.all.get(&job) else { return };
+        if is_over && run.is_over() {
+            self.close_streams(job, turn);
+            self.answer_ending(job, Vec::new(), turn, engine, peers);
+            self.all.remove(&job);
+            self.owing.remove(&job);
+            self.timeouts.retain(|&(_, other)| other != job);
+            self.stragglers.retain(|&other| other != job);
+        }
+        while self.stragglers.len() > limits::STRAGGLERS_MAX
+            && let Some(oldest) = self.stragglers.pop_front()
+        {
+            self.close_streams(oldest, turn);
+            screen.say(&format!("… too many commands left processes running: the terminal of #{} is closed", oldest.0));
+        }
+    }
+
+    fn close_streams(&mut self, job: JobId, turn: &mut Turn) {
+        Stream::ALL.into_iter().for_each(|stream| self.close_stream(job, stream, turn));
+    }
+}

@@ -1,0 +1,134 @@
+//! Ends commands, and what they left running, for people, and answers the peers that wait for it.
+//!
+//! Invariants: a peer that asked for an end is answered once: when the command's tree is empty, when its guard has given
+//! up, or when the time for an answer is over; what a shell left running gets the same grace as a running command.
+
+use std::time::{Duration, Instant};
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::Reason;
+use crate::core::job::Order;
+use crate::core::process::Pid;
+use crate::front::answer::Answer;
+use crate::host::peers::Peers;
+use crate::host::run::LeftOver;
+use crate::host::screen::Screen;
+use crate::host::turn::{PeerId, Turn};
+use crate::limits;
+
+/// What [`Runs::kill`] is asked to end.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::host) struct KillRequest {
+    pub(in crate::host) peer: PeerId,
+    pub(in crate::host) job: JobId,
+    pub(in crate::host) grace: Duration,
+}
+
+impl Runs {
+    /// Ends a command or what it left running; asked twice, at once. The answer comes when it is over. Returns `false`
+    /// when there is no such run.
+    pub(in crate::host) fn kill(
+        &mut self,
+        request: KillRequest,
+        helpers: &[Pid],
+        turn: &mut Turn,
+        engine: &mut Engine,
+        screen: &mut Screen,
+    ) -> bool {
+        let KillRequest { peer, job, grace } = request;
+        let Some(run) = self.get_mut(job) else { return false };
+        run.ending.waiting.push(peer);
+        run.ending.is_given_up = false;
+        let is_first = run.ending.left_over == LeftOver::Untouched;
+        self.answers.insert((turn.now + limits::KILL_ANSWER, job));
+        if engine.job(job).is_some_and(|known| !known.is_closed()) {
+            engine.stop(job, Reason::Asked, grace, turn.now);
+        } else if is_first {
+            screen.say(&format!("… stopping what #{} left running: you asked", job.0));
+            self.pursue(job, LeftOver::Terminated, helpers, turn, engine);
+            self.endings.insert((turn.now + grace, job));
+        } else {
+            self.pursue(job, LeftOver::Killed, helpers, turn, engine);
+        }
+        turn.touch(job);
+        true
+    }
+
+    fn pursue(&mut self, job: JobId, stage: LeftOver, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {
+        if let Some(run) = self.get_mut(job) {
+            run.ending.left_over = stage;
+        }
+        let is_kill = stage == LeftOver::Killed;
+        self.pursue_orphans(job, is_kill, helpers, turn, engine);
+        self.order(job, if is_kill { Order::Kill } else { Order::Terminate }, turn.now);
+    }
+
+    /// Whether the end of anything that was left running is under way.
+    pub(in crate::host) fn are_pursued(&self) -> bool {
+        self.all.values().any(|run| run.ending.is_pursued())
+    }
+
+    /// The host ends: what a person wants ended has no longer than this.
+    pub(in crate::host) fn hurry_endings(&mut self, grace: Duration, now: Instant) {
+        let latest = now + grace;
+        let endings = std::mem::take(&mut self.endings);
+        self.endings = endings.into_iter().map(|(at, job)| (at.min(latest), job)).collect();
+    }
+
+    /// Whether [`Runs::tick_endings`] has something to do.
+    pub(in crate::host) fn has_due_endings(&self, now: Instant) -> bool {
+        [&self.endings, &self.answers].into_iter().any(|times| times.first().is_some_and(|(at, _)| *at <= now))
+    }
+
+    /// Kills what was left over and did not end by itself, and answers the peers that have waited long enough.
+    pub(in crate::host) fn tick_endings(
+        &mut self,
+        helpers: &[Pid],
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+    ) {
+        while let Some(&(at, job)) = self.endings.first().filter(|(at, _)| *at <= turn.now) {
+            self.endings.remove(&(at, job));
+            self.pursue(job, LeftOver::Killed, helpers, turn, engine);
+        }
+        while let Some(&(at, job)) = self.answers.first().filter(|(at, _)| *at <= turn.now) {
+            self.answers.remove(&(at, job));
+            self.answer_late(job, turn, engine, peers);
+        }
+    }
+
+    /// Answers the peers that wait for an end that has not come in time.
+    fn answer_late(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+        let Some(run) = self.get(job).filter(|run| !run.ending.waiting.is_empty()) else { return };
+        let killed_at = self.endings.iter().find(|(_, other)| *other == job).map(|&(at, _)| at);
+        let killed_at = killed_at.or_else(|| engine.job(job)?.killed_at());
+        let grace_left = killed_at.map(|at| at.saturating_duration_since(turn.now));
+        let living = run.processes().into_iter().take(limits::STRAGGLERS_NAMED_MAX).map(|process| process.pid.number());
+        let unkillable = if grace_left.is_some() { Vec::new() } else { living.collect() };
+        let grace_left_ms = grace_left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let answer = Answer::Kill { seq: job.0, unkillable, grace_left_ms };
+        self.answer_all(job, &answer, turn, engine, peers);
+    }
+
+    /// A command's tree is empty, or these processes of it cannot be killed.
+    pub(super) fn answer_ending(
+        &mut self,
+        job: JobId,
+        unkillable: Vec<Pid>,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+    ) {
+        let unkillable = unkillable.into_iter().map(Pid::number).collect();
+        let answer = Answer::Kill { seq: job.0, unkillable, grace_left_ms: None };
+        self.answer_all(job, &answer, turn, engine, peers);
+    }
+
+    fn answer_all(&mut self, job: JobId, answer: &Answer, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+        let Some(run) = self.get_mut(job) else { return };
+        let waiting = std::mem::take(&mut run.ending.waiting);
+        waiting.into_iter().for_each(|peer| peers.answer(peer, answer, turn, engine));
+    }
+}

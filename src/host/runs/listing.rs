@@ -1,0 +1,51 @@
+//! Lists what runs, as `rexec ps` shows it.
+
+use std::time::Instant;
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::process::Pid;
+use crate::front::answer::{Listed, RunState};
+use crate::guard::spawn;
+use crate::host::run::{ActiveRun, LeftOver};
+use crate::host::turn::Turn;
+
+impl Runs {
+    /// Everything that is there, oldest first.
+    pub(in crate::host) fn list(&mut self, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) -> Vec<Listed> {
+        self.take_stock(helpers, turn, engine);
+        self.all.iter().map(|(&job, run)| listed(job, run, engine, turn.now)).collect()
+    }
+
+    /// Looks at what lives on without its guard, and continues the guards of ended commands. A guard that is stopped
+    /// does not notice the end of what it watches, and no order comes to wake it.
+    fn take_stock(&mut self, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {
+        for job in self.owing.clone() {
+            self.look_for_orphans(job, helpers, turn, engine);
+        }
+        for link in self.all.values().filter_map(|run| run.guard.as_ref()).filter(|link| link.shell_is_over) {
+            spawn::wake(link.pid, link.control.fd());
+        }
+    }
+}
+
+fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed {
+    let state = match engine.job(job) {
+        Some(known) if known.is_queued() => RunState::Queued,
+        Some(known) if known.is_stopping() => RunState::Stopping,
+        Some(known) if !known.is_closed() => RunState::Running,
+        _ if run.ending.left_over != LeftOver::Untouched => RunState::Stopping,
+        _ => RunState::Left,
+    };
+    let age = now.saturating_duration_since(run.accepted);
+    Listed {
+        seq: job.0,
+        state,
+        age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+        whoami: run.description.whoami.clone(),
+        dir: run.description.dir.clone(),
+        command: run.description.command.clone(),
+        guard: run.guard_pid().map(Pid::number),
+        orphans: run.hunt.iter().flat_map(|hunt| hunt.living.iter().map(|process| process.pid.number())).collect(),
+    }
+}

@@ -1,0 +1,180 @@
+//! Deals with guards that died, and with guards that do not do what they owe.
+//!
+//! Invariants: a command goes to another guard only if the one before never began; if the shell of a dead guard still
+//! ran, the host kills what is left, and the job hears of the guard's end when that is over; what an ended command left
+//! running lives on, listed, until a person ends it. Nothing here waits.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::job::Job;
+use crate::core::process::{Pid, ProcessGroup};
+use crate::guard::spawn;
+use crate::host::orders::{Again, Step};
+use crate::host::orphan_hunt::{HUNT_PAUSE, OrphanHunt};
+use crate::host::peers::Peers;
+use crate::host::run::ActiveRun;
+use crate::host::turn::Turn;
+use crate::limits;
+use crate::sys::orphans::{self, Orphans, Others};
+
+impl Runs {
+    /// A guard's control socket is at its end. No other process holds it, so the guard is dead, and whatever it was about
+    /// to start has either executed its shell or never will.
+    pub(super) fn on_guard_gone(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        let Some(run) = self.get_mut(job) else { return };
+        let Some(link) = run.guard.take() else { return };
+        turn.close(link.control);
+        if !link.orders.has_begun() {
+            run.again = Some(Again { at: turn.now, signals: link.orders.into_early() });
+        } else if link.shell_is_over && !link.has_left {
+            return self.on_tree_gone(job, turn, engine);
+        } else {
+            let is_stopping = engine.job(job).is_some_and(Job::is_stopping);
+            let is_killing = !link.shell_is_over || is_stopping || run.ending.is_killed();
+            let orphans = Orphans::of(link.pid, &run.left);
+            run.hunt = Some(OrphanHunt::new(orphans, is_killing, link.left_by, turn.now));
+        }
+        self.owe(job);
+    }
+
+    /// The whole tree is dead, or given up, or left to itself.
+    fn on_tree_gone(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        engine.on_guard_gone(job, turn.now);
+        self.drain_streams(job, turn, engine);
+        turn.touch(job);
+    }
+
+    /// The jobs whose guard, or what a dead guard left, has to be looked at now.
+    pub(in crate::host) fn due_owing(&mut self, now: Instant) -> Vec<JobId> {
+        let Self { owing, all, .. } = self;
+        owing.retain(|job| all.get(job).is_some_and(|run| run.owing_deadline().is_some()));
+        let is_due = |job: &JobId| all.get(job).and_then(ActiveRun::owing_deadline).is_some_and(|at| at <= now);
+        owing.iter().copied().filter(is_due).collect()
+    }
+
+    /// Does what is due for one of these jobs. `helpers` are the host's children that belong to no run. Returns whether
+    /// the job needs another guard.
+    pub(in crate::host) fn tick_owing(
+        &mut self,
+        job: JobId,
+        helpers: &[Pid],
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+    ) -> bool {
+        if let Some(link) = self.link(job) {
+            // What the guard has said already counts: it may be this host that was stopped.
+            link.control.expect_input();
+            self.visit_control(job, turn, engine, peers);
+        }
+        let Some(run) = self.get_mut(job) else { return false };
+        if let Some(link) = &mut run.guard {
+            match link.orders.tick(turn.now) {
+                None => {}
+                Some(Step::Wake) => spawn::wake(link.pid, link.control.fd()),
+                Some(Step::Kill) => spawn::kill(link.pid, link.control.fd()),
+                Some(Step::Bury) => {
+                    // The guard was killed and does not go, so it is unknown what it still does.
+                    link.orders.on_begun();
+                    self.on_guard_gone(job, turn, engine);
+                }
+            }
+        }
+        let Some(run) = self.get(job).filter(|run| run.guard.is_none()) else { return false };
+        if run.again.is_none() {
+            self.look_for_orphans(job, helpers, turn, engine);
+        }
+        self.get(job).is_some_and(|run| run.again.is_some())
+    }
+
+    /// Ends what lives on without its guard: with SIGKILL, or with SIGTERM and a grace.
+    pub(super) fn pursue_orphans(
+        &mut self,
+        job: JobId,
+        is_kill: bool,
+        helpers: &[Pid],
+        turn: &mut Turn,
+        engine: &mut Engine,
+    ) {
+        let Some(hunt) = self.get_mut(job).and_then(|run| run.hunt.as_mut()) else { return };
+        hunt.look_at = turn.now;
+        if is_kill {
+            hunt.kills_until.get_or_insert(turn.now + limits::ORPHAN_HUNT);
+        }
+        self.look_for_orphans(job, helpers, turn, engine);
+        if !is_kill && let Some(hunt) = self.get(job).and_then(|run| run.hunt.as_ref()) {
+            orphans::terminate(&hunt.living);
+        }
+    }
+
+    /// Kills the orphans in the shell's process group, as their guard would have.
+    pub(super) fn kill_orphaned_group(&mut self, job: JobId, group: ProcessGroup) {
+        let Some(hunt) = self.get(job).and_then(|run| run.hunt.as_ref()) else { return };
+        let members = hunt.living.iter().filter(|process| process.group == group);
+        orphans::kill(&members.copied().collect::<Vec<_>>());
+    }
+
+    /// Looks at what a dead guard left: kills it if it is hunted, and notices its end.
+    pub(super) fn look_for_orphans(&mut self, job: JobId, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) {
+        let Some(mut hunt) = self.get_mut(job).and_then(|run| run.hunt.take()) else { return };
+        if hunt.waits_for_death(turn.now) {
+            return self.put_back(job, hunt);
+        }
+        let is_first = std::mem::take(&mut hunt.is_first_look);
+        // A process that is nobody's rather belongs to a run whose guard died while its shell ran, if there is one.
+        let takes_strays = hunt.kills_until.is_some() || (is_first && !self.are_others_hunted());
+        hunt.living = hunt.orphans.look(&self.others(job, helpers), takes_strays);
+        if hunt.living.is_empty() {
+            return self.on_tree_gone(job, turn, engine);
+        }
+        let is_pursued = self.get(job).is_some_and(|run| run.ending.is_pursued());
+        hunt.look_at = turn.now + if is_pursued { HUNT_PAUSE * 5 } else { limits::ORPHAN_LOOK };
+        let is_given_up = hunt.kills_until.is_some_and(|until| turn.now >= until);
+        if is_given_up {
+            hunt.kills_until = None;
+            if let Some(run) = self.get_mut(job) {
+                let named = hunt.living.iter().take(limits::STRAGGLERS_NAMED_MAX);
+                named.for_each(|process| run.ending.give_up(process.pid, process.program.to_string()));
+            }
+        } else if hunt.kills_until.is_some() {
+            orphans::kill(&hunt.living);
+            hunt.look_at = turn.now + HUNT_PAUSE;
+        }
+        let is_left_alone = is_first && hunt.kills_until.is_none();
+        self.put_back(job, hunt);
+        if is_given_up || is_left_alone {
+            self.on_tree_gone(job, turn, engine);
+        }
+    }
+
+    /// What the orphans of a job have to be told apart from.
+    fn others(&self, job: JobId, helpers: &[Pid]) -> Others<'_> {
+        let guards = self.all.values().filter_map(ActiveRun::guard_pid);
+        let others = self.all.iter().filter(|(other, _)| **other != job);
+        Others {
+            kin: &self.kin,
+            known: guards.chain(helpers.iter().copied()).collect::<BTreeSet<Pid>>(),
+            orphans: self.all.values().filter_map(|run| Some(&run.hunt.as_ref()?.orphans)).collect(),
+            left: others.flat_map(|(_, run)| run.left.iter().copied()).collect(),
+        }
+    }
+
+    /// Whether another command's orphans are killed, or will be because its guard has just died.
+    fn are_others_hunted(&self) -> bool {
+        self.all.values().any(|run| match (&run.guard, &run.hunt) {
+            (Some(link), _) => !link.shell_is_over && !spawn::is_alive(link.pid),
+            (None, Some(hunt)) => hunt.kills_until.is_some(),
+            (None, None) => false,
+        })
+    }
+
+    fn put_back(&mut self, job: JobId, hunt: OrphanHunt) {
+        self.owe(job);
+        if let Some(run) = self.get_mut(job) {
+            run.hunt = Some(hunt);
+        }
+    }
+}

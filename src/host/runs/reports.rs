@@ -1,0 +1,195 @@
+//! Takes what guards report, and notes what an ended command left running.
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::{Exit, StartError};
+use crate::core::job::{Job, Order};
+use crate::core::process::ProcessGroup;
+use crate::guard::control::{self, Report};
+use crate::host::peers::Peers;
+use crate::host::recorder_link::RecorderLink;
+use crate::host::screen::Screen;
+use crate::host::start_errors;
+use crate::host::terminal_relay::RelayEvent;
+use crate::host::turn::Turn;
+use crate::io::poller::Ready;
+use crate::io::port::Input;
+use crate::journal::record::Left;
+use crate::limits;
+use crate::sys::socket;
+use crate::sys::tree::Process;
+use crate::text::escape::escape_line;
+
+impl Runs {
+    /// Remembers an event of a guard's socket. Returns whether it calls for a visit.
+    pub(in crate::host) fn remember_control(&mut self, job: JobId, event: Ready) -> bool {
+        let Some(link) = self.link(job) else { return false };
+        link.control.remember(event);
+        event.readable || !link.orders.out.is_empty()
+    }
+
+    /// Takes what a guard has reported. Its end is dealt with in the tick of the same turn.
+    pub(in crate::host) fn visit_control(
+        &mut self,
+        job: JobId,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+    ) {
+        self.flush_guard(job);
+        let mut is_gone = false;
+        let Some(link) = self.link(job) else { return };
+        while link.control.is_readable() && !is_gone {
+            let buffer = &mut turn.buffer;
+            match link.control.read(|fd| socket::receive(fd, buffer)) {
+                Input::Bytes(length) => link.inbox.extend_from_slice(&turn.buffer[..length]),
+                Input::Nothing => {}
+                Input::End => is_gone = true,
+            }
+        }
+        let reports = std::mem::take(&mut link.inbox);
+        let mut chunks = reports.chunks_exact(control::REPORT_BYTES);
+        for chunk in &mut chunks {
+            if let Some(report) = chunk.first_chunk().and_then(Report::decode) {
+                self.on_report(job, report, turn, engine, peers);
+            }
+        }
+        let rest = chunks.remainder().to_vec();
+        if is_gone {
+            self.on_guard_gone(job, turn, engine);
+        } else if let Some(link) = self.link(job) {
+            link.inbox = rest;
+        }
+        turn.touch(job);
+    }
+
+    fn on_report(&mut self, job: JobId, report: Report, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+        let Some(run) = self.get_mut(job) else { return };
+        if let Some(link) = &mut run.guard {
+            link.orders.on_begun();
+            run.pending = None;
+            run.request = None;
+        }
+        match report {
+            Report::Begun => {
+                if let Some(peer) = run.peer.filter(|_| run.relay.is_some()) {
+                    peers.attach_terminal(peer);
+                }
+            }
+            Report::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
+            Report::Failed { stage, errno } => {
+                let known = &run.description;
+                let why = match known.is_words {
+                    true => start_errors::of_words((&known.shell, &known.dir), stage, errno),
+                    false => start_errors::at_stage(&known.shell, stage, errno),
+                };
+                self.on_not_started(job, why, engine);
+            }
+            Report::OutOfReach { descriptor, limit } => {
+                self.on_not_started(job, start_errors::out_of_reach(descriptor, limit), engine);
+            }
+            Report::Stopped { reads, program } => {
+                // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
+                self.drain_streams(job, turn, engine);
+                engine.on_input_stop(job, reads, program.to_string(), turn.now);
+            }
+            Report::TookBack => run.type_end_of_file(),
+            Report::Unkillable { pid, program } => {
+                run.guard.iter_mut().for_each(|link| link.orders.on_given_up());
+                run.ending.give_up(pid, program.to_string());
+            }
+            Report::ShellStopped { signal } => {
+                self.drain_streams(job, turn, engine);
+                self.tell_in_place(job, RelayEvent::Stopped(signal), peers);
+            }
+            Report::KeysRead => self.on_keys_read(job, peers),
+            Report::TerminalReturned => {
+                self.drain_streams(job, turn, engine);
+                self.on_terminal_returned(job, peers);
+            }
+            Report::PipeBroken => run.broken_pipe.on_signalled(turn.now),
+            Report::Exited { exit, group, has_left } => {
+                self.on_shell_over(job, has_left.then_some(group));
+                let is_stopping = engine.job(job).is_none_or(Job::is_stopping);
+                if matches!(exit, Exit::Code(_)) && !is_stopping {
+                    self.leave_modes(job, peers);
+                }
+                engine.on_exit(job, exit, turn.now);
+                self.drain_streams(job, turn, engine);
+                if has_left {
+                    self.stragglers.push_back(job);
+                }
+            }
+        }
+    }
+
+    /// Nothing of the command runs.
+    fn on_not_started(&mut self, job: JobId, why: StartError, engine: &mut Engine) {
+        self.on_shell_over(job, None);
+        engine.on_start_failed(job, why);
+    }
+
+    /// The shell was reaped, or never started.
+    fn on_shell_over(&mut self, job: JobId, left_by: Option<ProcessGroup>) {
+        if let Some(link) = self.link(job) {
+            link.shell_is_over = true;
+            link.has_left = left_by.is_some();
+            link.left_by = left_by;
+        }
+    }
+
+    /// Notes what a command left running when it closes, and not before: a process that was just forked has no name of
+    /// its own yet, and may be about to leave the process group.
+    pub(in crate::host) fn note_left(
+        &mut self,
+        job: JobId,
+        now: std::time::Instant,
+        engine: &Engine,
+        screen: &mut Screen,
+        recorder: &mut RecorderLink,
+    ) {
+        let is_over = engine.job(job).is_none_or(Job::is_closed);
+        let Some(run) = self.get_mut(job).filter(|_| is_over) else { return };
+        let left_by = match (&mut run.guard, &mut run.hunt) {
+            (Some(link), _) => link.left_by.take(),
+            (None, Some(hunt)) => hunt.left_by.take(),
+            (None, None) => None,
+        };
+        let Some(group) = left_by else { return };
+        let kills_group = std::mem::take(&mut run.description.kills_group);
+        let left = run.processes().into_iter().filter(|process| !kills_group || process.group != group);
+        let left: Vec<Process> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
+        run.left = left.iter().map(|process| (process.pid, process.start)).collect();
+        let left = left.iter().map(|process| Left { pid: process.pid.number(), comm: process.program.to_string() });
+        let left: Vec<Left> = left.collect();
+        if kills_group {
+            self.kill_orphaned_group(job, group);
+            self.order(job, Order::KillGroup, now);
+        }
+        if !left.is_empty() {
+            screen.on_left(job, &left);
+            recorder.on_left(job, left);
+        }
+    }
+
+    /// Tells of processes that cannot be killed: the human, the journal, and the peers that wait for the command's end.
+    pub(in crate::host) fn tell_unkillable(
+        &mut self,
+        job: JobId,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+        screen: &mut Screen,
+        recorder: &mut RecorderLink,
+    ) {
+        let Some(run) = self.get_mut(job).filter(|run| !run.ending.unkillable.is_empty()) else { return };
+        let unkillable = std::mem::take(&mut run.ending.unkillable);
+        for (pid, program) in &unkillable {
+            recorder.note(job, |end| end.unkillable.push(pid.number()));
+            let program = escape_line(program, 32);
+            screen.say(&format!("… #{}: {program} (process {pid}) cannot be killed", job.0));
+        }
+        let pids = unkillable.into_iter().map(|(pid, _)| pid).collect();
+        self.answer_ending(job, pids, turn, engine, peers);
+    }
+}

@@ -1,0 +1,122 @@
+//! Reads what commands write, and closes the streams that have ended or have no reader any more.
+
+use rexec_sh::protocol::wire;
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::Stream;
+use crate::core::job::Job;
+use crate::host::turn::Turn;
+use crate::io::poller::Ready;
+use crate::io::port::Input;
+use crate::sys;
+
+impl Runs {
+    /// Remembers an event of a stream's. Returns whether it calls for a visit.
+    pub(in crate::host) fn remember_stream(&mut self, job: JobId, stream: Stream, event: Ready) -> bool {
+        let Some(run) = self.get_mut(job) else { return event.readable };
+        if let Some(port) = run.stream(stream) {
+            port.remember(event);
+        }
+        event.readable || run.has_keys()
+    }
+
+    /// Reads what is there. Once the guard has closed the terminal, this finds either its end or that a left-over
+    /// process holds it open.
+    pub(super) fn drain_streams(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        for stream in Stream::ALL {
+            if let Some(port) = self.get_mut(job).and_then(|run| run.stream(stream)) {
+                port.expect_input();
+                self.visit_stream(job, stream, turn, engine);
+            }
+        }
+    }
+
+    /// Reads a budget's worth of what the command has written to a stream.
+    pub(in crate::host) fn visit_stream(&mut self, job: JobId, stream: Stream, turn: &mut Turn, engine: &mut Engine) {
+        let Some(run) = self.get_mut(job).filter(|run| !run.is_unbegun()) else { return };
+        let Some(port) = run.stream(stream) else { return };
+        let is_over = engine.job(job).is_none_or(Job::is_closed);
+        let wanted = is_over || engine.job(job).is_some_and(|known| known.wants_output(stream));
+        if !wanted {
+            return;
+        }
+        let (mut filled, mut is_end) = (0, false);
+        while port.is_readable() && !is_end && filled < turn.buffer.len() {
+            let buffer = &mut turn.buffer[filled..];
+            match port.read(|fd| sys::read(fd, buffer)) {
+                Input::Bytes(length) => filled += length,
+                Input::Nothing => {}
+                Input::End => is_end = true,
+            }
+        }
+        if port.is_readable() && !is_end {
+            turn.queue(port.token());
+        }
+        if filled > 0 && !is_over {
+            self.on_output(job, stream, filled, turn, engine);
+        }
+        if is_end {
+            if stream == Stream::Tty {
+                self.note_last_modes(job);
+            }
+            self.close_stream(job, stream, turn);
+            engine.on_hangup(job, stream);
+        }
+        turn.touch(job);
+    }
+
+    fn on_output(&mut self, job: JobId, stream: Stream, length: usize, turn: &Turn, engine: &mut Engine) {
+        engine.on_output(job, stream, turn.buffer[..length].into(), turn.now);
+        if stream == Stream::Tty && self.get_mut(job).is_some_and(|run| run.broken_pipe.on_output(turn.now)) {
+            engine.on_broken_pipe(job);
+        }
+    }
+
+    /// The caller says that one of the command's outputs has no reader any more. Its pipe is closed, so that the kernel
+    /// sends SIGPIPE to a writer, as on the caller's own pipe; the other output goes on. A terminal cannot be closed like
+    /// that, so its writers get the signal from the guard.
+    pub(in crate::host) fn on_output_closed(
+        &mut self,
+        job: JobId,
+        stream: Stream,
+        turn: &mut Turn,
+        engine: &mut Engine,
+    ) {
+        if let Some(run) = self.get_mut(job) {
+            run.unread[stream as usize] = true;
+        }
+        self.close_unread(job, turn, engine);
+    }
+
+    /// Closes the streams whose outputs have no reader, as far as there are streams now.
+    pub(in crate::host) fn close_unread(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        for (stream, at_caller) in [(Stream::Out, wire::Stream::Out), (Stream::Err, wire::Stream::Err)] {
+            let Some(run) = self.get_mut(job).filter(|run| run.unread[stream as usize]) else { continue };
+            if run.streams[stream as usize].is_some() {
+                self.close_stream(job, stream, turn);
+                engine.on_hangup(job, stream);
+            } else if run.tty == Some(at_caller) {
+                run.broken_pipe.begin(turn.now);
+            }
+        }
+    }
+
+    /// Closes one of a run's streams.
+    pub(in crate::host) fn close_stream(&mut self, job: JobId, stream: Stream, turn: &mut Turn) {
+        if let Some(port) = self.get_mut(job).and_then(|run| run.streams[stream as usize].take()) {
+            turn.close(port);
+        }
+    }
+
+    /// Queues the streams that are readable and wanted again.
+    pub(in crate::host) fn revisit(&self, job: JobId, turn: &mut Turn, engine: &Engine) {
+        let Some(run) = self.get(job).filter(|run| !run.is_unbegun()) else { return };
+        let Some(known) = engine.job(job) else { return };
+        for (stream, port) in Stream::ALL.into_iter().zip(&run.streams) {
+            if let Some(port) = port.as_ref().filter(|port| port.is_readable() && known.wants_output(stream)) {
+                turn.queue(port.token());
+            }
+        }
+    }
+}

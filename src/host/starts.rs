@@ -1,0 +1,265 @@
+//! Starts: how a queued job gets a guard.
+//!
+//! `Effect::Start` leads to [`Starts::begin`], which hands the command to a guard: one that waits ([`Spares`]) or a new
+//! one. The guard answers with a report, which [`super::runs::Runs`] takes.
+//!
+//! Invariants: the journal has a command before anything of it runs; everything that can fail comes before a guard has
+//! the command; the command goes to another guard only if the one before never began; when something is short that will
+//! be free again, the command waits in its place.
+
+mod hand_over;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use rexec_sh::protocol::choice::Tty;
+use rexec_sh::protocol::wire;
+
+use super::json_command::{self, Inherited};
+use super::options::HostOptions;
+use super::orders::Again;
+use super::peers::Peers;
+use super::recorder_link::RecorderLink;
+use super::runs::Runs;
+use super::screen::Screen;
+use super::spares::Spares;
+use super::start_errors;
+use super::stream_plan::StreamPlan;
+use super::terminal_size::terminal_size;
+use super::turn::Turn;
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::{StartError, Stream};
+use crate::core::job::{Job, Order};
+use crate::core::process::Pid;
+use crate::front::budget::{Budget, Share};
+use crate::front::command::Command;
+use crate::front::jsonl::CommandRequest;
+use crate::io::poller::Token;
+use crate::limits;
+use crate::sys::cgroup::Groups;
+use crate::sys::{self, pty};
+
+/// What the host needs to start commands.
+#[derive(Debug)]
+pub(super) struct Starts {
+    options: HostOptions,
+    inherited: Inherited,
+    /// The control groups of the host.
+    groups: Groups,
+    /// The callers for which it was said that the limits of their control groups do not hold.
+    told_of_groups: BTreeSet<String>,
+    /// The bytes that all requests hold that are not with a guard yet.
+    requests: Budget,
+    spares: Spares,
+    /// The size of a terminal, unless its command needs another one.
+    size: pty::Size,
+    /// When the jobs are tried again for which something was short.
+    retry_at: Option<Instant>,
+    /// The host ends: no job waits for better times any more.
+    is_closing: bool,
+}
+
+impl Starts {
+    /// No spare guards yet. `console` is the size of the human's terminal.
+    pub(super) fn new(options: HostOptions, inherited: Inherited, console: Option<pty::Size>) -> Self {
+        let size = terminal_size(options.pty_size, console);
+        Self {
+            options,
+            inherited,
+            groups: Groups::read(),
+            told_of_groups: BTreeSet::new(),
+            requests: Budget::new(limits::QUEUED_REQUESTS_BYTES, 0),
+            spares: Spares::new(size),
+            size,
+            retry_at: None,
+            is_closing: false,
+        }
+    }
+
+    /// The human's terminal has this size now. The terminals of commands that start from now on are at least as large.
+    pub(super) fn resize(&mut self, console: Option<pty::Size>) {
+        self.size = terminal_size(self.options.pty_size, console);
+        self.spares.resize(self.size);
+    }
+
+    /// The host ends.
+    pub(super) fn close(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// Makes a spare guard. Without terminals or processes for it, commands make their own guards when they come.
+    pub(super) fn prepare_spare(&mut self, turn: &mut Turn) {
+        if self.spares.prepare(&mut turn.poller).is_err() {
+            self.spares.pause(turn.now);
+        }
+    }
+
+    /// Something came from a registration without a source: perhaps a spare guard that died.
+    pub(super) fn on_spare_gone(&mut self, token: Token, turn: &mut Turn) {
+        self.spares.forget(&mut turn.poller, token, turn.now);
+    }
+
+    /// The processes of the guards that wait.
+    pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
+        self.spares.pids()
+    }
+
+    /// Whether to make a spare guard now: while nothing runs, so that it disturbs no command, or when there is none.
+    pub(super) fn wants_spare(&self, engine: &Engine, now: Instant) -> bool {
+        !self.is_closing && self.spares.wants_another(now) && (engine.is_idle() || self.spares.is_empty())
+    }
+
+    /// When a start has to be tried again, or a spare guard replaced.
+    pub(super) fn deadline(&self, engine: &Engine) -> Option<Instant> {
+        let replace_at = self.spares.replace_at().filter(|_| engine.is_idle() && !self.is_closing);
+        self.retry_at.into_iter().chain(replace_at).min()
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, engine: &mut Engine, now: Instant) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            engine.start_queued();
+        }
+    }
+
+    /// The command of a request in JSON, and its descriptors or why it cannot be started.
+    pub(super) fn json_command(&self, request: &CommandRequest) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+        json_command::command(request, &self.inherited)
+    }
+
+    /// Takes this many bytes for a request. `None` when all requests together would hold too much.
+    pub(super) fn hold(&self, bytes: usize) -> Option<Share> {
+        self.requests.take(bytes)
+    }
+
+    /// Adds the control groups of a command's caller, where they differ from the host's. If the host may not enter one
+    /// of them, that is said once for each kind of caller.
+    pub(super) fn add_groups(&mut self, caller: Pid, command: &mut Command, screen: &mut Screen) {
+        let Some(place) = self.groups.place_of(caller) else { return };
+        let is_whole = place.files.is_empty() || wire::add_cgroups(&place.files, &mut command.frame).is_ok();
+        if (place.is_partly_closed || !is_whole)
+            && self.told_of_groups.len() < limits::NAMES_TOLD_MAX
+            && self.told_of_groups.insert(command.whoami.clone())
+        {
+            screen.say(&format!(
+                "… {} is in another control group than this host, which may not enter it: its limits do not hold for \
+                 its commands",
+                command.whoami
+            ));
+        }
+    }
+
+    /// Performs `Effect::Start`: hands the job to a guard.
+    pub(super) fn begin(
+        &mut self,
+        job: JobId,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+        runs: &mut Runs,
+        recorder: &mut RecorderLink,
+    ) {
+        let Some(run) = runs.get_mut(job) else { return };
+        let accepted = run.accepted;
+        let pending = match run.pending.take() {
+            None => return,
+            Some(Err(why)) => return engine.on_start_failed(job, why),
+            Some(Ok(pending)) => pending,
+        };
+        match self.hand_over(job, &pending, turn, peers, runs) {
+            Ok(streams) => {
+                engine.on_started(job, streams, turn.now);
+                runs.close_unread(job, turn, engine);
+                if let Some(timeout) = pending.command.timeout {
+                    runs.limit(job, timeout, turn.now);
+                }
+                let waited = turn.now.saturating_duration_since(accepted);
+                recorder.note(job, |end| end.queued_ms = u64::try_from(waited.as_millis()).unwrap_or(0));
+                self.retry_at = None;
+            }
+            Err(error) if self.may_wait(&error, accepted, turn.now) => {
+                engine.retry(job);
+                self.retry_at = Some(turn.now + limits::START_RETRY);
+            }
+            Err(error) => return engine.on_start_failed(job, start_errors::without_guard(&error)),
+        }
+        if let Some(run) = runs.get_mut(job) {
+            run.pending = Some(Ok(pending));
+        }
+    }
+
+    /// Whether a start that failed is tried again, because something was short that will be free again.
+    fn may_wait(&self, error: &io::Error, accepted: Instant, now: Instant) -> bool {
+        let is_shortage = error.raw_os_error().is_some_and(sys::is_shortage) && !self.is_closing;
+        is_shortage && now.saturating_duration_since(accepted) < limits::START_TIMEOUT
+    }
+
+    /// Hands a job to another guard, because the one that had it died before it began.
+    pub(super) fn begin_again(
+        &mut self,
+        job: JobId,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+        runs: &mut Runs,
+    ) {
+        engine.on_never_began(job);
+        Stream::ALL.into_iter().for_each(|stream| runs.close_stream(job, stream, turn));
+        turn.touch(job);
+        let is_alive = engine.job(job).is_some_and(Job::is_alive);
+        let Some(run) = runs.get_mut(job) else { return };
+        let Some(again) = run.again.take() else { return };
+        let Some(Ok(pending)) = run.pending.take().filter(|_| is_alive) else { return };
+        if turn.now.saturating_duration_since(run.accepted) >= limits::START_TIMEOUT {
+            return engine.on_start_failed(job, start_errors::without_beginning());
+        }
+        run.attempts += 1;
+        match self.hand_over(job, &pending, turn, peers, runs) {
+            Ok(_) => {
+                runs.close_unread(job, turn, engine);
+                again.signals.into_iter().for_each(|signal| runs.order(job, Order::Signal(signal), turn.now));
+            }
+            Err(error) if error.raw_os_error().is_some_and(sys::is_shortage) && !self.is_closing => {
+                let again = Again { at: turn.now + limits::START_RETRY, ..again };
+                if let Some(run) = runs.get_mut(job) {
+                    run.again = Some(again);
+                }
+                runs.owe(job);
+            }
+            Err(error) => return engine.on_start_failed(job, start_errors::without_guard(&error)),
+        }
+        if let Some(run) = runs.get_mut(job) {
+            run.pending = Some(Ok(pending));
+        }
+    }
+
+    fn plan(&self, command: &Command) -> StreamPlan {
+        let is_live = command.live.unwrap_or(self.options.live) && !command.is_for_program;
+        let plan = StreamPlan::of(command.stdio, self.tty_of(command), command.kills_group);
+        plan.live(is_live).bare(command.is_bare)
+    }
+
+    /// Which of a command's descriptors are its terminal: as its caller says, else as the host's options say. What an
+    /// agent reads for itself is for a program and never goes through a terminal.
+    fn tty_of(&self, command: &Command) -> Tty {
+        if command.is_for_program { Tty::Never } else { command.tty.unwrap_or(self.options.tty) }
+    }
+
+    /// Rows and columns of the screen that the command's output is written for.
+    pub(super) fn window(&self, command: &Command) -> (u16, u16) {
+        command.window.unwrap_or((self.size.rows, self.size.cols))
+    }
+
+    /// The size of the command's terminal. A terminal without a stream has the size that programs assume without a
+    /// terminal, because some programs ask for it all the same.
+    fn terminal_size(&self, command: &Command, plan: StreamPlan) -> pty::Size {
+        if !plan.has_terminal() && self.options.pty_size.is_none() {
+            return pty::Size { rows: limits::UNSEEN_ROWS, cols: limits::UNSEEN_COLS };
+        }
+        let (rows, cols) = command.true_window.unwrap_or_else(|| self.window(command));
+        pty::Size { rows, cols }
+    }
+}

@@ -1,0 +1,150 @@
+//! The hand-over: a guard gets a command, its descriptors and its streams.
+//!
+//! Invariant: everything that can fail comes before the guard has the command.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use super::Starts;
+use crate::core::engine::JobId;
+use crate::core::entry::{Stream, Streams};
+use crate::front::command::Command;
+use crate::front::output_filter::OutputFilter;
+use crate::front::protocol::Protocol;
+use crate::guard::spawn;
+use crate::host::orders::Orders;
+use crate::host::peers::Peers;
+use crate::host::run::{ActiveRun, GuardLink, PendingStart, StreamPorts};
+use crate::host::runs::Runs;
+use crate::host::spares::{FirstInput, Spare};
+use crate::host::stream_plan::StreamPlan;
+use crate::host::terminal_relay::CallerTerminal;
+use crate::host::turn::{Source, Turn};
+use crate::io::port::Port;
+use crate::sys::{self, pty, socket};
+
+impl Starts {
+    /// Hands a command to a guard. Returns the streams that the host reads of it. Everything that can fail comes before
+    /// the guard has the command.
+    pub(super) fn hand_over(
+        &mut self,
+        job: JobId,
+        pending: &PendingStart,
+        turn: &mut Turn,
+        peers: &mut Peers,
+        runs: &mut Runs,
+    ) -> io::Result<Streams> {
+        let command = &pending.command;
+        let plan = self.plan(command);
+        let mut descriptors: Vec<RawFd> = pending.descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut streams: StreamPorts = [const { None }; Stream::ALL.len()];
+        let mut far = Vec::new();
+        for (stream, read, write) in plan.open_pipes()? {
+            streams[stream as usize] = Some(Port::new(&mut turn.poller, read)?);
+            descriptors.push(write.as_raw_fd());
+            far.push(write);
+        }
+        let first = [plan.for_guard(self.options.grace).encode().as_slice(), command.frame.as_slice()].concat();
+        let attempt = runs.get(job).map_or(0, |run| run.attempts);
+        let behind_directory = pending.descriptors.get(1..).unwrap_or_default();
+        let mut terminal =
+            plan.is_relayed().then(|| CallerTerminal::new(behind_directory, command.stdio, peers.terminals()));
+        let (spare, sent) = match self.give(&first, &descriptors, attempt > 0, terminal.as_mut(), turn) {
+            Ok(given) => given,
+            Err(error) => {
+                streams.into_iter().flatten().for_each(|port: Port| port.close(&mut turn.poller));
+                return Err(error);
+            }
+        };
+        let size = self.terminal_size(command, plan);
+        if size != self.size {
+            let _ = pty::resize(spare.master.fd(), size);
+        }
+        let mut orders = Orders::new(attempt, turn.now);
+        orders.out.buffer().extend_from_slice(&first[sent..]);
+        if let Some(run) = runs.get_mut(job) {
+            run.relay = terminal.as_ref().map(|terminal| terminal.relay(command.stdio));
+            run.tty = plan.tty();
+            self.prepare_peer(run, command, plan, terminal, peers);
+            bind(job, run, spare, orders, streams, turn);
+        }
+        runs.owe(job);
+        runs.flush_guard(job);
+        Ok(plan.streams())
+    }
+
+    /// Sends the first bytes to a guard. Returns the guard and how many bytes it took. A guard that waited may have been
+    /// killed meanwhile: then the next one gets them. If the user's processes have more descriptors in flight than the
+    /// kernel allows (ETOOMANYREFS, unix(7)), the guard inherits the descriptors at its birth instead; waiting would not
+    /// help, because those processes wait for the host. With `is_new` no waiting guard is used, because whatever stopped
+    /// or killed one of them may have done so to all.
+    fn give(
+        &mut self,
+        first: &[u8],
+        descriptors: &[RawFd],
+        is_new: bool,
+        mut terminal: Option<&mut CallerTerminal>,
+        turn: &mut Turn,
+    ) -> io::Result<(Spare, usize)> {
+        let mut may_travel = true;
+        loop {
+            let (travelling, held) = if may_travel { (descriptors, &[][..]) } else { (&[][..], descriptors) };
+            let mut spare = match &terminal {
+                Some(_) => self.spares.make_with(&mut turn.poller, held, FirstInput::Nothing)?,
+                None if may_travel && !is_new => self.spares.take(&mut turn.poller)?,
+                None => self.spares.make_with(&mut turn.poller, held, FirstInput::End)?,
+            };
+            if let Some(terminal) = &mut terminal {
+                terminal.lend_modes(spare.master.fd());
+            }
+            match spare.control.write(|fd| socket::send(fd, first, travelling)) {
+                Ok(sent) => {
+                    spawn::wake(spare.pid, spare.control.fd());
+                    return Ok((spare, sent.unwrap_or(0)));
+                }
+                Err(error) => {
+                    spare.close(&mut turn.poller);
+                    if may_travel && sys::is_in_flight_limit(&error) {
+                        may_travel = false;
+                    } else if error.kind() != io::ErrorKind::BrokenPipe {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells the peer's protocol how the run's output comes.
+    fn prepare_peer(
+        &self,
+        run: &ActiveRun,
+        command: &Command,
+        plan: StreamPlan,
+        terminal: Option<CallerTerminal>,
+        peers: &mut Peers,
+    ) {
+        let Some(peer) = run.peer.and_then(|peer| peers.get_mut(peer)) else { return };
+        peer.terminal = terminal.and_then(CallerTerminal::into_inner);
+        if let Protocol::Shim(shim) = &mut peer.protocol {
+            let (window, policy) = (self.window(command), self.options.sanitize);
+            let redacts = self.options.redact_agents;
+            shim.prepare(plan.tty(), OutputFilter::both(command, plan.is_as_written(), policy, window, redacts));
+        }
+    }
+}
+
+/// The run now has a guard and streams.
+fn bind(job: JobId, run: &mut ActiveRun, spare: Spare, orders: Orders, mut streams: StreamPorts, turn: &mut Turn) {
+    let Spare { pid, mut control, master, .. } = spare;
+    control.expect_input();
+    streams[Stream::Tty as usize] = Some(master);
+    for (stream, port) in Stream::ALL.into_iter().zip(&streams) {
+        if let Some(port) = port {
+            turn.name(port.token(), Source::Stream(job, stream));
+        }
+    }
+    turn.name(control.token(), Source::Control(job));
+    run.streams = streams;
+    let (inbox, shell_is_over, has_left, left_by) = (Vec::new(), false, false, None);
+    run.guard = Some(GuardLink { pid, control, orders, inbox, shell_is_over, has_left, left_by });
+}

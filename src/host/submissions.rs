@@ -1,0 +1,98 @@
+//! Submissions: a request for a command becomes a job, with its run, its readers and its place in the queue.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::Host;
+use super::notices::{BUSY, RELAYED};
+use super::run::{ActiveRun, Description, PendingStart};
+use super::turn::PeerId;
+use crate::core::engine::JobId;
+use crate::core::entry::StartError;
+use crate::core::log::Lag;
+use crate::front::budget::Share;
+use crate::front::command::Command;
+use crate::front::jsonl::CommandRequest;
+use crate::journal::record::{self, StartRecord};
+use crate::sink::console::Heading;
+use crate::sys;
+
+impl Host {
+    /// A shim's command.
+    pub(super) fn submit_command(&mut self, id: PeerId, mut command: Command) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        let (pid, descriptors) = (peer.pid, std::mem::take(&mut peer.descriptors));
+        if descriptors.len() != command.descriptors {
+            // The kernel reports descriptors that it could not deliver. These were never sent.
+            let notice = if descriptors.is_empty() { &RELAYED } else { &BUSY };
+            return self.fail(id, notice);
+        }
+        self.starts.add_groups(pid, &mut command, &mut self.screen);
+        let share = self.starts.hold(command.weight());
+        self.submit(id, command, Ok(descriptors), share);
+    }
+
+    /// A command that came as words in JSON, which gets the host's environment.
+    pub(super) fn submit_words(&mut self, id: PeerId, request: &CommandRequest) {
+        let Some(pid) = self.peers.get(id).map(|peer| peer.pid) else { return };
+        let (mut command, descriptors) = self.starts.json_command(request);
+        self.starts.add_groups(pid, &mut command, &mut self.screen);
+        let stdin = request.stdin.as_ref().map_or(0, String::len);
+        let share = self.starts.hold(command.weight() + stdin);
+        self.submit(id, command, descriptors, share);
+    }
+
+    fn submit(
+        &mut self,
+        id: PeerId,
+        command: Command,
+        descriptors: Result<Vec<OwnedFd>, StartError>,
+        share: Option<Share>,
+    ) {
+        let Some(share) = share else { return self.fail(id, &BUSY) };
+        let Some(job) = self.engine.submit() else { return self.fail(id, &BUSY) };
+        self.peers.attend(id, job, &mut self.engine);
+        let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
+        let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
+        let dir = dir.as_os_str().as_encoded_bytes();
+        self.record(job, &command, dir);
+        let description = Description::of(&command, dir);
+        let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
+        self.runs.insert(job, ActiveRun::new(id, pending, description, share, self.turn.now));
+    }
+
+    /// Gives the journal and the console a reader of the command's log each.
+    fn record(&mut self, job: JobId, command: &Command, dir: &[u8]) {
+        let time = record::timestamp(SystemTime::now());
+        let mut start = StartRecord {
+            seq: job.0,
+            time: time.clone(),
+            whoami: command.whoami.clone(),
+            envs: command.envs.clone(),
+            command: String::from_utf8_lossy(&command.text).into_owned(),
+            shell: command.shell.clone(),
+            probe: command.is_probe,
+            unwrapped: command.is_unwrapped,
+            window: Some(self.starts.window(command)),
+            ..StartRecord::default()
+        };
+        start.set_exec(command.exec.iter().map(Vec::as_slice));
+        start.set_dir(dir);
+        let heading = Heading {
+            time,
+            whoami: command.whoami.clone(),
+            dir: start.dir.clone(),
+            command: start.command.clone(),
+            is_unwrapped: command.is_unwrapped,
+            is_probe: command.is_probe,
+        };
+        let run = command.run();
+        let environment = run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
+        self.recorder.begin(&mut self.engine, &start, environment, self.turn.now);
+        if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
+            self.screen.begin(&mut self.engine, cursor, heading);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What every phase of a turn works with: the time, the poll, the sources to visit and the jobs to look at again.
+//!
+//! Invariants: every reason to wake up, other than time, is a [`Source`]; a source stays queued until it is visited, and
+//! a visit that leaves something behind queues it again; the time is read once a turn, right after the wait.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
+
+use crate::core::engine::JobId;
+use crate::core::entry::Stream;
+use crate::io::poller::{Poller, Token};
+use crate::io::port::Port;
+use crate::limits;
+
+/// The number of a connection, never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PeerId(pub(super) u64);
+
+/// Every reason to wake up, other than time.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source {
+    /// A caller wants to connect.
+    Door,
+    /// Something changed in the socket's directory.
+    Watch,
+    /// A signal came for the host.
+    Signals,
+    /// The human's terminal has room, or is gone.
+    Screen,
+    /// The human typed something.
+    Keys,
+    /// The recorder has something to say, or is gone.
+    Recorder,
+    /// A peer has said something, has room, or is gone.
+    Peer(PeerId),
+    /// A guard has reported something, has room for orders, or is gone.
+    Control(JobId),
+    /// A command has written something, or nobody holds the stream any more.
+    Stream(JobId, Stream),
+}
+
+/// The state that every phase shares.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// When the wait ended.
+    pub(super) now: Instant,
+    pub(super) poller: Poller,
+    /// The one buffer for everything that is read.
+    pub(super) buffer: Box<[u8]>,
+    sources: HashMap<Token, Source>,
+    /// Sources to visit in the next intake.
+    ready: BTreeSet<Token>,
+    /// Jobs whose readers have room again, or that may be over.
+    dirty: BTreeSet<JobId>,
+}
+
+impl Turn {
+    /// A turn without sources.
+    pub(super) fn new(poller: Poller) -> Self {
+        Self {
+            now: Instant::now(),
+            poller,
+            buffer: vec![0; limits::READ_BUDGET_BYTES].into(),
+            sources: HashMap::new(),
+            ready: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+        }
+    }
+
+    /// Names the source behind a registration.
+    pub(super) fn name(&mut self, token: Token, source: Source) {
+        self.sources.insert(token, source);
+    }
+
+    /// Forgets what a registration was for.
+    pub(super) fn forget(&mut self, token: Token) {
+        self.sources.remove(&token);
+    }
+
+    /// What a registration is for.
+    pub(super) fn source(&self, token: Token) -> Option<Source> {
+        self.sources.get(&token).copied()
+    }
+
+    /// Closes a port and forgets what it was for.
+    pub(super) fn close(&mut self, port: Port) {
+        self.forget(port.token());
+        port.close(&mut self.poller);
+    }
+
+    /// Has a source visited in the next intake.
+    pub(super) fn queue(&mut self, token: Token) {
+        self.ready.insert(token);
+    }
+
+    /// The sources to visit, in the order of their registration.
+    pub(super) fn take_ready(&mut self) -> BTreeSet<Token> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Has a job looked at in the next pump.
+    pub(super) fn touch(&mut self, job: JobId) {
+        self.dirty.insert(job);
+    }
+
+    /// The jobs to look at.
+    pub(super) fn take_dirty(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Whether something waits for no event.
+    pub(super) fn has_work(&self) -> bool {
+        !self.ready.is_empty() || !self.dirty.is_empty()
+    }
+}

@@ -1,0 +1,30 @@
+//! The console's lines about commands that callers run without this host.
+
+use super::screen::Screen;
+use crate::limits;
+use crate::text::ends::escape_ends;
+use crate::text::escape::name_of;
+
+/// Columns that a command may take in such a line.
+const COMMAND_COLUMNS: usize = 400;
+
+/// A sandboxed caller runs this command in its sandbox.
+pub(super) fn say_sandboxed(why: &str, whoami: &str, command: &[u8], screen: &mut Screen) {
+    let command = escape_ends(&String::from_utf8_lossy(command), COMMAND_COLUMNS);
+    let whoami = name_of(whoami, limits::WHOAMI_COLUMNS);
+    let line = format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}");
+    screen.say_if_room(&line);
+}
+
+/// A caller runs this command itself, for this reason.
+pub(super) fn say_left(whoami: &str, why: &str, command: &str, screen: &mut Screen) {
+    let whoami = name_of(if whoami.is_empty() { "shell" } else { whoami }, limits::WHOAMI_COLUMNS);
+    let command = escape_ends(command, COMMAND_COLUMNS);
+    screen.say_if_room(&format!("… {whoami} runs a command without this host ({why}), unseen: {command}"));
+}
+
+/// A caller has begun an interactive shell, which this host does not show.
+pub(super) fn say_interactive(whoami: &str, screen: &mut Screen) {
+    let whoami = name_of(if whoami.is_empty() { "a caller" } else { whoami }, limits::WHOAMI_COLUMNS);
+    screen.say_if_room(&format!("… not shown: interactive shell of {whoami}"));
+}
