@@ -10,7 +10,7 @@
 //! | the command wrote | `Engine::on_output` | an entry for every reader |
 //! | the command asked for terminal input | `Engine::on_input_stop` | `Order::EndInput`, `Order::HangUp` |
 //! | a stream hung up, the shell ended, the guard is gone | `Engine::on_hangup`, `Engine::on_exit`, `Engine::on_guard_gone` | the job closes |
-//! | somebody wants it to end | `Engine::stop` | `Order::Terminate`, then `Order::Kill` |
+//! | a caller or a person wants it to end | `Engine::stop` | `Order::Terminate`, then `Order::Kill` |
 //! | time has passed | `Engine::tick` | any of these |
 //!
 //! Reading order: [`entry`] (what a log holds), [`log`] (how it is read), [`job`] (one command's life), [`engine`]

@@ -1,13 +1,53 @@
 //! The host: one process, one thread, one loop that owns everything.
 //!
 //! ```text
-//! wait ─▶ intake ─▶ tick ─▶ effects ─▶ pump ─▶ reconcile ─┐
-//!  ▲   descriptors   deadlines  starts,   logs →   drop what is over,    │
-//!  │   → facts                  orders    readers  may it sleep?         │
+//! wait ─▶ intake ─▶ tick ─▶ perform ─▶ pump ─▶ reconcile ─┐
+//!  ▲                                                      │
 //!  └──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The host:: invariants.
+//! | phase | what it does | where |
+//! |---|---|---|
+//! | wait | sleeps until a descriptor may be ready or something is due | `host/turn.rs`, `io/poller.rs` |
+//! | intake | visits each ready source once and turns its bytes into facts for the engine | `host/requests.rs`, `host/runs/reports.rs`, `host/runs/streams.rs` |
+//! | tick | does what is due: timeouts, retries, guards that do not answer | `host/peers.rs`, `host/runs/endings.rs`, `host/runs/orphans.rs` |
+//! | perform | does what the engine wants: starts and orders | `host/starts.rs`, `host/runs.rs` |
+//! | pump | gives every reader of every log what is new | `host/peers.rs`, `host/recorder_link.rs`, `host/screen.rs` |
+//! | reconcile | decides whether the host is done; `host/shutdown.rs` then closes it | `host.rs` |
+//!
+//! Each part of the state has one owner. A method of an owner takes what else it changes as a `&mut` parameter, so its
+//! signature says what it touches. Four files hold methods of `Host` itself, because they touch nearly everything: a
+//! request (`host/requests.rs`, `host/submissions.rs`), the opening and the shutdown.
+//!
+//! | owner | what it holds |
+//! |---|---|
+//! | `Turn` (`turn.rs`) | the time, the poll, the sources to visit, the jobs to look at again, the read buffer |
+//! | `Engine` (`core/engine.rs`) | what every job is, its log, and the queue |
+//! | `Door` (`door.rs`) | the listening socket, its lock and its watch |
+//! | `SandboxCheck` (`sandbox_check.rs`) | what callers are compared with |
+//! | `Peers` (`peers.rs`) | the connections and their deadlines; one of them is a `Peer` (`peer.rs`) |
+//! | `Starts` (`starts.rs`) | what a start needs: spare guards, control groups, the inherited environment |
+//! | `Runs` (`runs.rs`) | the commands: guards, streams, endings, orphans; one of them is an `ActiveRun` (`run.rs`) |
+//! | `Screen` (`screen.rs`) | the human's terminal and the console on it |
+//! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
+//!
+//! Where to look for:
+//!
+//! * **How a command is started.** `host/submissions.rs` makes a job of a request. The engine answers with
+//!   `Effect::Start`, at once or when there is room. `host/starts.rs` hands the command to a guard, and
+//!   `guard/supervisor.rs` is that guard's own code.
+//! * **Prompts** (a command asks for terminal input). Five places decide. `guard/supervisor.rs` notices the stopped
+//!   process, from its wait or by a look through the tree, at the times of `core/job/look.rs`. `core/job.rs` counts the
+//!   stops and chooses the order. `host/runs.rs` types ^D for `Order::EndInput`, as `host/spares.rs` does for the first
+//!   read. `guard/foreground.rs` gives the process the foreground for a moment, or sends SIGHUP.
+//! * **How facts enter the journal.** `host/submissions.rs` gives the journal the start record and a reader of the job's
+//!   log, from which it takes output and exit. `RecorderLink::note` adds the facts that no log has.
+//! * **Signals.** For the host: `Host::visit_signals`. For a command: `Host::on_signal`, then `Job::signal`.
+//! * **What a caller is told when nothing can run.** `host/notices.rs` and `host/start_errors.rs`.
+//!
+//! Invariants: `wait` is the only call that sleeps; readiness is remembered and cleared by `WouldBlock` alone; every
+//! source is read at most a budget's worth, then the next one has its turn; a run waits for nothing but its own terminal,
+//! guard and caller.
 
 mod broken_pipe;
 mod door;

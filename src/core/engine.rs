@@ -1,6 +1,6 @@
 //! The engine: all jobs, the queue, and the effects that the host has to perform.
 //!
-//! Every change of a job goes through [`Engine::touch`], which draws all the consequences in one place: a job that
+//! Every change of a job goes through `Engine::touch`, which draws all the consequences in one place: a job that
 //! has closed makes room for a queued one, and the bytes kept over all logs stay bounded. Orders to guards become
 //! effects.
 //!

@@ -41,7 +41,7 @@ pub enum Order {
     EndInput,
     /// Send SIGHUP to the process that asked for terminal input too often, or SIGKILL if it got SIGHUP before.
     HangUp,
-    /// Send SIGPIPE to the shell's children: they write output that has no reader any more.
+    /// Send SIGPIPE to the processes in the shell's group, because their output has no reader any more.
     BreakPipe,
     /// Look through the silent command's tree for processes that are stopped at the terminal.
     Look,

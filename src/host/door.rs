@@ -263,7 +263,7 @@ impl Door {
     }
 }
 
-/// Binds the socket. Only a socket of this user that nobody listens on is replaced. The lock is held, but it may be a new
+/// Binds the socket. Only a socket of this user without a listener is replaced. The lock is held, but it may be a new
 /// file in the place of one that was removed: then the host before may still listen.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};

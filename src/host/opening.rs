@@ -29,7 +29,7 @@ impl Host {
     /// Becomes the host: takes the lock, opens journal and socket, takes the terminal over.
     ///
     /// # Errors
-    /// A sentence and a hint for the person who started it.
+    /// What it needs is not available: the notice says what, and what to do.
     pub fn open(options: HostOptions) -> Result<Self, Notice> {
         let inherited = Inherited::read();
         let sandbox_check = SandboxCheck::new(&options);

@@ -1,7 +1,8 @@
 //! The hunt for what a dead guard left: its state for one command.
 //!
-//! Processes of a guard that died are children of the host. Those of a command whose shell still ran, or that somebody
-//! wanted ended, are killed; those of an ended command are only looked at, until a person ends them.
+//! Processes of a guard that died are children of the host. The host kills those of a
+//! command whose shell still ran, or that was asked to end. It only looks at those of an ended command, until a person
+//! ends them.
 
 use std::time::{Duration, Instant};
 

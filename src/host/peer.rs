@@ -17,7 +17,7 @@ use crate::core::process::Pid;
 use crate::front::protocol::Protocol;
 use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
-use crate::io::port::{Input, Port};
+use crate::io::port::{Port, ReadOutcome};
 use crate::limits;
 use crate::sys::confinement::Moment;
 use crate::sys::relayed::Relayed;
@@ -126,7 +126,7 @@ impl Peer {
                 Ok(received.bytes)
             });
             match input {
-                Input::Bytes(length) => {
+                ReadOutcome::Bytes(length) => {
                     budget = budget.saturating_sub(length);
                     if self.is_leaving {
                         self.descriptors.clear();
@@ -134,8 +134,8 @@ impl Peer {
                         self.inbox.extend_from_slice(&turn.buffer[..length]);
                     }
                 }
-                Input::Nothing => break,
-                Input::End => is_end = true,
+                ReadOutcome::Nothing => break,
+                ReadOutcome::End => is_end = true,
             }
         }
         if self.port.is_readable() && !is_end {

@@ -254,8 +254,8 @@ impl Peers {
         }
     }
 
-    /// Lets go the peers that took too long for their hello, their request or their last bytes, and gives out the lines
-    /// that have stood still.
+    /// Lets go the peers that took too long for their hello, their request or their last bytes, and sends the redrawn
+    /// lines that have stood still.
     pub(super) fn tick(&mut self, turn: &mut Turn, engine: &mut Engine) {
         while let Some(&(at, id)) = self.greeting.first().filter(|(at, _)| *at <= turn.now) {
             self.greeting.remove(&(at, id));

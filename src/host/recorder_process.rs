@@ -16,7 +16,7 @@ use crate::core::engine::Engine;
 use crate::core::process::Pid;
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
-use crate::io::port::{Input, Port};
+use crate::io::port::{Port, ReadOutcome};
 use crate::journal::frame::encode_close;
 use crate::journal::status::RecorderStatus;
 use crate::limits;
@@ -185,10 +185,10 @@ impl RecorderProcess {
         let link = self.link.as_mut()?;
         loop {
             match link.port.read(|fd| socket::receive(fd, &mut buffer)) {
-                Input::Bytes(length) => self.inbox.extend_from_slice(&buffer[..length]),
-                Input::Nothing => break,
-                Input::End if memchr::memchr(b'\n', &self.inbox).is_none() => return None,
-                Input::End => break,
+                ReadOutcome::Bytes(length) => self.inbox.extend_from_slice(&buffer[..length]),
+                ReadOutcome::Nothing => break,
+                ReadOutcome::End if memchr::memchr(b'\n', &self.inbox).is_none() => return None,
+                ReadOutcome::End => break,
             }
         }
         while let Some(end) = memchr::memchr(b'\n', &self.inbox) {

@@ -1,6 +1,6 @@
 //! Requests: what peers say, and the owner that answers it.
 //!
-//! A shim's or a program's words come as an [`PeerRequest`]; [`Host::serve`] has one arm for each. A command goes on in
+//! What a peer says comes as a [`PeerRequest`], and `Host::serve` has one arm for each. A command goes on in
 //! `submissions.rs`.
 
 use rexec_sh::protocol::exit_code::OWN_FAILURE;

@@ -1,6 +1,6 @@
 //! The shutdown: commands are ended, callers are told, the terminal is given back as it was, the journal is finished.
 //!
-//! Every step is bounded in time, because there may be nobody to read.
+//! Every step is bounded in time, because the terminal may not be read.
 
 use std::time::{Duration, Instant};
 

@@ -35,7 +35,7 @@ pub(super) enum Source {
     Peer(PeerId),
     /// A guard has reported something, has room for orders, or is gone.
     Control(JobId),
-    /// A command has written something, or nobody holds the stream any more.
+    /// A command has written something, or no process holds the stream any more.
     Stream(JobId, Stream),
 }
 

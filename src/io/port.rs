@@ -8,7 +8,7 @@ use crate::sys;
 
 /// The outcome of one read.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum ReadOutcome {
     /// This many bytes were read, and there may be more.
     Bytes(usize),
     /// There is nothing to read now.
@@ -73,15 +73,15 @@ impl Port {
     }
 
     /// Reads once with this call, which is repeated when a signal interrupts it.
-    pub fn read(&mut self, mut read: impl FnMut(&OwnedFd) -> io::Result<usize>) -> Input {
+    pub fn read(&mut self, mut read: impl FnMut(&OwnedFd) -> io::Result<usize>) -> ReadOutcome {
         match sys::uninterrupted(|| read(&self.fd)) {
-            Ok(0) => Input::End,
-            Ok(length) => Input::Bytes(length),
+            Ok(0) => ReadOutcome::End,
+            Ok(length) => ReadOutcome::Bytes(length),
             Err(error) if sys::is_transient(&error) => {
                 self.readable = false;
-                Input::Nothing
+                ReadOutcome::Nothing
             }
-            Err(_) => Input::End,
+            Err(_) => ReadOutcome::End,
         }
     }
 
@@ -118,11 +118,11 @@ mod tests {
             let mut results = results.into_iter();
             move |_: &OwnedFd| results.next().expect("two calls").map_err(io::Error::from)
         };
-        assert_eq!(port.read(script([Err(io::ErrorKind::Interrupted), Ok(3)])), Input::Bytes(3));
+        assert_eq!(port.read(script([Err(io::ErrorKind::Interrupted), Ok(3)])), ReadOutcome::Bytes(3));
         assert!(port.is_readable());
         let written = port.write(script([Err(io::ErrorKind::Interrupted), Ok(5)]));
         assert_eq!((written.unwrap(), port.is_writable()), (Some(5), true));
-        assert_eq!(port.read(script([Err(io::ErrorKind::WouldBlock), Ok(1)])), Input::Nothing);
+        assert_eq!(port.read(script([Err(io::ErrorKind::WouldBlock), Ok(1)])), ReadOutcome::Nothing);
         assert!(!port.is_readable());
     }
 }

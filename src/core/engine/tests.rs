@@ -92,7 +92,7 @@ fn beyond_the_bound_no_job_is_taken_in() {
     assert!(engine.submit().is_some(), "one that goes makes room");
 }
 
-/// Runs 300 jobs that write half a log each, with one reader of this kind, and gives the bytes kept.
+/// Runs 300 jobs that write half a log each, with one reader of this kind, and returns the bytes kept.
 fn kept_with(lag: Lag) -> usize {
     let mut engine = Engine::default();
     for _ in 0..300 {

@@ -129,7 +129,7 @@ fn the_hang_up_of_one_stream_judges_no_other() {
     let now = Instant::now();
     let _ = job.on_started(Streams::of(&[Stream::Tty, Stream::Out]), now);
     job.on_exit(Exit::Code(0), now);
-    // For so long the log was full, and has room now: the pipe still holds data that nobody could read.
+    // The log was full all that time and has room now: the pipe still holds data that could not be read.
     let later = now + Duration::from_secs(3);
     job.on_hangup(Stream::Tty);
     assert!(!job.is_closed());

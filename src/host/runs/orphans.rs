@@ -124,7 +124,7 @@ impl Runs {
             return self.put_back(job, hunt);
         }
         let is_first = std::mem::take(&mut hunt.is_first_look);
-        // A process that is nobody's rather belongs to a run whose guard died while its shell ran, if there is one.
+        // A process that belongs to no known run is more likely one of a run whose guard died while its shell ran.
         let takes_strays = hunt.kills_until.is_some() || (is_first && !self.are_others_hunted());
         hunt.living = hunt.orphans.look(&self.others(job, helpers), takes_strays);
         if hunt.living.is_empty() {

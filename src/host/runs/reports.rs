@@ -13,7 +13,7 @@ use crate::host::start_errors;
 use crate::host::terminal_relay::RelayEvent;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
-use crate::io::port::Input;
+use crate::io::port::ReadOutcome;
 use crate::journal::record::Left;
 use crate::limits;
 use crate::sys::socket;
@@ -42,9 +42,9 @@ impl Runs {
         while link.control.is_readable() && !is_gone {
             let buffer = &mut turn.buffer;
             match link.control.read(|fd| socket::receive(fd, buffer)) {
-                Input::Bytes(length) => link.inbox.extend_from_slice(&turn.buffer[..length]),
-                Input::Nothing => {}
-                Input::End => is_gone = true,
+                ReadOutcome::Bytes(length) => link.inbox.extend_from_slice(&turn.buffer[..length]),
+                ReadOutcome::Nothing => {}
+                ReadOutcome::End => is_gone = true,
             }
         }
         let reports = std::mem::take(&mut link.inbox);

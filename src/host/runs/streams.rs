@@ -8,7 +8,7 @@ use crate::core::entry::Stream;
 use crate::core::job::Job;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
-use crate::io::port::Input;
+use crate::io::port::ReadOutcome;
 use crate::sys;
 
 impl Runs {
@@ -45,9 +45,9 @@ impl Runs {
         while port.is_readable() && !is_end && filled < turn.buffer.len() {
             let buffer = &mut turn.buffer[filled..];
             match port.read(|fd| sys::read(fd, buffer)) {
-                Input::Bytes(length) => filled += length,
-                Input::Nothing => {}
-                Input::End => is_end = true,
+                ReadOutcome::Bytes(length) => filled += length,
+                ReadOutcome::Nothing => {}
+                ReadOutcome::End => is_end = true,
             }
         }
         if port.is_readable() && !is_end {
