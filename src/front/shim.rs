@@ -84,7 +84,7 @@ impl Shim {
     fn translate(&mut self, frame: FromShim<'_>, bytes: &[u8]) -> Result<PeerRequest, Notice> {
         match (frame, self.expected) {
             (FromShim::Run(run), Expected::Run) if run.attributes.extras.are_the_hosts() => {
-                Err(violation("a RUN with what only the host may say"))
+                Err(violation("a RUN frame with fields that only the host sets"))
             }
             (FromShim::Left { whoami, command }, Expected::Run) => {
                 self.expected = Expected::Control;
@@ -100,9 +100,9 @@ impl Shim {
                 Ok(PeerRequest::Run(Box::new(Command::of(&run, bytes))))
             }
             (FromShim::Run(_) | FromShim::Left { .. } | FromShim::Interactive { .. }, _) => {
-                Err(violation("a second RUN on one connection"))
+                Err(violation("a second request on one connection"))
             }
-            (_, Expected::Hello | Expected::Run) => Err(violation("a control frame before the RUN")),
+            (_, Expected::Hello | Expected::Run) => Err(violation("a control frame before the request")),
             (FromShim::Signal(signal), _) => Ok(PeerRequest::Signal(Signal::new(signal))),
             (FromShim::Abort, _) => Ok(PeerRequest::Abort),
             (FromShim::Keys(keys), _) => Ok(PeerRequest::Terminal(TerminalEvent::Keys(keys.to_vec()))),

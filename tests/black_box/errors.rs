@@ -1,5 +1,7 @@
 //! Every failure that a user can cause is reported in one sentence that starts with `rexec:`, and one hint.
 
+mod command_line;
+
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -30,119 +32,6 @@ fn run(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = Command::new(program);
     command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null());
     command.envs(env.iter().copied()).output().expect("the program starts")
-}
-
-struct Wrong {
-    program: fn() -> &'static Path,
-    args: &'static [&'static str],
-    code: i32,
-    /// What the sentence names.
-    names: &'static [&'static str],
-}
-
-const WRONG: &[Wrong] = &[
-    Wrong { program: programs::host, args: &["--no-such-flag"], code: 2, names: &["--no-such-flag"] },
-    Wrong { program: programs::host, args: &["-Z"], code: 2, names: &["-Z"] },
-    Wrong { program: programs::host, args: &["stray"], code: 2, names: &["stray"] },
-    Wrong { program: programs::host, args: &["--pty-size"], code: 2, names: &["--pty-size"] },
-    Wrong { program: programs::host, args: &["--pty-size", "wide"], code: 2, names: &["--pty-size", "wide"] },
-    Wrong { program: programs::host, args: &["--pty-size", "0x0"], code: 2, names: &["--pty-size", "0x0"] },
-    Wrong { program: programs::host, args: &["--pty-size", "80"], code: 2, names: &["--pty-size", "80"] },
-    Wrong { program: programs::host, args: &["--pty-size", "99999x5"], code: 2, names: &["--pty-size", "99999x5"] },
-    Wrong { program: programs::host, args: &["--grace", "soon"], code: 2, names: &["--grace", "soon"] },
-    Wrong { program: programs::host, args: &["--grace=-1"], code: 2, names: &["--grace", "-1"] },
-    Wrong { program: programs::host, args: &["--grace", "99999999999999999999"], code: 2, names: &["--grace"] },
-    Wrong { program: programs::host, args: &["--no-pty=yes"], code: 2, names: &["--no-pty"] },
-    Wrong {
-        program: programs::host,
-        args: &["--sanitize", "a-little"],
-        code: 2,
-        names: &["--sanitize: `a-little` is not a valid value (raw,"],
-    },
-    Wrong { program: programs::host, args: &["--sanitize="], code: 2, names: &["--sanitize"] },
-    Wrong { program: programs::host, args: &["--console", "RAW"], code: 2, names: &["--console", "RAW"] },
-    Wrong { program: programs::host, args: &["--console"], code: 2, names: &["--console"] },
-    Wrong { program: programs::host, args: &["--redact-agents=no"], code: 2, names: &["--redact-agents"] },
-    Wrong { program: programs::host, args: &["--no-pyt"], code: 2, names: &["--no-pyt", "did you mean --no-pty?"] },
-    Wrong { program: programs::host, args: &["--help-me"], code: 2, names: &["--help-me"] },
-    Wrong { program: programs::host, args: &["--no-pty", "help"], code: 2, names: &["help"] },
-    Wrong { program: programs::rexec, args: &["list"], code: 2, names: &["list", "did you mean --list?"] },
-    Wrong { program: programs::rexec, args: &["klil", "3"], code: 2, names: &["klil", "did you mean kill?"] },
-    Wrong {
-        program: programs::rexec,
-        args: &["help", "kil"],
-        code: 2,
-        names: &["kil", "did you mean rexec help kill?"],
-    },
-    Wrong { program: programs::rexec, args: &["help", "agens"], code: 2, names: &["agens", "rexec help agents?"] },
-    Wrong { program: programs::rexec, args: &["help", "dance"], code: 2, names: &["dance", "rexec help lists"] },
-    Wrong { program: programs::rexec, args: &["help", "ps", "kill"], code: 2, names: &["one thing"] },
-    Wrong { program: programs::rexec, args: &["ps", "3"], code: 2, names: &["one thing", "3"] },
-    Wrong { program: programs::rexec, args: &["a\x1b[2Jb"], code: 2, names: &["a\\x1b[2Jb"] },
-    Wrong { program: programs::rexec, args: &["--no-such-flag"], code: 2, names: &["--no-such-flag"] },
-    Wrong { program: programs::rexec, args: &["dance"], code: 2, names: &["dance"] },
-    Wrong { program: programs::rexec, args: &["kill"], code: 2, names: &["kill"] },
-    Wrong { program: programs::rexec, args: &["kill", "12x"], code: 2, names: &["`12x` is not a command number"] },
-    Wrong { program: programs::rexec, args: &["kill", "-9", "12"], code: 2, names: &["-9"] },
-    Wrong { program: programs::rexec, args: &["ps", "ps"], code: 2, names: &["one thing"] },
-    Wrong { program: programs::rexec, args: &["--list", "many"], code: 2, names: &["many"] },
-    Wrong { program: programs::rexec, args: &["--print"], code: 2, names: &["--print"] },
-    Wrong { program: programs::rexec, args: &["--print", "no-such-one"], code: 1, names: &["no-such-one"] },
-    Wrong { program: programs::rexec, args: &["--print", "../../etc/passwd"], code: 1, names: &["passwd"] },
-];
-
-#[test]
-fn wrong_calls_are_told() {
-    let home = TempDir::new(None);
-    let path = |name: &str| home.join(name).to_str().expect("a path in UTF-8").to_owned();
-    let (socket, journal) = (path("host.sock"), path("journal"));
-    let mut found = Vec::new();
-    for wrong in WRONG {
-        let output = run((wrong.program)(), wrong.args, &[("REXEC_SOCKET", &socket), ("REXEC_HOME", &journal)]);
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        let fault = fault(&text).or_else(|| {
-            let unnamed = wrong.names.iter().any(|name| !text.contains(name));
-            let silent = output.stdout.is_empty();
-            let code = output.status.code();
-            if unnamed {
-                Some("it does not name what is wrong")
-            } else if code != Some(wrong.code) && code != Some(if wrong.code == 1 { 2 } else { wrong.code }) {
-                Some("another code")
-            } else {
-                (!silent).then_some("it writes on stdout too")
-            }
-        });
-        found.extend(fault.map(|fault| format!("{:?}: {fault}: {:?}\n{text}", wrong.args, output.status.code())));
-    }
-    assert!(found.is_empty(), "{}", found.join("\n"));
-}
-
-#[test]
-fn help_is_there_however_it_is_asked_for() {
-    let calls: [(&Path, &[&str], &str); 16] = [
-        (programs::rexec(), &[], "usage: rexec ps"),
-        (programs::rexec(), &["help"], "usage: rexec ps"),
-        (programs::rexec(), &["--help"], "usage: rexec ps"),
-        (programs::rexec(), &["-h"], "usage: rexec ps"),
-        (programs::rexec(), &["help", "kill"], "usage: rexec kill N..."),
-        (programs::rexec(), &["kill", "--help"], "usage: rexec kill N..."),
-        (programs::rexec(), &["kill", "3", "-h"], "usage: rexec kill N..."),
-        (programs::rexec(), &["ps", "--help"], "usage: rexec ps\n\nEach command"),
-        (programs::rexec(), &["help", "ps"], "usage: rexec ps\n\nEach command"),
-        (programs::rexec(), &["--list", "--help"], "usage: rexec --list"),
-        (programs::rexec(), &["help", "list"], "usage: rexec --list"),
-        (programs::rexec(), &["help", "--print"], "usage: rexec --print"),
-        (programs::rexec(), &["--print", "--help"], "usage: rexec --print"),
-        (programs::rexec(), &["--check-host", "--help"], "usage: rexec --check-host"),
-        (programs::host(), &["help"], "usage: rexec-host"),
-        (programs::host(), &["--help"], "usage: rexec-host"),
-    ];
-    for (program, args, usage) in calls {
-        let output = run(program, args, &[]);
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{args:?}");
-        assert!(text.contains(usage), "{args:?}: {text}");
-    }
 }
 
 /// `cargo install` puts the host somewhere without the shell that agents need.

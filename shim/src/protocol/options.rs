@@ -1,48 +1,48 @@
-//! The shim's own options, which are environment variables: its command line belongs to the shell.
+//! The shim's own options. They are environment variables, because its command line belongs to the shell.
 //!
-//! Invariants: an empty value is no value; of double names the first counts, as for getenv(3); values are judged only
-//! when a command goes to the host, so that a wrong one never stops a real shell.
+//! Invariants: an empty value counts as unset; of repeated names the first counts, as with getenv(3); values are checked
+//! only when a command goes to the host, so that a wrong one never stops a real shell.
 
 use std::ffi::CStr;
 use std::fmt;
 
 use crate::protocol::choice::{Sanitize, Tty};
 
-/// The options as they were given.
+/// The options as the environment has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options<'a> {
-    /// `REXEC_INSIDE`: this is already a run of the host's.
+    /// `REXEC_INSIDE`: whether this process is inside a run.
     pub inside: Option<&'a CStr>,
     /// `REXEC_SHELL`: the real shell's path.
     pub shell: Option<&'a CStr>,
     /// `REXEC_SOCKET`: the path of the host's socket.
     pub socket: Option<&'a CStr>,
-    /// `REXEC_FALLBACK`: what a missing host means.
+    /// `REXEC_FALLBACK`: what to do without a host.
     pub fallback: Option<&'a CStr>,
-    /// `REXEC_TTY`: which descriptors of the command are a terminal.
+    /// `REXEC_TTY`: which descriptors of the command are its terminal.
     pub tty: Option<&'a CStr>,
-    /// `REXEC_ENV_DROP`: names that do not travel.
+    /// `REXEC_ENV_DROP`: globs of variables that the command does not get.
     pub env_drop: Option<&'a CStr>,
-    /// `REXEC_WHOAMI`: what the caller calls itself.
+    /// `REXEC_WHOAMI`: the caller's name for itself.
     pub whoami: Option<&'a CStr>,
-    /// `REXEC_INTERACTIVE`: interactive shells are the host's too.
+    /// `REXEC_INTERACTIVE`: whether interactive shells go to the host too.
     pub interactive: Option<&'a CStr>,
-    /// `REXEC_SANITIZE`: the treatment of output.
+    /// `REXEC_SANITIZE`: what is done to the output.
     pub sanitize: Option<&'a CStr>,
-    /// `REXEC_LIVE`: output on pipes is not held back.
+    /// `REXEC_LIVE`: whether runtimes are asked not to buffer output on pipes.
     pub live: Option<&'a CStr>,
 }
 
-/// Options that were judged.
+/// The options with a choice of words, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
-    /// A missing host means that the real shell runs the command.
+    /// Whether the real shell runs the command when there is no host.
     pub fallback: bool,
     /// Which descriptors of the command are its terminal. `None`: as the host was told.
     pub tty: Option<Tty>,
     /// What is done to the output. `None`: as the host was told.
     pub sanitize: Option<Sanitize>,
-    /// Output on pipes is not held back; `None` as the host was told to.
+    /// Whether runtimes are asked not to buffer output on pipes. `None`: as the host was told.
     pub live: Option<bool>,
 }
 
@@ -96,11 +96,11 @@ impl<'a> Options<'a> {
             _ => return,
         };
         let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).expect("the tail of a C string is one");
-        // An empty value is kept until all are found: it hides a later one of the same name.
+        // An empty value is kept: it hides a later one of the same name.
         slot.get_or_insert(value);
     }
 
-    /// Judges the options that choose between a few words.
+    /// Checks the options with a choice of words.
     ///
     /// # Errors
     /// The first option whose value is not one of its words.
@@ -122,13 +122,13 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The bytes of a value; none when it was not given.
+/// The bytes of a value; empty when it is unset.
 #[must_use]
 pub fn given(value: Option<&CStr>) -> &[u8] {
     value.map_or(&[], CStr::to_bytes)
 }
 
-/// What the value of an option stands for, if it was given.
+/// The choice that the value of an option stands for; `None` when it is unset.
 fn choice<'a, T>(
     name: &'static str,
     value: Option<&'a CStr>,
