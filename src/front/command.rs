@@ -19,15 +19,15 @@ pub struct Command {
     pub frame: Vec<u8>,
     /// What the caller's descriptors are.
     pub stdio: Stdio,
-    /// Which of its descriptors are the run's terminal; `None`: as the host was told.
+    /// Which of its descriptors are the run's terminal; `None`: the host's choice holds.
     pub tty: Option<Tty>,
-    /// Whether runtimes are asked not to buffer output on pipes; `None`: as the host was told.
+    /// Whether runtimes are asked not to buffer output on pipes; `None`: the host's choice holds.
     pub live: Option<bool>,
     /// Whether nothing is added to the environment that its caller gave.
     pub is_bare: bool,
     /// The number of descriptors that come with the frame.
     pub descriptors: usize,
-    /// What the caller wants done to the output; `None`: as the host was told.
+    /// What the caller wants done to the output; `None`: the host's choice holds.
     pub sanitize: Option<Sanitize>,
     /// The caller's window in rows and columns, if it has one; at most what a screen may have here.
     pub window: Option<(u16, u16)>,

@@ -26,19 +26,25 @@ impl OutputFilter {
         Self { redactor, sanitizer, masked: Vec::new() }
     }
 
-    /// The filters of descriptors 1 and 2: as the caller chose, else as the host was told. `on_pipes` says that the
+    /// The filters of descriptors 1 and 2: as the caller chose, else as the host's options say. `on_pipes` says that the
     /// command's output is on pipes only, `window` how large its screen is in rows and columns.
     #[must_use]
-    pub fn both(command: &Command, on_pipes: bool, told: Sanitize, window: (u16, u16), redact: bool) -> [Self; 2] {
+    pub fn both(
+        command: &Command,
+        on_pipes: bool,
+        hosts_choice: Sanitize,
+        window: (u16, u16),
+        redact: bool,
+    ) -> [Self; 2] {
         let chosen = |is_tty: bool| match command.sanitize {
             // What an agent reads of the shell for itself: Codex separates its parts with NUL bytes.
             _ if command.is_for_program => Sanitize::Raw,
             Some(chosen) => chosen,
             // A person looks at the caller's terminal.
-            None if is_tty || told == Sanitize::Raw => Sanitize::Raw,
+            None if is_tty || hosts_choice == Sanitize::Raw => Sanitize::Raw,
             // A program that writes to a pipe means its output for a pipe: hardly anything in it has to go.
             None if on_pipes => Sanitize::Tidy,
-            None => told,
+            None => hosts_choice,
         };
         let mode = |is_tty| match chosen(is_tty) {
             Sanitize::Raw => Mode::Raw,

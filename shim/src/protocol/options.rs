@@ -38,11 +38,11 @@ pub struct Options<'a> {
 pub struct Choices {
     /// Whether the real shell runs the command when there is no host.
     pub fallback: bool,
-    /// Which descriptors of the command are its terminal. `None`: as the host was told.
+    /// Which descriptors of the command are its terminal. `None`: the host's choice holds.
     pub tty: Option<Tty>,
-    /// What is done to the output. `None`: as the host was told.
+    /// What is done to the output. `None`: the host's choice holds.
     pub sanitize: Option<Sanitize>,
-    /// Whether runtimes are asked not to buffer output on pipes. `None`: as the host was told.
+    /// Whether runtimes are asked not to buffer output on pipes. `None`: the host's choice holds.
     pub live: Option<bool>,
 }
 

@@ -86,9 +86,9 @@ impl Stdio {
 pub struct Attributes {
     /// Descriptors 0, 1 and 2.
     pub stdio: Stdio,
-    /// Which descriptors are the command's terminal. `None`: as the host was told.
+    /// Which descriptors are the command's terminal. `None`: the host's choice holds.
     pub tty: Option<Tty>,
-    /// What is done to the output. `None`: as the host was told.
+    /// What is done to the output. `None`: the host's choice holds.
     pub sanitize: Option<Sanitize>,
     /// umask(2).
     pub umask: u32,
