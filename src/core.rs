@@ -1,6 +1,6 @@
 //! The pure core: what a job is, its log, and the engine over all jobs.
 //!
-//! It uses std only, has no descriptors and no clock. The host tells it facts and the time, and it answers with
+//! It uses std and the plain data of `rexec_sh::protocol` only, has no descriptors and no clock. The host tells it facts and the time, and it answers with
 //! effects, so a test can try every interleaving. The name of a fact is the name of the method that takes it:
 //!
 //! | fact | method of the engine | what may follow |
@@ -20,4 +20,3 @@ pub mod engine;
 pub mod entry;
 pub mod job;
 pub mod log;
-pub mod process;

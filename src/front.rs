@@ -15,8 +15,8 @@ pub mod shim;
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::entry::{StartError, Stream};
-use crate::core::process::Signal;
 use command::Command;
+use rexec_sh::protocol::process::Signal;
 
 /// A request of a peer to the host.
 #[derive(Debug)]

@@ -83,11 +83,11 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::job::Job;
-use crate::core::process::Pid;
 use crate::io::poller::Ready;
 use crate::limits;
 use crate::sys::signal::{Asked, Signals};
 use crate::text::reason::reason;
+use rexec_sh::protocol::process::Pid;
 
 use door::Door;
 pub use options::HostOptions;

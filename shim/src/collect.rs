@@ -8,9 +8,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, Extras, Stdio, Stream};
+use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, CallerStream, Extras, Stdio};
 
-use crate::sys::{self, Kind, Status};
+use crate::sys::{self, FileKind, FileStatus};
 
 /// How many resource limits Linux has.
 const RESOURCES: u32 = 16;
@@ -22,19 +22,19 @@ const ENTRY_NAME_AT: usize = 19;
 
 /// Descriptors 0, 1 and 2 as the caller left them.
 #[derive(Debug)]
-pub(crate) struct Standard {
-    status: [Option<Status>; 3],
+pub(crate) struct StandardStreams {
+    status: [Option<FileStatus>; 3],
     terminal: [bool; 3],
     /// Keeps the numbers of closed descriptors taken; gone after execve(2), so that closed stays closed.
     plugs: Vec<OwnedFd>,
 }
 
-impl Standard {
+impl StandardStreams {
     /// Looks at the three, before this process opens anything.
     pub(crate) fn inspect() -> Self {
         let status = [0, 1, 2].map(|fd| sys::status_of(fd).ok());
-        let is_terminal = |fd: RawFd, status: &Option<Status>| {
-            status.is_some_and(|status| status.kind == Kind::Character) && sys::is_terminal(fd)
+        let is_terminal = |fd: RawFd, status: &Option<FileStatus>| {
+            status.is_some_and(|status| status.kind == FileKind::Character) && sys::is_terminal(fd)
         };
         let terminal = [0, 1, 2].map(|fd| is_terminal(fd, &status[usize::try_from(fd).expect("0, 1 or 2")]));
         Self { status, terminal, plugs: Vec::new() }
@@ -54,11 +54,11 @@ impl Standard {
     }
 
     /// What an output leads to, and whether that is a terminal; nothing when it is closed.
-    pub(crate) fn output(&self, stream: Stream) -> Option<(Kind, bool)> {
+    pub(crate) fn output(&self, stream: CallerStream) -> Option<(FileKind, bool)> {
         let [_, out, err] = self.status;
         let (status, terminal) = match stream {
-            Stream::Out => (out, self.terminal[1]),
-            Stream::Err => (err, self.terminal[2]),
+            CallerStream::Out => (out, self.terminal[1]),
+            CallerStream::Err => (err, self.terminal[2]),
         };
         status.map(|status| (status.kind, terminal))
     }
@@ -98,7 +98,7 @@ impl Standard {
             let same = of_terminal(libc::STDIN_FILENO);
             if same.0 || same.1 {
                 (relayed, is_out, is_err) = (true, same.0, same.1);
-                on_demand = self.status[1].is_some_and(|status| status.kind == Kind::Pipe);
+                on_demand = self.status[1].is_some_and(|status| status.kind == FileKind::Pipe);
             }
         }
         let group = Some(sys::own_group());
@@ -136,16 +136,16 @@ impl Standard {
         }
         // Where each write goes to the end, it does not matter how often the file was opened.
         let has_no_place = match out.kind {
-            Kind::Pipe => true,
-            Kind::Regular => sys::is_appending(libc::STDOUT_FILENO) && sys::is_appending(libc::STDERR_FILENO),
-            Kind::Socket | Kind::Character | Kind::Other => false,
+            FileKind::Pipe => true,
+            FileKind::Regular => sys::is_appending(libc::STDOUT_FILENO) && sys::is_appending(libc::STDERR_FILENO),
+            FileKind::Socket | FileKind::Character | FileKind::Other => false,
         };
         has_no_place || sys::is_same_description(libc::STDOUT_FILENO, libc::STDERR_FILENO).unwrap_or(true)
     }
 }
 
 /// Everything but the signal mask and the options.
-pub(crate) fn attributes(standard: &Standard, inherited: Vec<RawFd>) -> Attributes {
+pub(crate) fn attributes(standard: &StandardStreams, inherited: Vec<RawFd>) -> Attributes {
     let (rows, cols) = standard.window().and_then(sys::window_size).unwrap_or_default();
     let limits = (0..RESOURCES).map_while(sys::limit).collect();
     let mut affinity = vec![0; AFFINITY_BYTES_MAX];

@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::os::fd::AsRawFd;
 
 use nix::libc;
-use rexec_sh::protocol::mark::{Stat, is_guard_above};
+use rexec_sh::protocol::mark::{ProcessStat, is_guard_above};
+
+use rexec_sh::protocol::process::Pid;
 
 use crate::sys;
 
@@ -39,10 +41,10 @@ pub(crate) fn judge(value: &[u8]) -> Inside {
     }
 }
 
-fn stat_of(pid: i32) -> Option<Stat> {
+fn stat_of(pid: Pid) -> Option<ProcessStat> {
     let path = CString::new(format!("/proc/{pid}/stat")).expect("a number has no NUL");
     let file = sys::open(&path, libc::O_RDONLY).ok()?;
     let mut text = [0; STAT_BYTES];
     let bytes = sys::read(file.as_raw_fd(), &mut text).ok()?;
-    Stat::read(&text[..bytes])
+    ProcessStat::read(&text[..bytes])
 }

@@ -8,15 +8,15 @@
 //! reads what the command inherits, [`relay`] does the rest.
 #![no_main]
 
+mod caller_terminal;
+mod client;
 mod collect;
-mod host;
+mod connect;
 mod inside;
 mod notice;
-mod outlet;
-mod relay;
+mod output_descriptor;
 mod shell;
 mod sys;
-mod terminal;
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString};
@@ -28,16 +28,17 @@ use rexec_sh::protocol::environment::Rules;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, OWN_FAILURE};
 use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::options::{Choices, Options, given};
-use rexec_sh::protocol::wire::{Hello, INHERITED_MAX, Stream, encode_interactive, encode_left, encode_run};
+use rexec_sh::protocol::options::{Choices, ShimOptions, given};
+use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::wire::{CallerStream, Hello, INHERITED_MAX, encode_interactive, encode_left, encode_run};
 
-use collect::Standard;
-use host::NoHost;
+use caller_terminal::CallerTerminal;
+use client::{Client, ClientEnd, FORWARDED};
+use collect::StandardStreams;
+use connect::NoHost;
 use inside::Inside;
-use outlet::Outlet;
-use relay::{End, FORWARDED, Relay};
+use output_descriptor::OutputDescriptor;
 use sys::{SignalSet, bit};
-use terminal::Terminal;
 
 /// How long, and how often, the kernel's limit on descriptors in flight is waited out.
 const IN_FLIGHT_PAUSE_MS: i32 = 20;
@@ -46,15 +47,15 @@ const IN_FLIGHT_RETRIES_MAX: u32 = 250;
 /// How long a host may take to note what runs without it.
 const TELL_PATIENCE_MS: i32 = 500;
 
-/// Signals that would end this process for what it writes. Blocked, they leave an error for the write, and no trace
+/// SignalMask that would end this process for what it writes. Blocked, they leave an error for the write, and no trace
 /// in a real shell executed later.
-const WRITE_ERRORS: SignalSet = bit(libc::SIGPIPE as u32) | bit(libc::SIGXFSZ as u32);
+const WRITE_ERRORS: SignalSet = bit(Signal::PIPE) | bit(sys::XFSZ);
 
 /// This invocation.
-struct Call<'a> {
+struct Invocation<'a> {
     argv: &'a [&'a CStr],
     env: &'a [&'static CStr],
-    options: Options<'static>,
+    options: ShimOptions<'static>,
     kind: Shell,
     shell: &'a CStr,
 }
@@ -78,7 +79,7 @@ pub(crate) fn run(argv: &[&'static CStr], env: &[&'static CStr]) -> ! {
 
 /// Returns only when something failed.
 fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
-    let options = Options::find(env.iter().copied());
+    let options = ShimOptions::find(env.iter().copied());
     let name = argv.first().copied().unwrap_or_default();
     let named = Shell::named(name.to_bytes()).or_else(|| Shell::named(sys::executed_path().to_bytes()));
     let kind = named.unwrap_or(Shell::Sh);
@@ -97,17 +98,17 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
             &renamed
         }
     };
-    let call = Call { argv, env, options, kind, shell };
+    let invocation = Invocation { argv, env, options, kind, shell };
     let inside = inside::judge(given(options.inside));
     if inside == Inside::Yes {
         return shell::become_shell(shell, argv, env, false);
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
-    let mut standard = Standard::inspect();
+    let mut standard = StandardStreams::inspect();
     if !is_command(kind, arguments()) {
         let is_interactive = standard.is_at_terminal() && is_interactive(arguments());
         if is_interactive && given(options.interactive) != b"1" {
-            call.tell_host(encode_interactive);
+            invocation.tell_host(encode_interactive);
         }
         if !is_interactive || given(options.interactive) != b"1" {
             return shell::become_shell(shell, argv, env, false);
@@ -120,7 +121,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
             return Notice::new(OWN_FAILURE, error, hint);
         }
     };
-    match call.attempt(&mut standard, choices) {
+    match invocation.attempt(&mut standard, choices) {
         Ok(never) => match never {},
         Err(Attempt::Locally) => shell::become_shell(shell, argv, env, true),
         Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => {
@@ -130,9 +131,9 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     }
 }
 
-impl Call<'_> {
+impl Invocation<'_> {
     /// Has the host run the command, and leaves with its exit code.
-    fn attempt(&self, standard: &mut Standard, choices: Choices) -> Result<Infallible, Attempt> {
+    fn attempt(&self, standard: &mut StandardStreams, choices: Choices) -> Result<Infallible, Attempt> {
         standard.plug().map_err(|error| failed("/dev/null cannot be opened", error))?;
         // Taken early: the later, the longer a parent's death could go unseen.
         let parent = parent();
@@ -145,7 +146,7 @@ impl Call<'_> {
             }
             error => failed("the working directory cannot be opened", error),
         })?;
-        let socket = host::connect(&self.options).map_err(|no_host| match no_host {
+        let socket = connect::to_host(&self.options).map_err(|no_host| match no_host {
             NoHost::Absent(notice) => Attempt::Absent(notice),
             NoHost::Denied => Attempt::Locally,
             NoHost::Unfit(notice) => Attempt::Failed(notice),
@@ -154,17 +155,17 @@ impl Call<'_> {
             return Err(Attempt::Failed(too_many(inherited.len())));
         }
         let mut attributes = collect::attributes(standard, inherited);
-        let terminal = Terminal::of(&attributes.stdio);
+        let terminal = CallerTerminal::of(&attributes.stdio);
         let mut descriptors: Vec<RawFd> = Vec::with_capacity(sys::DESCRIPTORS_MAX);
         descriptors.push(directory.as_raw_fd());
         descriptors.extend(standard.has_stdin().then_some(libc::STDIN_FILENO));
         let brought = terminal.as_ref().filter(|_| attributes.stdio.brings_terminal());
-        descriptors.extend(brought.map(Terminal::descriptor));
+        descriptors.extend(brought.map(CallerTerminal::descriptor));
         descriptors.extend_from_slice(&attributes.inherited);
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
         attributes.extras.live = choices.live;
-        let parent = parent.filter(|_| attributes.ignored & bit(libc::SIGHUP as u32) == 0);
-        let signals = Signals::block(attributes.ignored, standard.window().is_some());
+        let parent = parent.filter(|_| attributes.ignored & bit(Signal::HUP) == 0);
+        let signals = SignalMask::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;
 
         let named = self.env.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"SHELL=")).unwrap_or_default();
@@ -182,16 +183,16 @@ impl Call<'_> {
         let signal_watch = sys::signal_descriptor(signals.forwarded);
         let signal_watch = signal_watch.map_err(|error| failed("signals cannot be watched", error))?;
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
-        let outlets = [Stream::Out, Stream::Err].map(|stream| Outlet::new(stream, standard));
-        let relay = Relay::new(socket, signal_watch, parent, outlets);
+        let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
+        let relay = Client::new(socket, signal_watch, parent, outputs);
         let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
         match relay.run() {
             // At once: what would be closed and freed on the way back ends with the process.
-            End::Exit(code) => sys::exit(code),
-            End::Die { signal, is_group } => sys::die_by(signal, is_group),
-            End::Failed(notice) => Err(Attempt::Failed(notice)),
-            End::Refused(came) => {
+            ClientEnd::Exit(code) => sys::exit(code),
+            ClientEnd::Die { signal, is_group } => sys::die_by(signal, is_group),
+            ClientEnd::Failed(notice) => Err(Attempt::Failed(notice)),
+            ClientEnd::Refused(came) => {
                 // It has not run anywhere yet: they are for the shell that runs it now.
                 sys::raise(came);
                 signals.restore();
@@ -201,11 +202,11 @@ impl Call<'_> {
     }
 }
 
-impl Call<'_> {
+impl Invocation<'_> {
     /// Tells the host, if there is one, of what runs here.
     #[cold]
     fn tell_host(&self, encode: impl FnOnce(&[u8], &mut Vec<u8>)) {
-        let Ok(socket) = host::connect(&self.options) else { return };
+        let Ok(socket) = connect::to_host(&self.options) else { return };
         let mut words = Hello::OURS.encode().to_vec();
         encode(given(self.options.whoami), &mut words);
         let fd = socket.as_raw_fd();
@@ -217,16 +218,16 @@ impl Call<'_> {
 }
 
 /// The signal mask as it was, and what was added to it.
-struct Signals {
+struct SignalMask {
     inherited: SignalSet,
     forwarded: SignalSet,
 }
 
-impl Signals {
+impl SignalMask {
     /// Blocks what is forwarded: what the caller does not ignore, and SIGCONT, which acts on those who ignore it too.
     fn block(ignored: SignalSet, has_window: bool) -> Self {
-        let resized = if has_window { bit(libc::SIGWINCH as u32) } else { 0 };
-        let forwarded = FORWARDED & !ignored | bit(libc::SIGCONT as u32) | resized;
+        let resized = if has_window { bit(sys::WINCH) } else { 0 };
+        let forwarded = FORWARDED & !ignored | bit(sys::CONT) | resized;
         Self { inherited: sys::block_signals(forwarded | WRITE_ERRORS), forwarded }
     }
 
@@ -237,7 +238,12 @@ impl Signals {
 }
 
 /// Sends the first part of the request, with the descriptors; returns how much that was.
-fn send_request(socket: &OwnedFd, request: &[u8], descriptors: &[RawFd], signals: &Signals) -> Result<usize, Attempt> {
+fn send_request(
+    socket: &OwnedFd,
+    request: &[u8],
+    descriptors: &[RawFd],
+    signals: &SignalMask,
+) -> Result<usize, Attempt> {
     let mut retries = 0;
     loop {
         match sys::send_with_descriptors(socket.as_raw_fd(), request, descriptors) {
@@ -263,7 +269,7 @@ fn send_request(socket: &OwnedFd, request: &[u8], descriptors: &[RawFd], signals
 /// A watch on the parent's death. None when we started as an orphan, or have become one on the way.
 fn parent() -> Option<OwnedFd> {
     let pid = sys::parent();
-    if pid <= 1 {
+    if pid.number() <= 1 {
         return None;
     }
     let watch = sys::process_descriptor(pid).ok()?;

@@ -11,5 +11,6 @@ pub mod mark;
 pub mod notice;
 pub mod options;
 pub mod place;
+pub mod process;
 pub mod shell_places;
 pub mod wire;

@@ -11,7 +11,7 @@ use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::shell_places::places;
 
-use crate::sys::{self, Kind, Status};
+use crate::sys::{self, FileKind, FileStatus};
 
 /// Whether a caller that gave this `argv[0]`, less the dash of a login shell, meant the shim. Where the shim was put in
 /// the place of a real shell, the name is that shell's.
@@ -31,19 +31,19 @@ pub(crate) fn leads_to_shim(shell: Shell, name: &[u8]) -> bool {
 }
 
 /// This program's file. Without /proc, the path we were executed by is the next best.
-fn myself() -> Option<Status> {
+fn myself() -> Option<FileStatus> {
     sys::status_at(c"/proc/self/exe").or_else(|_| sys::status_at(sys::executed_path())).ok()
 }
 
 /// The real shell's path: what `REXEC_SHELL` says, else the first that is found.
 pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice> {
     let myself = myself();
-    let is_myself = |found: &Status| myself.is_some_and(|myself| myself.is_same_file(found));
+    let is_myself = |found: &FileStatus| myself.is_some_and(|myself| myself.is_same_file(found));
     if let Some(path) = chosen.filter(|path| !path.is_empty()) {
         return check_chosen(path, is_myself).map(|()| path);
     }
     let (name, places) = (shell.word(), places(shell));
-    let usable = |found: Status| found.kind == Kind::Regular && found.mode & 0o111 != 0 && !is_myself(&found);
+    let usable = |found: FileStatus| found.kind == FileKind::Regular && found.mode & 0o111 != 0 && !is_myself(&found);
     places.iter().find(|path| sys::status_at(path).is_ok_and(usable)).copied().ok_or_else(|| {
         let (first, last) = (places[0].to_string_lossy(), places[places.len() - 1].to_string_lossy());
         Notice::new(
@@ -54,7 +54,7 @@ pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice>
     })
 }
 
-fn check_chosen(path: &CStr, is_myself: impl Fn(&Status) -> bool) -> Result<(), Notice> {
+fn check_chosen(path: &CStr, is_myself: impl Fn(&FileStatus) -> bool) -> Result<(), Notice> {
     let wrong = |why: &str| {
         let problem = format!("REXEC_SHELL is `{}`, which {why}", path.to_bytes().escape_ascii());
         Err(Notice::new(OWN_FAILURE, problem, "set REXEC_SHELL to the absolute path of a real shell, or unset it"))
@@ -63,7 +63,7 @@ fn check_chosen(path: &CStr, is_myself: impl Fn(&Status) -> bool) -> Result<(), 
         _ if !path.to_bytes().starts_with(b"/") => wrong("is not an absolute path"),
         Err(error) => wrong(&format!("cannot be found ({})", error.desc())),
         Ok(found) if is_myself(&found) => wrong("is rexec-sh itself"),
-        Ok(found) if found.kind != Kind::Regular || !sys::is_executable(path) => wrong("is not an executable file"),
+        Ok(found) if found.kind != FileKind::Regular || !sys::is_executable(path) => wrong("is not an executable file"),
         Ok(_) => Ok(()),
     }
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 use rexec_sh::protocol::notice::Notice;
 
 use super::ask;
-use crate::core::process::Pid;
 use crate::front::answer::{Answer, Listed};
 use crate::sys::tree;
 use crate::text::banner::duration;
 use crate::text::ends::escape_ends;
 use crate::text::escape::escape_line;
+use rexec_sh::protocol::process::Pid;
 
 /// Columns of a command that are shown. The rest is cut.
 const COMMAND_COLUMNS: usize = 120;

@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::entry::{Exit, Reason, StartError, Stream, Streams};
+use super::entry::{Reason, StartError, Stream, Streams};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag};
-use super::process::Signal;
 use crate::limits;
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::Signal;
 
 /// The number of a job, as the journal and the console show it. The first job is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::process::Signal;
+use rexec_sh::protocol::process::Exit;
 
 /// Where output came from. The discriminant numbers it in the journal's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,26 +46,6 @@ impl Streams {
     /// Removes the stream from the set.
     pub fn remove(&mut self, stream: Stream) {
         self.0 &= !(1 << stream as u8);
-    }
-}
-
-/// How a shell ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// It exited with this code.
-    Code(u8),
-    /// It died by this signal.
-    Signal(Signal),
-}
-
-impl Exit {
-    /// The code as shells report it: 128 + the signal for a death by signal.
-    #[must_use]
-    pub fn code(self) -> u8 {
-        match self {
-            Self::Code(code) => code,
-            Self::Signal(signal) => signal.number().saturating_add(128),
-        }
     }
 }
 

@@ -21,11 +21,12 @@ mod look;
 
 use std::time::{Duration, Instant};
 
-use super::entry::{Entry, Exit, Outcome, Reason, StartError, Stream, Streams};
+use super::entry::{Entry, Outcome, Reason, StartError, Stream, Streams};
 use super::log::Log;
-use super::process::Signal;
 use crate::limits;
 use look::LookSchedule;
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::Signal;
 
 /// What the host orders a guard to do. Only guards send signals to commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -181,7 +181,8 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::entry::{Exit, Stream};
+    use crate::core::entry::Stream;
+    use rexec_sh::protocol::process::Exit;
 
     fn output(byte: u8, length: usize) -> Entry {
         Entry::Output { stream: Stream::Tty, bytes: vec![byte; length].into() }

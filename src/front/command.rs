@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::time::Duration;
 
 use rexec_sh::protocol::choice::{Sanitize, Tty};
-use rexec_sh::protocol::wire::{Decoded, FromShim, Run, Stdio};
+use rexec_sh::protocol::wire::{Decoded, FromShim, RunRequest, Stdio};
 
 use super::caller;
 use crate::limits;
@@ -60,7 +60,7 @@ pub struct Command {
 impl Command {
     /// The command of a RUN frame.
     #[must_use]
-    pub fn of(run: &Run<'_>, frame: &[u8]) -> Self {
+    pub fn of(run: &RunRequest<'_>, frame: &[u8]) -> Self {
         let env = || run.env.iter().map(CStr::to_bytes);
         let entries: Vec<&[u8]> = env().collect();
         let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, caller::agent(env()));
@@ -110,7 +110,7 @@ impl Command {
 
     /// Decodes the frame again.
     #[must_use]
-    pub fn run(&self) -> Option<Box<Run<'_>>> {
+    pub fn run(&self) -> Option<Box<RunRequest<'_>>> {
         match FromShim::decode(&self.frame) {
             Ok(Decoded::Item(FromShim::Run(run), _)) => Some(run),
             _ => None,

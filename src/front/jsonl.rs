@@ -133,7 +133,8 @@ impl Jsonl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::entry::{Exit, Outcome, Stream};
+    use crate::core::entry::{Outcome, Stream};
+    use rexec_sh::protocol::process::Exit;
     use serde_json::Value;
     use std::time::Duration;
 

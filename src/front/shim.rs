@@ -12,10 +12,10 @@ use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello};
 use super::command::Command;
 use super::output_filter::OutputFilter;
 use super::{PeerRequest, TerminalEvent};
-use crate::core::entry::{Entry, Exit, Outcome, Reason, Stream};
+use crate::core::entry::{Entry, Outcome, Reason, Stream};
 use crate::core::log::Item;
-use crate::core::process::Signal;
 use crate::text::count;
+use rexec_sh::protocol::process::Exit;
 use streams::CallerStreams;
 
 /// What the shim has to send next.
@@ -38,7 +38,7 @@ impl Shim {
     #[must_use]
     pub fn new() -> Self {
         let unfiltered = [OutputFilter::default(), OutputFilter::default()];
-        Self { expected: Expected::Hello, streams: CallerStreams::new(Some(wire::Stream::Out), unfiltered) }
+        Self { expected: Expected::Hello, streams: CallerStreams::new(Some(wire::CallerStream::Out), unfiltered) }
     }
 
     /// Whether the shim has said hello.
@@ -103,19 +103,19 @@ impl Shim {
                 Err(violation("a second request on one connection"))
             }
             (_, Expected::Hello | Expected::Run) => Err(violation("a control frame before the request")),
-            (FromShim::Signal(signal), _) => Ok(PeerRequest::Signal(Signal::new(signal))),
+            (FromShim::Signal(signal), _) => Ok(PeerRequest::Signal(signal)),
             (FromShim::Abort, _) => Ok(PeerRequest::Abort),
             (FromShim::Keys(keys), _) => Ok(PeerRequest::Terminal(TerminalEvent::Keys(keys.to_vec()))),
             (FromShim::Size(rows, cols), _) => Ok(PeerRequest::Terminal(TerminalEvent::Size(rows, cols))),
             (FromShim::Resume { foreground }, _) => Ok(PeerRequest::Terminal(TerminalEvent::Resume { foreground })),
             (FromShim::Hangup, _) => Ok(PeerRequest::Terminal(TerminalEvent::Hangup)),
-            (FromShim::Closed(wire::Stream::Out), _) => Ok(PeerRequest::OutputClosed(Stream::Out)),
-            (FromShim::Closed(wire::Stream::Err), _) => Ok(PeerRequest::OutputClosed(Stream::Err)),
+            (FromShim::Closed(wire::CallerStream::Out), _) => Ok(PeerRequest::OutputClosed(Stream::Out)),
+            (FromShim::Closed(wire::CallerStream::Err), _) => Ok(PeerRequest::OutputClosed(Stream::Err)),
         }
     }
 
     /// Sets the filters of the caller's streams, and which stream gets what the command writes to its terminal.
-    pub fn prepare(&mut self, tty: Option<wire::Stream>, filters: [OutputFilter; 2]) {
+    pub fn prepare(&mut self, tty: Option<wire::CallerStream>, filters: [OutputFilter; 2]) {
         self.streams = CallerStreams::new(tty, filters);
     }
 
@@ -161,10 +161,8 @@ impl Shim {
             wire::encode_note(remark(note).as_bytes(), out);
         }
         match outcome {
-            Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(wire::Exit::Code(*code), out),
-            Outcome::Ended { exit: Exit::Signal(signal), .. } => {
-                wire::encode_exit(wire::Exit::Signal(signal.number()), out)
-            }
+            Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(Exit::Code(*code), out),
+            Outcome::Ended { exit: Exit::Signal(signal), .. } => wire::encode_exit(Exit::Signal(*signal), out),
             Outcome::NotStarted(why) => encode_notice(&why.as_ref().into(), out),
             Outcome::NeverRun(reason) => encode_notice(&never_run(*reason), out),
             Outcome::Lost { .. } => encode_notice(&LOST, out),
@@ -219,6 +217,7 @@ impl Default for Shim {
 mod tests {
     use super::*;
     use crate::text::sanitize::Mode;
+    use rexec_sh::protocol::process::Signal;
     use std::time::Duration;
 
     #[test]
@@ -238,7 +237,7 @@ mod tests {
     #[test]
     fn output_is_cleaned_and_the_exit_comes_last() {
         let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
-        shim.prepare(Some(wire::Stream::Out), [OutputFilter::new(Mode::Strip, None), OutputFilter::default()]);
+        shim.prepare(Some(wire::CallerStream::Out), [OutputFilter::new(Mode::Strip, None), OutputFilter::default()]);
         let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into() };
         shim.accept(&Item::Entry(&entry), now, &mut out);
         let end = Entry::Closed {
@@ -247,8 +246,8 @@ mod tests {
         };
         shim.accept(&Item::Entry(&end), now, &mut out);
         let mut expected = Vec::new();
-        wire::encode_output(wire::Stream::Out, b"red", &mut expected);
-        wire::encode_exit(wire::Exit::Signal(15), &mut expected);
+        wire::encode_output(wire::CallerStream::Out, b"red", &mut expected);
+        wire::encode_exit(Exit::Signal(Signal::TERM), &mut expected);
         assert_eq!(out, expected);
     }
     /// On pipes the caller may have put both into one file, where their order shows.
@@ -266,13 +265,13 @@ mod tests {
             assert_eq!(shim.output(stream, bytes, now, &mut out), bytes.len());
         }
         let mut expected = Vec::new();
-        let frames: [(wire::Stream, &[u8]); 6] = [
-            (wire::Stream::Out, b"one\n"),
-            (wire::Stream::Out, b"two"),
-            (wire::Stream::Err, b"error\n"),
-            (wire::Stream::Err, b"50%"),
-            (wire::Stream::Out, b" and three\n"),
-            (wire::Stream::Err, b"\n100%\n"),
+        let frames: [(wire::CallerStream, &[u8]); 6] = [
+            (wire::CallerStream::Out, b"one\n"),
+            (wire::CallerStream::Out, b"two"),
+            (wire::CallerStream::Err, b"error\n"),
+            (wire::CallerStream::Err, b"50%"),
+            (wire::CallerStream::Out, b" and three\n"),
+            (wire::CallerStream::Err, b"\n100%\n"),
         ];
         frames.iter().for_each(|(stream, bytes)| wire::encode_output(*stream, bytes, &mut expected));
         assert_eq!(out, expected);

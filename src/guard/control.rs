@@ -8,10 +8,10 @@
 
 use std::time::Duration;
 
-use crate::core::entry::Exit;
 use crate::core::job::Order;
-use crate::core::process::{Pid, ProcessGroup, Signal};
 use crate::sys::program::Program;
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// Plan bit: descriptor 1 is a pipe that travels behind the RUN frame's own descriptors.
 pub const PLAN_OUT_PIPE: u16 = 1;
@@ -235,7 +235,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::process;
+    use rexec_sh::protocol::process;
 
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::control::Report;
 use super::foreground::Foreground;
-use crate::core::process::{Pid, ProcessGroup};
 use crate::limits;
 use crate::sys::kill::Pidfd;
 use crate::sys::{process, tree};
+use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 /// The demand of one command.
 #[derive(Debug, Default)]

@@ -15,11 +15,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 
 use super::control::Report;
-use crate::core::process::{Pid, ProcessGroup, Signal};
 use crate::limits;
 use crate::sys::kill::{self, CONT};
 use crate::sys::program::Program;
 use crate::sys::{process, pty, tree};
+use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// Leaves the alternate screen, which a program that is hung up may not come to.
 const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";

@@ -11,13 +11,13 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::libc::{self, c_char, c_int, c_void};
-use rexec_sh::protocol::wire::{Attributes, Run};
+use rexec_sh::protocol::wire::{Attributes, RunRequest};
 
 use super::baseline::{Baseline, RESOURCES, resource_number};
 use super::control::Stage;
 use super::extras::Changes;
-use crate::core::process::Pid;
 use crate::sys;
+use rexec_sh::protocol::process::Pid;
 
 /// The signals that a guard ignores for itself and that the command must not inherit ignored.
 pub(super) const GUARD_IGNORES: [c_int; 6] =
@@ -83,7 +83,7 @@ pub(super) struct Descriptors {
 
 impl<'a> Launch<'a> {
     /// Prepares the child of this run.
-    pub(super) fn new(run: &'a Run<'a>, descriptors: &Descriptors, baseline: &Baseline) -> Self {
+    pub(super) fn new(run: &'a RunRequest<'a>, descriptors: &Descriptors, baseline: &Baseline) -> Self {
         let argv = run.argv.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect::<Vec<_>>();
         let env = run.env.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect();
         let attributes = &run.attributes;
@@ -128,7 +128,7 @@ impl<'a> Launch<'a> {
     }
 
     /// Adds those of the defaults that the caller left unset.
-    pub(super) fn add_defaults<const N: usize>(&mut self, defaults: [&'static CStr; N], run: &Run<'a>) {
+    pub(super) fn add_defaults<const N: usize>(&mut self, defaults: [&'static CStr; N], run: &RunRequest<'a>) {
         let missing = rexec_sh::protocol::environment::missing(defaults, run.env.iter()).map(CStr::as_ptr);
         let end = self.env.len() - 1;
         self.env.splice(end..end, missing);
@@ -276,7 +276,7 @@ impl<'a> Launch<'a> {
 
 /// Where a program may be: a name without a slash in each directory of PATH, of which an empty one is the working
 /// directory. The directories are looked at in the child, because one of them may be on a file system that hangs.
-fn candidates<'a>(run: &Run<'a>) -> Vec<Cow<'a, CStr>> {
+fn candidates<'a>(run: &RunRequest<'a>) -> Vec<Cow<'a, CStr>> {
     let name = run.shell.to_bytes();
     if name.contains(&b'/') {
         return vec![Cow::Borrowed(run.shell)];

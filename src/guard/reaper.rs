@@ -6,8 +6,8 @@ use std::io;
 
 use nix::libc;
 
-use crate::core::entry::Exit;
-use crate::core::process::{Pid, Signal};
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::{Pid, Signal};
 
 /// What has happened to the children of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,19 +24,19 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal as Named, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
 use rexec_sh::protocol::environment;
-use rexec_sh::protocol::wire::{AtStart, Decoded, FromShim, Run};
+use rexec_sh::protocol::wire::{AtStart, Decoded, FromShim, RunRequest};
 
 use super::baseline::Baseline;
 use super::control::{self, Report};
 use super::launch::{AtTerminal, Descriptors, GUARD_IGNORES, Launch};
 use super::supervisor::{AtCaller, Warden};
-use crate::core::entry::Exit;
 use crate::core::job::Order;
-use crate::core::process::{Pid, ProcessGroup, Signal};
 use crate::limits;
 use crate::sys::kill::{CONT, Pidfd};
 use crate::sys::relayed::Relayed;
 use crate::sys::{self, orphans, process, pty, socket};
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// The host's hold on a guard.
 #[derive(Debug)]
@@ -152,7 +152,7 @@ struct Early<'a> {
 impl Early<'_> {
     /// Takes what has come. Fails when the host is gone, or when an order would end a shell that has just begun: then it
     /// is as if it had.
-    fn take(&mut self, run: &Run<'_>) -> Result<(), NotStarted> {
+    fn take(&mut self, run: &RunRequest<'_>) -> Result<(), NotStarted> {
         let mut bytes = [0; 64];
         let is_gone = loop {
             match socket::receive(self.control, &mut bytes) {
@@ -168,7 +168,7 @@ impl Early<'_> {
                 Order::Signal(signal) => Some(signal),
                 _ => None,
             };
-            match signal.map(|signal| (signal, run.at_start(signal.number()))) {
+            match signal.map(|signal| (signal, run.at_start(signal))) {
                 Some((signal, AtStart::Ends)) => {
                     return Err(Report::Exited {
                         exit: Exit::Signal(signal),
@@ -295,7 +295,7 @@ impl Request {
     }
 
     /// Makes the shell's process, again and again while there are too many.
-    fn launch(launch: &Launch<'_>, run: &Run<'_>, orders: &mut Early<'_>) -> Result<Pid, NotStarted> {
+    fn launch(launch: &Launch<'_>, run: &RunRequest<'_>, orders: &mut Early<'_>) -> Result<Pid, NotStarted> {
         let until = Instant::now() + limits::FORK_TIMEOUT;
         loop {
             match launch.start() {
@@ -314,7 +314,7 @@ impl Request {
     fn arrange(
         descriptors: Vec<OwnedFd>,
         plan: control::Plan,
-        run: &Run<'_>,
+        run: &RunRequest<'_>,
         slave: &OwnedFd,
     ) -> io::Result<Descriptors> {
         let targets = &run.attributes.inherited;

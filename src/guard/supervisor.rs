@@ -15,14 +15,14 @@ use super::control::{self, Report};
 use super::demand::Demand;
 use super::foreground::{Foreground, StoppedGroup};
 use super::reaper::{self, News};
-use crate::core::entry::Exit;
 use crate::core::job::Order;
-use crate::core::process::{Pid, ProcessGroup, Signal};
 use crate::limits;
 use crate::sys::kill::{self, CONT, TTIN, TTOU};
 use crate::sys::relayed::Relayed;
 use crate::sys::tree::{self, Want};
 use crate::sys::{self, process, socket};
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// How the end of the command's tree is pursued.
 #[derive(Debug, Clone, Copy)]

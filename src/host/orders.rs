@@ -12,10 +12,10 @@
 use std::time::Instant;
 
 use crate::core::job::Order;
-use crate::core::process::Signal;
 use crate::guard::control;
 use crate::io::outlet::Outlet;
 use crate::limits;
+use rexec_sh::protocol::process::Signal;
 
 /// What a guard owes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::core::process::ProcessGroup;
 use crate::limits;
 use crate::sys::orphans::Orphans;
 use crate::sys::tree::Process;
+use rexec_sh::protocol::process::ProcessGroup;
 
 /// The interval between two looks at orphans that are killed.
 pub(super) const HUNT_PAUSE: Duration = Duration::from_millis(20);

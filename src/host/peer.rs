@@ -13,7 +13,6 @@ use super::turn::Turn;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
 use crate::core::log::Item;
-use crate::core::process::Pid;
 use crate::front::protocol::Protocol;
 use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
@@ -22,6 +21,7 @@ use crate::limits;
 use crate::sys::confinement::Moment;
 use crate::sys::relayed::Relayed;
 use crate::sys::socket;
+use rexec_sh::protocol::process::Pid;
 
 /// One connection.
 #[derive(Debug)]

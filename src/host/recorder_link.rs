@@ -16,7 +16,6 @@ use super::recorder_process::{Loss, RecorderProcess};
 use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::core::engine::{Engine, JobId};
-use crate::core::process::Pid;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::journal::record::{Left, RunEnd, StartRecord};
 use crate::journal::status::RecorderStatus;
@@ -24,6 +23,7 @@ use crate::limits;
 use crate::sink::feed::Feed;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
+use rexec_sh::protocol::process::Pid;
 
 /// Columns that a line from the recorder may take: a sentence and a path.
 const NEWS_COLUMNS: usize = 4096;

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::Engine;
-use crate::core::process::Pid;
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Port, ReadOutcome};
@@ -24,6 +23,7 @@ use crate::recorder::{self, Bounds, Session};
 use crate::sink::feed::Feed;
 use crate::sys::{orphans, process, socket};
 use crate::text::reason::reason;
+use rexec_sh::protocol::process::Pid;
 
 /// A recorder whose end was not noticed yet.
 #[derive(Debug)]

@@ -16,13 +16,13 @@ use super::{Host, unseen};
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
 use crate::core::job::Job;
-use crate::core::process::Signal;
 use crate::front::PeerRequest;
 use crate::front::answer::Answer;
 use crate::io::poller::Token;
 use crate::limits;
 use crate::sys::confinement::{Doubt, Purpose};
 use crate::sys::socket;
+use rexec_sh::protocol::process::Signal;
 
 impl Host {
     /// Accepts callers, some in each turn.

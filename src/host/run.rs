@@ -15,12 +15,12 @@ use super::spares::END_OF_FILE;
 use super::terminal_relay::TerminalRelay;
 use super::turn::PeerId;
 use crate::core::entry::{StartError, Stream};
-use crate::core::process::{Pid, ProcessGroup};
 use crate::front::budget::Share;
 use crate::front::command::Command;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{self, tree};
+use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 /// One command, as the host holds it.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct ActiveRun {
     /// The relay of its caller's terminal, if its own stands for that.
     pub(super) relay: Option<TerminalRelay>,
     /// Which of the caller's streams its terminal is.
-    pub(super) tty: Option<wire::Stream>,
+    pub(super) tty: Option<wire::CallerStream>,
     /// The outputs that have no reader any more, as its caller said. It may say so before there are streams, and it holds
     /// for the streams of every guard that gets the command.
     pub(super) unread: [bool; Stream::ALL.len()],

@@ -33,11 +33,11 @@ use super::turn::{PeerId, Turn};
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{Reason, Stream};
 use crate::core::job::{Job, Order};
-use crate::core::process::Signal;
 use crate::guard::spawn;
 use crate::limits;
 use crate::sys::orphans::Kin;
 use crate::sys::socket;
+use rexec_sh::protocol::process::Signal;
 
 /// All runs.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Runs {
     /// What a signal does to a command that has not begun.
     pub(super) fn at_start(&self, job: JobId, signal: Signal) -> AtStart {
         match self.all.get(&job).and_then(|run| run.pending.as_ref()) {
-            Some(Ok(pending)) => pending.command.run().map_or(AtStart::Ends, |run| run.at_start(signal.number())),
+            Some(Ok(pending)) => pending.command.run().map_or(AtStart::Ends, |run| run.at_start(signal)),
             _ => AtStart::Ends,
         }
     }

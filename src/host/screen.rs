@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::process::Pid;
 use crate::journal::record::Left;
 use crate::limits;
+use rexec_sh::protocol::process::Pid;
 
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};

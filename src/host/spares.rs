@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
-use crate::core::process::Pid;
 use crate::guard::spawn;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{self, pty};
+use rexec_sh::protocol::process::Pid;
 
 /// ^D, which a reader in line mode takes for the end of its input.
 pub(super) const END_OF_FILE: &[u8] = &[4];

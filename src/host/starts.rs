@@ -32,7 +32,6 @@ use super::turn::Turn;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{StartError, Stream};
 use crate::core::job::{Job, Order};
-use crate::core::process::Pid;
 use crate::front::budget::{Budget, Share};
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
@@ -40,6 +39,7 @@ use crate::io::poller::Token;
 use crate::limits;
 use crate::sys::cgroup::Groups;
 use crate::sys::{self, pty};
+use rexec_sh::protocol::process::Pid;
 
 /// What the host needs to start commands.
 #[derive(Debug)]

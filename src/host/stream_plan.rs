@@ -77,7 +77,7 @@ impl StreamPlan {
             | bit(self.err_pipe, PLAN_ERR_PIPE)
             | bit(self.err_is_out, PLAN_ERR_IS_OUT)
             | bit(self.kills_group, PLAN_KILL_GROUP)
-            | bit(self.tty() == Some(wire::Stream::Out) && !relayed && !self.is_bare, PLAN_DEFAULTS)
+            | bit(self.tty() == Some(wire::CallerStream::Out) && !relayed && !self.is_bare, PLAN_DEFAULTS)
             | bit(self.out_pipe && self.is_live && !self.is_bare, PLAN_LIVE)
             | bit(self.is_terminal_stdin(), PLAN_IN_TTY)
             | bit(relayed, PLAN_RELAYED)
@@ -87,11 +87,11 @@ impl StreamPlan {
     }
 
     /// The caller's stream that gets what the command writes to its terminal.
-    pub(super) fn tty(self) -> Option<wire::Stream> {
+    pub(super) fn tty(self) -> Option<wire::CallerStream> {
         if self.stdio.stdout && !self.out_pipe {
-            return Some(wire::Stream::Out);
+            return Some(wire::CallerStream::Out);
         }
-        (self.stdio.stderr && !self.err_pipe && !self.err_is_out).then_some(wire::Stream::Err)
+        (self.stdio.stderr && !self.err_pipe && !self.err_is_out).then_some(wire::CallerStream::Err)
     }
 
     /// Whether any of the command's streams is its terminal.
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn streams_follow_the_callers_descriptors() {
-        use wire::Stream::{Err, Out};
+        use wire::CallerStream::{Err, Out};
         let same = Stdio { same_output: true, ..OPEN };
         let terminal = Stdio { stdout_tty: true, stderr_tty: true, ..same };
         let two = Stdio { same_output: false, ..terminal };

@@ -8,9 +8,9 @@ use std::os::fd::OwnedFd;
 
 use rexec_sh::protocol::wire::{self, Stdio, TerminalModes};
 
-use crate::core::process::Signal;
 use crate::io::outlet::Outlet;
 use crate::sys::relayed::{Relayed, modes_of};
+use rexec_sh::protocol::process::Signal;
 
 /// The caller's terminal on the way to a run's start. Its peer gets it then.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl RelayEvent {
     /// Appends the frame for the shim.
     pub(super) fn encode(self, out: &mut Vec<u8>) {
         match self {
-            Self::Stopped(signal) => wire::encode_stopped(signal.number(), out),
+            Self::Stopped(signal) => wire::encode_stopped(signal, out),
             Self::TerminalReturned => wire::encode_return(out),
         }
     }

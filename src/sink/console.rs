@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, Exit, Outcome, Reason};
+use crate::core::entry::{Entry, Outcome, Reason};
 use crate::core::log::Item;
 use crate::journal::record::Left;
 use crate::limits;
@@ -28,6 +28,7 @@ use filter::Filter;
 use fold::Fold;
 pub use header::ConsoleKind;
 use header::header;
+use rexec_sh::protocol::process::Exit;
 
 /// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 
-use crate::core::process::Pid;
+use rexec_sh::protocol::process::Pid;
 
 /// The host's own groups, and where the hierarchies are mounted.
 #[derive(Debug, Default)]

@@ -24,7 +24,7 @@ use nix::sys::stat::Mode;
 
 use self::pin::{lives, pin_by_number, pin_of_peer};
 use super::stat::Stat;
-use crate::core::process::Pid;
+use rexec_sh::protocol::process::Pid;
 
 pub use self::pin::Moment;
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::libc::{self, c_int};
 
-use crate::core::process::{Pid, ProcessGroup, Signal};
+use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// SIGCONT.
 pub const CONT: Signal = named(libc::SIGCONT);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::kill::{CONT, Pidfd};
 use super::process;
 use super::tree::{self, Process};
-use crate::core::process::{Pid, Signal};
+use rexec_sh::protocol::process::{Pid, Signal};
 
 /// The processes that the host had below it from the start, and the sessions that were there before it. Whoever leaves a
 /// session enters a new one, so no descendant of a guard can ever be in one of these.

@@ -6,8 +6,8 @@ use std::os::fd::RawFd;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::ForkResult;
 
-use crate::core::process::Pid;
 use crate::limits;
+use rexec_sh::protocol::process::Pid;
 
 /// The effective user.
 #[must_use]

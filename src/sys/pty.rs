@@ -11,7 +11,7 @@ use nix::libc;
 use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
-use crate::core::process::ProcessGroup;
+use rexec_sh::protocol::process::ProcessGroup;
 
 /// A window size in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::path::Path;
 use nix::libc;
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 
-use crate::core::process::Pid;
+use rexec_sh::protocol::process::Pid;
 
 /// The most descriptors in one message: those of a RUN, and two pipes.
 pub const DESCRIPTORS_MAX: usize = rexec_sh::protocol::wire::INHERITED_MAX + 5;

@@ -16,7 +16,7 @@ use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
 use super::pty::{self, Size};
 use super::writer::Writer;
-use crate::core::process::Pid;
+use rexec_sh::protocol::process::Pid;
 
 /// How a descriptor can be written without waiting.
 #[derive(Debug)]

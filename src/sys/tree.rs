@@ -16,7 +16,7 @@ use nix::libc;
 use super::kill::{TTIN, TTOU};
 use super::program::Program;
 use super::stat::Stat;
-use crate::core::process::{Pid, ProcessGroup, Signal};
+use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// A process as /proc/PID/stat shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

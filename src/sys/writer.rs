@@ -16,7 +16,7 @@ use nix::sys::socket::{Shutdown, shutdown};
 
 use super::kill::Pidfd;
 use super::{process, socket};
-use crate::core::process::{Pid, Signal};
+use rexec_sh::protocol::process::{Pid, Signal};
 
 /// The host's side of it.
 #[derive(Debug)]

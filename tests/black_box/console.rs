@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use rexec_host::core::engine::{Engine, JobId};
-use rexec_host::core::entry::{Exit, Stream, Streams};
+use rexec_host::core::entry::{Stream, Streams};
 use rexec_host::core::log::Lag;
 use rexec_host::journal::record::Left;
 use rexec_host::limits;
 use rexec_host::sink::console::{Console, ConsoleKind, Heading, View};
+use rexec_sh::protocol::process::Exit;
 
 struct ConsoleRig {
     engine: Engine,

@@ -1,7 +1,7 @@
 //! Which invocations of a shell go to the host, and which real shell a name stands for. Pure: arguments in, answer out.
 //!
 //! Only `-c STRING` goes to the host, with options of the shell before the `-c`, in one cluster with it (`-lc`), or
-//! behind it (`-c -l STRING`). Options are read as the shells themselves read them (bash 5, dash, zsh), because some
+//! behind it (`-c -l STRING`). ShimOptions are read as the shells themselves read them (bash 5, dash, zsh), because some
 //! take an argument that must not be mistaken for the command. Whatever a shell would reject goes to the real shell,
 //! which words the error.
 
@@ -88,7 +88,7 @@ fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// Options of bash that are words. In bash one dash is as good as two.
+/// ShimOptions of bash that are words. In bash one dash is as good as two.
 const WORDS: [&[u8]; 10] = [
     b"debug",
     b"debugger",

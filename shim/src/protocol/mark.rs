@@ -5,6 +5,8 @@
 
 use std::ffi::CStr;
 
+use super::process::Pid;
+
 /// The entry that marks everything below a run.
 pub const INSIDE: &CStr = c"REXEC_INSIDE=1";
 /// The name that a guard's process has.
@@ -13,10 +15,10 @@ pub const GUARD_NAME: &CStr = c"rexec-guard";
 const ANCESTORS_MAX: u32 = 4_096;
 
 /// Whether a guard is among the ancestors. `parent` is the caller's own, `stat_of` reads `/proc/PID/stat`.
-pub fn is_guard_above(parent: i32, mut stat_of: impl FnMut(i32) -> Option<Stat>) -> bool {
+pub fn is_guard_above(parent: Pid, mut stat_of: impl FnMut(Pid) -> Option<ProcessStat>) -> bool {
     let mut pid = parent;
     for _ in 0..ANCESTORS_MAX {
-        let Some(stat) = (pid > 1).then(|| stat_of(pid)).flatten() else { return false };
+        let Some(stat) = (pid.number() > 1).then(|| stat_of(pid)).flatten() else { return false };
         if stat.has_guards_name && stat.session == pid {
             return true;
         }
@@ -27,16 +29,16 @@ pub fn is_guard_above(parent: i32, mut stat_of: impl FnMut(i32) -> Option<Stat>)
 
 /// What counts of a `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
+pub struct ProcessStat {
     /// Whether it has the name of a guard.
     pub has_guards_name: bool,
     /// The parent; 0 when it is outside of this pid namespace.
-    pub parent: i32,
+    pub parent: Pid,
     /// The session, which a guard leads.
-    pub session: i32,
+    pub session: Pid,
 }
 
-impl Stat {
+impl ProcessStat {
     /// Reads the text of the file. The name may hold anything, so it ends at the last parenthesis.
     #[must_use]
     pub fn read(text: &[u8]) -> Option<Self> {
@@ -44,7 +46,8 @@ impl Stat {
         let close = text.iter().rposition(|&byte| byte == b')')?;
         let mut fields = std::str::from_utf8(text.get(close + 1..)?).ok()?.split_ascii_whitespace();
         // The state is the third field, the parent the fourth, the session the sixth.
-        let (parent, session) = (fields.nth(1)?.parse().ok()?, fields.nth(1)?.parse().ok()?);
+        let mut pid = || fields.nth(1)?.parse().ok().map(Pid::new);
+        let (parent, session) = (pid()?, pid()?);
         Some(Self { has_guards_name: text.get(open + 1..close)? == GUARD_NAME.to_bytes(), parent, session })
     }
 }
@@ -55,26 +58,35 @@ mod tests {
 
     #[test]
     fn a_stat_is_read_whatever_the_name() {
-        let read = |name: &str| Stat::read(format!("42 ({name}) S 41 5 6 7 8 9").as_bytes()).unwrap();
-        assert_eq!(read("rexec-guard"), Stat { has_guards_name: true, parent: 41, session: 6 });
-        assert_eq!(read(") R (x"), Stat { has_guards_name: false, parent: 41, session: 6 });
-        assert_eq!(Stat::read(b"42 (sh) S 41"), None);
+        let read = |name: &str| ProcessStat::read(format!("42 ({name}) S 41 5 6 7 8 9").as_bytes()).unwrap();
+        assert_eq!(
+            read("rexec-guard"),
+            ProcessStat { has_guards_name: true, parent: Pid::new(41), session: Pid::new(6) }
+        );
+        assert_eq!(read(") R (x"), ProcessStat { has_guards_name: false, parent: Pid::new(41), session: Pid::new(6) });
+        assert_eq!(ProcessStat::read(b"42 (sh) S 41"), None);
     }
 
     #[test]
     fn a_mark_counts_below_a_guard_alone() {
         let tree = |has_guards_name, session| {
-            move |pid| match pid {
-                30 => Some(Stat { has_guards_name: false, parent: 20, session: 10 }),
-                20 => Some(Stat { has_guards_name: false, parent: 10, session: 10 }),
-                10 => Some(Stat { has_guards_name, parent: 1, session }),
+            move |pid: Pid| match pid.number() {
+                30 => Some(ProcessStat { has_guards_name: false, parent: Pid::new(20), session: Pid::new(10) }),
+                20 => Some(ProcessStat { has_guards_name: false, parent: Pid::new(10), session: Pid::new(10) }),
+                10 => Some(ProcessStat { has_guards_name, parent: Pid::new(1), session }),
                 _ => None,
             }
         };
-        assert!(is_guard_above(30, tree(true, 10)) && is_guard_above(10, tree(true, 10)));
-        assert!(!is_guard_above(30, tree(true, 5)), "no session leader");
-        assert!(!is_guard_above(30, tree(false, 10)), "another name");
-        assert!(!is_guard_above(1, tree(true, 10)) && !is_guard_above(0, tree(true, 10)));
-        assert!(!is_guard_above(40, tree(true, 10)), "unreadable");
+        assert!(
+            is_guard_above(Pid::new(30), tree(true, Pid::new(10)))
+                && is_guard_above(Pid::new(10), tree(true, Pid::new(10)))
+        );
+        assert!(!is_guard_above(Pid::new(30), tree(true, Pid::new(5))), "no session leader");
+        assert!(!is_guard_above(Pid::new(30), tree(false, Pid::new(10))), "another name");
+        assert!(
+            !is_guard_above(Pid::new(1), tree(true, Pid::new(10)))
+                && !is_guard_above(Pid::new(0), tree(true, Pid::new(10)))
+        );
+        assert!(!is_guard_above(Pid::new(40), tree(true, Pid::new(10))), "unreadable");
     }
 }

@@ -10,7 +10,7 @@ use crate::protocol::choice::{Sanitize, Tty};
 
 /// The options as the environment has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options<'a> {
+pub struct ShimOptions<'a> {
     /// `REXEC_INSIDE`: whether this process is inside a run.
     pub inside: Option<&'a CStr>,
     /// `REXEC_SHELL`: the real shell's path.
@@ -66,7 +66,7 @@ impl fmt::Display for OptionError<'_> {
 
 impl std::error::Error for OptionError<'_> {}
 
-impl<'a> Options<'a> {
+impl<'a> ShimOptions<'a> {
     /// Finds the options in an environment.
     #[must_use]
     pub fn find(env: impl IntoIterator<Item = &'a CStr>) -> Self {
@@ -151,20 +151,21 @@ mod tests {
 
     #[test]
     fn options_are_found_and_the_first_of_a_name_counts() {
-        let options = Options::find([c"A=1", c"REXEC_TTY=never", c"REXEC_TTY=auto", c"REXEC_WHOAMI=a=b", c"REXEC_X=1"]);
+        let options =
+            ShimOptions::find([c"A=1", c"REXEC_TTY=never", c"REXEC_TTY=auto", c"REXEC_WHOAMI=a=b", c"REXEC_X=1"]);
         assert_eq!(options.tty, Some(c"never"));
         assert_eq!(options.whoami, Some(c"a=b"));
         assert_eq!(
-            Options::find([c"REXEC_INSIDE", c"REXEC_SHELL="]),
-            Options { shell: Some(c""), ..Options::default() }
+            ShimOptions::find([c"REXEC_INSIDE", c"REXEC_SHELL="]),
+            ShimOptions { shell: Some(c""), ..ShimOptions::default() }
         );
     }
 
     #[test]
     fn words_are_judged() {
-        let judged = |entry| Options::find([entry]).judge();
+        let judged = |entry| ShimOptions::find([entry]).judge();
         let none = Choices { fallback: false, tty: None, sanitize: None, live: None };
-        assert_eq!(Options::default().judge(), Ok(none));
+        assert_eq!(ShimOptions::default().judge(), Ok(none));
         assert_eq!((judged(c"REXEC_TTY="), judged(c"REXEC_SANITIZE=")), (Ok(none), Ok(none)));
         assert_eq!(judged(c"REXEC_TTY=auto"), Ok(Choices { tty: Some(Tty::Auto), ..none }));
         assert_eq!(judged(c"REXEC_TTY=always"), Ok(Choices { tty: Some(Tty::Always), ..none }));
@@ -187,9 +188,9 @@ mod tests {
         for entry in
             [c"REXEC_TTY=yes", c"REXEC_FALLBACK=yes", c"REXEC_SANITIZE=RAW", c"REXEC_SANITIZE=\xff", c"REXEC_LIVE=yes"]
         {
-            assert!(Options::find([entry]).judge().is_err(), "{entry:?}");
+            assert!(ShimOptions::find([entry]).judge().is_err(), "{entry:?}");
         }
-        let error = Options::find([c"REXEC_TTY=al\xffways"]).judge().unwrap_err();
+        let error = ShimOptions::find([c"REXEC_TTY=al\xffways"]).judge().unwrap_err();
         assert_eq!(error.to_string(), r"REXEC_TTY: `al\xffways` is not a valid value (auto, always, never)");
         assert_eq!(error.allowed, "auto, always, never");
     }

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use crate::host::{Place, frames, outcome, wait_for};
 use nix::fcntl::{Flock, FlockArg};
-use rexec_sh::protocol::wire::{Exit, encode_exit};
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::wire::encode_exit;
 
 /// Words by which agents tell that a sandbox denied a command, and then offer to leave it.
 const AVOIDED: [&str; 5] = ["sandbox", "permission", "permitted", "denied", "seccomp"];

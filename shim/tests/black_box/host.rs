@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::signal::{SigHandler, Signal};
-use rexec_sh::protocol::wire::{Attributes, Decoded, FromShim, HELLO_BYTES, Hello, Stream};
+use rexec_sh::protocol::wire::{Attributes, CallerStream, Decoded, FromShim, HELLO_BYTES, Hello};
 
 /// How long anything may take before a test gives up on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -132,7 +132,7 @@ impl Request {
 pub(crate) enum Said {
     Signal(u8),
     Abort,
-    Closed(Stream),
+    Closed(CallerStream),
     Keys(Vec<u8>),
     Size(u16, u16),
     Resume(bool),
@@ -194,7 +194,7 @@ impl Peer {
                     }
                     continue;
                 }
-                Decoded::Item(FromShim::Signal(signal), taken) => (Said::Signal(signal), taken),
+                Decoded::Item(FromShim::Signal(signal), taken) => (Said::Signal(signal.number()), taken),
                 Decoded::Item(FromShim::Abort, taken) => (Said::Abort, taken),
                 Decoded::Item(FromShim::Closed(stream), taken) => (Said::Closed(stream), taken),
                 Decoded::Item(FromShim::Keys(keys), taken) => (Said::Keys(keys.to_vec()), taken),

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::host::{CLOSE_OTHERS, Place, Request, frames, outcome};
 use rexec_sh::protocol::choice::{Sanitize, Tty};
-use rexec_sh::protocol::wire::{Exit, encode_exit};
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::wire::encode_exit;
 
 fn ok() -> Vec<u8> {
     frames(|out| encode_exit(Exit::Code(0), out))

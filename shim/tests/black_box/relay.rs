@@ -10,7 +10,8 @@ use crate::host::{Place, Said, frames, outcome, state, wait_for};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rexec_sh::protocol::wire::{Exit, FRAME_BYTES_MAX, Stream, encode_exit, encode_output};
+use rexec_sh::protocol::process::{self, Exit};
+use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, encode_exit, encode_output};
 
 /// More than any pipe or socket between shim and reader holds.
 const PLENTY: usize = 5_000_000;
@@ -19,7 +20,7 @@ fn exit(code: u8) -> Vec<u8> {
     frames(|out| encode_exit(Exit::Code(code), out))
 }
 
-fn output(stream: Stream, bytes: &[u8]) -> Vec<u8> {
+fn output(stream: CallerStream, bytes: &[u8]) -> Vec<u8> {
     frames(|out| encode_output(stream, bytes, out))
 }
 
@@ -47,7 +48,7 @@ fn signals_go_to_the_command_and_the_shim_waits_for_its_end() {
         peer.request();
         ready.send(()).unwrap();
         let heard: Vec<_> = (0..6).map(|_| peer.hear()).collect();
-        peer.say(&frames(|out| encode_exit(Exit::Signal(15), out)));
+        peer.say(&frames(|out| encode_exit(Exit::Signal(process::Signal::TERM), out)));
         heard
     });
     let mut child = place.bash("x").spawn().unwrap();
@@ -112,9 +113,9 @@ fn talkative(place: &Place) -> (std::thread::JoinHandle<()>, Vec<u8>) {
     let host = place.host(move |mut peer| {
         peer.request();
         for chunk in sent.chunks(100_001) {
-            peer.say(&output(Stream::Out, chunk));
+            peer.say(&output(CallerStream::Out, chunk));
         }
-        peer.say(&output(Stream::Err, &sent[..FRAME_BYTES_MAX]));
+        peer.say(&output(CallerStream::Err, &sent[..FRAME_BYTES_MAX]));
         peer.say(&exit(5));
     });
     (host, bytes)
@@ -150,7 +151,7 @@ fn a_reader_that_waits_loses_nothing_and_signals_pass_meanwhile() {
         peer.request();
         let mut writer = peer.stream.try_clone().unwrap();
         let writer = std::thread::spawn(move || {
-            writer.write_all(&output(Stream::Out, &sent)).unwrap();
+            writer.write_all(&output(CallerStream::Out, &sent)).unwrap();
             writer.write_all(&exit(0)).unwrap();
         });
         say.send(peer.hear()).unwrap();
@@ -200,10 +201,10 @@ fn a_reader_that_leaves_is_told_to_the_host_and_the_exit_code_stays() {
     let place = Place::new();
     let host = place.host(|mut peer| {
         peer.request();
-        peer.say(&output(Stream::Out, b"first\n"));
+        peer.say(&output(CallerStream::Out, b"first\n"));
         let heard = peer.hear();
         // A command may well go on: what it still says is for nobody.
-        peer.say(&output(Stream::Out, &noise(300_000)));
+        peer.say(&output(CallerStream::Out, &noise(300_000)));
         peer.say(&exit(33));
         (heard, peer.drain())
     });
@@ -213,7 +214,7 @@ fn a_reader_that_leaves_is_told_to_the_host_and_the_exit_code_stays() {
     stdout.read_line(&mut line).unwrap();
     drop(stdout);
     assert_eq!(child.wait().unwrap().code(), Some(33));
-    assert_eq!((line.as_str(), host.join().unwrap()), ("first\n", (Some(Said::Closed(Stream::Out)), vec![])));
+    assert_eq!((line.as_str(), host.join().unwrap()), ("first\n", (Some(Said::Closed(CallerStream::Out)), vec![])));
 }
 
 #[test]
@@ -222,8 +223,9 @@ fn a_reader_that_leaves_in_the_middle_of_a_write_is_told_too() {
     let host = place.host(|mut peer| {
         peer.request();
         let mut writer = peer.stream.try_clone().unwrap();
-        let writer =
-            std::thread::spawn(move || writer.write_all(&[output(Stream::Out, &noise(PLENTY)), exit(1)].concat()));
+        let writer = std::thread::spawn(move || {
+            writer.write_all(&[output(CallerStream::Out, &noise(PLENTY)), exit(1)].concat())
+        });
         let heard = peer.hear();
         writer.join().unwrap().unwrap();
         heard
@@ -233,13 +235,13 @@ fn a_reader_that_leaves_in_the_middle_of_a_write_is_told_too() {
     stdout.read_exact(&mut [0; 1000]).unwrap();
     drop(stdout);
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert_eq!(host.join().unwrap(), Some(Said::Closed(Stream::Out)));
+    assert_eq!(host.join().unwrap(), Some(Said::Closed(CallerStream::Out)));
 }
 
 #[test]
 fn output_that_fits_nowhere_costs_a_line_but_not_the_exit_code() {
     let place = Place::new();
-    let host = place.answering([output(Stream::Out, b"x"), exit(2)].concat());
+    let host = place.answering([output(CallerStream::Out, b"x"), exit(2)].concat());
     let found = outcome(&place.real_shell("exec \"$0\" -c x >/dev/full").output().unwrap());
     let expected = "rexec: the command's output cannot be written: No space left on device\n";
     assert_eq!(found, (Some(2), String::new(), expected.into()));
@@ -249,7 +251,7 @@ fn output_that_fits_nowhere_costs_a_line_but_not_the_exit_code() {
 #[test]
 fn output_that_fits_nowhere_is_no_success() {
     let place = Place::new();
-    let host = place.answering([output(Stream::Out, b"x"), output(Stream::Out, b"y"), exit(0)].concat());
+    let host = place.answering([output(CallerStream::Out, b"x"), output(CallerStream::Out, b"y"), exit(0)].concat());
     let found = outcome(&place.real_shell("exec \"$0\" -c x >/dev/full").output().unwrap());
     let expected = "rexec: the command's output cannot be written: No space left on device\n";
     assert_eq!(found, (Some(1), String::new(), expected.into()), "said once, and 1 as programs do then");
@@ -262,7 +264,7 @@ fn a_full_disk_below_stderr_leaves_stdout_and_the_exit_code_alone() {
     let place = Place::new();
     let host = place.host(|mut peer| {
         peer.request();
-        peer.say(&[output(Stream::Err, b"lost"), output(Stream::Out, b"kept"), exit(0)].concat());
+        peer.say(&[output(CallerStream::Err, b"lost"), output(CallerStream::Out, b"kept"), exit(0)].concat());
         peer.drain()
     });
     let found = outcome(&place.real_shell("exec \"$0\" -c x 2>/dev/full").output().unwrap());
@@ -277,7 +279,7 @@ fn output_without_end_that_fits_nowhere_is_closed_in_the_end() {
     let host = place.host(|mut peer| {
         peer.request();
         for _ in 0..20 {
-            peer.say(&output(Stream::Out, &[b'x'; 64 << 10]));
+            peer.say(&output(CallerStream::Out, &[b'x'; 64 << 10]));
         }
         let heard = peer.hear();
         peer.say(&exit(141));
@@ -285,13 +287,14 @@ fn output_without_end_that_fits_nowhere_is_closed_in_the_end() {
     });
     let found = outcome(&place.real_shell("exec \"$0\" -c x >/dev/full").output().unwrap());
     assert_eq!(found.0, Some(141));
-    assert_eq!(host.join().unwrap(), Some(Said::Closed(Stream::Out)));
+    assert_eq!(host.join().unwrap(), Some(Said::Closed(CallerStream::Out)));
 }
 
 #[test]
 fn a_closed_stdout_takes_nothing_and_harms_nothing() {
     let place = Place::new();
-    let host = place.answering([output(Stream::Out, b"lost"), output(Stream::Err, b"kept"), exit(2)].concat());
+    let host =
+        place.answering([output(CallerStream::Out, b"lost"), output(CallerStream::Err, b"kept"), exit(2)].concat());
     let found = outcome(&place.real_shell("exec \"$0\" -c x >&-").output().unwrap());
     assert_eq!(found, (Some(2), String::new(), "kept".into()));
     host.join().unwrap();
@@ -334,7 +337,7 @@ fn the_parents_death_waits_for_the_last_reader() {
     let place = Place::new();
     let (mut parent, host) = orphaned(&place, "2>/dev/null");
     drop(parent.stdout.take());
-    assert_eq!(host.join().unwrap(), [Said::Closed(Stream::Out), Said::Abort]);
+    assert_eq!(host.join().unwrap(), [Said::Closed(CallerStream::Out), Said::Abort]);
 }
 
 #[test]
@@ -346,7 +349,7 @@ fn an_ignored_hangup_outlives_the_parent() {
         peer.request();
         ready.send(()).unwrap();
         wait.recv().unwrap();
-        peer.say(&[output(Stream::Out, b"done"), exit(0)].concat());
+        peer.say(&[output(CallerStream::Out, b"done"), exit(0)].concat());
         peer.drain()
     });
     let script = "trap '' HUP; \"$0\" -c x >\"${0%/*}/file\" & echo $!; wait";

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use crate::host::{Place, frames};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
-use rexec_sh::protocol::wire::{Exit, Stream, encode_exit, encode_output};
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::wire::{CallerStream, encode_exit, encode_output};
 
 /// More than a terminal's buffer holds.
 const PLENTY: usize = 200_000;
@@ -45,7 +46,7 @@ fn a_terminal_on_stdin_travels_as_it_is() {
 fn a_terminal_on_stdout_travels_with_its_size_and_gets_all_output() {
     let (place, (master, slave)) = (Place::new(), terminal());
     let host = place.answering(frames(|out| {
-        encode_output(Stream::Out, &[b'x'; PLENTY], out);
+        encode_output(CallerStream::Out, &[b'x'; PLENTY], out);
         encode_exit(Exit::Code(6), out);
     }));
     let kept = slave.try_clone().unwrap();

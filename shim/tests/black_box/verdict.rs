@@ -4,8 +4,9 @@ use std::os::unix::process::ExitStatusExt;
 
 use crate::host::{Place, Said, frames, outcome, wait_for};
 use nix::sys::signal::Signal;
+use rexec_sh::protocol::process::{self, Exit};
 use rexec_sh::protocol::wire::{
-    Exit, Hello, Stream, encode_exit, encode_fail, encode_note, encode_output, encode_refuse,
+    CallerStream, Hello, encode_exit, encode_fail, encode_note, encode_output, encode_refuse,
 };
 
 fn exits(exit: Exit) -> Option<i32> {
@@ -22,7 +23,7 @@ fn an_exit_code_is_the_commands_and_a_signal_is_128_more() {
         assert_eq!(exits(Exit::Code(code)), Some(i32::from(code)));
     }
     for signal in [1, 2, 6, 9, 13, 15, 64] {
-        assert_eq!(exits(Exit::Signal(signal)), Some(128 + i32::from(signal)));
+        assert_eq!(exits(Exit::Signal(process::Signal::new(signal))), Some(128 + i32::from(signal)));
     }
 }
 
@@ -30,12 +31,12 @@ fn an_exit_code_is_the_commands_and_a_signal_is_128_more() {
 fn output_arrives_on_its_stream_and_in_order_before_the_exit() {
     let place = Place::new();
     let host = place.answering(frames(|out| {
-        encode_output(Stream::Out, b"one ", out);
-        encode_output(Stream::Err, b"two ", out);
-        encode_output(Stream::Out, b"three ", out);
+        encode_output(CallerStream::Out, b"one ", out);
+        encode_output(CallerStream::Err, b"two ", out);
+        encode_output(CallerStream::Out, b"three ", out);
         encode_note(b"rexec: a note without its newline", out);
         encode_note(b"rexec: a note with it\n", out);
-        encode_output(Stream::Err, b"four", out);
+        encode_output(CallerStream::Err, b"four", out);
         encode_exit(Exit::Code(3), out);
     }));
     let merged = place.real_shell("exec \"$0\" -c x 2>&1").output().unwrap();
@@ -115,7 +116,7 @@ fn a_host_that_leaves_in_mid_run_makes_the_outcome_unknown() {
     let place = Place::new();
     let host = place.host(|mut peer| {
         peer.request();
-        peer.say(&frames(|out| encode_output(Stream::Out, b"half", out)));
+        peer.say(&frames(|out| encode_output(CallerStream::Out, b"half", out)));
     });
     let (code, stdout, stderr) = outcome(&place.bash("true").output().unwrap());
     assert_eq!((code, stdout.as_str()), (Some(125), "half"));
@@ -134,7 +135,7 @@ fn a_host_of_another_version_is_named_with_both_versions() {
     });
     let (code, stdout, stderr) = outcome(&place.bash("true").output().unwrap());
     assert_eq!((code, stdout.as_str()), (Some(125), ""));
-    assert!(stderr.starts_with("rexec: rexec-sh speaks protocol 2 and rexec-host 8 to 9,"), "{stderr}");
+    assert!(stderr.starts_with("rexec: rexec-sh speaks protocol 3 and rexec-host 8 to 9,"), "{stderr}");
     host.join().unwrap();
 }
 

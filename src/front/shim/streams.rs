@@ -15,14 +15,14 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) struct CallerStreams {
     /// The stream that gets what the command writes to its terminal, if any.
-    tty: Option<wire::Stream>,
+    tty: Option<wire::CallerStream>,
     stdout: OutputFilter,
     stderr: OutputFilter,
     filtered: Vec<u8>,
 }
 
 impl CallerStreams {
-    pub(super) fn new(tty: Option<wire::Stream>, [stdout, stderr]: [OutputFilter; 2]) -> Self {
+    pub(super) fn new(tty: Option<wire::CallerStream>, [stdout, stderr]: [OutputFilter; 2]) -> Self {
         Self { tty, stdout, stderr, filtered: Vec::new() }
     }
 
@@ -40,13 +40,14 @@ impl CallerStreams {
     pub(super) fn push(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         let to = match stream {
             Stream::Tty => self.tty,
-            Stream::Out => Some(wire::Stream::Out),
-            Stream::Err => Some(wire::Stream::Err),
+            Stream::Out => Some(wire::CallerStream::Out),
+            Stream::Err => Some(wire::CallerStream::Err),
         };
-        let (stdout, stderr) = ((&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err));
+        let (stdout, stderr) =
+            ((&mut self.stdout, wire::CallerStream::Out), (&mut self.stderr, wire::CallerStream::Err));
         let ((filter, to), (other, other_to)) = match to {
-            Some(wire::Stream::Out) => (stdout, stderr),
-            Some(wire::Stream::Err) => (stderr, stdout),
+            Some(wire::CallerStream::Out) => (stdout, stderr),
+            Some(wire::CallerStream::Err) => (stderr, stdout),
             // Words for a person, at a terminal that the caller does not have.
             None => return bytes.len(),
         };
@@ -76,14 +77,14 @@ impl CallerStreams {
     }
 
     fn each(&mut self, out: &mut Vec<u8>, mut act: impl FnMut(&mut OutputFilter, &mut Vec<u8>)) {
-        for (filter, to) in [(&mut self.stdout, wire::Stream::Out), (&mut self.stderr, wire::Stream::Err)] {
+        for (filter, to) in [(&mut self.stdout, wire::CallerStream::Out), (&mut self.stderr, wire::CallerStream::Err)] {
             act(filter, &mut self.filtered);
             send(to, &mut self.filtered, out);
         }
     }
 }
 
-fn send(to: wire::Stream, filtered: &mut Vec<u8>, out: &mut Vec<u8>) {
+fn send(to: wire::CallerStream, filtered: &mut Vec<u8>, out: &mut Vec<u8>) {
     wire::encode_output(to, filtered, out);
     filtered.clear();
 }

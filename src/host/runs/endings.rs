@@ -9,13 +9,13 @@ use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Reason;
 use crate::core::job::Order;
-use crate::core::process::Pid;
 use crate::front::answer::Answer;
 use crate::host::peers::Peers;
 use crate::host::run::LeftOver;
 use crate::host::screen::Screen;
 use crate::host::turn::{PeerId, Turn};
 use crate::limits;
+use rexec_sh::protocol::process::Pid;
 
 /// What [`Runs::kill`] is asked to end.
 #[derive(Debug, Clone, Copy)]

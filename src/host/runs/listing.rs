@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
-use crate::core::process::Pid;
 use crate::front::answer::{Listed, RunState};
 use crate::guard::spawn;
 use crate::host::run::{ActiveRun, LeftOver};
 use crate::host::turn::Turn;
+use rexec_sh::protocol::process::Pid;
 
 impl Runs {
     /// Everything that is there, oldest first.

@@ -10,7 +10,6 @@ use std::time::Instant;
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
-use crate::core::process::{Pid, ProcessGroup};
 use crate::guard::spawn;
 use crate::host::orders::{Again, Step};
 use crate::host::orphan_hunt::{HUNT_PAUSE, OrphanHunt};
@@ -19,6 +18,7 @@ use crate::host::run::ActiveRun;
 use crate::host::turn::Turn;
 use crate::limits;
 use crate::sys::orphans::{self, Orphans, Others};
+use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 impl Runs {
     /// A guard's control socket is at its end. No other process holds it, so the guard is dead, and whatever it was about

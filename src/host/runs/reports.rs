@@ -2,9 +2,8 @@
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::{Exit, StartError};
+use crate::core::entry::StartError;
 use crate::core::job::{Job, Order};
-use crate::core::process::ProcessGroup;
 use crate::guard::control::{self, Report};
 use crate::host::peers::Peers;
 use crate::host::recorder_link::RecorderLink;
@@ -19,6 +18,8 @@ use crate::limits;
 use crate::sys::socket;
 use crate::sys::tree::Process;
 use crate::text::escape::escape_line;
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::ProcessGroup;
 
 impl Runs {
     /// Remembers an event of a guard's socket. Returns whether it calls for a visit.

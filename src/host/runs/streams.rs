@@ -91,7 +91,7 @@ impl Runs {
 
     /// Closes the streams whose outputs have no reader, as far as there are streams now.
     pub(in crate::host) fn close_unread(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
-        for (stream, at_caller) in [(Stream::Out, wire::Stream::Out), (Stream::Err, wire::Stream::Err)] {
+        for (stream, at_caller) in [(Stream::Out, wire::CallerStream::Out), (Stream::Err, wire::CallerStream::Err)] {
             let Some(run) = self.get_mut(job).filter(|run| run.unread[stream as usize]) else { continue };
             if run.streams[stream as usize].is_some() {
                 self.close_stream(job, stream, turn);

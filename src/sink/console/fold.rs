@@ -6,9 +6,10 @@
 
 use std::time::Instant;
 
-use crate::core::entry::{Entry, Exit, Outcome};
+use crate::core::entry::{Entry, Outcome};
 use crate::core::log::Item;
 use crate::limits;
+use rexec_sh::protocol::process::Exit;
 
 /// A folded command's output.
 #[derive(Debug, Default)]

@@ -6,10 +6,11 @@
 use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE};
 
 use crate::core::engine::{Cursor, JobId};
-use crate::core::entry::{Exit, Outcome, Reason};
+use crate::core::entry::{Outcome, Reason};
 use crate::journal::frame;
 use crate::journal::record::RunEnd;
 use crate::limits;
+use rexec_sh::protocol::process::Exit;
 
 /// A run whose end the file does not have yet.
 #[derive(Debug)]

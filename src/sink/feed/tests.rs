@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::core::entry::{Exit, Stream, Streams};
+use crate::core::entry::{Stream, Streams};
+use rexec_sh::protocol::process::Exit;
 
 const TICK: Duration = Duration::from_millis(1);
 

@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::super::check;
 use super::super::stat::Stat;
-use crate::core::process::Pid;
+use rexec_sh::protocol::process::Pid;
 
 /// A point in the time that /proc counts starts of processes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rexec_sh::protocol::wire::{Decoded, Exit, FromShim, HELLO_BYTES, Hello, encode_exit};
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::wire::{Decoded, FromShim, HELLO_BYTES, Hello, encode_exit};
 
 use crate::Bench;
 use crate::shell::{Shell, nowhere};

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rexec_host::core::engine::{Cursor, Effect, Engine, JobId};
-use rexec_host::core::entry::{Entry, Exit, Reason, StartError, Stream, Streams};
+use rexec_host::core::entry::{Entry, Reason, StartError, Stream, Streams};
 use rexec_host::core::job::Order;
 use rexec_host::core::log::{Item, Lag};
-use rexec_host::core::process::Signal;
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::process::Signal;
 
 use crate::support::dice::{Dice, rounds};
 

@@ -128,8 +128,8 @@ fn again(frame: &FromHost<'_>) -> Vec<u8> {
         // Nothing is not worth a frame to the encoder.
         FromHost::Out([]) => out.extend_from_slice(&[0x11, 0, 0, 0, 0]),
         FromHost::Err([]) => out.extend_from_slice(&[0x12, 0, 0, 0, 0]),
-        FromHost::Out(bytes) => wire::encode_output(wire::Stream::Out, bytes, &mut out),
-        FromHost::Err(bytes) => wire::encode_output(wire::Stream::Err, bytes, &mut out),
+        FromHost::Out(bytes) => wire::encode_output(wire::CallerStream::Out, bytes, &mut out),
+        FromHost::Err(bytes) => wire::encode_output(wire::CallerStream::Err, bytes, &mut out),
         FromHost::Note(text) => wire::encode_note(text, &mut out),
         FromHost::Exit(exit) => wire::encode_exit(*exit, &mut out),
         FromHost::Fail { code, text } => wire::encode_fail(*code, text, &mut out),

@@ -6,6 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::wire::{self, Hello};
 
 use super::mutation::{host_stream, lines, mutated, run_frame, shim_stream};
@@ -35,7 +36,7 @@ fn flood(dice: &mut Dice) -> (Vec<u8>, usize) {
                 stream.extend(dice.bytes(length, 0, 255));
             }
             stream.extend(run_frame(dice));
-            wire::encode_signal(15, &mut stream);
+            wire::encode_signal(Signal::TERM, &mut stream);
             (stream, count + 3)
         }
     }

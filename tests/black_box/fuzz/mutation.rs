@@ -1,7 +1,8 @@
 //! Valid streams of bytes, and mutations of them.
 
 use rexec_sh::protocol::choice::Sanitize;
-use rexec_sh::protocol::wire::{self, Attributes, Exit, Extras, Hello, Stdio, Stream};
+use rexec_sh::protocol::process::{Exit, Signal};
+use rexec_sh::protocol::wire::{self, Attributes, CallerStream, Extras, Hello, Stdio};
 
 use crate::support::dice::Dice;
 
@@ -67,8 +68,8 @@ pub(crate) fn shim_stream(dice: &mut Dice) -> Vec<u8> {
     stream.extend(run_frame(dice));
     for _ in 0..dice.below(6) {
         match dice.below(4) {
-            0 => wire::encode_signal(1 + u8::try_from(dice.below(64)).expect("small"), &mut stream),
-            1 => wire::encode_closed([Stream::Out, Stream::Err][dice.below(2)], &mut stream),
+            0 => wire::encode_signal(Signal::new(1 + u8::try_from(dice.below(64)).expect("small")), &mut stream),
+            1 => wire::encode_closed([CallerStream::Out, CallerStream::Err][dice.below(2)], &mut stream),
             2 => stream.extend_from_slice(&[0x80, 0, 0, 0, 0]),
             _ => wire::encode_abort(&mut stream),
         }
@@ -83,8 +84,8 @@ pub(crate) fn host_stream(dice: &mut Dice) -> Vec<u8> {
         let count = dice.below(300);
         let bytes = dice.bytes(count, 0, 255);
         match dice.below(5) {
-            0 | 1 => wire::encode_output(Stream::Out, &bytes, &mut stream),
-            2 => wire::encode_output(Stream::Err, &bytes, &mut stream),
+            0 | 1 => wire::encode_output(CallerStream::Out, &bytes, &mut stream),
+            2 => wire::encode_output(CallerStream::Err, &bytes, &mut stream),
             3 => wire::encode_note(b"rexec: a note\n", &mut stream),
             4 => wire::encode_heard(&mut stream),
             _ => stream.extend_from_slice(&[0xff, 1, 0, 0, 0, 7]),
@@ -93,7 +94,7 @@ pub(crate) fn host_stream(dice: &mut Dice) -> Vec<u8> {
     match dice.below(4) {
         0 => wire::encode_fail(125, b"rexec: why\nhint: so\n", &mut stream),
         1 => wire::encode_refuse(&mut stream),
-        2 => wire::encode_exit(Exit::Signal(15), &mut stream),
+        2 => wire::encode_exit(Exit::Signal(Signal::TERM), &mut stream),
         _ => wire::encode_exit(Exit::Code(3), &mut stream),
     }
     stream

@@ -1,7 +1,9 @@
 //! What one side writes the other one reads, and nothing else is taken for it.
 
+use super::frame::SIGNAL;
 use super::*;
 use crate::protocol::choice::{Sanitize, Tty};
+use crate::protocol::process::{Exit, Signal};
 
 fn sample() -> Vec<u8> {
     let attributes = Attributes {
@@ -53,13 +55,13 @@ fn a_run_comes_back_as_it_was_sent() {
 
 fn host_frames() -> Vec<u8> {
     let mut out = Vec::new();
-    encode_output(Stream::Out, b"out", &mut out);
-    encode_output(Stream::Err, &[7; FRAME_BYTES_MAX + 1], &mut out);
+    encode_output(CallerStream::Out, b"out", &mut out);
+    encode_output(CallerStream::Err, &[7; FRAME_BYTES_MAX + 1], &mut out);
     encode_note(b"note", &mut out);
     encode_heard(&mut out);
     encode_fail(125, b"why", &mut out);
     encode_refuse(&mut out);
-    encode_exit(Exit::Signal(9), &mut out);
+    encode_exit(Exit::Signal(Signal::KILL), &mut out);
     encode_exit(Exit::Code(255), &mut out);
     out
 }
@@ -76,8 +78,8 @@ fn frames_of_the_host_come_back_in_order() {
     assert_eq!(frames.len(), 9);
     assert_eq!(frames[4], FromHost::Heard);
     assert_eq!(frames[5], FromHost::Fail { code: 125, text: b"why" });
-    assert_eq!(frames[7], FromHost::Exit(Exit::Signal(9)));
-    assert_eq!(Exit::Signal(9).code(), 137);
+    assert_eq!(frames[7], FromHost::Exit(Exit::Signal(Signal::KILL)));
+    assert_eq!(Exit::Signal(Signal::KILL).code(), 137);
 }
 
 #[test]
@@ -85,9 +87,9 @@ fn every_truncation_is_incomplete_and_never_an_error() {
     let mut shim = sample();
     for frame in [
         encode_abort as fn(&mut Vec<u8>),
-        |out| encode_signal(15, out),
+        |out| encode_signal(Signal::TERM, out),
         |out| {
-            encode_closed(Stream::Err, out);
+            encode_closed(CallerStream::Err, out);
         },
     ] {
         let mut bytes = Vec::new();

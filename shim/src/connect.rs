@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use rexec_sh::protocol::exit_code::NOT_FOUND;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::options::{Options, given};
+use rexec_sh::protocol::options::{ShimOptions, given};
 use rexec_sh::protocol::place::{self, PlaceError};
 
 use crate::sys;
@@ -32,7 +32,7 @@ pub(crate) enum NoHost {
 }
 
 /// Connects to the host of this user.
-pub(crate) fn connect(options: &Options<'_>) -> Result<OwnedFd, NoHost> {
+pub(crate) fn to_host(options: &ShimOptions<'_>) -> Result<OwnedFd, NoHost> {
     // Before the directory is looked at: a sandbox may hide that too.
     let socket = sys::socket().map_err(|error| denied(error, Path::new("a socket")))?;
     let uid = sys::effective_uid();

@@ -6,18 +6,16 @@
 
 use std::time::Instant;
 
-use nix::libc;
-use rexec_sh::protocol::wire::{
-    Exit, TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size,
-};
+use rexec_sh::protocol::process::{Exit, Signal};
+use rexec_sh::protocol::wire::{TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
 
-use super::{ENDING, End, Relay, SIGNAL_PATIENCE};
+use super::{Client, ClientEnd, ENDING, SIGNAL_PATIENCE};
+use crate::caller_terminal::{CallerTerminal, KeyInput};
 use crate::sys::{self, bit};
-use crate::terminal::{Input, Terminal};
 
-impl Relay {
+impl Client {
     /// The terminal, if the host relays it.
-    fn attached(&mut self) -> Option<&mut Terminal> {
+    fn attached(&mut self) -> Option<&mut CallerTerminal> {
         self.terminal.as_mut().filter(|terminal| terminal.is_attached())
     }
 
@@ -30,13 +28,13 @@ impl Relay {
     }
 
     /// How this process ends where the command ended so.
-    pub(super) fn end_of(&mut self, exit: Exit) -> End {
+    pub(super) fn end_of(&mut self, exit: Exit) -> ClientEnd {
         match exit {
-            Exit::Signal(signal) if self.terminal.as_ref().is_some_and(Terminal::is_relayed) => {
-                let keys = bit(libc::SIGINT as u32) | bit(libc::SIGQUIT as u32);
-                End::Die { signal, is_group: keys & bit(signal.into()) & !self.came != 0 }
+            Exit::Signal(signal) if self.terminal.as_ref().is_some_and(CallerTerminal::is_relayed) => {
+                let keys = bit(Signal::INT) | bit(Signal::QUIT);
+                ClientEnd::Die { signal, is_group: keys & bit(signal) & !self.came != 0 }
             }
-            exit => End::Exit(exit.code()),
+            exit => ClientEnd::Exit(exit.code()),
         }
     }
 
@@ -63,7 +61,7 @@ impl Relay {
 
     /// Another shim may have left the terminal by now.
     pub(super) fn retry_terminal(&mut self) {
-        let is_due = |terminal: &&mut Terminal| terminal.retry_at().is_some_and(|at| at <= Instant::now());
+        let is_due = |terminal: &&mut CallerTerminal| terminal.retry_at().is_some_and(|at| at <= Instant::now());
         if let Some(terminal) = self.terminal.as_mut().filter(is_due) {
             terminal.take();
         }
@@ -85,9 +83,9 @@ impl Relay {
     pub(super) fn on_keys(&mut self) {
         let Some(terminal) = &mut self.terminal else { return };
         match terminal.read() {
-            Input::Keys(keys) => encode_keys(keys, &mut self.outgoing),
-            Input::Nothing => {}
-            Input::End => encode_hangup(&mut self.outgoing),
+            KeyInput::Keys(keys) => encode_keys(keys, &mut self.outgoing),
+            KeyInput::Nothing => {}
+            KeyInput::End => encode_hangup(&mut self.outgoing),
         }
     }
 
@@ -100,17 +98,17 @@ impl Relay {
     pub(super) fn on_signals(&mut self) {
         while let Some(signal) = sys::next_signal(&self.signals) {
             let is_attached = self.attached().is_some();
-            match i32::from(signal) {
-                libc::SIGWINCH => self.send_size(),
-                libc::SIGCONT if is_attached => {
+            match signal {
+                sys::WINCH => self.send_size(),
+                sys::CONT if is_attached => {
                     self.listen_again();
                     self.resume();
                 }
-                libc::SIGCONT => {
+                sys::CONT => {
                     encode_signal(signal, &mut self.outgoing);
                     self.listen_again();
                 }
-                libc::SIGTSTP => {
+                sys::TSTP => {
                     encode_signal(signal, &mut self.outgoing);
                     if is_attached {
                         // The host tells when the command has stopped by it.
@@ -125,10 +123,10 @@ impl Relay {
         }
     }
 
-    fn pass_on(&mut self, signal: u8) {
+    fn pass_on(&mut self, signal: Signal) {
         encode_signal(signal, &mut self.outgoing);
-        self.came |= bit(signal.into());
-        if ENDING & bit(signal.into()) != 0 {
+        self.came |= bit(signal);
+        if ENDING & bit(signal) != 0 {
             self.unheard.get_or_insert((Instant::now() + SIGNAL_PATIENCE, signal));
         }
     }
@@ -139,8 +137,8 @@ impl Relay {
     }
 
     /// The command was stopped: so is its caller, until both go on.
-    pub(super) fn on_command_stopped(&mut self, signal: u8) {
-        let wants_foreground = matches!(i32::from(signal), libc::SIGTTIN | libc::SIGTTOU);
+    pub(super) fn on_command_stopped(&mut self, signal: Signal) {
+        let wants_foreground = matches!(signal, sys::TTIN | sys::TTOU);
         if let Some(terminal) = self.terminal.as_mut()
             && terminal.is_on_demand()
             && !terminal.is_attached()
@@ -153,12 +151,12 @@ impl Relay {
         let is_asking = wants_foreground && (terminal.is_on_demand() || !terminal.is_taken());
         if !(is_asking && terminal.take()) {
             terminal.release();
-            let is_group = !self.has_passed_stop && i32::from(signal) != libc::SIGSTOP;
+            let is_group = !self.has_passed_stop && signal != sys::STOP;
             self.has_passed_stop = false;
             sys::stop_by(signal, is_group);
             // What says that we go on is told by the resumption.
             while let Some(signal) = sys::next_signal(&self.signals) {
-                if !matches!(i32::from(signal), libc::SIGCONT | libc::SIGWINCH | libc::SIGTSTP) {
+                if !matches!(signal, sys::CONT | sys::WINCH | sys::TSTP) {
                     self.pass_on(signal);
                 }
             }

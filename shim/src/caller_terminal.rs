@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::protocol::wire::{KEYS_BYTES_MAX, Stdio, Stream, TerminalModes};
+use rexec_sh::protocol::wire::{CallerStream, KEYS_BYTES_MAX, Stdio, TerminalModes};
 
 use crate::sys::{self, Modes, SignalSet, bit};
 
@@ -24,7 +24,7 @@ const TAKEN_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a terminal gave.
 #[derive(Debug)]
-pub(crate) enum Input<'a> {
+pub(crate) enum KeyInput<'a> {
     Keys(&'a [u8]),
     Nothing,
     /// It hung up.
@@ -33,10 +33,10 @@ pub(crate) enum Input<'a> {
 
 /// The caller's terminal.
 #[derive(Debug)]
-pub(crate) struct Terminal {
+pub(crate) struct CallerTerminal {
     /// The inherited descriptor.
     fd: RawFd,
-    output: Stream,
+    output: CallerStream,
     is_on_demand: bool,
     /// A second, non-blocking opening.
     keys: Option<OwnedFd>,
@@ -56,12 +56,12 @@ pub(crate) struct Terminal {
     buffer: [u8; READ_BYTES],
 }
 
-impl Terminal {
+impl CallerTerminal {
     /// The terminal that can be relayed, left as it is until the host relays.
     pub(crate) fn of(stdio: &Stdio) -> Option<Self> {
         let (output, output_fd) = match stdio.stdout_tty {
-            true => (Stream::Out, libc::STDOUT_FILENO),
-            false => (Stream::Err, libc::STDERR_FILENO),
+            true => (CallerStream::Out, libc::STDOUT_FILENO),
+            false => (CallerStream::Err, libc::STDERR_FILENO),
         };
         let fd = if stdio.relayed { libc::STDIN_FILENO } else { output_fd };
         (stdio.relayed || stdio.on_demand).then(|| Self {
@@ -81,7 +81,7 @@ impl Terminal {
     }
 
     /// Which of the caller's streams the command's terminal is.
-    pub(crate) fn output(&self) -> Stream {
+    pub(crate) fn output(&self) -> CallerStream {
         self.output
     }
 
@@ -152,7 +152,7 @@ impl Terminal {
         is_foreground
     }
 
-    /// When [`Terminal::take`] has to be tried again.
+    /// When [`CallerTerminal::take`] has to be tried again.
     pub(crate) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
@@ -193,20 +193,20 @@ impl Terminal {
     }
 
     /// Reads once; to be called when it polled as readable.
-    pub(crate) fn read(&mut self) -> Input<'_> {
+    pub(crate) fn read(&mut self) -> KeyInput<'_> {
         let room = self.buffer.len().min(KEYS_BYTES_MAX - self.in_flight);
         let read =
             if self.is_on_demand { self.read_line() } else { sys::read(self.keys_fd(), &mut self.buffer[..room]) };
         match read {
             Ok(length @ 1..) => {
                 self.in_flight += length;
-                Input::Keys(&self.buffer[..length])
+                KeyInput::Keys(&self.buffer[..length])
             }
-            Err(Errno::EAGAIN | Errno::EINTR) => Input::Nothing,
+            Err(Errno::EAGAIN | Errno::EINTR) => KeyInput::Nothing,
             Ok(_) | Err(_) => {
                 self.has_hung_up = true;
                 self.before = None;
-                Input::End
+                KeyInput::End
             }
         }
     }
@@ -255,7 +255,7 @@ fn reopened_by_number(fd: RawFd) -> Option<OwnedFd> {
 
 /// Sets modes, from the background too.
 fn set(fd: RawFd, modes: &Modes) {
-    const TTOU: SignalSet = bit(libc::SIGTTOU as u32);
+    const TTOU: SignalSet = bit(sys::TTOU);
     let before = sys::block_signals(TTOU);
     let _ = sys::set_modes(fd, modes);
     sys::restore_mask(before);

@@ -6,12 +6,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Relay, index};
+use super::{Client, index};
 
 /// How long a carriage return waits for its line feed, which the kernel may hand over separately.
 const HALF_LINE_END: Duration = Duration::from_millis(20);
 
-impl Relay {
+impl Client {
     /// Takes back what the command's terminal has made of line feeds, in the chunk that has just come.
     pub(super) fn unprocess(&mut self) {
         let Some(chunk) = &mut self.chunk else { return };
@@ -37,7 +37,7 @@ impl Relay {
         if self.hold_back.take().is_some()
             && let Some(terminal) = &self.terminal
         {
-            let _ = self.outlets[index(terminal.output())].write(b"\r");
+            let _ = self.outputs[index(terminal.output())].write(b"\r");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Numbers of processes, process groups and signals, each a type of its own, so that one is never taken for another.
+//! Numbers of processes, process groups and signals, each a type of its own, so that one is never taken for another;
+//! and how a shell ends.
 
 use std::fmt;
 
@@ -78,5 +79,25 @@ impl Signal {
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
+    }
+}
+
+/// How a shell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this code.
+    Code(u8),
+    /// It died by this signal.
+    Signal(Signal),
+}
+
+impl Exit {
+    /// The code as shells report it: 128 + the signal for a death by signal.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => signal.number().saturating_add(128),
+        }
     }
 }

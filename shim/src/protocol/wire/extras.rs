@@ -6,7 +6,7 @@
 use std::ffi::CString;
 
 use super::WireError;
-use super::run::Fields;
+use super::fields::{Fields, put_bytes};
 
 /// The default of `/proc/PID/coredump_filter` (core(5)).
 pub const COREDUMP_FILTER: u32 = 0x33;
@@ -142,15 +142,10 @@ impl Extras {
 
 fn put(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
     out.push(tag);
-    super::run::put_bytes(out, value);
+    put_bytes(out, value);
 }
 
-/// Adds the caller's control groups to an encoded RUN.
-///
-/// # Errors
-/// [`WireError::TooLong`] when the RUN would exceed its bound; it is then as it was.
-pub fn add_cgroups(cgroups: &[u8], frame: &mut Vec<u8>) -> Result<(), WireError> {
-    let before = frame.len();
-    put(frame, CGROUPS, cgroups);
-    super::run::set_length(0, frame).inspect_err(|_| frame.truncate(before))
+/// Appends the caller's control groups to the extras at the end of a payload.
+pub(super) fn put_cgroups(cgroups: &[u8], out: &mut Vec<u8>) {
+    put(out, CGROUPS, cgroups);
 }

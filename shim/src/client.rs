@@ -1,15 +1,15 @@
 //! The relay: from the RUN frame being sent to the command's exit, one poll(2) over everything that can happen.
 //!
 //! ```text
-//! socket ──▶ buffer ──▶ chunk ──▶ outlet (1 or 2)        signals, parent, readers gone ──▶ outgoing ──▶ socket
+//! socket ──▶ buffer ──▶ chunk ──▶ output (1 or 2)        signals, parent, readers gone ──▶ outgoing ──▶ socket
 //! ```
 //!
-//! Invariants: output is written in the order of its frames, straight from the one read buffer; while an outlet does
+//! Invariants: output is written in the order of its frames, straight from the one read buffer; while an output does
 //! not take it, nothing more is read from the host, and signals and deaths are still attended to; stdin is never
 //! touched, unless it is a terminal that the host relays; an exit code that has arrived is never lost to a failed write.
 
-mod lines;
-mod stops;
+mod job_control;
+mod line_ends;
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -18,14 +18,15 @@ use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::wire::{
-    Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, Stream, WireError, encode_abort, encode_closed,
+    CallerStream, Decoded, FRAME_BYTES_MAX, FromHost, HEADER_BYTES, Hello, WireError, encode_abort, encode_closed,
 };
 
+use crate::caller_terminal::CallerTerminal;
 use crate::notice;
-use crate::outlet::{Outlet, Written};
+use crate::output_descriptor::{OutputDescriptor, Written};
 use crate::sys::{self, SignalSet, bit};
-use crate::terminal::Terminal;
 
 /// One frame of the largest size; bytes. Larger than what the C libraries take from their heaps, so that it is fresh
 /// zeros of the kernel's, of which only the touched pages exist.
@@ -44,48 +45,47 @@ const SIGNAL_PATIENCE: Duration = Duration::from_secs(2);
 const ABORTED: u8 = 128 + libc::SIGTERM as u8;
 
 /// The signals that are passed on to the command.
-pub(crate) const FORWARDED: SignalSet = bit(libc::SIGINT as u32)
-    | bit(libc::SIGTERM as u32)
-    | bit(libc::SIGHUP as u32)
-    | bit(libc::SIGQUIT as u32)
-    | bit(libc::SIGUSR1 as u32)
-    | bit(libc::SIGUSR2 as u32)
-    | bit(libc::SIGTSTP as u32)
-    | bit(libc::SIGCONT as u32);
+pub(crate) const FORWARDED: SignalSet = bit(Signal::INT)
+    | bit(Signal::TERM)
+    | bit(Signal::HUP)
+    | bit(Signal::QUIT)
+    | bit(sys::USR1)
+    | bit(sys::USR2)
+    | bit(sys::TSTP)
+    | bit(sys::CONT);
 
 /// Those of them that ask the command to end.
-const ENDING: SignalSet =
-    bit(libc::SIGINT as u32) | bit(libc::SIGTERM as u32) | bit(libc::SIGHUP as u32) | bit(libc::SIGQUIT as u32);
+const ENDING: SignalSet = bit(Signal::INT) | bit(Signal::TERM) | bit(Signal::HUP) | bit(Signal::QUIT);
 
 /// How a relay ends.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum ClientEnd {
     /// The caller gets this code.
     Exit(u8),
     /// At a terminal the caller gets what its own shell would have given it: a death by this signal, that of the whole
     /// group where a key has sent it.
-    Die { signal: u8, is_group: bool },
+    Die { signal: Signal, is_group: bool },
     /// The host will not run the command. These signals came for it meanwhile.
     Refused(SignalSet),
     /// Something failed.
     Failed(Notice),
 }
 
-/// Bytes of the buffer on their way to an outlet.
+/// Bytes of the buffer on their way to an output.
 #[derive(Debug)]
 struct Chunk {
-    stream: Stream,
+    stream: CallerStream,
     from: usize,
     to: usize,
 }
 
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub(crate) struct Client {
     socket: OwnedFd,
     signals: OwnedFd,
     /// Gone once the parent is, or when its death does not matter.
     parent: Option<OwnedFd>,
-    outlets: [Outlet; 2],
+    outputs: [OutputDescriptor; 2],
     buffer: Vec<u8>,
     /// What has arrived and is not decoded yet: `buffer[start..end]`.
     start: usize,
@@ -93,7 +93,7 @@ pub(crate) struct Relay {
     greeted: bool,
     chunk: Option<Chunk>,
     /// How to end once the chunk is written.
-    ending: Option<End>,
+    ending: Option<ClientEnd>,
     outgoing: Vec<u8>,
     /// How much of `outgoing` still belongs to the request.
     request: usize,
@@ -102,9 +102,9 @@ pub(crate) struct Relay {
     /// Every signal that came, but for those that stop and continue.
     came: SignalSet,
     /// A signal that asks the command to end, of which the host has not said that it heard, and until when it may.
-    unheard: Option<(Instant, u8)>,
+    unheard: Option<(Instant, Signal)>,
     /// The caller's terminal, if the command may have one that stands for it.
-    terminal: Option<Terminal>,
+    terminal: Option<CallerTerminal>,
     /// The terminal that the command's own has the size of.
     window: Option<RawFd>,
     /// A carriage return that may be the first half of a line's end, and until when it is kept.
@@ -113,14 +113,19 @@ pub(crate) struct Relay {
     has_passed_stop: bool,
 }
 
-impl Relay {
+impl Client {
     /// A relay for a connection on which the first part of the request was sent; `rest` is what remains of it.
-    pub(crate) fn new(socket: OwnedFd, signals: OwnedFd, parent: Option<OwnedFd>, outlets: [Outlet; 2]) -> Self {
+    pub(crate) fn new(
+        socket: OwnedFd,
+        signals: OwnedFd,
+        parent: Option<OwnedFd>,
+        outputs: [OutputDescriptor; 2],
+    ) -> Self {
         Self {
             socket,
             signals,
             parent,
-            outlets,
+            outputs,
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -141,7 +146,7 @@ impl Relay {
     }
 
     /// The caller's terminals: the one to relay, if any, and the one that the command's own has the size of.
-    pub(crate) fn with_terminals(self, terminal: Option<Terminal>, window: Option<RawFd>) -> Self {
+    pub(crate) fn with_terminals(self, terminal: Option<CallerTerminal>, window: Option<RawFd>) -> Self {
         Self { terminal, window, ..self }
     }
 
@@ -152,7 +157,7 @@ impl Relay {
     }
 
     /// Relays until the end.
-    pub(crate) fn run(mut self) -> End {
+    pub(crate) fn run(mut self) -> ClientEnd {
         let end = loop {
             if let Some(end) = self.advance() {
                 break end;
@@ -162,7 +167,7 @@ impl Relay {
                 break end;
             }
         };
-        if !matches!(end, End::Exit(_)) || self.aborting.is_some() {
+        if !matches!(end, ClientEnd::Exit(_)) || self.aborting.is_some() {
             self.reset_terminal();
         }
         self.release_terminal();
@@ -170,19 +175,23 @@ impl Relay {
     }
 
     /// Decodes and writes as far as both go.
-    fn advance(&mut self) -> Option<End> {
+    fn advance(&mut self) -> Option<ClientEnd> {
         loop {
             if self.chunk.is_some() && !self.write_chunk() {
                 return None;
             }
             if let Some(end) = self.ending.take() {
-                let has_lost = self.outlets[index(Stream::Out)].has_lost();
-                return Some(if has_lost && matches!(end, End::Exit(0)) { End::Exit(OUTPUT_LOST) } else { end });
+                let has_lost = self.outputs[index(CallerStream::Out)].has_lost();
+                return Some(if has_lost && matches!(end, ClientEnd::Exit(0)) {
+                    ClientEnd::Exit(OUTPUT_LOST)
+                } else {
+                    end
+                });
             }
             match self.decode() {
                 Ok(true) => {}
                 Ok(false) => return None,
-                Err(error) => return Some(End::Failed(notice::misunderstood(&error))),
+                Err(error) => return Some(ClientEnd::Failed(notice::misunderstood(&error))),
             }
         }
     }
@@ -212,30 +221,30 @@ impl Relay {
         let chunk = |stream, bytes: &[u8]| Some(Chunk { stream, from: to - bytes.len(), to });
         match frame {
             FromHost::Out(bytes) => {
-                self.chunk = chunk(Stream::Out, bytes);
+                self.chunk = chunk(CallerStream::Out, bytes);
                 self.unprocess();
             }
             FromHost::Err(bytes) => {
-                self.chunk = chunk(Stream::Err, bytes);
+                self.chunk = chunk(CallerStream::Err, bytes);
                 self.unprocess();
             }
             FromHost::Note(text) => {
-                self.chunk = chunk(Stream::Err, text);
+                self.chunk = chunk(CallerStream::Err, text);
                 self.end_line();
             }
             FromHost::Exit(_) if self.hold_back.is_some() => {
                 self.give_held();
                 return self.decode();
             }
-            FromHost::Exit(_) if self.aborting.is_some() => self.ending = Some(End::Exit(ABORTED)),
+            FromHost::Exit(_) if self.aborting.is_some() => self.ending = Some(ClientEnd::Exit(ABORTED)),
             FromHost::Exit(exit) => self.ending = Some(self.end_of(exit)),
             FromHost::Fail { code, text } => {
-                self.chunk = chunk(Stream::Err, text);
-                self.ending = Some(End::Exit(code));
+                self.chunk = chunk(CallerStream::Err, text);
+                self.ending = Some(ClientEnd::Exit(code));
                 self.end_line();
                 self.reset_terminal();
             }
-            FromHost::Refuse => self.ending = Some(End::Refused(self.came)),
+            FromHost::Refuse => self.ending = Some(ClientEnd::Refused(self.came)),
             FromHost::Heard => self.unheard = None,
             FromHost::Attach => self.attach(),
             FromHost::Taken(bytes) => self.on_taken(bytes),
@@ -263,12 +272,12 @@ impl Relay {
         (self.start, self.end) = (0, self.end - self.start);
     }
 
-    /// Writes the chunk; false when its outlet takes no more of it now.
+    /// Writes the chunk; false when its output takes no more of it now.
     fn write_chunk(&mut self) -> bool {
         let Some(chunk) = &mut self.chunk else { return true };
-        let outlet = &mut self.outlets[index(chunk.stream)];
-        while chunk.from < chunk.to && !outlet.is_closed() {
-            match outlet.write(&self.buffer[chunk.from..chunk.to]) {
+        let output = &mut self.outputs[index(chunk.stream)];
+        while chunk.from < chunk.to && !output.is_closed() {
+            match output.write(&self.buffer[chunk.from..chunk.to]) {
                 Written::Bytes(bytes) => chunk.from += bytes,
                 Written::Blocked => return false,
                 Written::Failed(error) => {
@@ -283,16 +292,16 @@ impl Relay {
     }
 
     /// These bytes cannot be written. Each stream fares for itself, as the command's own would.
-    fn on_unwritable(&mut self, stream: Stream, error: Errno, bytes: usize) {
-        let outlet = &mut self.outlets[index(stream)];
-        if outlet.is_without_reader(error) {
+    fn on_unwritable(&mut self, stream: CallerStream, error: Errno, bytes: usize) {
+        let output = &mut self.outputs[index(stream)];
+        if output.is_without_reader(error) {
             return self.close(stream);
         }
-        let is_first = !outlet.has_lost();
-        if outlet.lose(bytes) > LOST_BYTES_MAX {
+        let is_first = !output.has_lost();
+        if output.lose(bytes) > LOST_BYTES_MAX {
             self.close(stream);
         }
-        if is_first && stream == Stream::Out && !self.outlets[index(Stream::Err)].is_closed() {
+        if is_first && stream == CallerStream::Out && !self.outputs[index(CallerStream::Err)].is_closed() {
             // The command cannot tell its caller of this: to it, the write has succeeded.
             let problem = format_args!("the command's output cannot be written: {}", error.desc());
             notice::tell(&Notice::without_hint(OWN_FAILURE, problem));
@@ -300,13 +309,13 @@ impl Relay {
     }
 
     /// Tells the host, once, that nobody reads this stream.
-    fn close(&mut self, stream: Stream) {
-        let outlet = &mut self.outlets[index(stream)];
-        if !outlet.is_closed() {
-            outlet.close();
+    fn close(&mut self, stream: CallerStream) {
+        let output = &mut self.outputs[index(stream)];
+        if !output.is_closed() {
+            output.close();
             encode_closed(stream, &mut self.outgoing);
         }
-        if self.is_orphan && stream == Stream::Out {
+        if self.is_orphan && stream == CallerStream::Out {
             self.abort();
         }
     }
@@ -335,7 +344,7 @@ impl Relay {
     }
 
     /// Sleeps until something happens, and attends to it.
-    fn wait(&mut self) -> Option<End> {
+    fn wait(&mut self) -> Option<ClientEnd> {
         let blocked = self.chunk.as_ref().map(|chunk| chunk.stream);
         let mut events = if blocked.is_none() { libc::POLLIN } else { 0 };
         if !self.outgoing.is_empty() {
@@ -343,27 +352,27 @@ impl Relay {
         }
         // A descriptor without events would still report its hang-up, again and again.
         let socket = if events == 0 { -1 } else { self.socket.as_raw_fd() };
-        let [out, err] = &self.outlets;
+        let [out, err] = &self.outputs;
         let mut watched = [
             sys::watch(socket, events),
             sys::watch(self.signals.as_raw_fd(), libc::POLLIN),
             sys::watch(self.parent.as_ref().map_or(-1, AsRawFd::as_raw_fd), libc::POLLIN),
-            out.watch(blocked == Some(Stream::Out)),
-            err.watch(blocked == Some(Stream::Err)),
-            self.terminal.as_ref().map_or(sys::watch(-1, 0), Terminal::watch),
+            out.watch(blocked == Some(CallerStream::Out)),
+            err.watch(blocked == Some(CallerStream::Err)),
+            self.terminal.as_ref().map_or(sys::watch(-1, 0), CallerTerminal::watch),
         ];
         match sys::poll(&mut watched, self.patience_ms()) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => return Some(End::Failed(Notice::without_hint(OWN_FAILURE, error.desc()))),
+            Err(error) => return Some(ClientEnd::Failed(Notice::without_hint(OWN_FAILURE, error.desc()))),
         }
         if self.aborting.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Some(End::Exit(ABORTED));
+            return Some(ClientEnd::Exit(ABORTED));
         }
         let [socket, signals, parent, out, err, keys] = watched.map(|watched| watched.revents);
         if signals != 0 {
             self.on_signals();
         }
-        for (stream, events) in [(Stream::Out, out), (Stream::Err, err)] {
+        for (stream, events) in [(CallerStream::Out, out), (CallerStream::Err, err)] {
             if events & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
                 self.close(stream);
             }
@@ -384,7 +393,7 @@ impl Relay {
         match self.unheard {
             // The socket's end is the command's, whenever the host comes to it.
             Some((_, signal)) if self.hears_by().is_some_and(|by| by <= Instant::now()) => {
-                Some(End::Exit(128 + signal))
+                Some(ClientEnd::Exit(128 + signal.number()))
             }
             _ => None,
         }
@@ -392,7 +401,7 @@ impl Relay {
 
     /// How long to sleep: for ever, unless the host is to end an aborted command or to hear of a signal.
     fn patience_ms(&self) -> i32 {
-        let retry = self.terminal.as_ref().and_then(Terminal::retry_at);
+        let retry = self.terminal.as_ref().and_then(CallerTerminal::retry_at);
         self.aborting.into_iter().chain(self.hears_by()).chain(retry).chain(self.hold_back).min().map_or(
             -1,
             |deadline| {
@@ -402,7 +411,7 @@ impl Relay {
         )
     }
 
-    /// Until when the host may say that it heard. What it says cannot be read while an outlet takes nothing.
+    /// Until when the host may say that it heard. What it says cannot be read while an output takes nothing.
     fn hears_by(&self) -> Option<Instant> {
         self.unheard.filter(|_| self.chunk.is_none()).map(|(by, _)| by)
     }
@@ -411,12 +420,12 @@ impl Relay {
     fn on_orphaned(&mut self) {
         self.parent = None;
         self.is_orphan = true;
-        if !self.outlets[index(Stream::Out)].has_reader() {
+        if !self.outputs[index(CallerStream::Out)].has_reader() {
             self.abort();
         }
     }
 
-    fn receive(&mut self) -> Option<End> {
+    fn receive(&mut self) -> Option<ClientEnd> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
@@ -426,8 +435,8 @@ impl Relay {
                 self.end += received;
                 None
             }
-            Ok(0) | Err(_) if self.aborting.is_some() => Some(End::Exit(ABORTED)),
-            Ok(0) | Err(_) => Some(End::Failed(self.lost())),
+            Ok(0) | Err(_) if self.aborting.is_some() => Some(ClientEnd::Exit(ABORTED)),
+            Ok(0) | Err(_) => Some(ClientEnd::Failed(self.lost())),
         }
     }
 
@@ -445,9 +454,9 @@ impl Relay {
     }
 }
 
-fn index(stream: Stream) -> usize {
+fn index(stream: CallerStream) -> usize {
     match stream {
-        Stream::Out => 0,
-        Stream::Err => 1,
+        CallerStream::Out => 0,
+        CallerStream::Err => 1,
     }
 }

@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::protocol::wire::Stream;
+use rexec_sh::protocol::wire::CallerStream;
 
-use crate::collect::Standard;
-use crate::sys::{self, Kind};
+use crate::collect::StandardStreams;
+use crate::sys::{self, FileKind};
 
 /// A pipe that polls as writable takes this much without waiting.
 const PIPE_ROOM_BYTES: usize = 4096;
@@ -29,10 +29,10 @@ pub(crate) enum Written {
 }
 
 #[derive(Debug)]
-pub(crate) struct Outlet {
-    pub(crate) stream: Stream,
+pub(crate) struct OutputDescriptor {
+    pub(crate) stream: CallerStream,
     fd: RawFd,
-    kind: Kind,
+    kind: FileKind,
     is_terminal: bool,
     is_closed: bool,
     /// What was not taken for another reason than that nobody reads, bytes.
@@ -41,24 +41,24 @@ pub(crate) struct Outlet {
     reopened: Option<Option<OwnedFd>>,
 }
 
-impl Outlet {
-    pub(crate) fn new(stream: Stream, standard: &Standard) -> Self {
+impl OutputDescriptor {
+    pub(crate) fn new(stream: CallerStream, standard: &StandardStreams) -> Self {
         let fd = match stream {
-            Stream::Out => libc::STDOUT_FILENO,
-            Stream::Err => libc::STDERR_FILENO,
+            CallerStream::Out => libc::STDOUT_FILENO,
+            CallerStream::Err => libc::STDERR_FILENO,
         };
         let found = standard.output(stream);
-        let (kind, is_terminal) = found.unwrap_or((Kind::Other, false));
+        let (kind, is_terminal) = found.unwrap_or((FileKind::Other, false));
         Self { stream, fd, kind, is_terminal, is_closed: found.is_none(), lost: 0, reopened: None }
     }
 
     /// Writes what can be written without waiting; to a regular file, everything.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Written {
         let result = match self.kind {
-            Kind::Socket => sys::send(self.fd, bytes),
-            Kind::Pipe => self.write_without_waiting(bytes, PIPE_ROOM_BYTES),
-            Kind::Character if self.is_terminal => self.write_without_waiting(bytes, TERMINAL_ROOM_BYTES),
-            Kind::Regular | Kind::Character | Kind::Other => sys::write(self.fd, bytes),
+            FileKind::Socket => sys::send(self.fd, bytes),
+            FileKind::Pipe => self.write_without_waiting(bytes, PIPE_ROOM_BYTES),
+            FileKind::Character if self.is_terminal => self.write_without_waiting(bytes, TERMINAL_ROOM_BYTES),
+            FileKind::Regular | FileKind::Character | FileKind::Other => sys::write(self.fd, bytes),
         };
         match result {
             Ok(written) => Written::Bytes(written),
@@ -86,8 +86,8 @@ impl Outlet {
 
     fn reopen(&self) -> Option<OwnedFd> {
         let path = match self.stream {
-            Stream::Out => c"/proc/self/fd/1",
-            Stream::Err => c"/proc/self/fd/2",
+            CallerStream::Out => c"/proc/self/fd/1",
+            CallerStream::Err => c"/proc/self/fd/2",
         };
         sys::open(path, libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok()
     }
@@ -96,7 +96,7 @@ impl Outlet {
     /// find room.
     pub(crate) fn is_without_reader(&self, error: Errno) -> bool {
         matches!(error, Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN)
-            || (self.kind == Kind::Character && error == Errno::EIO)
+            || (self.kind == FileKind::Character && error == Errno::EIO)
     }
 
     /// Counts bytes that were not taken; how many there are now.
@@ -121,7 +121,7 @@ impl Outlet {
 
     /// Whether somebody reads it who could go away, and has not.
     pub(crate) fn has_reader(&self) -> bool {
-        !self.is_closed && matches!(self.kind, Kind::Pipe | Kind::Socket)
+        !self.is_closed && matches!(self.kind, FileKind::Pipe | FileKind::Socket)
     }
 
     /// The poll(2) entry: waits for room while a write is pending, else only for the reader to leave.

@@ -1,0 +1,166 @@
+//! Files, descriptors, and waiting for them.
+
+use std::ffi::{CStr, c_int};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::{Result, check, check_size, own};
+
+/// KCMP_FILE of kcmp(2).
+const KCMP_FILE: c_int = 0;
+
+/// The file that a descriptor or a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileStatus {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) kind: FileKind,
+    pub(crate) mode: u32,
+}
+
+/// Kinds of files that the shim treats differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Regular,
+    Pipe,
+    Socket,
+    /// A character device, which may be a terminal.
+    Character,
+    Other,
+}
+
+impl FileStatus {
+    fn from_raw(raw: &libc::stat) -> Self {
+        let kind = match raw.st_mode & libc::S_IFMT {
+            libc::S_IFREG => FileKind::Regular,
+            libc::S_IFIFO => FileKind::Pipe,
+            libc::S_IFSOCK => FileKind::Socket,
+            libc::S_IFCHR => FileKind::Character,
+            _ => FileKind::Other,
+        };
+        Self { device: raw.st_dev, inode: raw.st_ino, kind, mode: raw.st_mode }
+    }
+
+    /// Whether both statuses are of one file.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+/// fstat(2). EBADF means that the descriptor is closed.
+pub(crate) fn status_of(fd: RawFd) -> Result<FileStatus> {
+    // SAFETY: a stat of zeros is a valid one, and fstat fills it.
+    let (result, raw) = unsafe {
+        let mut raw = std::mem::zeroed();
+        (libc::fstat(fd, &raw mut raw), raw)
+    };
+    check(result.into()).map(|_| FileStatus::from_raw(&raw))
+}
+
+/// stat(2). Follows symbolic links.
+pub(crate) fn status_at(path: &CStr) -> Result<FileStatus> {
+    // SAFETY: a stat of zeros is a valid one, and stat fills it.
+    let (result, raw) = unsafe {
+        let mut raw = std::mem::zeroed();
+        (libc::stat(path.as_ptr(), &raw mut raw), raw)
+    };
+    check(result.into()).map(|_| FileStatus::from_raw(&raw))
+}
+
+/// Whether this process may execute the file at this path.
+pub(crate) fn is_executable(path: &CStr) -> bool {
+    // SAFETY: the path is a C string.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
+}
+
+/// open(2), close-on-exec.
+pub(crate) fn open(path: &CStr, flags: c_int) -> Result<OwnedFd> {
+    let flags = flags | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string; no file is created, so there is no mode. The raw call, because musl's would set
+    // close-on-exec a second time.
+    own(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) })
+}
+
+/// read(2).
+pub(crate) fn read(fd: RawFd, buffer: &mut [u8]) -> Result<usize> {
+    // SAFETY: the kernel writes within the buffer.
+    check_size(unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) })
+}
+
+/// write(2).
+pub(crate) fn write(fd: RawFd, bytes: &[u8]) -> Result<usize> {
+    // SAFETY: the kernel reads within the slice.
+    check_size(unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) })
+}
+
+/// Takes an exclusive flock(2) on an open file, which lasts until the file is closed. Returns whether it was free.
+pub(crate) fn lock(file: &OwnedFd) -> bool {
+    // SAFETY: flock takes any descriptor.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// Whether a process holds an exclusive flock(2) on this file.
+pub(crate) fn is_locked(path: &CStr) -> bool {
+    let Ok(file) = open(path, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK) else { return false };
+    // SAFETY: flock takes any descriptor.
+    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) };
+    check(result.into()) == Err(Errno::EWOULDBLOCK)
+}
+
+/// Reads entries of an open directory, laid out as by getdents64(2). Returns 0 bytes at the end.
+pub(crate) fn read_directory(directory: &OwnedFd, buffer: &mut [u8]) -> Result<usize> {
+    let fd = directory.as_raw_fd();
+    // SAFETY: the kernel writes within the buffer.
+    let bytes = check(unsafe { libc::syscall(libc::SYS_getdents64, fd, buffer.as_mut_ptr(), buffer.len()) })?;
+    Ok(usize::try_from(bytes).expect("check refuses negative numbers"))
+}
+
+/// Whether a descriptor is open and would outlive execve(2).
+pub(crate) fn is_inheritable(fd: RawFd) -> bool {
+    // SAFETY: F_GETFD takes any number.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    flags >= 0 && flags & libc::FD_CLOEXEC == 0
+}
+
+/// Whether every write to a descriptor goes to the end of its file.
+pub(crate) fn is_appending(fd: RawFd) -> bool {
+    // SAFETY: F_GETFL takes any number.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_APPEND != 0
+}
+
+/// Whether two descriptors of this process share one open file description (kcmp(2)). `None` if the kernel does not
+/// tell.
+pub(crate) fn is_same_description(one: RawFd, other: RawFd) -> Option<bool> {
+    // SAFETY: neither call has preconditions.
+    let result = unsafe {
+        let pid = libc::getpid();
+        libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, one, other)
+    };
+    (result >= 0).then_some(result == 0)
+}
+
+/// Waits for some milliseconds, or until a signal arrives.
+pub(crate) fn pause(milliseconds: c_int) {
+    let _ = poll(&mut [], milliseconds);
+}
+
+/// An entry for [`poll`]. A descriptor of −1 is skipped.
+pub(crate) const fn watch(fd: RawFd, events: i16) -> libc::pollfd {
+    libc::pollfd { fd, events, revents: 0 }
+}
+
+/// poll(2). A negative time waits forever.
+pub(crate) fn poll(watched: &mut [libc::pollfd], milliseconds: c_int) -> Result<usize> {
+    // SAFETY: the kernel reads and writes within the slice.
+    let ready = unsafe { libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, milliseconds) };
+    usize::try_from(ready).map_err(|_| Errno::last())
+}
+
+/// Whether a descriptor takes output at once, or has an error.
+pub(crate) fn has_room(fd: RawFd) -> bool {
+    let mut watched = [watch(fd, libc::POLLOUT)];
+    poll(&mut watched, 0).is_ok_and(|ready| ready > 0)
+}

@@ -1,0 +1,70 @@
+//! This process and the ones around it.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::OwnedFd;
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::libc;
+use rexec_sh::protocol::process::{Pid, ProcessGroup};
+
+use super::{Result, own};
+
+/// Ends the process, without destructors or exit handlers.
+pub(crate) fn exit(code: u8) -> ! {
+    // SAFETY: _exit takes any code.
+    unsafe { libc::_exit(c_int::from(code)) }
+}
+
+/// Executes another program in this process. Returns only when that failed.
+pub(crate) fn execute(path: &CStr, argv: &[&CStr], env: &[&CStr]) -> Errno {
+    let pointers = |strings: &[&CStr]| -> Vec<*const c_char> {
+        strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: both lists end in NULL and outlive the call, as do the strings they point to.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    Errno::last()
+}
+
+/// The effective user, as execve(2) left it. The shim never changes it.
+pub(crate) fn effective_uid() -> u32 {
+    // SAFETY: getauxval has no preconditions.
+    let uid = unsafe { libc::getauxval(libc::AT_EUID) };
+    u32::try_from(uid).expect("a user id has 32 bits")
+}
+
+/// The path by which this program was executed, which may differ from `argv[0]`.
+pub(crate) fn executed_path() -> &'static CStr {
+    // SAFETY: getauxval has no preconditions.
+    let path = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
+    if path.is_null() {
+        return c"";
+    }
+    // SAFETY: the kernel put a string on the stack, which lives as long as the process.
+    unsafe { CStr::from_ptr(path) }
+}
+
+/// This process's group.
+pub(crate) fn own_group() -> ProcessGroup {
+    // SAFETY: getpgrp has no preconditions.
+    ProcessGroup::new(unsafe { libc::getpgrp() })
+}
+
+/// Whether this process leads its session.
+pub(crate) fn is_session_leader() -> bool {
+    // SAFETY: neither call has preconditions.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}
+
+/// The parent. Its number is 0 when it is outside of this PID namespace.
+pub(crate) fn parent() -> Pid {
+    // SAFETY: getppid has no preconditions.
+    Pid::new(unsafe { libc::getppid() })
+}
+
+/// A descriptor that becomes readable when the process ends (pidfd_open(2)).
+pub(crate) fn process_descriptor(pid: Pid) -> Result<OwnedFd> {
+    // SAFETY: pidfd_open has no preconditions; its descriptor is close-on-exec.
+    own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.number(), 0) })
+}

@@ -1,0 +1,140 @@
+//! Signals: sets of them, the mask, and what they do to this process.
+
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+use nix::libc;
+use rexec_sh::protocol::process::{Exit, Signal};
+
+use super::{Result, exit, own, read};
+
+/// A set of signals. Bit N−1 is signal N.
+pub(crate) type SignalSet = u64;
+
+/// How many signals there are.
+const SIGNALS: u8 = 64;
+/// Size of the kernel's signal set, bytes.
+const SIGNAL_SET_BYTES: usize = 8;
+
+/// SIGCONT.
+pub(crate) const CONT: Signal = named(libc::SIGCONT);
+/// SIGSTOP.
+pub(crate) const STOP: Signal = named(libc::SIGSTOP);
+/// SIGTSTP.
+pub(crate) const TSTP: Signal = named(libc::SIGTSTP);
+/// SIGTTIN.
+pub(crate) const TTIN: Signal = named(libc::SIGTTIN);
+/// SIGTTOU.
+pub(crate) const TTOU: Signal = named(libc::SIGTTOU);
+/// SIGUSR1.
+pub(crate) const USR1: Signal = named(libc::SIGUSR1);
+/// SIGUSR2.
+pub(crate) const USR2: Signal = named(libc::SIGUSR2);
+/// SIGWINCH.
+pub(crate) const WINCH: Signal = named(libc::SIGWINCH);
+/// SIGXFSZ.
+pub(crate) const XFSZ: Signal = named(libc::SIGXFSZ);
+
+const fn named(number: c_int) -> Signal {
+    Signal::new(number.to_le_bytes()[0])
+}
+
+/// Stops this process, or its whole group, by a signal of job control. Returns when it is continued. Returns at once
+/// where the kernel stops no process, because the group is orphaned (setpgid(2)).
+pub(crate) fn stop_by(signal: Signal, is_group: bool) {
+    // SAFETY: a process may always signal itself and its group.
+    unsafe { libc::kill(if is_group { 0 } else { libc::getpid() }, c_int::from(signal.number())) };
+    // A blocked signal acts now.
+    let before = change_mask(libc::SIG_UNBLOCK, bit(signal));
+    change_mask(libc::SIG_SETMASK, before);
+}
+
+/// Ends this process, or its whole group, by a signal. Where the signal does not kill, exits with the code for it.
+pub(crate) fn die_by(signal: Signal, is_group: bool) -> ! {
+    let number = c_int::from(signal.number());
+    let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the calls take numbers and a structure that lives. The command has dumped a core already, if any.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+        libc::signal(number, libc::SIG_DFL);
+        libc::kill(if is_group { 0 } else { libc::getpid() }, number);
+    }
+    change_mask(libc::SIG_UNBLOCK, bit(signal));
+    exit(Exit::Signal(signal).code())
+}
+
+/// The signals that this process ignores.
+pub(crate) fn ignored_signals() -> SignalSet {
+    all().filter(|&signal| is_ignored(signal)).fold(0, |set, signal| set | bit(signal))
+}
+
+/// Every signal.
+fn all() -> impl Iterator<Item = Signal> {
+    (1..=SIGNALS).map(Signal::new)
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    // The kernel's struct sigaction begins with the handler and is shorter than this everywhere.
+    let mut action = [0_usize; 16];
+    // SAFETY: no action is set, and the kernel writes one to `action`.
+    let result = unsafe {
+        let number = c_int::from(signal.number());
+        libc::syscall(libc::SYS_rt_sigaction, number, ptr::null::<usize>(), action.as_mut_ptr(), SIGNAL_SET_BYTES)
+    };
+    result == 0 && action[0] == libc::SIG_IGN
+}
+
+/// The bit of a signal in a set.
+pub(crate) const fn bit(signal: Signal) -> SignalSet {
+    1 << (signal.number() - 1)
+}
+
+/// Blocks more signals and returns those that were blocked before.
+pub(crate) fn block_signals(set: SignalSet) -> SignalSet {
+    change_mask(libc::SIG_BLOCK, set)
+}
+
+/// Makes this set the mask.
+pub(crate) fn restore_mask(set: SignalSet) {
+    change_mask(libc::SIG_SETMASK, set);
+}
+
+/// Makes the raw call, because the C library's wrapper leaves out the signals that it keeps for itself.
+fn change_mask(how: c_int, set: SignalSet) -> SignalSet {
+    let mut old: SignalSet = 0;
+    // SAFETY: the kernel reads and writes one signal set of this size each.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const set, &raw mut old, SIGNAL_SET_BYTES) };
+    old
+}
+
+/// A descriptor from which these signals are read. They must be blocked.
+pub(crate) fn signal_descriptor(set: SignalSet) -> Result<OwnedFd> {
+    let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+    // SAFETY: the kernel reads one signal set of this size.
+    own(unsafe { libc::syscall(libc::SYS_signalfd4, -1, &raw const set, SIGNAL_SET_BYTES, flags) })
+}
+
+/// The next pending signal.
+pub(crate) fn next_signal(descriptor: &OwnedFd) -> Option<Signal> {
+    let mut info = [0; size_of::<libc::signalfd_siginfo>()];
+    // The structure begins with the signal's number, 32 bits.
+    let read = read(descriptor.as_raw_fd(), &mut info).ok()?;
+    let number = u32::from_ne_bytes(*info[..read].first_chunk()?);
+    u8::try_from(number).ok().map(Signal::new)
+}
+
+/// Stops this process until SIGCONT.
+pub(crate) fn stop_self() {
+    // SAFETY: a process may always stop itself.
+    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+}
+
+/// Sends these signals to this process. A blocked one acts when it is unblocked, possibly on the program that this
+/// process executes later.
+pub(crate) fn raise(set: SignalSet) {
+    for signal in all().filter(|&signal| set & bit(signal) != 0) {
+        // SAFETY: a process may always signal itself.
+        unsafe { libc::kill(libc::getpid(), signal.number().into()) };
+    }
+}
