@@ -303,7 +303,8 @@ impl Client {
         }
         if is_first && stream == CallerStream::Out && !self.outputs[index(CallerStream::Err)].is_closed() {
             // The command cannot tell its caller of this: to it, the write has succeeded.
-            let problem = format_args!("the command's output cannot be written: {}", error.desc());
+            let reason = error.desc();
+            let problem = format_args!("the command's output cannot be written: {reason}");
             notice::tell(&Notice::without_hint(OWN_FAILURE, problem));
         }
     }

@@ -99,7 +99,8 @@ fn parse() -> Result<Invocation, Notice> {
             Value(word) if is_first && word == "help" => return Ok(Invocation::Say(HELP)),
             // `help` as the first word is the only word that rexec-host knows.
             Value(word) => {
-                let problem = format_args!("rexec-host takes options only, not {}", super::quoted(&word));
+                let word = super::quoted(&word);
+                let problem = format_args!("rexec-host takes options only, not {word}");
                 return Err(Notice::usage(problem, "rexec-host --help shows them"));
             }
             Short('V') | Long("version") => {
@@ -144,7 +145,8 @@ fn word<T>(
 ) -> Result<T, Notice> {
     let word = value(parser)?;
     named(word.as_bytes()).ok_or_else(|| {
-        let problem = format_args!("{option}: {} is not a valid value ({allowed})", super::quoted(&word));
+        let word = super::quoted(&word);
+        let problem = format_args!("{option}: {word} is not a valid value ({allowed})");
         Notice::usage(problem, "rexec-host --help shows what each value does")
     })
 }
@@ -174,7 +176,8 @@ fn size(text: &str) -> Result<(u16, u16), Notice> {
 fn grace(text: &str) -> Result<Duration, Notice> {
     let seconds = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|grace| *grace <= limits::GRACE_MAX).ok_or_else(|| {
-        let hint = format_args!("seconds from 0 to {}, as in 2 or 0.5", limits::GRACE_MAX.as_secs());
+        let most = limits::GRACE_MAX.as_secs();
+        let hint = format_args!("seconds from 0 to {most}, as in 2 or 0.5");
         Notice::usage(format_args!("--grace: {} is not a valid time", super::quoted(text)), hint)
     })
 }

@@ -62,7 +62,8 @@ fn parse() -> Result<Verb, Notice> {
             Value(word) if word == "ps" => Verb::Ps,
             Value(word) if word == "kill" => numbers(&mut parser)?,
             Value(word) if verb.is_some() => {
-                let problem = format_args!("one thing at a time: {} is too much", super::quoted(&word));
+                let word = super::quoted(&word);
+                let problem = format_args!("one thing at a time: {word} is too much");
                 return Err(Notice::usage(problem, HINT));
             }
             other => return Err(wrong(other.unexpected())),

@@ -14,7 +14,7 @@
 //! A file is complete in itself. When a host goes on in another file, it repeats there the starts of the runs that have
 //! not ended, and the texts that its records refer to.
 //!
-//! Invariants: no line is longer than [`LINE_BYTES_MAX`], because [`fit`] cuts the caller's fields and the recorder
+//! Invariants: no line is longer than [`LINE_BYTES_MAX`], because `fit` cuts the caller's fields and the recorder
 //! cuts the output; a reader ignores fields that it does not know and has a default for every field that is missing,
 //! so fields may come and go within one `v`.
 

@@ -33,7 +33,7 @@ pub struct Caller<'a> {
     pub agent: Option<Agent>,
     /// The environment, as `NAME=value`.
     pub env: &'a [&'a [u8]],
-    /// The shell's argv[0].
+    /// The shell's `argv[0]`.
     pub shell: &'a [u8],
 }
 

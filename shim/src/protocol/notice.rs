@@ -62,7 +62,8 @@ impl Notice {
     /// The notice that no host listens on this socket.
     #[must_use]
     pub fn host_not_found(socket: &Path) -> Self {
-        let problem = format_args!("no rexec-host is listening on {}", socket.display());
+        let socket = socket.display();
+        let problem = format_args!("no rexec-host is listening on {socket}");
         let hint = "start rexec-host in a terminal, then run the command again";
         Self { headline: HOST_NOT_FOUND, ..Self::new(exit_code::NOT_FOUND, problem, hint) }
     }
