@@ -1,7 +1,8 @@
-//! What rexec-sh and rexec-host share: the wire format, where the socket lies, and which environment travels; and
-//! the rules of the shim that are pure: which invocations go to the host, and what its options mean.
+//! What rexec-sh, rexec-host and rexec share: the wire format, the socket's path, the choices for a command and the rules
+//! for its environment, the places of real shells, notices and exit codes. Also the shim's rules that need no system call:
+//! which invocations go to the host, and what the shim's options mean.
 //!
-//! std only; the shim's system calls are in its binary, the host's in its own crate.
+//! std only. The shim's system calls are in its binary, the host's in its own crate.
 
 pub mod choice;
 pub mod environment;
