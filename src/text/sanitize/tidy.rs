@@ -25,6 +25,8 @@ use crate::text::{scan, utf8};
 const SCREEN: (u16, u16) = (48, 4096);
 /// A sequence of more bytes than this is a string, and is then read many bytes at a time.
 const SEQUENCE_BYTES: usize = 300;
+/// Bytes read and copied at a time, few enough to stay in the processor's cache in between.
+const PIECE_BYTES: usize = 16 << 10;
 
 /// The filter of one stream; see the module's text.
 #[derive(Debug, Clone)]
@@ -53,6 +55,13 @@ enum TextEnd {
     Binary(usize),
 }
 
+/// Why a byte inside a sequence is not text.
+enum NotText {
+    /// It begins a character that is not complete yet.
+    Incomplete,
+    Binary,
+}
+
 impl Tidy {
     /// A filter at the start of a stream. A line that has not changed for the time `still` is appended unfinished.
     pub(super) fn new(still: Duration) -> Self {
@@ -75,6 +84,15 @@ impl Tidy {
             self.tick(now, out);
         }
         let mut rest = input;
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(if self.is_raw { rest.len() } else { rest.len().min(PIECE_BYTES) });
+            rest = behind;
+            self.take_piece(piece, out);
+        }
+    }
+
+    fn take_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        let mut rest = piece;
         while !self.partial.is_empty() && !rest.is_empty() && !self.is_raw {
             // A character has at most three bytes left.
             let mut bytes = std::mem::take(&mut self.partial);
@@ -178,8 +196,8 @@ impl Tidy {
             if !self.parser.is_at_rest() {
                 match self.read_sequence(&input[at..], out) {
                     Ok(taken) => at += taken,
-                    Err(true) => return TextEnd::Partial(at),
-                    Err(false) => return TextEnd::Binary(at),
+                    Err(NotText::Incomplete) => return TextEnd::Partial(at),
+                    Err(NotText::Binary) => return TextEnd::Binary(at),
                 }
                 from = at;
                 continue;
@@ -252,20 +270,17 @@ impl Tidy {
         1
     }
 
-    /// Reads bytes inside a sequence and returns how many. The error says whether they are an incomplete character; if
-    /// not, they are not text.
-    fn read_sequence(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, bool> {
+    /// Reads bytes inside a sequence. Returns how many.
+    fn read_sequence(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, NotText> {
         let is_long = self.sequence_bytes > SEQUENCE_BYTES;
         let len = match input[0] {
-            0 => return Err(false),
-            0x80.. => {
-                let chunk = input[..input.len().min(4)].utf8_chunks().next();
-                let whole = chunk.map_or("", |chunk| chunk.valid()).chars().next().map_or(0, char::len_utf8);
-                let is_cut = std::str::from_utf8(&input[..input.len().min(4)])
-                    .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none());
-                match (whole, is_cut) {
-                    (0, is_cut) => return Err(is_cut),
-                    _ => whole,
+            0 => return Err(NotText::Binary),
+            lead @ 0x80.. => {
+                let len = lead.leading_ones().max(2) as usize;
+                match std::str::from_utf8(&input[..input.len().min(len)]) {
+                    Ok(_) => len,
+                    Err(error) if error.error_len().is_none() => return Err(NotText::Incomplete),
+                    Err(_) => return Err(NotText::Binary),
                 }
             }
             0x20..=0x7E if is_long => input.iter().take_while(|byte| matches!(byte, 0x20..=0x7E)).count(),
