@@ -1,5 +1,5 @@
 //! Masks secrets in text that is kept, each as `«redacted:NAME»`: the values of secret-named variables wherever they
-//! are, any value behind a secret's name, and tokens of a known shape.
+//! are, any value after a secret's name, and tokens of a known shape.
 //!
 //! ```text
 //! bytes ──▶ ValueMasker ──▶ PatternMasker ──▶ text with masks

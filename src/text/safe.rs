@@ -78,7 +78,7 @@ impl SafeFilter {
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
         self.parser.finish(&mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
         out.extend_from_slice(BLOCK_RESET);
-        let below = self.block.rows_below(self.block.last_row);
+        let below = self.block.rows_below(self.block.last_line);
         if below > 0 {
             move_by(out, below, b'B');
         }
@@ -235,7 +235,7 @@ impl SafeSink<'_> {
         if what == 2 || (what == 0 && self.block.at_column_0) {
             self.block.erased_line();
         }
-        let is_last = self.block.row == self.block.last_row;
+        let is_last = self.block.line_number == self.block.last_line;
         let below = self.block.line.rows_below().min(self.block.depth.below(&self.block.line));
         match (what, is_last && self.block.line.rows() > 1) {
             (0, true) => self.out.extend_from_slice(b"\x1b[0J"),
@@ -254,12 +254,12 @@ impl SafeSink<'_> {
 
     /// Erases the lines below, and the rest of this one.
     fn erase_below(&mut self) {
-        if self.block.row == self.block.last_row {
+        if self.block.line_number == self.block.last_line {
             return self.erase_line(0);
         }
-        self.block.last_row = self.block.row;
-        self.block.last_row_blank = self.block.at_column_0;
-        self.block.heights.truncate_after(self.block.row);
+        self.block.last_line = self.block.line_number;
+        self.block.is_last_line_blank = self.block.at_column_0;
+        self.block.heights.truncate_after(self.block.line_number);
         self.block.line.cut(true);
         self.out.extend_from_slice(b"\x1b[0J");
     }
@@ -267,21 +267,25 @@ impl SafeSink<'_> {
     /// Moves up, to the block's first line at most. `F` ends in the first column, `A` keeps the column.
     fn move_up(&mut self, count: u32, last: u8) {
         let block = &mut *self.block;
-        let line = block.row - count.min(block.row);
-        let rows = if line < block.row { block.line.rows_above() + block.heights.sum(line..block.row) } else { 0 };
+        let line = block.line_number - count.min(block.line_number);
+        let rows = if line < block.line_number {
+            block.line.rows_above() + block.heights.sum(line..block.line_number)
+        } else {
+            0
+        };
         self.go_to(line, rows, b'A', last == b'F');
     }
 
     /// Moves down, to the block's last line at most.
     fn move_down(&mut self, count: u32, last: u8) {
         let block = &mut *self.block;
-        let line = block.row + count.min(block.last_row - block.row);
-        let rows = if line > block.row { block.rows_below(line - 1) + 1 } else { 0 };
+        let line = block.line_number + count.min(block.last_line - block.line_number);
+        let rows = if line > block.line_number { block.rows_below(line - 1) + 1 } else { 0 };
         self.go_to(line, rows, b'B', last == b'E');
     }
 
     fn go_to(&mut self, line: u32, mut rows: u32, last: u8, to_column_0: bool) {
-        if line != self.block.row {
+        if line != self.block.line_number {
             let BlockCursor { depth, line: left, .. } = &mut *self.block;
             if last == b'A' {
                 rows = rows.min(depth.above(left));
@@ -289,7 +293,7 @@ impl SafeSink<'_> {
             } else {
                 depth.went_down(left, rows);
             }
-            self.block.heights.set(self.block.row, self.block.line.rows());
+            self.block.heights.set(self.block.line_number, self.block.line.rows());
             self.block.enter(line, to_column_0);
         } else if to_column_0 {
             self.block.line.carriage_return();

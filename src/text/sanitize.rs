@@ -19,7 +19,7 @@
 //!
 //! Invariants:
 //! * the output of `Strip` and `Collapse` is valid UTF-8, and its only control characters are TAB and LF;
-//! * how the input was split into pieces never shows in the output, if pieces of one moment bear the same time;
+//! * how the input was split into pieces never shows in the output, if pieces of one moment carry the same time;
 //! * memory is bounded by a constant for any input, and no input panics;
 //! * the clock is the caller's. A call of `tick` at the deadline appends something or moves the deadline on, so an idle
 //!   stream never wakes its host.

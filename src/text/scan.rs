@@ -92,7 +92,7 @@ pub(crate) fn plain_len(input: &[u8]) -> usize {
     len + len_in::<WIDER>(&input[len..])
 }
 
-/// The bytes before the first NUL, BS, ESC, or CR without an LF behind it: text in which nothing edits a line.
+/// The bytes before the first NUL, BS, ESC, or CR without an LF after it: text in which nothing edits a line.
 #[inline]
 pub(crate) fn unedited_run(input: &[u8]) -> CleanRun {
     // Between colours runs are short.

@@ -53,7 +53,7 @@ pub(crate) fn valid_len(text: &[u8]) -> (usize, bool) {
     }
 }
 
-/// Whether all bytes behind the first three are valid there.
+/// Whether all bytes after the first three are valid there.
 #[inline]
 fn is_clean(block: &[u8; BEFORE + BLOCK]) -> bool {
     let mut wrong = 0u8;

@@ -131,7 +131,7 @@ fn masks_carry_the_name() {
     assert_eq!(redactor.count(), 2);
 }
 
-/// Secrets behind a name, marked by ‹ and ›, as people and programs write them.
+/// Secrets after a name, marked by ‹ and ›, as people and programs write them.
 const NAMED: &str = include_str!("../data/masks/named.txt");
 
 /// The starts of tokens.

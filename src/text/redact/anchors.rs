@@ -94,7 +94,7 @@ impl Windows {
         mark(c, d, 1 << SECOND << group);
     }
 
-    /// Adds both windows of a place that begins with these bytes. The second one begins one byte behind the place or, in the
+    /// Adds both windows of a place that begins with these bytes. The second one begins one byte after the place or, in the
     /// group `short`, one byte before it.
     fn add_start(&mut self, group: usize, short: Option<usize>, classes: &[Class]) {
         let any = any();
@@ -122,7 +122,7 @@ impl Windows {
                 [b'a', ..] => (5, None),
                 [b's', b'e', ..] => (6, None),
                 [b'c' | b'b', ..] => (7, None),
-                // The bytes behind these form common pairs.
+                // The bytes after these form common pairs.
                 b"pw" => (9, Some(8)),
                 [b'p', ..] => (8, Some(8)),
                 [b's', ..] => (10, Some(10)),
@@ -201,7 +201,7 @@ pub(super) fn find(text: &[u8], from: usize) -> Option<usize> {
         }
         before = entries[BLOCK / 2 - 1];
     }
-    // The windows of these places end behind the text.
+    // The windows of these places end past the text.
     (text.len().saturating_sub(REACH).max(from)..text.len()).find(|&at| is_place(text, at))
 }
 

@@ -1,7 +1,7 @@
 //! Finds secrets by the name in front of them: `NAME=value`, `"name": "value"`, `Name: value`,
 //! `--name=value`, `?name=value`.
 //!
-//! A verdict about a place depends on at most [`CONTEXT`] bytes before it and a bounded number behind it, so it does not
+//! A verdict about a place depends on at most [`CONTEXT`] bytes before it and a bounded number after it, so it does not
 //! depend on how the text was cut.
 
 use std::ops::Range;
@@ -129,7 +129,7 @@ pub(super) fn of_name(text: PartialText<'_>, at: usize) -> Found {
     Ok(None)
 }
 
-/// Finds the value behind a name and a blank, a tag's end or the word `value`: `password X`, `password is X`,
+/// Finds the value after a name and a blank, a tag's end or the word `value`: `password X`, `password is X`,
 /// `<password>X<`, `"name": "DB_PASSWORD", "value": "X"`.
 fn followed(text: PartialText<'_>, name: Range<usize>) -> Found {
     /// The most bytes from the name to the word.
@@ -185,7 +185,7 @@ fn is_no_word(text: PartialText<'_>, start: usize) -> Result<bool, Undecided> {
     Ok(false)
 }
 
-/// Finds the secret behind the `=` or `:` at this place.
+/// Finds the secret after the `=` or `:` at this place.
 fn judge(text: PartialText<'_>, at: usize) -> Found {
     let separator = text.bytes[at];
     let before = text.before(at);

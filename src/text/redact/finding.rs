@@ -1,4 +1,4 @@
-//! A secret that was found, and the bytes behind it that belong to it.
+//! A secret that was found, and the bytes after it that belong to it.
 
 use super::key_body::KeyBody;
 
@@ -9,7 +9,7 @@ pub(super) struct Finding {
     pub(super) end: usize,
     /// The name in the mask.
     pub(super) name: String,
-    /// The bytes behind `end` that belong to the secret.
+    /// The bytes after `end` that belong to the secret.
     pub(super) swallow: Option<Swallow>,
 }
 

@@ -1,6 +1,6 @@
 //! Tells names whose value is a secret, and how surely it is one.
 //!
-//! A name is split into words at each character that is not a letter or digit, before a capital behind a small letter, and
+//! A name is split into words at each character that is not a letter or digit, before a capital after a small letter, and
 //! between letters and digits. So `github_token`, `X-Api-Key`, `clientSecret` and `KEY2` all contain a secret's word.
 
 use memchr::memmem;
@@ -76,7 +76,7 @@ pub fn is_secret_name(name: &[u8]) -> bool {
     kind(name).is_some()
 }
 
-/// The kind of secret behind this name, if any.
+/// The kind of secret that this name promises, if any.
 pub(super) fn kind(name: &[u8]) -> Option<SecretKind> {
     if !may_be_secret(name) {
         return None;
@@ -188,7 +188,7 @@ pub(super) struct NameWord {
     /// The first four bytes, and a mask of those that exist.
     four: u32,
     mask: u32,
-    /// The word must end behind it: `pat` counts, `path` does not.
+    /// The word must end after it: `pat` counts, `path` does not.
     pub(super) is_whole: bool,
     /// The word must begin with it: `compat` does not count.
     begins: bool,
@@ -304,7 +304,7 @@ fn may_begin_word(text: &[u8], at: usize) -> bool {
         || (is_capital && (before.is_ascii_lowercase() || text.get(at + 1).is_none_or(u8::is_ascii_lowercase)))
 }
 
-/// Whether a word may end behind the first of these bytes.
+/// Whether a word may end after the first of these bytes.
 fn may_end_word(rest: &[u8]) -> bool {
     match *rest {
         [_, b'a'..=b'z', ..] => false,

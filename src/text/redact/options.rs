@@ -6,7 +6,7 @@ use super::partial_text::{PartialText, Undecided};
 use super::plausible::Form;
 use super::value::Value;
 
-/// Finds the secret behind the option that begins at this place.
+/// Finds the secret after the option that begins at this place.
 pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     let mut end = at + 1;
     while end - at <= NAME_BYTES_MAX {
@@ -53,7 +53,7 @@ enum OptionKind {
     Secret(SecretKind),
     /// `user:password`
     User,
-    /// A password directly behind the option's letter.
+    /// A password directly after the option's letter.
     Glued,
 }
 
@@ -107,7 +107,7 @@ impl OptionKind {
     }
 }
 
-/// Finds the secret in an argument behind the arguments `previous`: the place where it begins, and its name.
+/// Finds the secret in an argument after the arguments `previous`: the place where it begins, and its name.
 pub(super) fn argument(previous: &[&[u8]], argument: &[u8]) -> Option<(usize, String)> {
     let text = PartialText { bytes: argument, last: true };
     let value = |start| Value { start, end: argument.len(), quote: None, goes_on: false };

@@ -19,7 +19,7 @@ pub(super) struct PartialText<'a> {
 }
 
 impl<'a> PartialText<'a> {
-    /// The byte at a place; `None` behind the end of the whole text.
+    /// The byte at a place; `None` past the end of the whole text.
     pub(super) fn peek(self, at: usize) -> Result<Option<u8>, Undecided> {
         match self.bytes.get(at) {
             Some(&byte) => Ok(Some(byte)),
@@ -44,7 +44,7 @@ impl<'a> PartialText<'a> {
         Ok(true)
     }
 
-    /// The place behind blanks and colours on the same line.
+    /// The place after blanks and colours on the same line.
     pub(super) fn skip_blanks(self, at: usize) -> Result<usize, Undecided> {
         let mut end = at;
         while end - at < BLANKS_MAX + ESCAPE_BYTES_MAX {

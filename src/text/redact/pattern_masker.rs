@@ -1,7 +1,7 @@
 //! Masks secrets that have a telling name or shape, in one stream.
 //!
 //! Invariant: how the stream was split never shows. A verdict about a place depends on at most [`CONTEXT`] bytes before it,
-//! which are kept, and on a bounded number of bytes behind it, which it waits for.
+//! which are kept, and on a bounded number of bytes after it, which it waits for.
 
 use super::finding::{Finding, Swallow};
 use super::mask::mask;
@@ -10,7 +10,7 @@ use super::{anchors, assigned, keys, names, options, tokens, urls};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct PatternMasker {
-    /// The last bytes that have passed, and behind them those that are held back.
+    /// The last bytes that have passed, and after them those that are held back.
     buffer: Vec<u8>,
     passed: usize,
     swallow: Option<Swallow>,
@@ -31,7 +31,7 @@ impl PatternMasker {
             self.keep(input, taken);
             return;
         }
-        // The beginning of the input is read behind the kept bytes, the rest in place.
+        // The beginning of the input is read after the kept bytes, the rest in place.
         let (first, rest) = input.split_at(input.len().min(2 * CONTEXT));
         let mut joined = std::mem::take(&mut self.buffer);
         joined.extend_from_slice(first);

@@ -1,4 +1,4 @@
-//! Tells a secret behind a secret's name from code, placeholders and descriptions.
+//! Tells a secret after a secret's name from code, placeholders and descriptions.
 
 use super::names::{self, SecretKind};
 
@@ -15,13 +15,13 @@ pub(super) enum Form {
     Option,
     /// `--name value` as arguments of a command, or another value that can be nothing else
     Argument,
-    /// `Name: value` of HTTP, and a value behind `Bearer`
+    /// `Name: value` of HTTP, and a value after `Bearer`
     Header,
     /// A value in quotes
     Quoted,
     /// The rest of a line that begins with the name
     Line,
-    /// Any other value behind `: ` or ` = `, which is code more often than not
+    /// Any other value after `: ` or ` = `, which is code more often than not
     Spaced,
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Prefixed {
     name: &'static str,
     pub(super) start: &'static [u8],
     pub(super) alphabet: Alphabet,
-    /// The least letters and digits in a row, and the least bytes in all, behind the start.
+    /// The least letters and digits in a row, and the least bytes in all, after the start.
     run_min: usize,
     len_min: usize,
 }

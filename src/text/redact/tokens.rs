@@ -53,7 +53,7 @@ pub(super) fn may_begin(text: &[u8], at: usize) -> bool {
     (known || is_other()) && starts_word(&text[..at])
 }
 
-/// Whether a word can start behind these bytes: not behind a letter or digit, unless that ends a colour or an escape.
+/// Whether a word can start after these bytes: not after a letter or digit, unless that ends a colour or an escape.
 fn starts_word(before: &[u8]) -> bool {
     match before {
         [.., last] if !last.is_ascii_alphanumeric() => true,
@@ -116,7 +116,7 @@ fn aws(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     Ok(if text.peek(at + LEN)?.is_some_and(is_longer) { None } else { secret(at, at + LEN, "AWS_KEY_ID", None) })
 }
 
-/// Finds a JSON web token: two parts of base64 that are JSON objects, and the bytes behind them.
+/// Finds a JSON web token: two parts of base64 that are JSON objects, and the bytes after them.
 fn jwt(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     const PART_MIN: usize = 8;
     let starts = |at: usize| -> Result<bool, Undecided> { Ok(count(text, at, 3, |byte| b"eyJ".contains(&byte))? == 3) };
@@ -169,7 +169,7 @@ fn airtable(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecid
     Ok(if is_long { secret(at, start + SECRET, "AIRTABLE_TOKEN", Some(is_part)) } else { None })
 }
 
-/// Finds a Telegram bot's token, behind its number and this colon.
+/// Finds a Telegram bot's token, after its number and this colon.
 pub(super) fn bot(text: PartialText<'_>, colon: usize) -> Result<Option<Finding>, Undecided> {
     let digits = text.before(colon).iter().rev().take(12).take_while(|byte| byte.is_ascii_digit()).count();
     if !(8..=10).contains(&digits) || text.peek(colon + 2)? != Some(b'A') {
@@ -179,7 +179,7 @@ pub(super) fn bot(text: PartialText<'_>, colon: usize) -> Result<Option<Finding>
     Ok(if len < 34 { None } else { secret(colon + 1, colon + 1 + len, "TELEGRAM_TOKEN", Some(is_token)) })
 }
 
-/// Finds the token behind `Bearer ` or `Basic ` without a header's name.
+/// Finds the token after `Bearer ` or `Basic ` without a header's name.
 fn bearer(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     const LEN: usize = 16;
     let Some(start) = [&b"bearer "[..], b"basic "].iter().find_map(|word| match text.has(at, word) {

@@ -8,7 +8,7 @@ const AUTHORITY_BYTES_MAX: usize = 1024;
 /// A user name of at least this many bytes, with digits and letters, is a token.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// Hosts and beginnings of paths behind which the path is a secret.
+/// Hosts and beginnings of paths after which the path is a secret.
 const HOOKS: [&[u8]; 8] = [
     b"hooks.slack.com/services/",
     b"hooks.slack.com/workflows/",
@@ -20,7 +20,7 @@ const HOOKS: [&[u8]; 8] = [
     b"chat.googleapis.com/v1/spaces/",
 ];
 
-/// Finds the secret behind the `://` at this place.
+/// Finds the secret after the `://` at this place.
 pub(super) fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided> {
     if !text.before(at).last().is_some_and(u8::is_ascii_alphanumeric) || text.peek(at + 2)? != Some(b'/') {
         return Ok(None);

@@ -104,7 +104,7 @@ impl Value {
         &text.bytes[self.start..self.end]
     }
 
-    /// The part behind `Bearer ` or another scheme, if the value begins with one.
+    /// The part after `Bearer ` or another scheme, if the value begins with one.
     pub(super) fn behind_scheme(&self, text: PartialText<'_>) -> Result<Option<Self>, Undecided> {
         const SCHEMES: [&[u8]; 9] =
             [b"bearer ", b"basic ", b"token ", b"bot ", b"apikey ", b"api-key ", b"negotiate ", b"splunk ", b"ntlm "];

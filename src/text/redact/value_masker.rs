@@ -53,7 +53,7 @@ impl KnownValues {
             });
             values.sort_by(|a, b| a.value.cmp(&b.value));
         }
-        // Of values that differ only behind the part that the automaton knows, one is kept.
+        // Of values that differ only after the part that the automaton knows, one is kept.
         let mut patterns: Vec<&[u8]> = values.iter().map(KnownValue::pattern).collect();
         patterns.dedup();
         if patterns.len() < values.len() {

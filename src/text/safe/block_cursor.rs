@@ -6,15 +6,15 @@ use super::output::move_by;
 use super::wrapped_line::WrappedLine;
 use crate::text::hidden::RowPosition;
 
-/// The cursor of a block, and what it knows of the block's lines. `row` counts lines of the command, not rows of the
-/// terminal.
+/// The cursor of a block, and the known facts about the block's lines. Lines are the command's; on the terminal a line
+/// may take several rows.
 #[derive(Debug)]
 pub(super) struct BlockCursor {
     /// The cursor's line, counted from the block's first one.
-    pub(super) row: u32,
-    pub(super) last_row: u32,
+    pub(super) line_number: u32,
+    pub(super) last_line: u32,
     pub(super) at_column_0: bool,
-    pub(super) last_row_blank: bool,
+    pub(super) is_last_line_blank: bool,
     pub(super) line: WrappedLine,
     pub(super) heights: Heights,
     pub(super) depth: Depth,
@@ -24,10 +24,10 @@ pub(super) struct BlockCursor {
 impl Default for BlockCursor {
     fn default() -> Self {
         Self {
-            row: 0,
-            last_row: 0,
+            line_number: 0,
+            last_line: 0,
             at_column_0: true,
-            last_row_blank: true,
+            is_last_line_blank: true,
             line: WrappedLine::default(),
             heights: Heights::default(),
             depth: Depth::default(),
@@ -39,23 +39,23 @@ impl Default for BlockCursor {
 impl BlockCursor {
     /// Whether the cursor is on the block's last line, and that is blank.
     pub(super) fn is_fresh(&self) -> bool {
-        self.row == self.last_row && self.at_column_0 && self.last_row_blank
+        self.line_number == self.last_line && self.at_column_0 && self.is_last_line_blank
     }
 
     /// The number of rows from the cursor's row down to the last row of `line`, which is not above the cursor's.
     pub(super) fn rows_below(&self, line: u32) -> u32 {
-        self.line.rows_below() + self.heights.sum(self.row + 1..line + 1)
+        self.line.rows_below() + self.heights.sum(self.line_number + 1..line + 1)
     }
 
     /// Moves the cursor to the first row of another line.
     pub(super) fn enter(&mut self, line: u32, to_column_0: bool) {
-        self.row = line;
+        self.line_number = line;
         self.at_column_0 |= to_column_0;
         self.line.entered(self.heights.get(line), self.at_column_0);
     }
 
     pub(super) fn line_feed(&mut self, out: &mut Vec<u8>) {
-        self.heights.set(self.row, self.line.rows());
+        self.heights.set(self.line_number, self.line.rows());
         let below = self.line.rows_below();
         if below > 0 {
             move_by(out, below, b'B');
@@ -64,22 +64,22 @@ impl BlockCursor {
         self.depth.line_feed(&self.line, below);
         self.row_position.moved_to_column(0);
         self.line.ended();
-        self.row = self.row.saturating_add(1);
-        if self.row > self.last_row {
-            self.last_row = self.row;
-            self.last_row_blank = true;
+        self.line_number = self.line_number.saturating_add(1);
+        if self.line_number > self.last_line {
+            self.last_line = self.line_number;
+            self.is_last_line_blank = true;
         } else {
-            self.line.entered(self.heights.get(self.row), true);
+            self.line.entered(self.heights.get(self.line_number), true);
         }
         self.at_column_0 = true;
     }
 
     pub(super) fn printed(&mut self) {
         self.at_column_0 = false;
-        self.last_row_blank &= self.row != self.last_row;
+        self.is_last_line_blank &= self.line_number != self.last_line;
     }
 
     pub(super) fn erased_line(&mut self) {
-        self.last_row_blank |= self.row == self.last_row;
+        self.is_last_line_blank |= self.line_number == self.last_line;
     }
 }

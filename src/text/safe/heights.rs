@@ -48,7 +48,7 @@ impl Heights {
         }
     }
 
-    /// Forgets the lines behind this one.
+    /// Forgets the lines after this one.
     pub(super) fn truncate_after(&mut self, line: u32) {
         let kept = (line + 1).saturating_sub(self.first);
         self.rows.truncate(usize::try_from(kept).unwrap_or(usize::MAX));

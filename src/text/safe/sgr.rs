@@ -44,7 +44,7 @@ pub(crate) fn filter(params: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The first attribute, which is a parameter or a colour with all its parts; and the parameters behind its `;`, if any.
+/// The first attribute, which is a parameter or a colour with all its parts; and the parameters after its `;`, if any.
 fn next_unit(params: &[u8]) -> (&[u8], Option<&[u8]>) {
     let nth = |n: usize| params.iter().enumerate().filter(|&(_, &b)| b == b';').nth(n).map(|(at, _)| at);
     let cut = |parts: usize| match nth(parts - 1) {

@@ -1,4 +1,4 @@
-//! What a row's reader has of it, and since when the row is unchanged.
+//! What a row's reader has of it, and since when the row has been unchanged.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ pub(super) struct RowHistory {
     /// Text was erased or overwritten since the last look.
     pub(super) rewritten: bool,
     pub(super) backoff: Backoff,
-    /// A hash of the text at the last look, and since when the text is the same.
+    /// A hash of the text at the last look, and since when the text has been the same.
     pub(super) seen: Option<u64>,
     pub(super) since: Option<Instant>,
     /// A hash of the text that the reader has.

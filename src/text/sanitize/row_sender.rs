@@ -20,7 +20,7 @@ use super::row_history::RowHistory;
 struct Queue(Vec<(Instant, Instant)>);
 
 impl Queue {
-    /// Adds a row that is unchanged since `since` and would be due at `due` on its own. Returns when it is due.
+    /// Adds a row that has been unchanged since `since` and would be due at `due` on its own. Returns when it is due.
     fn push(&mut self, since: Instant, due: Instant) -> Instant {
         let before = self.0.iter().filter(|(earlier, _)| *earlier <= since).map(|&(_, due)| due).max();
         let due = before.map_or(due, |before| due.max(before));
@@ -108,7 +108,7 @@ impl RowSender {
         }
     }
 
-    /// Compares each touched row with the last look. One that differs is unchanged since `at`.
+    /// Compares each touched row with the last look. One that differs has been unchanged since `at`.
     pub(super) fn look(&mut self, rows: &mut VecDeque<Row>, at: Instant) {
         for row in rows.iter_mut().filter(|row| row.history.touched) {
             self.scratch.clear();
@@ -154,7 +154,7 @@ impl RowSender {
     pub(super) fn deadline(&self, grid: &Grid, touched_at: Instant) -> Option<Instant> {
         let mut queue = Queue::default();
         let due = grid.rows.iter().enumerate().filter_map(|(at, Row { history, .. })| {
-            // A touched row may have the same text again, and is then unchanged for longer.
+            // A touched row may have the same text again, and has then been unchanged for longer.
             let seen = if history.is_news() { history.since } else { None };
             let touched = history.touched.then_some(touched_at);
             let since = seen.or(touched)?;

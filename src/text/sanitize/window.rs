@@ -148,7 +148,7 @@ impl<R: Reading> Window<R> {
         self.end(len + WIDE - from, WIDE, false)
     }
 
-    /// Takes a carriage return that no line feed follows at once. Returns the place behind it, or what was taken if the
+    /// Takes a carriage return that no line feed follows at once. Returns the place after it, or what was taken if the
     /// window ends.
     #[inline]
     fn lone_return(&mut self, block: &[u8; BLOCK_BYTES], at: usize, ends: &mut Option<u64>) -> Result<usize, Taken> {

@@ -67,7 +67,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Appends the text before the closing quote. Returns the place behind the quote.
+/// Appends the text before the closing quote. Returns the place after the quote.
 fn double_quoted(text: &[u8], word: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {

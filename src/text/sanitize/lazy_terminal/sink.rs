@@ -1,6 +1,6 @@
 //! Passes what the parser finds to a lazy terminal, and keeps back what need not be laid out.
 //!
-//! Colours have no effect on the text, and neither has erasing behind its end. A carriage return has none before a line
+//! Colours have no effect on the text, and neither has erasing after its end. A carriage return has none before a line
 //! feed, so it waits for the next byte. Lines with nothing else are taken many at a time. All other controls need the
 //! terminal to be up to date.
 
@@ -134,7 +134,7 @@ impl Sink for LazySink<'_> {
     }
 }
 
-/// Reads text behind `pending`, where there is nothing to erase.
+/// Reads text after `pending`, where there is nothing to erase.
 #[derive(Debug)]
 enum PendingReading {}
 
@@ -148,7 +148,7 @@ impl Reading for PendingReading {
     }
 }
 
-/// Whether the sequence erases what is behind the cursor, in the line or on the screen.
+/// Whether the sequence erases from the cursor to the end of the line or the screen.
 fn erases_behind(body: &[u8], last: u8) -> bool {
     matches!(last, b'K' | b'J') && matches!(body, b"" | b"0")
 }

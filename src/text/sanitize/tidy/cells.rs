@@ -6,7 +6,7 @@ use crate::text::csi::Csi;
 use crate::text::sanitize::row::Row;
 use crate::text::width::width;
 
-/// Columns of the widest line that is edited as a whole. Text behind them begins a new stretch, edited on its own.
+/// Columns of the widest line that is edited as a whole. Text past them begins a new stretch, edited on its own.
 pub(super) const COLUMNS_MAX: usize = 4096;
 
 #[derive(Debug, Clone, Default)]

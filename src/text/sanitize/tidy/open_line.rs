@@ -1,4 +1,4 @@
-//! The line that has no end yet: its text, which part of that the reader has, and since when it is unchanged.
+//! The line that has no end yet: its text, which part of that the reader has, and since when it has been unchanged.
 //!
 //! Invariants: a line that nothing edits is kept byte for byte; at most [`HELD_BYTES_MAX`] bytes and the cells of one line
 //! are kept; a longer line goes to the reader as it comes.
@@ -31,7 +31,7 @@ pub(super) struct OpenLine {
     /// Carriage returns at the end of the input, which mean nothing before a line feed.
     returns: usize,
     touched_at: Option<Instant>,
-    /// A hash of the text at the last look, and since when the text is the same.
+    /// A hash of the text at the last look, and since when the text has been the same.
     seen: Option<u64>,
     since: Option<Instant>,
     backoff: Backoff,
@@ -102,7 +102,7 @@ impl OpenLine {
             if rest.is_empty() {
                 return;
             }
-            // Text behind the last column is edited on its own.
+            // Text past the last column is edited on its own.
             self.give_state(out);
             self.cells = Some(Box::default());
             (self.given, self.is_stale, self.is_open) = (Vec::new(), false, true);
