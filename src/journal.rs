@@ -11,9 +11,9 @@
 //! * [`frame`]: what the host sends to the recorder, on a socket. No frame reaches a file.
 //! * [`status`]: what the recorder answers on that socket.
 //!
-//! Only the format is here. [`crate::sink::feed`] decides what the host sends and what it keeps until the recorder has
-//! written it. `host::recorder_process` starts the recorder and owns the host's end of the socket.
-//! [`crate::recorder`] writes the files.
+//! Only the format is here. [`crate::sink::feed`] decides what the host sends and what it keeps until the recorder
+//! has written it. `host::recorder_link` holds that feed, and `host::recorder_process` starts the recorder and owns
+//! the host's end of the socket. [`crate::recorder`] writes the files.
 
 pub mod frame;
 pub mod reader;

@@ -17,7 +17,7 @@ use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::core::engine::{Engine, JobId};
 use crate::io::poller::{Poller, Ready, Token};
-use crate::journal::record::{Left, RunEnd, StartRecord};
+use crate::journal::record::{RunEnd, StartRecord, Straggler};
 use crate::journal::status::RecorderStatus;
 use crate::limits;
 use crate::sink::feed::Feed;
@@ -93,7 +93,7 @@ impl RecorderLink {
     }
 
     /// A command left these processes running.
-    pub(super) fn on_left(&mut self, job: JobId, left: Vec<Left>) {
+    pub(super) fn on_left(&mut self, job: JobId, left: Vec<Straggler>) {
         self.feed.on_left(job, left);
     }
 

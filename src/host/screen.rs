@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::journal::record::Left;
+use crate::journal::record::Straggler;
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
@@ -80,7 +80,7 @@ impl Screen {
     }
 
     /// A command left these processes running.
-    pub(super) fn on_left(&mut self, job: JobId, left: &[Left]) {
+    pub(super) fn on_left(&mut self, job: JobId, left: &[Straggler]) {
         self.console.on_left(job, left);
     }
 

@@ -37,7 +37,7 @@ use time::macros::format_description;
 
 pub use close::CloseRecord;
 pub use dropped::DroppedRecord;
-pub use end::{EndRecord, Left, RecordedOutput, RunEnd};
+pub use end::{EndRecord, RecordedOutput, RunEnd, Straggler};
 pub use lost::LostRecord;
 pub use mark::MarkRecord;
 pub use open::OpenRecord;

@@ -19,7 +19,7 @@ use std::time::Instant;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Outcome, Reason};
 use crate::core::log::Item;
-use crate::journal::record::Left;
+use crate::journal::record::Straggler;
 use crate::limits;
 use crate::text::banner::{self, Banner};
 use crate::text::count::{self, counted};
@@ -141,7 +141,7 @@ impl Console {
     }
 
     /// Notes the processes that a command left running.
-    pub fn on_left(&mut self, job: JobId, left: &[Left]) {
+    pub fn on_left(&mut self, job: JobId, left: &[Straggler]) {
         if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {
             let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
             let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);

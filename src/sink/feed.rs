@@ -2,8 +2,8 @@
 //! it.
 //!
 //! The files belong to the recorder, a process of its own, so that the loop never waits for a disk.
-//! `host::recorder_process` starts that process and sends it these frames, [`frame`] is their form, and
-//! [`crate::recorder`] is the process.
+//! `host::recorder_link` tells the feed about the commands, `host::recorder_process` starts that process and sends it
+//! these frames, [`frame`] is their form, and [`crate::recorder`] is the process.
 //!
 //! While the recorder keeps up, the feed's cursors hold their jobs back like a caller does, and nothing is lost. When
 //! it makes no progress for a while, the cursors skip: the journal then lacks output, which is counted, and no
@@ -26,7 +26,7 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
 use crate::core::log::{Item, Lag};
 use crate::journal::frame;
-use crate::journal::record::{Left, RunEnd, StartRecord};
+use crate::journal::record::{RunEnd, StartRecord, Straggler};
 use crate::journal::status::Done;
 use crate::limits;
 
@@ -99,7 +99,7 @@ impl Feed {
     }
 
     /// Notes the processes that the command left running.
-    pub fn on_left(&mut self, job: JobId, left: Vec<Left>) {
+    pub fn on_left(&mut self, job: JobId, left: Vec<Straggler>) {
         self.note(job, |end| {
             end.left_count = u32::try_from(left.len()).unwrap_or(u32::MAX);
             end.left = left;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rexec_host::core::engine::{Engine, JobId};
 use rexec_host::core::entry::{Stream, Streams};
 use rexec_host::core::log::Lag;
-use rexec_host::journal::record::Left;
+use rexec_host::journal::record::Straggler;
 use rexec_host::limits;
 use rexec_host::sink::console::{Console, ConsoleKind, Heading, View};
 use rexec_sh::protocol::process::Exit;
@@ -210,7 +210,7 @@ fn a_probe_that_fails_writes_much_lasts_or_leaves_processes_is_shown() {
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\n");
 
     let shown = unfolded(&|rig, probe| {
-        rig.console.on_left(probe, &[Left { pid: 7, comm: "node".to_owned() }]);
+        rig.console.on_left(probe, &[Straggler { pid: 7, comm: "node".to_owned() }]);
         rig.end(probe, 0);
     });
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\nleft running: node (7)\n\n");

@@ -13,7 +13,7 @@ use crate::host::terminal_relay::RelayEvent;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::ReadOutcome;
-use crate::journal::record::Left;
+use crate::journal::record::Straggler;
 use crate::limits;
 use crate::sys::socket;
 use crate::sys::tree::Process;
@@ -161,8 +161,9 @@ impl Runs {
         let left = run.processes().into_iter().filter(|process| !kills_group || process.group != group);
         let left: Vec<Process> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
         run.left = left.iter().map(|process| (process.pid, process.start)).collect();
-        let left = left.iter().map(|process| Left { pid: process.pid.number(), comm: process.program.to_string() });
-        let left: Vec<Left> = left.collect();
+        let left =
+            left.iter().map(|process| Straggler { pid: process.pid.number(), comm: process.program.to_string() });
+        let left: Vec<Straggler> = left.collect();
         if kills_group {
             self.kill_orphaned_group(job, group);
             self.order(job, Order::KillGroup, now);

@@ -1,7 +1,7 @@
 //! Frames through the decoder, and the largest of them.
 
 use super::*;
-use crate::journal::record::{EndRecord, LINE_BYTES_MAX, Left, line};
+use crate::journal::record::{EndRecord, LINE_BYTES_MAX, Straggler, line};
 
 fn drain(decoder: &mut Decoder) -> Vec<String> {
     let mut seen = Vec::new();
@@ -79,7 +79,7 @@ fn the_largest_fields_still_fit_a_frame_and_a_line() {
         decoder.feed(&stream);
         let Some(Frame::Start { start: fitted, .. }) = decoder.next_frame() else { panic!("no start") };
         assert!(fitted.clipped && fitted.command.ends_with('…') && fitted.exec_b64.is_some());
-        let left = Left { pid: i32::MIN, comm: unit.repeat(99) };
+        let left = Straggler { pid: i32::MIN, comm: unit.repeat(99) };
         let end = RunEnd {
             error: Some(long.clone()),
             left: vec![left; 999],

@@ -37,7 +37,7 @@ pub struct RunEnd {
     /// Why the run did not end by itself: `aborted`, `not_found`, …
     pub error: Option<String>,
     /// Processes that outlived the shell, the first few of them.
-    pub left: Vec<Left>,
+    pub left: Vec<Straggler>,
     /// How many processes outlived the shell.
     pub left_count: u32,
     /// Process IDs that SIGKILL did not end.
@@ -47,7 +47,7 @@ pub struct RunEnd {
 /// A process that outlived the run's shell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Left {
+pub struct Straggler {
     pub pid: i32,
     /// The program's name, as in proc_pid_comm(5).
     pub comm: String,

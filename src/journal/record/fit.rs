@@ -4,7 +4,7 @@
 //!
 //! [`LINE_BYTES_MAX`]: super::LINE_BYTES_MAX
 
-use super::{Left, RunEnd, StartRecord};
+use super::{RunEnd, StartRecord, Straggler};
 
 /// The longest `command`. This and the following bounds count bytes as JSON spells them.
 const COMMAND_BYTES_MAX: usize = 192 << 10;
@@ -68,7 +68,7 @@ impl RunEnd {
         if fits {
             return None;
         }
-        let shorter = |left: &Left| Left { pid: left.pid, comm: clip(&left.comm, COMM_BYTES_MAX) };
+        let shorter = |left: &Straggler| Straggler { pid: left.pid, comm: clip(&left.comm, COMM_BYTES_MAX) };
         Some(RunEnd {
             error: self.error.as_ref().map(|error| clip(error, NAME_BYTES_MAX)),
             left: self.left.iter().take(LEFT_MAX).map(shorter).collect(),

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rexec_host::journal::frame::{encode_end, encode_output, encode_start};
-use rexec_host::journal::record::{Left, RunEnd};
+use rexec_host::journal::record::{RunEnd, Straggler};
 use rexec_host::recorder::Bounds;
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn runs_are_written_as_they_end() {
         duration_ms: 5,
         bytes: 13,
         error: Some("aborted".into()),
-        left: vec![Left { pid: 4, comm: "sleep".into() }],
+        left: vec![Straggler { pid: 4, comm: "sleep".into() }],
         ..RunEnd::default()
     };
     recording.send(|out| encode_end(&end, out));
