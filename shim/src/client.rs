@@ -42,6 +42,7 @@ const OUTPUT_LOST: u8 = 1;
 /// pass it on either: it is stopped, or has no turn.
 const SIGNAL_PATIENCE: Duration = Duration::from_secs(2);
 /// The exit code of an aborted command: that of SIGTERM.
+#[expect(clippy::cast_possible_truncation, reason = "SIGTERM is 15")]
 const ABORTED: u8 = 128 + libc::SIGTERM as u8;
 
 /// The signals that are passed on to the command.

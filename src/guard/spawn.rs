@@ -295,6 +295,7 @@ impl Request {
     }
 
     /// Makes the shell's process, again and again while there are too many.
+    #[expect(clippy::disallowed_methods, reason = "a guard has nothing else to do yet")]
     fn launch(launch: &Launch<'_>, run: &RunRequest<'_>, orders: &mut Early<'_>) -> Result<Pid, NotStarted> {
         let until = Instant::now() + limits::FORK_TIMEOUT;
         loop {

@@ -232,6 +232,7 @@ impl RecorderProcess {
     /// Gives the recorder everything that is queued and waits for its end, as long as it makes progress. If it dies
     /// before the file has everything, another recorder gets the rest. A journal without all ends is not closed: the
     /// next host marks the runs that have no end in it.
+    #[expect(clippy::disallowed_methods, reason = "the loop is over")]
     pub(super) fn finish(mut self, poller: &mut Poller, engine: &mut Engine, journal: &mut Feed) {
         let is_whole = journal.is_idle();
         let mut patience = FinishDeadline::new(Instant::now());

@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn truncating(disk: &mut &mut Disk, bytes: u64) -> io::Result<()> {
-        let length = disk.content.len() - bytes as usize;
+        let length = disk.content.len() - usize::try_from(bytes).expect("no more than the content");
         disk.content.truncate(length);
         Ok(())
     }

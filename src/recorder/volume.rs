@@ -270,6 +270,7 @@ impl Volume {
 }
 
 /// Locks the file, which a dying recorder may hold for another moment. Returns whether that worked or locks do not.
+#[expect(clippy::disallowed_methods, reason = "the recorder may wait for its disk")]
 fn lock(file: &File) -> bool {
     let patience = Instant::now() + LOCK_WAIT;
     loop {

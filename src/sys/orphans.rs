@@ -135,6 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
     fn what_was_there_before_is_no_orphan() {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = Pid::new(child.id().cast_signed());

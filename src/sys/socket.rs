@@ -58,6 +58,7 @@ pub struct Received {
 }
 
 /// Room for control messages with this many descriptors and a sender, in words, so that they are aligned for their headers.
+#[expect(clippy::cast_possible_truncation, reason = "a few dozen bytes")]
 const CONTROL_WORDS: usize =
     // SAFETY: the calls only compute with the numbers.
     (unsafe {
@@ -242,6 +243,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
     fn a_message_tells_which_process_sent_it() {
         let (near, far) = pair().unwrap();
         let (mut buffer, mut fds) = ([0; 8], Vec::new());

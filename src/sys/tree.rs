@@ -62,6 +62,7 @@ pub fn process(pid: Pid) -> Option<Process> {
 }
 
 /// Whether a process has ended after this time at the latest.
+#[expect(clippy::disallowed_methods, reason = "only for a process that was hung up")]
 pub(crate) fn ends_within(pid: Pid, time: Duration) -> bool {
     const STEP: Duration = Duration::from_millis(1);
     let from = Instant::now();
@@ -219,6 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
     fn a_process_and_its_children_are_seen() {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let (me, pid) = (super::super::process::pid(), Pid::new(child.id().cast_signed()));

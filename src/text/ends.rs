@@ -187,7 +187,8 @@ mod tests {
             assert_eq!(head.chars().count() + count + tail.chars().count(), text.len(), "{columns}");
             assert!(text.starts_with(head) && text.ends_with(tail));
         }
-        let marks: String = (0..9_999).flat_map(|n| [char::from(b'a' + n as u8 % 26), '\u{301}', '\u{302}']).collect();
+        let marks: String =
+            (0..9_999).flat_map(|n| [char::from(b'a' + u8::try_from(n % 26).unwrap()), '\u{301}', '\u{302}']).collect();
         assert!(escape_ends(&marks, 400).len() < 3_000);
     }
 }

@@ -172,7 +172,7 @@ impl Parser {
                     match error.error_len() {
                         None if open => {
                             self.partial[..bad.len()].copy_from_slice(bad);
-                            self.partial_len = bad.len() as u8;
+                            self.partial_len = u8::try_from(bad.len()).expect("less than a character");
                             return;
                         }
                         None => return Self::replace(sink),

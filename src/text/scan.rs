@@ -126,6 +126,7 @@ fn lowest<const N: usize>(chunk: &[u8; N]) -> u8 {
 
 /// One bit for each byte that is neither printable ASCII nor TAB or LF.
 #[inline]
+#[expect(clippy::cast_possible_wrap, reason = "bytes from 0x80 count as negative, to compare all at once")]
 pub(crate) fn stop_bytes(block: &[u8; WIDE]) -> u64 {
     // As signed numbers, bytes from 0x80 up are below the printable ones.
     gather(block, |byte| ((byte as i8) < 0x20 && byte != b'\t' && byte != b'\n') || byte == 0x7F)
@@ -140,6 +141,7 @@ pub(crate) fn sequence_ends(block: &[u8; WIDE]) -> u64 {
 /// One bit for each byte for which `is` holds. Vector registers without a gather instruction can collect bits only across
 /// the block, eight places apart; transposing them as a matrix of 8 by 8 puts them in order.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of the number")]
 fn gather(block: &[u8; WIDE], is: impl Fn(u8) -> bool) -> u64 {
     let flags = block.map(|byte| if is(byte) { 0xFF } else { 0 });
     let mut bits = [0u8; 16];

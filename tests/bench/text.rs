@@ -79,8 +79,9 @@ fn main() {
         let parts = captures.iter().filter(|capture| names.contains(&capture.id.as_str()));
         parts.flat_map(|capture| capture.input.iter().copied()).collect::<Vec<u8>>()
     };
-    let dense: String =
-        (0..4096).map(|n| format!("\x1b[{}m{}", 30 + n % 8, char::from(b'a' + (n % 26) as u8))).collect();
+    let dense: String = (0..4096)
+        .map(|n| format!("\x1b[{}m{}", 30 + n % 8, char::from(b'a' + u8::try_from(n % 26).expect("a letter"))))
+        .collect();
     let wide = "│ ビルド中 ─────┤ 日本語のテキスト ├──── ✓ 完了 │\n".repeat(200);
     let inputs = [
         Input {

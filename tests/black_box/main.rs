@@ -42,6 +42,8 @@
 //! All tests share one process. A test that changes what a process shares (a limit, a mount, a memory peak) runs in a
 //! copy of this program instead: see `support::own_process`. A test that cannot run here prints `SKIPPED` and why.
 
+#![expect(clippy::disallowed_methods, reason = "tests start programs")]
+
 mod chaos;
 mod clocks;
 mod conformance;

@@ -121,7 +121,7 @@ pub(crate) fn invent(random: &mut Dice, seeds: &[data::Case]) -> Vec<u8> {
     } else {
         for _ in 0..random.below(80) {
             match random.below(8) {
-                0 => input.push(random.roll() as u8),
+                0 => input.push(random.roll().to_le_bytes()[0]),
                 1 => input.extend(std::iter::repeat_n(b'x', random.below(200))),
                 2 => {
                     // Sometimes as long as the pieces of the fast paths.
@@ -246,7 +246,7 @@ fn plain_text_is_verbatim() {
                 0 => text.push('\n'),
                 1 => text.push('\t'),
                 2 => text.push(['é', '日', '😀', '\u{301}', '─', 'ß', '\u{A0}'][random.below(7)]),
-                _ => text.push((b' ' + random.below(95) as u8) as char),
+                _ => text.push(char::from(b' ' + u8::try_from(random.below(95)).unwrap())),
             }
         }
         let pieces = random.pieces(text.as_bytes());

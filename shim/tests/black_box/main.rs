@@ -10,6 +10,8 @@
 //! | a terminal that does not control the caller | `… terminal` |
 //! | exit codes, and a host that breaks the protocol | `… verdict` |
 
+#![expect(clippy::disallowed_methods, reason = "tests start programs")]
+
 mod absence;
 mod host;
 mod inheritance;

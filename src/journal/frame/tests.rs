@@ -42,7 +42,7 @@ fn a_frame_that_is_too_long_is_skipped_and_not_stored() {
     let length = 100 << 20;
     let mut decoder = Decoder::default();
     let mut header = vec![OUTPUT, 1, 0, 0, 0, 0, 0, 0, 0];
-    header.extend_from_slice(&(length as u32).to_le_bytes());
+    header.extend_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
     decoder.feed(&header);
     assert!(decoder.next_frame().is_none());
     let zeros = vec![0; 1 << 20];

@@ -74,6 +74,7 @@ pub(super) mod tests {
     use super::*;
     use std::process::{Child, Command, Stdio};
 
+    #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
     pub(crate) fn sleeper() -> Child {
         Command::new("sleep").arg("100").stdout(Stdio::null()).spawn().unwrap()
     }

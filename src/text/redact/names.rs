@@ -239,6 +239,7 @@ pub(super) const WORDS: &[NameWord] = &[
 ];
 
 /// For each letter, where the words that begin with it are in the list.
+#[expect(clippy::cast_possible_truncation, reason = "there are fewer than 256 words")]
 const BY_LETTER: [(u8, u8); 256] = {
     let mut ranges = [(0, 0); 256];
     let mut at = 0;
@@ -314,6 +315,7 @@ fn may_end_word(rest: &[u8]) -> bool {
 }
 
 /// The bytes that names are made of.
+#[expect(clippy::cast_possible_truncation, reason = "the table has 256 entries")]
 const PARTS: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

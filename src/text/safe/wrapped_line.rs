@@ -16,6 +16,7 @@ const JOINER: char = '\u{200D}';
 const AS_TEXT: char = '\u{FE0E}';
 
 /// The columns that a character takes on any terminal, at least.
+#[expect(clippy::cast_possible_truncation, reason = "a character has two columns at most")]
 fn least_width(c: char) -> u32 {
     let is_sure = match c {
         // Latin, Greek, Cyrillic; punctuation, arrows, mathematics, boxes, blocks, braille, and other symbols.

@@ -71,6 +71,7 @@ impl LazyTerminal {
     }
 
     /// Appends all text that is left. The terminal is as new afterwards, but for the count of withheld bytes.
+    #[expect(clippy::cast_possible_truncation, reason = "both came from a u16")]
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         self.lay_out(out);
         let mut last_screen = Vec::new();

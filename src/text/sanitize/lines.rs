@@ -61,6 +61,7 @@ fn copy(from: &[u8], len: usize, to: &mut [u8]) {
 
 /// Records the places of the stops. Returns their number.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a block has 64 bytes")]
 fn stops(stretch: &Stretch, places: &mut Places) -> usize {
     let mut count = 0;
     let (blocks, _) = stretch.as_chunks::<WIDE>();

@@ -97,6 +97,7 @@ impl Row {
     }
 
     /// Appends the row's text.
+    #[expect(clippy::cast_possible_truncation, reason = "the caller knows that the row is ASCII")]
     pub(crate) fn render(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
         let cells = &self.cells[..self.text_len()];
@@ -192,6 +193,7 @@ impl Row {
     }
 
     /// Adds a zero-width mark to cell `at`, or before all cells.
+    #[expect(clippy::cast_possible_truncation, reason = "a row has fewer clusters than columns")]
     pub(crate) fn add_mark(&mut self, at: Option<usize>, mark: char) {
         self.history.touch();
         if let Some(at) = at {
@@ -224,6 +226,7 @@ impl Row {
     }
 
     /// Drops the clusters whose cells were overwritten.
+    #[expect(clippy::cast_possible_truncation, reason = "a row has fewer clusters than columns")]
     fn compact(&mut self) {
         let mut kept = Vec::new();
         let mut bytes = self.prefix.len();

@@ -90,6 +90,7 @@ impl<R: Reading> Window<R> {
     /// Takes a block up to its 64th byte, or up to a character or sequence that crosses it. `stops` has a bit for each byte
     /// that is not plain text.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a block has 64 bytes")]
     fn take(&mut self, block: &[u8; BLOCK_BYTES], stops: u64) -> Taken {
         let mut ends = None;
         let mut from = 0;

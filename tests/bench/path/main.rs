@@ -8,6 +8,8 @@
 //! path [--quick] [--only GROUP,…] [--bin DIR] [--base DIR] [--console null|terminal]
 //! ```
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark starts programs and waits")]
+
 mod footprint;
 mod host;
 mod instructions;

@@ -225,9 +225,9 @@ fn no_command_reaches_above_its_own_lines_by_overwriting_them() {
             }
         }
         let (mut safe, mut out) = (SafeFilter::new(), Vec::new());
-        safe.resize(columns as u16);
+        safe.resize(u16::try_from(columns).unwrap());
         safe.push(input.as_bytes(), &mut out);
         safe.end_block(&mut out);
-        assert_within(&out, columns as u16, input.as_bytes());
+        assert_within(&out, u16::try_from(columns).unwrap(), input.as_bytes());
     });
 }
