@@ -18,6 +18,7 @@
 //!   `tick` judges it, after everything that can be read was read.
 
 mod look;
+mod order;
 
 use std::time::{Duration, Instant};
 
@@ -25,34 +26,9 @@ use super::entry::{Entry, Outcome, Reason, StartError, Stream, Streams};
 use super::log::Log;
 use crate::limits;
 use look::LookSchedule;
+pub use order::Order;
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::Signal;
-
-/// What the host orders a guard to do. Only guards send signals to commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Deliver this signal to the shell's process group.
-    Signal(Signal),
-    /// Send SIGCONT and SIGTERM to the shell's process group.
-    Terminate,
-    /// Kill the command's whole process tree until it is empty.
-    Kill,
-    /// Answer a request for terminal input with end of file: the host has typed ^D, and the guard makes the stopped
-    /// process group the foreground group for a moment.
-    EndInput,
-    /// Send SIGHUP to the process that asked for terminal input too often, or SIGKILL if it got SIGHUP before.
-    HangUp,
-    /// Send SIGPIPE to the processes in the shell's group, because their output has no reader any more.
-    BreakPipe,
-    /// Look through the silent command's tree for processes that are stopped at the terminal.
-    Look,
-    /// Kill what is left of the shell's process group, as the caller would do now that it has its result.
-    KillGroup,
-    /// Continue the command, because its stopped caller was continued, in the foreground of its terminal or not.
-    Resume { foreground: bool },
-    /// Keys were typed for a command that has its caller's terminal on demand.
-    Typed,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum JobState {

@@ -1,5 +1,5 @@
-//! Commands that come as words (JSONL). They get the host's own attributes and environment; the rules of
-//! `rexec_sh::protocol::environment` apply to it as to a shim's.
+//! The command of a JSON request, and what the host hands down to it: its own attributes and environment, to which the
+//! rules of `rexec_sh::protocol::environment` apply as to a shim's.
 //!
 //! Invariant: nothing here looks at a file system that a request names. The command's own process looks for directory and
 //! program, as execvp(3) does, because one of them may lie where a look never ends.
@@ -69,12 +69,12 @@ fn leads_to_shim(path: &Path) -> bool {
 }
 
 /// The command of a request, and its descriptors or why it cannot be started.
-pub(super) fn command(request: &CommandRequest, own: &Inherited) -> (Command, Result<Vec<OwnedFd>, StartError>) {
-    let mut attributes = own.attributes.clone();
+pub(super) fn command(request: &CommandRequest, inherited: &Inherited) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+    let mut attributes = inherited.attributes.clone();
     attributes.stdio = Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() };
     let directory = Some(c_string(request.dir.as_bytes()));
     attributes.extras = Extras { directory, ..attributes.extras };
-    let frame = encode(&attributes, request, own);
+    let frame = encode(&attributes, request, inherited);
     let exec: Vec<Vec<u8>> = request.exec.iter().map(|word| word.clone().into_bytes()).collect();
     let command = Command {
         frame: frame.clone().unwrap_or_default(),
@@ -106,12 +106,12 @@ fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("requests with a NUL are refused")
 }
 
-fn encode(attributes: &Attributes, request: &CommandRequest, own: &Inherited) -> Result<Vec<u8>, StartError> {
-    let mut env = if request.clear_env { BTreeMap::new() } else { own.environment.clone() };
+fn encode(attributes: &Attributes, request: &CommandRequest, inherited: &Inherited) -> Result<Vec<u8>, StartError> {
+    let mut env = if request.clear_env { BTreeMap::new() } else { inherited.environment.clone() };
     env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     let entries: Vec<CString> = entries.collect();
-    let rules = Rules::new(&own.shell, &own.drop).with_link(&own.link);
+    let rules = Rules::new(&inherited.shell, &inherited.drop).with_link(&inherited.link);
     let env = rules.apply(entries.iter().map(CString::as_c_str));
     let argv: Vec<CString> = request.exec.iter().map(|word| c_string(word.as_bytes())).collect();
     let names = (request.whoami.as_bytes(), argv[0].as_c_str());

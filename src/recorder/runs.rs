@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// The runs that have not ended.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(super) struct RecordedRuns {
     live: HashMap<u64, Live>,
     /// Runs that have ended and whose output waits, in the order of their turns.
     ended: VecDeque<u64>,
@@ -37,9 +37,9 @@ pub(super) struct Runs {
     bounds: Bounds,
 }
 
-impl Runs {
-    pub(super) fn new(known: AlreadyWritten, raw: RawStore, bounds: Bounds) -> Runs {
-        Runs {
+impl RecordedRuns {
+    pub(super) fn new(known: AlreadyWritten, raw: RawStore, bounds: Bounds) -> RecordedRuns {
+        RecordedRuns {
             live: HashMap::new(),
             ended: VecDeque::new(),
             turns: VecDeque::new(),

@@ -13,7 +13,7 @@ use super::link::HostLink;
 use super::queue::Unwritten;
 use super::raw::RawStore;
 use super::repair::Repairs;
-use super::runs::Runs;
+use super::runs::RecordedRuns;
 use super::session::Session;
 use super::volume::Volume;
 use crate::journal::frame::Frame;
@@ -56,7 +56,7 @@ pub fn serve(session: Session, socket: UnixStream, bounds: Bounds) {
 #[derive(Debug)]
 struct Recorder {
     appender: Appender,
-    runs: Runs,
+    runs: RecordedRuns,
     repairs: Repairs,
     /// How many runs the repairs marked as lost, until the host is told.
     repaired: Option<u64>,
@@ -79,7 +79,7 @@ impl Recorder {
         let name = name.or_else(|| appender.volume().map(|volume| volume.name().to_owned())).unwrap_or(time);
         let own = appender.volume().map(Volume::path).map(Path::to_owned).unwrap_or_default();
         Recorder {
-            runs: Runs::new(known, RawStore::new(&home, &name, &bounds), bounds),
+            runs: RecordedRuns::new(known, RawStore::new(&home, &name, &bounds), bounds),
             repairs: Repairs::of(&home, &own),
             repaired: None,
             appender,
