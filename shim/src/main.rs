@@ -8,10 +8,10 @@
 //! reads what the command inherits, [`relay`] does the rest.
 #![no_main]
 
-mod caller_terminal;
 mod client;
 mod collect;
 mod connect;
+mod controlling_terminal;
 mod inside;
 mod notice;
 mod output_descriptor;
@@ -32,10 +32,10 @@ use rexec_sh::protocol::options::{Choices, ShimOptions, given};
 use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::wire::{CallerStream, Hello, INHERITED_MAX, encode_interactive, encode_left, encode_run};
 
-use caller_terminal::CallerTerminal;
 use client::{Client, ClientEnd, FORWARDED};
 use collect::StandardStreams;
 use connect::NoHost;
+use controlling_terminal::ControllingTerminal;
 use inside::Inside;
 use output_descriptor::OutputDescriptor;
 use sys::{SignalSet, bit};
@@ -52,7 +52,7 @@ const TELL_PATIENCE_MS: i32 = 500;
 const WRITE_ERRORS: SignalSet = bit(Signal::PIPE) | bit(sys::XFSZ);
 
 /// This invocation.
-struct Invocation<'a> {
+struct ShellCall<'a> {
     argv: &'a [&'a CStr],
     env: &'a [&'static CStr],
     options: ShimOptions<'static>,
@@ -98,7 +98,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
             &renamed
         }
     };
-    let invocation = Invocation { argv, env, options, kind, shell };
+    let invocation = ShellCall { argv, env, options, kind, shell };
     let inside = inside::judge(given(options.inside));
     if inside == Inside::Yes {
         return shell::become_shell(shell, argv, env, false);
@@ -131,7 +131,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     }
 }
 
-impl Invocation<'_> {
+impl ShellCall<'_> {
     /// Has the host run the command, and leaves with its exit code.
     fn attempt(&self, standard: &mut StandardStreams, choices: Choices) -> Result<Infallible, Attempt> {
         standard.plug().map_err(|error| failed("/dev/null cannot be opened", error))?;
@@ -155,12 +155,12 @@ impl Invocation<'_> {
             return Err(Attempt::Failed(too_many(inherited.len())));
         }
         let mut attributes = collect::attributes(standard, inherited);
-        let terminal = CallerTerminal::of(&attributes.stdio);
+        let terminal = ControllingTerminal::of(&attributes.stdio);
         let mut descriptors: Vec<RawFd> = Vec::with_capacity(sys::DESCRIPTORS_MAX);
         descriptors.push(directory.as_raw_fd());
         descriptors.extend(standard.has_stdin().then_some(libc::STDIN_FILENO));
         let brought = terminal.as_ref().filter(|_| attributes.stdio.brings_terminal());
-        descriptors.extend(brought.map(CallerTerminal::descriptor));
+        descriptors.extend(brought.map(ControllingTerminal::descriptor));
         descriptors.extend_from_slice(&attributes.inherited);
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
         attributes.extras.live = choices.live;
@@ -202,7 +202,7 @@ impl Invocation<'_> {
     }
 }
 
-impl Invocation<'_> {
+impl ShellCall<'_> {
     /// Tells the host, if there is one, of what runs here.
     #[cold]
     fn tell_host(&self, encode: impl FnOnce(&[u8], &mut Vec<u8>)) {

@@ -1,8 +1,16 @@
-//! What rexec-sh, rexec-host and rexec share: the wire format, the socket's path, the choices for a command and the rules
-//! for its environment, the places of real shells, notices and exit codes. Also the shim's rules that need no system call:
-//! which invocations go to the host, and what the shim's options mean.
+//! The protocol that rexec-sh and rexec-host share, and the shim's rules that need no system call. std only.
 //!
-//! std only. The shim's system calls are in its binary, the host's in its own crate.
+//! | module | what it says |
+//! |---|---|
+//! | [`wire`] | the frames on the socket, their bounds and versions |
+//! | [`place`] | where the socket lies, and whether its directory can be trusted |
+//! | [`process`] | pids, process groups, signals, and how a shell ends |
+//! | [`invocation`] | which invocations go to the host, and the real shell's name |
+//! | [`shell_places`] | where the real shells are |
+//! | [`environment`] | which variables travel, and which the host sets |
+//! | [`options`], [`choice`] | the shim's `REXEC_` variables, and the choices in them |
+//! | [`mark`] | `REXEC_INSIDE`, and whether a guard is above |
+//! | [`notice`], [`exit_code`] | how a problem is told, and the exit codes |
 
 pub mod choice;
 pub mod environment;

@@ -161,6 +161,8 @@ pub enum Report {
     KeysRead,
     /// It does not ask for keys any more: what follows it will ask for again.
     TerminalReturned,
+    /// The caller's resumption was obeyed: the foreground is where keys belong.
+    Resumed,
 }
 
 impl Report {
@@ -182,6 +184,7 @@ impl Report {
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
             Self::KeysRead => (12, 0, 0, 0, Program::default()),
             Self::TerminalReturned => (13, 0, 0, 0, Program::default()),
+            Self::Resumed => (14, 0, 0, 0, Program::default()),
             Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
             Self::Begun => (1, 0, 0, 0, Program::default()),
             Self::Hunting => (5, 0, 0, 0, Program::default()),
@@ -226,6 +229,7 @@ impl Report {
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
             12 => Self::KeysRead,
             13 => Self::TerminalReturned,
+            14 => Self::Resumed,
             10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
@@ -262,6 +266,7 @@ mod tests {
             Report::ShellStopped { signal: process::Signal::new(20) },
             Report::KeysRead,
             Report::TerminalReturned,
+            Report::Resumed,
             Report::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {

@@ -111,6 +111,13 @@ impl Foreground {
         true
     }
 
+    /// Whether the terminal's other end is closed.
+    pub(super) fn has_hung_up(&self) -> bool {
+        let Some(slave) = &self.slave else { return false };
+        let mut end = [PollFd::new(slave.as_fd(), PollFlags::empty())];
+        poll(&mut end, PollTimeout::ZERO).is_ok_and(|found| found > 0)
+    }
+
     /// Keys that the terminal has for its readers, bytes; whole lines only, where it reads lines.
     pub(super) fn unread_keys(&self) -> usize {
         self.slave.as_ref().map_or(0, pty::unread)

@@ -205,7 +205,8 @@ impl Warden {
         }
         if let Some(caller) = self.relayed.take() {
             // A host that was killed hangs the terminal up, and is seen to be gone no sooner than that.
-            let wait = if exit == Exit::Signal(Signal::HUP) { limits::HANG_UP_WAIT } else { Duration::ZERO };
+            let has_hung_up = exit == Exit::Signal(Signal::HUP) || self.foreground.has_hung_up();
+            let wait = if has_hung_up { limits::HANG_UP_WAIT } else { Duration::ZERO };
             if let Some(terminal) = caller.terminal.filter(|_| self.host_leaves_within(wait)) {
                 terminal.restore();
             }
@@ -402,13 +403,15 @@ impl Warden {
             }
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
-            Order::Resume { foreground } if self.shell.is_some() && self.relayed.is_some() => {
-                self.foreground.resume(foreground, self.group);
+            Order::Resume { foreground } => {
+                if self.shell.is_some() && self.relayed.is_some() {
+                    self.foreground.resume(foreground, self.group);
+                }
                 if let Some(demand) = self.demand.as_mut().filter(|_| foreground) {
                     demand.on_lent();
                 }
+                self.report(&[Report::Resumed]);
             }
-            Order::Resume { .. } => {}
             Order::Typed => {
                 if let Some(demand) = &mut self.demand {
                     demand.on_typed(Instant::now());

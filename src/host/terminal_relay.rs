@@ -53,6 +53,7 @@ impl CallerTerminal {
     pub(super) fn relay(&self, stdio: Stdio) -> TerminalRelay {
         TerminalRelay {
             is_on_demand: stdio.on_demand,
+            resuming: 0,
             keys: Outlet::default(),
             unread: 0,
             known_modes: self.lent,
@@ -71,6 +72,8 @@ impl CallerTerminal {
 pub(super) struct TerminalRelay {
     /// Keys come only while the command asks for them, and count as taken once it has read them.
     pub(super) is_on_demand: bool,
+    /// Resumptions that the guard has not obeyed yet. Keys wait for them: until then a key's signal would go to the guard.
+    pub(super) resuming: u32,
     /// Keys on their way to the run's terminal.
     pub(super) keys: Outlet,
     /// Bytes that were written to the terminal on demand and are not known to be read.

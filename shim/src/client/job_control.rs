@@ -10,12 +10,12 @@ use rexec_sh::protocol::process::{Exit, Signal};
 use rexec_sh::protocol::wire::{TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
 
 use super::{Client, ClientEnd, ENDING, SIGNAL_PATIENCE};
-use crate::caller_terminal::{CallerTerminal, KeyInput};
+use crate::controlling_terminal::{ControllingTerminal, KeyInput};
 use crate::sys::{self, bit};
 
 impl Client {
     /// The terminal, if the host relays it.
-    fn attached(&mut self) -> Option<&mut CallerTerminal> {
+    fn attached(&mut self) -> Option<&mut ControllingTerminal> {
         self.terminal.as_mut().filter(|terminal| terminal.is_attached())
     }
 
@@ -30,7 +30,7 @@ impl Client {
     /// How this process ends where the command ended so.
     pub(super) fn end_of(&mut self, exit: Exit) -> ClientEnd {
         match exit {
-            Exit::Signal(signal) if self.terminal.as_ref().is_some_and(CallerTerminal::is_relayed) => {
+            Exit::Signal(signal) if self.terminal.as_ref().is_some_and(ControllingTerminal::is_relayed) => {
                 let keys = bit(Signal::INT) | bit(Signal::QUIT);
                 ClientEnd::Die { signal, is_group: keys & bit(signal) & !self.came != 0 }
             }
@@ -61,7 +61,7 @@ impl Client {
 
     /// Another shim may have left the terminal by now.
     pub(super) fn retry_terminal(&mut self) {
-        let is_due = |terminal: &&mut CallerTerminal| terminal.retry_at().is_some_and(|at| at <= Instant::now());
+        let is_due = |terminal: &&mut ControllingTerminal| terminal.retry_at().is_some_and(|at| at <= Instant::now());
         if let Some(terminal) = self.terminal.as_mut().filter(is_due) {
             terminal.take();
         }

@@ -57,6 +57,9 @@ pub const KEYS_BYTES_MAX: usize = 32 << 10;
 /// The longest name a caller may give itself, bytes.
 pub const WHOAMI_BYTES_MAX: usize = 256;
 
+/// The kind of a RUN frame, which alone may be large.
+const RUN: u8 = 0x01;
+
 /// Why a peer's bytes cannot be understood. The connection ends with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {

@@ -34,7 +34,12 @@ impl Runs {
                     let _ = pty::resize(port.fd(), pty::Size { rows, cols });
                 }
             }
-            TerminalEvent::Resume { foreground } => self.order(job, Order::Resume { foreground }, turn.now),
+            TerminalEvent::Resume { foreground } => {
+                if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
+                    relay.resuming += 1;
+                }
+                self.order(job, Order::Resume { foreground }, turn.now);
+            }
             TerminalEvent::Hangup => {
                 // The kernel does with the run's terminal what it has done with the caller's.
                 self.close_stream(job, Stream::Tty, turn);
@@ -58,7 +63,7 @@ impl Runs {
     /// command has read them.
     pub(in crate::host) fn flush_keys(&mut self, job: JobId, turn: &Turn, peers: &mut Peers) {
         let Some(run) = self.get_mut(job).filter(|run| run.has_keys()) else { return };
-        let Some(relay) = &mut run.relay else { return };
+        let Some(relay) = run.relay.as_mut().filter(|relay| relay.resuming == 0) else { return };
         let before = relay.keys.pending();
         let written = match run.streams[Stream::Tty as usize].as_mut() {
             Some(port) => relay.keys.flush(|bytes| port.write(|fd| sys::write(fd, bytes))).is_ok(),
@@ -75,6 +80,14 @@ impl Runs {
         } else {
             self.tell_taken(job, taken, peers);
         }
+    }
+
+    /// The guard has obeyed a resumption.
+    pub(super) fn on_resumed(&mut self, job: JobId, turn: &Turn, peers: &mut Peers) {
+        if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
+            relay.resuming = relay.resuming.saturating_sub(1);
+        }
+        self.flush_keys(job, turn, peers);
     }
 
     fn tell_taken(&self, job: JobId, bytes: usize, peers: &mut Peers) {

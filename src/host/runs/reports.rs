@@ -104,6 +104,7 @@ impl Runs {
                 self.tell_in_place(job, RelayEvent::Stopped(signal), peers);
             }
             Report::KeysRead => self.on_keys_read(job, peers),
+            Report::Resumed => self.on_resumed(job, turn, peers),
             Report::TerminalReturned => {
                 self.drain_streams(job, turn, engine);
                 self.on_terminal_returned(job, peers);

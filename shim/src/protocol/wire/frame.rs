@@ -6,10 +6,9 @@ use std::ffi::CStr;
 
 use super::modes::TerminalModes;
 use super::run::{self, RunRequest};
-use super::{Decoded, FRAME_BYTES_MAX, HEADER_BYTES, LEFT_BYTES_MAX, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError};
+use super::{Decoded, FRAME_BYTES_MAX, HEADER_BYTES, LEFT_BYTES_MAX, RUN, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError};
 use crate::protocol::process::{Exit, Signal};
 
-pub(super) const RUN: u8 = 0x01;
 pub(super) const SIGNAL: u8 = 0x02;
 const ABORT: u8 = 0x03;
 const CLOSED: u8 = 0x04;

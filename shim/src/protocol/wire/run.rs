@@ -7,8 +7,7 @@ use std::ffi::CStr;
 use super::attributes::{self, Attributes};
 use super::extras::{self, Extras};
 use super::fields::{Fields, Strings, put_bytes, put_strings};
-use super::frame::RUN;
-use super::{HEADER_BYTES, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError};
+use super::{HEADER_BYTES, RUN, RUN_BYTES_MAX, WHOAMI_BYTES_MAX, WireError};
 use crate::protocol::process::Signal;
 
 /// A whole request to run a command.

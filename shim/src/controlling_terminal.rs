@@ -33,7 +33,7 @@ pub(crate) enum KeyInput<'a> {
 
 /// The caller's terminal.
 #[derive(Debug)]
-pub(crate) struct CallerTerminal {
+pub(crate) struct ControllingTerminal {
     /// The inherited descriptor.
     fd: RawFd,
     output: CallerStream,
@@ -56,7 +56,7 @@ pub(crate) struct CallerTerminal {
     buffer: [u8; READ_BYTES],
 }
 
-impl CallerTerminal {
+impl ControllingTerminal {
     /// The terminal that can be relayed, left as it is until the host relays.
     pub(crate) fn of(stdio: &Stdio) -> Option<Self> {
         let (output, output_fd) = match stdio.stdout_tty {
@@ -152,7 +152,7 @@ impl CallerTerminal {
         is_foreground
     }
 
-    /// When [`CallerTerminal::take`] has to be tried again.
+    /// When [`ControllingTerminal::take`] has to be tried again.
     pub(crate) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
