@@ -4,12 +4,12 @@
 # Use it in the agent's environment only:  BASH_ENV=/absolute/path/of/rexec-env.sh agent …
 # shellcheck shell=bash
 
-# With -x, nothing of this is to be traced.
+# With -x, bash would trace these lines too.
 { __rexec_letters=${-//[^abefkmnptuvxCEPT]/}; set +x; } 2>/dev/null
 if [[ -n ${BASH_EXECUTION_STRING+set} && -x ${BASH_SOURCE[0]%/*}/rexec-bash ]]; then
-    # What the command itself starts is its own affair.
+    # The programs that the command starts run bash as usual.
     unset BASH_ENV
-    # The options that the command string would have had.
+    # The options that bash would run the command string with.
     __rexec=()
     ! shopt -q login_shell || __rexec+=(-l)
     [[ -z $__rexec_letters ]] || __rexec+=("-$__rexec_letters")
@@ -17,7 +17,7 @@ if [[ -n ${BASH_EXECUTION_STRING+set} && -x ${BASH_SOURCE[0]%/*}/rexec-bash ]]; 
     [[ ! -o posix ]] || __rexec+=(-o posix)
     ! shopt -q extglob || __rexec+=(-O extglob)
     __rexec+=(-c "$BASH_EXECUTION_STRING")
-    # Without a name of its own, a command string has that of its shell.
+    # A command string without a name of its own gets the shell's name as $0.
     if (($#)) || [[ $0 != "$BASH" && $0 != bash ]]; then
         exec -a "$BASH" "${BASH_SOURCE[0]%/*}/rexec-bash" "${__rexec[@]}" "$0" "$@"
     fi

@@ -1,7 +1,7 @@
 //! What a command inherits from its caller (fork(2), execve(2)), read from this process, which inherited it.
 //!
-//! Invariants: nothing is changed by reading it (but umask(2), for an instant); what the kernel does not tell is left at
-//! the value it has in a fresh login.
+//! Invariants: reading changes nothing, except that umask(2) is another one for an instant; an attribute that the kernel
+//! does not report has its value in a fresh login.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -14,9 +14,9 @@ use crate::sys::{self, FileKind, FileStatus};
 
 /// How many resource limits Linux has.
 const RESOURCES: u32 = 16;
-/// How far descriptors are tried one by one when /proc does not list them.
+/// Descriptors below this number are tried one by one when /proc does not list them.
 const PROBED_MAX: RawFd = 1024;
-/// Where the length and the name of an entry lie in a struct linux_dirent64.
+/// Offsets of length and name in a struct linux_dirent64, bytes.
 const ENTRY_LENGTH_AT: usize = 16;
 const ENTRY_NAME_AT: usize = 19;
 
@@ -25,12 +25,12 @@ const ENTRY_NAME_AT: usize = 19;
 pub(crate) struct StandardStreams {
     status: [Option<FileStatus>; 3],
     terminal: [bool; 3],
-    /// Keeps the numbers of closed descriptors taken; gone after execve(2), so that closed stays closed.
+    /// Occupy the numbers of closed descriptors. They are close-on-exec, so these stay closed for the real shell.
     plugs: Vec<OwnedFd>,
 }
 
 impl StandardStreams {
-    /// Looks at the three, before this process opens anything.
+    /// Inspects the three, before this process opens any file.
     pub(crate) fn inspect() -> Self {
         let status = [0, 1, 2].map(|fd| sys::status_of(fd).ok());
         let is_terminal = |fd: RawFd, status: &Option<FileStatus>| {
@@ -48,12 +48,12 @@ impl StandardStreams {
         Ok(())
     }
 
-    /// Whether there is a stdin that can travel.
+    /// Whether descriptor 0 is open.
     pub(crate) fn has_stdin(&self) -> bool {
         self.status[0].is_some()
     }
 
-    /// What an output leads to, and whether that is a terminal; nothing when it is closed.
+    /// The kind of an output, and whether it is a terminal. `None` when it is closed.
     pub(crate) fn output(&self, stream: CallerStream) -> Option<(FileKind, bool)> {
         let [_, out, err] = self.status;
         let (status, terminal) = match stream {
@@ -63,12 +63,12 @@ impl StandardStreams {
         status.map(|status| (status.kind, terminal))
     }
 
-    /// Whether a person may type here and see what comes of it.
+    /// Whether standard input and an output are terminals.
     pub(crate) fn is_at_terminal(&self) -> bool {
         self.terminal[0] && (self.terminal[1] || self.terminal[2])
     }
 
-    /// The terminal whose size the command's own gets.
+    /// The terminal whose size the command's terminal gets.
     pub(crate) fn window(&self) -> Option<RawFd> {
         self.output_terminals().next()
     }
@@ -78,12 +78,11 @@ impl StandardStreams {
         outputs.filter(|(_, is_terminal)| **is_terminal).map(|(fd, _)| fd)
     }
 
-    /// Descriptors 0 to 2 in the words of a request.
+    /// Descriptors 0 to 2 as the request describes them.
     ///
-    /// A caller's own terminal, on stdin and on an output, can be relayed: it is the controlling one, so that this
-    /// process is stopped and continued with it. An output on yet another terminal is then as good as a pipe. Where
-    /// other processes are likely to read the same terminal, because stdin or stdout is something else, keys are handed
-    /// on only while the command asks for them.
+    /// The controlling terminal can be relayed, because this process is stopped and continued with it. An output on
+    /// another terminal then counts as a pipe. Where standard input or output is something else, other processes are
+    /// likely to read the same terminal. The command then gets keys on demand only.
     fn flags(&self) -> Stdio {
         let [is_in, mut is_out, mut is_err] = self.terminal;
         let mut foreground = if is_in { sys::foreground_group(libc::STDIN_FILENO) } else { None };
@@ -124,8 +123,8 @@ impl StandardStreams {
         }
     }
 
-    /// One open file description is one file; only then is the kernel asked, and if it does not tell, that must do. A
-    /// terminal is one however often it was opened.
+    /// Whether descriptors 1 and 2 are one output: one terminal, or one open file description. Where the kernel does not
+    /// tell, one file counts as one open file description.
     fn has_same_output(&self) -> bool {
         let (Some(out), Some(err)) = (self.status[1], self.status[2]) else { return false };
         if let [_, true, true] = self.terminal {
@@ -134,7 +133,7 @@ impl StandardStreams {
         if !out.is_same_file(&err) {
             return false;
         }
-        // Where each write goes to the end, it does not matter how often the file was opened.
+        // When each write goes to the end of the file, two openings behave as one.
         let has_no_place = match out.kind {
             FileKind::Pipe => true,
             FileKind::Regular => sys::is_appending(libc::STDOUT_FILENO) && sys::is_appending(libc::STDERR_FILENO),
@@ -144,7 +143,7 @@ impl StandardStreams {
     }
 }
 
-/// Everything but the signal mask and the options.
+/// All attributes except the signal mask and the options.
 pub(crate) fn attributes(standard: &StandardStreams, inherited: Vec<RawFd>) -> Attributes {
     let (rows, cols) = standard.window().and_then(sys::window_size).unwrap_or_default();
     let limits = (0..RESOURCES).map_while(sys::limit).collect();
@@ -167,7 +166,7 @@ pub(crate) fn attributes(standard: &StandardStreams, inherited: Vec<RawFd>) -> A
     }
 }
 
-/// What few callers change. Not carried: the memory policy of numactl(8), utilisation clamps, the session keyring, and
+/// Attributes that few callers change. Not carried: the memory policy of numactl(8), utilisation clamps, the session keyring, and
 /// the flags of prctl(2) for machine checks, I/O flushers and write-execute protection.
 fn extras() -> Extras {
     let usual = Extras::default();
@@ -198,12 +197,12 @@ fn text_of<'a>(path: &CStr, text: &'a mut [u8]) -> Option<&'a str> {
     std::str::from_utf8(&text[..bytes]).ok().map(str::trim_ascii_end)
 }
 
-/// The working directory, for fchdir(2). A deleted one works; one that may not be entered does not.
+/// The working directory, for fchdir(2). EACCES when this process may not search it.
 pub(crate) fn working_directory() -> sys::Result<OwnedFd> {
     sys::open(c".", libc::O_PATH | libc::O_DIRECTORY)
 }
 
-/// The descriptors from 3 up that a command would inherit, in the order of their numbers. Ours are not among them.
+/// The descriptors from 3 up that a command would inherit, in ascending order. The shim's own are close-on-exec.
 pub(crate) fn inherited() -> Vec<RawFd> {
     let mut found = listed().unwrap_or_else(|_| (3..PROBED_MAX).filter(|&fd| sys::is_inheritable(fd)).collect());
     found.sort_unstable();
@@ -229,14 +228,14 @@ fn listed() -> Result<Vec<RawFd>, Errno> {
     }
 }
 
-/// The name of the first entry, and what follows it.
+/// Splits off the first entry. Returns its name and the remaining entries.
 fn split_entry(entries: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = entries.get(ENTRY_LENGTH_AT..)?.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes))?;
     let (entry, rest) = entries.split_at_checked(usize::from(length))?;
     Some((entry.get(ENTRY_NAME_AT..)?, rest))
 }
 
-/// The number that a NUL-terminated name is.
+/// Parses a NUL-terminated number.
 fn number(name: &[u8]) -> Option<RawFd> {
     let end = name.iter().position(|&byte| byte == 0)?;
     name[..end].iter().try_fold(0, |number: RawFd, byte| match byte {

@@ -1,7 +1,7 @@
-//! The way to the host: its socket found, trusted, and connected to.
+//! Connects to the host: finds its socket, checks that it can be trusted, and opens it.
 //!
-//! Invariants: not one byte is sent before the directory has been judged and the listener's user is known to be ours;
-//! a socket that is denied as such means a sandbox, and then the caller's own shell is the answer.
+//! Invariants: no byte is sent before the directory is checked and the listener is known to run as the same user; a
+//! process that may not use sockets at all is in a sandbox, and its command runs in the real shell there.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -16,24 +16,24 @@ use rexec_sh::protocol::place::{self, PlaceError};
 
 use crate::sys;
 
-/// How often, and how long apart, a host that restarts is tried again.
+/// The number of retries, and the pause between them in milliseconds, while a host restarts.
 const RETRIES_MAX: u32 = 3;
 const RETRY_PAUSE_MS: i32 = 50;
 
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum NoHost {
-    /// Nobody listens.
+    /// No process listens.
     Absent(Notice),
     /// This process may not use sockets.
     Denied,
-    /// Something is there, and it is not to be used.
+    /// The socket cannot be trusted or used.
     Unfit(Notice),
 }
 
 /// Connects to the host of this user.
 pub(crate) fn to_host(options: &ShimOptions<'_>) -> Result<OwnedFd, NoHost> {
-    // Before the directory is looked at: a sandbox may hide that too.
+    // Before the check of the directory, because a sandbox may hide that too.
     let socket = sys::socket().map_err(|error| denied(error, Path::new("a socket")))?;
     let uid = sys::effective_uid();
     let path = place::socket_path(options.socket.map(|path| path.to_bytes()), uid).map_err(|error| {
@@ -44,7 +44,7 @@ pub(crate) fn to_host(options: &ShimOptions<'_>) -> Result<OwnedFd, NoHost> {
             "set REXEC_SOCKET to a shorter path, or unset it",
         ))
     })?;
-    // A missing directory is left to connect(2), which also tells when a sandbox denies it.
+    // connect(2) reports a missing directory, and also a sandbox that denies it.
     match place::check_directory(place::directory(&path), uid) {
         Ok(()) | Err(PlaceError::Missing | PlaceError::Unreadable(_)) => {}
         Err(error) => return Err(NoHost::Unfit(unfit(&path, error))),
@@ -79,7 +79,7 @@ fn connect_patiently(socket: &OwnedFd, path: &Path) -> Result<(), NoHost> {
     }
 }
 
-/// Whether a host holds the lock although its socket does not answer: it is about to listen.
+/// Whether a host holds the lock although its socket does not answer. It is then about to listen.
 fn is_starting(path: &Path) -> bool {
     let lock: PathBuf = place::lock_path(path);
     CString::new(lock.into_os_string().into_vec()).is_ok_and(|lock| sys::is_locked(&lock))

@@ -1,8 +1,8 @@
-//! The caller's terminal while the command has one that stands for it: its modes, its keys, its foreground.
+//! The caller's terminal while the host relays it: its modes, its keys and its foreground.
 //!
-//! Every key goes to the command's terminal, whose line discipline does what the caller's would have done: echo, ^C, ^D.
-//! Where other processes may read the same terminal, it is taken only while the command asks for keys, and one line is
-//! read at a time, when the command has read everything before it.
+//! Every key goes to the command's terminal, whose line discipline then does the echo, ^C and ^D. Where other processes may
+//! read the same terminal, the shim takes it only while the command asks for keys. It then reads one line at a time, once
+//! the command has read all before it.
 //!
 //! Invariants: modes are changed only while the host relays, this process is in the foreground, and no other shim has
 //! changed them; they are put back before this process stops or ends; no flag of the inherited descriptor changes.
@@ -17,17 +17,17 @@ use rexec_sh::protocol::wire::{CallerStream, KEYS_BYTES_MAX, Stdio, TerminalMode
 
 use crate::sys::{self, Modes, SignalSet, bit};
 
-/// Read at once, bytes: as much as a terminal keeps.
+/// Size of one read, bytes: as much as a terminal buffers.
 const READ_BYTES: usize = 4096;
-/// How often a terminal that another shim has taken is tried again.
+/// The pause between attempts to take a terminal that another shim has.
 const TAKEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a terminal gave.
+/// What was read from a terminal.
 #[derive(Debug)]
 pub(crate) enum KeyInput<'a> {
     Keys(&'a [u8]),
     Nothing,
-    /// It hung up.
+    /// The terminal hung up.
     End,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct ControllingTerminal {
     is_on_demand: bool,
     /// A second, non-blocking opening.
     keys: Option<OwnedFd>,
-    /// The host relays.
+    /// Whether the host relays it.
     is_relayed: bool,
-    /// The command has it, or has it on demand and asks.
+    /// Whether keys go to the command. On demand, only while it asks.
     is_attached: bool,
     has_hung_up: bool,
-    /// The modes to put back, while ours are in force, and what keeps other shims from changing them.
+    /// The modes to put back, and the lock that keeps other shims out, while the terminal is in raw mode.
     before: Option<(Modes, Option<OwnedFd>)>,
-    /// The modes before the command, where it has left others.
+    /// The modes before the command, once it has left others.
     original: Option<Modes>,
-    /// When to try again to take it, because another shim has it.
+    /// When to try again, because another shim has the terminal.
     retry_at: Option<Instant>,
     /// Keys that the command's terminal has not taken yet, bytes.
     in_flight: usize,
@@ -57,7 +57,7 @@ pub(crate) struct ControllingTerminal {
 }
 
 impl ControllingTerminal {
-    /// The terminal that can be relayed, left as it is until the host relays.
+    /// The terminal that can be relayed. It stays as it is until the host relays it.
     pub(crate) fn of(stdio: &Stdio) -> Option<Self> {
         let (output, output_fd) = match stdio.stdout_tty {
             true => (CallerStream::Out, libc::STDOUT_FILENO),
@@ -103,7 +103,7 @@ impl ControllingTerminal {
         }
     }
 
-    /// Whether this terminal processes what the command's own has processed before.
+    /// Whether this terminal would process output that the command's terminal has processed before.
     pub(crate) fn processes_twice(&self) -> bool {
         self.is_relayed && !self.is_taken() && sys::modes(self.fd).is_ok_and(|modes| modes.ends_lines())
     }
@@ -136,7 +136,8 @@ impl ControllingTerminal {
         self.before.is_some()
     }
 
-    /// Takes the terminal if we are in its foreground; whether we are. One that another shim has is taken later.
+    /// Takes the terminal if this process is in its foreground. Returns whether it is. If another shim has the terminal,
+    /// [`ControllingTerminal::retry_at`] says when to try again.
     pub(crate) fn take(&mut self) -> bool {
         let is_foreground = sys::foreground_group(self.fd) == Some(sys::own_group());
         self.retry_at = None;
@@ -152,7 +153,7 @@ impl ControllingTerminal {
         is_foreground
     }
 
-    /// When [`ControllingTerminal::take`] has to be tried again.
+    /// When to call [`ControllingTerminal::take`] again.
     pub(crate) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
@@ -165,7 +166,7 @@ impl ControllingTerminal {
         }
     }
 
-    /// Puts the modes back that were there before the command.
+    /// Puts back the modes from before the command.
     pub(crate) fn reset(&mut self) {
         self.release();
         if let Some(modes) = self.original.take() {
@@ -173,7 +174,7 @@ impl ControllingTerminal {
         }
     }
 
-    /// The command has left its terminal with these modes: they are put back in place of the former ones.
+    /// Replaces the modes to put back by those that the command has left.
     pub(crate) fn leave_with(&mut self, left: &TerminalModes) {
         if let Some((modes, _)) = &mut self.before {
             self.original.get_or_insert(*modes);
@@ -181,7 +182,7 @@ impl ControllingTerminal {
         }
     }
 
-    /// What is to be polled.
+    /// The poll(2) entry.
     pub(crate) fn watch(&self) -> libc::pollfd {
         let room = if self.is_on_demand { 1 } else { KEYS_BYTES_MAX };
         let wants_keys = self.is_taken() && self.in_flight < room;
@@ -192,7 +193,7 @@ impl ControllingTerminal {
         self.keys.as_ref().map_or(self.fd, AsRawFd::as_raw_fd)
     }
 
-    /// Reads once; to be called when it polled as readable.
+    /// Reads once. Call it when the terminal polled as readable.
     pub(crate) fn read(&mut self) -> KeyInput<'_> {
         let room = self.buffer.len().min(KEYS_BYTES_MAX - self.in_flight);
         let read =
@@ -211,7 +212,7 @@ impl ControllingTerminal {
         }
     }
 
-    /// Reads what is there, to the end of a line at most: what follows may be for another reader.
+    /// Reads the pending keys up to the end of a line. The keys after it may be for another reader.
     fn read_line(&mut self) -> sys::Result<usize> {
         let mut length = 0;
         while length < self.buffer.len() {
@@ -228,7 +229,7 @@ impl ControllingTerminal {
         Ok(length)
     }
 
-    /// The command's terminal has taken so many bytes.
+    /// The command's terminal has taken this many bytes.
     pub(crate) fn on_taken(&mut self, bytes: u32) {
         self.in_flight = self.in_flight.saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
@@ -253,7 +254,7 @@ fn reopened_by_number(fd: RawFd) -> Option<OwnedFd> {
     (sys::terminal_number(opened.as_raw_fd()) == Some(number)).then_some(opened)
 }
 
-/// Sets modes, from the background too.
+/// Sets modes, even from the background.
 fn set(fd: RawFd, modes: &Modes) {
     const TTOU: SignalSet = bit(sys::TTOU);
     let before = sys::block_signals(TTOU);

@@ -12,22 +12,22 @@ use crate::sys;
 
 /// The inode of the first pid namespace, on every machine (`PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
-/// The most of a `/proc/PID/stat` that is read, bytes; the session lies before that.
+/// How much of `/proc/PID/stat` is read, bytes. The session lies before that.
 const STAT_BYTES: usize = 1024;
 
-/// What a `REXEC_INSIDE` comes to.
+/// The meaning of `REXEC_INSIDE` in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inside {
-    /// There is none, or no guard is above: it counts as unset.
+    /// The variable is unset, or no guard is above. It then counts as unset.
     No,
     /// A guard is above.
     Yes,
-    /// A guard may be above, out of sight: this pid namespace is not the first, as for a sandbox within a run. A host is
-    /// asked all the same; only where none can be reached, the real shell is the answer.
+    /// A guard may be above but hidden, because this pid namespace is not the first one, as in a sandbox within a run. The
+    /// shim then asks the host. Where no host can be reached, it becomes the real shell.
     Unseen,
 }
 
-/// Judges the variable's value. Without one this costs nothing.
+/// Judges the variable's value. An empty one costs no system call.
 pub(crate) fn judge(value: &[u8]) -> Inside {
     if value.is_empty() {
         return Inside::No;

@@ -1,11 +1,10 @@
 //! rexec-sh, the shell that an agent calls: a command string goes to the host, anything else to the real shell.
 //!
-//! Invariants: the real shell is executed with the name that it would have without us, with the other arguments as
-//! given, and with the signal mask, the dispositions and the descriptors that this process was started with; once the
-//! request was sent, the command is never run here.
+//! Invariants: the real shell is executed with the name that it would have without the shim, with the other arguments
+//! unchanged, and with the signal mask, dispositions and descriptors that this process was started with; once the
+//! request is sent, the command never runs in this process.
 //!
-//! [`sys`] holds the C `main` and all system calls, [`shell`] finds the real shell, [`host`] connects, [`collect`]
-//! reads what the command inherits, [`relay`] does the rest.
+//! The library half's header has the map of all modules.
 #![no_main]
 
 mod client;
@@ -40,19 +39,19 @@ use inside::Inside;
 use output_descriptor::OutputDescriptor;
 use sys::{SignalSet, bit};
 
-/// How long, and how often, the kernel's limit on descriptors in flight is waited out.
+/// The pause, milliseconds, and the number of retries when the user has too many descriptors in flight (sendmsg(2),
+/// ETOOMANYREFS).
 const IN_FLIGHT_PAUSE_MS: i32 = 20;
 const IN_FLIGHT_RETRIES_MAX: u32 = 250;
 
-/// How long a host may take to note what runs without it.
+/// How long to wait for the host to note a shell that runs without it, milliseconds.
 const TELL_PATIENCE_MS: i32 = 500;
 
-/// SignalMask that would end this process for what it writes. Blocked, they leave an error for the write, and no trace
-/// in a real shell executed later.
+/// Signals by which a write could end this process. They are blocked, so that the write fails with an error instead.
 const WRITE_ERRORS: SignalSet = bit(Signal::PIPE) | bit(sys::XFSZ);
 
-/// This invocation.
-struct ShellCall<'a> {
+/// One call of the shim as a shell.
+struct ShimCall<'a> {
     argv: &'a [&'a CStr],
     env: &'a [&'static CStr],
     options: ShimOptions<'static>,
@@ -60,24 +59,24 @@ struct ShellCall<'a> {
     shell: &'a CStr,
 }
 
-/// How an attempt to have the host run the command ended, when not by an exit code.
+/// Why the host did not run the command.
 enum Attempt {
-    /// The real shell is to run it, here and now.
+    /// The real shell runs it in this process.
     Locally,
     /// There is no host.
     Absent(Notice),
-    /// Nothing is to run.
+    /// Nothing runs.
     Failed(Notice),
 }
 
-/// The whole program.
+/// Runs the whole program.
 pub(crate) fn run(argv: &[&'static CStr], env: &[&'static CStr]) -> ! {
     let notice = start(argv, env);
     notice::tell(&notice);
     sys::exit(notice.code)
 }
 
-/// Returns only when something failed.
+/// Does what the shell was called for. Returns only when something failed.
 fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     let options = ShimOptions::find(env.iter().copied());
     let name = argv.first().copied().unwrap_or_default();
@@ -98,7 +97,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
             &renamed
         }
     };
-    let invocation = ShellCall { argv, env, options, kind, shell };
+    let invocation = ShimCall { argv, env, options, kind, shell };
     let inside = inside::judge(given(options.inside));
     if inside == Inside::Yes {
         return shell::become_shell(shell, argv, env, false);
@@ -131,11 +130,11 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     }
 }
 
-impl ShellCall<'_> {
-    /// Has the host run the command, and leaves with its exit code.
+impl ShimCall<'_> {
+    /// Lets the host run the command, and exits with its code.
     fn attempt(&self, standard: &mut StandardStreams, choices: Choices) -> Result<Infallible, Attempt> {
         standard.plug().map_err(|error| failed("/dev/null cannot be opened", error))?;
-        // Taken early: the later, the longer a parent's death could go unseen.
+        // Opened early, because the parent's death goes unnoticed until then.
         let parent = parent();
         let inherited = collect::inherited();
         let directory = collect::working_directory().map_err(|error| match error {
@@ -188,12 +187,12 @@ impl ShellCall<'_> {
         let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
         match relay.run() {
-            // At once: what would be closed and freed on the way back ends with the process.
+            // The kernel frees everything faster than destructors would.
             ClientEnd::Exit(code) => sys::exit(code),
             ClientEnd::Die { signal, is_group } => sys::die_by(signal, is_group),
             ClientEnd::Failed(notice) => Err(Attempt::Failed(notice)),
             ClientEnd::Refused(came) => {
-                // It has not run anywhere yet: they are for the shell that runs it now.
+                // The command has not run yet. The signals are for the shell that runs it now.
                 sys::raise(came);
                 signals.restore();
                 Err(Attempt::Locally)
@@ -202,8 +201,8 @@ impl ShellCall<'_> {
     }
 }
 
-impl ShellCall<'_> {
-    /// Tells the host, if there is one, of what runs here.
+impl ShimCall<'_> {
+    /// Tells the host, if there is one, what runs in this process.
     #[cold]
     fn tell_host(&self, encode: impl FnOnce(&[u8], &mut Vec<u8>)) {
         let Ok(socket) = connect::to_host(&self.options) else { return };
@@ -211,20 +210,20 @@ impl ShellCall<'_> {
         encode(given(self.options.whoami), &mut words);
         let fd = socket.as_raw_fd();
         if sys::send(fd, &words).is_ok_and(|sent| sent == words.len()) {
-            // Gone before the host has read it, it would be taken for a caller that changed its mind.
+            // A connection that closes before the host has read the request would count as aborted.
             let _ = sys::poll(&mut [sys::watch(fd, libc::POLLRDHUP)], TELL_PATIENCE_MS);
         }
     }
 }
 
-/// The signal mask as it was, and what was added to it.
+/// The inherited signal mask, and the signals that were added to it.
 struct SignalMask {
     inherited: SignalSet,
     forwarded: SignalSet,
 }
 
 impl SignalMask {
-    /// Blocks what is forwarded: what the caller does not ignore, and SIGCONT, which acts on those who ignore it too.
+    /// Blocks the forwarded signals: those that the caller does not ignore, and SIGCONT, which acts even when ignored.
     fn block(ignored: SignalSet, has_window: bool) -> Self {
         let resized = if has_window { bit(sys::WINCH) } else { 0 };
         let forwarded = FORWARDED & !ignored | bit(sys::CONT) | resized;
@@ -237,7 +236,7 @@ impl SignalMask {
     }
 }
 
-/// Sends the first part of the request, with the descriptors; returns how much that was.
+/// Sends the first part of the request with the descriptors. Returns its size in bytes.
 fn send_request(
     socket: &OwnedFd,
     request: &[u8],
@@ -252,7 +251,7 @@ fn send_request(
             // The limit counts descriptors in flight from all processes of this user.
             Err(Errno::ETOOMANYREFS | Errno::EAGAIN) if retries < IN_FLIGHT_RETRIES_MAX => {
                 retries += 1;
-                // Nothing runs yet, so a signal has the effect on this process that it would have had.
+                // Nothing runs yet, so a signal acts on this process as it would on the real shell.
                 signals.restore();
                 sys::pause(IN_FLIGHT_PAUSE_MS);
                 sys::block_signals(signals.forwarded | WRITE_ERRORS);
@@ -266,7 +265,7 @@ fn send_request(
     }
 }
 
-/// A watch on the parent's death. None when we started as an orphan, or have become one on the way.
+/// The parent's pidfd. `None` for an orphan, also for one that has just become one.
 fn parent() -> Option<OwnedFd> {
     let pid = sys::parent();
     if pid.number() <= 1 {

@@ -1,7 +1,7 @@
-//! One of the caller's two output descriptors: written to without ever waiting, as far as its kind allows.
+//! One of the caller's two output descriptors. Writes do not wait, as far as the kind of file allows.
 //!
-//! Invariants: no flag of the inherited descriptor changes, because it belongs to the caller too: a pipe or a terminal
-//! is opened a second time to be written to without waiting; once closed, always closed, and nothing more is written.
+//! Invariants: no flag of the inherited descriptor changes, because the caller shares it; pipes and terminals are opened
+//! a second time for non-blocking writes; a closed output stays closed and gets no more bytes.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -12,19 +12,19 @@ use rexec_sh::protocol::wire::CallerStream;
 use crate::collect::StandardStreams;
 use crate::sys::{self, FileKind};
 
-/// A pipe that polls as writable takes this much without waiting.
+/// Bytes that a pipe takes without waiting when it polls as writable.
 const PIPE_ROOM_BYTES: usize = 4096;
-/// A terminal that polls as writable mostly takes this much.
+/// Bytes that a terminal usually takes without waiting when it polls as writable.
 const TERMINAL_ROOM_BYTES: usize = 512;
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// So many bytes were taken.
+    /// This many bytes were written.
     Bytes(usize),
-    /// Nothing is taken before the descriptor polls as writable.
+    /// No bytes are taken until the descriptor polls as writable.
     Blocked,
-    /// These bytes are not taken: there is no room on the disk, or nobody reads any more.
+    /// The bytes cannot be written: the disk is full, or the reader is gone.
     Failed(Errno),
 }
 
@@ -35,9 +35,9 @@ pub(crate) struct OutputDescriptor {
     kind: FileKind,
     is_terminal: bool,
     is_closed: bool,
-    /// What was not taken for another reason than that nobody reads, bytes.
+    /// Bytes that could not be written although the reader was there.
     lost: usize,
-    /// The second, non-blocking opening; nothing in it once that has failed.
+    /// The second, non-blocking opening. `Some(None)` when it failed.
     reopened: Option<Option<OwnedFd>>,
 }
 
@@ -52,7 +52,7 @@ impl OutputDescriptor {
         Self { stream, fd, kind, is_terminal, is_closed: found.is_none(), lost: 0, reopened: None }
     }
 
-    /// Writes what can be written without waiting; to a regular file, everything.
+    /// Writes as much as possible without waiting. A regular file takes everything.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Written {
         let result = match self.kind {
             FileKind::Socket => sys::send(self.fd, bytes),
@@ -70,7 +70,7 @@ impl OutputDescriptor {
 
     fn write_without_waiting(&mut self, bytes: &[u8], room: usize) -> sys::Result<usize> {
         if self.reopened.is_none() {
-            // A terminal may make a write wait although it polled as writable.
+            // A write to a terminal can wait although the terminal polled as writable.
             if !self.is_terminal && bytes.len() <= room && sys::has_room(self.fd) {
                 return sys::write(self.fd, bytes);
             }
@@ -78,7 +78,7 @@ impl OutputDescriptor {
         }
         match &self.reopened {
             Some(Some(reopened)) => sys::write(reopened.as_raw_fd(), bytes),
-            // It belongs to another user, or there is no /proc.
+            // The file belongs to another user, or there is no /proc.
             _ if sys::has_room(self.fd) => sys::write(self.fd, &bytes[..bytes.len().min(room)]),
             _ => Err(Errno::EAGAIN),
         }
@@ -92,25 +92,24 @@ impl OutputDescriptor {
         sys::open(path, libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok()
     }
 
-    /// Whether this error of a write says that nobody reads any more. A full disk is no such thing: the next bytes may
-    /// find room.
+    /// Whether this error of a write means that the reader is gone. A full disk does not: the next bytes may find space.
     pub(crate) fn is_without_reader(&self, error: Errno) -> bool {
         matches!(error, Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN)
             || (self.kind == FileKind::Character && error == Errno::EIO)
     }
 
-    /// Counts bytes that were not taken; how many there are now.
+    /// Counts lost bytes. Returns their total.
     pub(crate) fn lose(&mut self, bytes: usize) -> usize {
         self.lost = self.lost.saturating_add(bytes);
         self.lost
     }
 
-    /// Whether something was not taken although somebody may read.
+    /// Whether bytes were lost although the reader was there.
     pub(crate) fn has_lost(&self) -> bool {
         self.lost > 0
     }
 
-    /// Nobody takes this output any more.
+    /// Closes the output.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
     }
@@ -119,12 +118,12 @@ impl OutputDescriptor {
         self.is_closed
     }
 
-    /// Whether somebody reads it who could go away, and has not.
+    /// Whether there is a reader that could close its end.
     pub(crate) fn has_reader(&self) -> bool {
         !self.is_closed && matches!(self.kind, FileKind::Pipe | FileKind::Socket)
     }
 
-    /// The poll(2) entry: waits for room while a write is pending, else only for the reader to leave.
+    /// The poll(2) entry. It waits for space while a write is pending, and always for the reader to leave.
     pub(crate) fn watch(&self, wants_room: bool) -> libc::pollfd {
         let watched = self.has_reader() || (self.is_terminal && !self.is_closed);
         match (wants_room, watched) {

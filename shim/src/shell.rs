@@ -1,7 +1,7 @@
-//! Finding the real shell, and becoming it.
+//! Finds the real shell, and becomes it.
 //!
-//! Invariants: a shell is taken from fixed places, never from PATH, where the shim itself may stand; a file that is the
-//! shim (same device and inode) is never taken, so no chain of executions comes back here.
+//! Invariants: a shell comes from fixed places, never from PATH, which may lead to the shim; a file that is the shim
+//! (same device and inode) is never taken, so the shim never executes itself.
 
 use std::ffi::{CStr, CString};
 
@@ -13,8 +13,8 @@ use rexec_sh::protocol::shell_places::places;
 
 use crate::sys::{self, FileKind, FileStatus};
 
-/// Whether a caller that gave this `argv[0]`, less the dash of a login shell, meant the shim. Where the shim was put in
-/// the place of a real shell, the name is that shell's.
+/// Whether this `argv[0]`, without the dash of a login shell, leads to the shim. A path where a real shell usually is
+/// counts as the real shell, even if the shim has replaced it.
 pub(crate) fn leads_to_shim(shell: Shell, name: &[u8]) -> bool {
     if places(shell).iter().any(|place| place.to_bytes() == name) {
         return false;
@@ -30,12 +30,12 @@ pub(crate) fn leads_to_shim(shell: Shell, name: &[u8]) -> bool {
     executed == name || CString::new(name).is_ok_and(|path| is_myself(&path) == Some(true))
 }
 
-/// This program's file. Without /proc, the path we were executed by is the next best.
+/// This program's file. Without /proc it is found by the path of the execution.
 fn myself() -> Option<FileStatus> {
     sys::status_at(c"/proc/self/exe").or_else(|_| sys::status_at(sys::executed_path())).ok()
 }
 
-/// The real shell's path: what `REXEC_SHELL` says, else the first that is found.
+/// The real shell's path: the one in `REXEC_SHELL`, or the first that is found.
 pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice> {
     let myself = myself();
     let is_myself = |found: &FileStatus| myself.is_some_and(|myself| myself.is_same_file(found));
@@ -68,10 +68,10 @@ fn check_chosen(path: &CStr, is_myself: impl Fn(&FileStatus) -> bool) -> Result<
     }
 }
 
-/// Becomes the real shell, arguments untouched; returns only when that failed.
+/// Becomes the real shell, with unchanged arguments. Returns only when that failed.
 ///
-/// `is_command` tells that bash will run a command string. If that bash was told to hand such strings to the shim, it
-/// would come back here for ever, so what told it is taken out.
+/// `is_command` says that the shell runs a command string. A `BASH_ENV` that hands command strings to the shim is then
+/// removed, because bash and the shim would execute each other forever.
 pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr], is_command: bool) -> Notice {
     let kept: Vec<&CStr>;
     let env = if is_command && env.iter().any(|entry| environment::is_recipe(entry.to_bytes())) {

@@ -1,8 +1,8 @@
-//! The relay's part of job control: signals from outside, keys and size of the caller's terminal, and stops.
+//! The client's part of job control: signals from other processes, keys and size of the caller's terminal, and stops.
 //!
-//! Where the host relays the terminal, the command's shell is stopped by the line discipline of its own terminal. This
-//! process is then stopped by the same signal, with its group, as the caller would have been in its place; and when it
-//! goes on, the command gets the foreground if this process has it.
+//! On a relayed terminal the line discipline of the command's terminal stops the command's shell. This process then stops
+//! itself and its group by the same signal, as the real shell would have been stopped. When it goes on, the command gets
+//! the foreground if this process has it.
 
 use std::time::Instant;
 
@@ -22,12 +22,12 @@ impl Client {
     pub(super) fn attach(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.begin();
-            // It may have changed since it was sent with the command.
+            // The size may have changed since the request was sent.
             self.send_size();
         }
     }
 
-    /// How this process ends where the command ended so.
+    /// How this process ends after the command's end.
     pub(super) fn end_of(&mut self, exit: Exit) -> ClientEnd {
         match exit {
             Exit::Signal(signal) if self.terminal.as_ref().is_some_and(ControllingTerminal::is_relayed) => {
@@ -38,14 +38,14 @@ impl Client {
         }
     }
 
-    /// Leaves the terminal as it was before the command, whatever that has made of it.
+    /// Leaves the terminal as it was before the command.
     pub(super) fn reset_terminal(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.reset();
         }
     }
 
-    /// Leaves the terminal as it was, or as the command has left it.
+    /// Leaves the terminal as it was, or with the modes that the command has left.
     pub(super) fn release_terminal(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.release();
@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// Hands on what was typed.
+    /// Passes keys on.
     pub(super) fn on_keys(&mut self) {
         let Some(terminal) = &mut self.terminal else { return };
         match terminal.read() {
@@ -111,7 +111,7 @@ impl Client {
                 sys::TSTP => {
                     encode_signal(signal, &mut self.outgoing);
                     if is_attached {
-                        // The host tells when the command has stopped by it.
+                        // The host reports when the command has stopped.
                         self.has_passed_stop = true;
                     } else {
                         self.flush();
@@ -131,12 +131,12 @@ impl Client {
         }
     }
 
-    /// Nothing was heard while this process was stopped.
+    /// Restarts the deadline for the host's confirmation, because nothing was read while this process was stopped.
     fn listen_again(&mut self) {
         self.unheard = self.unheard.map(|(_, signal)| (Instant::now() + SIGNAL_PATIENCE, signal));
     }
 
-    /// The command was stopped: so is its caller, until both go on.
+    /// The command was stopped. Stops this process too, until both go on.
     pub(super) fn on_command_stopped(&mut self, signal: Signal) {
         let wants_foreground = matches!(signal, sys::TTIN | sys::TTOU);
         if let Some(terminal) = self.terminal.as_mut()
@@ -147,14 +147,14 @@ impl Client {
             terminal.attach();
         }
         let Some(terminal) = self.attached() else { return };
-        // A shell's `fg` says nothing to a job that runs.
+        // A shell's `fg` sends no signal to a job that runs.
         let is_asking = wants_foreground && (terminal.is_on_demand() || !terminal.is_taken());
         if !(is_asking && terminal.take()) {
             terminal.release();
             let is_group = !self.has_passed_stop && signal != sys::STOP;
             self.has_passed_stop = false;
             sys::stop_by(signal, is_group);
-            // What says that we go on is told by the resumption.
+            // The resumption stands for the signals that continue.
             while let Some(signal) = sys::next_signal(&self.signals) {
                 if !matches!(signal, sys::CONT | sys::WINCH | sys::TSTP) {
                     self.pass_on(signal);

@@ -10,7 +10,7 @@ use crate::protocol::choice::{Sanitize, Tty};
 /// What the caller's descriptors 0, 1 and 2 are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stdio {
-    /// Descriptor 0 is open (and travels with the frame, after the working directory).
+    /// Descriptor 0 is open. It travels with the frame, after the working directory.
     pub stdin: bool,
     /// Descriptor 1 is open.
     pub stdout: bool,
@@ -24,14 +24,14 @@ pub struct Stdio {
     pub stdout_tty: bool,
     /// Descriptor 2 is a terminal.
     pub stderr_tty: bool,
-    /// Descriptor 0 and an output are the caller's controlling terminal: the shim can hand its keys on.
+    /// Descriptor 0 and an output are the caller's controlling terminal. The shim can pass its keys on.
     pub relayed: bool,
     /// Descriptor 0 is the caller's controlling terminal, and the caller is not in its foreground.
     pub background: bool,
     /// The caller leads the session of that terminal.
     pub leader: bool,
-    /// The shim hands keys on only while the command asks for them, because others may read that terminal too. Without
-    /// `relayed`, an output is the caller's controlling terminal, and that travels behind descriptor 0.
+    /// The shim passes keys on only while the command asks for them, because other processes may read that terminal.
+    /// Without `relayed`, an output is the controlling terminal, which then travels after descriptor 0.
     pub on_demand: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct Attributes {
     pub affinity: Vec<u8>,
     /// Numbers of the inherited descriptors from 3 up, in the order in which they travel, after directory and stdin.
     pub inherited: Vec<i32>,
-    /// What few callers change.
+    /// Attributes that few callers change.
     pub extras: Extras,
 }
 

@@ -1,7 +1,7 @@
-//! What a RUN carries only where it differs from what a fresh login has, or when it comes from the host itself.
+//! Attributes at the end of a RUN frame that differ from a fresh login's, and fields that only the host sets.
 //!
-//! Each entry is a tag of one byte, four bytes of length and the value, behind everything else of the RUN. Invariants:
-//! what is left at its default takes no byte; an unknown tag or a value of the wrong size is an error.
+//! Each entry is a tag of one byte, a length of four bytes, and the value. Invariants: an attribute with its default takes
+//! no byte; an unknown tag or a value of the wrong size is an error.
 
 use std::ffi::CString;
 
@@ -14,7 +14,7 @@ pub const COREDUMP_FILTER: u32 = 0x33;
 pub const TIMER_SLACK_NS: u64 = 50_000;
 /// The longest list of control groups, bytes.
 const CGROUPS_BYTES_MAX: usize = 64 << 10;
-/// The longest directory, bytes: `PATH_MAX`, which no path reaches that the kernel takes.
+/// The longest directory, bytes. The kernel takes shorter paths only (`PATH_MAX`).
 const DIRECTORY_BYTES_MAX: usize = 64 << 10;
 
 const DIRECTORY: u8 = 1;
@@ -27,12 +27,12 @@ const COREDUMP: u8 = 7;
 const NO_HUGE_PAGES: u8 = 8;
 const LIVE: u8 = 9;
 
-/// Attributes that few callers change, and what only the host says.
+/// Attributes that few callers change, and fields that only the host sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extras {
     /// The working directory by its path, in place of a descriptor. From the host only.
     pub directory: Option<CString>,
-    /// The `cgroup.procs` files of the caller's control groups, each with a NUL behind it. From the host only.
+    /// The `cgroup.procs` files of the caller's control groups, each followed by a NUL. From the host only.
     pub cgroups: Vec<u8>,
     /// ioprio_get(2); 0 when it follows the nice value.
     pub io_priority: i32,
@@ -46,7 +46,7 @@ pub struct Extras {
     pub coredump_filter: u32,
     /// `PR_SET_THP_DISABLE` of prctl(2).
     pub no_huge_pages: bool,
-    /// Whether output on pipes is not to be held back; `None` as the host was told to.
+    /// Whether runtimes are asked not to buffer output on pipes. `None`: the host's choice holds.
     pub live: Option<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Default for Extras {
 }
 
 impl Extras {
-    /// Whether something is here that only the host may say.
+    /// Whether a field is set that only the host may set.
     #[must_use]
     pub fn are_the_hosts(&self) -> bool {
         self.directory.is_some() || !self.cgroups.is_empty()
