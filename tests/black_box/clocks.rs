@@ -164,7 +164,7 @@ fn a_journal_of_tomorrow_is_listed_printed_and_repaired() {
     set_wall(&home, 0);
     let host = Host::in_dir(home, setup);
     // Commands do not wait for a repair.
-    let is_repaired = || host.console_text().contains("1 command of an earlier host without an end");
+    let is_repaired = || host.console_text().contains("1 command of an earlier host has no end");
     assert!(waiting::until_true(PATIENCE, is_repaired), "{}", host.console_text());
     assert_eq!(host.run("echo today").out(), "today\n");
     host.wait_for("its end", |journal| journal.end_of("echo today").map(|_| ()));
