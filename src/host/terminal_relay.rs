@@ -14,14 +14,14 @@ use rexec_sh::protocol::process::Signal;
 
 /// The caller's terminal on the way to a run's start. Its peer gets it then.
 #[derive(Debug)]
-pub(super) struct CallerTerminal {
+pub(super) struct LentTerminal {
     terminal: Option<Relayed>,
     is_background: bool,
     /// The modes that the run's terminal got.
     lent: Option<TerminalModes>,
 }
 
-impl CallerTerminal {
+impl LentTerminal {
     /// The terminal of a command that came with these descriptors, after its directory. `others` are the terminals that
     /// are relayed already.
     pub(super) fn new<'a>(

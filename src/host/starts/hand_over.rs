@@ -18,7 +18,7 @@ use crate::host::run::{ActiveRun, GuardLink, PendingStart, StreamPorts};
 use crate::host::runs::Runs;
 use crate::host::spares::{FirstInput, Spare};
 use crate::host::stream_plan::StreamPlan;
-use crate::host::terminal_relay::CallerTerminal;
+use crate::host::terminal_relay::LentTerminal;
 use crate::host::turn::{Source, Turn};
 use crate::io::port::Port;
 use crate::sys::{self, pty, socket};
@@ -48,7 +48,7 @@ impl Starts {
         let attempt = runs.get(job).map_or(0, |run| run.attempts);
         let behind_directory = pending.descriptors.get(1..).unwrap_or_default();
         let mut terminal =
-            plan.is_relayed().then(|| CallerTerminal::new(behind_directory, command.stdio, peers.terminals()));
+            plan.is_relayed().then(|| LentTerminal::new(behind_directory, command.stdio, peers.terminals()));
         let (spare, sent) = match self.give(&first, &descriptors, attempt > 0, terminal.as_mut(), turn) {
             Ok(given) => given,
             Err(error) => {
@@ -83,7 +83,7 @@ impl Starts {
         first: &[u8],
         descriptors: &[RawFd],
         is_new: bool,
-        mut terminal: Option<&mut CallerTerminal>,
+        mut terminal: Option<&mut LentTerminal>,
         turn: &mut Turn,
     ) -> io::Result<(Spare, usize)> {
         let mut may_travel = true;
@@ -120,11 +120,11 @@ impl Starts {
         run: &ActiveRun,
         command: &Command,
         plan: StreamPlan,
-        terminal: Option<CallerTerminal>,
+        terminal: Option<LentTerminal>,
         peers: &mut Peers,
     ) {
         let Some(peer) = run.peer.and_then(|peer| peers.get_mut(peer)) else { return };
-        peer.terminal = terminal.and_then(CallerTerminal::into_inner);
+        peer.terminal = terminal.and_then(LentTerminal::into_inner);
         if let Protocol::Shim(shim) = &mut peer.protocol {
             let (window, policy) = (self.window(command), self.options.sanitize);
             let redacts = self.options.redact_agents;

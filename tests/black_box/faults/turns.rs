@@ -97,7 +97,7 @@ fn a_window_of_five_thousand_rows_and_columns_costs_little() {
     let mut shim = shim(&host, SCRIPT);
     shim.env("REXEC_SANITIZE", "collapse").stdout(terminal.slave()).stderr(terminal.slave());
     assert!(shim.status().expect("a shim").success());
-    assert!(reader.wait_for(b"300 1000", PATIENCE), "the size that the command sees");
+    assert!(reader.wait_for(b"5000 5000", PATIENCE), "the size that the command sees");
     let peak = procs::memory(host.pid(), "VmHWM");
     assert!(peak <= before + (16 << 20), "{before} bytes before, at most {peak}");
 }
