@@ -1,63 +1,67 @@
-//! The language between the host and a guard, over their control socket: private, of one version, of fixed sizes.
+//! The protocol between the host and a guard, over their control socket. Host and guard are the same program, so it
+//! has no versions, and every message but the RUN frame has a fixed size.
 //!
 //! ```text
 //! host ▶ guard   the plan and the RUN frame (with descriptors), then orders of two bytes
-//! guard ▶ host   reports of 32 bytes: BEGUN before anything of the command is there, HUNTING when it has the order to kill;
-//!                the socket's end is the end of the guard
+//! guard ▶ host   reports of 32 bytes: `Begun` before any process of the command exists, `Hunting` once the guard has
+//!                the order to kill; end of file when the guard ends
 //! ```
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use crate::core::job::Order;
 use crate::sys::program::Program;
+use crate::sys::{self, socket};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
-/// Plan bit: descriptor 1 is a pipe that travels behind the RUN frame's own descriptors.
+/// Plan bit: descriptor 1 is a pipe, sent after the RUN frame's own descriptors.
 pub const PLAN_OUT_PIPE: u16 = 1;
-/// Plan bit: descriptor 2 is a pipe that travels last.
+/// Plan bit: descriptor 2 is a pipe, sent last.
 pub const PLAN_ERR_PIPE: u16 = 2;
 /// Plan bit: descriptor 2 is the same pipe as descriptor 1.
 pub const PLAN_ERR_IS_OUT: u16 = 4;
-/// Plan bit: what is left of the shell's group is killed when the caller has its result, and if the host goes away.
+/// Plan bit: what is left of the shell's process group is killed once the caller has its result, or the host is gone.
 pub const PLAN_KILL_GROUP: u16 = 8;
-/// Plan bit: the terminal is for output whatever the caller has, so pagers and TERM get their defaults.
+/// Plan bit: the command writes to a terminal although its caller has none, so PAGER, TERM and the like get defaults.
 pub const PLAN_DEFAULTS: u16 = 16;
-/// Plan bit: descriptor 0 is the run's terminal, and not the descriptor that travels.
+/// Plan bit: descriptor 0 is the run's terminal instead of the descriptor that the caller sent.
 pub const PLAN_IN_TTY: u16 = 32;
-/// Plan bit: the terminal stands for the caller's, which its shim relays. Who stops at it is left stopped; when the shell
-/// is, the host is told.
+/// Plan bit: the run's terminal stands for the caller's, which the shim relays. Processes that stop at it stay stopped;
+/// the guard reports when the shell stops.
 pub const PLAN_RELAYED: u16 = 64;
 /// Plan bit: the shell begins in the foreground of that terminal.
 pub const PLAN_FOREGROUND: u16 = 128;
-/// Plan bit: the shell leads a session of its own, which that terminal controls. Its group is then orphaned, as its
-/// caller's is: SIGTSTP, SIGTTIN and SIGTTOU stop none of its members (setpgid(2)).
+/// Plan bit: the shell leads a session of its own, which that terminal controls. Its process group is then orphaned, as
+/// its caller's is: SIGTSTP, SIGTTIN and SIGTTOU stop none of its members (setpgid(2)).
 pub const PLAN_LEADER: u16 = 256;
-/// Plan bit: output is a pipe and is not to be held back, so the variables are set by which runtimes do not buffer it.
+/// Plan bit: output goes to a pipe and should arrive as it is written, so the variables that turn off the buffering of
+/// language runtimes are set.
 pub const PLAN_LIVE: u16 = 512;
-/// Plan bit: that terminal is the caller's, but keys come only while the command asks for them; the caller's terminal
-/// travels behind descriptor 0, unless it is that.
+/// Plan bit: the caller's terminal is relayed, but keys come only while the command asks for them. The caller's terminal
+/// travels behind descriptor 0, unless it is descriptor 0.
 pub const PLAN_ON_DEMAND: u16 = 1024;
-/// Size of a plan, bytes: its bits, then milliseconds of grace, little-endian.
+/// Size of an encoded plan, bytes: the bits, then the grace in milliseconds, both little-endian.
 pub const PLAN_BYTES: usize = 6;
 
 /// How a guard runs its command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// Some of the bits above.
+pub struct RunPlan {
+    /// Any of the `PLAN_` bits.
     pub bits: u16,
-    /// From the death of a shell that its caller has signalled to the end of its group.
+    /// Time from the death of a shell by its caller's signal to the SIGKILL for its process group.
     pub grace: Duration,
 }
 
-impl Plan {
-    /// Whether this bit is set.
+impl RunPlan {
+    /// Whether a bit is set.
     #[must_use]
     pub fn has(self, bit: u16) -> bool {
         self.bits & bit != 0
     }
 
-    /// The bytes of it.
+    /// Encodes the plan. A grace beyond `u32::MAX` milliseconds is cut.
     #[must_use]
     pub fn encode(self) -> [u8; PLAN_BYTES] {
         let ([a, b], grace) = (self.bits.to_le_bytes(), u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX));
@@ -65,19 +69,20 @@ impl Plan {
         [a, b, c, d, e, f]
     }
 
-    /// Reads one.
+    /// Decodes a plan.
     #[must_use]
     pub fn decode([a, b, c, d, e, f]: [u8; PLAN_BYTES]) -> Self {
         let grace = Duration::from_millis(u32::from_le_bytes([c, d, e, f]).into());
         Self { bits: u16::from_le_bytes([a, b]), grace }
     }
 }
+
 /// Size of an order, bytes.
 pub const ORDER_BYTES: usize = 2;
 /// Size of a report, bytes.
 pub const REPORT_BYTES: usize = 32;
 
-/// The two bytes of an order.
+/// Encodes an order.
 #[must_use]
 pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
     match order {
@@ -94,7 +99,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
     }
 }
 
-/// Reads an order; `None` when it is none.
+/// Decodes an order; `None` when the bytes are not one.
 #[must_use]
 pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
     Some(match bytes {
@@ -112,61 +117,76 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
     })
 }
 
-/// Takes the whole orders off the front of a buffer.
-pub(super) fn take_orders(buffer: &mut Vec<u8>) -> Vec<Order> {
+/// Receives what orders there are; returns the complete ones and whether the host is gone. `buffer` keeps an incomplete
+/// order for the next call.
+pub(super) fn receive_orders(socket: &OwnedFd, buffer: &mut Vec<u8>) -> (Vec<Order>, bool) {
+    let mut bytes = [0; 64];
+    let is_gone = loop {
+        match socket::receive(socket, &mut bytes) {
+            Ok(0) => break true,
+            Ok(length) => buffer.extend_from_slice(&bytes[..length]),
+            Err(error) => break !sys::is_transient(&error),
+        }
+    };
+    (take_orders(buffer), is_gone)
+}
+
+/// Removes the complete orders from the front of a buffer.
+fn take_orders(buffer: &mut Vec<u8>) -> Vec<Order> {
     let mut chunks = buffer.chunks_exact(ORDER_BYTES);
     let orders = chunks.by_ref().filter_map(|chunk| decode_order(*chunk.first_chunk()?)).collect();
     *buffer = chunks.remainder().to_vec();
     orders
 }
 
-/// Where a start failed.
+/// The step at which a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum StartStage {
     /// Making the process.
     Fork,
     /// Entering the working directory.
     Directory,
-    /// Putting descriptors in their places.
+    /// Giving the descriptors their numbers.
     Descriptors,
     /// Executing the shell.
     Exec,
 }
 
-/// What a guard tells the host.
+/// What a guard reports to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Report {
-    /// The guard has the whole command and is about to make the shell's process. Until this is said, nothing of it ran.
+pub enum GuardReport {
+    /// The guard has the whole command and is about to make the shell's process. Before this report, nothing of the
+    /// command has run.
     Begun,
-    /// The order to kill is being obeyed.
+    /// The guard has begun to kill, as ordered.
     Hunting,
-    /// The shell could not be started; nothing but the guard's end follows.
-    Failed { stage: Stage, errno: i32 },
-    /// This descriptor of the caller's has a number that is not below the guard's limit; nothing but the guard's end
-    /// follows.
+    /// The shell could not be started. The guard ends.
+    Failed { stage: StartStage, errno: i32 },
+    /// The caller's descriptor has a number beyond the guard's limit on descriptors. The guard ends.
     OutOfReach { descriptor: i32, limit: u32 },
-    /// A group was stopped because it reads the terminal (or changes its modes).
+    /// A process group was stopped because it reads the terminal or, where `reads` is false, changes its modes.
     Stopped { reads: bool, program: Program },
-    /// The slice is over, the foreground is the guard's again.
+    /// The guard is the foreground process group again.
     TookBack,
-    /// The shell was reaped and the terminal's slave is closed; the shell's group, and whether there are processes left.
+    /// The shell was reaped and the guard has closed the terminal's slave. `group` was the shell's process group;
+    /// `has_left` says whether processes of the command are left.
     Exited { exit: Exit, group: ProcessGroup, has_left: bool },
-    /// This process lived through the hunt.
+    /// SIGKILL did not end this process.
     Unkillable { pid: Pid, program: Program },
-    /// SIGPIPE was sent.
+    /// SIGPIPE was sent, as ordered.
     PipeBroken,
-    /// The shell was stopped by this signal, at a terminal that is relayed.
+    /// The shell was stopped by this signal, on a relayed terminal.
     ShellStopped { signal: Signal },
-    /// The command has read what was typed at a terminal on demand.
+    /// The command has read what was typed, on a terminal that is relayed on demand.
     KeysRead,
-    /// It does not ask for keys any more: what follows it will ask for again.
+    /// The command does not ask for keys any more. The next process that does will be stopped again.
     TerminalReturned,
-    /// The caller's resumption was obeyed: the foreground is where keys belong.
+    /// The order to resume was obeyed: keys now reach the process group they are for.
     Resumed,
 }
 
-impl Report {
-    /// The 32 bytes of it.
+impl GuardReport {
+    /// Encodes the report.
     #[must_use]
     pub fn encode(self) -> [u8; REPORT_BYTES] {
         let (kind, small, number, count, program) = match self {
@@ -198,7 +218,7 @@ impl Report {
         bytes
     }
 
-    /// Reads a report; `None` when it is none.
+    /// Decodes a report; `None` when the bytes are not one.
     #[must_use]
     pub fn decode(bytes: &[u8; REPORT_BYTES]) -> Option<Self> {
         let number = i32::from_le_bytes(*bytes[4..].first_chunk()?);
@@ -209,10 +229,10 @@ impl Report {
             5 => Self::Hunting,
             2 => Self::Failed {
                 stage: match bytes[1] {
-                    0 => Stage::Fork,
-                    1 => Stage::Directory,
-                    2 => Stage::Descriptors,
-                    _ => Stage::Exec,
+                    0 => StartStage::Fork,
+                    1 => StartStage::Directory,
+                    2 => StartStage::Descriptors,
+                    _ => StartStage::Exec,
                 },
                 errno: number,
             },
@@ -250,27 +270,31 @@ mod tests {
         for order in others.into_iter().chain(resume) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
-        let plan = Plan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };
-        assert_eq!(Plan::decode(plan.encode()), plan);
+        let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };
+        assert_eq!(RunPlan::decode(plan.encode()), plan);
         let program = Program::new(b"a-name-longer-than-the-kernel-keeps");
         let reports = [
-            Report::Begun,
-            Report::Hunting,
-            Report::Failed { stage: Stage::Directory, errno: 2 },
-            Report::Stopped { reads: true, program },
-            Report::TookBack,
-            Report::Exited { exit: Exit::Code(255), group: ProcessGroup::new(77), has_left: true },
-            Report::Exited { exit: Exit::Signal(process::Signal::KILL), group: ProcessGroup::new(1), has_left: false },
-            Report::Unkillable { pid: Pid::new(i32::MAX), program },
-            Report::PipeBroken,
-            Report::ShellStopped { signal: process::Signal::new(20) },
-            Report::KeysRead,
-            Report::TerminalReturned,
-            Report::Resumed,
-            Report::OutOfReach { descriptor: 5_000, limit: u32::MAX },
+            GuardReport::Begun,
+            GuardReport::Hunting,
+            GuardReport::Failed { stage: StartStage::Directory, errno: 2 },
+            GuardReport::Stopped { reads: true, program },
+            GuardReport::TookBack,
+            GuardReport::Exited { exit: Exit::Code(255), group: ProcessGroup::new(77), has_left: true },
+            GuardReport::Exited {
+                exit: Exit::Signal(process::Signal::KILL),
+                group: ProcessGroup::new(1),
+                has_left: false,
+            },
+            GuardReport::Unkillable { pid: Pid::new(i32::MAX), program },
+            GuardReport::PipeBroken,
+            GuardReport::ShellStopped { signal: process::Signal::new(20) },
+            GuardReport::KeysRead,
+            GuardReport::TerminalReturned,
+            GuardReport::Resumed,
+            GuardReport::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {
-            assert_eq!(Report::decode(&report.encode()), Some(report));
+            assert_eq!(GuardReport::decode(&report.encode()), Some(report));
         }
         assert_eq!(Program::new(b"no\x1bde").to_string(), "no?de");
     }

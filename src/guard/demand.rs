@@ -1,15 +1,18 @@
-//! A caller's terminal on demand: how long the command keeps it, once it has asked for keys.
+//! A caller's terminal that is relayed on demand: how long the command keeps it once it has asked for keys.
 //!
-//! The shell begins in the background of its terminal. A read, or a change of modes, stops it, and the caller's shim
-//! takes the terminal and hands keys on. Other processes may want the same terminal's keys, so it goes back when the
-//! process that asked has ended, or when all that was typed is read and nobody waits for more. Invariants: it never goes
-//! back while a member of the foreground group waits in a read or a poll, because that would wait for ever; what asks
-//! after it went back is stopped, and asks again.
+//! The shell begins in the background of its terminal. Reading the terminal, or changing its modes, stops it. The shim
+//! then takes the caller's terminal and passes keys on. Other processes may want keys from the same terminal, so the
+//! command gives it back when the process that asked has ended, or when everything typed is read and no process waits
+//! for more.
+//!
+//! Invariants: the command keeps the terminal while a member of the foreground group waits in read(2) or poll(2), because
+//! that call would never return otherwise. A process that asks later is stopped, and asks again.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use super::control::Report;
+use super::asker;
+use super::control::GuardReport;
 use super::foreground::Foreground;
 use crate::limits;
 use crate::sys::kill::Pidfd;
@@ -19,26 +22,27 @@ use rexec_sh::protocol::process::{Pid, ProcessGroup};
 /// The demand of one command.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
-    /// Ends with the process that asked.
+    /// The process that asked.
     asker: Option<Pidfd>,
     has_asker_ended: bool,
-    is_lent: bool,
-    /// Keys were typed of which the host has not heard that they were read.
+    /// Whether the command has the terminal.
+    has_terminal: bool,
+    /// Whether keys were typed since the last report that everything is read.
     has_unread: bool,
-    /// When to look next, and how long to wait after that.
+    /// The time of the next look, and the pause before it.
     look: Option<(Instant, Duration)>,
 }
 
 impl Demand {
-    /// The command was stopped for the sake of this process, unless that is the shell itself.
+    /// The command was stopped because this process asked; `None` when the shell itself did.
     pub(super) fn on_asked(&mut self, asker: Option<Pid>) {
         self.asker = asker.and_then(Pidfd::open);
         self.has_asker_ended = false;
     }
 
-    /// The caller's terminal is taken, and the command is in the foreground of its own.
-    pub(super) fn on_lent(&mut self) {
-        self.is_lent = true;
+    /// The shim has taken the caller's terminal, and the command is in the foreground of its own.
+    pub(super) fn on_granted(&mut self) {
+        self.has_terminal = true;
     }
 
     /// Keys were written to the command's terminal.
@@ -51,9 +55,9 @@ impl Demand {
         self.look = Some((now + limits::DEMAND_LOOK, limits::DEMAND_LOOK));
     }
 
-    /// What tells, by becoming readable, that the process that asked has ended.
+    /// A descriptor that becomes readable when the process that asked has ended.
     pub(super) fn asker(&self) -> Option<BorrowedFd<'_>> {
-        self.asker.as_ref().filter(|_| self.is_lent).map(AsFd::as_fd)
+        self.asker.as_ref().filter(|_| self.has_terminal).map(AsFd::as_fd)
     }
 
     /// The process that asked has ended.
@@ -68,18 +72,18 @@ impl Demand {
         self.look.map(|(at, _)| at)
     }
 
-    /// Looks whether the command still wants keys; returns what the host has to hear.
-    pub(super) fn tick(&mut self, now: Instant, foreground: &mut Foreground, shell: ProcessGroup) -> Vec<Report> {
+    /// Checks whether the command still wants keys; returns the reports for the host.
+    pub(super) fn tick(&mut self, now: Instant, foreground: &mut Foreground, shell: ProcessGroup) -> Vec<GuardReport> {
         let Some((_, pause)) = self.look.filter(|(at, _)| *at <= now) else { return Vec::new() };
         let mut reports = Vec::new();
         let is_read = foreground.unread_keys() == 0;
         if is_read && std::mem::take(&mut self.has_unread) {
-            reports.push(Report::KeysRead);
+            reports.push(GuardReport::KeysRead);
         }
         let may_return = self.has_asker_ended || (is_read && foreground.reads_lines(shell));
-        if self.is_lent && may_return && foreground.withdraw(waits_for_keys) {
+        if self.has_terminal && may_return && foreground.withdraw(waits_for_keys) {
             *self = Self::default();
-            reports.push(Report::TerminalReturned);
+            reports.push(GuardReport::TerminalReturned);
             return reports;
         }
         let is_over = pause >= limits::DEMAND_LOOK_MAX && !self.has_unread && !self.has_asker_ended;
@@ -93,5 +97,5 @@ impl Demand {
 fn waits_for_keys(group: ProcessGroup) -> bool {
     tree::descendants(process::pid())
         .iter()
-        .any(|process| process.group == group && tree::may_wait_for_keys(process.pid))
+        .any(|process| process.group == group && asker::may_wait_for_keys(process.pid))
 }

@@ -1,10 +1,12 @@
-//! The terminal's foreground, and the groups that were stopped for want of it.
+//! The terminal's foreground process group, and the groups that were stopped because they are not it.
 //!
-//! The guard's own group has the foreground. A group that stops at the terminal is told to the host once; when the host
-//! has typed the end of the input it is lent the foreground for a slice. Invariants: one stopped group at a time is
-//! before the host or has the foreground; the foreground comes back before the slave is closed; who was hung up and
-//! still asks is killed, because it can neither be answered nor left to stop and go on for ever. Only the asker is, so
-//! that its shell goes on as if it had failed, unless one asker follows the other.
+//! The guard's own group is the foreground group. The guard reports a group that stops at the terminal to the host once.
+//! When the host has typed ^D, that group becomes the foreground group for a slice of time and is continued, so that it
+//! reads end of file.
+//!
+//! Invariants: only one stopped group at a time is reported or has a slice, the others wait. The guard's group is the
+//! foreground group again before the slave is closed. A process that got SIGHUP and asks again is killed, because it can
+//! be neither answered nor left alone. Its shell goes on as if that program had failed, unless too many follow.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,56 +16,57 @@ use std::time::Instant;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 
-use super::control::Report;
+use super::asker;
+use super::control::GuardReport;
 use crate::limits;
 use crate::sys::kill::{self, CONT};
 use crate::sys::program::Program;
 use crate::sys::{process, pty, tree};
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
-/// Leaves the alternate screen, which a program that is hung up may not come to.
+/// Leaves the alternate screen, for a program that is hung up before it does so itself.
 const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";
 
-/// A group that was stopped at the terminal.
+/// A process group that was stopped at the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoppedGroup {
     pub(super) group: ProcessGroup,
-    /// It wants input; else it only changes the terminal's modes.
+    /// Whether it reads the terminal. Otherwise it only changes the modes.
     pub(super) reads: bool,
-    /// The process for whose sake it was stopped.
+    /// The process that asked for the terminal; the rest of the group was stopped with it.
     pub(super) asker: Pid,
     pub(super) program: Program,
 }
 
-/// Who has the foreground and who waits for it.
+/// Which group is in the foreground, and which groups wait for it.
 #[derive(Debug)]
 pub(super) struct Foreground {
-    /// Until the shell's end.
+    /// `None` once the shell has ended.
     slave: Option<OwnedFd>,
     /// The terminal's modes before the shell began.
     modes: Option<Termios>,
-    owner: ProcessGroup,
+    /// The guard's own group.
+    own: ProcessGroup,
     waiting: VecDeque<StoppedGroup>,
     reported: Option<StoppedGroup>,
-    lent_until: Option<Instant>,
+    slice_until: Option<Instant>,
     is_second_slice: bool,
     hung_up_askers: Vec<Pid>,
     hung_up_groups: Vec<ProcessGroup>,
-    /// Who gets it when the caller of a relayed terminal has its own again.
+    /// On a relayed terminal whose caller is in the background: the group to restore when the caller returns.
     away: Option<ProcessGroup>,
 }
 
 impl Foreground {
-    /// The guard has it.
+    /// The foreground of a terminal whose foreground group is the guard's.
     pub(super) fn new(slave: OwnedFd) -> Self {
-        let owner = process::pid().as_group();
         Self {
             modes: tcgetattr(&slave).ok(),
             slave: Some(slave),
-            owner,
+            own: process::pid().as_group(),
             waiting: VecDeque::new(),
             reported: None,
-            lent_until: None,
+            slice_until: None,
             is_second_slice: false,
             hung_up_askers: Vec::new(),
             hung_up_groups: Vec::new(),
@@ -71,38 +74,38 @@ impl Foreground {
         }
     }
 
-    /// The command begins while its caller is in the background of a terminal that is relayed.
+    /// Notes that the command begins while its caller is in the background of a relayed terminal.
     pub(super) fn begin_away(&mut self, shell: ProcessGroup) {
         self.away = Some(shell);
     }
 
-    /// The caller of a relayed terminal goes on, in its foreground or not: so does the command.
+    /// Continues the command, because the caller of its relayed terminal was continued, in the foreground or not.
     pub(super) fn resume(&mut self, is_foreground: bool, shell: ProcessGroup) {
         let Some(slave) = &self.slave else { return };
-        let now = pty::foreground(slave).unwrap_or(self.owner);
+        let now = pty::foreground(slave).unwrap_or(self.own);
         if is_foreground && let Some(group) = self.away.take() {
             let _ = pty::set_foreground(slave, group);
-        } else if !is_foreground && now != self.owner {
+        } else if !is_foreground && now != self.own {
             self.away = Some(now);
-            self.take();
+            self.take_back();
         }
-        let group = if now == self.owner { shell } else { now };
+        let group = if now == self.own { shell } else { now };
         let _ = kill::group(group, CONT);
         if group != shell {
             let _ = kill::group(shell, CONT);
         }
     }
 
-    /// The command does not ask for keys any more: the next that does is stopped. It stays in the foreground where
-    /// somebody in it still waits for keys; whether it does not.
+    /// Takes the foreground from a command that does not ask for keys any more, so that the next process that does is
+    /// stopped. Returns false, and changes nothing, if a member of the foreground group still waits for keys.
     pub(super) fn withdraw(&mut self, waits_for_keys: impl Fn(ProcessGroup) -> bool) -> bool {
         let Some(slave) = &self.slave else { return false };
-        let Some(group) = pty::foreground(slave).ok().filter(|group| *group != self.owner) else { return false };
+        let Some(group) = pty::foreground(slave).ok().filter(|group| *group != self.own) else { return false };
         if waits_for_keys(group) {
             return false;
         }
-        self.take();
-        // Between the look and this, somebody may have begun to wait.
+        self.take_back();
+        // A member may have begun to wait between the look and this moment.
         if waits_for_keys(group) {
             let _ = pty::set_foreground(slave, group);
             return false;
@@ -111,53 +114,53 @@ impl Foreground {
         true
     }
 
-    /// Whether the terminal's other end is closed.
+    /// Whether the terminal's master is closed.
     pub(super) fn has_hung_up(&self) -> bool {
         let Some(slave) = &self.slave else { return false };
         let mut end = [PollFd::new(slave.as_fd(), PollFlags::empty())];
         poll(&mut end, PollTimeout::ZERO).is_ok_and(|found| found > 0)
     }
 
-    /// Keys that the terminal has for its readers, bytes; whole lines only, where it reads lines.
+    /// Bytes that the terminal has for its readers. While it reads lines, only complete lines count.
     pub(super) fn unread_keys(&self) -> usize {
         self.slave.as_ref().map_or(0, pty::unread)
     }
 
-    /// Whether this group has the foreground of a terminal that reads lines.
+    /// Whether this group is the foreground group of a terminal that reads lines.
     pub(super) fn reads_lines(&self, group: ProcessGroup) -> bool {
         let Some(slave) = &self.slave else { return false };
         pty::reads_lines(slave) && pty::foreground(slave).is_ok_and(|now| now == group)
     }
 
-    /// When the slice of the group that has it is over.
-    pub(super) fn lent_until(&self) -> Option<Instant> {
-        self.lent_until
+    /// When the slice of the reported group ends, if it has one.
+    pub(super) fn slice_until(&self) -> Option<Instant> {
+        self.slice_until
     }
 
-    /// Whether this group is on its way to its slice. One that stops within it has to ask again.
+    /// Whether a group waits for its slice. A group that stops again within its slice has to ask again.
     pub(super) fn knows(&self, group: ProcessGroup) -> bool {
-        let is_reported = self.reported.is_some_and(|known| known.group == group) && self.lent_until.is_none();
+        let is_reported = self.reported.is_some_and(|known| known.group == group) && self.slice_until.is_none();
         is_reported || self.waiting.iter().any(|known| known.group == group)
     }
 
-    /// A group was stopped; gives what the host is to be told.
-    pub(super) fn on_stopped(&mut self, stopped: StoppedGroup) -> Option<Report> {
+    /// Notes a stopped group; returns the report for the host.
+    pub(super) fn on_stopped(&mut self, stopped: StoppedGroup) -> Option<GuardReport> {
         if !self.knows(stopped.group) {
             self.waiting.push_back(stopped);
         }
         self.next_report()
     }
 
-    fn next_report(&mut self) -> Option<Report> {
+    fn next_report(&mut self) -> Option<GuardReport> {
         if self.reported.is_some() {
             return None;
         }
         self.reported = self.waiting.pop_front();
-        self.reported.map(|next| Report::Stopped { reads: next.reads, program: next.program })
+        self.reported.map(|next| GuardReport::Stopped { reads: next.reads, program: next.program })
     }
 
-    /// The group that was told gets its slice.
-    pub(super) fn lend(&mut self) {
+    /// Gives the reported group its slice, in which it reads the end of file that the host has typed.
+    pub(super) fn end_input(&mut self) {
         self.is_second_slice = false;
         self.continue_in_foreground();
     }
@@ -166,54 +169,55 @@ impl Foreground {
         let (Some(stopped), Some(slave)) = (self.reported, &self.slave) else { return };
         match pty::set_foreground(slave, stopped.group) {
             Ok(()) => _ = kill::group(stopped.group, CONT),
-            // To continue it would only stop it again.
+            // Continued in the background, it would only stop again.
             Err(_) => self.hang_up(stopped),
         }
-        self.lent_until = Some(Instant::now() + limits::FOREGROUND_SLICE);
+        self.slice_until = Some(Instant::now() + limits::FOREGROUND_SLICE);
     }
 
-    /// Ends a slice that is over; gives what the host is to be told.
-    pub(super) fn tick(&mut self, now: Instant) -> Vec<Report> {
-        if self.lent_until.is_none_or(|until| now < until) {
+    /// Ends a slice whose time is over; returns the reports for the host.
+    pub(super) fn tick(&mut self, now: Instant) -> Vec<GuardReport> {
+        if self.slice_until.is_none_or(|until| now < until) {
             return Vec::new();
         }
-        if !self.is_second_slice && self.reported.is_some_and(|stopped| tree::has_stopped_itself(stopped.asker)) {
+        if !self.is_second_slice && self.reported.is_some_and(|stopped| asker::has_stopped_itself(stopped.asker)) {
             self.is_second_slice = true;
             self.continue_in_foreground();
             return Vec::new();
         }
-        self.lent_until = None;
+        self.slice_until = None;
         self.reported = None;
-        self.take();
-        [Report::TookBack].into_iter().chain(self.next_report()).collect()
+        self.take_back();
+        [GuardReport::TookBack].into_iter().chain(self.next_report()).collect()
     }
 
-    /// Takes it from who has helped itself to it, as shells with job control do: who reads there would never be stopped.
-    pub(super) fn retake(&mut self) -> Option<Report> {
-        let is_taken = |slave| pty::foreground(slave).is_ok_and(|group| group != self.owner);
-        let is_taken = self.lent_until.is_none() && self.slave.as_ref().is_some_and(is_taken);
-        is_taken.then(|| {
-            self.take();
-            Report::TookBack
+    /// Takes the foreground back from a job-control shell that claimed it. A foreground process is never stopped for
+    /// reading, so its prompt would go unnoticed.
+    pub(super) fn retake(&mut self) -> Option<GuardReport> {
+        let is_claimed = |slave| pty::foreground(slave).is_ok_and(|group| group != self.own);
+        let is_claimed = self.slice_until.is_none() && self.slave.as_ref().is_some_and(is_claimed);
+        is_claimed.then(|| {
+            self.take_back();
+            GuardReport::TookBack
         })
     }
 
-    fn take(&self) {
+    fn take_back(&self) {
         if let Some(slave) = &self.slave {
-            let _ = pty::set_foreground(slave, self.owner);
+            let _ = pty::set_foreground(slave, self.own);
         }
     }
 
-    /// The group that was told has asked too often.
-    pub(super) fn hang_up_reported(&mut self) -> Option<Report> {
+    /// Hangs up the reported group's asker, which has asked too often; returns the report on the next group.
+    pub(super) fn hang_up_reported(&mut self) -> Option<GuardReport> {
         if let Some(stopped) = self.reported.take() {
             self.hang_up(stopped);
         }
         self.next_report()
     }
 
-    /// Hangs an asker up, the second time for good. Its group goes with it when it is another user's, whom only the
-    /// group's other members can end, or when there were too many before it.
+    /// Sends SIGHUP to an asker, SIGKILL the second time. The whole group gets it instead when the asker belongs to
+    /// another user (only the group's other members can end it then), or when too many askers came before.
     fn hang_up(&mut self, stopped: StoppedGroup) {
         let asker = stopped.asker;
         let is_again = self.hung_up_askers.contains(&asker);
@@ -226,28 +230,28 @@ impl Foreground {
         }
         self.hung_up_askers.push(asker);
         let _ = kill::process(asker, CONT);
-        // Its shell is stopped with it and stays so: what that writes next would be on the asker's screen.
+        // The asker's shell is still stopped with it. What it writes next should not appear on the asker's screen.
         if tree::ends_within(asker, limits::HANG_UP_WAIT) {
             self.restore_terminal();
         }
         let _ = kill::group(stopped.group, CONT);
     }
 
-    /// Puts the terminal back as it was, if who had it did not.
+    /// Restores the terminal's modes and leaves the alternate screen, if the modes have changed.
     fn restore_terminal(&self) {
         let (Some(slave), Some(modes)) = (&self.slave, &self.modes) else { return };
         if tcgetattr(slave).is_ok_and(|now| now == *modes) {
             return;
         }
         let _ = tcsetattr(slave, SetArg::TCSANOW, modes);
-        // A terminal that nobody reads would hold the guard up.
+        // Without room, a write to a terminal that nobody reads would block the guard.
         let has_room = poll(&mut [PollFd::new(slave.as_fd(), PollFlags::POLLOUT)], PollTimeout::ZERO) == Ok(1);
         if has_room {
             let _ = nix::unistd::write(slave, LEAVE_SCREEN);
         }
     }
 
-    /// Hangs a whole group up, the second time for good.
+    /// Sends SIGHUP and SIGCONT to a whole group, SIGKILL the second time.
     pub(super) fn hang_up_group(&mut self, group: ProcessGroup) {
         if self.hung_up_groups.contains(&group) {
             let _ = kill::group(group, Signal::KILL);
@@ -258,11 +262,11 @@ impl Foreground {
         let _ = kill::group(group, CONT);
     }
 
-    /// The shell has ended: the guard lets go of the terminal.
+    /// Closes the terminal, because the shell has ended.
     pub(super) fn close(&mut self) {
-        self.take();
+        self.take_back();
         self.slave = None;
-        self.lent_until = None;
+        self.slice_until = None;
         self.reported = None;
         self.waiting.clear();
     }

@@ -1,8 +1,8 @@
-//! From the guard to the shell: what happens between clone and execve.
+//! The start of the shell: what happens between clone(2) and execve(2).
 //!
-//! The child shares the guard's memory (CLONE_VM, and the guard waits: CLONE_VFORK), which costs no page copies, so it
-//! makes system calls only: everything it needs is prepared beforehand in [`Launch`], and what fails is written into
-//! [`Launch::failure`] for the guard to read.
+//! The child shares the guard's memory until it executes (CLONE_VM), which saves copying page tables, and the guard
+//! waits for it (CLONE_VFORK). Invariant: the child makes system calls only. Everything it needs is prepared in
+//! [`Launch`], and it writes an error to [`Launch::failure`], where the guard reads it.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,53 +14,54 @@ use nix::libc::{self, c_char, c_int, c_void};
 use rexec_sh::protocol::wire::{Attributes, RunRequest};
 
 use super::baseline::{Baseline, RESOURCES, resource_number};
-use super::control::Stage;
+use super::control::StartStage;
 use super::extras::Changes;
 use crate::sys;
 use rexec_sh::protocol::process::Pid;
 
-/// The signals that a guard ignores for itself and that the command must not inherit ignored.
+/// Signals that the guard ignores. The command does not inherit this.
 pub(super) const GUARD_IGNORES: [c_int; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTTIN, libc::SIGTTOU];
 
-/// Where execvp(3) looks when PATH is not set.
+/// The search path of execvp(3) when PATH is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// Everything the child needs, ready for system calls.
+/// A prepared start: everything the child needs, in the form in which system calls take it.
 pub(super) struct Launch<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
-    /// Where the shell may be, in the order in which they are tried.
+    /// Paths where the shell may be, in the order in which they are tried.
     candidates: Vec<Cow<'a, CStr>>,
-    /// As [`Launch::argv`], for sh to read a program that has no format of its own; the second is the program's path.
+    /// The arguments with which /bin/sh runs a program that has no executable format (ENOEXEC, execvp(3)). The child
+    /// puts the program's path into the second place.
     script: Vec<Cell<*const c_char>>,
     attributes: &'a Attributes,
     directory: Directory<'a>,
-    /// Pairs of source and target; no source is a target.
+    /// Pairs of a descriptor and the number it gets. No descriptor has a number that another one gets.
     places: Vec<(RawFd, RawFd)>,
-    /// Limits that differ from the guard's own, by number of the resource.
+    /// Resource limits that differ from the guard's own, with the number of the resource.
     limits: Vec<(c_int, libc::rlimit64)>,
     oom_score_adj: Option<Vec<u8>>,
     nice: bool,
     affinity: Option<&'a [u8]>,
     extras: Changes,
-    terminal: AtTerminal,
-    failure: Cell<Option<(Stage, i32)>>,
+    place: ShellPlace,
+    failure: Cell<Option<(StartStage, i32)>>,
 }
 
-/// Where a shell begins.
+/// Where the shell begins.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum AtTerminal {
+pub(super) enum ShellPlace {
     /// In a background process group of the guard's session.
     Background,
     /// In the foreground process group of this terminal, which controls the guard's session.
     Foreground(RawFd),
     /// As the leader of a session of its own. This terminal, which must control no session, becomes its controlling
     /// terminal.
-    Leader(RawFd),
+    SessionLeader(RawFd),
 }
 
-/// How the working directory is known.
+/// The working directory, as the caller passed it.
 enum Directory<'a> {
     Open(RawFd),
     Named(&'a CStr),
@@ -69,20 +70,20 @@ enum Directory<'a> {
 /// The descriptors of a command.
 #[derive(Debug)]
 pub(super) struct Descriptors {
-    /// None when the command names it.
+    /// `None` when the command gives a path instead.
     pub(super) directory: Option<OwnedFd>,
     pub(super) stdin: Option<OwnedFd>,
-    /// What came as descriptor 0, where the command gets its own terminal in place of it.
+    /// The descriptor 0 of the caller, where the command gets the run's terminal instead.
     pub(super) terminal: Option<OwnedFd>,
     pub(super) inherited: Vec<OwnedFd>,
     pub(super) stdout: RawFd,
     pub(super) stderr: RawFd,
-    /// Keeps the two numbers above valid.
+    /// Owns `stdout` and `stderr` where they are pipes.
     pub(super) _kept: Vec<OwnedFd>,
 }
 
 impl<'a> Launch<'a> {
-    /// Prepares the child of this run.
+    /// Prepares the start of a run.
     pub(super) fn new(run: &'a RunRequest<'a>, descriptors: &Descriptors, baseline: &Baseline) -> Self {
         let argv = run.argv.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect::<Vec<_>>();
         let env = run.env.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect();
@@ -117,28 +118,28 @@ impl<'a> Launch<'a> {
             affinity: Some(attributes.affinity.as_slice())
                 .filter(|mask| !mask.is_empty() && *mask != baseline.affinity),
             extras: Changes::between(&baseline.extras, &attributes.extras),
-            terminal: AtTerminal::Background,
+            place: ShellPlace::Background,
             failure: Cell::new(None),
         }
     }
 
     /// Sets where the shell begins; without this call, in the background of the guard's terminal.
-    pub(super) fn begin_at(&mut self, terminal: AtTerminal) {
-        self.terminal = terminal;
+    pub(super) fn begin_at(&mut self, place: ShellPlace) {
+        self.place = place;
     }
 
-    /// Adds those of the defaults that the caller left unset.
+    /// Adds default environment variables that the caller has not set.
     pub(super) fn add_defaults<const N: usize>(&mut self, defaults: [&'static CStr; N], run: &RunRequest<'a>) {
         let missing = rexec_sh::protocol::environment::missing(defaults, run.env.iter()).map(CStr::as_ptr);
         let end = self.env.len() - 1;
         self.env.splice(end..end, missing);
     }
 
-    /// Makes the shell's process and waits until it has executed the shell.
+    /// Makes the shell's process and returns when it has executed the shell.
     ///
     /// # Errors
-    /// Where it failed and why; there is no process then.
-    pub(super) fn start(&self) -> Result<Pid, (Stage, i32)> {
+    /// The step that failed and its errno. There is no process then.
+    pub(super) fn start(&self) -> Result<Pid, (StartStage, i32)> {
         const STACK_BYTES: usize = 64 << 10;
         let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
         let top = stack.as_mut_ptr_range().end.cast::<c_void>();
@@ -147,7 +148,7 @@ impl<'a> Launch<'a> {
         // SAFETY: the child runs on a stack of its own that lives until it has executed or exited (CLONE_VFORK), the
         // argument outlives it for the same reason, and `child` makes system calls only.
         let pid = sys::check(unsafe { libc::clone(child, top, flags, argument) })
-            .map_err(|error| (Stage::Fork, error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
+            .map_err(|error| (StartStage::Fork, error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
         match self.failure.get() {
             None => Ok(Pid::new(pid)),
             Some(failure) => {
@@ -158,18 +159,18 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The child's part. Gives where it failed; it does not come back when it succeeds.
-    fn execute(&self) -> (Stage, i32) {
+    /// The child's work. Returns the step that failed and its errno; does not return on success.
+    fn execute(&self) -> (StartStage, i32) {
         // SAFETY: system calls on numbers and on memory that `Launch` owns, in a process that is about to execute.
         unsafe {
-            match self.terminal {
-                AtTerminal::Background => _ = libc::setpgid(0, 0),
-                AtTerminal::Foreground(terminal) => {
+            match self.place {
+                ShellPlace::Background => _ = libc::setpgid(0, 0),
+                ShellPlace::Foreground(terminal) => {
                     libc::setpgid(0, 0);
                     // The guard ignores SIGTTOU, and so does its child so far.
                     libc::tcsetpgrp(terminal, libc::getpid());
                 }
-                AtTerminal::Leader(terminal) => {
+                ShellPlace::SessionLeader(terminal) => {
                     libc::setsid();
                     libc::ioctl(terminal, libc::TIOCSCTTY, 0);
                 }
@@ -181,21 +182,21 @@ impl<'a> Launch<'a> {
                 Directory::Named(path) => libc::chdir(path.as_ptr()),
             };
             if entered < 0 {
-                return (Stage::Directory, last_errno());
+                return (StartStage::Directory, last_errno());
             }
             for &(source, target) in &self.places {
                 if libc::dup2(source, target) < 0 {
-                    return (Stage::Descriptors, last_errno());
+                    return (StartStage::Descriptors, last_errno());
                 }
             }
             self.set_scheduling();
             let mask = self.attributes.blocked;
             libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0_usize, size_of::<u64>());
-            (Stage::Exec, self.execute_first())
+            (StartStage::Exec, self.execute_first())
         }
     }
 
-    /// Executes the first candidate that can be, as execvp(3) does; else why the most promising one could not.
+    /// Executes the first candidate that exists and is executable, as execvp(3) does; returns the errno of a failure.
     ///
     /// # Safety
     /// Only in the child.
@@ -220,12 +221,12 @@ impl<'a> Launch<'a> {
         error
     }
 
-    /// Whether the program is started as execvp(3) would do it, and not as a shell that is known by its path.
+    /// Whether the program is searched for as by execvp(3). Otherwise it is a shell with a known path.
     fn searches(&self) -> bool {
         matches!(self.directory, Directory::Named(_))
     }
 
-    /// Default for what the guard ignores, ignored for what the caller ignored.
+    /// Sets signal dispositions: ignored for the signals that the caller ignores, else the default.
     ///
     /// # Safety
     /// Only in the child.
@@ -236,12 +237,12 @@ impl<'a> Launch<'a> {
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         for signal in (1..=64).filter(|&signal| ignored(signal)) {
-            // SAFETY: as above; signals that the C library keeps to itself are refused, which does no harm.
+            // SAFETY: as above. For signals that the C library reserves the call is refused, which does no harm.
             unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
     }
 
-    /// What can only be approached is set as far as it goes: a host with less than its caller cannot give more.
+    /// Sets priorities and limits, as far as the kernel permits: a host with lower limits than its caller cannot raise them.
     ///
     /// # Safety
     /// Only in the child.
@@ -263,7 +264,7 @@ impl<'a> Launch<'a> {
             for (resource, limit) in &self.limits {
                 let number = resource_number(*resource);
                 if libc::prlimit64(0, number, limit, std::ptr::null_mut()) < 0 {
-                    // The hard limit cannot be raised: the soft one as far as it goes.
+                    // The hard limit cannot be raised. The soft limit is raised as far as possible.
                     let mut own = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
                     libc::prlimit64(0, number, std::ptr::null(), &raw mut own);
                     own.rlim_cur = limit.rlim_cur.min(own.rlim_max);
@@ -274,8 +275,8 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Where a program may be: a name without a slash in each directory of PATH, of which an empty one is the working
-/// directory. The directories are looked at in the child, because one of them may be on a file system that hangs.
+/// The paths at which a program may be: for a name without a slash, one in each directory of PATH. An empty entry of
+/// PATH is the working directory. Only the child touches them, because a directory may be on a file system that hangs.
 fn candidates<'a>(run: &RunRequest<'a>) -> Vec<Cow<'a, CStr>> {
     let name = run.shell.to_bytes();
     if name.contains(&b'/') {

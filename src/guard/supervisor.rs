@@ -1,9 +1,8 @@
-//! What a guard does while its command runs, and after: it waits, reports, obeys, and hunts.
+//! The guard's work while its command runs, and after: it waits, reaps, reports and obeys.
 //!
-//! Invariants: the shell is signalled only while it is not reaped; the foreground and the slave are given back before the
-//! shell's status is told; what runs on other terminals below is not touched; the hunt ends.
+//! Invariants: the shell is signalled only until it is reaped. The guard's group is the foreground group and the slave is
+//! closed before the shell's exit is reported.
 
-use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -11,73 +10,59 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 
-use super::control::{self, Report};
+use super::control::{self, GuardReport, RunPlan};
 use super::demand::Demand;
-use super::foreground::{Foreground, StoppedGroup};
-use super::reaper::{self, News};
+use super::foreground::Foreground;
+use super::hunt::Hunt;
+use super::reaper::{self, ChildEvent};
+use super::saved_terminal::SavedTerminal;
 use crate::core::job::Order;
 use crate::limits;
-use crate::sys::kill::{self, CONT, TTIN, TTOU};
-use crate::sys::relayed::Relayed;
-use crate::sys::tree::{self, Want};
-use crate::sys::{self, process, socket};
+use crate::sys::kill::{self, CONT};
+use crate::sys::tree::Process;
+use crate::sys::{self, process, tree};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
-/// How the end of the command's tree is pursued.
-#[derive(Debug, Clone, Copy)]
-enum Hunt {
-    No,
-    /// The host is gone: terminated, to be killed then.
-    Grace {
-        until: Instant,
-    },
-    /// Every descendant is killed, again and again.
-    Killing {
-        round: u32,
-        next: Instant,
-        until: Instant,
-    },
-    /// What still lives is beyond killing.
-    GivenUp,
-}
-
-/// The guard, once its command runs.
+/// A guard whose command has started.
 #[derive(Debug)]
-pub(super) struct Warden {
+pub(super) struct Supervisor {
     control: OwnedFd,
     signals: SignalFd,
-    foreground: Foreground,
-    /// `Some` if and only if the shell is not reaped: only then is its number its own.
-    shell: Option<Pid>,
-    group: ProcessGroup,
-    /// What is left of the shell's group is killed once the caller has its result.
+    pub(super) foreground: Foreground,
+    /// `Some` until the shell is reaped: only then is the number its own.
+    pub(super) shell: Option<Pid>,
+    pub(super) group: ProcessGroup,
+    /// Whether what is left of the shell's group is killed once the caller has its result.
     kills_group: bool,
+    /// When what is left of the shell's group is killed.
     group_ends: Option<Instant>,
-    /// From the death of a shell by a signal of its caller's to the end of its group.
+    /// Time from the death of the shell by its caller's signal to the SIGKILL for its group.
     grace: Duration,
-    /// The signals of the caller's so far; bit N is signal N.
+    /// The signals that the caller has sent; bit N is signal N.
     signalled: u128,
     host_lives: bool,
+    /// Bytes of orders that are not complete yet.
     orders: Vec<u8>,
     hunt: Hunt,
-    relayed: Option<AtCaller>,
-    /// The command gets keys only while it asks for them.
-    demand: Option<Demand>,
+    pub(super) relayed: Option<RelayedTerminal>,
+    /// Where the command gets keys only while it asks for them.
+    pub(super) demand: Option<Demand>,
 }
 
-/// The caller's side of a terminal that is relayed.
+/// A run's terminal that stands for its caller's.
 #[derive(Debug)]
-pub(super) struct AtCaller {
-    /// The shell begins in the foreground.
+pub(super) struct RelayedTerminal {
+    /// Whether the shell begins in the foreground.
     pub(super) is_foreground: bool,
-    pub(super) terminal: Option<Relayed>,
+    /// The caller's terminal, if it sent one.
+    pub(super) caller: Option<SavedTerminal>,
 }
 
-impl Warden {
-    /// The watch over a shell that was just started in a group of its own.
-    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: Pid, plan: control::Plan) -> Self {
-        // Also here, because the child may not have got to it yet when it is signalled. It fails when it has executed.
+impl Supervisor {
+    /// The supervisor of a shell that was just started in a process group of its own.
+    pub(super) fn new(control: OwnedFd, signals: SignalFd, slave: OwnedFd, shell: Pid, plan: RunPlan) -> Self {
+        // The child does so too, but may be signalled before it does. Once it has executed, this fails.
         let _ = process::lead_group(shell);
         Self {
             control,
@@ -86,9 +71,9 @@ impl Warden {
             shell: Some(shell),
             group: shell.as_group(),
             kills_group: plan.has(control::PLAN_KILL_GROUP),
+            group_ends: None,
             grace: plan.grace,
             signalled: 0,
-            group_ends: None,
             host_lives: true,
             orders: Vec::new(),
             hunt: Hunt::No,
@@ -97,22 +82,22 @@ impl Warden {
         }
     }
 
-    /// The same where the shell's terminal stands for its caller's.
-    pub(super) fn relayed(mut self, relayed: Option<AtCaller>) -> Self {
-        if relayed.as_ref().is_some_and(|caller| !caller.is_foreground) {
+    /// The same supervisor; with `relayed`, of a terminal that stands for its caller's.
+    pub(super) fn with_relayed(mut self, relayed: Option<RelayedTerminal>) -> Self {
+        if relayed.as_ref().is_some_and(|terminal| !terminal.is_foreground) {
             self.foreground.begin_away(self.group);
         }
         Self { relayed, ..self }
     }
 
-    /// Obeys what was ordered before there was a shell; `rest` is the beginning of an order, if anything.
+    /// Obeys orders that came before there was a shell. `rest` is the incomplete order behind them.
     pub(super) fn take_early(&mut self, orders: Vec<Order>, rest: Vec<u8>) {
         self.orders = rest;
         orders.into_iter().for_each(|order| self.obey(order));
     }
 
-    /// Everything after the start, until there is nothing left to watch; gives the exit code.
-    pub(super) fn watch(mut self) -> i32 {
+    /// Works until no process is left to watch; returns the exit code of the guard.
+    pub(super) fn run(mut self) -> i32 {
         loop {
             let has_children = self.reap();
             if self.shell.is_none() && (!has_children || (!self.host_lives && matches!(self.hunt, Hunt::No))) {
@@ -127,18 +112,14 @@ impl Warden {
         }
     }
 
-    /// The only sleep; tells whether there may be orders.
+    /// Sleeps until something happens or is due; returns whether there may be orders.
     fn wait(&mut self) -> nix::Result<bool> {
         let now = Instant::now();
-        let hunt = match self.hunt {
-            Hunt::Grace { until } | Hunt::Killing { next: until, .. } => Some(until),
-            Hunt::No | Hunt::GivenUp => None,
-        };
         let demand = self.demand.as_ref().and_then(Demand::deadline);
-        let deadlines = self.foreground.lent_until().into_iter().chain(hunt).chain(self.group_ends).chain(demand);
-        let timeout = match deadlines.min() {
+        let due = [self.foreground.slice_until(), self.hunt.deadline(), self.group_ends, demand];
+        let timeout = match due.into_iter().flatten().min() {
             None => PollTimeout::NONE,
-            // Rounded up, so that it is not woken just before the time.
+            // Rounded up, so that poll(2) does not return just before the time.
             Some(at) => {
                 let wait = at.saturating_duration_since(now) + Duration::from_micros(999);
                 PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)
@@ -159,155 +140,13 @@ impl Warden {
         let has = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
         let (has_signal, has_ended, has_orders) = (has(&fds[0]), has(&fds[1]), has(&fds[2]));
         if has_signal {
-            // One read takes every SIGCHLD there is: they do not queue.
+            // One read takes every pending SIGCHLD, because they do not queue.
             let _ = self.signals.read_signal();
         }
         if let Some(demand) = self.demand.as_mut().filter(|_| has_ended) {
             demand.on_asker_ended(Instant::now());
         }
         Ok(has_orders)
-    }
-
-    fn report(&self, reports: &[Report]) {
-        if reports.is_empty() {
-            return;
-        }
-        let bytes: Vec<u8> = reports.iter().flat_map(|report| report.encode()).collect();
-        // A host that is gone is noticed when the orders are read.
-        let _ = sys::write(&self.control, &bytes);
-    }
-
-    /// Collects what ended or stopped; whether any children are left.
-    fn reap(&mut self) -> bool {
-        let mut shell_end = None;
-        let has_children = loop {
-            match reaper::next() {
-                News::None => break true,
-                News::NoChildren => break false,
-                News::Stopped { pid, signal } => self.on_stopped(pid, signal),
-                News::Ended { pid, exit } if Some(pid) == self.shell => {
-                    shell_end = Some(exit);
-                    self.shell = None;
-                }
-                News::Ended { .. } => {}
-            }
-        };
-        if let Some(exit) = shell_end {
-            self.on_shell_end(exit, has_children);
-        }
-        has_children
-    }
-
-    /// The foreground and the slave go back before the status is told, so that the host's next read decides.
-    fn on_shell_end(&mut self, exit: Exit, has_children: bool) {
-        if has_children && self.was_ended_by_caller(exit) {
-            self.group_ends = Some(Instant::now() + self.grace);
-        }
-        if let Some(caller) = self.relayed.take() {
-            // A host that was killed hangs the terminal up, and is seen to be gone no sooner than that.
-            let has_hung_up = exit == Exit::Signal(Signal::HUP) || self.foreground.has_hung_up();
-            let wait = if has_hung_up { limits::HANG_UP_WAIT } else { Duration::ZERO };
-            if let Some(terminal) = caller.terminal.filter(|_| self.host_leaves_within(wait)) {
-                terminal.restore();
-            }
-        }
-        self.foreground.close();
-        self.demand = None;
-        let left = if has_children { tree::descendants(process::pid()) } else { Vec::new() };
-        let stopped = left.iter().filter(|process| process.is_stopped && is_at_our_terminal(process));
-        for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
-            self.foreground.hang_up_group(group);
-        }
-        self.report(&[Report::Exited { exit, group: self.group, has_left: has_children }]);
-    }
-
-    /// Whether the host has closed its end after this time at the latest.
-    fn host_leaves_within(&self, time: Duration) -> bool {
-        let mut end = [PollFd::new(self.control.as_fd(), PollFlags::empty())];
-        poll(&mut end, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO)).is_ok_and(|found| found > 0)
-    }
-
-    /// Whether the shell died of what its caller had sent: then the caller would now wait, and kill the rest of the
-    /// group. A terminal that hung up kills nobody.
-    fn was_ended_by_caller(&self, exit: Exit) -> bool {
-        let signal = Signal::new(exit.code().wrapping_sub(128));
-        let is_end = match signal {
-            Signal::INT | Signal::QUIT | Signal::TERM => true,
-            Signal::HUP => self.relayed.is_none(),
-            _ => false,
-        };
-        is_end && self.signalled & 1 << signal.number() != 0
-    }
-
-    fn on_stopped(&mut self, pid: Pid, signal: Signal) {
-        if self.relayed.is_some() {
-            if Some(pid) == self.shell {
-                self.note_asker(signal);
-                self.report(&[Report::ShellStopped { signal }]);
-            }
-            return;
-        }
-        // Other stops were asked for by somebody who will also continue it.
-        if !matches!(signal, TTIN | TTOU) {
-            return;
-        }
-        let Some(process) = tree::process(pid).filter(is_at_our_terminal) else { return };
-        let group = process.group;
-        if self.shell.is_none() {
-            self.foreground.hang_up_group(group);
-        } else if !self.foreground.knows(group) {
-            let members = self.members(group);
-            self.on_group_stopped(group, signal == TTIN, &members);
-        }
-    }
-
-    /// Remembers for whose sake a command that has its terminal on demand was stopped.
-    fn note_asker(&mut self, signal: Signal) {
-        let wanted = match signal {
-            kill::TTIN => Want::Input,
-            kill::TTOU => Want::Modes,
-            _ => return,
-        };
-        if self.demand.is_none() {
-            return;
-        }
-        let members = self.members(self.group);
-        let asker = tree::asker(&members, wanted).map(|asker| asker.pid);
-        let asker = asker.filter(|&asker| Some(asker) != self.shell);
-        if let Some(demand) = &mut self.demand {
-            demand.on_asked(asker);
-        }
-    }
-
-    /// The processes of a group, nearest first.
-    fn members(&self, group: ProcessGroup) -> Vec<tree::Process> {
-        tree::descendants(process::pid()).into_iter().filter(|process| process.group == group).collect()
-    }
-
-    fn on_group_stopped(&mut self, group: ProcessGroup, reads: bool, members: &[tree::Process]) {
-        let Some(asker) = tree::asker(members, if reads { Want::Input } else { Want::Modes }) else { return };
-        let stopped = StoppedGroup { group, reads, asker: asker.pid, program: asker.program };
-        let report = self.foreground.on_stopped(stopped);
-        self.report(report.as_slice());
-    }
-
-    /// Groups whose processes are not the guard's children (below timeout(1), or with a group of their own) stop
-    /// without a word to it. Those that somebody stopped on purpose are left alone.
-    fn look(&mut self) {
-        if self.shell.is_none() || self.relayed.is_some() || self.foreground.lent_until().is_some() {
-            return;
-        }
-        let report = self.foreground.retake();
-        self.report(report.as_slice());
-        let me = process::pid();
-        let below: Vec<_> = tree::descendants(me).into_iter().filter(is_at_our_terminal).collect();
-        let stopped = below.iter().filter(|process| process.is_stopped && process.parent != me);
-        for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
-            let members: Vec<_> = below.iter().filter(|process| process.group == group).copied().collect();
-            if let Some(reads) = tree::reads_at_stop(&members).filter(|_| !self.foreground.knows(group)) {
-                self.on_group_stopped(group, reads, &members);
-            }
-        }
     }
 
     fn tick(&mut self, now: Instant) {
@@ -321,46 +160,84 @@ impl Warden {
             self.group_ends = None;
             self.kill_group();
         }
-        match self.hunt {
-            Hunt::Grace { until } if now >= until => self.start_killing(now),
-            Hunt::Killing { round, next, until } if now >= next => self.kill_round(round, until, now),
-            _ => {}
-        }
+        let reports = self.hunt.tick(now);
+        self.report(&reports);
     }
 
-    fn start_killing(&mut self, now: Instant) {
-        self.kill_round(0, now + limits::KILL_HUNT, now);
-    }
-
-    fn kill_round(&mut self, round: u32, until: Instant, now: Instant) {
-        let living = tree::descendants(process::pid());
-        if round >= limits::KILL_ROUNDS_MAX || now >= until {
-            let named = living.iter().take(limits::STRAGGLERS_NAMED_MAX);
-            let report = |process: &tree::Process| Report::Unkillable { pid: process.pid, program: process.program };
-            self.report(&named.map(report).collect::<Vec<_>>());
-            self.hunt = Hunt::GivenUp;
+    pub(super) fn report(&self, reports: &[GuardReport]) {
+        if reports.is_empty() {
             return;
         }
-        for process in living {
-            let _ = kill::process(process.pid, Signal::KILL);
+        let bytes: Vec<u8> = reports.iter().flat_map(|report| report.encode()).collect();
+        // When the host is gone, the next read of orders shows it.
+        let _ = sys::write(&self.control, &bytes);
+    }
+
+    /// Reaps children that have ended and notes those that were stopped; returns whether any children are left.
+    fn reap(&mut self) -> bool {
+        let mut shell_end = None;
+        let has_children = loop {
+            match reaper::next() {
+                ChildEvent::None => break true,
+                ChildEvent::NoChildren => break false,
+                ChildEvent::Stopped { pid, signal } => self.on_stopped(pid, signal),
+                ChildEvent::Ended { pid, exit } if Some(pid) == self.shell => {
+                    shell_end = Some(exit);
+                    self.shell = None;
+                }
+                ChildEvent::Ended { .. } => {}
+            }
+        };
+        if let Some(exit) = shell_end {
+            self.on_shell_end(exit, has_children);
         }
-        let pause = Duration::from_millis(50.min(2 << round.min(5)));
-        self.hunt = Hunt::Killing { round: round + 1, next: now + pause, until };
+        has_children
+    }
+
+    /// Closes the terminal, then reports the exit, so that the host's next read finds the end of output or a process
+    /// that holds the terminal.
+    fn on_shell_end(&mut self, exit: Exit, has_children: bool) {
+        if has_children && self.was_ended_by_caller(exit) {
+            self.group_ends = Some(Instant::now() + self.grace);
+        }
+        if let Some(caller) = self.relayed.take().and_then(|terminal| terminal.caller) {
+            // The death of the host hangs up the terminal first and closes its end of the socket a moment later.
+            let has_hung_up = exit == Exit::Signal(Signal::HUP) || self.foreground.has_hung_up();
+            let wait = if has_hung_up { limits::HANG_UP_WAIT } else { Duration::ZERO };
+            if self.host_leaves_within(wait) {
+                caller.restore();
+            }
+        }
+        self.foreground.close();
+        self.demand = None;
+        if has_children {
+            self.hang_up_stopped(&tree::descendants(process::pid()));
+        }
+        self.report(&[GuardReport::Exited { exit, group: self.group, has_left: has_children }]);
+    }
+
+    /// Whether the host closes its end of the socket within this time.
+    fn host_leaves_within(&self, time: Duration) -> bool {
+        let mut end = [PollFd::new(self.control.as_fd(), PollFlags::empty())];
+        poll(&mut end, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO)).is_ok_and(|found| found > 0)
+    }
+
+    /// Whether the shell died of a signal that its caller sent: the caller would now wait, and kill the rest of the
+    /// group. After the hang-up of a terminal nothing is killed.
+    fn was_ended_by_caller(&self, exit: Exit) -> bool {
+        let signal = Signal::new(exit.code().wrapping_sub(128));
+        let is_end = match signal {
+            Signal::INT | Signal::QUIT | Signal::TERM => true,
+            Signal::HUP => self.relayed.is_none(),
+            _ => false,
+        };
+        is_end && self.signalled & 1 << signal.number() != 0
     }
 
     fn take_orders(&mut self) {
-        let mut bytes = [0; 64];
-        let is_gone = loop {
-            match socket::receive(&self.control, &mut bytes) {
-                Ok(0) => break true,
-                Ok(length) => self.orders.extend_from_slice(&bytes[..length]),
-                Err(error) => break !sys::is_transient(&error),
-            }
-        };
-        // The host's last orders are orders.
-        for order in control::take_orders(&mut self.orders) {
-            self.obey(order);
-        }
+        let (orders, is_gone) = control::receive_orders(&self.control, &mut self.orders);
+        // The last orders of a host that is gone count, too.
+        orders.into_iter().for_each(|order| self.obey(order));
         if is_gone {
             self.on_host_gone();
         }
@@ -368,8 +245,8 @@ impl Warden {
 
     fn on_host_gone(&mut self) {
         self.host_lives = false;
-        if let Some(terminal) = self.relayed.as_ref().and_then(|caller| caller.terminal.as_ref()) {
-            terminal.restore();
+        if let Some(caller) = self.relayed.as_ref().and_then(|terminal| terminal.caller.as_ref()) {
+            caller.restore();
         }
         if self.kills_group || self.group_ends.take().is_some() {
             self.kill_group();
@@ -391,12 +268,11 @@ impl Warden {
             Order::Signal(_) => {}
             Order::Terminate => self.terminate(),
             Order::Kill => {
-                self.report(&[Report::Hunting]);
-                if !matches!(self.hunt, Hunt::Killing { .. }) {
-                    self.start_killing(Instant::now());
-                }
+                self.report(&[GuardReport::Hunting]);
+                let reports = self.hunt.start(Instant::now());
+                self.report(&reports);
             }
-            Order::EndInput => self.foreground.lend(),
+            Order::EndInput => self.foreground.end_input(),
             Order::HangUp => {
                 let report = self.foreground.hang_up_reported();
                 self.report(report.as_slice());
@@ -408,9 +284,9 @@ impl Warden {
                     self.foreground.resume(foreground, self.group);
                 }
                 if let Some(demand) = self.demand.as_mut().filter(|_| foreground) {
-                    demand.on_lent();
+                    demand.on_granted();
                 }
-                self.report(&[Report::Resumed]);
+                self.report(&[GuardReport::Resumed]);
             }
             Order::Typed => {
                 if let Some(demand) = &mut self.demand {
@@ -421,15 +297,15 @@ impl Warden {
         }
     }
 
-    /// While it has a member the group's number is its own.
+    /// Kills what is left of the shell's group. While the group has a member, its number is its own.
     fn kill_group(&self) {
-        let is_member = |process: &tree::Process| process.group == self.group;
+        let is_member = |process: &Process| process.group == self.group;
         if self.shell.is_none() && tree::descendants(process::pid()).iter().any(is_member) {
             let _ = kill::group(self.group, Signal::KILL);
         }
     }
 
-    /// TERM first: a stopped process acts on it as soon as it is continued.
+    /// Sends SIGTERM, then SIGCONT, so that a stopped process acts on the SIGTERM as soon as it is continued.
     fn terminate(&self) {
         if self.shell.is_some() {
             let _ = kill::group(self.group, Signal::TERM);
@@ -442,24 +318,19 @@ impl Warden {
         }
     }
 
-    /// On a pipe the writer alone would be struck. Who writes cannot be seen from here, but it is hardly the shell
-    /// while it has others at work for it.
+    /// Sends SIGPIPE to the shell's group but not to the shell, because output has no reader any more. The kernel would
+    /// send it to the writer alone. The guard cannot see which process writes, but while the shell has children at work,
+    /// it is hardly the shell.
     fn break_pipe(&self) {
         let Some(shell) = self.shell else { return };
-        let members = tree::descendants(process::pid());
-        let mut others = members.iter().filter(|process| process.group == self.group);
-        let mut struck = false;
-        for process in others.by_ref().filter(|process| process.pid != shell) {
-            struck |= kill::process(process.pid, Signal::PIPE).is_ok();
+        let is_other = |process: &Process| process.group == self.group && process.pid != shell;
+        let mut has_sent = false;
+        for process in tree::descendants(process::pid()).into_iter().filter(is_other) {
+            has_sent |= kill::process(process.pid, Signal::PIPE).is_ok();
         }
-        if !struck {
+        if !has_sent {
             let _ = kill::process(shell, Signal::PIPE);
         }
-        self.report(&[Report::PipeBroken]);
+        self.report(&[GuardReport::PipeBroken]);
     }
-}
-
-/// What made a session of its own, or runs below script(1) or tmux(1), stops for another terminal or for none.
-fn is_at_our_terminal(process: &tree::Process) -> bool {
-    process.session == process::pid()
 }

@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::guard::orphans::Orphans;
 use crate::limits;
-use crate::sys::orphans::Orphans;
 use crate::sys::tree::Process;
 use rexec_sh::protocol::process::ProcessGroup;
 

@@ -14,12 +14,12 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::front::protocol::Protocol;
+use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
 use crate::io::port::{Port, ReadOutcome};
 use crate::limits;
 use crate::sys::confinement::Moment;
-use crate::sys::relayed::Relayed;
 use crate::sys::socket;
 use rexec_sh::protocol::process::Pid;
 
@@ -47,7 +47,7 @@ pub(super) struct Peer {
     read: usize,
     pub(super) job: Option<JobId>,
     /// Its terminal, while its shim relays it. A shim that was killed cannot put it back.
-    pub(super) terminal: Option<Relayed>,
+    pub(super) terminal: Option<SavedTerminal>,
     /// What it is told once it has read all output that came before.
     pub(super) told_in_place: Vec<RelayEvent>,
     /// It has shut its writing side and waits for the answer.

@@ -20,10 +20,10 @@ use crate::core::log::Lag;
 use crate::front::answer::Answer;
 use crate::front::budget::Budget;
 use crate::front::protocol::Protocol;
+use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::poller::Ready;
 use crate::io::port::Port;
 use crate::limits;
-use crate::sys::relayed::Relayed;
 use crate::sys::{process, socket};
 
 /// All connections.
@@ -315,7 +315,7 @@ impl Peers {
     }
 
     /// The terminals that are relayed now.
-    pub(super) fn terminals(&self) -> impl Iterator<Item = &Relayed> {
+    pub(super) fn terminals(&self) -> impl Iterator<Item = &SavedTerminal> {
         self.all.values().filter_map(|peer| peer.terminal.as_ref())
     }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::Engine;
+use crate::guard::orphans;
 use crate::io::outlet::Outlet;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::{Port, ReadOutcome};
@@ -21,7 +22,7 @@ use crate::journal::status::RecorderStatus;
 use crate::limits;
 use crate::recorder::{self, Bounds, Session};
 use crate::sink::feed::Feed;
-use crate::sys::{orphans, process, socket};
+use crate::sys::{process, socket};
 use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 

@@ -33,9 +33,9 @@ use super::turn::{PeerId, Turn};
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{Reason, Stream};
 use crate::core::job::{Job, Order};
+use crate::guard::orphans::Kin;
 use crate::guard::spawn;
 use crate::limits;
-use crate::sys::orphans::Kin;
 use crate::sys::socket;
 use rexec_sh::protocol::process::Signal;
 

@@ -5,7 +5,7 @@ use std::io;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 
 use crate::core::entry::StartError;
-use crate::guard::control::Stage;
+use crate::guard::control::StartStage;
 use crate::sys::pty;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -30,23 +30,25 @@ pub(super) fn without_beginning() -> StartError {
 }
 
 /// The guard could not start the shell. Where a shell would report the error, the words and the code are a shell's.
-pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
+pub(super) fn at_stage(shell: &str, stage: StartStage, errno: i32) -> StartError {
     let error = io::Error::from_raw_os_error(errno);
     let words = reason(&error);
     let shell = escape_line(shell, SHELL_COLUMNS);
     let check_path = "check the path of the shell (REXEC_SHELL)";
     match (stage, error.kind()) {
-        (Stage::Exec, io::ErrorKind::NotFound) => start_error(NOT_FOUND, &format!("{shell}: not found"), check_path),
-        (Stage::Exec, io::ErrorKind::ArgumentListTooLong) => {
+        (StartStage::Exec, io::ErrorKind::NotFound) => {
+            start_error(NOT_FOUND, &format!("{shell}: not found"), check_path)
+        }
+        (StartStage::Exec, io::ErrorKind::ArgumentListTooLong) => {
             start_error(NOT_EXECUTABLE, &format!("{shell}: {words}"), "pass the data in a file or on standard input")
         }
-        (Stage::Exec, _) => start_error(NOT_EXECUTABLE, &format!("{shell}: {words}"), check_path),
-        (Stage::Directory, _) => start_error(
+        (StartStage::Exec, _) => start_error(NOT_EXECUTABLE, &format!("{shell}: {words}"), check_path),
+        (StartStage::Directory, _) => start_error(
             NOT_EXECUTABLE,
             &format!("the working directory cannot be entered: {words}"),
             "change to a directory that you may enter",
         ),
-        (Stage::Fork | Stage::Descriptors, _) => start_error(
+        (StartStage::Fork | StartStage::Descriptors, _) => start_error(
             OWN_FAILURE,
             &format!("the command cannot be started: {words}"),
             "raise the limits of the host (ulimit -n, ulimit -u)",
@@ -55,20 +57,20 @@ pub(super) fn at_stage(shell: &str, stage: Stage, errno: i32) -> StartError {
 }
 
 /// The guard could not start the command of a JSON request: this program in this directory.
-pub(super) fn of_words((program, dir): (&str, &str), stage: Stage, errno: i32) -> StartError {
+pub(super) fn of_words((program, dir): (&str, &str), stage: StartStage, errno: i32) -> StartError {
     let error = io::Error::from_raw_os_error(errno);
     let (program, dir) = (escape_line(program, SHELL_COLUMNS), escape_line(dir, SHELL_COLUMNS));
     match (stage, error.kind()) {
-        (Stage::Exec, io::ErrorKind::NotFound) => start_error(
+        (StartStage::Exec, io::ErrorKind::NotFound) => start_error(
             NOT_FOUND,
             &format!("{program}: not found"),
             "check the name, and PATH in envs or in the host's environment",
         ),
-        (Stage::Exec, _) => {
+        (StartStage::Exec, _) => {
             start_error(NOT_EXECUTABLE, &format!("{program}: {}", reason(&error)), "check the program's path")
         }
-        (Stage::Directory, _) => start_error(NOT_EXECUTABLE, &format!("{dir}: {}", reason(&error)), "check dir"),
-        (Stage::Fork | Stage::Descriptors, _) => at_stage(&program, stage, errno),
+        (StartStage::Directory, _) => start_error(NOT_EXECUTABLE, &format!("{dir}: {}", reason(&error)), "check dir"),
+        (StartStage::Fork | StartStage::Descriptors, _) => at_stage(&program, stage, errno),
     }
 }
 

@@ -65,8 +65,8 @@ impl StreamPlan {
     }
 
     /// The plan in the form that the guard gets.
-    pub(super) fn for_guard(self, grace: Duration) -> control::Plan {
-        control::Plan { bits: self.bits(), grace }
+    pub(super) fn for_guard(self, grace: Duration) -> control::RunPlan {
+        control::RunPlan { bits: self.bits(), grace }
     }
 
     fn bits(self) -> u16 {

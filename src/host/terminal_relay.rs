@@ -8,14 +8,14 @@ use std::os::fd::OwnedFd;
 
 use rexec_sh::protocol::wire::{self, Stdio, TerminalModes};
 
+use crate::guard::saved_terminal::{SavedTerminal, modes_of};
 use crate::io::outlet::Outlet;
-use crate::sys::relayed::{Relayed, modes_of};
 use rexec_sh::protocol::process::Signal;
 
 /// The caller's terminal on the way to a run's start. Its peer gets it then.
 #[derive(Debug)]
 pub(super) struct LentTerminal {
-    terminal: Option<Relayed>,
+    terminal: Option<SavedTerminal>,
     is_background: bool,
     /// The modes that the run's terminal got.
     lent: Option<TerminalModes>,
@@ -27,12 +27,12 @@ impl LentTerminal {
     pub(super) fn new<'a>(
         descriptors: &[OwnedFd],
         stdio: Stdio,
-        others: impl IntoIterator<Item = &'a Relayed>,
+        others: impl IntoIterator<Item = &'a SavedTerminal>,
     ) -> Self {
         let at = usize::from(stdio.stdin && stdio.brings_terminal());
-        let mut terminal = descriptors.get(at).and_then(|fd| Relayed::new(fd.try_clone().ok()?));
+        let mut terminal = descriptors.get(at).and_then(|fd| SavedTerminal::new(fd.try_clone().ok()?));
         if let Some(terminal) = &mut terminal {
-            terminal.borrow_from(others);
+            terminal.take_modes_of_same(others);
         }
         Self { terminal, is_background: stdio.background, lent: None }
     }
@@ -42,9 +42,9 @@ impl LentTerminal {
     pub(super) fn lend_modes(&mut self, master: &OwnedFd) {
         if let Some(terminal) = &mut self.terminal {
             if self.is_background {
-                terminal.borrow_modes(master);
+                terminal.take_modes_from(master);
             }
-            terminal.lend_modes(master);
+            terminal.apply_modes_to(master);
             self.lent = modes_of(master);
         }
     }
@@ -62,7 +62,7 @@ impl LentTerminal {
     }
 
     /// The terminal, to put its modes back when its shim was killed.
-    pub(super) fn into_inner(self) -> Option<Relayed> {
+    pub(super) fn into_inner(self) -> Option<SavedTerminal> {
         self.terminal
     }
 }

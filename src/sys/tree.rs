@@ -8,12 +8,8 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::libc;
-
-use super::kill::{TTIN, TTOU};
 use super::program::Program;
 use super::stat::Stat;
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
@@ -122,97 +118,6 @@ pub fn walk(root: Pid) -> impl Iterator<Item = Process> {
             }
         }
     })
-}
-
-/// What a stopped process wants of a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Want {
-    Input,
-    /// To set its modes, or to write where that is stopped too.
-    Modes,
-    Nothing,
-    /// It belongs to somebody else, or runs.
-    Unknown,
-}
-
-/// What a stopped process was about to do: it stops in the middle of the system call, which it makes again later.
-pub(crate) fn want(pid: Pid) -> Want {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Want::Unknown };
-    let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&thread.path())).collect();
-    let sought = [Want::Input, Want::Modes, Want::Unknown];
-    sought.into_iter().find(|want| wants.contains(want)).unwrap_or(Want::Nothing)
-}
-
-fn want_of_thread(thread: &Path) -> Want {
-    let Ok(line) = fs::read_to_string(thread.join("syscall")) else { return Want::Unknown };
-    let mut words = line.split_ascii_whitespace();
-    let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return Want::Unknown };
-    let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-    let (first, second) = (number(), number());
-    let is_terminal = || {
-        let link = fs::read_link(thread.join("fd").join(first.unwrap_or(u64::MAX).to_string())).unwrap_or_default();
-        link.starts_with("/dev/pts") || link == Path::new("/dev/tty")
-    };
-    match call {
-        libc::SYS_read | libc::SYS_readv if is_terminal() => Want::Input,
-        libc::SYS_ioctl | libc::SYS_write | libc::SYS_writev if is_terminal() => Want::Modes,
-        // An interactive shell in the background stops itself.
-        libc::SYS_kill if second == Some(libc::SIGTTIN.unsigned_abs().into()) => Want::Input,
-        _ => Want::Nothing,
-    }
-}
-
-/// Whether a thread of a process waits in a system call that a key could end. One that does not tell counts as waiting.
-pub(crate) fn may_wait_for_keys(pid: Pid) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
-    threads.flatten().any(|thread| {
-        let Ok(line) = fs::read_to_string(thread.path().join("syscall")) else { return true };
-        let Ok(call) = line.split_ascii_whitespace().next().unwrap_or_default().parse::<i64>() else { return false };
-        POLLS.contains(&call) || want_of_thread(&thread.path()) == Want::Input
-    })
-}
-
-/// The system calls that wait for several descriptors.
-const POLLS: &[i64] = &[
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_poll,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_select,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_epoll_wait,
-    libc::SYS_ppoll,
-    libc::SYS_pselect6,
-    libc::SYS_epoll_pwait,
-];
-
-/// Whether a process caught the stop at the terminal and then stopped itself, as top(1) does to restore the modes
-/// first. That can come after it was continued for the stop.
-pub(crate) fn has_stopped_itself(pid: Pid) -> bool {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
-    let caught = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
-    let terminal = 1 << (libc::SIGTTIN - 1) | 1 << (libc::SIGTTOU - 1);
-    caught.unwrap_or(0) & terminal != 0 && process(pid).is_some_and(|process| process.is_stopped)
-}
-
-/// The member of a stopped group for whose sake it was stopped: the shell that waits for a program is stopped with it.
-pub(crate) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
-    let last = |sought| members.iter().rev().find(|process| want(process.pid) == sought);
-    // A program that has not come to its stop yet, or is another user's; at last the one furthest from the shell.
-    last(wanted).or_else(|| last(Want::Unknown)).or(members.last())
-}
-
-/// Whether a stopped group waits to read from the terminal; `None` when it does not wait for the terminal at all.
-pub(crate) fn reads_at_stop(members: &[Process]) -> Option<bool> {
-    let stopped = || members.iter().filter(|process| process.is_stopped);
-    if let Some(signal) = stopped().find_map(|process| process.stop_signal) {
-        return [TTIN, TTOU].contains(&signal).then_some(signal == TTIN);
-    }
-    let wants = |wanted| stopped().any(|process| want(process.pid) == wanted);
-    match () {
-        () if wants(Want::Input) || wants(Want::Unknown) => Some(true),
-        () if wants(Want::Modes) => Some(false),
-        () => None,
-    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Stream;
 use crate::core::job::Order;
 use crate::front::TerminalEvent;
+use crate::guard::saved_terminal::modes_of;
 use crate::host::notices::TOO_MANY_KEYS;
 use crate::host::peers::Peers;
 use crate::host::terminal_relay::RelayEvent;
 use crate::host::turn::Turn;
-use crate::sys::relayed::modes_of;
 use crate::sys::{self, pty};
 
 impl Runs {

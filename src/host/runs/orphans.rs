@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
+use crate::guard::orphans::{self, Orphans, Others};
 use crate::guard::spawn;
 use crate::host::orders::{Again, Step};
 use crate::host::orphan_hunt::{HUNT_PAUSE, OrphanHunt};
@@ -17,7 +18,6 @@ use crate::host::peers::Peers;
 use crate::host::run::ActiveRun;
 use crate::host::turn::Turn;
 use crate::limits;
-use crate::sys::orphans::{self, Orphans, Others};
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 impl Runs {

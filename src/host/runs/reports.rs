@@ -4,7 +4,7 @@ use super::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::StartError;
 use crate::core::job::{Job, Order};
-use crate::guard::control::{self, Report};
+use crate::guard::control::{self, GuardReport};
 use crate::host::peers::Peers;
 use crate::host::recorder_link::RecorderLink;
 use crate::host::screen::Screen;
@@ -51,7 +51,7 @@ impl Runs {
         let reports = std::mem::take(&mut link.inbox);
         let mut chunks = reports.chunks_exact(control::REPORT_BYTES);
         for chunk in &mut chunks {
-            if let Some(report) = chunk.first_chunk().and_then(Report::decode) {
+            if let Some(report) = chunk.first_chunk().and_then(GuardReport::decode) {
                 self.on_report(job, report, turn, engine, peers);
             }
         }
@@ -64,7 +64,7 @@ impl Runs {
         turn.touch(job);
     }
 
-    fn on_report(&mut self, job: JobId, report: Report, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+    fn on_report(&mut self, job: JobId, report: GuardReport, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
         let Some(run) = self.get_mut(job) else { return };
         if let Some(link) = &mut run.guard {
             link.orders.on_begun();
@@ -72,13 +72,13 @@ impl Runs {
             run.request = None;
         }
         match report {
-            Report::Begun => {
+            GuardReport::Begun => {
                 if let Some(peer) = run.peer.filter(|_| run.relay.is_some()) {
                     peers.attach_terminal(peer);
                 }
             }
-            Report::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
-            Report::Failed { stage, errno } => {
+            GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
+            GuardReport::Failed { stage, errno } => {
                 let known = &run.description;
                 let why = match known.is_words {
                     true => start_errors::of_words((&known.shell, &known.dir), stage, errno),
@@ -86,31 +86,31 @@ impl Runs {
                 };
                 self.on_not_started(job, why, engine);
             }
-            Report::OutOfReach { descriptor, limit } => {
+            GuardReport::OutOfReach { descriptor, limit } => {
                 self.on_not_started(job, start_errors::out_of_reach(descriptor, limit), engine);
             }
-            Report::Stopped { reads, program } => {
+            GuardReport::Stopped { reads, program } => {
                 // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
                 self.drain_streams(job, turn, engine);
                 engine.on_input_stop(job, reads, program.to_string(), turn.now);
             }
-            Report::TookBack => run.type_end_of_file(),
-            Report::Unkillable { pid, program } => {
+            GuardReport::TookBack => run.type_end_of_file(),
+            GuardReport::Unkillable { pid, program } => {
                 run.guard.iter_mut().for_each(|link| link.orders.on_given_up());
                 run.ending.give_up(pid, program.to_string());
             }
-            Report::ShellStopped { signal } => {
+            GuardReport::ShellStopped { signal } => {
                 self.drain_streams(job, turn, engine);
                 self.tell_in_place(job, RelayEvent::Stopped(signal), peers);
             }
-            Report::KeysRead => self.on_keys_read(job, peers),
-            Report::Resumed => self.on_resumed(job, turn, peers),
-            Report::TerminalReturned => {
+            GuardReport::KeysRead => self.on_keys_read(job, peers),
+            GuardReport::Resumed => self.on_resumed(job, turn, peers),
+            GuardReport::TerminalReturned => {
                 self.drain_streams(job, turn, engine);
                 self.on_terminal_returned(job, peers);
             }
-            Report::PipeBroken => run.broken_pipe.on_signalled(turn.now),
-            Report::Exited { exit, group, has_left } => {
+            GuardReport::PipeBroken => run.broken_pipe.on_signalled(turn.now),
+            GuardReport::Exited { exit, group, has_left } => {
                 self.on_shell_over(job, has_left.then_some(group));
                 let is_stopping = engine.job(job).is_none_or(Job::is_stopping);
                 if matches!(exit, Exit::Code(_)) && !is_stopping {

@@ -4,7 +4,7 @@ use rexec_host::front::budget::Budget;
 use rexec_host::front::jsonl::Jsonl;
 use rexec_host::front::shim::Shim;
 use rexec_host::front::{PeerRequest, TerminalEvent};
-use rexec_host::guard::control::{ORDER_BYTES, REPORT_BYTES, Report, decode_order, encode_order};
+use rexec_host::guard::control::{GuardReport, ORDER_BYTES, REPORT_BYTES, decode_order, encode_order};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, Decoded, FromHost, HEADER_BYTES, Hello};
 
@@ -165,9 +165,9 @@ fn what_guards_send() {
     rounds(100_000, |dice: &mut Dice| {
         let mut bytes: [u8; REPORT_BYTES] = dice.bytes(REPORT_BYTES, 0, 255).try_into().expect("so many");
         bytes[0] %= 12;
-        if let Some(report) = Report::decode(&bytes) {
-            assert_eq!(Report::decode(&report.encode()), Some(report), "{bytes:?}");
-            if let Report::Stopped { program, .. } | Report::Unkillable { program, .. } = report {
+        if let Some(report) = GuardReport::decode(&bytes) {
+            assert_eq!(GuardReport::decode(&report.encode()), Some(report), "{bytes:?}");
+            if let GuardReport::Stopped { program, .. } | GuardReport::Unkillable { program, .. } = report {
                 let text = program.to_string();
                 assert!(!text.contains(char::is_control), "{text:?}");
             }

@@ -1,33 +1,32 @@
-//! A caller's terminal that its shim relays: the modes it had, for the command's own and for the end.
+//! A caller's terminal that the shim relays, and the modes it had before.
 //!
-//! The shim puts the terminal back itself on every way out but SIGKILL. Then the host does, and if the host is killed
-//! too, the guard. Invariants: modes are set only where those are in force that the shim left, so that nobody's who came
-//! after it are touched; nothing is read or written, and no call waits.
+//! The shim restores the modes whenever it ends, except by SIGKILL. Then the host restores them, and if the host is
+//! killed too, the guard does. Invariants: modes are restored only while those of the shim are in force, so that the
+//! modes of a later program are not touched; the terminal is neither read nor written, and no call waits.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rexec_sh::protocol::wire::TerminalModes;
-
 use nix::libc;
 use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use rexec_sh::protocol::wire::TerminalModes;
 
-/// The terminal.
+/// A caller's terminal and its modes.
 #[derive(Debug)]
-pub struct Relayed {
+pub struct SavedTerminal {
     terminal: OwnedFd,
     before: Termios,
 }
 
-impl Relayed {
-    /// A terminal that its shim is about to take; `None` when it is none.
+impl SavedTerminal {
+    /// A terminal with its modes of now, before the shim makes it raw. `None` when it is not a terminal.
     #[must_use]
     pub fn new(terminal: OwnedFd) -> Option<Self> {
         let before = tcgetattr(&terminal).ok()?;
         Some(Self { terminal, before })
     }
 
-    /// Takes on the modes that another shim has found, if that has taken the same terminal.
-    pub fn borrow_from<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
+    /// Takes the modes to restore from another shim's record, if this terminal is raw because that shim has taken it.
+    pub fn take_modes_of_same<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
         let number = number_of(&self.terminal);
         if is_raw(&self.before)
             && number.is_some()
@@ -37,27 +36,27 @@ impl Relayed {
         }
     }
 
-    /// Takes on the modes of another terminal, whose output is not processed so far.
-    pub fn borrow_modes(&mut self, from: &OwnedFd) {
+    /// Takes the modes to restore from another terminal, but with output processing on.
+    pub fn take_modes_from(&mut self, from: &OwnedFd) {
         if let Ok(modes) = tcgetattr(from) {
             self.before = modes;
             self.before.output_flags.insert(OutputFlags::OPOST);
         }
     }
 
-    /// The terminal with the modes that this one, which has taken them on, has.
+    /// A terminal to which the modes of the other one are to be restored. `None` when the other is not a terminal.
     #[must_use]
-    pub fn like(terminal: OwnedFd, other: &OwnedFd) -> Option<Self> {
+    pub fn with_modes_of(terminal: OwnedFd, other: &OwnedFd) -> Option<Self> {
         let before = tcgetattr(other).ok()?;
         Some(Self { terminal, before })
     }
 
-    /// Gives another terminal the same modes.
-    pub fn lend_modes(&self, to: &OwnedFd) {
+    /// Sets another terminal to these modes.
+    pub fn apply_modes_to(&self, to: &OwnedFd) {
         let _ = tcsetattr(to, SetArg::TCSANOW, &self.before);
     }
 
-    /// Puts the modes back, if they are as a shim leaves them that was killed.
+    /// Restores the modes, if the terminal is raw, as a shim leaves it that was killed.
     pub fn restore(&self) {
         if tcgetattr(&self.terminal).is_ok_and(|now| is_raw(&now)) {
             let _ = tcsetattr(&self.terminal, SetArg::TCSANOW, &self.before);
@@ -65,7 +64,7 @@ impl Relayed {
     }
 }
 
-/// Which terminal a descriptor leads to, also one that was opened as /dev/tty.
+/// The device number of a terminal, also of one that was opened as /dev/tty.
 fn number_of(terminal: &OwnedFd) -> Option<u32> {
     let mut number: libc::c_uint = 0;
     // SAFETY: the kernel writes one unsigned int.
@@ -73,7 +72,7 @@ fn number_of(terminal: &OwnedFd) -> Option<u32> {
     (result == 0).then_some(number)
 }
 
-/// What a command can have made of a terminal's modes; `None` when it has none.
+/// The modes of a terminal that a command may change; `None` when it is not a terminal.
 #[must_use]
 pub fn modes_of(terminal: &OwnedFd) -> Option<TerminalModes> {
     let modes = tcgetattr(terminal).ok()?;
@@ -85,7 +84,7 @@ pub fn modes_of(terminal: &OwnedFd) -> Option<TerminalModes> {
     })
 }
 
-/// Editors of lines keep output processing or signals on; only who passes everything on keeps nothing.
+/// Whether a terminal passes everything on, as under a shim. Line editors keep output processing or signals on.
 fn is_raw(modes: &Termios) -> bool {
     let local = LocalFlags::ECHO | LocalFlags::ICANON | LocalFlags::ISIG | LocalFlags::IEXTEN;
     let input = InputFlags::ICRNL | InputFlags::INLCR | InputFlags::IXON;
@@ -107,8 +106,8 @@ mod tests {
         before.output_flags.insert(OutputFlags::OPOST);
         before.control_chars[nix::libc::VERASE] = 8;
         tcsetattr(&callers.slave, SetArg::TCSANOW, &before).unwrap();
-        let relayed = Relayed::new(callers.slave.try_clone().unwrap()).unwrap();
-        relayed.lend_modes(&commands.master);
+        let relayed = SavedTerminal::new(callers.slave.try_clone().unwrap()).unwrap();
+        relayed.apply_modes_to(&commands.master);
         assert_eq!(tcgetattr(&commands.slave).unwrap(), before, "a terminal's modes can be set from its other side");
         let mut raw = before.clone();
         nix::sys::termios::cfmakeraw(&mut raw);

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kill::{CONT, Pidfd};
-use super::process;
-use super::tree::{self, Process};
+use crate::sys::kill::{CONT, Pidfd};
+use crate::sys::process;
+use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::{Pid, Signal};
 
 /// The processes that the host had below it from the start, and the sessions that were there before it. Whoever leaves a

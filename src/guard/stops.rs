@@ -1,0 +1,98 @@
+//! What a guard does when processes of its command stop at the terminal.
+//!
+//! Stops of the guard's own children, adopted ones included, arrive with SIGCHLD. For processes further below, the guard
+//! looks through the tree when the host orders it. Invariants: processes that are at another terminal or at none are
+//! left alone, and so are those that a signal from elsewhere stopped.
+
+use std::collections::BTreeSet;
+
+use super::asker::{self, Want};
+use super::control::GuardReport;
+use super::foreground::StoppedGroup;
+use super::supervisor::Supervisor;
+use crate::sys::kill::{TTIN, TTOU};
+use crate::sys::process;
+use crate::sys::tree::{self, Process};
+use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
+
+impl Supervisor {
+    /// A child was stopped.
+    pub(super) fn on_stopped(&mut self, pid: Pid, signal: Signal) {
+        if self.relayed.is_some() {
+            if Some(pid) == self.shell {
+                self.note_asker(signal);
+                self.report(&[GuardReport::ShellStopped { signal }]);
+            }
+            return;
+        }
+        // Whoever sent another stop signal will also continue the process.
+        if !matches!(signal, TTIN | TTOU) {
+            return;
+        }
+        let Some(process) = tree::process(pid).filter(is_at_run_terminal) else { return };
+        let group = process.group;
+        if self.shell.is_none() {
+            self.foreground.hang_up_group(group);
+        } else if !self.foreground.knows(group) {
+            self.on_group_stopped(group, signal == TTIN, &members_of(group));
+        }
+    }
+
+    /// Notes which process asked for a terminal that is relayed on demand.
+    fn note_asker(&mut self, signal: Signal) {
+        let wanted = match signal {
+            TTIN => Want::Input,
+            TTOU => Want::Modes,
+            _ => return,
+        };
+        let Some(demand) = &mut self.demand else { return };
+        let members = members_of(self.group);
+        let asker = asker::asker(&members, wanted).map(|asker| asker.pid);
+        demand.on_asked(asker.filter(|&asker| Some(asker) != self.shell));
+    }
+
+    fn on_group_stopped(&mut self, group: ProcessGroup, reads: bool, members: &[Process]) {
+        let Some(asker) = asker::asker(members, if reads { Want::Input } else { Want::Modes }) else { return };
+        let stopped = StoppedGroup { group, reads, asker: asker.pid, program: asker.program };
+        let report = self.foreground.on_stopped(stopped);
+        self.report(report.as_slice());
+    }
+
+    /// Looks for stopped groups whose processes are not the guard's children: their stops are reported to other parents,
+    /// such as timeout(1).
+    pub(super) fn look(&mut self) {
+        if self.shell.is_none() || self.relayed.is_some() || self.foreground.slice_until().is_some() {
+            return;
+        }
+        let report = self.foreground.retake();
+        self.report(report.as_slice());
+        let guard = process::pid();
+        let below: Vec<_> = tree::descendants(guard).into_iter().filter(is_at_run_terminal).collect();
+        let stopped = below.iter().filter(|process| process.is_stopped && process.parent != guard);
+        for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
+            let members: Vec<_> = below.iter().filter(|process| process.group == group).copied().collect();
+            if let Some(reads) = asker::reads_at_stop(&members).filter(|_| !self.foreground.knows(group)) {
+                self.on_group_stopped(group, reads, &members);
+            }
+        }
+    }
+
+    /// Hangs up the groups that are stopped at the terminal when the shell has ended: nobody will continue them.
+    pub(super) fn hang_up_stopped(&mut self, left: &[Process]) {
+        let stopped = left.iter().filter(|process| process.is_stopped && is_at_run_terminal(process));
+        for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
+            self.foreground.hang_up_group(group);
+        }
+    }
+}
+
+/// The processes of a group, in the order of [`tree::descendants`].
+fn members_of(group: ProcessGroup) -> Vec<Process> {
+    tree::descendants(process::pid()).into_iter().filter(|process| process.group == group).collect()
+}
+
+/// Whether a process is in the session of the run's terminal. Processes that made a session of their own, or run below
+/// script(1) or tmux(1), stop at another terminal or at none.
+fn is_at_run_terminal(process: &Process) -> bool {
+    process.session == process::pid()
+}
