@@ -85,7 +85,7 @@ use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::job::Job;
 use crate::io::poller::Ready;
 use crate::limits;
-use crate::sys::signal::{Asked, Signals};
+use crate::sys::signal::{HostSignal, HostSignals};
 use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
@@ -113,7 +113,7 @@ pub struct Host {
     turn: Turn,
     engine: Engine,
     door: Door,
-    signals: Signals,
+    signals: HostSignals,
     sandbox_check: SandboxCheck,
     peers: Peers,
     starts: Starts,
@@ -247,10 +247,10 @@ impl Host {
     fn visit_signals(&mut self) {
         while let Some(asked) = self.signals.take_next() {
             match asked {
-                Asked::End => self.ask_to_end(),
-                Asked::HangUp => self.on_console_gone(),
-                Asked::CheckSocket => self.door.check(&mut self.turn, &mut self.screen),
-                Asked::Resize => self.starts.resize(self.screen.measure()),
+                HostSignal::End => self.ask_to_end(),
+                HostSignal::HangUp => self.on_console_gone(),
+                HostSignal::CheckSocket => self.door.check(&mut self.turn, &mut self.screen),
+                HostSignal::Resize => self.starts.resize(self.screen.measure()),
             }
         }
     }

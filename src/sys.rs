@@ -1,10 +1,11 @@
-//! Thin wrappers of system calls. Only this folder and `guard` name nix and have `unsafe` blocks.
+//! Thin wrappers around system calls. Policy is elsewhere. Only this folder and [`guard`](crate::guard) name nix and have
+//! `unsafe` blocks.
 //!
-//! Global rules that its SAFETY comments lean on: the process has one thread; between fork or clone and exec a child
-//! makes system calls only; no borrowed descriptor outlives its owner.
+//! The SAFETY comments rely on three rules: the process has one thread; between fork or clone and exec a child makes
+//! system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`pty`], `stat`, [`program`], [`tree`], [`orphans`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
-//! [`process`], [`confinement`], [`watch`], [`mod@file`].
+//! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`]; then [`socket`], [`signal`], [`terminal`],
+//! [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`].
 
 pub mod cgroup;
 pub mod confinement;
@@ -23,29 +24,29 @@ pub mod writer;
 
 use std::os::fd::{AsFd, AsRawFd};
 
-/// A failed call as io::Error.
+/// Converts the error of a nix call.
 pub(crate) fn io(errno: nix::errno::Errno) -> std::io::Error {
     errno.into()
 }
 
-/// What a raw call answered, as a result.
+/// Converts the answer of a raw call: a negative one is an error in errno.
 pub(crate) fn check(answer: nix::libc::c_int) -> std::io::Result<nix::libc::c_int> {
     if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// Whether a read or write would have had to wait, or was only interrupted.
+/// Whether a read or write failed only because it would have had to wait or was interrupted.
 #[must_use]
 pub fn is_transient(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
 }
 
-/// Whether a write found no room on its disk, or the user's part of it is used up: both may change.
+/// Whether a write failed because the disk is full or the user's quota is used up. Both may change.
 #[must_use]
 pub fn is_disk_full(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(nix::libc::ENOSPC | nix::libc::EDQUOT))
 }
 
-/// Repeats a call for as long as it is interrupted (EINTR): an interruption says nothing of the descriptor.
+/// Repeats a call while it fails with EINTR.
 ///
 /// # Errors
 /// Any other error of the call.
@@ -61,7 +62,7 @@ pub fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io
 /// read(2), repeated when interrupted.
 ///
 /// # Errors
-/// As read(2); EAGAIN is `WouldBlock`, EIO is what a terminal gives that nobody holds open.
+/// As read(2). EAGAIN is `WouldBlock`. A terminal's master fails with EIO while no process holds the slave open.
 pub fn read(fd: &impl AsFd, buffer: &mut [u8]) -> std::io::Result<usize> {
     uninterrupted(|| nix::unistd::read(fd, buffer).map_err(io))
 }
@@ -74,26 +75,26 @@ pub fn write(fd: &impl AsFd, bytes: &[u8]) -> std::io::Result<usize> {
     uninterrupted(|| nix::unistd::write(fd, bytes).map_err(io))
 }
 
-/// Whether an error is the EIO of a terminal whose other side nobody holds.
+/// Whether an error is the EIO of a terminal whose other side no process holds open.
 #[must_use]
 pub fn is_hangup(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(nix::libc::EIO)
 }
 
-/// Whether something was refused for want of descriptors, processes, terminals or memory, which come back.
+/// Whether an errno says that descriptors, processes, terminals or memory have run out, for now.
 #[must_use]
 pub fn is_shortage(errno: i32) -> bool {
     use nix::libc::{EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC};
     [EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC].contains(&errno)
 }
 
-/// Whether descriptors could not be sent because all processes of this user together have too many on their way.
+/// Whether descriptors could not be sent because this user has too many in flight (unix(7)).
 #[must_use]
 pub fn is_in_flight_limit(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(nix::libc::ETOOMANYREFS)
 }
 
-/// Sets O_NONBLOCK on a descriptor that this process made itself and shares with nobody.
+/// Sets O_NONBLOCK on a descriptor that this process made and shares with no other.
 ///
 /// # Errors
 /// As fcntl(2).
@@ -104,22 +105,22 @@ pub fn set_nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What a pipe for a command's output holds, bytes: fewer wake-ups than with the usual 64 KiB.
+/// The capacity of a pipe for a command's output, bytes. It causes fewer wake-ups than the usual 64 KiB.
 const PIPE_BYTES: i32 = 256 << 10;
 
-/// A pipe whose read end does not block, both ends closed on exec.
+/// Makes a pipe whose read end does not block. Both ends are closed on exec.
 ///
 /// # Errors
 /// EMFILE or ENFILE, as pipe2(2).
 pub fn pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(io)?;
     set_nonblocking(&read)?;
-    // Beyond the user's allowance (pipe-user-pages-soft) the usual size has to do.
+    // Beyond the user's limit (pipe-user-pages-soft), the pipe keeps its usual size.
     let _ = nix::fcntl::fcntl(&read, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
     Ok((read, write))
 }
 
-/// What a descriptor refers to, as /proc names it: a path for files and directories.
+/// The name under which /proc shows a descriptor. For files and directories it is a path.
 #[must_use]
 pub fn path_of(fd: &impl AsFd) -> Option<std::path::PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())).ok()

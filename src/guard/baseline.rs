@@ -1,4 +1,4 @@
-//! What a process hands down to its children without being asked: limits, scheduling, umask.
+//! The attributes that a child inherits from this process: limits, scheduling, umask.
 
 use nix::libc::{self, c_int};
 use nix::sys::stat::{Mode, umask};
@@ -6,7 +6,7 @@ use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, Extras};
 
 use super::extras;
 
-/// The guard's own attributes, read once: only what differs is set in the child.
+/// The guard's own attributes, read once. Only attributes that differ are set in the child.
 #[derive(Debug)]
 pub(super) struct Baseline {
     pub(super) extras: Extras,
@@ -20,11 +20,11 @@ pub(super) struct Baseline {
 pub(super) const RESOURCES: c_int = 16;
 
 impl Baseline {
-    /// Reads them.
+    /// Reads the attributes of this process.
     pub(super) fn read() -> Self {
         let limits = (0..RESOURCES).map(|resource| {
             let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: the call fills the structure; the resource's number is in range.
+            // SAFETY: the call fills the structure, and the number of the resource is valid.
             let _ = unsafe { libc::prlimit64(0, resource_number(resource), std::ptr::null(), &raw mut limit) };
             limit
         });
@@ -44,7 +44,7 @@ impl Baseline {
 /// The CPU mask of this process, empty when it cannot be read.
 fn affinity() -> Vec<u8> {
     let mut mask = vec![0; AFFINITY_BYTES_MAX];
-    // SAFETY: the kernel fills the buffer, whose length it is told.
+    // SAFETY: the kernel fills the buffer up to the given length.
     let length = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr()) };
     mask.truncate(usize::try_from(length).unwrap_or(0));
     mask

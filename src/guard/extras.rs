@@ -1,17 +1,16 @@
-//! Process attributes that few programs change: read of this process, and set in the child of a guard.
-//!
-//! What the kernel does not permit is left as it is: a host with less than its caller cannot give more.
+//! Process attributes that few programs change, such as the scheduling policy. They are read from this process, and set
+//! in the child that executes the shell, as far as the kernel permits.
 
 use nix::libc::{self, c_int};
 use rexec_sh::protocol::wire::Extras;
 
 const IOPRIO_WHO_PROCESS: c_int = 1;
 
-/// Those of this process.
+/// Reads the attributes of this process.
 pub(super) fn read() -> Extras {
     let usual = Extras::default();
     let filter = std::fs::read_to_string("/proc/self/coredump_filter").unwrap_or_default();
-    // SAFETY: the calls take numbers, and the structure that one of them fills.
+    // SAFETY: the calls take numbers, and a structure that one of them fills.
     unsafe {
         let mut parameter: libc::sched_param = std::mem::zeroed();
         libc::sched_getparam(0, &raw mut parameter);
@@ -29,7 +28,7 @@ pub(super) fn read() -> Extras {
     }
 }
 
-/// What differs from the guard's own, ready for system calls.
+/// The attributes that differ from the guard's own, in the form in which system calls take them.
 pub(super) struct Changes {
     io_priority: Option<i32>,
     scheduler: Option<(i32, libc::sched_param)>,
@@ -40,7 +39,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// From the guard's own to the wanted ones.
+    /// The changes that turn `own` into `wanted`.
     pub(super) fn between(own: &Extras, wanted: &Extras) -> Self {
         fn changed<T: PartialEq + Copy>(own: T, wanted: T) -> Option<T> {
             (own != wanted).then_some(wanted)
@@ -62,7 +61,7 @@ impl Changes {
         }
     }
 
-    /// Sets them for the calling process.
+    /// Sets the attributes of the calling process.
     ///
     /// # Safety
     /// Only in the child.

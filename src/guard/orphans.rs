@@ -1,9 +1,9 @@
-//! What a dead guard left behind: children of the host now, because the host is the subreaper above its guards.
+//! The processes that a guard leaves behind when it is killed. They become children of the host, which is the subreaper
+//! above its guards.
 //!
-//! A guard that ends in order has no children left, so orphans are there after a violent death only. Invariants: the
-//! children that the host had before it became the host, and what descends from them, are never taken for orphans; a
-//! process is named by its number and its start, and signalled through a descriptor that was checked against both,
-//! because orphans are reaped by the kernel.
+//! A guard that ends by itself has no children left. Invariants: children that the host had before it became the host,
+//! and their descendants, never count as orphans. A process is identified by its number and its start, and signalled
+//! through a descriptor that was checked against both, because the kernel reaps orphans at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use crate::sys::process;
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::{Pid, Signal};
 
-/// The processes that the host had below it from the start, and the sessions that were there before it. Whoever leaves a
-/// session enters a new one, so no descendant of a guard can ever be in one of these.
+/// The processes below the host from before it became the host, and their sessions. A process that leaves a session enters
+/// a new one, so no descendant of a guard is ever in one of these sessions.
 #[derive(Debug)]
 pub struct Kin {
     pids: BTreeSet<(Pid, u64)>,
@@ -21,7 +21,7 @@ pub struct Kin {
 }
 
 impl Kin {
-    /// Those that are there now.
+    /// The processes below this one now.
     #[must_use]
     pub fn now() -> Self {
         let me = process::pid();
@@ -39,41 +39,42 @@ impl Kin {
 /// The orphans of one guard.
 #[derive(Debug)]
 pub struct Orphans {
-    /// The guard's number: it led the command's session.
+    /// The guard, which led the session of the command.
     session: Pid,
-    /// What was seen of them, so that one whose parent has ended is known again.
+    /// Number and start of each orphan at the last look, so that one whose parent has ended is recognized.
     seen: BTreeMap<Pid, u64>,
     sessions: BTreeSet<Pid>,
 }
 
-/// Whose a child of the host may be, besides the orphans that are looked for.
+/// Children of the host that are not orphans of the guard in question.
 #[derive(Debug)]
 pub struct Others<'a> {
-    /// Of the time before the host.
+    /// From before the host became the host.
     pub kin: &'a Kin,
-    /// Guards and the recorder.
+    /// Guards and helper processes.
     pub known: BTreeSet<Pid>,
     /// Orphans of other guards.
     pub orphans: Vec<&'a Orphans>,
-    /// What other commands have left, by number and start, whether their guards live or not.
+    /// Number and start of the processes that other commands have left running.
     pub left: BTreeSet<(Pid, u64)>,
 }
 
 impl Orphans {
-    /// Those of the guard with this number. These were seen below it, with their starts.
+    /// The orphans of a guard. `seen` has number and start of processes that were seen below it.
     #[must_use]
     pub fn of(guard: Pid, seen: &[(Pid, u64)]) -> Self {
         Self { session: guard, seen: seen.iter().copied().collect(), sessions: BTreeSet::new() }
     }
 
-    /// Whether the guard is still on its way out. Its descriptors are closed before its children become the host's.
+    /// Whether the guard has not ended yet. While a process ends, its descriptors are closed before its children get
+    /// another parent.
     #[must_use]
     pub fn is_guard_alive(&self) -> bool {
         is_child(self.session)
     }
 
-    /// Those that live, nearest first. With `takes_strays`, children of the host that are nobody's count as theirs: what
-    /// made a session of its own is known by nothing else when its guard has just died.
+    /// The orphans that live, nearest first. With `takes_strays`, children of the host that belong to nothing else count as
+    /// orphans, because nothing identifies a process in a session of its own when its guard has just died.
     pub fn look(&mut self, others: &Others<'_>, takes_strays: bool) -> Vec<Process> {
         let children = tree::children(process::pid()).into_iter().filter_map(tree::process);
         let is_ours = |child: &Process| {
@@ -98,18 +99,18 @@ impl Orphans {
     }
 }
 
-/// Kills a child of this process, if the number is still that child's.
+/// Kills a child of this process. Does nothing if the number belongs to another process now.
 pub fn kill_child(pid: Pid) {
     let child = tree::process(pid).filter(|child| child.parent == process::pid());
     kill(child.as_slice());
 }
 
-/// Kills these processes, each of them only if it still is the one that was seen.
+/// Kills processes, each one only if its number still belongs to it.
 pub fn kill(processes: &[Process]) {
     processes.iter().for_each(|process| signal(process, Signal::KILL));
 }
 
-/// Terminates these processes, and continues them so that they can act on it.
+/// Sends SIGTERM to processes, then SIGCONT, so that stopped ones act on it.
 pub fn terminate(processes: &[Process]) {
     for process in processes {
         signal(process, Signal::TERM);

@@ -18,7 +18,7 @@ use super::{Closing, Host};
 use crate::core::engine::Engine;
 use crate::io::poller::Poller;
 use crate::sys::process;
-use crate::sys::signal::Signals;
+use crate::sys::signal::HostSignals;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -42,7 +42,7 @@ impl Host {
         };
         let runs = Runs::new();
         let mut poller = Poller::new().map_err(failed)?;
-        let signals = Signals::take().map_err(failed)?;
+        let signals = HostSignals::take().map_err(failed)?;
         let (recorder, said) = RecorderLink::start(&mut poller, &options.home, options.raw_cap)?;
         process::raise_descriptor_limit();
         process::keep_large_blocks_apart();

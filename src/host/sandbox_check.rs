@@ -7,7 +7,7 @@
 
 use super::options::HostOptions;
 use super::peer::Peer;
-use crate::sys::confinement::{Doubt, Purpose, Standard};
+use crate::sys::confinement::{Doubt, HostConfinement, Purpose};
 use crate::text::reason::reason;
 
 /// What callers are compared with.
@@ -16,7 +16,7 @@ pub(super) enum SandboxCheck {
     /// Every caller is let in.
     Off,
     /// Callers are compared with the host.
-    Compare(Box<Standard>),
+    Compare(Box<HostConfinement>),
     /// The host could not read its own confinement, so it lets no caller in. The text says why.
     RefuseAll(String),
 }
@@ -24,7 +24,7 @@ pub(super) enum SandboxCheck {
 impl SandboxCheck {
     /// Reads the host's own confinement, as it is now.
     pub(super) fn new(options: &HostOptions) -> Self {
-        match Standard::read() {
+        match HostConfinement::read() {
             _ if options.allow_sandboxed => Self::Off,
             Ok(standard) if options.unseen_landlock => Self::Compare(Box::new(standard.waiving_landlock())),
             Ok(standard) => Self::Compare(Box::new(standard)),

@@ -138,7 +138,7 @@ impl Starts {
     /// Adds the control groups of a command's caller, where they differ from the host's. If the host may not enter one
     /// of them, that is said once for each kind of caller.
     pub(super) fn add_groups(&mut self, caller: Pid, command: &mut Command, screen: &mut Screen) {
-        let Some(place) = self.groups.place_of(caller) else { return };
+        let Some(place) = self.groups.of_caller(caller) else { return };
         let is_whole = place.files.is_empty() || wire::add_cgroups(&place.files, &mut command.frame).is_ok();
         if (place.is_partly_closed || !is_whole)
             && self.told_of_groups.len() < limits::NAMES_TOLD_MAX

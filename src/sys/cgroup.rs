@@ -1,7 +1,7 @@
-//! Control groups: a command belongs where its caller is, whose limits on memory and processes are its own.
+//! Control groups: a command runs in those of its caller, with their limits on memory and processes.
 //!
-//! Both hierarchies of cgroups(7): each line of /proc/PID/cgroup that differs from the host's names a directory below a mount.
-//! The guard moves there by itself before it starts the shell, because the kernel may take its time for a move.
+//! Both versions of cgroups(7) are supported. Each line of /proc/PID/cgroup that differs from the host's names a directory
+//! below a mount point. The guard moves itself there before it starts the shell, because a move can take long.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use nix::unistd::{AccessFlags, access};
 
 use rexec_sh::protocol::process::Pid;
 
-/// The host's own groups, and where the hierarchies are mounted.
+/// The host's own control groups, and where the hierarchies are mounted.
 #[derive(Debug, Default)]
 pub struct Groups {
     own: Vec<u8>,
@@ -20,24 +20,24 @@ pub struct Groups {
 
 #[derive(Debug)]
 struct Mount {
-    /// What the second field of a line in /proc/PID/cgroup is for this hierarchy; empty for version 2.
+    /// The second field of this hierarchy's line in /proc/PID/cgroup; empty for version 2.
     controllers: Vec<String>,
-    /// The directory of the hierarchy that is mounted.
+    /// The directory within the hierarchy that is mounted.
     root: String,
     point: PathBuf,
 }
 
-/// Where a caller is that is elsewhere than the host.
+/// The control groups of a caller, as far as they are not the host's.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The `cgroup.procs` files that may be written, each with a NUL behind it.
+pub struct CallerGroups {
+    /// The paths of those `cgroup.procs` files that this process may write, each ended by NUL.
     pub files: Vec<u8>,
-    /// Whether there are others, so that some of its limits cannot hold for its commands.
+    /// Whether there are others, whose limits do not hold for the caller's commands.
     pub is_partly_closed: bool,
 }
 
 impl Groups {
-    /// Reads the host's own.
+    /// Reads the control groups of this process.
     #[must_use]
     pub fn read() -> Self {
         let own = std::fs::read("/proc/self/cgroup").unwrap_or_default();
@@ -45,14 +45,14 @@ impl Groups {
         Self { own, mounts: mounts.lines().filter_map(mount).collect() }
     }
 
-    /// Where this process is, if it is elsewhere.
+    /// The control groups of a process; `None` when they are the host's, or cannot be read.
     #[must_use]
-    pub fn place_of(&self, pid: Pid) -> Option<Place> {
+    pub fn of_caller(&self, pid: Pid) -> Option<CallerGroups> {
         let theirs = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         if theirs == self.own {
             return None;
         }
-        let mut place = Place { files: Vec::new(), is_partly_closed: false };
+        let mut place = CallerGroups { files: Vec::new(), is_partly_closed: false };
         for line in theirs.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             if self.own.split(|&byte| byte == b'\n').any(|own| own == line) {
                 continue;
@@ -83,7 +83,7 @@ impl Groups {
     }
 }
 
-/// A line of /proc/self/mountinfo (proc_pid_mountinfo(5)), if it is a hierarchy's.
+/// Parses a line of /proc/self/mountinfo (proc_pid_mountinfo(5)); `None` when it is not a control group hierarchy.
 fn mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(3);
@@ -99,11 +99,11 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { controllers, root: root.to_owned(), point: PathBuf::from(point) })
 }
 
-/// Moves this process into the groups whose `cgroup.procs` files these are, as far as that is permitted.
+/// Moves this process into control groups, given as in [`CallerGroups::files`], as far as that is permitted.
 pub(crate) fn enter(files: &[u8]) {
     for file in files.split(|&byte| byte == 0).filter(|file| !file.is_empty()) {
         let moved: io::Result<()> = std::fs::write(Path::new(std::ffi::OsStr::from_bytes(file)), "0");
-        // The command runs all the same, where the host is.
+        // Where a move fails, the command runs in the host's group.
         drop(moved);
     }
 }
@@ -126,6 +126,6 @@ mod tests {
         for elsewhere in ["0::/system.slice/x", "0::/user.slice/../x", "7:pids:/a", "nonsense"] {
             assert_eq!(file(elsewhere), None, "{elsewhere}");
         }
-        assert_eq!(Groups::read().place_of(super::super::process::pid()), None);
+        assert_eq!(Groups::read().of_caller(super::super::process::pid()), None);
     }
 }

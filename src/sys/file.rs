@@ -1,4 +1,4 @@
-//! Files with special demands: the lock that decides who is the host, and files that must not be followed or shared.
+//! Files: the lock that decides which process is the host, private directories, and files in memory.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -16,14 +16,14 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock; `None` when another process has it. The file is made if it is missing and never removed.
+    /// Takes the lock; `None` when another process has it. The file is created if it is missing, and never removed.
     ///
     /// # Errors
     /// As open(2) and flock(2).
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         loop {
             match Self::take_once(path)? {
-                // Removed between the opening and the locking: whoever comes next would make and lock another one.
+                // The file was removed between open(2) and flock(2). The next process would create and lock another one.
                 Some(lock) if !lock.is_at(path) => {}
                 taken => return Ok(taken),
             }
@@ -54,7 +54,7 @@ impl Lock {
         matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
     }
 
-    /// Writes a number for people and for the next host's message.
+    /// Writes the host's process number into the file, for people and for the message of another host.
     pub fn write_pid(&self, pid: u32) {
         use std::io::{Seek, Write};
         let mut file: &File = &self.file;
@@ -64,7 +64,7 @@ impl Lock {
     }
 }
 
-/// Makes a directory that only its owner may enter, and its parents as usual. An existing one is left as it is.
+/// Creates a directory with mode 0700, and its parents with the usual mode. An existing directory is not changed.
 ///
 /// # Errors
 /// As mkdir(2).
@@ -79,7 +79,7 @@ pub fn make_private_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Device and inode of what a path names, without following a last link.
+/// The device and inode that a path names. A symbolic link at its end is not followed.
 #[must_use]
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|data| (data.dev(), data.ino()))
@@ -99,7 +99,7 @@ pub fn is_executable(path: &Path) -> bool {
     path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
 }
 
-/// Opens a directory to enter it later, without the right to read it.
+/// Opens a directory for a later fchdir(2). The right to read it is not needed.
 ///
 /// # Errors
 /// As open(2) with O_PATH and O_DIRECTORY.
@@ -108,7 +108,7 @@ pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     OpenOptions::new().read(true).custom_flags(flags).open(path).map(OwnedFd::from)
 }
 
-/// A file that exists in memory only, at its start, holding these bytes.
+/// Makes a file in memory with this content. Its offset is at the start.
 ///
 /// # Errors
 /// As memfd_create(2).

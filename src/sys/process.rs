@@ -1,4 +1,4 @@
-//! The host's own process: its identity, its limits, its helpers.
+//! The host's own process: its identity, its limits and its helper processes.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -9,27 +9,27 @@ use nix::unistd::ForkResult;
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
-/// The effective user.
+/// The effective user of this process.
 #[must_use]
 pub fn uid() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// This process.
+/// The number of this process.
 #[must_use]
 pub fn pid() -> Pid {
     Pid::new(std::process::id().cast_signed())
 }
 
-/// Raises the soft limit on descriptors as far as it goes; commands get their caller's limit back.
+/// Raises the soft limit on descriptors towards the hard limit. Commands get their caller's limit.
 pub fn raise_descriptor_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, wanted_descriptors(soft, hard), hard);
     }
 }
 
-/// Keeps large blocks of memory out of the heap. GNU's malloc moves them there once a few were freed; answers that grow
-/// side by side then leave holes, as large together as the answers.
+/// Makes malloc(3) of glibc use mmap(2) for every large block. By default it moves large blocks to the heap once a few
+/// were freed, and buffers that grow side by side leave holes there, together as large as the buffers.
 pub fn keep_large_blocks_apart() {
     #[cfg(target_env = "gnu")]
     {
@@ -43,13 +43,13 @@ fn wanted_descriptors(soft: u64, hard: u64) -> u64 {
     hard.min(limits::HOST_DESCRIPTORS).max(soft)
 }
 
-/// The limit on descriptors, as it is now.
+/// The current soft limit on descriptors.
 #[must_use]
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| soft)
 }
 
-/// Makes this process the parent of whatever loses its guard.
+/// Makes this process the parent of its orphaned descendants: processes that lose their guard.
 ///
 /// # Errors
 /// As prctl(2).
@@ -66,8 +66,8 @@ pub fn lead_group(child: Pid) -> io::Result<()> {
     nix::unistd::setpgid(child, child).map_err(super::io)
 }
 
-/// Forks a helper process that runs `work` and ends; gives its number. It keeps these descriptors of the host's, and
-/// its standard descriptors are /dev/null.
+/// Forks a helper process that runs `work` and ends; returns its number. The helper keeps the descriptors in `keep`. Its
+/// standard descriptors are /dev/null.
 ///
 /// # Errors
 /// As fork(2).
@@ -79,7 +79,7 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
             std::panic::set_hook(Box::new(|_| exit(70)));
             super::signal::leave_to_host();
             close_all_but(keep);
-            // They take the numbers 0 to 2, whichever of them were just closed.
+            // The new descriptors get those of the numbers 0 to 2 that were just closed.
             let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
             let _nulls = null.map(|null| [null.try_clone(), null.try_clone(), Ok(null)]);
             let _ = nix::sys::prctl::set_name(name);
@@ -89,20 +89,20 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
     }
 }
 
-/// Ends a forked process without running anything that belongs to the host it was forked from.
+/// Ends a forked process without running exit handlers of the host.
 pub(crate) fn exit(code: i32) -> ! {
-    // SAFETY: the call takes a number and does not come back.
+    // SAFETY: the call takes a number and does not return.
     unsafe { nix::libc::_exit(code) }
 }
 
-/// Closes every descriptor but these. Guards that held each other's sockets would die one after the other.
+/// Closes every descriptor except these. If guards held each other's sockets, none would notice the end of another.
 pub(crate) fn close_all_but(kept: &[i32]) {
     let mut kept: Vec<u32> = kept.iter().map(|fd| fd.unsigned_abs()).collect();
     kept.sort_unstable();
     let mut first = 0;
     for last in kept.into_iter().map(Some).chain([None]) {
         if last != Some(first) {
-            // SAFETY: the call takes numbers; nothing of the host's that is closed here is used again.
+            // SAFETY: the call takes numbers. This process does not use the closed descriptors again.
             unsafe { nix::libc::syscall(nix::libc::SYS_close_range, first, last.map_or(u32::MAX, |last| last - 1), 0) };
         }
         first = last.map_or(u32::MAX, |last| last + 1);
@@ -118,6 +118,6 @@ mod tests {
         const MOST: u64 = limits::HOST_DESCRIPTORS;
         assert_eq!(wanted_descriptors(100, 2_000), 2_000);
         assert_eq!(wanted_descriptors(100, u64::MAX), MOST);
-        assert_eq!(wanted_descriptors(MOST + 1, u64::MAX), MOST + 1, "nothing is given back");
+        assert_eq!(wanted_descriptors(MOST + 1, u64::MAX), MOST + 1, "a higher limit is kept");
     }
 }

@@ -1,14 +1,14 @@
 //! A program's name, as the kernel shows it in /proc/PID/comm.
 
-/// What the kernel keeps of a name, with its NUL, bytes.
+/// The size of a name in the kernel, with its NUL, bytes (TASK_COMM_LEN).
 pub const PROGRAM_BYTES: usize = 16;
 
-/// A program's name, as the kernel keeps it: 15 bytes at most.
+/// A program's name as the kernel keeps it: up to 15 bytes. Displayed, control characters are `?`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Program(pub(crate) [u8; PROGRAM_BYTES]);
 
 impl Program {
-    /// The name's first bytes.
+    /// The first bytes of a name.
     #[must_use]
     pub fn new(name: &[u8]) -> Self {
         let mut bytes = [0; PROGRAM_BYTES];

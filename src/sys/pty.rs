@@ -1,7 +1,7 @@
 //! Pseudoterminals: one pair per command.
 //!
-//! Made with posix_openpt(O_CLOEXEC) and TIOCGPTPEER, never with the C library's openpty or forkpty: theirs are
-//! inherited by whatever is executed meanwhile, which then holds or reads another command's terminal.
+//! They are made with posix_openpt(O_CLOEXEC) and TIOCGPTPEER. The descriptors of openpty(3) and forkpty(3) are not closed
+//! on exec, so another command could inherit them and hold or read this terminal.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,26 +25,26 @@ pub struct Size {
 /// Both sides of a new pseudoterminal.
 #[derive(Debug)]
 pub struct Pty {
-    /// The host's side; it does not block.
+    /// The host's side, non-blocking.
     pub master: OwnedFd,
     /// The command's side.
     pub slave: OwnedFd,
 }
 
-/// Opens a pair in the usual line discipline, but with output processing off: what the command writes arrives as it
-/// was written, and three times as fast.
+/// Opens a pair with the usual modes, except that output processing is off: output arrives as it was written, and three
+/// times as fast.
 ///
 /// # Errors
-/// ENOSPC when the system has no more terminals, EMFILE and ENFILE when it has no more descriptors.
+/// ENOSPC when the system has no more terminals; EMFILE or ENFILE when there are no more descriptors.
 pub fn open(size: Size) -> io::Result<Pty> {
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
     let master = nix::pty::posix_openpt(flags).map_err(super::io)?;
     nix::pty::unlockpt(&master).map_err(super::io)?;
     let master: OwnedFd = master.into();
     let slave_flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
-    // SAFETY: the ioctl takes an integer and gives a new descriptor.
+    // SAFETY: the ioctl takes an integer and returns a new descriptor.
     let slave = super::check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, slave_flags) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let slave = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(slave) };
     let mut modes = tcgetattr(&slave).map_err(super::io)?;
     modes.output_flags.remove(OutputFlags::OPOST);
@@ -53,8 +53,7 @@ pub fn open(size: Size) -> io::Result<Pty> {
     Ok(Pty { master, slave })
 }
 
-/// Whether making one failed because the system has no more terminals: the kernel says ENOSPC, of which only terminals
-/// can be meant when a command is started.
+/// Whether [`open`] failed because the system has no more terminals (ENOSPC).
 #[must_use]
 pub fn is_none_left(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOSPC)

@@ -1,7 +1,7 @@
-//! The host's own signals, as events of its loop.
+//! The signals that the host itself receives, as events of its loop.
 //!
-//! Blocked and read from a signalfd(2), so nothing of the host runs inside a handler. Guards and the recorder set their
-//! own dispositions and mask explicitly after the fork; commands get their caller's.
+//! They are blocked and read from a signalfd(2), so no code of the host runs in a signal handler. Guards and the recorder
+//! set their own dispositions and mask after the fork; commands get those of their callers.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -10,22 +10,22 @@ use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// What a signal asks of the host.
+/// A signal to the host, by its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
-    /// End (INT, TERM, QUIT); asked twice: at once.
+pub enum HostSignal {
+    /// End (SIGINT, SIGTERM, SIGQUIT). The second one ends the host at once.
     End,
-    /// End, because the terminal is gone (HUP).
+    /// End, because the terminal is gone (SIGHUP).
     HangUp,
-    /// The console has another size (WINCH).
+    /// The console's window has another size (SIGWINCH).
     Resize,
-    /// Make sure that the socket is there (USR1).
+    /// Make sure that the socket exists (SIGUSR1).
     CheckSocket,
 }
 
-/// The signals that have arrived.
+/// The source of the host's signals.
 #[derive(Debug)]
-pub struct Signals {
+pub struct HostSignals {
     descriptor: SignalFd,
     survives_hangup: bool,
 }
@@ -33,26 +33,25 @@ pub struct Signals {
 const BLOCKED: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGWINCH, Signal::SIGUSR1];
 
-/// What ends the host at once: faults of its own.
+/// HostSignals for faults of the host itself. They keep their default effect.
 const FAULTS: [Signal; 5] = [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE, Signal::SIGABRT];
 
-/// The signals that mean nothing to the host, and are ignored: with the others, an alarm or a soft limit of processor
-/// time would end every agent's commands and leave the terminal as it is. Children are reaped by the kernel: the end of
-/// a guard is the end of its control socket. The host refuses to be stopped from its terminal, because a stopped host
-/// stops every agent.
+/// All other signals, which the host ignores. By default, an alarm or a soft limit of processor time would end every
+/// agent's commands and leave the terminal raw. With SIGCHLD ignored the kernel reaps children: a guard's control socket
+/// shows its end. With SIGTSTP ignored the terminal cannot stop the host, which would stop every agent.
 fn meaningless() -> impl Iterator<Item = libc::c_int> {
     (1..=libc::SIGRTMAX())
         .filter(|&number| !BLOCKED.into_iter().chain(FAULTS).any(|signal| signal as libc::c_int == number))
 }
 
-impl Signals {
-    /// Takes the host's signals over. Those that end a process and that were ignored before stay so, as after nohup(1).
+impl HostSignals {
+    /// Begins to receive signals. HostSignals that this process ignored before stay ignored, as after nohup(1).
     ///
     /// # Errors
     /// EMFILE or ENFILE, as signalfd(2).
     pub fn take() -> io::Result<Self> {
         for signal in meaningless() {
-            // SAFETY: a disposition without a handler; what may not be set is refused, which does no harm.
+            // SAFETY: a disposition without a handler. For some signals the call is refused, which does no harm.
             unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
         let ignored = BLOCKED.into_iter().filter(|&signal| is_ignored(signal)).collect::<Vec<_>>();
@@ -63,31 +62,31 @@ impl Signals {
         Ok(Self { descriptor, survives_hangup: ignored.contains(&Signal::SIGHUP) })
     }
 
-    /// Whether the host was started to live on without its terminal.
+    /// Whether SIGHUP was ignored from the start, so that the host lives on without its terminal.
     #[must_use]
     pub fn survives_hangup(&self) -> bool {
         self.survives_hangup
     }
 
-    /// The next one that has arrived.
-    pub fn take_next(&mut self) -> Option<Asked> {
+    /// The next signal that has arrived.
+    pub fn take_next(&mut self) -> Option<HostSignal> {
         let info = self.descriptor.read_signal().ok().flatten()?;
         Some(match Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()? {
-            Signal::SIGWINCH => Asked::Resize,
-            Signal::SIGUSR1 => Asked::CheckSocket,
-            Signal::SIGHUP => Asked::HangUp,
-            _ => Asked::End,
+            Signal::SIGWINCH => HostSignal::Resize,
+            Signal::SIGUSR1 => HostSignal::CheckSocket,
+            Signal::SIGHUP => HostSignal::HangUp,
+            _ => HostSignal::End,
         })
     }
 }
 
-impl AsRawFd for Signals {
+impl AsRawFd for HostSignals {
     fn as_raw_fd(&self) -> RawFd {
         self.descriptor.as_raw_fd()
     }
 }
 
-impl AsFd for Signals {
+impl AsFd for HostSignals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
@@ -95,14 +94,14 @@ impl AsFd for Signals {
 
 fn is_ignored(signal: Signal) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: no action is set, and the one that is there is written where there is room for it.
+    // SAFETY: the call sets no action; it writes the current one into `action`.
     let is_read = unsafe { libc::sigaction(signal as libc::c_int, std::ptr::null(), action.as_mut_ptr()) } == 0;
-    // SAFETY: zeros are a valid action, whether it was written or not.
+    // SAFETY: zeros are a valid action, whether the call wrote one or not.
     is_read && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
-/// In a process forked from the host that is no guard: the terminal's signals are the host's business, its own end
-/// comes from its socket.
+/// Ignores the signals that a terminal sends, in a helper process of the host. The host receives them too, and closes
+/// the helper's socket when it ends.
 pub fn leave_to_host() {
     for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
         // SAFETY: a disposition without a handler.

@@ -1,4 +1,4 @@
-//! Unix sockets: the listener, messages with descriptors, and who is on the other side.
+//! Unix sockets: the listener, messages with descriptors, and the process at the other end.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -11,10 +11,10 @@ use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockTy
 
 use rexec_sh::protocol::process::Pid;
 
-/// The most descriptors in one message: those of a RUN, and two pipes.
+/// The most descriptors in one message: those of a RUN frame and two pipes.
 pub const DESCRIPTORS_MAX: usize = rexec_sh::protocol::wire::INHERITED_MAX + 5;
 
-/// A connected pair, closed on exec; the first does not block.
+/// Makes a connected pair, closed on exec. The first socket does not block.
 ///
 /// # Errors
 /// EMFILE or ENFILE, as socketpair(2).
@@ -25,7 +25,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((near, far))
 }
 
-/// Sends bytes with descriptors on the first of them, without waiting and without SIGPIPE.
+/// Sends bytes, with descriptors on the first byte, without waiting and without SIGPIPE. Returns how many bytes were sent.
 ///
 /// # Errors
 /// As sendmsg(2).
@@ -37,7 +37,7 @@ pub fn send(socket: &impl AsFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Resu
     super::uninterrupted(|| sendmsg::<()>(fd, &parts, messages, flags, None).map_err(super::io))
 }
 
-/// Receives bytes without waiting.
+/// Receives bytes without waiting. 0 is the end.
 ///
 /// # Errors
 /// As recv(2).
@@ -49,26 +49,26 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
 /// What came with one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// How many bytes; 0 is the end.
+    /// The number of bytes; 0 at the end.
     pub bytes: usize,
-    /// Descriptors got lost, because this process has no numbers left for them (MSG_CTRUNC).
+    /// Whether descriptors were lost, because this process has reached its limit on descriptors (MSG_CTRUNC).
     pub lost_descriptors: bool,
-    /// The process that sent them, where [`tell_senders`] asked for it. The kernel tells, or root.
+    /// The process that sent the bytes, where [`tell_senders`] asked for it. Only root can fake it.
     pub sender: Option<Pid>,
 }
 
-/// Room for control messages with this many descriptors and a sender, in words, so that they are aligned for their headers.
+/// Room for control messages with [`DESCRIPTORS_MAX`] descriptors and a sender, in words, so that headers are aligned.
 #[expect(clippy::cast_possible_truncation, reason = "a few dozen bytes")]
 const CONTROL_WORDS: usize =
-    // SAFETY: the calls only compute with the numbers.
+    // SAFETY: the calls only compute sizes.
     (unsafe {
         libc::CMSG_SPACE((DESCRIPTORS_MAX * size_of::<RawFd>()) as u32)
             + libc::CMSG_SPACE(size_of::<libc::ucred>() as u32)
     } as usize)
         .div_ceil(size_of::<u64>());
 
-/// Receives bytes and the descriptors that come with them, which are closed on exec. Not by way of nix, which loses those
-/// that came when others did not fit.
+/// Receives bytes and the descriptors that come with them, which are closed on exec. Not by way of nix: when some
+/// descriptors did not fit, it loses those that came.
 ///
 /// # Errors
 /// As recvmsg(2).
@@ -79,8 +79,8 @@ pub fn receive_with_descriptors(
 ) -> io::Result<Received> {
     let mut control = [0_u64; CONTROL_WORDS];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: a msghdr of zeros is a valid, empty one; everything pointed to outlives the calls, and the kernel writes
-    // within the lengths it is told. It made the descriptors for this process with this message.
+    // SAFETY: a msghdr of zeros is valid and empty. Everything it points to outlives the calls, and the kernel writes
+    // within the given lengths. The descriptors were made for this process by this call.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
@@ -96,7 +96,7 @@ pub fn receive_with_descriptors(
         let mut sender = None;
         while let Some(there) = header.as_ref() {
             if (there.cmsg_level, there.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-                // A size_t with glibc, a socklen_t with musl.
+                // cmsg_len is a size_t with glibc and a socklen_t with musl.
                 let length: usize = there.cmsg_len as _;
                 let count = (length - libc::CMSG_LEN(0) as usize) / size_of::<RawFd>();
                 let first = libc::CMSG_DATA(header).cast::<RawFd>();
@@ -112,7 +112,7 @@ pub fn receive_with_descriptors(
     }
 }
 
-/// Tells the other side that nothing more comes.
+/// Shuts the socket down for writing: the other side reads the end.
 ///
 /// # Errors
 /// As shutdown(2).
@@ -121,7 +121,7 @@ pub fn shut_writing(socket: &impl AsFd) -> io::Result<()> {
     nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Write).map_err(super::io)
 }
 
-/// Whether the other side is closed in both directions (POLLHUP), and not only shut for writing (POLLRDHUP); poll(2).
+/// Whether the other side is closed (POLLHUP), and not only shut down for writing (POLLRDHUP); poll(2).
 #[must_use]
 pub fn is_hung_up(socket: &impl AsFd) -> bool {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -131,7 +131,7 @@ pub fn is_hung_up(socket: &impl AsFd) -> bool {
         || watched[0].revents().is_some_and(|events| events.intersects(gone))
 }
 
-/// The user who connected, or who listens, at the time of connect(2) or listen(2).
+/// The user of the other side at the time of its connect(2) or listen(2).
 ///
 /// # Errors
 /// As getsockopt(2).
@@ -140,7 +140,7 @@ pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
     Ok(credentials.map_err(super::io)?.uid())
 }
 
-/// Whether somebody listens there. Who does sees a connection that says nothing.
+/// Whether a process listens at a path. It sees a connection that closes without a word.
 #[must_use]
 pub fn has_listener(path: &Path) -> bool {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -148,11 +148,11 @@ pub fn has_listener(path: &Path) -> bool {
         let socket = nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
         nix::sys::socket::connect(socket.as_raw_fd(), &nix::sys::socket::UnixAddr::new(path)?)
     };
-    // With a full backlog there is no room for one more at the moment.
+    // EAGAIN: a process listens, but its backlog is full.
     matches!(connect(), Ok(()) | Err(nix::errno::Errno::EAGAIN))
 }
 
-/// The process that connected; 0 when it is of a pid namespace that cannot be seen from here.
+/// The process that connected; 0 when it is in a pid namespace that cannot be seen from here.
 ///
 /// # Errors
 /// As getsockopt(2).
@@ -161,8 +161,8 @@ pub fn peer_pid(socket: &impl AsFd) -> io::Result<Pid> {
     Ok(Pid::new(credentials.map_err(super::io)?.pid()))
 }
 
-/// From now on the process that sent a message comes with it (SO_PASSCRED, unix(7)). What a listener accepts inherits
-/// this, so that nothing is missed that is sent before the accept.
+/// Makes each received message name the process that sent it (SO_PASSCRED, unix(7)). Connections that a listener accepts
+/// inherit this, so that messages sent before the accept have it, too.
 ///
 /// # Errors
 /// As setsockopt(2).
@@ -170,8 +170,8 @@ pub fn tell_senders(socket: &impl AsFd) -> io::Result<()> {
     nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::PassCred, &true).map_err(super::io)
 }
 
-/// Listens at a path, in place of a socket that is there. The socket's file is 0600 from its first instant, and whoever
-/// finds it at the path can connect: it is bound beside it and takes the name once it listens.
+/// Listens at a path, replacing a socket that is there. The socket file has mode 0600 from the start. It is bound beside
+/// the path and renamed once it listens, so that a process that finds it can connect.
 ///
 /// # Errors
 /// As bind(2), listen(2) and rename(2).
@@ -180,7 +180,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     beside.push("~");
     let beside = Path::new(&beside);
     if beside.as_os_str().len() > rexec_sh::protocol::place::PATH_BYTES_MAX || !remove_socket(beside)? {
-        // No room for that name. A caller that comes between bind(2) and listen(2) is refused, and tries again.
+        // The longer name does not fit. A caller that comes between bind(2) and listen(2) is refused, and tries again.
         remove_socket(path)?;
         return bind(path);
     }
@@ -189,7 +189,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Removes a socket; whether the name is free.
+/// Removes a socket. Returns whether the name is free.
 fn remove_socket(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {
@@ -201,7 +201,7 @@ fn remove_socket(path: &Path) -> io::Result<bool> {
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
-    // The mode comes from the umask. The process has one thread, nothing else is made meanwhile.
+    // The umask decides the mode. The process has one thread, so no other file is made with this umask.
     let before = nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_retain(0o177));
     let bound = UnixListener::bind(path);
     nix::sys::stat::umask(before);
@@ -212,7 +212,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
     listener.set_nonblocking(true)?;
     tell_senders(&listener)?;
-    // std listens with a backlog of 128; the kernel's bound is larger, and a full backlog makes callers wait.
+    // std listens with a backlog of 128. The kernel permits more, and a full backlog makes callers wait.
     // SAFETY: the call takes numbers.
     super::check(unsafe { libc::listen(listener.as_raw_fd(), libc::SOMAXCONN) })?;
     Ok(listener)
@@ -238,7 +238,7 @@ mod tests {
         let write = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(send(&near, b"many", &[write.as_raw_fd(); 100]).unwrap(), 4);
         let received = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap();
-        assert!(received.lost_descriptors && fds.len() >= DESCRIPTORS_MAX, "those that came are ours to close");
+        assert!(received.lost_descriptors && fds.len() >= DESCRIPTORS_MAX, "those that came are owned");
         assert_eq!(peer_uid(&near).unwrap(), nix::unistd::geteuid().as_raw());
     }
 

@@ -1,8 +1,7 @@
-//! The human's terminal: where the console is written, and where keys come from.
+//! The human's terminal: the console's output, and the keys.
 //!
-//! Inherited descriptors belong to the parent shell too, so O_NONBLOCK is never set on them: what can be reopened is
-//! reopened through /proc, which gives an open file description of our own. The terminal's modes are put back on every
-//! way out, also when the host panics.
+//! Invariants: O_NONBLOCK is never set on an inherited descriptor, because the parent shell shares it. Instead, the file is
+//! opened a second time through /proc. The terminal's modes are restored whenever the host ends, also when it panics.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,21 +20,21 @@ use rexec_sh::protocol::process::Pid;
 /// How a descriptor can be written without waiting.
 #[derive(Debug)]
 pub enum Output {
-    /// A terminal or pipe, reopened without blocking; can be polled.
+    /// A terminal or pipe, opened a second time with O_NONBLOCK. It can be polled.
     Pollable(File),
-    /// A socket, written with MSG_DONTWAIT; can be polled.
+    /// A socket, written with MSG_DONTWAIT. It can be polled.
     Socket(OwnedFd),
-    /// A terminal or pipe of another user, which may not be reopened: another process waits for it.
+    /// A terminal or pipe of another user, which cannot be opened again. A helper process writes to it.
     Writer(Writer),
-    /// A regular file or the like: never has to wait, cannot be polled.
+    /// A regular file or the like. A write to it never waits, and it cannot be polled.
     Plain(OwnedFd),
 }
 
 impl Output {
-    /// Takes the process's standard output over.
+    /// The standard output of this process.
     ///
     /// # Errors
-    /// EMFILE or ENFILE; what fork(2) gives where a [`Writer`] is needed.
+    /// EMFILE or ENFILE; as fork(2) where a [`Writer`] is needed.
     pub fn standard() -> io::Result<Self> {
         let inherited = io::stdout().as_fd().try_clone_to_owned()?;
         let kind = File::from(inherited.try_clone()?).metadata()?.file_type();
@@ -53,7 +52,7 @@ impl Output {
     /// Writes without waiting.
     ///
     /// # Errors
-    /// `WouldBlock`, or what write(2) gives.
+    /// `WouldBlock`, or as write(2).
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Pollable(file) => super::write(file, bytes),
@@ -73,7 +72,7 @@ impl Output {
         }
     }
 
-    /// Its size, if it is a terminal.
+    /// The window size, if it is a terminal.
     #[must_use]
     pub fn size(&self) -> Option<Size> {
         match self {
@@ -83,7 +82,7 @@ impl Output {
         }
     }
 
-    /// The process that writes to it, if it is not this one.
+    /// The helper process that writes to it, if there is one.
     #[must_use]
     pub fn helper(&self) -> Option<Pid> {
         match self {
@@ -92,14 +91,14 @@ impl Output {
         }
     }
 
-    /// Lets what was written get there, for so long at most.
+    /// Waits until everything is written, for `most` at the longest.
     pub fn end(self, most: Duration) {
         if let Self::Writer(writer) = self {
             writer.end(most);
         }
     }
 
-    /// Whether it can be polled for room.
+    /// Whether poll(2) tells when there is room.
     #[must_use]
     pub fn is_pollable(&self) -> bool {
         !matches!(self, Self::Plain(_))
@@ -116,15 +115,15 @@ impl AsRawFd for Output {
     }
 }
 
-/// The modes to put back, also from the panic hook.
+/// The terminal and its modes before the host changed them. The panic hook needs them, too.
 static BEFORE: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 
-/// The human's keys. While it lives, the terminal gives single keys without echo; signals from keys stay on.
+/// The human's keys. While this lives, the terminal delivers single keys without echo. Keys such as ^C still send signals.
 #[derive(Debug)]
 pub struct Keys(File);
 
 impl Keys {
-    /// Takes the process's standard input over, if it is its terminal and the host is in the foreground.
+    /// Takes over standard input. `None` unless it is a terminal with this process in the foreground.
     #[must_use]
     pub fn take() -> Option<Self> {
         let stdin = io::stdin();
@@ -144,7 +143,7 @@ impl Keys {
         Some(Self(keys))
     }
 
-    /// Reads everything that was typed; `false` when the terminal is gone.
+    /// Reads everything that was typed. Returns false when the terminal is gone.
     pub fn read_all(&mut self, mut each: impl FnMut(&[u8])) -> bool {
         let mut buffer = [0; 256];
         loop {
@@ -169,7 +168,7 @@ impl Drop for Keys {
     }
 }
 
-/// Puts the terminal's modes back. What was typed meanwhile is dropped: it was not meant for the parent shell.
+/// Restores the terminal's modes. Unread keys are dropped, because they were not meant for the parent shell.
 pub fn restore() {
     if let Ok(mut before) = BEFORE.try_lock()
         && let Some((terminal, modes)) = before.take()
@@ -178,7 +177,7 @@ pub fn restore() {
     }
 }
 
-/// Writes to a descriptor that may be anything, for a message before the end. It may wait.
+/// Writes a last message before the process ends. It may wait.
 pub fn say(fd: &impl AsFd, text: &str) {
     let mut rest = text.as_bytes();
     while let Ok(length) = super::write(fd, rest) {

@@ -1,38 +1,36 @@
-//! The tree below a guard, read from /proc.
+//! Process trees, read from /proc.
 //!
-//! A guard is a child subreaper, so its descendants are exactly the processes of its command: also those that made
-//! sessions of their own, were forked twice or cleaned their environment. While a guard does not reap, none of its
-//! direct children's numbers can be given to another process; a deeper one that dies is reaped by its own parent, and
-//! its number could in theory be reused between the look and the signal, which no interface without a descriptor for
-//! each process prevents.
+//! A guard is a child subreaper, so its descendants are exactly the processes of its command, including those in sessions
+//! of their own, those forked twice, and those that cleaned their environment. The number of a direct child cannot be
+//! reused while its parent does not reap. A deeper process is reaped by its own parent, so its number could be reused
+//! between a look and a signal. Only a descriptor for each process would prevent that.
 
 use std::collections::VecDeque;
 use std::fs;
 use std::time::{Duration, Instant};
 
 use super::program::Program;
-use super::stat::Stat;
+use super::stat::StatLine;
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// A process as /proc/PID/stat shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process.
     pub pid: Pid,
-    /// Its parent's number.
+    /// Its parent.
     pub parent: Pid,
     /// Its process group.
     pub group: ProcessGroup,
-    /// Its session.
+    /// The leader of its session.
     pub session: Pid,
-    /// Whether it has ended and waits to be reaped.
+    /// Whether it has ended but is not reaped.
     pub is_zombie: bool,
     /// Whether it is stopped.
     pub is_stopped: bool,
-    /// The signal that stopped it, where the kernel tells (Linux 5.17 and newer); `None` also once the parent has waited
-    /// for the stop.
+    /// The signal that stopped it. `None` before Linux 5.17, and once its parent has waited for the stop.
     pub stop_signal: Option<Signal>,
-    /// When it started, in clock ticks since boot: with the number it names a process for ever.
+    /// Its start, in clock ticks since boot. Number and start together identify a process for good.
     pub start: u64,
     /// Its program's name.
     pub program: Program,
@@ -42,7 +40,7 @@ pub struct Process {
 #[must_use]
 pub fn process(pid: Pid) -> Option<Process> {
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = Stat::read(&line)?;
+    let stat = StatLine::read(&line)?;
     let state = stat.state()?;
     Some(Process {
         pid,
@@ -57,7 +55,7 @@ pub fn process(pid: Pid) -> Option<Process> {
     })
 }
 
-/// Whether a process has ended after this time at the latest.
+/// Waits until a process has ended, for `time` at the longest. Returns whether it has.
 #[expect(clippy::disallowed_methods, reason = "only for a process that was hung up")]
 pub(crate) fn ends_within(pid: Pid, time: Duration) -> bool {
     const STEP: Duration = Duration::from_millis(1);
@@ -106,7 +104,7 @@ pub(crate) fn descendants(root: Pid) -> Vec<Process> {
     walk(root).collect()
 }
 
-/// The living descendants of a process, nearest first, read as they are asked for.
+/// The living descendants of a process, nearest first, read lazily.
 pub fn walk(root: Pid) -> impl Iterator<Item = Process> {
     let mut pids = VecDeque::from(children(root));
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Tells when something vanishes from the socket's directory, without a timer (inotify(7)).
+//! Watches a directory for entries that disappear, without a timer (inotify(7)).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -11,7 +11,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 pub struct Watch(Inotify);
 
 impl Watch {
-    /// Watches a directory for entries that go, and for its own end.
+    /// Watches a directory for removed entries, and for its own removal.
     ///
     /// # Errors
     /// EMFILE or ENOSPC, as inotify_init(2) and inotify_add_watch(2).
@@ -25,7 +25,7 @@ impl Watch {
         Ok(Self(inotify))
     }
 
-    /// Takes every event; whether there was one.
+    /// Reads all events. Returns whether there was one.
     pub fn drain(&self) -> bool {
         let mut seen = false;
         while self.0.read_events().is_ok_and(|events| !events.is_empty()) {

@@ -1,11 +1,10 @@
-//! A process that writes to a descriptor in the host's place, where a write may wait.
+//! A helper process that writes to a descriptor for the host, where a write may block.
 //!
-//! The terminal of another user (`sudo -u`, `su`) cannot be opened a second time, so nothing promises the host that a
-//! write to it returns: room that poll(2) reports is no such promise for a terminal. The host writes to a socket
-//! instead, and the writer waits for the terminal.
+//! The terminal of another user (`sudo -u`, `su`) cannot be opened a second time, and a blocking write to a terminal may
+//! wait even if poll(2) reports room. The host writes to a socket instead, and the helper waits for the terminal.
 //!
-//! Invariants: what the host has handed over is written in its order; the writer ends when it has written everything
-//! after the host closed the socket, when the descriptor fails, or when [`Writer::end`] has waited long enough.
+//! Invariants: bytes are written in the order in which the host sends them. The helper ends when the host has closed the
+//! socket and everything is written, when the descriptor fails, or when [`Writer::end`] has waited long enough.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -18,18 +17,18 @@ use super::kill::Pidfd;
 use super::{process, socket};
 use rexec_sh::protocol::process::{Pid, Signal};
 
-/// The host's side of it.
+/// The host's side of the helper.
 #[derive(Debug)]
 pub struct Writer {
     socket: OwnedFd,
-    /// What is written to, for questions about it.
+    /// The descriptor that the helper writes to.
     target: OwnedFd,
     pid: Pid,
     process: Option<Pidfd>,
 }
 
 impl Writer {
-    /// Starts a writer for this descriptor.
+    /// Starts a helper for a descriptor.
     ///
     /// # Errors
     /// As socketpair(2) and fork(2).
@@ -40,7 +39,7 @@ impl Writer {
         Ok(Self { socket, target, pid, process: Pidfd::open(pid) })
     }
 
-    /// Hands bytes over, without waiting.
+    /// Sends bytes to the helper, without waiting. Returns how many were sent.
     ///
     /// # Errors
     /// `WouldBlock`, or EPIPE once the descriptor has failed.
@@ -48,19 +47,19 @@ impl Writer {
         socket::send(&self.socket, bytes, &[])
     }
 
-    /// What it writes to.
+    /// The descriptor that the helper writes to.
     #[must_use]
     pub fn target(&self) -> &OwnedFd {
         &self.target
     }
 
-    /// Its process.
+    /// The helper's process.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Lets it write what it has, for so long at most; then it is killed.
+    /// Waits until the helper has written everything, for `most` at the longest, then kills it.
     pub fn end(self, most: Duration) {
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Write);
         let end = Instant::now() + most;
@@ -69,7 +68,7 @@ impl Writer {
             let mut watched = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
             match poll(&mut watched, PollTimeout::from(left)) {
                 Err(nix::errno::Errno::EINTR) => {}
-                // It never says anything, so this is its end.
+                // The helper never sends anything, so this is its end.
                 Ok(1..) => return,
                 _ => break,
             }
@@ -86,7 +85,7 @@ impl AsRawFd for Writer {
     }
 }
 
-/// The writer's work.
+/// The work of the helper.
 fn serve(from: &OwnedFd, to: &OwnedFd) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = super::read(from, &mut buffer) {
@@ -95,7 +94,7 @@ fn serve(from: &OwnedFd, to: &OwnedFd) {
             match super::write(to, rest) {
                 Ok(written) => rest = &rest[written..],
                 Err(error) if super::is_transient(&error) => {
-                    // Whoever shares the descriptor has set it not to block.
+                    // Another process that shares the descriptor has set O_NONBLOCK.
                     let _ = poll(&mut [PollFd::new(to.as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE);
                 }
                 Err(_) => return,

@@ -1,7 +1,7 @@
-//! The process that called connect(2), held fast.
+//! A descriptor that pins the process that called connect(2).
 //!
-//! Invariant: while a pin's process lives, its number is its own; so what was read of /proc under that number is of the
-//! process that connected, if the pin still lives after the reading.
+//! Invariant: while the pinned process lives, no other process has its number. If it still lives after files in /proc were
+//! read under that number, they were its own.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -10,19 +10,19 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::super::check;
-use super::super::stat::Stat;
+use super::super::stat::StatLine;
 use rexec_sh::protocol::process::Pid;
 
-/// A point in the time that /proc counts starts of processes in.
+/// A point in time, in clock ticks since boot, as /proc counts the starts of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
 impl Moment {
-    /// Now.
+    /// The current time.
     #[must_use]
     pub fn now() -> Self {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the call fills the structure; it cannot fail for a clock that every kernel has.
+        // SAFETY: the call fills the structure. It cannot fail, because every kernel has this clock.
         unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
         // SAFETY: the call takes a number.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
@@ -42,16 +42,16 @@ pub(super) fn pin_of_peer(socket: &impl AsFd) -> io::Result<OwnedFd> {
         unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, SO_PEERPIDFD, (&raw mut fd).cast(), &raw mut size) };
     check(answer)?;
     check(fd)?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A descriptor for the process with this number, if it is old enough to have connected.
+/// A descriptor for the process with this number. Fails when the process started after the connection was accepted.
 pub(super) fn pin_by_number(pid: Pid, accepted: Moment) -> io::Result<OwnedFd> {
-    // SAFETY: the call takes numbers and gives a new descriptor.
+    // SAFETY: the call takes numbers and returns a new descriptor.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.number(), 0) };
     let fd = check(i32::try_from(fd).unwrap_or(-1))?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let pin = unsafe { OwnedFd::from_raw_fd(fd) };
     match started(&std::fs::read(format!("/proc/{pid}/stat"))?) {
         Some(start) if start <= accepted => Ok(pin),
@@ -59,12 +59,12 @@ pub(super) fn pin_by_number(pid: Pid, accepted: Moment) -> io::Result<OwnedFd> {
     }
 }
 
-/// When a process began, by its /proc/PID/stat.
+/// The start of a process, from its /proc/PID/stat.
 fn started(stat: &[u8]) -> Option<Moment> {
-    Stat::read(stat)?.field(22).map(Moment)
+    StatLine::read(stat)?.field(22).map(Moment)
 }
 
-/// Whether a process has not ended: its descriptor becomes readable with its end, before its number is free.
+/// Whether a process has not ended. Its descriptor becomes readable when it ends, before its number is free.
 pub(super) fn lives(pin: &OwnedFd) -> bool {
     matches!(poll(&mut [PollFd::new(pin.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO), Ok(0))
 }

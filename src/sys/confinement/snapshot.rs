@@ -1,0 +1,176 @@
+//! What one process is confined by, as /proc shows it.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::fcntl::{OFlag, openat};
+use nix::libc;
+use nix::sys::stat::Mode;
+
+use super::super::stat::StatLine;
+use super::{Difference, ELSEWHERE, Purpose, is_gone};
+
+/// The namespaces that are compared. For pid namespaces it is that of the children, because a command is a child. Cgroup
+/// and time namespaces hide nothing.
+pub(super) const NAMESPACES: [(&CStr, Difference); 6] = [
+    (c"ns/user", "other user namespace"),
+    (c"ns/pid_for_children", ELSEWHERE),
+    (c"ns/mnt", "other mount namespace"),
+    (c"ns/net", "other network namespace"),
+    (c"ns/ipc", "other ipc namespace"),
+    (c"ns/uts", "other uts namespace"),
+];
+
+/// The lines of /proc/PID/status that are compared. The flag says whether every supported kernel has the line.
+pub(super) const LINES: [(&[u8], Difference, bool); 9] = [
+    (b"Seccomp:", "seccomp filter", false),
+    (b"Seccomp_filters:", "seccomp filter", false),
+    (b"NoNewPrivs:", "no_new_privs", true),
+    (b"Uid:", "other user", true),
+    (b"Gid:", "other group", true),
+    (b"Groups:", "other groups", true),
+    (b"CapEff:", "other capabilities", true),
+    (b"CapPrm:", "other capabilities", true),
+    (b"CapBnd:", "other capabilities to gain", true),
+];
+/// The place of `NoNewPrivs:` in [`LINES`].
+pub(super) const NO_NEW_PRIVS: usize = 2;
+
+/// The most bytes of a status that are read. A process can be in 65,536 groups.
+const STATUS_BYTES_MAX: u64 = 1 << 20;
+/// The usual length of a status, bytes.
+const STATUS_BYTES: usize = 4 << 10;
+
+/// Device, inode and mount of a root directory.
+type Root = (u32, u32, u64, u64);
+
+/// What one process is confined by.
+#[derive(Debug, Clone)]
+pub(super) struct Confinement {
+    /// Whether the process has one thread.
+    pub(super) is_single: bool,
+    /// `None` for a namespace that the kernel does not have.
+    pub(super) namespaces: [Option<Vec<u8>>; NAMESPACES.len()],
+    pub(super) root: Root,
+    /// The values of [`LINES`]; `None` for a line that the kernel does not have.
+    pub(super) lines: [Option<Vec<u8>>; LINES.len()],
+    /// The label of AppArmor, SELinux or Smack; `None` on a kernel without labels.
+    pub(super) label: Option<Vec<u8>>,
+}
+
+impl Confinement {
+    /// Reads the confinement of a process from its open /proc/PID. Without `has_labels`, no security label is read.
+    pub(super) fn read(process: &OwnedFd, has_labels: bool) -> io::Result<Self> {
+        let mut status = Vec::with_capacity(STATUS_BYTES);
+        open(process, c"status")?.take(STATUS_BYTES_MAX).read_to_end(&mut status)?;
+        let mut namespaces = [const { None }; NAMESPACES.len()];
+        for (namespace, (name, _)) in namespaces.iter_mut().zip(NAMESPACES) {
+            *namespace = optional(link(process, name))?;
+        }
+        Ok(Self {
+            is_single: status.split(|&byte| byte == b'\n').any(|line| line == b"Threads:\t1"),
+            namespaces,
+            root: root(process)?,
+            lines: lines(&status)?,
+            label: if has_labels { label(process)? } else { None },
+        })
+    }
+
+    pub(super) fn has_no_new_privs(&self) -> bool {
+        self.lines[NO_NEW_PRIVS].as_deref() != Some(b"0")
+    }
+
+    /// The first difference that matters for this purpose. The most telling differences come first.
+    pub(super) fn difference(&self, other: &Self, purpose: Purpose) -> Option<Difference> {
+        let namespaces = self.namespaces.iter().zip(&other.namespaces).zip(NAMESPACES);
+        let lines = self.lines.iter().zip(&other.lines).zip(LINES);
+        let lines = lines.filter(|(_, (name, ..))| purpose.counts(name));
+        let namespaces = namespaces.filter(|((ours, theirs), _)| ours != theirs).map(|(_, (_, words))| words);
+        let lines = lines.filter(|((ours, theirs), _)| ours != theirs).map(|(_, (_, words, _))| words);
+        let root = (self.root != other.root).then_some("other root directory");
+        let label = (self.label != other.label).then_some("other security label");
+        namespaces.chain(root).chain(lines).chain(label).next()
+    }
+}
+
+/// Whether a thread is ending. The kernel then hides parts of it or denies to read them.
+pub(super) fn is_ending(thread: &OwnedFd) -> bool {
+    const PF_EXITING: u64 = 4;
+    let mut stat = Vec::new();
+    match open(thread, c"stat").and_then(|mut file| file.read_to_end(&mut stat)) {
+        Ok(_) => {
+            StatLine::read(&stat).and_then(|stat| stat.field::<u64>(9)).is_some_and(|flags| flags & PF_EXITING != 0)
+        }
+        Err(error) => is_gone(&error),
+    }
+}
+
+/// Opens a process's directory. Once open, it never refers to a later process with the same number.
+pub(super) fn directory(proc: &OwnedFd, pid: &str) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    openat(proc, pid, flags, Mode::empty()).map_err(super::super::io)
+}
+
+fn open(process: &OwnedFd, name: &CStr) -> io::Result<File> {
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+    openat(process, name, flags, Mode::empty()).map(File::from).map_err(super::super::io)
+}
+
+pub(super) fn link(directory: &OwnedFd, name: &CStr) -> io::Result<Vec<u8>> {
+    let mut target = [0_u8; 64];
+    let buffer = target.as_mut_ptr().cast();
+    // SAFETY: the kernel writes into the buffer, no further than its length.
+    let length = unsafe { libc::readlinkat(directory.as_raw_fd(), name.as_ptr(), buffer, target.len()) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    if length == target.len() {
+        return Err(io::Error::other("a name longer than any"));
+    }
+    Ok(target[..length].to_vec())
+}
+
+/// Turns an error for a missing file into `None`.
+fn optional<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// Identifies a process's root directory. The mount counts, because one directory mounted twice can have different
+/// mounts below it.
+fn root(process: &OwnedFd) -> io::Result<Root> {
+    const WANTED: u32 = libc::STATX_INO | libc::STATX_MNT_ID;
+    // SAFETY: every field is a number, for which zero is a value.
+    let mut seen: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the structure, and the name ends with a NUL.
+    super::super::check(unsafe { libc::statx(process.as_raw_fd(), c"root".as_ptr(), 0, WANTED, &raw mut seen) })?;
+    if seen.stx_mask & WANTED != WANTED {
+        return Err(io::Error::other("the mount of a root directory cannot be told"));
+    }
+    Ok((seen.stx_dev_major, seen.stx_dev_minor, seen.stx_ino, seen.stx_mnt_id))
+}
+
+pub(super) fn lines(status: &[u8]) -> io::Result<[Option<Vec<u8>>; LINES.len()]> {
+    let mut values = [const { None }; LINES.len()];
+    for line in status.split(|&byte| byte == b'\n') {
+        for (value, (name, ..)) in values.iter_mut().zip(LINES) {
+            if let Some(rest) = line.strip_prefix(name) {
+                *value = Some(rest.trim_ascii().to_vec());
+            }
+        }
+    }
+    let is_whole = values.iter().zip(LINES).all(|(value, (.., is_usual))| value.is_some() || !is_usual);
+    if is_whole { Ok(values) } else { Err(io::Error::other("a status without the usual lines")) }
+}
+
+/// Reads the security label. EINVAL means that no security module of the kernel has labels.
+fn label(process: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
+    let Some(file) = optional(open(process, c"attr/current"))? else { return Ok(None) };
+    let mut label = Vec::new();
+    match file.take(STATUS_BYTES_MAX).read_to_end(&mut label) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
+        read => read.map(|_| Some(label)),
+    }
+}
