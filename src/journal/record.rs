@@ -28,6 +28,7 @@ mod mark;
 mod open;
 mod start;
 mod text;
+mod text_ref;
 
 use std::time::SystemTime;
 
@@ -42,7 +43,8 @@ pub use lost::LostRecord;
 pub use mark::MarkRecord;
 pub use open::OpenRecord;
 pub use start::StartRecord;
-pub use text::{Library, TextRecord, TextRef, Texts};
+pub use text::{Library, TextRecord, Texts};
+pub use text_ref::TextRef;
 
 /// The version of every record that this build writes, and the newest that it reads.
 pub const VERSION: u32 = 1;

@@ -58,7 +58,6 @@ fn reached<'a>(arrows: &'a BTreeMap<String, BTreeMap<String, String>>, from: &'a
 }
 
 #[test]
-#[ignore = "not everywhere yet"]
 fn no_circle() {
     let mut circles = BTreeSet::new();
     let mut seen = 0;

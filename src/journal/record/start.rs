@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::fields::is_default;
-use super::text::TextRef;
+use super::text_ref::TextRef;
 use crate::text::encode::base64;
 
 /// What is known about a run when it begins.

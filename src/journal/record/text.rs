@@ -14,6 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::fit::clip;
+use super::text_ref::TextRef;
 use super::{StartRecord, line};
 use crate::limits;
 
@@ -27,20 +28,6 @@ pub struct TextRecord {
     /// The text's number, unique within its file.
     pub id: u64,
     pub text: String,
-}
-
-/// How to put a long argument together.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TextRef {
-    /// The number of the text.
-    pub id: u64,
-    /// How many bytes of the text's beginning come first.
-    pub head: usize,
-    /// What comes next: the argument's own part.
-    pub own: String,
-    /// How many bytes of the text's end come last.
-    pub tail: usize,
 }
 
 /// The texts of a file that is being written.

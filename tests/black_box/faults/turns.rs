@@ -10,11 +10,12 @@ use std::process::Stdio;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::call::{Reader, Target};
+use crate::support::call::Target;
 use crate::support::crowd::{answer, ask, shim};
 use crate::support::host::Host;
 use crate::support::journal::Journal;
 use crate::support::procs;
+use crate::support::reader::Reader;
 use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 

@@ -1,21 +1,18 @@
 //! One call of a shell, as an agent makes it. The same code calls the real shell and the shim.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
-use nix::unistd::pipe2;
 
 use super::programs;
-use super::temp::TempDir;
-use super::terminal::Terminal;
-use super::waiting::{self, PATIENCE};
-use super::warden::{Control, Ended, Plan, State, USUAL, Warden};
+use super::reader::Reader;
+use super::waiting::PATIENCE;
+use super::warden::{Ended, Plan, State, USUAL, Warden};
+use super::wires::Wires;
 
 /// What the call has as descriptor 0.
 #[derive(Debug, Clone, Copy)]
@@ -245,208 +242,4 @@ impl Calling {
 
 fn collect(reader: Option<&Reader>, take: impl FnOnce(&Reader) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     reader.map_or(Some(Vec::new()), take)
-}
-
-/// A thread that reads a stream to its end.
-#[derive(Debug)]
-pub(crate) struct Reader {
-    state: Arc<Mutex<(Vec<u8>, bool)>>,
-}
-
-impl Reader {
-    pub(crate) fn new(source: OwnedFd, most: usize) -> Self {
-        let state = Arc::new(Mutex::new((Vec::new(), false)));
-        let shared = Arc::clone(&state);
-        std::thread::spawn(move || {
-            let (mut source, mut buffer, mut taken) = (File::from(source), vec![0; 64 << 10], 0);
-            while taken < most {
-                let room = (most - taken).min(buffer.len());
-                // The end of a terminal is an error, that of a pipe is not.
-                let Ok(1..) = source.read(&mut buffer[..room]).inspect(|&read| {
-                    taken += read;
-                    shared.lock().expect("no reader panics").0.extend_from_slice(&buffer[..read]);
-                }) else {
-                    break;
-                };
-            }
-            drop(source);
-            shared.lock().expect("no reader panics").1 = true;
-        });
-        Self { state }
-    }
-
-    pub(crate) fn so_far(&self) -> Vec<u8> {
-        self.state.lock().expect("no reader panics").0.clone()
-    }
-
-    fn length(&self) -> (usize, bool) {
-        let state = self.state.lock().expect("no reader panics");
-        (state.0.len(), state.1)
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.length().1
-    }
-
-    fn to_end(&self, deadline: Instant) -> Option<Vec<u8>> {
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
-        waiting::until(left, || self.has_ended().then(|| self.so_far()))
-    }
-
-    fn to_silence(&self) -> Vec<u8> {
-        waiting::until_steady(Duration::from_millis(80), || self.length());
-        self.so_far()
-    }
-
-    /// Waits until the stream has brought these bytes.
-    pub(crate) fn wait_for(&self, bytes: &[u8], within: Duration) -> bool {
-        waiting::until_true(within, || {
-            memchr::memmem::find(&self.state.lock().expect("no reader panics").0, bytes).is_some()
-        })
-    }
-}
-
-/// The descriptors of a call, and the test's ends of them.
-#[derive(Debug)]
-struct Wires {
-    ends: Vec<(OwnedFd, i32)>,
-    stdout: Option<Reader>,
-    stderr: Option<Reader>,
-    file: Option<File>,
-    keep: Vec<OwnedFd>,
-    control: Control,
-}
-
-impl Wires {
-    fn new(input: Input, output: Output, target: Target<'_>) -> Self {
-        let control = Control::None;
-        let mut wires = Self { ends: Vec::new(), stdout: None, stderr: None, file: None, keep: Vec::new(), control };
-        wires.put_input(input);
-        if target == Target::RealOnTerminal {
-            wires.put_terminal(output)
-        } else {
-            wires.put_output(output)
-        }
-        wires
-    }
-
-    fn put_input(&mut self, input: Input) {
-        let stdin = match input {
-            Input::Closed => return,
-            Input::Null => File::open("/dev/null").expect("/dev/null").into(),
-            Input::Data(bytes) => feed(bytes.to_vec()),
-            Input::Pattern(bytes) => feed(pattern(bytes)),
-            Input::File(bytes) => {
-                let mut file = nameless_file();
-                file.write_all(bytes).expect("a file takes bytes");
-                std::io::Seek::rewind(&mut file).expect("a file can be rewound");
-                file.into()
-            }
-            Input::Silent => {
-                let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
-                self.keep.push(ours.into());
-                theirs.into()
-            }
-        };
-        self.ends.push((stdin, 0));
-    }
-
-    fn put_output(&mut self, output: Output) {
-        let most = if let Output::Head(bytes) = output { bytes } else { usize::MAX };
-        match output {
-            Output::OneFile => {
-                let file = nameless_file();
-                let flags = nix::fcntl::FcntlArg::F_SETFL(OFlag::O_APPEND);
-                nix::fcntl::fcntl(&file, flags).expect("a file can be appended to");
-                self.ends.push((copy(&file), 1));
-                self.ends.push((copy(&file), 2));
-                self.file = Some(file);
-                return;
-            }
-            Output::OnePipe => {
-                let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
-                self.ends.push((copy(&write), 1));
-                self.ends.push((write, 2));
-                self.stdout = Some(Reader::new(read, most));
-                return;
-            }
-            Output::Sockets => {
-                let readers = [1, 2].map(|fd| {
-                    let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
-                    self.ends.push((theirs.into(), fd));
-                    Some(Reader::new(ours.into(), most))
-                });
-                [self.stdout, self.stderr] = readers;
-                return;
-            }
-            Output::Fifo => {
-                let place = TempDir::new(None);
-                let path = place.join("fifo");
-                nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a named pipe");
-                let read = OpenOptions::new().read(true).write(true).open(&path).expect("its reader");
-                let write = || OpenOptions::new().write(true).open(&path).expect("its writer").into();
-                self.ends.extend([(write(), 1), (write(), 2)]);
-                // Opened for both, it would never end for its reader.
-                let read = OpenOptions::new().read(true).open(&path).map(|only| (only, drop(read)).0);
-                self.stdout = Some(Reader::new(read.expect("its reader").into(), most));
-                return;
-            }
-            Output::Null => {
-                let null = || OpenOptions::new().write(true).open("/dev/null").expect("/dev/null").into();
-                self.ends.extend([(null(), 1), (null(), 2)]);
-                return;
-            }
-            _ => {}
-        }
-        if output != Output::NoStdout {
-            let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
-            self.ends.push((write, 1));
-            self.stdout = (most > 0).then(|| Reader::new(read, most));
-        }
-        if output != Output::NoStderr {
-            let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
-            self.ends.push((write, 2));
-            self.stderr = Some(Reader::new(read, usize::MAX));
-        }
-    }
-
-    /// The same as [`Self::put_output`], with a terminal in the place of stdout and of whatever is the same as it.
-    fn put_terminal(&mut self, output: Output) {
-        let terminal = Terminal::for_commands();
-        if output != Output::NoStdout {
-            self.ends.push((terminal.slave(), 1));
-            self.stdout = Some(Reader::new(copy(&terminal.master), usize::MAX));
-        }
-        match output {
-            Output::OneFile | Output::OnePipe => self.ends.push((terminal.slave(), 2)),
-            Output::NoStderr => {}
-            Output::Apart | Output::NoStdout | Output::Head(_) | Output::Sockets | Output::Fifo | Output::Null => {
-                let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
-                self.ends.push((write, 2));
-                self.stderr = Some(Reader::new(read, usize::MAX));
-            }
-        }
-        self.keep.push(copy(&terminal.master));
-        self.control = Control::Background(terminal.slave);
-    }
-}
-
-fn copy(fd: &impl AsFd) -> OwnedFd {
-    fd.as_fd().try_clone_to_owned().expect("a descriptor is to be had")
-}
-
-fn nameless_file() -> File {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = nix::libc::O_TMPFILE;
-    OpenOptions::new().read(true).write(true).custom_flags(flags).open("/tmp").expect("a file without a name")
-}
-
-/// The reading end of a pipe into which a thread writes these bytes.
-fn feed(bytes: Vec<u8>) -> OwnedFd {
-    let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
-    std::thread::spawn(move || {
-        // A reader that leaves early is part of some cases.
-        _ = File::from(write).write_all(&bytes);
-    });
-    read
 }

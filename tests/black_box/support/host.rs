@@ -15,10 +15,11 @@ use nix::fcntl::OFlag;
 use nix::sys::signal::Signal;
 use nix::unistd::pipe2;
 
-use super::call::{Call, Outcome, Reader, Target, dir, usual_env};
+use super::call::{Call, Outcome, Target, dir, usual_env};
 use super::journal::{self, Journal};
 use super::procs::{self, Process};
 use super::programs;
+use super::reader::Reader;
 use super::temp::TempDir;
 use super::terminal::Terminal;
 use super::waiting::{self, PATIENCE};

@@ -9,7 +9,8 @@ use std::time::Duration;
 use nix::libc;
 use nix::sys::termios::Termios;
 
-use super::call::{Reader, dir, usual_env};
+use super::call::{dir, usual_env};
+use super::reader::Reader;
 use super::screen::Screen;
 use super::terminal::Terminal;
 use super::waiting::{self, PATIENCE};
