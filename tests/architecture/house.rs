@@ -7,14 +7,18 @@ use crate::source::sources;
 /// A longer file has two matters, or one that a reader cannot hold.
 const LINES_MAX: usize = 400;
 
+/// The files that were longer when the rule came. They may shrink, and then leave this list.
+const LONGER: [(&str, usize); 2] = [("src/guard/supervisor.rs", 470), ("src/sys/confinement.rs", 470)];
+
 #[test]
-#[ignore = "not everywhere yet"]
 fn no_long_file() {
     let all = ["src", "shim/src", "tests", "shim/tests"].map(|src| (src, sources(src)));
     let files = all.iter().flat_map(|(src, sources)| sources.iter().map(move |source| (src, source)));
-    let long: Vec<String> = files
-        .filter(|(_, source)| source.lines > LINES_MAX)
-        .map(|(src, source)| format!("{src}/{}: {} lines", source.file.display(), source.lines))
+    let named = files.map(|(src, source)| (format!("{src}/{}", source.file.display()), source.lines));
+    let most = |name: &str| LONGER.iter().find(|(longer, _)| *longer == name).map_or(LINES_MAX, |(_, most)| *most);
+    let long: Vec<String> = named
+        .filter(|(name, lines)| *lines > most(name))
+        .map(|(name, lines)| format!("{name}: {lines} lines"))
         .collect();
     assert!(long.is_empty(), "longer than {LINES_MAX} lines:\n{}", long.join("\n"));
 }
@@ -39,7 +43,6 @@ fn types(code: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-#[ignore = "not everywhere yet"]
 fn one_name_for_one_type() {
     let all = ["src", "shim/src"].map(|src| (src, sources(src)));
     let mut homes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
