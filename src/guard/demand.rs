@@ -41,8 +41,9 @@ impl Demand {
     }
 
     /// The shim has taken the caller's terminal, and the command is in the foreground of its own.
-    pub(super) fn on_granted(&mut self) {
+    pub(super) fn on_granted(&mut self, now: Instant) {
         self.has_terminal = true;
+        self.look_from(now);
     }
 
     /// Keys were written to the command's terminal.
@@ -93,9 +94,10 @@ impl Demand {
     }
 }
 
-/// Whether a member of this group may be waiting for keys.
+/// Whether a member of this group may be waiting for keys, or is stopped: that one may ask when it goes on.
 fn waits_for_keys(group: ProcessGroup) -> bool {
     tree::descendants(process::pid())
         .iter()
-        .any(|process| process.group == group && asker::may_wait_for_keys(process.pid))
+        .filter(|process| process.group == group)
+        .any(|process| process.is_stopped || asker::may_wait_for_keys(process.pid))
 }

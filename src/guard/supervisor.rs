@@ -284,7 +284,7 @@ impl Supervisor {
                     self.foreground.resume(foreground, self.group);
                 }
                 if let Some(demand) = self.demand.as_mut().filter(|_| foreground) {
-                    demand.on_granted();
+                    demand.on_granted(Instant::now());
                 }
                 self.report(&[GuardReport::Resumed]);
             }

@@ -46,6 +46,23 @@ const ASKERS: &[Interaction] = &[
         ..LESS
     },
     Interaction {
+        name: "a pager behind a pipe that is stopped and continued",
+        script: "set -m; seq 1 1000 | LESS= $SH -c less; echo stopped; sleep 0.3; fg; echo code $?",
+        steps: &[
+            Shows("23"),
+            Types(b"\x1a"),
+            Sees("stopped\r\n"),
+            Sees("1000 |"),
+            Shows("23\n:"),
+            Types(b"G"),
+            Shows("(END)"),
+            Types(b"q"),
+            Shows("code 0"),
+        ],
+        same: Same::Nothing,
+        ..LESS
+    },
+    Interaction {
         name: "a pager of a file, with nothing on standard input",
         script: "seq 1 1000 >f; LESS= $SH -c 'less f; echo code $?' </dev/null",
         steps: &[Shows("23"), Types(b"G"), Shows("(END)"), Types(b"q"), Shows("code 0")],
