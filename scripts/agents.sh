@@ -2,8 +2,8 @@
 # Drives real agents through rexec and checks that nothing is lost on the way.
 #
 # The model is a stand-in on loopback (agents/model.mjs) that asks for the commands of agents/agents.mjs. Each agent
-# runs them twice, with plain bash and with a link of ours; what reaches the model must be the same but for colours, and
-# the host's journal must have every command under the agent's name. Agents come from npm, kept outside the tree.
+# runs them twice, with plain bash and with a link to rexec-sh. The model must get the same results except for colours,
+# and the host's journal must have every command under the agent's name. Agents are installed outside of the tree.
 set -euo pipefail
 
 usage() {
@@ -24,7 +24,7 @@ Environment:
 USAGE
 }
 
-# An agent's next version may call its shell in another way; a change of these lines says that somebody looked.
+# The next version of an agent may call its shell in another way, so each version is tried before it is named here.
 declare -A package=(
     [claude]=@anthropic-ai/claude-code@2.1.329
     [codex]=@openai/codex@0.169.0
@@ -35,13 +35,13 @@ declare -A package=(
     [aider]=aider-chat@0.86.2
 )
 all=(claude claude-terminal codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi aider-terminal)
-# In seconds: when all is over, the time up to which an agent may begin, and the most that one gets.
+# All in seconds: the time for everything, the latest start of an agent, and the longest time of one agent.
 limit=270
 last_start=210
 patience=90
 
 die() { printf 'agents.sh: %s\n' "$*" >&2; exit 1; }
-# Not being able to try is not a failure, but it is never silent either.
+# An agent that cannot be tried is not a failure, but it is always named.
 skip() { printf '%s: SKIPPED, not run: %s\n' "$1" "$2"; skipped+=("$1"); }
 
 scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -80,7 +80,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 lib=$work/prefix/lib/rexec
 
-# Waits until a file says something, for a bounded time.
+# Waits until a file contains a pattern, for 10 s at the longest.
 wait_for() { # FILE PATTERN WHAT
     local tries
     for ((tries = 0; tries < 200; tries++)); do
@@ -90,7 +90,7 @@ wait_for() { # FILE PATTERN WHAT
     die "$3: it did not get ready: $(tail -n 5 -- "$1" 2>/dev/null)"
 }
 
-# Finds or installs an agent; its program is then in `program`.
+# Finds or installs an agent, and sets `program` to its path.
 find_agent() { # AGENT
     local name=${1%-*} wanted cache install
     local -n given=REXEC_${name^^} version=REXEC_${name^^}_VERSION
@@ -107,7 +107,7 @@ find_agent() { # AGENT
         install=("$cache/bin/pip" install --quiet)
     fi
     for wanted in "${version:-${package[$name]##*@}}" latest; do
-        # A version that is there already needs no network.
+        # An installed version needs no network.
         [[ $wanted == latest ]] || ! grep -qsx -- "$wanted" "$cache/version" || return 0
         local named=${package[$name]%@*}@$wanted
         [[ $name != aider ]] || named=${named/@latest/} named=${named/@/==}
@@ -120,8 +120,8 @@ find_agent() { # AGENT
     return 1
 }
 
-# The settings and the command line with which an agent talks to our model and asks nobody: in `settings`, a list of
-# variables, and `line`. `cancels` is the key that cancels a command.
+# Sets `settings`, a list of variables, and `line`, the command line, so that an agent talks to the stand-in and asks
+# nobody. Sets `cancels` to the key that cancels a command.
 prepare() { # AGENT HOME PORT SHELL
     local agent=$1 home=$2 url=http://127.0.0.1:$3 shell=$4 say="Run the commands."
     cancels='\e'
@@ -135,7 +135,7 @@ prepare() { # AGENT HOME PORT SHELL
             ;;
         codex | codex-sandboxed)
             local freedom=(--dangerously-bypass-approvals-and-sandbox)
-            # In /tmp, two sandboxes at once come into each other's way.
+            # Two sandboxes that share /tmp disturb each other.
             [[ $agent == codex ]] || freedom=(--sandbox workspace-write -c sandbox_workspace_write.exclude_slash_tmp=true
                 -c sandbox_workspace_write.exclude_tmpdir_env_var=true)
             mkdir -p -- "$home/.codex"
@@ -143,7 +143,7 @@ prepare() { # AGENT HOME PORT SHELL
 { "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "cat >hooked", "timeout": 20 }] }] } }
 JSON
             settings=(OPENAI_API_KEY=none)
-            # It takes the login shell of the account, so ours comes by way of bash itself.
+            # It takes the login shell of the account, so rexec-sh is started by bash itself.
             [[ $shell != "$lib"/* ]] || settings+=(BASH_ENV="$lib/rexec-env.sh")
             line=("$program" exec --skip-git-repo-check "${freedom[@]}" --dangerously-bypass-hook-trust --model mock
                 -c model_provider=mock -c model_providers.mock.name=mock -c model_providers.mock.wire_api=responses
@@ -186,7 +186,7 @@ JSON
         aider-terminal)
             cancels='\003'
             settings=(REXEC_WHOAMI=aider OPENAI_API_KEY=none OPENAI_API_BASE="$url/v1")
-            # script(1) runs it in $SHELL, too.
+            # Set here, because script(1) would run the agent itself in $SHELL.
             line=(env SHELL="$shell" "$program" --model openai/mock --edit-format diff --no-git --no-pretty
                 --no-check-update --analytics-disable --no-show-model-warnings --no-show-release-notes --no-auto-lint
                 --no-detect-urls --no-fancy-input)
@@ -213,7 +213,7 @@ JSON
     line=("$program" "$say" --permission-mode default --allowedTools Bash)
 }
 
-# Whether the process whose number is in a file ends within a bounded time. What has ended has no command line.
+# Whether the process whose number is in a file ends within 10 s. A process that has ended has no command line.
 has_ended() { # FILE
     local tries pid name
     [[ -s $1 ]] || return 0
@@ -230,11 +230,11 @@ at_terminal() {
     line=(script --quiet --flush --command
         "echo \$\$ >../../$name.session; stty rows 40 cols 120; exec$(printf ' %q' "${line[@]}")" "$record.screen")
     mkfifo -- "$record.keys"
-    # Open for writing as well, so that it has no end.
+    # Open for writing as well, so that a reader never finds its end.
     exec {keys}<>"$record.keys"
 }
 
-# Answers Aider's questions and prompts, until its last command runs: every answer is yes.
+# Answers yes to Aider's questions and prompts until its last command runs.
 answer() { # RECORD PID
     local asked
     until [[ -s $1/project/cancelled ]] || ! kill -0 "$2" 2>/dev/null; do
@@ -244,7 +244,7 @@ answer() { # RECORD PID
     done
 }
 
-# Cancels the agent's last command by a key, and records what of it lives three seconds later.
+# Cancels the agent's last command by a key, and records which of its processes live three seconds later.
 cancel() { # RECORD PID
     local tries name pid
     for ((tries = 0; tries < 200; tries++)); do
@@ -253,7 +253,7 @@ cancel() { # RECORD PID
         sleep 0.1
     done
     [[ -s $1/project/cancelled ]] || { printf 'it never began\n' >"$1.left"; return; }
-    # The agent listens to its keys once it has drawn that the command runs.
+    # An agent accepts the key once it shows that the command runs.
     sleep 1
     printf '%b' "$cancels" >&"$keys"
     sleep 3
@@ -264,7 +264,7 @@ cancel() { # RECORD PID
     done
 }
 
-# Runs an agent once with a shell; what reached the model is then in AGENT/NAME.json.
+# Runs an agent once with a shell, and records in AGENT/NAME.json what reached the model.
 drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
     local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line keys cancels running
     shift 3
@@ -275,18 +275,18 @@ drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
     wait_for "$record.port" . "the stand-in of the model"
     prepare "$agent" "$record/home" "$(<"$record.port")" "$shell"
     [[ $agent != *-terminal ]] || at_terminal
-    # A clean environment: neither our caller's agent nor its settings may have a say.
+    # A clean environment, without the settings of an agent that runs this script.
     (cd -- "$record/project" && exec timeout --kill-after=5 "$patience" env -i \
         PATH="$PATH" HOME="$record/home" USER="${USER:-root}" LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$record/tmp" \
         "${settings[@]}" "$@" "${line[@]}" <&"$keys" >"$record.out" 2>"$record.err") &
     running=$!
     if [[ $agent == *-terminal ]]; then
         [[ $agent != aider-* ]] || answer "$record" "$running"
-        # It does not end by itself: it waits for a person to say more.
+        # The agent does not end by itself, because it waits for a person to say more.
         until grep -qs 'done' "$record.port" || ! kill -0 "$running" 2>/dev/null; do sleep 0.1; done
         cancel "$record" "$running"
         end "$running"
-        # A hangup does not always end what is behind such an agent's first process.
+        # A hang-up does not always end the processes that the agent has started.
         [[ ! -s $record.session ]] || kill -KILL -- "-$(<"$record.session")" 2>/dev/null || true
     else
         wait "$running" || code=$?
@@ -301,7 +301,7 @@ drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
 # The same through a host of its own.
 drive_ours() { # AGENT
     local agent=$1 place=$work/$1 host shell=$lib/bash-only/bash
-    # opencode has a text of its own for a shell that is called just bash.
+    # opencode calls a shell named bash in another way.
     [[ $agent != opencode ]] || shell=$lib/rexec-bash
     mkdir -m 700 -- "$place/run"
     env -u REXEC_INSIDE REXEC_SOCKET="$place/run/host.sock" REXEC_HOME="$place/journal" "$work/prefix/bin/rexec-host" \
@@ -312,7 +312,7 @@ drive_ours() { # AGENT
     end "$host"
 }
 
-# Runs an agent both ways at the same time, and judges.
+# Runs an agent with both shells at the same time, and judges.
 try() { # AGENT
     local agent=$1 reference left=$((limit - SECONDS))
     local patience=$((left < patience ? left : patience))
@@ -344,7 +344,7 @@ run() { # AGENT
         return
     fi
     try "$agent" || code=$?
-    # Agents lose output of their own on busy machines. When it is not us, it is tried again.
+    # On busy machines agents lose output by themselves. If this happens with plain bash, try again.
     ((code != 3 || SECONDS >= last_start)) || { code=0; try "$agent" || code=$?; }
     if ((code == 3)) && [[ $bash_only == no ]]; then
         # There is nothing to compare with.
@@ -362,7 +362,7 @@ passed=() failed=() skipped=()
 if [[ $bash_only == no ]]; then
     "$scripts/install.sh" --quiet --prefix "$work/prefix" >"$work/install" 2>&1 ||
         die "the build failed: $(tail -n 20 "$work/install")"
-    # Where the programs were built before, that took no time.
+    # The time for the build does not count.
     SECONDS=0
 fi
 for agent in "${agents[@]}"; do

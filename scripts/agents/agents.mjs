@@ -1,4 +1,4 @@
-// The agents: what they are called, how their shell tools are asked, how they report, what is special about them.
+// The agents: their names, the input and the reports of their shell tools, and what is special about them.
 //
 // `whoami` is the name that the journal must give; `tool` the name of the shell tool; `input` its input for a case;
 // `read` gives what a report says about a command: its output and, where it is told, its exit code. `wrapper` is what
@@ -38,7 +38,7 @@ const claude = {
   ],
 };
 
-/// At a terminal, where a person can cancel what it runs.
+/// At a terminal, where a person can cancel a command.
 const claudeAtTerminal = { ...claude, cases: usual.slice(0, 3), last: cancelled };
 
 const session = (results) => Number(/session ID (\d+)/.exec(results.at(-1).text)?.[1]);

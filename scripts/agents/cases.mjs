@@ -1,4 +1,4 @@
-// What every agent is made to run, and what must have reached its model afterwards.
+// The commands that every agent runs, and the results that its model must get.
 //
 // A case is a command with what it must print and its exit code, or whatever else an agent's own file makes of it: a
 // call of a tool, given the results so far, and a judgement of what the agent reports. `marker` is what the journal
@@ -23,8 +23,8 @@ export const lives = (name, file) => command(name, `read -r pid <${file}; ${sayA
 export const isGone = (name, file) =>
   command(name, `read -r pid <${file}; for n in {1..50}; do ${isThere} || break; sleep 0.1; done; ${sayAndEnd}`, "gone");
 
-/// What is cancelled by a key: a shell, a child of it, and one that only SIGKILL ends. Each writes its number to a file,
-/// the shell as the last one.
+/// The command that is cancelled by a key: a shell, a child, and a child that only SIGKILL ends. Each writes its number to
+/// a file, the shell as the last one.
 export const cancelled = command(
   "a command that is cancelled by a key",
   "echo marker-cancelled; bash -c 'trap : INT TERM HUP; echo $$ >withstands; while :; do sleep 0.1; done' & " +
@@ -32,7 +32,7 @@ export const cancelled = command(
   "",
 );
 
-/// What every agent is to run.
+/// The commands for every agent.
 export const usual = [
   command("output and working directory", "echo marker-plain; pwd", /^marker-plain\n[^\n]*\/project$/),
   command("colours", "printf '\\033[1;31merror\\033[0m: marker-colour\\n'", /^(\x1b\[1;31m)?error(\x1b\[0m)?: marker-colour$/),

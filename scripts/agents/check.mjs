@@ -21,7 +21,7 @@ function check(isRight, what, detail) {
   process.stdout.write(`  FAILED  ${what}\n          ${JSON.stringify(detail)}\n`);
 }
 
-/// A result without what differs from run to run: numbers of processes and sessions, times, names of files.
+/// A result without the parts that differ from run to run: numbers of processes and sessions, times, names of files.
 function comparable(text) {
   return text
     .replace(/\x1b\[[0-9;]*m/g, "")
@@ -48,7 +48,7 @@ function records() {
 
 const isRightIn = (results, n) => results[n] !== undefined && cases[n].isRight(read(results[n]));
 
-/// What of the last command lived three seconds after it was cancelled.
+/// The processes of the last command that lived three seconds after it was cancelled.
 function leftBy(run) {
   const file = join(folder, `${run}.left`);
   return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];

@@ -33,7 +33,7 @@ pub struct HostSignals {
 const BLOCKED: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGWINCH, Signal::SIGUSR1];
 
-/// HostSignals for faults of the host itself. They keep their default effect.
+/// Signals for faults of the host itself. They keep their default effect.
 const FAULTS: [Signal; 5] = [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE, Signal::SIGABRT];
 
 /// All other signals, which the host ignores. By default, an alarm or a soft limit of processor time would end every
@@ -45,7 +45,7 @@ fn meaningless() -> impl Iterator<Item = libc::c_int> {
 }
 
 impl HostSignals {
-    /// Begins to receive signals. HostSignals that this process ignored before stay ignored, as after nohup(1).
+    /// Begins to receive signals. Signals that this process ignored before stay ignored, as after nohup(1).
     ///
     /// # Errors
     /// EMFILE or ENFILE, as signalfd(2).
