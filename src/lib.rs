@@ -1,4 +1,95 @@
 //! rexec-host: one place between AI coding agents and the system, under a human's eye.
+//!
+//! This page is the map: the processes, the way of one command through the files, who may name whom, and the words.
+//!
+//! # Four processes
+//!
+//! ```text
+//!   agent                                                              human
+//!     │ executes                                                         ▲ console
+//!     ▼                    Unix socket                                   │
+//!  rexec-sh ◀── request, output, exit code ──▶ rexec-host ◀── orders, reports ──▶ guard ──▶ real shell ──▶ command
+//!  (the shim)                                      │ ▲                            one per running command
+//!                                            frames│ │status
+//!                                                  ▼ │
+//!                                               recorder ──▶ ~/.rexec/*.jsonl
+//! ```
+//!
+//! * The **shim** is the agent's shell: the crate in `shim/`. What it shares with the host is `shim/src/protocol/`.
+//! * The **host** is one thread with one loop in the human's terminal: [`host`], whose header has the loop's phases.
+//! * A **guard** leads the session of one command and is the only process that signals it: [`guard`].
+//! * The **recorder** owns the journal's files, so that no disk can hold up the host: [`recorder`].
+//!
+//! `rexec`, the human's command line, is a client of the host's socket and a reader of the journal: [`cli`].
+//!
+//! # The way of one command
+//!
+//! 1. `shim/src/main.rs` looks at its arguments (`protocol/invocation.rs`): a command string goes to the host, anything
+//!    else to the real shell (`shim/src/shell.rs`).
+//! 2. `shim/src/collect.rs` reads what a child of the agent would inherit, `protocol/environment.rs` filters the
+//!    environment, `shim/src/host.rs` connects to the socket (`protocol/place.rs`), and `protocol/wire.rs` encodes the
+//!    request.
+//! 3. The host lets the caller in (`host/door.rs`, `host/peers.rs`) and decodes the request (`front/shim.rs`).
+//!    `host/requests.rs` serves it: `host/sandbox_check.rs` refuses a caller that may do less than the host, and
+//!    `host/submissions.rs` makes a job of it, with a banner for the console and a start record for the journal.
+//! 4. The engine (`core/engine.rs`) has room for the job and answers `Effect::Start`. `host/starts.rs` takes a spare
+//!    guard (`host/spares.rs`) and sends it the request with the caller's descriptors (`guard/control.rs`).
+//! 5. The guard (`guard/spawn.rs`, `guard/request.rs`) makes the shell's process (`guard/launch.rs`, which executes it)
+//!    and then waits, obeys and reports (`guard/supervisor.rs`).
+//! 6. What the command writes is read in `host/runs/streams.rs` and becomes an entry of the job's log (`core/job.rs`,
+//!    `core/log.rs`). Three readers have each a cursor in that log:
+//!    * the caller: `front/shim.rs` filters (`front/output_filter.rs`, `text/sanitize.rs`), `host/peer.rs` sends, and
+//!      `shim/src/relay.rs` writes it to the agent's own descriptors (`shim/src/outlet.rs`);
+//!    * the human: `sink/console.rs` filters (`text/safe.rs`) and `host/screen.rs` writes;
+//!    * the journal: `sink/feed.rs` makes frames (`journal/frame.rs`), `host/recorder_link.rs` sends them, and
+//!      `recorder/serve.rs` masks secrets (`text/redact.rs`) and writes the records (`journal/record.rs`).
+//! 7. The shell ends. The guard reports it, `host/runs/reports.rs` tells the job, and the job closes when its output
+//!    has ended too (`core/job.rs` has the diagram). Each reader finds the end behind the output. The shim leaves with
+//!    the exit code. The guard stays until the command has left no process.
+//!
+//! # Who may name whom
+//!
+//! ```text
+//! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
+//!                      front, sink ▶ { core, text }      sink, recorder ▶ journal ▶ text
+//!                      guard ▶ { sys, core }             io ▶ sys ▶ core
+//! ```
+//!
+//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`] and [`text`] are
+//! pure: they are told what happened and what time it is. mio is named in [`io`] only, nix and `unsafe` in [`sys`] and
+//! [`guard`] only. `tests/architecture` checks all of this, and that no modules need each other in a circle.
+//!
+//! # Where to change what
+//!
+//! * A bound or a time: [`limits`]. An exit code: `shim/src/protocol/exit_code.rs`. A message's form:
+//!   `shim/src/protocol/notice.rs`.
+//! * What travels with a command: `shim/src/collect.rs`, `protocol/wire.rs`, `guard/launch.rs`.
+//! * Which environment a command sees: `protocol/environment.rs`.
+//! * What an agent reads of the output: `text/sanitize.rs`. What counts as a secret: `text/redact.rs`.
+//! * The console's rows: `sink/console.rs`, `text/banner.rs`. A record's fields: `journal/record.rs`.
+//! * When a command is stopped, and how: `core/job.rs` decides, `guard/supervisor.rs` does it.
+//! * Prompts (a command reads the terminal): [`guard`] names every place that takes part.
+//! * A verb of `rexec`: `cli/rexec.rs` and a file beside it. Its pages: `cli/help/`.
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | caller | the process that executed the shim: an agent, or a program that it runs |
+//! | peer | one connection to the host's socket |
+//! | door | the listening socket with its lock |
+//! | request | what a peer asks for: run a command, list, kill |
+//! | run, job | one command, from its request to its last process; a job is the core's view of a run |
+//! | log, entry, cursor | a job's bounded history; one fact in it; a reader's place in it |
+//! | guard | the process between the host and one command |
+//! | order, report | what the host tells a guard; what a guard tells the host |
+//! | shell | the real shell that runs the command, a child of the guard |
+//! | left-over process | a process of a command that lives after the command's shell has ended |
+//! | caller's terminal, relayed | the shim passes keys and output between it and the run's terminal |
+//! | prompt | a process of the command reads the terminal, for which nobody has typed anything |
+//! | grace | the time between SIGTERM and SIGKILL |
+//! | sandbox | any confinement in which the caller may do less than the host |
+//! | notice | a problem, a hint and an exit code, said in one form everywhere |
 
 pub mod cli;
 pub mod core;

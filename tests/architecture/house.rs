@@ -1,4 +1,4 @@
-//! The size of files, and one name for one type.
+//! The size of files, one name for one type, and a map whose files exist.
 
 use std::collections::BTreeMap;
 
@@ -54,4 +54,20 @@ fn one_name_for_one_type() {
     assert!(homes.len() > 200, "the search finds what it looks for: {}", homes.len());
     homes.retain(|_, homes| homes.len() > 1);
     assert!(homes.is_empty(), "more than one type has each of these names: {homes:#?}");
+}
+
+/// The files that the map names: `io/port.rs` for a file of the host, `protocol/wire.rs` or `shim/src/relay.rs` for one
+/// of the shim.
+#[test]
+fn every_file_on_the_map_exists() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = std::fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let named = map.split('`').filter(|name| name.ends_with(".rs") && !name.contains(char::is_whitespace));
+    let mut seen = 0;
+    for name in named {
+        seen += 1;
+        let places = [format!("src/{name}"), format!("shim/src/{name}"), name.to_owned()];
+        assert!(places.iter().any(|place| root.join(place).is_file()), "the map names {name}, which does not exist");
+    }
+    assert!(seen > 40, "the search finds what it looks for: {seen}");
 }
