@@ -27,7 +27,7 @@
 //! 1. `shim/src/main.rs` looks at its arguments (`protocol/invocation.rs`): a command string goes to the host, anything
 //!    else to the real shell (`shim/src/shell.rs`).
 //! 2. `shim/src/collect.rs` reads what a child of the agent would inherit, `protocol/environment.rs` filters the
-//!    environment, `shim/src/host.rs` connects to the socket (`protocol/place.rs`), and `protocol/wire.rs` encodes the
+//!    environment, `shim/src/connect.rs` connects to the socket (`protocol/place.rs`), and `protocol/wire.rs` encodes the
 //!    request.
 //! 3. The host lets the caller in (`host/door.rs`, `host/peers.rs`) and decodes the request (`front/shim.rs`).
 //!    `host/requests.rs` serves it: `host/sandbox_check.rs` refuses a caller that may do less than the host, and
@@ -39,7 +39,7 @@
 //! 6. What the command writes is read in `host/runs/streams.rs` and becomes an entry of the job's log (`core/job.rs`,
 //!    `core/log.rs`). Three readers have each a cursor in that log:
 //!    * the caller: `front/shim.rs` filters (`front/output_filter.rs`, `text/sanitize.rs`), `host/peer.rs` sends, and
-//!      `shim/src/relay.rs` writes it to the agent's own descriptors (`shim/src/outlet.rs`);
+//!      `shim/src/client.rs` writes it to the agent's own descriptors (`shim/src/output_descriptor.rs`);
 //!    * the human: `sink/console.rs` filters (`text/safe.rs`) and `host/screen.rs` writes;
 //!    * the journal: `sink/feed.rs` makes frames (`journal/frame.rs`), `host/recorder_link.rs` sends them, and
 //!      `recorder/serve.rs` masks secrets (`text/redact.rs`) and writes the records (`journal/record.rs`).

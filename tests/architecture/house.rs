@@ -56,7 +56,7 @@ fn one_name_for_one_type() {
     assert!(homes.is_empty(), "more than one type has each of these names: {homes:#?}");
 }
 
-/// The files that the map names: `io/port.rs` for a file of the host, `protocol/wire.rs` or `shim/src/relay.rs` for one
+/// The files that the map names: `io/port.rs` for a file of the host, `protocol/wire.rs` or `shim/src/client.rs` for one
 /// of the shim.
 #[test]
 fn every_file_on_the_map_exists() {
