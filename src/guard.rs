@@ -15,7 +15,7 @@
 //! # Life of a guard
 //!
 //! 1. [`spawn`]: the host opens a pseudoterminal and forks the guard, ahead of demand. The guard takes over the
-//!    terminal, waits for a command ([`request`]), reports that it begins, and starts the shell (`launch`).
+//!    terminal, waits for a command (`request`), reports that it begins, and starts the shell (`launch`).
 //! 2. `supervisor`: it reaps, obeys orders and reports. `stops` and `foreground` deal with processes that stop at the
 //!    terminal, `hunt` kills the process tree when it is ordered to.
 //! 3. When the shell ends, the guard closes the terminal and reports the exit. It stays until it has no children.
@@ -44,7 +44,7 @@
 //! * On a relayed terminal none of this happens: a person answers. `demand` decides how long a command keeps a terminal
 //!   that is relayed on demand.
 //!
-//! Reading order: [`control`], [`spawn`], [`request`], [`baseline`], `launch`, `supervisor`, `stops`, `asker`,
+//! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `launch`, `supervisor`, `stops`, `asker`,
 //! `foreground`, `demand`, `hunt`, `reaper`, [`orphans`].
 
 mod asker;
