@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Builds what scripts/build.sh builds, runs the benchmarks on it and prints their tables. Asserts nothing.
+# Runs scripts/build.sh, then the benchmarks on its binaries, and prints their tables. It asserts nothing.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: scripts/bench.sh [BENCH …] [-- ARGUMENT …]
 
-Without BENCH, all that Cargo.toml names. Of the path bench (what the path from an agent to its command costs):
+Without BENCH, all benches of Cargo.toml run. Options of the bench `path`, the cost of the way from an agent to its command:
 
   --quick                    fewer rounds: half a minute, coarse numbers
   --only GROUP,…             footprint, latency, instructions, volume, rate, soak, modes
-  --base DIR                 modes: beside the binaries of another build, too
-  --console null|terminal    where the host's console goes (default: null)
+  --base DIR                 for `modes`: compare with the binaries of another build in DIR, too
+  --console null|terminal    send the host's console there (default: null)
 
 Examples:
   scripts/bench.sh path
@@ -40,7 +40,7 @@ cd -- "$root"
 known=$(sed -n '/^\[\[bench\]\]/,/^$/s/^name = "\(.*\)"$/\1/p' Cargo.toml)
 ((${#benches[@]})) || mapfile -t benches <<<"$known"
 
-# Whatever ends a bench, its sockets, journals and loads go with this script.
+# However a bench ends, its sockets, journals and input files go with this script.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/rexec-bench.XXXXXX")
 export TMPDIR
 trap 'rm -rf -- "$TMPDIR"' EXIT

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds rexec-host, rexec and the static shim rexec-sh, and puts the three into one folder.
 #
-# The shim starts once for every command of every agent, so it is linked statically: against musl where that target is
-# there or can be added, else against static glibc. Which one it was is the last thing printed.
+# The shim starts once for every command of every agent, so it is linked statically: with musl if that target is
+# installed or can be added, else with static glibc. The last line of the output says which one it was.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: scripts/build.sh [--out DIR]
 
-  --out DIR   where the binaries go (default: target/rexec/bin)
+  --out DIR   put the binaries there (default: target/rexec/bin)
 USAGE
 }
 
@@ -37,7 +37,7 @@ cd -- "$root"
 host_triple=$(rustc -vV | sed -n 's/^host: //p')
 musl_triple=${host_triple%%-*}-unknown-linux-musl
 
-# Whether the standard library for a target is installed: rustc itself knows, with or without rustup.
+# Whether the standard library for a target is installed. rustc knows this with and without rustup.
 has_target() { [[ -d $(rustc --print target-libdir --target "$1" 2>/dev/null) ]]; }
 
 if ! has_target "$musl_triple" && command -v rustup >/dev/null; then
@@ -52,7 +52,7 @@ if has_target "$musl_triple"; then
     picked="musl ($shim_triple)"
     cargo build --release --locked --package rexec-sh --bin rexec-sh --target "$shim_triple" --target-dir "$target_dir"
 else
-    # An explicit --target keeps these flags away from build scripts and procedural macros, which cannot be static.
+    # With an explicit --target these flags do not reach build scripts and procedural macros, which cannot be static.
     shim_triple=$host_triple
     picked="static glibc ($shim_triple)"
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
@@ -61,7 +61,7 @@ else
 fi
 
 shim=$target_dir/$shim_triple/release/rexec-sh
-# A program that names an interpreter or a library is not static. Without readelf, ldd says it in words.
+# A program that names an interpreter or a library is not static. Where readelf is missing, ldd says it in words.
 if command -v readelf >/dev/null; then
     if readelf --program-headers --dynamic --wide "$shim" 2>/dev/null | grep -E 'INTERP|\(NEEDED\)' >&2; then
         die "the shim is not static"
@@ -70,7 +70,7 @@ elif command -v ldd >/dev/null && ! { ldd "$shim" 2>&1 || true; } | grep -Eq 'st
     die "the shim is not static"
 fi
 
-# Only now, so that it is cargo that makes its target folder and marks it as a cache.
+# Not earlier, so that cargo makes its target folder and marks it as a cache.
 mkdir -p -- "$out"
 install -m 755 -- "$target_dir/release/rexec-host" "$target_dir/release/rexec" "$shim" "$out/"
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Runs the chaos of tests/black_box/chaos.rs for long: callers of mixed commands, kills at random, and then nothing may be left.
+# Runs tests/black_box/chaos.rs for a long time: callers run mixed commands, processes are killed at random, and
+# afterwards nothing may be left behind.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: scripts/chaos.sh [OPTION …]
 
-  --seconds N    how long (default: 600)
-  --seed N       the same choices as in the run that said so
-  --no-recorder  the journal's recorder is left alone
-  --soak         no kills: 10,000 commands that do nothing and 1,000 that do, and then nothing may be left
-  --release      with optimized binaries
+  --seconds N    run for N seconds (default: 600)
+  --seed N       repeat the choices of the run that printed this seed
+  --no-recorder  leave the journal's recorder alone
+  --soak         kill nothing: run 10,000 commands that do nothing and 1,000 that do something
+  --release      use optimized binaries
 
 Examples:
   scripts/chaos.sh
@@ -21,7 +22,7 @@ USAGE
 die() { printf 'chaos.sh: %s\n' "$*" >&2; exit 1; }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
-test=who_is_not_killed_gets_what_the_real_shell_gives
+test=callers_that_are_not_killed_get_what_the_real_shell_prints
 cargo_args=()
 export REXEC_CHAOS_SECONDS=600 REXEC_TEST_LONG=1
 while (($#)); do

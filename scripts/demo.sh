@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Shows the main job in one go: builds rexec, starts a host, lets three agents run commands through it at once, and
-# prints what the human saw, what each agent got, and what the journal keeps. Exits 0 when all was as expected.
+# Shows what rexec is for: builds it, starts a host, lets three agents run commands through it at once, and prints what
+# the human saw, what each agent received, and what the journal keeps. Exits with 0 if everything was as expected.
 #
-# Everything happens in a temporary folder that goes with it; nothing is installed.
+# Everything happens in a temporary folder, which is removed at the end; nothing is installed.
 set -euo pipefail
 
 usage() {
@@ -26,7 +26,7 @@ while (($#)); do
 done
 [[ -z $prefix ]] || prefix=$(cd -- "$prefix" && pwd)
 
-# A caller that itself runs below rexec would be sent past the host.
+# The program that starts this demo may itself run below rexec; its commands would then bypass the host.
 unset REXEC_INSIDE REXEC_FALLBACK REXEC_SHELL REXEC_TTY REXEC_SANITIZE REXEC_ENV_DROP
 work=$(mktemp -d "${TMPDIR:-/tmp}/rexec-demo.XXXXXX")
 chmod 700 -- "$work"
@@ -48,7 +48,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Colours only for a person; a file gets text.
+# Colours are for a person; a file gets plain text.
 if [[ -t 1 ]]; then
     bold=$'\e[1m' plain=$'\e[0m'
     as_seen() { cat -- "$1"; }

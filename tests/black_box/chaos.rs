@@ -86,7 +86,7 @@ fn check(host: Host, before: Holding, memory: u64, chaos: &Chaos) {
 }
 
 #[test]
-fn who_is_not_killed_gets_what_the_real_shell_gives() {
+fn callers_that_are_not_killed_get_what_the_real_shell_prints() {
     let seed = number("REXEC_CHAOS_SEED").unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         u64::from(now.subsec_nanos())

@@ -14,7 +14,7 @@ use crate::support::waiting::{self, PATIENCE};
 use hostile::COMMANDS;
 use pane::{PERMISSIVE, Pane};
 
-/// After each hostile command the pane is as before it, and what comes next is to be seen.
+/// After each hostile command the pane is as before it, and the next line is visible.
 fn assert_untouched(pane: &Pane) {
     assert!(COMMANDS.len() >= 60);
     let baseline = pane.flags_at_the_next(0).expect("a harmless command is seen");

@@ -59,7 +59,7 @@ const WAYS: [Way; 3] = [Way::Terminal, Way::OneTerminal, Way::Pipes];
 
 /// A server that wants a password of everybody; gives its port.
 fn locked_server() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is to be had");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is available");
     let port = listener.local_addr().expect("it is bound").port();
     std::thread::spawn(move || {
         for mut client in listener.incoming().flatten() {

@@ -27,7 +27,7 @@ fn in_both_modes(script: &str, check: impl Fn(&Outcome) -> bool) {
 }
 
 #[test]
-fn who_reads_again_and_again_is_hung_up() {
+fn a_program_that_reads_again_and_again_is_hung_up() {
     in_both_modes("while :; do read x </dev/tty; done; echo end", |seen| {
         (seen.code(), seen.out().as_str()) == (129, "") && notes(seen) == ["bash"]
     });
@@ -37,7 +37,7 @@ fn who_reads_again_and_again_is_hung_up() {
 }
 
 #[test]
-fn who_ignores_the_end_of_input_is_hung_up() {
+fn a_program_that_ignores_the_end_of_input_is_hung_up() {
     if programs::has("python3") {
         let script = "python3 -c 'while True:
     try: input()
@@ -75,7 +75,7 @@ fn a_loop_around_a_program_that_is_hung_up_ends() {
 }
 
 #[test]
-fn who_survives_the_hang_up_and_reads_on_is_killed() {
+fn a_program_that_survives_the_hang_up_and_reads_on_is_killed() {
     in_both_modes("trap '' HUP; while :; do read x </dev/tty; done; echo end", |seen| {
         (seen.code(), seen.out().as_str()) == (137, "") && notes(seen) == ["bash"]
     });
@@ -132,7 +132,7 @@ fn what_is_left_stopped_elsewhere_is_let_be() {
 
 /// Its guard looks for it several times meanwhile.
 #[test]
-fn who_does_not_touch_the_terminal_again_is_never_signalled() {
+fn a_program_that_does_not_touch_the_terminal_again_is_never_signalled() {
     let told = "for s in HUP INT QUIT TERM CONT USR1 TSTP; do trap \"echo $s\" $s; done";
     let lasting = "sleep 8 & while ! wait $!; do :; done";
     in_both_modes(&format!("stty sane </dev/tty; {told}; {lasting}; echo end"), |seen| {

@@ -234,7 +234,7 @@ fn a_console_file_on_a_full_disk_goes_on_when_there_is_room() {
     let place = home.join("small");
     fs::create_dir(&place).expect("a directory");
     if let Err(error) = mount(Some("tmpfs"), &place, Some("tmpfs"), MsFlags::empty(), Some("size=4m")) {
-        return programs::skipped(&format!("no small file system is to be had: {error}"));
+        return programs::skipped(&format!("no small file system can be mounted: {error}"));
     }
     std::os::unix::fs::symlink("small/console", home.join("console")).expect("a link");
     let host = Host::in_dir(home, PLAIN);

@@ -217,7 +217,7 @@ fn disturbed(host: &Host, commands: usize, disturb: impl FnOnce(&dyn Fn() -> usi
 /// A host, and in its directory a pipe at which a command can wait.
 fn with_gate() -> Host {
     let host = Host::start();
-    nix::unistd::mkfifo(&host.home.join("go"), nix::sys::stat::Mode::S_IRWXU).expect("a directory of ours");
+    nix::unistd::mkfifo(&host.home.join("go"), nix::sys::stat::Mode::S_IRWXU).expect("the directory can be written");
     host
 }
 

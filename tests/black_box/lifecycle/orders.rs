@@ -245,7 +245,7 @@ fn a_trap_may_take_longer_than_a_host_has_to_hear() {
 
 /// An answer that takes longer than anybody waits says how long.
 #[test]
-fn who_ends_a_command_with_a_long_grace_is_told_how_long_it_lasts() {
+fn a_caller_that_ends_a_command_is_told_a_long_grace() {
     let host = Host::with(Setup { flags: &["--grace", "600"], ..PLAIN });
     let script = "trap '' TERM; echo $$ > shell; while :; do sleep 1; done";
     let mut calling = start(&host, script);

@@ -70,7 +70,7 @@ fn a_caller_is_told_what_was_withheld() {
 }
 
 #[test]
-fn who_gets_everything_is_told_nothing() {
+fn a_caller_that_gets_everything_is_told_nothing() {
     let host = Host::start();
     for mode in ["REXEC_SANITIZE=raw", "REXEC_SANITIZE=strip"] {
         let seen = host.call(TABLE[0].script).env(mode).run(Target::Shim(&host.socket()));

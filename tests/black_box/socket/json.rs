@@ -114,7 +114,7 @@ fn a_field_that_means_nothing_is_named() {
 }
 
 #[test]
-fn who_has_only_shut_its_writing_side_gets_its_answer() {
+fn a_client_that_shut_only_its_writing_side_gets_its_answer() {
     let host = Host::start();
     let half_closed = |text: &str| {
         let mut socket = UnixStream::connect(host.socket()).expect("a host");
@@ -149,7 +149,7 @@ fn who_has_only_shut_its_writing_side_gets_its_answer() {
 }
 
 #[test]
-fn who_is_wholly_gone_ends_its_command() {
+fn a_client_that_is_gone_ends_its_command() {
     let host = Host::start();
     let path = host.home.join("pid");
     for shuts_first in [false, true] {

@@ -30,7 +30,7 @@ impl Terminal {
     /// A terminal as a person has it.
     pub(crate) fn new(cols: u16, rows: u16) -> Self {
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let master = posix_openpt(flags).expect("a pseudo terminal is to be had");
+        let master = posix_openpt(flags).expect("a pseudo terminal is available");
         grantpt(&master).expect("the terminal is ours");
         unlockpt(&master).expect("the terminal is ours");
         let name = ptsname_r(&master).expect("it has a name");
@@ -56,11 +56,11 @@ impl Terminal {
 
     /// A second descriptor for the part that a program uses.
     pub(crate) fn slave(&self) -> OwnedFd {
-        self.slave.try_clone().expect("a descriptor is to be had")
+        self.slave.try_clone().expect("a descriptor is available")
     }
 
     /// The part that a person uses, as a file to read from and write to.
     pub(crate) fn master_file(&self) -> File {
-        self.master.as_fd().try_clone_to_owned().expect("a descriptor is to be had").into()
+        self.master.as_fd().try_clone_to_owned().expect("a descriptor is available").into()
     }
 }

@@ -140,7 +140,7 @@ impl Wires {
 }
 
 fn copy(fd: &impl AsFd) -> OwnedFd {
-    fd.as_fd().try_clone_to_owned().expect("a descriptor is to be had")
+    fd.as_fd().try_clone_to_owned().expect("a descriptor is available")
 }
 
 fn nameless_file() -> File {
