@@ -43,7 +43,9 @@ impl Demand {
     /// The shim has taken the caller's terminal, and the command is in the foreground of its own.
     pub(super) fn on_granted(&mut self, now: Instant) {
         self.has_terminal = true;
-        self.look_from(now);
+        if self.has_unread || self.has_asker_ended {
+            self.look_from(now);
+        }
     }
 
     /// Keys were written to the command's terminal.

@@ -54,6 +54,7 @@ impl LentTerminal {
         TerminalRelay {
             is_on_demand: stdio.on_demand,
             resuming: 0,
+            is_returned: false,
             keys: Outlet::default(),
             unread: 0,
             known_modes: self.lent,
@@ -72,8 +73,10 @@ impl LentTerminal {
 pub(super) struct TerminalRelay {
     /// Keys come only while the command asks for them, and count as taken once it has read them.
     pub(super) is_on_demand: bool,
-    /// Resumptions that the guard has not obeyed yet. Keys wait for them: until then a key's signal would go to the guard.
+    /// Resumptions that the guard has not obeyed yet.
     pub(super) resuming: u32,
+    /// The command has given its terminal back and has not asked again.
+    pub(super) is_returned: bool,
     /// Keys on their way to the run's terminal.
     pub(super) keys: Outlet,
     /// Bytes that were written to the terminal on demand and are not known to be read.
@@ -82,6 +85,13 @@ pub(super) struct TerminalRelay {
     pub(super) known_modes: Option<TerminalModes>,
     /// The modes of the run's terminal when its last user was gone.
     pub(super) last_modes: Option<TerminalModes>,
+}
+
+impl TerminalRelay {
+    /// Whether the command is in the foreground. Keys wait for that: a signal of theirs would go to the guard instead.
+    pub(super) fn takes_keys(&self) -> bool {
+        self.resuming == 0 && !self.is_returned
+    }
 }
 
 /// What a peer is told once it has all output before it.

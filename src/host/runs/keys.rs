@@ -37,6 +37,7 @@ impl Runs {
             TerminalEvent::Resume { foreground } => {
                 if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
                     relay.resuming += 1;
+                    relay.is_returned &= !foreground;
                 }
                 self.order(job, Order::Resume { foreground }, turn.now);
             }
@@ -63,7 +64,7 @@ impl Runs {
     /// command has read them.
     pub(in crate::host) fn flush_keys(&mut self, job: JobId, turn: &Turn, peers: &mut Peers) {
         let Some(run) = self.get_mut(job).filter(|run| run.has_keys()) else { return };
-        let Some(relay) = run.relay.as_mut().filter(|relay| relay.resuming == 0) else { return };
+        let Some(relay) = run.relay.as_mut().filter(|relay| relay.takes_keys()) else { return };
         let before = relay.keys.pending();
         let written = match run.streams[Stream::Tty as usize].as_mut() {
             Some(port) => relay.keys.flush(|bytes| port.write(|fd| sys::write(fd, bytes))).is_ok(),
@@ -109,6 +110,7 @@ impl Runs {
         self.leave_modes(job, peers);
         if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
             relay.unread = 0;
+            relay.is_returned = true;
         }
         self.tell_in_place(job, RelayEvent::TerminalReturned, peers);
     }
