@@ -26,7 +26,7 @@
 //! | parsers of bytes from outside | `fuzz` |
 //! | anything at all | `chaos`, `regressions` |
 //!
-//! The pure text modules are in `tests/text`, the rules of the source code in `tests/architecture.rs`, and the shim
+//! The pure text modules are in `tests/text`, the rules of the source code in `tests/architecture`, and the shim
 //! beside a host that the test plays itself in `shim/tests/black_box`.
 //!
 //! | variable | effect |
