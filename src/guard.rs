@@ -41,16 +41,15 @@
 //! * `host/run` types ^D when it orders end of file, and again when the guard has the foreground back.
 //! * `foreground` gives the stopped process group the foreground for a moment, in which it reads the ^D, and hangs up
 //!   processes that ask too often.
-//! * On a relayed terminal none of this happens: a person answers. `demand` decides how long a command keeps a terminal
-//!   that is relayed on demand.
+//! * On a relayed terminal none of this happens: a person answers. `terminal_on_demand` decides how long a command
+//!   keeps a terminal that is relayed on demand.
 //!
 //! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `launch`, `supervisor`, `stops`, `asker`,
-//! `foreground`, `demand`, `hunt`, `reaper`, [`orphans`].
+//! `foreground`, `terminal_on_demand`, `hunt`, `reaper`, [`orphans`].
 
 mod asker;
 pub mod baseline;
 pub mod control;
-mod demand;
 mod extras;
 mod foreground;
 mod hunt;
@@ -62,3 +61,4 @@ pub mod saved_terminal;
 pub mod spawn;
 mod stops;
 mod supervisor;
+mod terminal_on_demand;

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | wait | sleeps until a descriptor may be ready or something is due | `host/turn.rs`, `io/poller.rs` |
 //! | intake | visits each ready source once and turns its bytes into facts for the engine | `host/requests.rs`, `host/runs/reports.rs`, `host/runs/streams.rs` |
-//! | tick | does what is due: timeouts, retries, guards that do not answer | `host/peers.rs`, `host/runs/endings.rs`, `host/runs/orphans.rs` |
+//! | tick | does what is due: timeouts, retries, guards that do not answer | `host/peers.rs`, `host/runs/kills.rs`, `host/runs/orphans.rs` |
 //! | perform | does what the engine wants: starts and orders | `host/starts.rs`, `host/runs.rs` |
 //! | pump | gives every reader of every log what is new | `host/peers.rs`, `host/recorder_link.rs`, `host/screen.rs` |
 //! | reconcile | decides whether the host is done; `host/shutdown.rs` then closes it | `host.rs` |
@@ -36,10 +36,7 @@
 //! * **How a command is started.** `host/submissions.rs` makes a job of a request. The engine answers with
 //!   `Effect::Start`, at once or when there is room. `host/starts.rs` hands the command to a guard, and
 //!   `guard/supervisor.rs` is that guard's own code.
-//! * **Prompts** (a command asks for terminal input). Five places decide. `guard/supervisor.rs` notices the stopped
-//!   process, from its wait or by a look through the tree, at the times of `core/job/look.rs`. `core/job.rs` counts the
-//!   stops and chooses the order. `host/runs.rs` types ^D for `Order::EndInput`, as `host/spares.rs` does for the first
-//!   read. `guard/foreground.rs` gives the process the foreground for a moment, or sends SIGHUP.
+//! * **Prompts** (a command asks for terminal input). The header of [`crate::guard`] names every place that takes part.
 //! * **How facts enter the journal.** `host/submissions.rs` gives the journal the start record and a reader of the job's
 //!   log, from which it takes output and exit. `RecorderLink::note` adds the facts that no log has.
 //! * **Signals.** For the host: `Host::visit_signals`. For a command: `Host::on_signal`, then `Job::signal`.

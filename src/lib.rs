@@ -24,25 +24,31 @@
 //!
 //! # The way of one command
 //!
-//! 1. `shim/src/main.rs` looks at its arguments (`protocol/invocation.rs`): a command string goes to the host, anything
-//!    else to the real shell (`shim/src/shell.rs`).
-//! 2. `shim/src/collect.rs` reads what a child of the agent would inherit, `protocol/environment.rs` filters the
-//!    environment, `shim/src/connect.rs` connects to the socket (`protocol/place.rs`), and `protocol/wire.rs` encodes the
-//!    request.
-//! 3. The host lets the caller in (`host/door.rs`, `host/peers.rs`) and decodes the request (`front/shim.rs`).
+//! 1. The shim (`shim/src/sys.rs` has its C `main`, `shim/src/main.rs` the rest) reads its options
+//!    (`protocol/options.rs`) and finds the real shell (`shim/src/shell.rs`). Inside a run (`shim/src/inside.rs`), and
+//!    for anything but a command string (`protocol/invocation.rs`), it executes that shell at once.
+//! 2. It connects to the socket (`shim/src/connect.rs`, `protocol/place.rs`), reads what a child of the agent would
+//!    inherit (`shim/src/collect.rs`), filters the environment (`protocol/environment.rs`), and sends it all
+//!    (`protocol/wire.rs`, `shim/src/client.rs`).
+//! 3. The host lets the caller in (`host/door.rs`, `host/peers.rs`) and decodes the request (`front/shim.rs`): who calls
+//!    (`front/caller.rs`), and what a person would call the command (`front/command.rs`, `text/unwrap.rs`).
 //!    `host/requests.rs` serves it: `host/sandbox_check.rs` refuses a caller that may do less than the host, and
 //!    `host/submissions.rs` makes a job of it, with a banner for the console and a start record for the journal.
 //! 4. The engine (`core/engine.rs`) has room for the job and answers `Effect::Start`. `host/starts.rs` takes a spare
-//!    guard (`host/spares.rs`) and sends it the request with the caller's descriptors (`guard/control.rs`).
+//!    guard (`host/spares.rs`), `host/stream_plan.rs` chooses pipes or a terminal, and `host/starts/hand_over.rs` sends
+//!    the request with the caller's descriptors (`guard/control.rs`).
 //! 5. The guard (`guard/spawn.rs`, `guard/request.rs`) makes the shell's process (`guard/launch.rs`, which executes it)
 //!    and then waits, obeys and reports (`guard/supervisor.rs`).
 //! 6. What the command writes is read in `host/runs/streams.rs` and becomes an entry of the job's log (`core/job.rs`,
 //!    `core/log.rs`). Three readers have each a cursor in that log:
-//!    * the caller: `front/shim.rs` filters (`front/output_filter.rs`, `text/sanitize.rs`), `host/peer.rs` sends, and
-//!      `shim/src/client.rs` writes it to the agent's own descriptors (`shim/src/output_descriptor.rs`);
-//!    * the human: `sink/console.rs` filters (`text/safe.rs`) and `host/screen.rs` writes;
-//!    * the journal: `sink/feed.rs` makes frames (`journal/frame.rs`), `host/recorder_link.rs` sends them, and
-//!      `recorder/serve.rs` masks secrets (`text/redact.rs`) and writes the records (`journal/record.rs`).
+//!    * the caller: `front/shim.rs` filters (`front/output_filter.rs`; `text/sanitize.rs`, on pipes its `tidy`),
+//!      `host/peer.rs` sends, and `shim/src/client.rs` writes it to the agent's own descriptors
+//!      (`shim/src/output_descriptor.rs`);
+//!    * the human: `sink/console.rs` filters (`sink/console/filter.rs`; on a terminal `text/safe.rs`) and
+//!      `host/screen.rs` writes;
+//!    * the journal: `sink/feed.rs` makes frames (`journal/frame.rs`), and `host/recorder_link.rs` sends them. In the
+//!      recorder, whose header has a drawing, `recorder/serve.rs` takes them in, `recorder/live.rs` masks secrets
+//!      (`text/redact.rs`), and `recorder/appender.rs` writes the records (`journal/record.rs`).
 //! 7. The shell ends. The guard reports it, `host/runs/reports.rs` tells the job, and the job closes when its output
 //!    has ended too (`core/job.rs` has the diagram). Each reader finds the end behind the output. The shim leaves with
 //!    the exit code. The guard stays until the command has left no process.
@@ -61,15 +67,24 @@
 //!
 //! # Where to change what
 //!
-//! * A bound or a time: [`limits`]. An exit code: `shim/src/protocol/exit_code.rs`. A message's form:
-//!   `shim/src/protocol/notice.rs`.
-//! * What travels with a command: `shim/src/collect.rs`, `protocol/wire.rs`, `guard/launch.rs`.
+//! * A bound or a time: [`limits`]. An exit code: `shim/src/protocol/exit_code.rs`.
+//! * A message's form, and the words for no host: `protocol/notice.rs`. Other refusals: `host/notices.rs`,
+//!   `host/start_errors.rs`.
+//! * What travels with a command: `shim/src/collect.rs` reads it, `protocol/wire/attributes.rs` has what is always sent
+//!   and `protocol/wire/extras.rs` what is rarely, `guard/launch.rs` and `guard/extras.rs` apply it.
 //! * Which environment a command sees: `protocol/environment.rs`.
-//! * What an agent reads of the output: `text/sanitize.rs`. What counts as a secret: `text/redact.rs`.
-//! * The console's rows: `sink/console.rs`, `text/banner.rs`. A record's fields: `journal/record.rs`.
+//! * What an agent reads of the output: `front/output_filter.rs` chooses; `text/sanitize/tidy.rs` for pipes,
+//!   `text/sanitize/collapse.rs` for terminals.
+//! * What counts as a secret: `text/redact.rs`, which says what each of its modules knows.
+//! * The console's rows: `sink/console.rs`, `text/banner.rs`.
+//! * A record's fields: `journal/record.rs`; `host/submissions.rs` fills a start, `sink/feed.rs` and `recorder/live.rs`
+//!   an end.
+//! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.
 //! * When a command is stopped, and how: `core/job.rs` decides, `guard/supervisor.rs` does it.
-//! * Prompts (a command reads the terminal): [`guard`] names every place that takes part.
-//! * A verb of `rexec`: `cli/rexec.rs` and a file beside it. Its pages: `cli/help/`.
+//! * Prompts (a command reads the terminal): `core/job.rs` counts; [`guard`] names every place that takes part.
+//! * A verb of `rexec`: `cli/rexec.rs` and a file beside it; its pages: `cli/help/`. A verb that asks the host also needs
+//!   an action (`front/jsonl/request.rs`) and its service (`host/requests.rs`); one that acts on a command, an order
+//!   (`core/job/order.rs`, `guard/control.rs`, `guard/supervisor.rs`).
 //!
 //! # Words
 //!

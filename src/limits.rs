@@ -87,8 +87,8 @@ pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// After [`DRAIN_MAX`], a stream that brought this much since the shell's end, bytes, counts as finished although its
 /// reader cannot keep up. A pipe that a shell has left holds less, so all of it is from other processes.
 pub const DRAIN_BYTES: usize = 1 << 20;
-/// From SIGTERM to SIGKILL when the caller or the host is gone. Agents kill with SIGKILL only and wait for no clean
-/// end.
+/// From SIGTERM to SIGKILL when the caller or the host is gone, or a timeout is over. Agents kill with SIGKILL only and
+/// wait for no clean end.
 pub const GRACE_CALLER_GONE: Duration = Duration::from_millis(200);
 /// For callers that kill their shell's process group: from the end of the output to that kill. Codex itself waits 27 to
 /// 36 ms after the shell's exit, and 76 to 88 ms when a process holds the streams. Processes that want to leave the

@@ -11,11 +11,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 
 use super::control::{self, GuardReport, RunPlan};
-use super::demand::Demand;
 use super::foreground::Foreground;
 use super::hunt::Hunt;
 use super::reaper::{self, ChildEvent};
 use super::saved_terminal::SavedTerminal;
+use super::terminal_on_demand::Demand;
 use crate::core::job::Order;
 use crate::limits;
 use crate::sys::kill::{self, CONT};

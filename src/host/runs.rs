@@ -5,21 +5,21 @@
 //! | `runs/streams.rs` | reads what commands write |
 //! | `runs/reports.rs` | takes the guards' reports, and notes what commands left running |
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
-//! | `runs/endings.rs` | ends commands for people, and answers them |
+//! | `runs/kills.rs` | ends commands for people, and answers them |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
 //! | `runs/listing.rs` | lists what runs |
 //!
 //! Processes that an ended command left behind may go on writing. The host reads that and drops it, so that they
 //! neither block nor die of it.
 
-mod endings;
 mod keys;
+mod kills;
 mod listing;
 mod orphans;
 mod reports;
 mod streams;
 
-pub(super) use endings::KillRequest;
+pub(super) use kills::KillRequest;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};

@@ -7,6 +7,15 @@
 //!           environment      shapes
 //! ```
 //!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `value_masker`, `automaton` | the values of the environment's secret variables |
+//! | `pattern_masker`, `anchors`, `partial_text` | looks for places that need a verdict, in output that comes in pieces |
+//! | `assigned`, `names`, `plausible`, `value` | `NAME=value` and its kin: which names, and which values behind them |
+//! | `command_options`, `urls` | `--token value`, `scheme://user:password@host` |
+//! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document |
+//! | `finding`, `mask` | a secret that was found, and what takes its place |
+//!
 //! Masking is best effort: a secret that a program encodes, or prints in two parts with something between them, is not
 //! found. A value is found without the white space around it, with its lines ended as a terminal ends them or as JSON
 //! spells them, and with U+FFFD for bytes that are not UTF-8.
@@ -20,16 +29,16 @@
 mod anchors;
 mod assigned;
 mod automaton;
+mod command_options;
 mod finding;
 mod key_body;
-mod keys;
 mod mask;
 mod names;
-mod options;
 mod partial_text;
 mod pattern_masker;
 mod plausible;
 mod prefixed;
+mod private_keys;
 mod tokens;
 mod urls;
 mod value;
@@ -143,7 +152,7 @@ impl Redactor {
 
     /// Masks one argument of a command, which may be the value of an option. `before` are the arguments before it.
     pub fn redact_argument(&mut self, before: &[&[u8]], argument: &[u8], out: &mut Vec<u8>) {
-        match options::argument(before, argument) {
+        match command_options::argument(before, argument) {
             Some((start, name)) => {
                 self.redact(&argument[..start], out);
                 mask(&name, out);

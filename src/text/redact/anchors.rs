@@ -10,7 +10,7 @@
 
 use std::sync::LazyLock;
 
-use super::{keys, names, tokens};
+use super::{names, private_keys, tokens};
 
 /// The most bytes from a place to the end of its window.
 const REACH: usize = 8;
@@ -262,7 +262,7 @@ fn is_place(text: &[u8], at: usize) -> bool {
         b'-' => {
             let is_apart = || !at.checked_sub(1).is_some_and(|before| names::is_part(text[before]));
             let is_short = || rest.get(1).is_none_or(|letter| b"upaU".contains(letter));
-            begins(keys::START) || (is_apart() && (is_short() || begins(b"--user") || begins(b"--proxy-user")))
+            begins(private_keys::START) || (is_apart() && (is_short() || begins(b"--user") || begins(b"--proxy-user")))
         }
         _ => false,
     }

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
+use super::command_options;
 use super::finding::Finding;
 use super::names::{self, NAME_BYTES_MAX, SecretKind};
-use super::options;
 use super::partial_text::{BLANKS_MAX, CONTEXT, PartialText, Undecided, without_colour};
 use super::plausible::Form;
 use super::value::Value;
@@ -94,7 +94,7 @@ pub(super) fn of_name(text: PartialText<'_>, at: usize) -> Found {
     }
     let is_option = text.bytes[start..].starts_with(b"--") && end - start <= NAME_BYTES_MAX;
     if is_option && text.peek(end)? == Some(b' ') {
-        return options::judge(text, start);
+        return command_options::judge(text, start);
     }
     if let Some(found) = followed(text, start..end)? {
         return Ok(Some(found));

@@ -6,7 +6,7 @@
 use super::finding::{Finding, Swallow};
 use super::mask::mask;
 use super::partial_text::{CONTEXT, PartialText, Undecided};
-use super::{anchors, assigned, keys, names, options, tokens, urls};
+use super::{anchors, assigned, command_options, names, private_keys, tokens, urls};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct PatternMasker {
@@ -114,8 +114,10 @@ fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided>
             Some(b'A') => tokens::bot(text, at),
             _ => Ok(None),
         },
-        b'-' => match keys::judge(text, at)? {
-            None if !text.before(at).last().is_some_and(|&byte| names::is_part(byte)) => options::judge(text, at),
+        b'-' => match private_keys::judge(text, at)? {
+            None if !text.before(at).last().is_some_and(|&byte| names::is_part(byte)) => {
+                command_options::judge(text, at)
+            }
             found => Ok(found),
         },
         _ => match tokens::judge(text, at)? {
