@@ -47,6 +47,8 @@
 //! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `launch`, `supervisor`, `stops`, `asker`,
 //! `foreground`, `terminal_on_demand`, `hunt`, `reaper`, [`orphans`].
 
+#![expect(unsafe_code, reason = "a guard forks, and its child makes system calls only")]
+
 mod asker;
 pub mod baseline;
 pub mod control;

@@ -7,6 +7,8 @@
 //! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`]; then [`socket`], [`signal`], [`terminal`],
 //! [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`].
 
+#![expect(unsafe_code, reason = "system calls live here and in guard")]
+
 pub mod cgroup;
 pub mod confinement;
 pub mod file;

@@ -25,7 +25,7 @@ impl Supervisor {
             }
             return;
         }
-        // Whoever sent another stop signal will also continue the process.
+        // Another stop signal was sent by somebody, and that sender will also continue the process.
         if !matches!(signal, TTIN | TTOU) {
             return;
         }

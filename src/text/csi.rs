@@ -56,7 +56,7 @@ mod tests {
         let csi = Csi::parse(b"?25;1049").unwrap();
         assert_eq!((csi.private, csi.values().collect::<Vec<_>>()), (Some(b'?'), vec![25, 1049]));
         let csi = Csi::parse(b"4:3;;99999 q").map(|_| ());
-        assert_eq!(csi, None, "a letter is no body");
+        assert_eq!(csi, None, "a letter is not a body");
         let csi = Csi::parse(b"4:3;;99999 ").unwrap();
         assert_eq!((csi.values().collect::<Vec<_>>(), csi.intermediates), (vec![4, 0, 65535], b" ".as_slice()));
         assert_eq!(Csi::parse(b"").unwrap().values().count(), 0);

@@ -86,7 +86,7 @@ fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
             let call = Call::bash(script, pane.home.path());
             let mut calling = call.start(Target::Shim(&pane.socket())).expect("the shim starts");
             assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"on\n", PATIENCE), "{script}");
-            // Who types into a console means no shell that comes after it.
+            // Keys that were typed into a console are not meant for the shell that comes after it.
             pane.tmux(&["send-keys", "touch 84", "Enter", "echo typed"]);
             let left = pane.end();
             assert!(left.is_empty(), "{flags:?}, {script}: the parent shell reads {left}");

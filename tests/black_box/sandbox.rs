@@ -271,11 +271,11 @@ fn confine(mode: &str) -> bool {
     match mode {
         "nothing" => true,
         "no_new_privs" => nix::sys::prctl::set_no_new_privs().is_ok(),
-        // Who may administer the system needs no no_new_privs for it.
+        // A process with CAP_SYS_ADMIN may add a filter without no_new_privs.
         "seccomp" => (is_root || nix::sys::prctl::set_no_new_privs().is_ok()) && allow_everything(),
         "landlock" => nix::sys::prctl::set_no_new_privs().is_ok() && forbid_writing(),
         "chroot" => nix::unistd::chroot("/usr").is_ok(),
-        other => panic!("{other} is no sandbox"),
+        other => panic!("{other} is not a sandbox"),
     }
 }
 
@@ -313,7 +313,7 @@ fn call_late(change: &str) {
         std::process::exit(0);
     }
     if change == "handover" {
-        // Who connected is in no sandbox and lives on; who asks over its connection is in one.
+        // The process that connected is not in a sandbox and lives on. The one that asks over its connection is.
         let mut child = Command::new("setpriv");
         child.args(["--no-new-privs", "bash", "-c", &format!("echo '{request}' >&0; head -n 1")]);
         let status = child.stdin(OwnedFd::from(socket)).stdout(out).status();

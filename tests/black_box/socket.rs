@@ -199,7 +199,7 @@ fn a_deleted_socket_is_made_again() {
     }
 }
 
-/// Whoever cleans temporary files may take everything: socket, lock, directory and journal.
+/// A cleaner of temporary files may remove everything: socket, lock, directory and journal.
 #[test]
 fn a_removed_directory_is_made_again() {
     let host = Host::start();

@@ -113,7 +113,7 @@ fn a_bar_that_pauses_is_appended_again() {
     assert_eq!(script.wait(2 * STILL_MS - 1), "", "a line that was given is rewritten, so it waits longer");
     assert_eq!(script.wait(1), "\n20%");
     assert_eq!(script.push("\r20%"), "");
-    assert_eq!(script.wait(3000), "", "the same text again is no news");
+    assert_eq!(script.wait(3000), "", "the same text again is not sent");
     script.push("\r\x1b[K");
     assert_eq!(script.wait(300), "");
     assert_eq!(script.push("done\n"), "\ndone\n");

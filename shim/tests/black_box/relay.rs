@@ -269,7 +269,7 @@ fn a_full_disk_below_stderr_leaves_stdout_and_the_exit_code_alone() {
     });
     let found = outcome(&place.real_shell("exec \"$0\" -c x 2>/dev/full").output().unwrap());
     assert_eq!(found, (Some(0), "kept".into(), String::new()));
-    assert_eq!(host.join().unwrap(), [], "a full disk is no reader that has left");
+    assert_eq!(host.join().unwrap(), [], "a full disk is not a reader that has left");
 }
 
 /// Something has to end a command that writes for ever to where nothing fits.

@@ -154,7 +154,7 @@ impl Errand {
                     Input::Silent,
                 ];
                 match inputs[dice.below(inputs.len())] {
-                    // Who reads these would fail in words of its own, or wait for ever.
+                    // A program that reads these would fail with a message of its own, or wait for ever.
                     input @ (Input::Closed | Input::Silent) => Self { input, ..plain("echo x; exit 4".to_owned()) },
                     input => Self { input, ..one_of(READERS, dice) },
                 }

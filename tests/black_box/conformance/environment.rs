@@ -158,7 +158,7 @@ fn a_shim_inside_a_run_is_the_real_shell() {
     let seen = host.run(&script);
     assert_eq!((seen.out().as_str(), seen.code()), ("nested\n", 6));
     host.wait_for("the end of the run", |journal| journal.of_type("end").next().cloned());
-    assert_eq!(host.journal().of_type("start").count(), 1, "the nested shell is no run of its own");
+    assert_eq!(host.journal().of_type("start").count(), 1, "the nested shell is not a run of its own");
 }
 
 #[test]

@@ -7,7 +7,7 @@ const TABLE: &[Case] = &[
     Case { name: "false", script: b"false", ..PLAIN },
     Case { name: "a code above 255", script: b"exit 300", ..PLAIN },
     Case { name: "a negative code", script: b"exit -1", ..PLAIN },
-    Case { name: "a code that is no number", script: b"exit abc", ..PLAIN },
+    Case { name: "a code that is not a number", script: b"exit abc", ..PLAIN },
     Case { name: "the code of the last command", script: b"false; true; ls /nonexistent", ..PLAIN },
     Case { name: "a command that does not exist", script: b"no-such-command-here", ..PLAIN },
     Case { name: "a file that may not be executed", script: b"./plain; echo $?; touch plain; ./plain", ..PLAIN },

@@ -220,7 +220,7 @@ except termios.error: pass'; echo end",
         note: Never,
         ..ASKS
     },
-    // Who takes the foreground reads there, and does not stop.
+    // A shell that takes the foreground reads there and is not stopped.
     Prompt {
         name: "reads of a shell with job control",
         script: "zsh -fic 'cat </dev/tty; cat </dev/tty'; echo end",

@@ -125,7 +125,7 @@ fn a_console_of_another_user_holds_nobody_up_and_shows_everything_or_counts_it()
     }
 }
 
-/// One ^S is no reason to live on.
+/// One ^S does not keep the host alive.
 #[test]
 fn a_host_whose_console_of_another_user_is_stuck_leaves_in_time() {
     for setup in foreign() {
@@ -210,7 +210,7 @@ fn a_host_whose_console_is_stuck_leaves_in_time() {
     }
 }
 
-/// `rexec-host | head`: the journal still has everything, so a pipe without a reader is no reason to leave.
+/// `rexec-host | head`: the journal still has everything, so the host does not end when nobody reads its pipe.
 #[test]
 fn a_host_lives_on_when_its_pipe_is_closed() {
     let mut host = Host::with(PIPE);

@@ -238,7 +238,8 @@ fn descriptors_without_a_request_for_them_end_the_connection() {
     assert!(waiting::until_true(PATIENCE, || host.tree().iter().all(|process| process.comm != "sleep")), "it runs on");
 }
 
-/// Who has been told the last word may still have to read what came before it. What it sends meanwhile is not kept.
+/// A peer that was sent its last answer may still be reading the output before it. The host keeps nothing that the peer
+/// sends meanwhile.
 #[test]
 fn a_peer_that_is_let_go_cannot_fill_the_host() {
     let host = Host::start();

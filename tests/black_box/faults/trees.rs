@@ -94,7 +94,7 @@ fn a_host_leaves_although_something_cannot_be_killed() {
     assert_eq!((journal.of_type("start").count(), journal.of_type("end").count()), (1, 0), "{journal:#?}");
 }
 
-/// Whoever kills guards loses those commands, and no others.
+/// A killed guard costs its own command, and no other.
 #[test]
 fn guards_that_are_killed_take_their_own_commands_only() {
     const COMMANDS: usize = 20;

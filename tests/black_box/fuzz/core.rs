@@ -163,7 +163,7 @@ impl World<'_> {
             7 => self.engine.start_queued(),
             8 => {
                 if let Some(seen) = self.jobs.get_mut(&job).and_then(|known| known.readers.get_mut(reader)) {
-                    // Who was held for may be skipped from now on, and not the other way round: it would have missed some.
+                    // A reader that held the job back may skip from now on. The reverse would lose output.
                     seen.lag = Lag::Skip;
                     self.engine.set_lag(seen.cursor, Lag::Skip);
                 }

@@ -88,7 +88,7 @@ fn what_does_not_end_by_itself_is_killed_after_the_grace() {
     host.finish();
 }
 
-/// Whoever kills the guard of what was left running hides nothing.
+/// Killing the guard of left-over processes does not hide them.
 #[test]
 fn what_is_left_running_without_its_guard_is_listed_and_ended() {
     let host = Host::with(Setup { flags: &["--grace", "0.3"], ..PLAIN });

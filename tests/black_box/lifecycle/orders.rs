@@ -101,7 +101,7 @@ fn a_host_that_ends_ends_commands_that_stop_their_guards() {
                 host.check_gone();
             } else {
                 let (_home, mut warden) = host.kill();
-                // Who stops a guard again and again may do so once too often.
+                // A program that stops its guard again and again may do so once more at the very end.
                 let is_gone = warden.is_empty_within(SHUTDOWN) || script.contains("while");
                 assert!(is_gone, "{script}: {:#?}", warden.tree());
             }

@@ -64,7 +64,7 @@ fn a_host_that_is_told_to_leave_ends_its_commands_and_leaves() {
         }
         for calling in &mut callings {
             let seen = calling.finish(SHUTDOWN).unwrap_or_else(|| panic!("{way:?}: a shim is left waiting"));
-            assert!(seen.code() != 0, "{way:?}: a stopped command is no success: {seen:?}");
+            assert!(seen.code() != 0, "{way:?}: a stopped command has not succeeded: {seen:?}");
         }
         host.check_end();
         let journal = host.journal();
@@ -138,7 +138,7 @@ fn a_request_to_a_host_that_ends_is_answered_and_nothing_is_run() {
     assert!(!host.home.join("ran").exists(), "it ran");
 }
 
-/// The bound on the whole end is five seconds, and somebody who says nothing is no reason to take them.
+/// The bound on the whole end is five seconds, and a silent peer must not use them up.
 #[test]
 fn a_peer_that_only_said_hello_is_not_waited_for() {
     let mut host = Host::start();

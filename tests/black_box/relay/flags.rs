@@ -39,7 +39,7 @@ fn the_host_treats_output_as_told_and_the_caller_may_want_it_otherwise() {
         }
         let pipes = host.call(REDRAWN).env("REXEC_TTY=never").run(Target::Shim(&host.socket()));
         let expected = if usual == RAW { RAW } else { COLLAPSED };
-        assert_eq!(pipes.out(), expected, "{flags:?}: pipes are tidied unless nothing is to be touched");
+        assert_eq!(pipes.out(), expected, "{flags:?}: pipes are tidied unless the caller wants raw bytes");
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum Output {
     Null,
 }
 
-/// Who answers the call.
+/// What runs the command: the real shell, or the shim with a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
     /// The real shell, on pipes or whatever the call has.

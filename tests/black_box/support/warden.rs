@@ -1,4 +1,4 @@
-//! A process of ours between a test and a program, which knows exactly what that program leaves behind.
+//! A process between a test and the program that it runs. It knows exactly what that program leaves behind.
 //!
 //! The warden is a child subreaper: whatever the program starts, however it detaches itself, stays below the warden
 //! until it ends. It reports the program's pid and wait status through a pipe and leaves when nothing is left, so that
@@ -67,7 +67,7 @@ pub(crate) struct Plan {
     argv: Vec<CString>,
     env: Vec<CString>,
     pub(crate) dir: Option<OwnedFd>,
-    /// Descriptor of ours, number it gets. What is not named here is closed.
+    /// Each descriptor of the test that the program inherits, with its number there. All others are closed.
     pub(crate) descriptors: Vec<(OwnedFd, RawFd)>,
     pub(crate) control: Control,
     pub(crate) state: State,

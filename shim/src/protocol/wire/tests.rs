@@ -47,7 +47,7 @@ fn a_run_comes_back_as_it_was_sent() {
     assert_eq!(run.argv.iter().nth(2), Some(c"printf '\xff\n'"));
     assert_eq!(run.argv.iter().nth(3), Some(c""));
     assert_eq!(run.env.iter().count(), 3);
-    assert_eq!(run.descriptor_count(), 3, "a directory by its path is no descriptor");
+    assert_eq!(run.descriptor_count(), 3, "a directory by its path is not a descriptor");
     let mut again = Vec::new();
     encode_run(&run.attributes, (run.whoami, run.shell), run.argv.iter(), run.env.iter(), &mut again).unwrap();
     assert_eq!(again, bytes);

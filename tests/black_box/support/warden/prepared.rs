@@ -158,7 +158,7 @@ impl Prepared {
         let state = &self.plan.state;
         // SAFETY: system calls on our own memory.
         unsafe {
-            // Whoever started the tests may ignore signals: a shell does it for its jobs in the background.
+            // The tests may have been started with signals ignored, as a shell does for background jobs.
             for signal in 1..=libc::SIGRTMAX() {
                 libc::signal(signal, libc::SIG_DFL);
             }
