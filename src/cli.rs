@@ -13,6 +13,7 @@ mod nearest;
 pub mod print;
 pub mod ps;
 pub mod rexec;
+pub mod run_reference;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Write};

@@ -20,7 +20,8 @@
 //! * A **guard** leads the session of one command and is the only process that signals it: [`guard`].
 //! * The **recorder** owns the journal's files, so that no disk can hold up the host: [`recorder`].
 //!
-//! `rexec`, the human's command line, is a client of the host's socket and a reader of the journal: [`cli`].
+//! `rexec`, the human's command line, is a client of the host's socket and a reader of the journal: [`cli`]. What it
+//! reads of journals it reads through [`history`].
 //!
 //! # The way of one command
 //!
@@ -57,6 +58,7 @@
 //!
 //! ```text
 //! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
+//! cli ▶ history ▶ { recorder, journal, text }
 //!                      front, sink ▶ { core, text }      sink, recorder ▶ journal ▶ text
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
@@ -82,6 +84,7 @@
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.
 //! * When a command is stopped, and how: `core/job.rs` decides, `guard/supervisor.rs` does it.
 //! * Prompts (a command reads the terminal): `core/job.rs` counts; [`guard`] names every place that takes part.
+//! * Which run `44`, `SESSION:44` or `-1` is: `cli/run_reference.rs`; how it is found: `history/find.rs`.
 //! * A verb of `rexec`: `cli/rexec.rs` and a file beside it; its pages: `cli/help/`. A verb that asks the host also needs
 //!   an action (`front/jsonl/request.rs`) and its service (`host/requests.rs`); one that acts on a command, an order
 //!   (`core/job/order.rs`, `guard/control.rs`, `guard/supervisor.rs`).
@@ -110,6 +113,7 @@ pub mod cli;
 pub mod core;
 pub mod front;
 pub mod guard;
+pub mod history;
 pub mod host;
 pub mod io;
 pub mod journal;

@@ -40,7 +40,7 @@ mod volume;
 
 pub use bounds::Bounds;
 pub use home::JournalError;
-pub use names::journals;
+pub use names::{first_line, is_alive, journals};
 pub use serve::serve;
 pub use session::Session;
 pub use tail::count_runs;

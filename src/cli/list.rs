@@ -6,11 +6,11 @@ use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
 
+use super::run_reference::unreadable;
 use super::written;
 use crate::journal::reader::closing;
 use crate::recorder::{self, journals};
 use crate::text::escape::escape_line;
-use crate::text::reason::reason;
 
 /// Columns of a journal's name that are shown: as many as a file's name has bytes.
 const NAME_COLUMNS: usize = 255;
@@ -35,11 +35,6 @@ pub fn list(home: &Path, n: usize, out: &mut impl Write) -> Result<(), Notice> {
         written(writeln!(out, "{} commands={runs}", escape_line(&name, NAME_COLUMNS)))?;
     }
     written(out.flush())
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Notice {
-    let hint = "REXEC_HOME names the directory of the journals; the default is ~/.rexec";
-    Notice::failed(format_args!("cannot read {}: {}", path.display(), reason(error)), hint)
 }
 
 fn count_runs(path: &Path) -> io::Result<u64> {

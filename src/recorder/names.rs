@@ -68,7 +68,8 @@ fn age_key(name: &str) -> (&str, u32) {
 }
 
 /// The first line of a journal; `None` if the file is not one.
-pub(super) fn first_line(file: &File) -> Option<OpenRecord> {
+#[must_use]
+pub fn first_line(file: &File) -> Option<OpenRecord> {
     let mut start = vec![0; usize::try_from(FIRST_LINE_BYTES).expect("it is small")];
     let length = file.read_at(&mut start, 0).ok()?;
     let end = memchr::memchr(b'\n', &start[..length])?;
@@ -91,7 +92,8 @@ pub(super) fn started(pid: u32) -> Option<u64> {
 
 /// Whether the host that wrote this first line still runs. A host that did not write when it began counts as dead,
 /// unless the file is locked.
-pub(super) fn is_alive(open: &OpenRecord) -> bool {
+#[must_use]
+pub fn is_alive(open: &OpenRecord) -> bool {
     open.started.is_some() && started(open.pid) == open.started
 }
 

@@ -3,7 +3,7 @@
 use crate::source::sources;
 
 /// Each part, and the parts that it may name beside itself and the limits.
-const MAY_NAME: [(&str, &[&str]); 11] = [
+const MAY_NAME: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("text", &[]),
     // Process and signal numbers are plain data of the core. So are Order and Exit, which travel between host and guard.
@@ -13,9 +13,10 @@ const MAY_NAME: [(&str, &[&str]); 11] = [
     ("front", &["core", "text"]),
     ("journal", &["text"]),
     ("recorder", &["journal", "text"]),
+    ("history", &["journal", "recorder", "text"]),
     ("sink", &["core", "journal", "text"]),
     ("host", &["core", "text", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
-    ("cli", &["core", "text", "sys", "front", "journal", "recorder", "sink", "host"]),
+    ("cli", &["core", "text", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
 ];
 
 /// Each foreign crate that is confined, and the parts that may name it.
@@ -23,7 +24,7 @@ const CONFINED: [(&str, &[&str]); 4] = [
     ("mio", &["io"]),
     ("nix", &["sys", "guard"]),
     ("lexopt", &["cli"]),
-    ("serde_json", &["front", "journal", "recorder"]),
+    ("serde_json", &["front", "journal", "recorder", "history"]),
 ];
 
 #[test]

@@ -17,6 +17,7 @@
 //! | start, signals, kills, shutdown, leftovers, many commands at once | `lifecycle` |
 //! | the console: whose output is shown when | `console`; how it survives hostile output: `hygiene` |
 //! | the journal: files, records, repairs, masked secrets | `journal` |
+//! | the reading verbs: run references, search, what they print | `history` |
 //! | the socket: who may connect, and what is said over it | `socket` |
 //! | callers in a sandbox | `sandbox` |
 //! | error messages and hints | `errors` |
@@ -51,6 +52,7 @@ mod console;
 mod errors;
 mod faults;
 mod fuzz;
+mod history;
 mod hygiene;
 mod journal;
 mod lifecycle;

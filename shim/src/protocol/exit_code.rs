@@ -7,6 +7,8 @@ pub const SUCCESS: u8 = 0;
 pub const FAILURE: u8 = 1;
 /// `rexec` and `rexec-host`: the command line is wrong.
 pub const USAGE: u8 = 2;
+/// `rexec`: no journal has the run that was named.
+pub const NO_SUCH_RUN: u8 = 3;
 /// JSONL: the request's timeout ended the command, as with timeout(1).
 pub const TIMED_OUT: u8 = 124;
 /// rexec itself failed between the caller and the command: the command did not run, or nobody knows how it ended.

@@ -1,0 +1,26 @@
+//! The journals as history: which sessions there are, which runs they have, and what a run wrote.
+//!
+//! ```text
+//! directory ──▶ session ──▶ newest   runs that a filter wants, newest first
+//!                  │
+//!                  └─────▶ find ──▶ found run ──▶ output   the record's text, or the raw file
+//! ```
+//!
+//! Nothing here needs a host, writes a file, or needs an index. A file is read from its end, in chunks of whole lines,
+//! and a line that a search does not want is never parsed.
+//!
+//! Invariants: memory is bounded by a chunk and by the runs that are wanted; a line that is not a record costs itself
+//! only; a file that grows, shrinks or vanishes while it is read is no error.
+
+mod chunks;
+mod facts;
+mod find;
+mod newest;
+mod output;
+mod session;
+
+pub use facts::{Facts, RunOutcome};
+pub use find::{FoundRun, find};
+pub use newest::Newest;
+pub use output::{Omission, OutputSource, WholeOutput};
+pub use session::{JournalFile, SessionHistory, sessions};

@@ -1,0 +1,120 @@
+//! What a list of runs needs to know about each: the record without its output.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use crate::journal::reader::Header;
+use crate::journal::record::VERSION;
+
+/// How a record's line begins, up to its type.
+const BEGINNING: &[u8] = b"{\"v\":1,\"type\":\"";
+
+/// How a run ended, as far as its journal says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RunOutcome {
+    /// It has no end in the journal: it runs, or its host died.
+    #[default]
+    Open,
+    /// It ended.
+    Ended,
+    /// A later host found that it has no end.
+    Lost,
+}
+
+/// A run without its output.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// The run's number.
+    pub seq: u64,
+    /// When it began, RFC 3339.
+    pub time: String,
+    /// The caller's name.
+    pub whoami: String,
+    /// The working directory.
+    pub dir: String,
+    /// The command.
+    pub command: String,
+    /// Whether `command` lacks an agent's wrapper.
+    pub unwrapped: bool,
+    /// Whether this is an agent's look at the shell.
+    pub probe: bool,
+    /// The exit code.
+    pub exit: u8,
+    /// The signal that ended it.
+    pub signal: Option<u8>,
+    /// From its start to its end, milliseconds.
+    pub duration_ms: u64,
+    /// From the request to its start, milliseconds.
+    pub queued_ms: u64,
+    /// Bytes that it wrote.
+    pub bytes: u64,
+    /// Why it did not end by itself.
+    pub error: Option<String>,
+    /// Processes that outlived its shell.
+    pub left_count: u32,
+    /// The file with its raw output, below the journal's directory.
+    pub raw: Option<String>,
+    /// How it ended.
+    #[serde(skip)]
+    pub outcome: RunOutcome,
+}
+
+impl Facts {
+    /// Reads a record of a run; `None` if the line is something else.
+    pub(super) fn parse(line: &[u8]) -> Option<Facts> {
+        let (kind, seq) = head(line)?;
+        let outcome = match &*kind {
+            "start" => RunOutcome::Open,
+            "end" => RunOutcome::Ended,
+            "lost" => RunOutcome::Lost,
+            _ => return None,
+        };
+        let facts: Facts = serde_json::from_slice(line).ok()?;
+        Some(Facts { seq, outcome, ..facts })
+    }
+
+    /// Whether it ended otherwise than with code 0.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        match self.outcome {
+            RunOutcome::Ended => self.exit != 0 || self.error.is_some(),
+            RunOutcome::Lost => true,
+            RunOutcome::Open => false,
+        }
+    }
+}
+
+/// The type and the number in a record's line, which need not be whole; `None` if it is not a record of a version that
+/// this build knows.
+pub(super) fn head(line: &[u8]) -> Option<(Cow<'_, str>, u64)> {
+    let usual = || {
+        let rest = line.strip_prefix(BEGINNING)?;
+        let end = memchr::memchr(b'"', rest.get(..16).unwrap_or(rest))?;
+        let number = rest[end..].strip_prefix(b"\",\"seq\":")?;
+        let digits = number.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let seq = std::str::from_utf8(&number[..digits]).ok()?.parse().ok()?;
+        Some((Cow::Borrowed(std::str::from_utf8(&rest[..end]).ok()?), seq))
+    };
+    usual().or_else(|| {
+        let header: Header = serde_json::from_slice(line).ok()?;
+        let is_record = (1..=VERSION).contains(&header.v) && !header.kind.is_empty();
+        is_record.then_some((Cow::Owned(header.kind), header.seq))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_known_by_its_beginning() {
+        assert_eq!(head(br#"{"v":1,"type":"end","seq":12,"x"#).unwrap(), ("end".into(), 12));
+        assert_eq!(head(br#"{"type": "start", "v": 1, "seq": 5}"#).unwrap(), ("start".into(), 5));
+        assert_eq!(head(br#"{"v":1,"type":"open","time":"t"}"#).unwrap(), ("open".into(), 0));
+        for line in ["", "{}", "[1]", r#"{"v":2,"type":"end","seq":1}"#, r#"{"v":1,"type":"end","seq":"1"}"#] {
+            assert_eq!(head(line.as_bytes()), None, "{line}");
+        }
+    }
+}

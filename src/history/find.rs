@@ -1,0 +1,109 @@
+//! One run of a session, by its number.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use memchr::memmem::Finder;
+
+use super::chunks::Chunks;
+use super::facts::{RunOutcome, head};
+use super::session::SessionHistory;
+use crate::journal::record::{EndRecord, Library, LostRecord, RecordedOutput, RunEnd, StartRecord, TextRecord};
+
+/// A run as its journal has it.
+#[derive(Debug, Clone)]
+pub struct FoundRun {
+    /// The session's name.
+    pub session: String,
+    /// The directory of the journal.
+    pub home: PathBuf,
+    /// The file with the record.
+    pub file: PathBuf,
+    /// Whether the session's host runs. Then a run without an end runs, too.
+    pub is_alive: bool,
+    /// How it ended.
+    pub outcome: RunOutcome,
+    /// What was known when it began, with its long arguments put together.
+    pub start: StartRecord,
+    /// How it ended; `None` if the journal does not say.
+    pub end: Option<RunEnd>,
+    /// What the record keeps of its output.
+    pub recorded: RecordedOutput,
+}
+
+/// Finds the run `seq`; `None` if the session has no record of it.
+///
+/// # Errors
+/// A file cannot be read. One that is gone is left out.
+pub fn find(session: &SessionHistory, seq: u64) -> io::Result<Option<FoundRun>> {
+    let needle = format!("\",\"seq\":{seq},");
+    let finder = Finder::new(&needle);
+    for part in &session.files {
+        let file = match File::open(&part.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            file => file?,
+        };
+        let mut chunks = Chunks::of(&file)?;
+        while let Some(chunk) = chunks.next()? {
+            // The last record of a run says most about it.
+            let runs = chunk.lines_with(&finder).filter(|(_, line)| head(line).is_some_and(|(_, of)| of == seq));
+            let found = runs.filter_map(|(_, line)| FoundRun::parse(line)).last();
+            if let Some(mut found) = found {
+                found.complete(&file)?;
+                found.session.clone_from(&session.name);
+                found.home = session.home().to_owned();
+                found.file.clone_from(&part.path);
+                found.is_alive = session.is_alive();
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
+}
+
+impl FoundRun {
+    fn parse(line: &[u8]) -> Option<FoundRun> {
+        let (kind, _) = head(line)?;
+        let (outcome, start, end, recorded) = match &*kind {
+            "start" => (RunOutcome::Open, serde_json::from_slice(line).ok()?, None, RecordedOutput::default()),
+            "lost" => {
+                let LostRecord { start } = serde_json::from_slice(line).ok()?;
+                (RunOutcome::Lost, start, None, RecordedOutput::default())
+            }
+            "end" => {
+                let EndRecord { start, end, output } = EndRecord::parse(line).ok()?;
+                (RunOutcome::Ended, start, Some(end), output)
+            }
+            _ => return None,
+        };
+        let (session, home, file) = (String::new(), PathBuf::new(), PathBuf::new());
+        Some(FoundRun { session, home, file, is_alive: false, outcome, start, end, recorded })
+    }
+
+    /// Puts the long arguments together, whose texts stand elsewhere in the file.
+    fn complete(&mut self, file: &File) -> io::Result<()> {
+        let mut library = Library::default();
+        for made_of in self.start.exec_text.values() {
+            let needle = format!("\"type\":\"text\",\"id\":{},", made_of.id);
+            let finder = Finder::new(&needle);
+            let mut chunks = Chunks::of(file)?;
+            while let Some(chunk) = chunks.next()? {
+                let texts = chunk.lines_with(&finder).filter_map(|(_, line)| serde_json::from_slice(line).ok());
+                if let Some(text) = texts.last() {
+                    let text: TextRecord = text;
+                    library.add(text);
+                    break;
+                }
+            }
+        }
+        library.complete(&mut self.start);
+        Ok(())
+    }
+
+    /// Whether it still runs, as far as its journal and its host's process say.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.outcome == RunOutcome::Open && self.is_alive
+    }
+}
