@@ -5,25 +5,33 @@
 
 pub mod ask;
 pub mod check;
+mod chosen;
+mod completions;
 mod help;
 pub mod host;
 pub mod kill;
 pub mod list;
+mod man;
 mod nearest;
 pub mod print;
 pub mod ps;
 pub mod rexec;
 pub mod run_reference;
+mod start;
+mod verb;
+mod verbs;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place;
+use serde::Serialize;
 
+use crate::front::json_line::put_line;
 use crate::sys::process;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -53,6 +61,25 @@ fn say(text: &str) -> Result<u8, Notice> {
     let mut out = io::stdout().lock();
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
     Ok(exit_code::SUCCESS)
+}
+
+/// Does this with a buffered standard output; returns the exit code.
+fn with_output(work: impl FnOnce(&mut BufWriter<StdoutLock<'_>>) -> Result<(), Notice>) -> Result<u8, Notice> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    work(&mut out)?;
+    written(out.flush())?;
+    Ok(exit_code::SUCCESS)
+}
+
+/// Writes each value as a line of JSON.
+fn put_json<T: Serialize>(values: impl Iterator<Item = T>, out: &mut impl Write) -> Result<(), Notice> {
+    let mut line = Vec::new();
+    for value in values {
+        line.clear();
+        put_line(&value, &mut line);
+        written(out.write_all(&line))?;
+    }
+    Ok(())
 }
 
 /// The outcome of writing to standard output. A reader that has gone is not an error.

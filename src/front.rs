@@ -7,6 +7,7 @@ pub mod answer;
 pub mod budget;
 pub mod caller;
 pub mod command;
+pub mod json_line;
 pub mod jsonl;
 pub mod output_filter;
 pub mod protocol;

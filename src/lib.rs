@@ -85,7 +85,8 @@
 //! * When a command is stopped, and how: `core/job.rs` decides, `guard/supervisor.rs` does it.
 //! * Prompts (a command reads the terminal): `core/job.rs` counts; [`guard`] names every place that takes part.
 //! * Which run `44`, `SESSION:44` or `-1` is: `cli/run_reference.rs`; how it is found: `history/find.rs`.
-//! * A verb of `rexec`: `cli/rexec.rs` and a file beside it; its pages: `cli/help/`. A verb that asks the host also needs
+//! * A verb of `rexec`: a file with its row and its function, and a line in `cli/verbs.rs`, from which help, completions and
+//!   man pages are made; the manual's pages: `cli/help/`. A verb that asks the host also needs
 //!   an action (`front/jsonl/request.rs`) and its service (`host/requests.rs`); one that acts on a command, an order
 //!   (`core/job/order.rs`, `guard/control.rs`, `guard/supervisor.rs`).
 //!

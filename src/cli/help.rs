@@ -1,173 +1,169 @@
-//! What `rexec help` prints: a text for each verb, and the pages of the manual.
+//! What `rexec help` prints: the help that is made of the table of verbs, and the pages of the manual.
 //!
-//! Invariants: every verb and every page is listed in [`ALL`]; a line of a verb's text has 79 columns or fewer, a page's
-//! line 80. The pages' facts are checked against the code in `tests/manual.rs`.
+//! Invariants: every verb and every page is listed in [`all`]; no line of the help has over 79 columns, no page's line
+//! over 80. The pages' facts are checked against the code in `tests/black_box/manual.rs`.
 
-/// A verb of `rexec`, or an option that acts as one, and its help.
+use std::fmt::Write;
+
+use rexec_sh::protocol::notice::Notice;
+
+use super::nearest;
+use super::verb::{Group, Verb, VerbOption};
+
+/// A page of the manual.
 #[derive(Debug)]
-pub(super) struct Topic {
-    /// As it is written on the command line.
+pub(super) struct Page {
+    /// As in `rexec help NAME`.
     pub(super) name: &'static str,
+    /// What it is about, as a phrase.
+    pub(super) about: &'static str,
     pub(super) text: &'static str,
 }
 
+/// A page, its name and what it is about.
+macro_rules! page {
+    ($name:literal, $about:literal) => {
+        Page { name: $name, about: $about, text: include_str!(concat!("help/", $name, ".md")) }
+    };
+}
+
+/// The pages of the manual, in the order of [`all`]: Markdown that reads well as it is.
+pub(super) const PAGES: [Page; 10] = [
+    page!("agents", "how to start each agent so that you see its commands"),
+    page!("console", "how to read the console, and what it never lets through"),
+    page!("shell", "what a command gets, and how the real shell differs"),
+    page!("environment", "the variables for callers, rexec-host and rexec"),
+    page!("exit-codes", "what each exit code says"),
+    page!("journal", "what is kept, in which format, and which secrets are masked"),
+    page!("security", "who can use the host, and what happens to sandboxed agents"),
+    page!("json", "requests from programs"),
+    page!("limits", "what rexec does not do, and its numbers"),
+    page!("measured", "what it costs"),
+];
+
+/// The variables that every verb reads, and what they say.
+pub(super) const ENVIRONMENT: [(&str, &str); 2] = [
+    ("REXEC_SOCKET", "the host's socket (default /run/user/UID/rexec/host.sock, else /tmp/rexec-UID/host.sock)"),
+    ("REXEC_HOME", "the journals' directory (default ~/.rexec)"),
+];
+
+/// What rexec is, in a phrase.
+pub(super) const ABOUT: &str = "looks after rexec-host, which runs the commands of AI coding agents";
+
+/// Columns of a line of help.
+const COLUMNS: usize = 79;
+/// The column in which explanations begin.
+const INDENT: usize = 20;
+
 /// `rexec --help`.
-pub(super) const ALL: &str = include_str!("help/rexec.txt");
-
-/// The pages of the manual, in the order of [`ALL`]: Markdown that reads well as it is.
-pub(super) const PAGES: [Topic; 10] = [
-    Topic { name: "agents", text: include_str!("help/agents.md") },
-    Topic { name: "console", text: include_str!("help/console.md") },
-    Topic { name: "shell", text: include_str!("help/shell.md") },
-    Topic { name: "environment", text: include_str!("help/environment.md") },
-    Topic { name: "exit-codes", text: include_str!("help/exit-codes.md") },
-    Topic { name: "journal", text: include_str!("help/journal.md") },
-    Topic { name: "security", text: include_str!("help/security.md") },
-    Topic { name: "json", text: include_str!("help/json.md") },
-    Topic { name: "limits", text: include_str!("help/limits.md") },
-    Topic { name: "measured", text: include_str!("help/measured.md") },
-];
-
-/// Every verb with a help text of its own.
-pub(super) const TOPICS: [Topic; 6] = [
-    Topic {
-        name: "ps",
-        text: "\
-rexec ps: shows the host's commands, oldest first
-
-usage: rexec ps
-
-Each command has one line: number, state, age, caller and text. The line below
-it names its processes and their process ids. The states:
-
-  queued    it waits for its start
-  running   its shell runs
-  stopping  it was told to end
-  left      its shell has ended; processes that it started go on
-
-exit code: 0, or 127 when no host runs
-",
-    },
-    Topic {
-        name: "kill",
-        text: "\
-rexec kill: ends commands, or what they left running
-
-usage: rexec kill N...
-
-N is a command's number, as rexec ps and the console show it; #N works too.
-All processes of the command get SIGTERM, and SIGKILL after the host's --grace.
-rexec kill returns when they have ended, or after ten seconds with what still
-lives. A second rexec kill kills at once.
-
-exit code: 0; 127 when no host runs; 1 when the command does not run or has
-           processes that cannot be killed
-
-examples:
-  rexec kill 12
-  rexec kill 12 14
-",
-    },
-    Topic {
-        name: "--check-host",
-        text: "\
-rexec --check-host: says whether a host runs
-
-usage: rexec --check-host
-
-Prints HOST RUNNING and exits with 0 when a host answers on the socket, else
-prints HOST NOT FOUND and exits with 127.
-",
-    },
-    Topic {
-        name: "--list",
-        text: "\
-rexec --list: lists the newest journals
-
-usage: rexec --list [N]
-
-Each journal has one line, newest first: its name and how many commands it
-holds. N is the number of journals (default 10).
-
-example:
-  rexec --list 3
-",
-    },
-    Topic {
-        name: "--print",
-        text: "\
-rexec --print: prints a journal as the console showed it
-
-usage: rexec --print NAME
-
-NAME is a journal's name as rexec --list shows it, or a path with a slash in
-it. Control characters are printed as escapes.
-
-example:
-  rexec --print 2026-05-21-09:42:18
-",
-    },
-    Topic {
-        name: "help",
-        text: "\
-rexec help: prints help
-
-usage: rexec help [TOPIC]
-
-TOPIC is a command (ps, kill, check-host, list or print) or one of the topics
-that rexec --help lists.
-",
-    },
-];
-
-/// The help for a verb, written with or without its dashes, or a page of the manual.
-pub(super) fn topic(word: &str) -> Option<&'static str> {
-    let bare = word.trim_start_matches('-');
-    all().find(|topic| topic.name.trim_start_matches('-') == bare).map(|topic| topic.text)
-}
-
-/// What may follow `rexec`, for a hint at a misspelt word.
-pub(super) fn names() -> Vec<&'static str> {
-    TOPICS.iter().map(|topic| topic.name).chain(["--help", "--version"]).collect()
-}
-
-/// What may follow `rexec help`.
-pub(super) fn topics() -> Vec<&'static str> {
-    all().map(|topic| topic.name).collect()
-}
-
-fn all() -> impl Iterator<Item = &'static Topic> {
-    TOPICS.iter().chain(&PAGES)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_verb_has_help_that_fits_a_terminal() {
-        for topic in &TOPICS {
-            assert!(ALL.contains(topic.name), "{}", topic.name);
-            assert!(topic.text.contains(&format!("usage: rexec {}", topic.name)), "{}", topic.name);
+pub(super) fn all(verbs: &[&Verb]) -> String {
+    let mut text = format!("rexec: {ABOUT}\n\nusage: rexec COMMAND [options] [arguments]\n");
+    text.push_str("       rexec help [COMMAND | TOPIC]\n");
+    for (group, heading) in Group::ALL {
+        if !verbs.iter().any(|verb| verb.group == group) {
+            continue;
         }
-        for text in TOPICS.iter().map(|topic| topic.text).chain([ALL]) {
-            assert!(text.lines().all(|line| line.len() <= 79), "{text}");
+        let _ = writeln!(text, "\n{heading}:");
+        for verb in verbs.iter().filter(|verb| verb.group == group) {
+            line(&mut text, &term(verb), verb.summary);
         }
-        assert_eq!(topic("list"), topic("--list"));
-        assert_eq!(topic("dance"), None);
+        if group == Group::Flag {
+            line(&mut text, "-h, --help", "print this help; after a command, the help for that command");
+            line(&mut text, "-V, --version", "print the version");
+        }
     }
+    text.push_str("\ntopics, as in rexec help agents:\n");
+    PAGES.iter().for_each(|page| line(&mut text, page.name, page.about));
+    text.push_str("\nenvironment:\n");
+    ENVIRONMENT.iter().for_each(|(name, says)| line(&mut text, name, says));
+    text.push_str("\nexamples:\n  rexec ps\n  rexec kill 12\n  rexec help agents | less\n");
+    text
+}
 
-    #[test]
-    fn every_page_is_listed_and_fits_a_terminal() {
-        let listed = ALL.split("\ntopics").nth(1).expect("a list of topics").lines().skip(1);
-        let listed: Vec<_> = listed.map_while(|line| line.split_whitespace().next()).collect();
-        assert_eq!(listed, PAGES.map(|page| page.name));
-        for page in &PAGES {
-            assert_eq!(topic(page.name), Some(page.text));
-            assert!(page.text.starts_with("# "), "{}", page.name);
-            for line in page.text.lines() {
-                assert!(line.chars().count() <= 80 && line == line.trim_end(), "{}: {line}", page.name);
+/// A verb in the list of verbs: `kill N...`, `-l, --list [N]`.
+fn term(verb: &Verb) -> String {
+    let short = verb.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
+    // The first form of the arguments is enough in a list.
+    let arguments = verb.arguments.split(" | ").next().unwrap_or_default();
+    format!("{short}{} {arguments}", verb.name).trim_end().to_owned()
+}
+
+/// Writes a term and its explanation, which begins in a column of its own.
+fn line(text: &mut String, term: &str, explanation: &str) {
+    let mut column = 2 + term.len();
+    let _ = write!(text, "  {term}");
+    if column >= INDENT {
+        text.push('\n');
+        column = 0;
+    }
+    let mut is_first = true;
+    for word in explanation.split(' ') {
+        if is_first || column + 1 + word.len() > COLUMNS {
+            if !is_first {
+                text.push('\n');
+                column = 0;
             }
+            let _ = write!(text, "{:1$}{word}", "", INDENT - column);
+            column = INDENT + word.len();
+            is_first = false;
+        } else {
+            let _ = write!(text, " {word}");
+            column += 1 + word.len();
         }
+    }
+    text.push('\n');
+}
+
+/// `rexec VERB --help`.
+pub(super) fn verb_help(verb: &Verb) -> String {
+    let mut text = format!("rexec {}: {}\n\nusage: {}\n", verb.name, verb.summary, verb.usage());
+    let _ = write!(text, "\n{}", verb.text);
+    text.push_str("\noptions:\n");
+    let help = VerbOption::flag("help", "print this help").short('h');
+    verb.options.iter().chain([&help]).for_each(|option| line(&mut text, &option.written(), option.help));
+    text.push_str("\nexit codes:\n");
+    codes(verb).iter().for_each(|(code, says)| line(&mut text, &code.to_string(), says));
+    if !verb.examples.is_empty() {
+        text.push_str("\nexamples:\n");
+        verb.examples.iter().for_each(|example| _ = writeln!(text, "  {example}"));
+    }
+    text
+}
+
+/// All exit codes of a verb, smallest first.
+pub(super) fn codes(verb: &Verb) -> Vec<(u8, &'static str)> {
+    let mut codes = verb.codes.to_vec();
+    for usual in [(0, "done"), (2, "the call is wrong")] {
+        if codes.iter().all(|(code, _)| *code != usual.0) {
+            codes.push(usual);
+        }
+    }
+    codes.sort_unstable();
+    codes
+}
+
+/// The verb of this name, with or without its dashes.
+pub(super) fn verb(verbs: &[&'static Verb], word: &str) -> Result<&'static Verb, Notice> {
+    let bare = word.trim_start_matches('-');
+    let found = verbs.iter().copied().find(|verb| verb.bare() == bare);
+    found.ok_or_else(|| no_help(word, &verbs.iter().map(|verb| verb.name).collect::<Vec<_>>()))
+}
+
+/// The help for a verb, or a page of the manual.
+pub(super) fn topic(verbs: &[&'static Verb], word: &str) -> Result<String, Notice> {
+    if let Some(page) = PAGES.iter().find(|page| page.name == word) {
+        return Ok(page.text.to_owned());
+    }
+    let names = || verbs.iter().map(|verb| verb.name).chain(PAGES.iter().map(|page| page.name));
+    verb(verbs, word).map(verb_help).map_err(|_| no_help(word, &names().collect::<Vec<_>>()))
+}
+
+fn no_help(word: &str, names: &[&str]) -> Notice {
+    let text = format!("there is no help on {}", super::quoted(word));
+    match nearest::nearest(word, names) {
+        Some(meant) => {
+            Notice::usage(text, format_args!("did you mean rexec help {meant}? rexec help lists all topics"))
+        }
+        None => Notice::usage(text, "rexec help lists all topics"),
     }
 }

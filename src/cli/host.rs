@@ -25,14 +25,7 @@ fn names() -> Vec<&'static str> {
 /// Runs rexec-host to its end; returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    std::panic::set_hook(Box::new({
-        let before = std::panic::take_hook();
-        move |info| {
-            terminal::restore();
-            before(info);
-        }
-    }));
-    super::finish(run())
+    super::finish(run(&mut lexopt::Parser::from_env()))
 }
 
 /// What rexec-host is asked for.
@@ -61,10 +54,18 @@ fn defaults() -> HostOptions {
     }
 }
 
-fn run() -> Result<u8, Notice> {
-    match parse()? {
+/// Does what these arguments of rexec-host ask for; returns the exit code.
+pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    match parse(parser)? {
         Invocation::Say(text) => super::say(text),
         Invocation::Host(options) => {
+            std::panic::set_hook(Box::new({
+                let before = std::panic::take_hook();
+                move |info| {
+                    terminal::restore();
+                    before(info);
+                }
+            }));
             if !has_shim() {
                 // Agents may use a shell that is installed elsewhere, so the host starts all the same.
                 let _ = write!(io::stderr(), "{NO_SHIM}");
@@ -89,8 +90,7 @@ fn has_shim() -> bool {
     ["rexec-sh", "../lib/rexec/rexec-sh"].iter().any(|place| program.with_file_name(place).exists())
 }
 
-fn parse() -> Result<Invocation, Notice> {
-    let mut parser = lexopt::Parser::from_env();
+fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
     let mut options = defaults();
     let mut is_first = true;
     while let Some(argument) = parser.next().map_err(wrong)? {
@@ -112,14 +112,14 @@ fn parse() -> Result<Invocation, Notice> {
             Long("live") => options.live = true,
             Long("redact-agents") => options.redact_agents = true,
             Long("no-pty") => options.tty = Tty::Never,
-            Long("tty") => options.tty = word(&mut parser, "--tty", Tty::named, Tty::WORDS)?,
+            Long("tty") => options.tty = word(parser, "--tty", Tty::named, Tty::WORDS)?,
             Long("sanitize") => {
-                options.sanitize = word(&mut parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
+                options.sanitize = word(parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
             }
-            Long("console") => options.view = word(&mut parser, "--console", view, "safe, raw")?,
-            Long("pty-size") => options.pty_size = Some(size(&value(&mut parser)?)?),
-            Long("raw-cap") => options.raw_cap = raw_cap(&value(&mut parser)?)?,
-            Long("grace") => options.grace = grace(&value(&mut parser)?)?,
+            Long("console") => options.view = word(parser, "--console", view, "safe, raw")?,
+            Long("pty-size") => options.pty_size = Some(size(&value(parser)?)?),
+            Long("raw-cap") => options.raw_cap = raw_cap(&value(parser)?)?,
+            Long("grace") => options.grace = grace(&value(parser)?)?,
             other => return Err(wrong(other.unexpected())),
         }
         is_first = false;

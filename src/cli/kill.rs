@@ -4,11 +4,53 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::notice::Notice;
 
 use super::ask;
+use super::chosen::Chosen;
+use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use crate::front::answer::Answer;
 use crate::text::banner::duration;
+
+pub(super) const VERB: Verb = Verb {
+    name: "kill",
+    short: None,
+    group: Group::Live,
+    arguments: "N... | --agent AGENT | --all",
+    values: Values::Runs,
+    summary: "end commands, or what they left running",
+    text: "\
+N is a command's number, as rexec ps and the console show it; #N works too.
+All processes of the command get SIGTERM, and SIGKILL after the host's --grace.
+rexec kill returns when they have ended, or after ten seconds with what still
+lives. A second rexec kill kills at once.
+",
+    options: &[
+        VerbOption::taking("agent", "AGENT", Values::Nothing, "all commands of this agent, by its name in rexec ps"),
+        VerbOption::flag("all", "all commands"),
+    ],
+    codes: &[(1, "nothing to end was found, a command does not run, or has processes that cannot be killed"), NO_HOST],
+    examples: &["rexec kill 12", "rexec kill 12 14", "rexec kill --agent codex"],
+    run: |parser| {
+        let (chosen, socket) = (chosen(parser)?, super::socket_path()?);
+        let numbers = chosen.numbers(&socket)?;
+        super::with_output(|out| kill(&socket, &numbers, out))
+    },
+};
+
+fn chosen(parser: &mut lexopt::Parser) -> Result<Chosen, Notice> {
+    let mut chosen = Chosen::default();
+    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+        match argument {
+            Long("all") => chosen.all = true,
+            Long("agent") => chosen.agent = Some(VERB.value(parser)?),
+            Value(word) => chosen.add(&VERB, &word.to_string_lossy())?,
+            other => return Err(VERB.unexpected(other)),
+        }
+    }
+    chosen.checked(&VERB)
+}
 
 /// How long it waits. The host answers a second sooner in any case, see [`crate::limits::KILL_ANSWER`].
 const ANSWER: Duration = Duration::from_secs(10);

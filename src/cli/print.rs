@@ -13,6 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use rexec_sh::protocol::notice::Notice;
 
 use super::cannot_write;
+use super::verb::{Group, Values, Verb};
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
 use crate::text::banner::{Banner, end_line, left_line};
@@ -20,6 +21,26 @@ use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};
 use crate::text::reason::reason;
 use crate::text::rows::{RowStyle, Rows};
+
+pub(super) const VERB: Verb = Verb {
+    name: "--print",
+    short: Some('p'),
+    group: Group::Flag,
+    arguments: "NAME",
+    values: Values::Journals,
+    summary: "print a journal as the console showed it",
+    text: "\
+NAME is a journal's name as rexec --list shows it, or a path with a slash in
+it. Control characters are printed as escapes.
+",
+    options: &[],
+    codes: &[(1, "there is no such journal, or it cannot be read")],
+    examples: &["rexec --print 2026-05-21-09:42:18"],
+    run: |parser| {
+        let Some(name) = VERB.one_word(parser)? else { return Err(VERB.missing("the name of a journal")) };
+        super::with_output(|out| Ok(print(&super::home()?, &name, out)?))
+    },
+};
 
 /// Columns of a file's name or of an error that are shown. The rest is cut.
 const NAME_COLUMNS: usize = 1024;

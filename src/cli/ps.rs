@@ -5,13 +5,39 @@ use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
 
-use super::ask;
-use crate::front::answer::{Answer, Listed};
+use super::chosen;
+use super::verb::{Group, JSON, NO_HOST, Values, Verb};
+use crate::front::answer::Listed;
 use crate::sys::tree;
 use crate::text::banner::duration;
 use crate::text::ends::escape_ends;
 use crate::text::escape::escape_line;
 use rexec_sh::protocol::process::Pid;
+
+pub(super) const VERB: Verb = Verb {
+    name: "ps",
+    short: None,
+    group: Group::Live,
+    arguments: "",
+    values: Values::Nothing,
+    summary: "show the commands that run, wait, or left processes behind",
+    text: "\
+Each command has one line: number, state, age, caller and text. The line below
+it names its processes and their process ids. The states:
+
+  queued    it waits for its start
+  running   its shell runs
+  stopping  it was told to end
+  left      its shell has ended; processes that it started go on
+",
+    options: &[JSON],
+    codes: &[NO_HOST],
+    examples: &["rexec ps"],
+    run: |parser| {
+        let [is_json] = VERB.flags(parser, ["json"])?;
+        super::with_output(|out| ps(&super::socket_path()?, is_json, out))
+    },
+};
 
 /// Columns of a command that are shown. The rest is cut.
 const COMMAND_COLUMNS: usize = 120;
@@ -24,9 +50,11 @@ const PROCESSES_NAMED_MAX: usize = 4;
 ///
 /// # Errors
 /// The host cannot be asked, or the list cannot be written.
-pub fn ps(socket: &Path, out: &mut impl Write) -> Result<(), Notice> {
-    let answer = ask::ask(socket, r#"{"action":"list"}"#)?.answer(Some(ask::PATIENCE))?;
-    let Answer::List { runs } = answer else { return Err(ask::AskError::Unclear.into()) };
+pub fn ps(socket: &Path, is_json: bool, out: &mut impl Write) -> Result<(), Notice> {
+    let runs = chosen::runs(socket)?;
+    if is_json {
+        return super::put_json(runs.iter(), out);
+    }
     super::written(write_all(&runs, out))
 }
 

@@ -16,12 +16,13 @@ use rexec_sh::protocol::notice::Notice;
 use super::PeerRequest;
 use super::answer::Answer;
 use super::budget::Budget;
+use super::json_line::put_line;
 use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::limits;
 pub use request::CommandRequest;
 use request::{Action, JsonLine, violation};
-use response::{Gathered, put_line};
+use response::Gathered;
 
 /// One JSONL connection.
 #[derive(Debug)]

@@ -22,6 +22,7 @@
 //! | callers in a sandbox | `sandbox` |
 //! | error messages and hints | `errors` |
 //! | the manual and `--help` | `manual` |
+//! | the verbs of `rexec`: their help, options, completions and man pages | `verbs` |
 //! | shortages, limits, misbehaving peers, stuck consoles | `faults` |
 //! | clocks that jump | `clocks` |
 //! | parsers of bytes from outside | `fuzz` |
@@ -62,3 +63,4 @@ mod relay;
 mod sandbox;
 mod socket;
 mod support;
+mod verbs;

@@ -43,6 +43,11 @@ fn topics() -> Vec<String> {
     list.map_while(|line| line.split_whitespace().next().map(str::to_owned)).collect()
 }
 
+/// The verbs, and the flags that act as verbs without their dashes.
+fn verbs() -> Vec<String> {
+    crate::verbs::verbs().iter().map(|verb| verb.trim_start_matches('-').to_owned()).collect()
+}
+
 /// All pages with their names.
 fn pages() -> Vec<(String, String)> {
     topics().into_iter().map(|name| (name.clone(), said(REXEC, &["help", &name]))).collect()
@@ -312,7 +317,9 @@ fn each_message_that_the_manual_quotes_is_in_the_code() {
 fn each_option_is_in_the_manual_and_no_other() {
     let (rexec, host) = (said(REXEC, &["--help"]), said(HOST, &["--help"]));
     let mut known: BTreeSet<&str> = FOREIGN.into();
-    for help in [&rexec, &host] {
+    let verbs = verbs();
+    let helps: Vec<String> = verbs.iter().map(|verb| said(REXEC, &["help", verb])).collect();
+    for help in [&rexec, &host].into_iter().chain(&helps) {
         known.extend(options(help));
     }
     let scripts: Vec<_> = scripts().iter().map(|path| fs::read_to_string(path).expect("a script")).collect();
@@ -347,7 +354,7 @@ fn scripts() -> Vec<PathBuf> {
 
 #[test]
 fn each_command_of_the_manual_exists() {
-    let topics = topics();
+    let (topics, verbs) = (topics(), verbs());
     for (name, text) in manual() {
         for script in words(&text, "scripts/", |c| c.is_ascii_lowercase() || c == '.') {
             let path = root().join(script.trim_end_matches('.'));
@@ -359,7 +366,8 @@ fn each_command_of_the_manual_exists() {
             let topic = topic.trim_start_matches("rexec help ");
             // In a sentence, "rexec help" may stand for itself.
             let is_a_sentence = ["lists", "prints"].contains(&topic);
-            assert!(is_a_sentence || topics.iter().any(|known| known == topic), "{name} names rexec help {topic}");
+            let is_known = topics.iter().any(|known| known == topic) || verbs.iter().any(|verb| verb == topic);
+            assert!(is_a_sentence || is_known, "{name} names rexec help {topic}");
         }
     }
     let readme = readme();

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::core::entry::{Outcome, Reason};
 use crate::front::budget::Share;
+use crate::front::json_line::put_line;
 use crate::limits;
 use crate::text::sanitize::{Mode, Sanitizer};
 
@@ -98,12 +99,6 @@ pub(super) fn refuse(notice: &Notice, out: &mut Vec<u8>) {
     let message = notice.to_string();
     let (error, message) = (Some("refused"), Some(message.as_str()));
     put_line(&Response { exit: notice.code, output: "", error, message, output_omitted: 0 }, out);
-}
-
-/// Appends a value as one line of JSON.
-pub(super) fn put_line(value: &impl Serialize, out: &mut Vec<u8>) {
-    serde_json::to_writer(&mut *out, value).expect("these types always serialize into memory");
-    out.push(b'\n');
 }
 
 /// The length of the longest beginning of `output` that takes no more than `most` bytes as a string of JSON.

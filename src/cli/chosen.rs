@@ -1,0 +1,74 @@
+//! The commands that a verb acts on: numbers, all of an agent, or all.
+
+use std::path::Path;
+
+use rexec_sh::protocol::notice::Notice;
+
+use super::ask;
+use super::verb::Verb;
+use crate::front::answer::{Answer, Listed};
+
+/// What the command line names.
+#[derive(Debug, Default)]
+pub(super) struct Chosen {
+    pub(super) numbers: Vec<u64>,
+    pub(super) agent: Option<String>,
+    pub(super) all: bool,
+}
+
+impl Chosen {
+    /// Adds a command's number, written as `12` or `#12`.
+    pub(super) fn add(&mut self, verb: &Verb, word: &str) -> Result<(), Notice> {
+        self.numbers.push(number(verb, word)?);
+        Ok(())
+    }
+
+    /// The choice, if it is one: numbers, an agent, or all.
+    pub(super) fn checked(self, verb: &Verb) -> Result<Self, Notice> {
+        let ways = [!self.numbers.is_empty(), self.agent.is_some(), self.all];
+        match ways.into_iter().filter(|is_given| *is_given).count() {
+            0 => Err(verb.missing("a command number; rexec ps shows the numbers")),
+            1 => Ok(self),
+            _ => Err(verb.missing("either numbers or one of --agent and --all")),
+        }
+    }
+
+    /// The numbers of the commands that are meant. Only `--agent` and `--all` ask the host.
+    pub(super) fn numbers(self, socket: &Path) -> Result<Vec<u64>, Notice> {
+        if !self.numbers.is_empty() {
+            return Ok(self.numbers);
+        }
+        let meant = |run: &Listed| self.agent.as_ref().is_none_or(|agent| is_of(run, agent));
+        let numbers: Vec<u64> = runs(socket)?.iter().filter(|run| meant(run)).map(|run| run.seq).collect();
+        if numbers.is_empty() {
+            let problem = match &self.agent {
+                Some(agent) => format!("no command of {} runs", super::quoted(agent)),
+                None => "nothing runs".to_owned(),
+            };
+            return Err(Notice::failed(problem, "rexec ps shows what runs"));
+        }
+        Ok(numbers)
+    }
+}
+
+/// A command's number, written as `12` or `#12`.
+pub(super) fn number(verb: &Verb, word: &str) -> Result<u64, Notice> {
+    word.strip_prefix('#').unwrap_or(word).parse().map_err(|_| {
+        let problem = format_args!("{}: {} is not a command number", verb.name, super::quoted(word));
+        Notice::usage(problem, "rexec ps shows the numbers")
+    })
+}
+
+/// What the host has, oldest first.
+pub(super) fn runs(socket: &Path) -> Result<Vec<Listed>, Notice> {
+    match ask::ask(socket, r#"{"action":"list"}"#)?.answer(Some(ask::PATIENCE))? {
+        Answer::List { runs } => Ok(runs),
+        _ => Err(ask::AskError::Unclear.into()),
+    }
+}
+
+/// Whether an agent's name means the caller of a command: its name or the name's first word, in any case of letters.
+fn is_of(run: &Listed, agent: &str) -> bool {
+    let first = run.whoami.split(' ').next().unwrap_or_default();
+    [first, &run.whoami].iter().any(|name| name.eq_ignore_ascii_case(agent))
+}

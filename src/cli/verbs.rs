@@ -1,0 +1,149 @@
+//! The table of verbs: everything that may follow `rexec`. `rexec --help`, each verb's help, the completions and the man
+//! pages are made of it.
+//!
+//! To add a verb, write its row (`pub(super) const VERB: Verb`) and its function in a file beside this one, and name the
+//! row here. Only the rows that need the whole table stand in this file.
+
+use lexopt::Arg;
+use rexec_sh::protocol::notice::Notice;
+
+use super::verb::{Group, Values, Verb};
+use super::{check, completions, help, kill, list, man, print, ps, start};
+
+/// All verbs, in the order of `rexec --help`.
+pub(super) const VERBS: &[&Verb] = &[
+    // Commands that run.
+    &ps::VERB,
+    &kill::VERB,
+    // Host and help.
+    &HELP,
+    &MAN,
+    &COMPLETIONS,
+    // Options.
+    &check::VERB,
+    &start::VERB,
+    &list::VERB,
+    &print::VERB,
+];
+
+/// The verb of this name, written as on the command line.
+pub(super) fn named(name: &str) -> Option<&'static Verb> {
+    VERBS.iter().copied().find(|verb| verb.name == name)
+}
+
+/// The flag of this letter.
+pub(super) fn flag(letter: char) -> Option<&'static Verb> {
+    VERBS.iter().copied().find(|verb| verb.short == Some(letter))
+}
+
+const HELP: Verb = Verb {
+    name: "help",
+    short: None,
+    group: Group::Own,
+    arguments: "[TOPIC]",
+    values: Values::Topics,
+    summary: "print the help for a command or a topic",
+    text: "\
+TOPIC is a command, as in rexec help kill, or one of the topics that
+rexec --help lists. Without it, this lists commands and topics.
+",
+    options: &[],
+    codes: &[],
+    examples: &["rexec help kill", "rexec help agents | less"],
+    run: |parser| {
+        let text = match HELP.one_word(parser)? {
+            Some(word) => help::topic(VERBS, &word)?,
+            None => help::all(VERBS),
+        };
+        super::say(&text)
+    },
+};
+
+const MAN: Verb = Verb {
+    name: "man",
+    short: None,
+    group: Group::Own,
+    arguments: "[COMMAND]",
+    values: Values::Verbs,
+    summary: "print a manual page as roff",
+    text: "\
+Without a command this is the page rexec(1); with one it is its page, as in
+rexec-kill(1). man -l - shows it. To install all pages:
+
+  mkdir -p ~/.local/share/man/man1
+  rexec man >~/.local/share/man/man1/rexec.1
+  rexec man kill >~/.local/share/man/man1/rexec-kill.1
+",
+    options: &[],
+    codes: &[],
+    examples: &["rexec man | man -l -", "rexec man kill | man -l -"],
+    run: |parser| {
+        let page = match MAN.one_word(parser)? {
+            Some(word) => man::page(help::verb(VERBS, &word)?),
+            None => man::overview(VERBS),
+        };
+        super::say(&page)
+    },
+};
+
+const COMPLETIONS: Verb = Verb {
+    name: "completions",
+    short: None,
+    group: Group::Own,
+    arguments: "SHELL",
+    values: Values::Words(&completions::SHELLS),
+    summary: "print a script that completes rexec's commands in your shell",
+    text: "\
+SHELL is bash, zsh or fish. The script completes commands, options and their
+values, and the numbers of the commands that run. Where it goes:
+
+  bash  ~/.local/share/bash-completion/completions/rexec
+  zsh   a file _rexec in a directory of $fpath
+  fish  ~/.config/fish/completions/rexec.fish
+",
+    options: &[],
+    codes: &[],
+    examples: &["source <(rexec completions bash)", "rexec completions fish >~/.config/fish/completions/rexec.fish"],
+    run: |parser| {
+        let Some(shell) = COMPLETIONS.one_word(parser)? else { return Err(COMPLETIONS.missing("a shell")) };
+        let script = completions::script(VERBS, &shell)
+            .ok_or_else(|| COMPLETIONS.none_of("SHELL", &shell, &completions::SHELLS))?;
+        super::say(&script)
+    },
+};
+
+/// Does what the command line asks for; returns the exit code.
+pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    let verb = match parser.next().map_err(|error| wrong(&error))? {
+        None | Some(Arg::Short('h') | Arg::Long("help")) => return super::say(&help::all(VERBS)),
+        Some(Arg::Short('V') | Arg::Long("version")) => {
+            return super::say(concat!("rexec ", env!("CARGO_PKG_VERSION"), "\n"));
+        }
+        Some(Arg::Short(letter)) => {
+            flag(letter).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(format!("-{letter}"))))?
+        }
+        Some(Arg::Long(name)) => {
+            let name = format!("--{name}");
+            named(&name).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(name)))?
+        }
+        Some(Arg::Value(word)) => {
+            let verb = word.to_str().filter(|name| !name.starts_with('-')).and_then(named);
+            verb.ok_or_else(|| wrong(&lexopt::Error::UnexpectedArgument(word)))?
+        }
+    };
+    if asks_for_help(parser) {
+        return super::say(&help::verb_help(verb));
+    }
+    (verb.run)(parser)
+}
+
+/// Whether the rest of the command line has `-h` or `--help`. What stands behind `--` is a command's own.
+fn asks_for_help(parser: &mut lexopt::Parser) -> bool {
+    let Some(words) = parser.try_raw_args() else { return false };
+    words.as_slice().iter().take_while(|word| *word != "--").any(|word| word == "-h" || word == "--help")
+}
+
+fn wrong(error: &lexopt::Error) -> Notice {
+    let names: Vec<&str> = VERBS.iter().map(|verb| verb.name).chain(["--help", "--version"]).collect();
+    super::wrong_call(error, "rexec", &names)
+}

@@ -1,0 +1,225 @@
+//! The verbs of `rexec`: what the table says of each is true, and every form that is made of the table works.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::programs;
+use crate::support::temp::TempDir;
+
+fn rexec(args: &[&str]) -> Output {
+    let mut command = Command::new(programs::rexec());
+    let place = [("REXEC_SOCKET", "/nonexistent/host.sock"), ("REXEC_HOME", "/nonexistent")];
+    command.args(args).env_clear().env("PATH", programs::PATH).envs(place).stdin(Stdio::null());
+    command.output().expect("the program starts")
+}
+
+fn said(args: &[&str]) -> String {
+    let output = rexec(args);
+    assert!(output.status.success() && output.stderr.is_empty(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Every verb, as the page rexec(1) lists them.
+pub(crate) fn verbs() -> Vec<String> {
+    let page = said(&["man"]);
+    let synopsis = page.split(".nf\n").nth(1).and_then(|rest| rest.split(".fi\n").next()).expect("a synopsis");
+    let names = synopsis.lines().filter_map(|usage| usage.split_whitespace().nth(1));
+    let names: Vec<String> = names.map(|name| name.replace("\\-", "-")).collect();
+    assert!(names.len() >= 8, "the search finds what it looks for: {names:?}");
+    names
+}
+
+/// An option of a verb's help: its spelling, and the word for its value.
+type Listed = (String, Option<String>);
+
+/// The options that a verb's help lists, beside `--help`.
+fn options(help: &str) -> Vec<Listed> {
+    let list = help.split("\noptions:\n").nth(1).expect("a list of options");
+    let lines = list.lines().take_while(|line| !line.is_empty()).filter(|line| line.starts_with("  "));
+    let terms = lines.filter(|line| line.trim_start().starts_with('-'));
+    let options = terms.map(|line| {
+        let mut words = line.split_whitespace().skip_while(|word| !word.starts_with("--"));
+        let name = words.next().expect("a long option").to_owned();
+        let value = words.next().filter(|word| word.chars().all(|c| c.is_ascii_uppercase() || c == ':'));
+        (name, value.map(str::to_owned))
+    });
+    options.filter(|(name, _)| name != "--help").collect()
+}
+
+#[test]
+fn each_verb_has_one_help_that_fits_a_terminal() {
+    let all = said(&["--help"]);
+    for verb in verbs() {
+        let help = said(&["help", &verb]);
+        assert_eq!(said(&[&verb, "--help"]), help);
+        assert_eq!(said(&["help", verb.trim_start_matches('-')]), help);
+        assert!(help.starts_with(&format!("rexec {verb}: ")) && help.contains(&format!("\nusage: rexec {verb}")));
+        assert!(all.contains(&format!(" {verb} ")), "rexec --help does not list {verb}");
+        for line in help.lines().chain(all.lines()) {
+            assert!(line.chars().count() <= 79 && line == line.trim_end(), "{verb}: {line}");
+        }
+    }
+}
+
+/// An option that the verb does not know would be the one that is complained about.
+#[test]
+fn each_option_of_the_help_is_known_to_its_verb() {
+    let mut count = 0;
+    for verb in verbs() {
+        for (option, value) in options(&said(&["help", &verb])) {
+            count += 1;
+            let value = value.map(|word| valid(&word));
+            let args: Vec<&str> =
+                [verb.as_str(), &option].into_iter().chain(value).chain(["--no-such-option"]).collect();
+            let output = rexec(&args);
+            let text = String::from_utf8_lossy(&output.stderr);
+            let is_told = text.contains("`--no-such-option`") && output.status.code() == Some(2);
+            assert!(is_told, "{verb} does not know {option}: {text}");
+        }
+    }
+    assert!(count >= 3, "the search finds what it looks for: {count}");
+}
+
+/// A value that is valid where the help says this word.
+fn valid(word: &str) -> &'static str {
+    match word {
+        "SIGNAL" => "KILL",
+        "A:B" => "1:2",
+        "T" | "TIME" | "S" | "SECONDS" => "1h",
+        _ => "1",
+    }
+}
+
+/// The other way round: an option that a verb reads and the table lacks would be in no help.
+#[test]
+fn each_option_that_a_verb_reads_is_in_its_help() {
+    let helps: String = verbs().iter().map(|verb| said(&["help", verb])).collect();
+    let listed: BTreeSet<String> = options_in(&helps);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");
+    let (mut ahead, mut count) = (vec![folder], 0);
+    while let Some(path) = ahead.pop() {
+        if path.is_dir() {
+            ahead.extend(fs::read_dir(path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+            continue;
+        }
+        // rexec-host has a help of its own.
+        if path.ends_with("cli/host.rs") || path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let source = fs::read_to_string(&path).expect("a source");
+        for rest in source.split("Long(\"").skip(1) {
+            count += 1;
+            let name = format!("--{}", rest.split('"').next().expect("the end of a name"));
+            let is_known = listed.contains(&name) || ["--help", "--version"].contains(&name.as_str());
+            assert!(is_known, "{} reads {name}, which no help has", path.display());
+        }
+    }
+    assert!(count >= 3, "the search finds what it looks for: {count}");
+}
+
+fn options_in(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !(c.is_ascii_lowercase() || c == '-'));
+    words.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_page_is_clean_roff() {
+    let names: Vec<String> = verbs().iter().map(|verb| verb.trim_start_matches('-').to_owned()).collect();
+    let home = TempDir::new(None);
+    for name in names.iter().map(String::as_str).chain([""]) {
+        let args: Vec<&str> = ["man", name].into_iter().filter(|word| !word.is_empty()).collect();
+        let file = home.join("page.1");
+        fs::write(&file, said(&args)).expect("a file");
+        for (program, args) in [("mandoc", &["-T", "lint"][..]), ("man", &["--warnings", "-P", "cat", "-l"])] {
+            if !programs::has(program) {
+                continue;
+            }
+            let output = Command::new(program).args(args).arg(&file).output().expect("the program starts");
+            let complaints = [output.stderr.as_slice(), if program == "mandoc" { &output.stdout } else { b"" }];
+            let complaints = String::from_utf8_lossy(&complaints.concat()).into_owned();
+            assert!(output.status.success() && complaints.is_empty(), "{program}, {name}: {complaints}");
+        }
+    }
+}
+
+/// What a command prints whose path begins with the folder of `rexec`, line by line.
+fn lines(program: &str, args: &[&str], script: &Path) -> Vec<String> {
+    let bin = programs::rexec().parent().expect("a folder");
+    let output = Command::new(program)
+        .args(args)
+        .arg(script)
+        .env_clear()
+        .env("PATH", format!("{}:{}", bin.display(), programs::PATH))
+        .env("HOME", script.parent().expect("a folder"))
+        .env("TERM", "xterm")
+        .env("REXEC_SOCKET", "/nonexistent/host.sock")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+/// A program in place of rexec that has two commands running, 123 and 7.
+const RUNS: &str =
+    r#"rexec() { if [ "$1" = ps ]; then printf '%s\n' '{"seq":123,"x":1}' '{"seq":7}'; else command rexec "$@"; fi; }"#;
+
+#[test]
+fn bash_completes() {
+    let home = TempDir::new(None);
+    let script = home.join("script");
+    let text = format!(
+        "{RUNS}\nsource <(command rexec completions bash)\n\
+         of() {{ COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _rexec; echo \"${{COMPREPLY[*]}}\"; }}\n\
+         of rexec ki\nof rexec kill --a\nof rexec kill 1\nof rexec help ag\nof rexec completions ''\nof rexec --li\n"
+    );
+    fs::write(&script, text).expect("a file");
+    assert_eq!(
+        lines("bash", &["--norc"], &script),
+        ["kill", "--agent --all", "123", "agents", "bash zsh fish", "--list"]
+    );
+}
+
+#[test]
+fn fish_completes() {
+    if !programs::has("fish") {
+        return;
+    }
+    let home = TempDir::new(None);
+    let script = home.join("script");
+    let text = "function rexec; if test \"$argv[1]\" = ps; printf '%s\\n' '{\"seq\":123,\"x\":1}'; else; \
+                command rexec $argv; end; end\ncommand rexec completions fish | source\n\
+                for line in 'rexec ki' 'rexec kill --al' 'rexec kill 1' 'rexec help ag' 'rexec --li'\n\
+                complete -C $line\nend\n";
+    fs::write(&script, text).expect("a file");
+    let found = lines("fish", &["--no-config"], &script);
+    let found: Vec<&str> = found.iter().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(found, ["kill", "--all", "123", "agents", "--list"]);
+}
+
+/// zsh completes only where somebody types, so it gets a terminal of its own.
+#[test]
+fn zsh_completes() {
+    if !programs::has("zsh") {
+        return;
+    }
+    let home = TempDir::new(None);
+    let (script, inner) = (home.join("script"), home.join("inner"));
+    let stand_in =
+        r#"rexec() { if [[ $1 == ps ]]; then print -r -- '{"seq":123,"x":1}'; else print -r -- "got: $*"; fi }"#;
+    let begin = "autoload -Uz compinit; compinit -D -u; source <(command rexec completions zsh)";
+    fs::write(&inner, format!("PS1=\n{begin}\n{stand_in}\nprint rea''dy\n")).expect("a file");
+    let text = format!(
+        "zmodload zsh/zpty\nzpty z zsh -f -i\n\
+         say() {{ local seen; zpty -w -n z \"$1\"; zpty -r -m z seen \"*$2*\"$'\\n'; print -r -- ${{${{(f)seen}}[-1]}}; }}\n\
+         say $'source {}\\n' ready\n\
+         say $'rexec ki\\t --al\\t\\n' got:\nsay $'rexec kill 1\\t\\n' got:\nsay $'rexec help ag\\t\\n' got:\n\
+         say $'rexec --li\\t\\n' got:\nzpty -d z\n",
+        inner.display()
+    );
+    fs::write(&script, text).expect("a file");
+    let found = lines("timeout", &["60", "zsh", "-f"], &script);
+    let found: Vec<&str> = found.iter().map(|line| line.trim()).collect();
+    assert_eq!(found, ["ready", "got: kill --all", "got: kill 123", "got: help agents", "got: --list"]);
+}
