@@ -8,6 +8,7 @@
 //!
 //! * [`record`]: the lines of a file, one type per file below it.
 //! * [`reader`]: reads the lines back.
+//! * [`recording`]: the lines of a recording, which has the output with its times.
 //! * [`frame`]: what the host sends to the recorder, on a socket. No frame reaches a file.
 //! * [`status`]: what the recorder answers on that socket.
 //!
@@ -18,4 +19,5 @@
 pub mod frame;
 pub mod reader;
 pub mod record;
+pub mod recording;
 pub mod status;

@@ -49,7 +49,8 @@
 //!      `host/screen.rs` writes;
 //!    * the journal: `sink/feed.rs` makes frames (`journal/frame.rs`), and `host/recorder_link.rs` sends them. In the
 //!      recorder, whose header has a drawing, `recorder/serve.rs` takes them in, `recorder/live.rs` masks secrets
-//!      (`text/redact.rs`), and `recorder/appender.rs` writes the records (`journal/record.rs`).
+//!      (`text/redact.rs`), and `recorder/appender.rs` writes the records (`journal/record.rs`). What was written when
+//!      goes to `recorder/timed_output.rs`, whose lines are in `journal/recording.rs`.
 //! 7. The shell ends. The guard reports it, `host/runs/reports.rs` tells the job, and the job closes when its output
 //!    has ended too (`core/job.rs` has the diagram). Each reader finds the end behind the output. The shim leaves with
 //!    the exit code. The guard stays until the command has left no process.

@@ -289,6 +289,15 @@ pub const JOURNAL_TEXTS_READ_BYTES: usize = 64 << 20;
 /// How much of the beginning and of the end of a command's output `raw/` keeps, bytes each (`--raw-cap`). The middle is
 /// counted.
 pub const RAW_CAP_BYTES: u64 = 16 << 20;
+/// How much of the beginning of a command's output is recorded with its times, bytes. The rest is counted, and a replay
+/// says so.
+pub const RECORDING_RUN_BYTES: u64 = 4 << 20;
+/// A recording's file of this length takes no more commands, bytes; those that it has go on in it …
+pub const RECORDING_FILE_BYTES: u64 = 16 << 20;
+/// … and so does one of this age, because a file is removed as a whole.
+pub const RECORDING_FILE_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long recorded output may wait in the recorder, which then writes it in one piece.
+pub const RECORDING_DELAY: Duration = Duration::from_secs(1);
 /// The largest `--raw-cap`, MiB.
 pub const RAW_CAP_MAX_MIB: u64 = 1 << 20;
 

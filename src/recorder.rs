@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! host ──frames──▶ link ──▶ serve ──▶ runs: live (masks ─▶ excerpt) ──▶ appender ──▶ volume   TIME[-N].jsonl
-//!   ▲                │        │                  └──▶ raw                              raw/TIME[-N]-SEQ.out
+//!   ▲                │        │                  ├──▶ raw                              raw/TIME[-N]-SEQ.out
+//!   │                │        │                  └──▶ timed_output ──▶ output_files    raw/TIME[-N].rec
 //!   └────status──────┘        └──▶ repair: files that dead hosts left ──▶ tail
 //! ```
 //!
@@ -18,7 +19,7 @@
 //! * Frames are taken in as they come. A start is written at once, and an end once its own run's output is dealt with.
 //!   Runs have their output dealt with in turns, so that no record waits for another run's output.
 //! * A record is acknowledged when the file has it, or counts it as dropped.
-//! * No run is dropped because its raw file, or the disk, fails.
+//! * No run is dropped because its raw file, its recording, or the disk, fails.
 
 mod append;
 mod appender;
@@ -29,6 +30,8 @@ mod link;
 mod live;
 mod masks;
 mod names;
+mod output_directory;
+mod output_files;
 mod queue;
 mod raw;
 mod repair;
@@ -36,6 +39,7 @@ mod runs;
 mod serve;
 mod session;
 mod tail;
+mod timed_output;
 mod volume;
 
 pub use bounds::Bounds;

@@ -48,6 +48,7 @@ fn defaults() -> HostOptions {
         view: View::default(),
         redact_agents: false,
         raw_cap: limits::RAW_CAP_BYTES,
+        records: true,
         allow_sandboxed: false,
         unseen_landlock: false,
         require_descriptor: false,
@@ -119,6 +120,7 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
             Long("console") => options.view = word(parser, "--console", view, "safe, raw")?,
             Long("pty-size") => options.pty_size = Some(size(&value(parser)?)?),
             Long("raw-cap") => options.raw_cap = raw_cap(&value(parser)?)?,
+            Long("no-record") => options.records = false,
             Long("grace") => options.grace = grace(&value(parser)?)?,
             other => return Err(wrong(other.unexpected())),
         }

@@ -98,6 +98,11 @@ impl Engine {
         self.tell(id, |job| job.on_output(stream, bytes, now));
     }
 
+    /// The job's terminal has another size now.
+    pub fn on_resize(&mut self, id: JobId, rows: u16, cols: u16, now: Instant) {
+        self.tell(id, |job| job.on_resize(rows, cols, now));
+    }
+
     /// A process group of the job was stopped because it read the terminal (`reads`) or changed its modes.
     pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String, now: Instant) {
         self.order(id, |job| job.on_input_stop(reads, program, now));

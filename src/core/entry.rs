@@ -100,8 +100,10 @@ pub enum Outcome {
 /// One thing that happened to a job, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// It wrote this.
-    Output { stream: Stream, bytes: Box<[u8]> },
+    /// It wrote this. `at` is the time from the job's start to the moment when the host read it.
+    Output { stream: Stream, bytes: Box<[u8]>, at: Duration },
+    /// Its terminal has another size now.
+    Resized { rows: u16, cols: u16, at: Duration },
     /// This program of it asked for terminal input and got end of file.
     WantedInput { program: String },
     /// It was asked to end, and has its grace to do so.
@@ -122,9 +124,9 @@ impl Entry {
         }
     }
 
-    /// Whether a cursor that falls behind may miss it. Only output may be missed.
+    /// Whether a cursor that falls behind may miss it. Only output and the terminal's size may be missed.
     #[must_use]
     pub fn may_be_missed(&self) -> bool {
-        matches!(self, Self::Output { .. })
+        matches!(self, Self::Output { .. } | Self::Resized { .. })
     }
 }

@@ -138,7 +138,22 @@ impl Job {
         if let Some(look) = &mut self.look {
             look.put_off(now);
         }
-        self.log.push(Entry::Output { stream, bytes });
+        let at = self.age(now);
+        self.log.push(Entry::Output { stream, bytes, at });
+    }
+
+    /// The command's terminal has another size now. Readers that are far behind do not learn it, so that a caller cannot
+    /// fill the log with sizes.
+    pub fn on_resize(&mut self, rows: u16, cols: u16, now: Instant) {
+        if self.state != JobState::Closed && !self.log.is_full() {
+            let at = self.age(now);
+            self.log.push(Entry::Resized { rows, cols, at });
+        }
+    }
+
+    /// The time since the start.
+    fn age(&self, now: Instant) -> Duration {
+        self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started))
     }
 
     /// A process group of the command was stopped because it read the terminal (`reads`) or changed its modes. Nobody
@@ -331,7 +346,7 @@ impl Job {
     }
 
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {
-        self.took = self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started));
+        self.took = self.age(now);
         self.state =
             JobState::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX, since: 0 };
     }

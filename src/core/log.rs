@@ -5,7 +5,7 @@
 //! exactly how much it missed.
 //!
 //! Invariants: sequence numbers have no gaps when entries are pushed; what a holding cursor has not read is never
-//! dropped; only output is ever dropped, and every other entry reaches every cursor; a full log has room again only
+//! dropped; only output and sizes are ever dropped, and every other entry reaches every cursor; a full log has room again only
 //! when a cursor moves or goes; nothing is pushed after `Closed`.
 
 use std::collections::VecDeque;
@@ -180,12 +180,14 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::core::entry::Stream;
     use rexec_sh::protocol::process::Exit;
 
     fn output(byte: u8, length: usize) -> Entry {
-        Entry::Output { stream: Stream::Tty, bytes: vec![byte; length].into() }
+        Entry::Output { stream: Stream::Tty, bytes: vec![byte; length].into(), at: Duration::ZERO }
     }
 
     /// A reader with a perfect memory beside each cursor: what the cursor reads plus what it is told it missed must

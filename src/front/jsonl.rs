@@ -176,7 +176,11 @@ mod tests {
         let (mut jsonl, mut out) = (Jsonl::new(&Budget::new(1 << 20, 0)), Vec::new());
         let line = b"{\"whoami\":\"Me\",\"dir\":\"/tmp\",\"exec\":[\"ls\"]}\n";
         assert!(matches!(jsonl.take(&mut line.to_vec(), &mut out), Ok(Some(PeerRequest::RunWords(_)))));
-        let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[1mfoo\x1b[0m\r\n".as_slice().into() };
+        let entry = Entry::Output {
+            stream: Stream::Tty,
+            bytes: b"\x1b[1mfoo\x1b[0m\r\n".as_slice().into(),
+            at: Duration::ZERO,
+        };
         jsonl.accept(&Item::Entry(&entry), &mut out);
         let end =
             Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(1), stopped: None }, took: Duration::ZERO };
@@ -196,7 +200,8 @@ mod tests {
         {
             let (mut jsonl, mut out) = (Jsonl::new(&budget), Vec::new());
             for _ in 0..30 {
-                let entry = Entry::Output { stream: Stream::Out, bytes: [byte; 100].as_slice().into() };
+                let entry =
+                    Entry::Output { stream: Stream::Out, bytes: [byte; 100].as_slice().into(), at: Duration::ZERO };
                 jsonl.accept(&Item::Entry(&entry), &mut out);
             }
             jsonl.accept(&Item::Entry(&end), &mut out);

@@ -133,7 +133,7 @@ impl Shim {
     /// Translates one item of the job's log.
     pub fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
         match item {
-            Item::Entry(Entry::Output { stream, bytes }) => {
+            Item::Entry(Entry::Output { stream, bytes, .. }) => {
                 let mut taken = 0;
                 while taken < bytes.len() {
                     taken += self.output(*stream, &bytes[taken..], now, out);
@@ -144,7 +144,8 @@ impl Shim {
                 wire::encode_note(remark(note).as_bytes(), out);
             }
             Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
-            Item::Entry(Entry::Stopping { .. } | Entry::Exited { .. }) | Item::Missed { .. } => {}
+            Item::Entry(Entry::Stopping { .. } | Entry::Exited { .. } | Entry::Resized { .. })
+            | Item::Missed { .. } => {}
         }
     }
 
@@ -238,7 +239,8 @@ mod tests {
     fn output_is_cleaned_and_the_exit_comes_last() {
         let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
         shim.prepare(Some(wire::CallerStream::Out), [OutputFilter::new(Mode::Strip, None), OutputFilter::default()]);
-        let entry = Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into() };
+        let entry =
+            Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into(), at: Duration::ZERO };
         shim.accept(&Item::Entry(&entry), now, &mut out);
         let end = Entry::Closed {
             outcome: Outcome::Ended { exit: Exit::Signal(Signal::TERM), stopped: None },

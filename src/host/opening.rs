@@ -43,7 +43,7 @@ impl Host {
         let runs = Runs::new();
         let mut poller = Poller::new().map_err(failed)?;
         let signals = HostSignals::take().map_err(failed)?;
-        let (recorder, said) = RecorderLink::start(&mut poller, &options.home, options.raw_cap)?;
+        let (recorder, said) = RecorderLink::start(&mut poller, &options.home, options.journal_bounds())?;
         process::raise_descriptor_limit();
         process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(failed)?;

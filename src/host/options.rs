@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::recorder::Bounds;
 use crate::sink::console::View;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
 
@@ -29,10 +30,20 @@ pub struct HostOptions {
     pub redact_agents: bool,
     /// How much of the beginning and of the end of a command's output goes to a file of its own, bytes each.
     pub raw_cap: u64,
+    /// Whether output is recorded with its times.
+    pub records: bool,
     /// Whether commands of sandboxed callers run here, outside of their sandboxes.
     pub allow_sandboxed: bool,
     /// Whether a host that cannot see Landlock sandboxes compares everything else and ignores them.
     pub unseen_landlock: bool,
     /// Whether a request must come with a descriptor. No relay of bytes can pass one on.
     pub require_descriptor: bool,
+}
+
+impl HostOptions {
+    /// How large the journal and its parts may grow.
+    pub(super) fn journal_bounds(&self) -> Bounds {
+        let bounds = Bounds { raw_cap: self.raw_cap, ..Bounds::default() };
+        if self.records { bounds } else { Bounds { record_cap: 0, ..bounds } }
+    }
 }

@@ -206,7 +206,7 @@ impl Peer {
 
     /// Queues an item of the log. Returns whether all of it is queued; else the rest of its output is still to come.
     fn take(&mut self, item: &Item<'_>, now: Instant) -> bool {
-        let Item::Entry(Entry::Output { stream, bytes }) = item else {
+        let Item::Entry(Entry::Output { stream, bytes, .. }) = item else {
             self.protocol.accept(item, now, self.out.buffer());
             return true;
         };

@@ -20,6 +20,7 @@ use crate::io::poller::{Poller, Ready, Token};
 use crate::journal::record::{RunEnd, StartRecord, Straggler};
 use crate::journal::status::RecorderStatus;
 use crate::limits;
+use crate::recorder::Bounds;
 use crate::sink::feed::Feed;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -42,8 +43,8 @@ impl RecorderLink {
     ///
     /// # Errors
     /// The directory cannot be made or is not private, or no process can be started.
-    pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Notice> {
-        let (process, said) = RecorderProcess::start(poller, home, raw_cap)?;
+    pub(super) fn start(poller: &mut Poller, home: &Path, bounds: Bounds) -> Result<(Self, Vec<String>), Notice> {
+        let (process, said) = RecorderProcess::start(poller, home, bounds)?;
         Ok((Self { process, feed: Feed::default(), has_room: false }, said))
     }
 

@@ -67,12 +67,12 @@ pub(super) enum Loss {
 impl RecorderProcess {
     /// Makes the journal's directory and starts a recorder. Returns once the recorder has named its file or said
     /// something else, or after `RECORDER_FIRST_WORD`.
-    pub(super) fn start(poller: &mut Poller, home: &Path, raw_cap: u64) -> Result<(Self, Vec<String>), Notice> {
+    pub(super) fn start(poller: &mut Poller, home: &Path, bounds: Bounds) -> Result<(Self, Vec<String>), Notice> {
         let session = Session::new(home, process::uid(), std::process::id());
         session.prepare().map_err(|error| Notice::failed(&error, error.hint()))?;
         let mut recorder = Self {
             session,
-            bounds: Bounds { raw_cap, ..Bounds::default() },
+            bounds,
             link: None,
             out: Outlet::default(),
             inbox: Vec::new(),

@@ -236,7 +236,8 @@ impl Starts {
         }
     }
 
-    fn plan(&self, command: &Command) -> StreamPlan {
+    /// Which streams the command gets.
+    pub(super) fn plan(&self, command: &Command) -> StreamPlan {
         let is_live = command.live.unwrap_or(self.options.live) && !command.is_for_program;
         let plan = StreamPlan::of(command.stdio, self.tty_of(command), command.kills_group);
         plan.live(is_live).bare(command.is_bare)

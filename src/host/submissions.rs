@@ -76,6 +76,7 @@ impl Host {
             probe: command.is_probe,
             unwrapped: command.is_unwrapped,
             window: Some(self.starts.window(command)),
+            relayed: command.stdio.stdout_tty && self.starts.plan(command).is_relayed(),
             ..StartRecord::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));

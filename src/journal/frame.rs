@@ -5,7 +5,8 @@
 //! START     a start record, JSON
 //! SECRETS   entries NAME=value, a NUL behind each: what the recorder masks in this run
 //! MASKED    a start record, JSON, of a run whose SECRETS came before
-//! OUTPUT    the stream's number u8, raw bytes
+//! OUTPUT    the stream's number u8, microseconds since the run's start u64, raw bytes
+//! RESIZED   microseconds since the run's start u64, rows u16, columns u16
 //! LOST      a count u64: bytes of the run's output that went to a recorder that died
 //! END       how the run ended, JSON
 //! DROPPED   a count u64: records that the host gave up; seq is 0
@@ -17,6 +18,8 @@
 //! Invariants: the recorder does not write a MASKED start whose SECRETS did not come; the decoder trusts no length: it
 //! skips a frame that is longer than any that the encoder makes, and does not store it; it passes over a frame that
 //! it does not understand.
+
+use std::time::Duration;
 
 use super::record::{RunEnd, StartRecord};
 use crate::text::redact::is_secret;
@@ -38,6 +41,7 @@ const SECRETS: u8 = 5;
 const MASKED: u8 = 6;
 const LOST: u8 = 7;
 const DROPPED: u8 = 8;
+const RESIZED: u8 = 9;
 
 /// Appends the frames of a run that begins in this environment (entries `NAME=value`). Of the environment, only the
 /// secrets are sent.
@@ -83,15 +87,35 @@ pub fn secrets(payload: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     payload.split(|&byte| byte == 0).filter_map(split_entry)
 }
 
-/// Appends frames with output of a run. The caller numbers the streams; the record keeps the order of their output and
-/// not their names.
-pub fn encode_output(seq: u64, stream: u8, bytes: &[u8], out: &mut Vec<u8>) {
+/// Appends frames with output of a run, read this long after its start. The caller numbers the streams; the record keeps
+/// the order of their output and not their names.
+pub fn encode_output(seq: u64, stream: u8, at: Duration, bytes: &[u8], out: &mut Vec<u8>) {
     for piece in bytes.chunks(OUTPUT_BYTES_MAX) {
         encode(OUTPUT, seq, out, |out| {
             out.push(stream);
+            put_time(at, out);
             out.extend_from_slice(piece);
         });
     }
+}
+
+/// Appends the frame that says that a run's terminal got another size this long after its start.
+pub fn encode_resized(seq: u64, at: Duration, (rows, cols): (u16, u16), out: &mut Vec<u8>) {
+    encode(RESIZED, seq, out, |out| {
+        put_time(at, out);
+        out.extend_from_slice(&rows.to_le_bytes());
+        out.extend_from_slice(&cols.to_le_bytes());
+    });
+}
+
+fn put_time(at: Duration, out: &mut Vec<u8>) {
+    out.extend_from_slice(&u64::try_from(at.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
+}
+
+/// Splits a payload into the time at its beginning and the rest.
+fn split_time(payload: &[u8]) -> Option<(Duration, &[u8])> {
+    let (time, rest) = payload.split_first_chunk()?;
+    Some((Duration::from_micros(u64::from_le_bytes(*time)), rest))
 }
 
 /// Appends the frame of a run that has ended. The recorder ignores a run without a start, and frames of a run that come
@@ -153,7 +177,15 @@ pub enum Frame<'a> {
     Output {
         seq: u64,
         stream: u8,
+        /// The time from the run's start to the moment when the host read it.
+        at: Duration,
         bytes: &'a [u8],
+    },
+    /// The run's terminal has another size: rows and columns.
+    Resized {
+        seq: u64,
+        at: Duration,
+        window: (u16, u16),
     },
     /// Bytes of output that were lost with an earlier recorder.
     Lost {
@@ -208,6 +240,7 @@ impl Decoder {
                 Some(Frame::Output { .. } | Frame::Secrets { .. }) => break (kind, seq, payload),
                 Some(Frame::Start { start, has_secrets }) => return Some(Frame::Start { start, has_secrets }),
                 Some(Frame::End(end)) => return Some(Frame::End(end)),
+                Some(Frame::Resized { seq, at, window }) => return Some(Frame::Resized { seq, at, window }),
                 Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
                 Some(Frame::Dropped(count)) => return Some(Frame::Dropped(count)),
                 Some(Frame::Close) => return Some(Frame::Close),
@@ -225,7 +258,15 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
             Some(Frame::Start { start: Box::new(start), has_secrets: kind == MASKED })
         }
         SECRETS => Some(Frame::Secrets { seq, entries: payload }),
-        OUTPUT => payload.split_first().map(|(&stream, bytes)| Frame::Output { seq, stream, bytes }),
+        OUTPUT => {
+            let (&stream, rest) = payload.split_first()?;
+            split_time(rest).map(|(at, bytes)| Frame::Output { seq, stream, at, bytes })
+        }
+        RESIZED => {
+            let (at, size) = split_time(payload)?;
+            let (rows, cols) = (size.first_chunk()?, size.last_chunk()?);
+            Some(Frame::Resized { seq, at, window: (u16::from_le_bytes(*rows), u16::from_le_bytes(*cols)) })
+        }
         LOST => Some(Frame::Lost { seq, bytes: u64::from_le_bytes(payload.try_into().ok()?) }),
         DROPPED => Some(Frame::Dropped(u64::from_le_bytes(payload.try_into().ok()?))),
         END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),

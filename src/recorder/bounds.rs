@@ -21,9 +21,12 @@ pub struct Bounds {
     /// How much a raw file keeps of the beginning of a run's output, and how much of the end, bytes. With 0 there are
     /// no raw files.
     pub raw_cap: u64,
-    /// All raw files together, bytes. Beyond this the oldest are removed, and files being written stop growing.
+    /// How much of the beginning of a run's output is recorded with its times, bytes. With 0 there are no recordings.
+    pub record_cap: u64,
+    /// All raw files and recordings together, bytes. Beyond this the oldest are removed, and files being written stop
+    /// growing.
     pub raw_bytes: u64,
-    /// The age at which a raw file is removed.
+    /// The age at which a raw file or a recording is removed.
     pub raw_age: Duration,
 }
 
@@ -36,6 +39,7 @@ impl Default for Bounds {
             retry: Duration::from_secs(5),
             file_bytes: limits::JOURNAL_FILE_BYTES,
             raw_cap: limits::RAW_CAP_BYTES,
+            record_cap: limits::RECORDING_RUN_BYTES,
             raw_bytes: 1 << 30,
             raw_age: Duration::from_secs(30 * 24 * 60 * 60),
         }

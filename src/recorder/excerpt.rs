@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use crate::text::sanitize::{Mode, Sanitizer};
+use crate::text::whole::without_torn_end;
 
 /// The first and the last bytes of the text.
 #[derive(Debug)]
@@ -126,21 +127,6 @@ fn whole_characters(text: &str, bytes_max: usize) -> usize {
 /// The sanitizer promises UTF-8. A record must be valid even if it does not keep that promise.
 fn utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-}
-
-fn without_torn_end(bytes: &[u8]) -> &[u8] {
-    for back in 1..=bytes.len().min(3) {
-        let at = bytes.len() - back;
-        let needs = match bytes[at] {
-            0x80..=0xbf => continue,
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            _ => 1,
-        };
-        return if needs > back { &bytes[..at] } else { bytes };
-    }
-    bytes
 }
 
 fn without_torn_start(bytes: &[u8]) -> &[u8] {

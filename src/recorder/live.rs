@@ -5,11 +5,15 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::bounds::Bounds;
 use super::excerpt::Excerpt;
 use super::masks::Masks;
-use super::raw::{RawFile, RawRefusal, RawStore};
+use super::output_directory::OutputDirectory;
+use super::output_files::OutputFiles;
+use super::raw::{RawFile, RawRefusal};
+use super::timed_output::{GRAIN, TimedOutput};
 use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::limits;
 use crate::text::count;
@@ -21,8 +25,8 @@ pub(super) struct Live {
     /// The start with its secrets masked.
     pub(super) start: Rc<StartRecord>,
     masks: Masks,
-    /// Output that has not been dealt with: the stream's number and the bytes.
-    waiting: VecDeque<(u8, Vec<u8>)>,
+    /// What has not been dealt with.
+    waiting: VecDeque<Waiting>,
     /// How many bytes of output were dealt with, counted before they were masked.
     received: u64,
     /// Bytes of output that were lost with an earlier recorder.
@@ -31,8 +35,24 @@ pub(super) struct Live {
     /// Whether the excerpt's text is not just the output's bytes: something was taken out or written over.
     is_cleaned: bool,
     raw: Raw,
+    timed: TimedOutput,
+    /// When the last output came, from the run's start.
+    last: Duration,
     /// How the run ended, while its record waits for its own output.
     pub(super) end: Option<RunEnd>,
+}
+
+/// What waits its turn.
+#[derive(Debug)]
+enum Waiting {
+    Output {
+        stream: u8,
+        /// When its first byte came, from the run's start.
+        at: Duration,
+        bytes: Vec<u8>,
+    },
+    /// The terminal's size from then on.
+    Size(Duration, (u16, u16)),
 }
 
 /// The raw file of a run.
@@ -55,26 +75,40 @@ impl Live {
     pub(super) fn new(mut start: StartRecord, secrets: &[u8], bounds: &Bounds) -> Live {
         let window = start.window.take().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
         let mut masks = Masks::new(secrets);
+        let is_verbatim = std::mem::take(&mut start.relayed);
         let start = Rc::new(masks.start(start));
+        let timed = TimedOutput::new(start.seq, bounds.record_cap, window, is_verbatim);
         let excerpt = Excerpt::new(window, bounds.head_bytes, bounds.tail_bytes);
         let (raw, waiting) = (Raw::Unneeded(Vec::new()), VecDeque::new());
-        Live { start, masks, waiting, received: 0, lost: 0, excerpt, is_cleaned: false, raw, end: None }
+        let (last, end) = (Duration::ZERO, None);
+        Live { start, masks, waiting, received: 0, lost: 0, excerpt, is_cleaned: false, raw, timed, last, end }
     }
 
     /// Counts bytes of output that were lost with an earlier recorder.
     pub(super) fn lose(&mut self, bytes: u64) {
         self.lost += bytes;
+        self.timed.lose(bytes);
     }
 
-    /// Adds output that is dealt with later, in pieces of this size.
-    pub(super) fn enqueue(&mut self, stream: u8, bytes: &[u8], piece: usize) {
+    /// Adds output of this time that is dealt with later, in pieces of this size.
+    pub(super) fn enqueue(&mut self, stream: u8, at: Duration, bytes: &[u8], piece: usize) {
         for bytes in bytes.chunks(piece) {
             match self.waiting.back_mut() {
-                Some((same, waiting)) if *same == stream && waiting.len() + bytes.len() <= piece => {
+                Some(Waiting::Output { stream: same, at: began, bytes: waiting })
+                    if *same == stream && waiting.len() + bytes.len() <= piece && at <= *began + GRAIN =>
+                {
                     waiting.extend_from_slice(bytes);
                 }
-                _ => self.waiting.push_back((stream, bytes.to_vec())),
+                _ => self.waiting.push_back(Waiting::Output { stream, at, bytes: bytes.to_vec() }),
             }
+        }
+    }
+
+    /// Adds the terminal's new size of this time.
+    pub(super) fn resize(&mut self, at: Duration, window: (u16, u16)) {
+        match self.waiting.back_mut() {
+            Some(Waiting::Size(same_at, same)) => (*same_at, *same) = (at, window),
+            _ => self.waiting.push_back(Waiting::Size(at, window)),
         }
     }
 
@@ -84,13 +118,32 @@ impl Live {
     }
 
     /// Deals with the next piece of output. Returns its length in bytes.
-    pub(super) fn work(&mut self, masked: &mut Vec<u8>, bounds: &Bounds, store: &mut RawStore) -> usize {
-        let Some((stream, bytes)) = self.waiting.pop_front() else { return 0 };
-        self.received += bytes.len() as u64;
-        masked.clear();
-        self.masks.output(stream, &bytes, masked);
-        self.keep(masked, bounds, store);
-        bytes.len()
+    pub(super) fn work(&mut self, masked: &mut Vec<u8>, bounds: &Bounds, files: &mut OutputFiles) -> usize {
+        match self.waiting.pop_front() {
+            None => 0,
+            Some(Waiting::Size(at, window)) => {
+                self.timed.resize(window, at);
+                0
+            }
+            Some(Waiting::Output { stream, at, bytes }) => {
+                (self.last, self.received) = (at, self.received + bytes.len() as u64);
+                masked.clear();
+                self.masks.output(stream, &bytes, masked);
+                self.keep(masked, bounds, files);
+                self.timed.flush(false, files);
+                bytes.len()
+            }
+        }
+    }
+
+    /// Whether recorded output waits for its file.
+    pub(super) fn has_lines(&self) -> bool {
+        self.timed.has_lines()
+    }
+
+    /// Writes the recorded output that waits.
+    pub(super) fn flush(&mut self, files: &mut OutputFiles) {
+        self.timed.flush(true, files);
     }
 
     /// Ends the run: deals with the output that was held back, and returns the complete record.
@@ -99,14 +152,14 @@ impl Live {
         end: RunEnd,
         masked: &mut Vec<u8>,
         bounds: &Bounds,
-        store: &mut RawStore,
+        files: &mut OutputFiles,
     ) -> EndRecord {
         masked.clear();
         self.masks.finish(masked);
-        self.keep(masked, bounds, store);
+        self.keep(masked, bounds, files);
         self.excerpt.finish();
         // The last line can make the text longer than the record has room for.
-        self.keep_raw(&[], bounds, store);
+        self.keep_raw(&[], bounds, &mut files.directory);
         let (mut end, mut output) = (end, RecordedOutput::default());
         // Output that the host skipped is missing in an unknown place. Output that was lost with an earlier recorder is
         // missing before all that this one has.
@@ -124,40 +177,42 @@ impl Live {
         }
         output.lost = (missing > 0).then_some(missing);
         output.text = text.text;
-        self.raw.close(missing, store, &mut output);
+        self.raw.close(missing, &mut files.directory, &mut output);
+        self.timed.finish(files, &mut output);
         EndRecord { start: Rc::unwrap_or_clone(self.start), end, output }
     }
 
-    fn keep(&mut self, masked: &[u8], bounds: &Bounds, store: &mut RawStore) {
+    fn keep(&mut self, masked: &[u8], bounds: &Bounds, files: &mut OutputFiles) {
+        self.timed.push(masked, self.last);
         self.excerpt.push(masked);
         self.is_cleaned |= memchr::memchr3(b'\x1b', b'\x08', b'\r', masked).is_some();
-        self.keep_raw(masked, bounds, store);
+        self.keep_raw(masked, bounds, &mut files.directory);
     }
 
     /// Keeps masked output that the excerpt has already. Once the output or its text is longer than the record has room
     /// for, it goes to a raw file.
-    fn keep_raw(&mut self, bytes: &[u8], bounds: &Bounds, store: &mut RawStore) {
-        let Raw::Unneeded(all) = &mut self.raw else { return write_raw(store, &mut self.raw, bytes) };
+    fn keep_raw(&mut self, bytes: &[u8], bounds: &Bounds, directory: &mut OutputDirectory) {
+        let Raw::Unneeded(all) = &mut self.raw else { return write_raw(directory, &mut self.raw, bytes) };
         all.extend_from_slice(bytes);
         if all.len() <= bounds.head_bytes + bounds.tail_bytes && !self.excerpt.is_cut() {
             return;
         }
         let all = std::mem::take(all);
-        self.raw = match store.is_wanted().then(|| store.create(self.start.seq)) {
+        self.raw = match (bounds.raw_cap > 0).then(|| RawFile::create(directory, self.start.seq, bounds.raw_cap)) {
             None => Raw::Unwanted,
             Some(Ok(file)) => Raw::Growing(file),
             Some(Err(error)) => Raw::Failed { reference: None, why: reason(&error) },
         };
-        write_raw(store, &mut self.raw, &all);
+        write_raw(directory, &mut self.raw, &all);
     }
 }
 
 impl Raw {
     /// Closes the file, and notes in the record what is in it. `missing` bytes of the output never came.
-    fn close(self, missing: u64, store: &mut RawStore, output: &mut RecordedOutput) {
+    fn close(self, missing: u64, directory: &mut OutputDirectory, output: &mut RecordedOutput) {
         match self {
             Raw::Unneeded(_) | Raw::Unwanted => {}
-            Raw::Growing(file) => match store.close(file) {
+            Raw::Growing(file) => match file.close(directory) {
                 Ok(kept) => {
                     (output.raw, output.raw_bytes) = (Some(kept.reference), Some(kept.bytes));
                     (output.raw_omitted, output.raw_cut) = kept.omitted.unzip();
@@ -172,17 +227,17 @@ impl Raw {
 }
 
 /// Appends to a growing raw file. Gives the file up if it cannot grow.
-fn write_raw(store: &mut RawStore, raw: &mut Raw, bytes: &[u8]) {
+fn write_raw(directory: &mut OutputDirectory, raw: &mut Raw, bytes: &[u8]) {
     let Raw::Growing(file) = raw else { return };
-    let Err(refusal) = store.write(file, bytes) else { return };
+    let Err(refusal) = file.write(bytes, directory) else { return };
     let Raw::Growing(file) = std::mem::replace(raw, Raw::Unwanted) else { return };
     let (reference, why) = match refusal {
         RawRefusal::Quota => {
-            let kept = store.close(file).ok().map(|kept| kept.reference);
+            let kept = file.close(directory).ok().map(|kept| kept.reference);
             (kept, "the rest was left out: raw files have no more room".to_owned())
         }
         RawRefusal::Disk(error) => {
-            store.discard(file);
+            file.discard(directory);
             (None, reason(&error))
         }
     };

@@ -5,14 +5,15 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::appender::{AlreadyWritten, Appender};
 use super::bounds::Bounds;
 use super::live::Live;
+use super::output_files::OutputFiles;
 use super::queue::Unwritten;
-use super::raw::RawStore;
 use crate::journal::record::{RunEnd, StartRecord};
+use crate::limits;
 
 /// How much output of a run is dealt with in one turn, bytes.
 const PIECE_BYTES: usize = 16 << 10;
@@ -33,12 +34,14 @@ pub(super) struct RecordedRuns {
     secrets: Option<(u64, Vec<u8>)>,
     /// Masked output on its way to the files.
     masked: Vec<u8>,
-    pub(super) raw: RawStore,
+    pub(super) files: OutputFiles,
+    /// When recorded output that waits is written.
+    flush_at: Option<Instant>,
     bounds: Bounds,
 }
 
 impl RecordedRuns {
-    pub(super) fn new(known: AlreadyWritten, raw: RawStore, bounds: Bounds) -> RecordedRuns {
+    pub(super) fn new(known: AlreadyWritten, files: OutputFiles, bounds: Bounds) -> RecordedRuns {
         RecordedRuns {
             live: HashMap::new(),
             ended: VecDeque::new(),
@@ -47,7 +50,8 @@ impl RecordedRuns {
             known,
             secrets: None,
             masked: Vec::new(),
-            raw,
+            files,
+            flush_at: None,
             bounds,
         }
     }
@@ -87,7 +91,7 @@ impl RecordedRuns {
         self.live.insert(seq, live);
     }
 
-    pub(super) fn on_output(&mut self, seq: u64, stream: u8, bytes: &[u8]) {
+    pub(super) fn on_output(&mut self, seq: u64, stream: u8, at: Duration, bytes: &[u8]) {
         // What a straggler writes after its run's end is not recorded.
         let Some(live) = self.live.get_mut(&seq).filter(|live| live.end.is_none()) else { return };
         if bytes.is_empty() {
@@ -96,8 +100,16 @@ impl RecordedRuns {
         if live.is_idle() {
             self.turns.push_back(seq);
         }
-        live.enqueue(stream, bytes, PIECE_BYTES);
+        live.enqueue(stream, at, bytes, PIECE_BYTES);
         self.waiting += bytes.len() as u64;
+    }
+
+    pub(super) fn on_resized(&mut self, seq: u64, at: Duration, window: (u16, u16)) {
+        let Some(live) = self.live.get_mut(&seq).filter(|live| live.end.is_none()) else { return };
+        if live.is_idle() {
+            self.turns.push_back(seq);
+        }
+        live.resize(at, window);
     }
 
     /// Counts output that was lost with an earlier recorder. Returns whether the run is known.
@@ -121,7 +133,7 @@ impl RecordedRuns {
 
     fn conclude(&mut self, end: RunEnd, appender: &mut Appender, now: Instant) {
         let Some(live) = self.live.remove(&end.seq) else { return };
-        let record = live.finish(end, &mut self.masked, &self.bounds, &mut self.raw);
+        let record = live.finish(end, &mut self.masked, &self.bounds, &mut self.files);
         appender.push(Unwritten::End(Box::new(record)), now);
     }
 
@@ -133,8 +145,11 @@ impl RecordedRuns {
                 // It has ended since, and has its turn among those.
                 continue;
             }
-            let worked = live.work(&mut self.masked, &self.bounds, &mut self.raw);
+            let worked = live.work(&mut self.masked, &self.bounds, &mut self.files);
             self.waiting -= worked as u64;
+            if live.has_lines() {
+                self.flush_at.get_or_insert_with(|| Instant::now() + limits::RECORDING_DELAY);
+            }
             if !live.is_idle() {
                 let turns = if has_ended { &mut self.ended } else { &mut self.turns };
                 turns.push_back(seq);
@@ -144,6 +159,18 @@ impl RecordedRuns {
             if Instant::now() >= until {
                 return;
             }
+        }
+    }
+
+    /// When [`RecordedRuns::tick`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.flush_at
+    }
+
+    /// Writes recorded output that has waited long enough.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.flush_at.take_if(|at| *at <= now).is_some() {
+            self.live.values_mut().for_each(|live| live.flush(&mut self.files));
         }
     }
 

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use super::appender::Appender;
 use super::bounds::Bounds;
 use super::link::HostLink;
+use super::output_directory::OutputDirectory;
+use super::output_files::OutputFiles;
 use super::queue::Unwritten;
-use super::raw::RawStore;
 use super::repair::Repairs;
 use super::runs::RecordedRuns;
 use super::session::Session;
@@ -31,7 +32,7 @@ const FLUSH_EVERY: Duration = Duration::from_millis(100);
 pub fn serve(session: Session, socket: UnixStream, bounds: Bounds) {
     let mut link = HostLink::new(socket);
     let mut recorder = Recorder::new(session, bounds);
-    recorder.runs.raw.sweep();
+    recorder.runs.files.directory.sweep();
     loop {
         let now = Instant::now();
         recorder.tick(now);
@@ -78,8 +79,9 @@ impl Recorder {
         let (appender, known) = Appender::new(session, &bounds);
         let name = name.or_else(|| appender.volume().map(|volume| volume.name().to_owned())).unwrap_or(time);
         let own = appender.volume().map(Volume::path).map(Path::to_owned).unwrap_or_default();
+        let files = OutputFiles::new(OutputDirectory::new(&home, &name, &bounds));
         Recorder {
-            runs: RecordedRuns::new(known, RawStore::new(&home, &name, &bounds), bounds),
+            runs: RecordedRuns::new(known, files, bounds),
             repairs: Repairs::of(&home, &own),
             repaired: None,
             appender,
@@ -98,16 +100,20 @@ impl Recorder {
         }
         let tell = self.untold_since.map(|since| since + limits::RECORDER_TELL_AFTER);
         let flush = has_more.then(|| now + FLUSH_EVERY);
-        let first = [self.appender.deadline(), self.repairs.deadline(), tell, flush].into_iter().flatten().min()?;
+        let first = [self.appender.deadline(), self.runs.deadline(), self.repairs.deadline(), tell, flush]
+            .into_iter()
+            .flatten()
+            .min()?;
         // Zero would mean not to wait at all.
         Some(first.saturating_duration_since(now).max(Duration::from_millis(1)))
     }
 
     fn tick(&mut self, now: Instant) {
         self.appender.tick(now);
+        self.runs.tick(now);
         if self.appender.is_sync_due(now) {
-            // Raw files first: a record that is on the disk must not name a file that is not.
-            self.runs.raw.sync();
+            // Output first: a record that is on the disk must not name a file that is not.
+            self.runs.files.sync();
             self.appender.sync();
         }
     }
@@ -116,7 +122,8 @@ impl Recorder {
         match frame {
             Frame::Secrets { seq, entries } => self.runs.on_secrets(seq, entries),
             Frame::Start { start, has_secrets } => self.runs.on_start(*start, has_secrets, &mut self.appender, now),
-            Frame::Output { seq, stream, bytes } => self.runs.on_output(seq, stream, bytes),
+            Frame::Output { seq, stream, at, bytes } => self.runs.on_output(seq, stream, at, bytes),
+            Frame::Resized { seq, at, window } => self.runs.on_resized(seq, at, window),
             Frame::Lost { seq, bytes } => {
                 if self.runs.on_lost(seq, bytes) {
                     self.lost = (self.lost.0 + 1, self.lost.1 + bytes);
@@ -135,6 +142,7 @@ impl Recorder {
     /// Queues what the host should know now. If this `is_last`, no acknowledgement waits for more.
     fn tell(&mut self, now: Instant, is_last: bool, link: &mut HostLink) {
         self.appender.take_news().iter().for_each(|news| link.send(news));
+        self.runs.files.take_news().into_iter().for_each(|text| link.send(&RecorderStatus::Say(text)));
         if let Some(lost @ 1..) = self.repaired.take() {
             let one = "command of an earlier host has no end and is marked as lost";
             let more = "commands of an earlier host have no end and are marked as lost";
@@ -176,7 +184,7 @@ impl Recorder {
         while self.runs.is_at_work() {
             self.work(Instant::now() + limits::RECORDER_STUCK);
         }
-        self.runs.raw.sync();
+        self.runs.files.sync();
         self.appender.finish(self.is_closing);
     }
 }

@@ -322,7 +322,7 @@ impl CommandBlock {
                 };
                 self.remark(face, &format!("… stopping: {why}"), out);
             }
-            Item::Entry(Entry::Exited { .. }) => {}
+            Item::Entry(Entry::Exited { .. } | Entry::Resized { .. }) => {}
         }
         false
     }

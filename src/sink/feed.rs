@@ -253,7 +253,7 @@ impl Feed {
         let Some(item) = engine.next(cursor) else { return false };
         match item {
             Item::Missed { bytes } => held.end.bytes += bytes,
-            Item::Entry(Entry::Output { stream, bytes }) => {
+            Item::Entry(Entry::Output { stream, bytes, at }) => {
                 if !self.is_stalled && !held.start.is_empty() {
                     let is_first = held.sent < limits::RECORDER_FIRST_BYTES || self.is_leaving;
                     if self.is_down || !self.pace.has_room(is_first) {
@@ -261,10 +261,8 @@ impl Feed {
                         return false;
                     }
                     let before = out.len();
-                    frame::encode_output(job.0, *stream as u8, bytes, out);
-                    self.held -= held.output.len();
-                    held.keep_output(&out[before..]);
-                    self.held += held.output.len();
+                    frame::encode_output(job.0, *stream as u8, *at, bytes, out);
+                    keep(held, &out[before..], &mut self.held);
                     held.sent += bytes.len() as u64;
                     self.pace.on_sent(out.len() - before, now);
                 }
@@ -283,6 +281,12 @@ impl Feed {
                 engine.detach(cursor);
                 return false;
             }
+            Item::Entry(Entry::Resized { rows, cols, at }) if !self.is_down && !held.start.is_empty() => {
+                let before = out.len();
+                frame::encode_resized(job.0, *at, (*rows, *cols), out);
+                keep(held, &out[before..], &mut self.held);
+                self.pace.on_sent(out.len() - before, now);
+            }
             Item::Entry(_) => {}
         }
         engine.advance(cursor);
@@ -300,6 +304,13 @@ impl Feed {
         self.pace.on_sent(out.len() - before, now);
         out.len() > before
     }
+}
+
+/// Keeps frames of a run for the next recorder, and counts them in `all`, the bytes of all runs' frames.
+fn keep(held: &mut Held, frames: &[u8], all: &mut usize) {
+    *all -= held.output.len();
+    held.keep_output(frames);
+    *all += held.output.len();
 }
 
 #[cfg(test)]

@@ -12,3 +12,4 @@ mod recording;
 mod records;
 mod repairs;
 mod secrets;
+mod timed;

@@ -32,6 +32,7 @@ impl Runs {
             TerminalEvent::Size(rows, cols) => {
                 if let Some(port) = self.get_mut(job).and_then(|run| run.stream(Stream::Tty)) {
                     let _ = pty::resize(port.fd(), pty::Size { rows, cols });
+                    engine.on_resize(job, rows, cols, turn.now);
                 }
             }
             TerminalEvent::Resume { foreground } => {

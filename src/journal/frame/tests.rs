@@ -3,6 +3,8 @@
 use super::*;
 use crate::journal::record::{EndRecord, LINE_BYTES_MAX, Straggler, line};
 
+const AT: Duration = Duration::from_micros(1_234_567);
+
 fn drain(decoder: &mut Decoder) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(frame) = decoder.next_frame() {
@@ -16,8 +18,9 @@ fn any_split_gives_the_same_frames() {
     let mut stream = Vec::new();
     let start = StartRecord { seq: 7, command: "ls".into(), ..StartRecord::default() };
     encode_start(&start, [], &mut stream);
-    encode_output(7, 2, b"a\x00\xff", &mut stream);
-    encode_output(7, 2, b"", &mut stream);
+    encode_output(7, 2, AT, b"a\x00\xff", &mut stream);
+    encode_output(7, 2, AT, b"", &mut stream);
+    encode_resized(7, AT, (24, 80), &mut stream);
     stream.extend_from_slice(&[99, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, b'h', b'i']);
     encode_end(&RunEnd { seq: 7, exit: 3, ..RunEnd::default() }, &mut stream);
     encode_close(&mut stream);
@@ -25,8 +28,9 @@ fn any_split_gives_the_same_frames() {
     let mut whole = Decoder::default();
     whole.feed(&stream);
     let expected = drain(&mut whole);
-    assert_eq!(expected.len(), 4, "all but the one of an unknown kind");
-    assert_eq!(expected[1], format!("{:?}", Frame::Output { seq: 7, stream: 2, bytes: b"a\x00\xff" }));
+    assert_eq!(expected.len(), 5, "all but the one of an unknown kind");
+    assert_eq!(expected[1], format!("{:?}", Frame::Output { seq: 7, stream: 2, at: AT, bytes: b"a\x00\xff" }));
+    assert_eq!(expected[2], format!("{:?}", Frame::Resized { seq: 7, at: AT, window: (24, 80) }));
     for at in 0..=stream.len() {
         let mut decoder = Decoder::default();
         decoder.feed(&stream[..at]);

@@ -80,6 +80,14 @@ pub struct RecordedOutput {
     pub raw_cut: Option<u64>,
     /// Why there is no such file, or not all of it.
     pub raw_error: Option<String>,
+    /// The file with the recording, relative to the journal's directory: see [`crate::journal::recording`].
+    pub recording: Option<String>,
+    /// The part of that file that has the run's lines: the offset of the first one and the one behind the last.
+    pub recording_at: Option<(u64, u64)>,
+    /// How many bytes of output the recording leaves out at its end.
+    pub recording_omitted: Option<u64>,
+    /// Why there is no recording, or not all of it.
+    pub recording_error: Option<String>,
 }
 
 impl EndRecord {
@@ -136,6 +144,10 @@ impl Serialize for EndRecord {
         fields.put_set("raw_omitted", &output.raw_omitted)?;
         fields.put_set("raw_cut", &output.raw_cut)?;
         fields.put_set("raw_error", &output.raw_error)?;
+        fields.put_set("recording", &output.recording)?;
+        fields.put_set("recording_at", &output.recording_at)?;
+        fields.put_set("recording_omitted", &output.recording_omitted)?;
+        fields.put_set("recording_error", &output.recording_error)?;
         fields.put_set("left", &end.left)?;
         fields.put_set("left_count", &end.left_count)?;
         fields.put_set("unkillable", &end.unkillable)?;

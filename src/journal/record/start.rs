@@ -49,6 +49,9 @@ pub struct StartRecord {
     /// Rows and columns of the terminal. The host tells the recorder, which does not write them.
     #[serde(skip_serializing_if = "is_default")]
     pub window: Option<(u16, u16)>,
+    /// Whether its caller's terminal gets the output as it is. The host tells the recorder, which does not write it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub relayed: bool,
 }
 
 impl StartRecord {

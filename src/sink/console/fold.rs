@@ -40,7 +40,7 @@ impl Fold {
                 }
                 fits
             }
-            Item::Entry(Entry::Exited { .. }) => true,
+            Item::Entry(Entry::Exited { .. } | Entry::Resized { .. }) => true,
             Item::Entry(Entry::Closed { outcome: Outcome::Ended { exit: Exit::Code(0), stopped: None }, took }) => {
                 *took <= limits::PROBE_TIME_MAX && !has_left
             }

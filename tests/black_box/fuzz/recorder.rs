@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rexec_host::journal::frame::{Decoder, FRAME_BYTES_MAX, encode_close, encode_end, encode_output, encode_start};
 use rexec_host::journal::record::{RunEnd, StartRecord};
@@ -24,7 +25,7 @@ fn stream(dice: &mut Dice) -> Vec<u8> {
         }
         for _ in 0..dice.below(4) {
             let count = dice.below(200);
-            encode_output(seq, 0, &dice.bytes(count, 0, 255), &mut stream);
+            encode_output(seq, 0, Duration::ZERO, &dice.bytes(count, 0, 255), &mut stream);
         }
         if dice.below(60) == 0 {
             // A frame that is too long, with all its bytes: the frames behind it count again.

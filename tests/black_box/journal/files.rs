@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 use std::time::SystemTime;
 
 use rexec_host::cli::{list, print};
@@ -193,7 +194,7 @@ fn a_raw_file_has_both_ends_of_its_output() {
         }
     }
     let home = Home::new();
-    let mut recording = home.record(Bounds { raw_cap: 0, ..Bounds::default() });
+    let mut recording = home.record(Bounds { raw_cap: 0, record_cap: 0, ..Bounds::default() });
     let path = recording.path.clone();
     recording.start(1);
     recording.output(1, &text_of(200_000));
@@ -263,7 +264,7 @@ fn the_next_recorder_goes_on_in_the_same_file() {
         next.end_of(seq, if seq == 2 { 9 } else { 5 });
     });
     next.start(4);
-    next.send(|out| encode_output(4, 1, b"new\n", out));
+    next.send(|out| encode_output(4, 1, Duration::ZERO, b"new\n", out));
     next.end(4);
     assert_eq!(
         next.status(),

@@ -39,7 +39,8 @@ fn records_wait_while_the_file_may_not_grow() {
     let wrapper = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
     alone("journal::places::records_wait_while_the_file_may_not_grow", &wrapper, || {
         let home = Home::new();
-        let mut recording = home.record(Bounds { retry: Duration::from_millis(20), ..Bounds::default() });
+        let mut recording =
+            home.record(Bounds { retry: Duration::from_millis(20), record_cap: 0, ..Bounds::default() });
         let path = recording.path.clone();
         recording.start_and_wait(1, 2);
         let before = fs::read(&path).unwrap();
@@ -139,7 +140,7 @@ fn raw_files_keep_within_quota_and_age() {
         names.sort();
         names
     };
-    let mut recording = home.record(Bounds { raw_bytes: 300_000, ..Bounds::default() });
+    let mut recording = home.record(Bounds { raw_bytes: 300_000, record_cap: 0, ..Bounds::default() });
     wait_until("the ancient file is gone", || {
         names() == [OLD, MIDDLE, NEW, "2026-01-01-00:00:00-1.txt", "ancient.out"]
     });

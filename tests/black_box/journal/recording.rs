@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
 use rexec_host::journal::reader::{JournalReader, Record};
@@ -120,7 +121,7 @@ impl Recording {
     }
 
     pub(crate) fn output(&mut self, seq: u64, bytes: &[u8]) {
-        self.send(|out| encode_output(seq, 1, bytes, out));
+        self.send(|out| encode_output(seq, 1, Duration::ZERO, bytes, out));
     }
 
     pub(crate) fn end(&mut self, seq: u64) {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rexec_host::journal::frame::{encode_end, encode_output, encode_start};
 use rexec_host::journal::record::{RunEnd, Straggler};
@@ -17,7 +18,7 @@ use crate::support::own_process::alone;
 #[test]
 fn runs_are_written_as_they_end() {
     let home = Home::new();
-    let mut recording = home.record(Bounds::default());
+    let mut recording = home.record(Bounds { record_cap: 0, ..Bounds::default() });
     let path = recording.path.clone();
     recording.start(1);
     recording.start(2);
@@ -82,7 +83,7 @@ fn a_hundred_interleaved_runs_have_a_record_each() {
 #[test]
 fn long_output_goes_to_a_raw_file() {
     let home = Home::new();
-    let mut recording = home.record(Bounds::default());
+    let mut recording = home.record(Bounds { record_cap: 0, ..Bounds::default() });
     let path = recording.path.clone();
     let sizes = [65_535, 65_536, 65_537, 10 << 20];
     for (seq, size) in (0..).zip(sizes) {
@@ -185,7 +186,7 @@ fn the_recorders_memory_is_bounded() {
             line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
         };
         let mut frames = Vec::new();
-        (0..8).for_each(|seq| encode_output(seq, 1, &[b'x'; 64 << 10], &mut frames));
+        (0..8).for_each(|seq| encode_output(seq, 1, Duration::ZERO, &[b'x'; 64 << 10], &mut frames));
         let before = peak();
         (0..128).for_each(|_| recording.socket.write_all(&frames).unwrap());
         (0..8).for_each(|seq| recording.end(seq));

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use rexec_host::cli::list;
 use rexec_host::journal::frame::{encode_end, encode_output, encode_start};
@@ -118,7 +119,7 @@ fn a_recorder_that_is_killed_leaves_a_journal_that_can_be_repaired() {
                 let mut frames = Vec::new();
                 encode_start(&start(seq), [], &mut frames);
                 let output = "some output\n".repeat(usize::try_from(seq).unwrap() % 999);
-                encode_output(seq, 1, output.as_bytes(), &mut frames);
+                encode_output(seq, 1, Duration::ZERO, output.as_bytes(), &mut frames);
                 if let Some(seq) = seq.checked_sub(64) {
                     encode_end(&RunEnd { seq, ..RunEnd::default() }, &mut frames);
                 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 use crate::support::call::Target;
 use crate::support::host::Host;
@@ -57,7 +58,7 @@ fn record(home: &Path, runs: &[Written<'_>], bounds: Bounds) -> (Vec<Value>, Vec
     let mut frames = Vec::new();
     for (start, output) in runs {
         encode_start(start, entries.iter().map(Vec::as_slice), &mut frames);
-        output.iter().for_each(|(stream, bytes)| encode_output(start.seq, *stream, bytes, &mut frames));
+        output.iter().for_each(|(stream, bytes)| encode_output(start.seq, *stream, Duration::ZERO, bytes, &mut frames));
         let bytes = output.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         encode_end(&RunEnd { seq: start.seq, bytes, ..RunEnd::default() }, &mut frames);
     }

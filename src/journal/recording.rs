@@ -1,0 +1,108 @@
+//! The lines of a recording: what a command wrote, and when.
+//!
+//! ```text
+//! [44,0.000,"r","160x48"]      number, seconds since the command's start, kind, text
+//! [44,0.012,"o","hello\r\n"]
+//! ```
+//!
+//! Behind the command's number, a line is an event of asciicast v2: `o` is output as a terminal gets it, `r` the
+//! terminal's size from then on, `m` a remark. The lines of commands that ran at once stand between each other. The end
+//! record of a command names the file and the part of it that has the command's lines.
+//!
+//! Invariants: the first event of a command is its size; times do not decrease; the text of an event is whole: neither a
+//! character nor an escape sequence is cut at its end, unless the output ends there.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What an event of a recording says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EventKind {
+    /// The command wrote this.
+    #[serde(rename = "o")]
+    Output,
+    /// The terminal has this size: `COLSxROWS`.
+    #[serde(rename = "r")]
+    Size,
+    /// A remark on the recording.
+    #[serde(rename = "m")]
+    Remark,
+}
+
+/// One event of a command's recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedEvent {
+    /// The time since the command's start.
+    pub at: Duration,
+    pub kind: EventKind,
+    pub text: String,
+}
+
+/// Appends the line of an event.
+pub fn push_event(seq: u64, at: Duration, kind: EventKind, text: &str, out: &mut Vec<u8>) {
+    let seconds = format!("{}.{:03}", at.as_secs(), at.subsec_millis());
+    out.extend_from_slice(format!("[{seq},{seconds},\"{}\",", kind.word()).as_bytes());
+    serde_json::to_writer(&mut *out, text).expect("memory does not fail to write");
+    out.extend_from_slice(b"]\n");
+}
+
+/// How the lines of this command begin.
+#[must_use]
+pub fn line_start(seq: u64) -> Vec<u8> {
+    format!("[{seq},").into_bytes()
+}
+
+/// Reads a line without its newline; `None` if it is torn, or an event of a kind that this build does not know.
+#[must_use]
+pub fn parse_event(line: &[u8]) -> Option<RecordedEvent> {
+    let (_, seconds, kind, text) = serde_json::from_slice::<(u64, f64, EventKind, String)>(line).ok()?;
+    Some(RecordedEvent { at: Duration::try_from_secs_f64(seconds).ok()?, kind, text })
+}
+
+/// A terminal's size as an event of kind [`EventKind::Size`] has it.
+#[must_use]
+pub fn size_text((rows, cols): (u16, u16)) -> String {
+    format!("{cols}x{rows}")
+}
+
+/// Reads what [`size_text`] writes: rows and columns.
+#[must_use]
+pub fn parse_size(text: &str) -> Option<(u16, u16)> {
+    let (cols, rows) = text.split_once('x')?;
+    Some((rows.parse().ok()?, cols.parse().ok()?))
+}
+
+impl EventKind {
+    /// The kind's letter in asciicast v2.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Output => "o",
+            Self::Size => "r",
+            Self::Remark => "m",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_read_as_it_was_written() {
+        let mut out = Vec::new();
+        let at = Duration::from_millis(61_005);
+        push_event(7, at, EventKind::Output, "\x1b[1m\"é\"\r\n\u{1}", &mut out);
+        push_event(7, at, EventKind::Size, &size_text((48, 160)), &mut out);
+        assert!(out.starts_with(&line_start(7)));
+        let lines: Vec<&[u8]> = out.split(|&byte| byte == b'\n').collect();
+        assert_eq!(lines[1], br#"[7,61.005,"r","160x48"]"#);
+        let text = "\x1b[1m\"é\"\r\n\u{1}".to_owned();
+        assert_eq!(parse_event(lines[0]), Some(RecordedEvent { at, kind: EventKind::Output, text }));
+        assert_eq!(parse_size(&parse_event(lines[1]).unwrap().text), Some((48, 160)));
+        for line in [&lines[0][..20], b"", b"[]", b"[7,-1,\"o\",\"\"]", b"[7,1,\"z\",\"\"]", b"[7,1e99,\"o\",\"\"]"] {
+            assert_eq!(parse_event(line), None);
+        }
+    }
+}

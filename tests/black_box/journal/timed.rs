@@ -1,0 +1,168 @@
+//! Recordings: what commands wrote, with its times, beside the journal.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use rexec_host::journal::frame::{encode_output, encode_resized, encode_start};
+use rexec_host::journal::record::StartRecord;
+use rexec_host::journal::recording::{EventKind, RecordedEvent, line_start, parse_event};
+use rexec_host::recorder::Bounds;
+use serde_json::Value;
+
+use super::recording::{Home, ends, start};
+use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::procs;
+use crate::support::waiting::{self, PATIENCE};
+use std::path::Path;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The events of the run that this end record is of.
+fn events(home: &Path, end: &Value) -> Vec<RecordedEvent> {
+    let name = end["recording"].as_str().unwrap_or_else(|| panic!("no recording: {end}"));
+    let all = fs::read(home.join(name)).unwrap();
+    let [from, to] = [0, 1].map(|at| usize::try_from(end["recording_at"][at].as_u64().unwrap()).unwrap());
+    let own = line_start(end["seq"].as_u64().unwrap());
+    let lines = all[from..to].split(|&byte| byte == b'\n').filter(|line| line.starts_with(&own));
+    lines.map(|line| parse_event(line).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(line)))).collect()
+}
+
+fn output(events: &[RecordedEvent]) -> String {
+    events.iter().filter(|event| event.kind == EventKind::Output).map(|event| event.text.as_str()).collect()
+}
+
+#[test]
+fn a_host_records_when_a_command_wrote_what() {
+    let host = Host::start();
+    let script = "printf 'one\\n'; sleep 0.3; printf 'two\\n' >&2; sleep 0.3; printf 'three \\033[1mb\\033[m'";
+    assert_eq!(host.run(script).code(), 0);
+    assert_eq!(host.run("true").code(), 0);
+    let end = host.wait_for("an end", |journal| journal.end_of(script).cloned());
+    let events = events(&host.journal_home(), &end);
+    assert_eq!((events[0].kind, events[0].text.as_str()), (EventKind::Size, "160x48"));
+    let texts: Vec<&str> = events[1..].iter().map(|event| event.text.as_str()).collect();
+    assert_eq!(texts, ["one\r\n", "two\r\n", "three \x1b[1mb\x1b[m"]);
+    assert!(events.windows(2).skip(1).all(|pair| pair[1].at >= pair[0].at + 250 * MS), "{events:?}");
+    let silent = host.wait_for("an end", |journal| journal.end_of("true").cloned());
+    assert_eq!(silent.get("recording"), None, "a command without output has no recording");
+    host.finish();
+}
+
+#[test]
+fn a_host_records_nothing_when_told_so() {
+    let host = Host::with(Setup { flags: &["--no-record"], ..PLAIN });
+    assert_eq!(host.run("echo text").code(), 0);
+    let end = host.wait_for("an end", |journal| journal.end_of("echo text").cloned());
+    assert!(end.as_object().unwrap().keys().all(|name| !name.starts_with("recording")), "{end}");
+    assert!(!host.journal_home().join("raw").exists());
+    host.finish();
+}
+
+/// A part of what it wrote is in the dead recorder's file, and what the host still has goes to the next one.
+#[test]
+fn a_recording_goes_on_when_its_recorder_is_killed() {
+    let host = Host::start();
+    let call = host.call("echo before; while [ ! -e go ]; do sleep 0.02; done; echo after");
+    let script = String::from_utf8(call.argv[2].clone()).unwrap();
+    let dir = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&call.dir))).unwrap();
+    let socket = host.socket();
+    let running = std::thread::spawn(move || call.run(crate::support::call::Target::Shim(&socket)));
+    let raw = host.journal_home().join("raw");
+    let recorded = || fs::read_dir(&raw).into_iter().flatten().flatten().map(|file| fs::read_to_string(file.path()));
+    let has_begun = || recorded().any(|text| text.is_ok_and(|text| text.contains("before\\r\\n")));
+    assert!(waiting::until_true(PATIENCE, has_begun), "live output reaches the file");
+    let recorder = procs::children(host.pid()).into_iter().find(|child| child.comm == "rexec-recorder").unwrap();
+    recorder.signal(Signal::SIGKILL);
+    fs::write(dir.join("go"), "").unwrap();
+    assert_eq!(running.join().unwrap().out(), "before\nafter\n");
+    let end = host.wait_for("an end", |journal| journal.end_of(&script).cloned());
+    assert_eq!(output(&events(&host.journal_home(), &end)), "before\r\nafter\r\n");
+    host.finish();
+}
+
+#[test]
+fn sizes_are_recorded_in_order_with_the_output() {
+    let home = Home::new();
+    let mut recording = home.record(Bounds::default());
+    let start = StartRecord { window: Some((24, 80)), relayed: true, ..start(1) };
+    recording.send(|out| encode_start(&start, [], out));
+    recording.send(|out| encode_output(1, 0, 5 * MS, b"one\n", out));
+    recording.send(|out| encode_resized(1, 70 * MS, (30, 100), out));
+    recording.send(|out| encode_output(1, 0, 90 * MS, b"two\n", out));
+    recording.end_of(1, 8);
+    let path = recording.path.clone();
+    assert!(recording.close().is_empty());
+    let events = events(&home.0, &ends(&path)[0]);
+    let seen: Vec<_> = events.iter().map(|event| (event.at.as_millis(), event.text.as_str())).collect();
+    assert_eq!(seen, [(0, "80x24"), (5, "one\n"), (70, "100x30"), (90, "two\n")]);
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_costs_neither_the_run_nor_its_record() {
+    let home = Home::new();
+    fs::write(home.0.join("raw"), "in the way").unwrap();
+    let mut recording = home.record(Bounds::default());
+    for seq in 1..=3 {
+        recording.start(seq);
+        recording.output(seq, b"text\n");
+        recording.end_of(seq, 5);
+        recording.wait_for_end(seq);
+    }
+    fs::remove_file(home.0.join("raw")).unwrap();
+    recording.start(4);
+    recording.output(4, b"text\n");
+    recording.end_of(4, 5);
+    let path = recording.path.clone();
+    let said = recording.close();
+    assert_eq!(
+        said,
+        [
+            "recordings cannot be written: not a directory; commands and the journal go on",
+            "recordings are written again"
+        ]
+    );
+    let ends = ends(&path);
+    assert_eq!(ends.len(), 4);
+    for end in &ends[..3] {
+        assert_eq!((&end["output"], &end["recording_error"]), (&"text\n".into(), &"not a directory".into()));
+    }
+    assert_eq!(output(&events(&home.0, &ends[3])), "text\r\n");
+}
+
+/// 100 MB are counted, and only the beginning is recorded.
+#[test]
+fn a_long_output_is_recorded_up_to_the_cap() {
+    let home = Home::new();
+    let cap = 100_000;
+    let mut recording = home.record(Bounds { record_cap: cap, ..Bounds::default() });
+    recording.start(1);
+    (0..100).for_each(|_| recording.output(1, &[b'x'; 4096]));
+    recording.end_of(1, 409_600);
+    let path = recording.path.clone();
+    assert!(recording.close().is_empty());
+    let end = &ends(&path)[0];
+    assert_eq!(end["recording_omitted"].as_u64(), Some(409_600 - cap));
+    let events = events(&home.0, end);
+    assert_eq!(output(&events).len() as u64, cap);
+    assert_eq!(events.last().unwrap().text, "rexec: 309600 bytes more are not recorded");
+}
+
+/// Old recordings make room for new ones, together with raw files.
+#[test]
+fn recordings_keep_within_the_quota() {
+    let home = Home::new();
+    fs::create_dir(home.0.join("raw")).unwrap();
+    let old = home.0.join("raw/2026-05-20-09:42:18.rec");
+    fs::write(&old, vec![b'x'; 60_000]).unwrap();
+    let mut recording = home.record(Bounds { raw_bytes: 100_000, ..Bounds::default() });
+    assert!(old.exists());
+    recording.start(1);
+    (0..15).for_each(|_| recording.output(1, &[b'y'; 4096]));
+    recording.end_of(1, 15 * 4096);
+    recording.wait_for_end(1);
+    let path = recording.path.clone();
+    assert!(recording.close().is_empty());
+    assert!(!old.exists(), "the oldest goes first");
+    assert_eq!(ends(&path)[0].get("recording_error"), None);
+}
