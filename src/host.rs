@@ -16,8 +16,8 @@
 //! | reconcile | decides whether the host is done; `host/shutdown.rs` then closes it | `host.rs` |
 //!
 //! Each part of the state has one owner. A method of an owner takes what else it changes as a `&mut` parameter, so its
-//! signature says what it touches. Four files hold methods of `Host` itself, because they touch nearly everything: a
-//! request (`host/requests.rs`, `host/submissions.rs`), the opening and the shutdown.
+//! signature says what it touches. Five files hold methods of `Host` itself, because they touch nearly everything: a
+//! request (`host/requests.rs`, `host/submissions.rs`), the keys (`host/console_keys.rs`), the opening and the shutdown.
 //!
 //! | owner | what it holds |
 //! |---|---|
@@ -47,6 +47,7 @@
 //! guard and caller.
 
 mod broken_pipe;
+mod console_keys;
 mod door;
 mod json_command;
 mod notices;
@@ -224,12 +225,7 @@ impl Host {
                 Source::Watch => self.door.visit_watch(turn, &mut self.screen),
                 Source::Signals => self.visit_signals(),
                 Source::Screen => {}
-                Source::Keys => {
-                    if !self.screen.discard_keys(&mut turn.poller) {
-                        turn.forget(token);
-                        self.on_console_gone();
-                    }
-                }
+                Source::Keys => self.visit_keys(token),
                 Source::Recorder => self.recorder.visit(turn, engine, &mut self.screen),
                 Source::Peer(id) => self.visit_peer(id),
                 Source::Control(job) => self.runs.visit_control(job, turn, engine, peers),

@@ -199,6 +199,18 @@ pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
 pub const CONSOLE_FLOOR: Duration = Duration::from_secs(2);
 /// A command that took longer than this gets an end line even when it succeeded.
 pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
+/// A second ^C on the console within this time kills the command that the first one interrupted …
+pub const KEYS_KILL: Duration = Duration::from_secs(1);
+/// … and ends the host within this time, when nothing runs.
+pub const KEYS_END: Duration = Duration::from_secs(2);
+/// A command whose shell ends within this time after ^C was stopped by the person who typed it.
+pub const INTERRUPT_COUNTS: Duration = Duration::from_secs(10);
+/// An escape sequence among the keys that does not go on for this long is over.
+pub const KEYS_SEQUENCE: Duration = Duration::from_millis(100);
+/// This many keys at once were pasted and do nothing.
+pub const KEYS_PASTED_BYTES: usize = 8;
+/// Digits of a command's number that can be typed on the console.
+pub const KEYS_DIGITS_MAX: usize = 15;
 /// How long the console's last lines may take at the host's end.
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
 /// Columns of a command in its banner on the console. The rest is cut there; the journal has all of it.

@@ -133,6 +133,11 @@ impl Engine {
         self.order(id, |job| job.stop(reason, grace, now));
     }
 
+    /// Interrupts the job for a person; see [`Job::interrupt`].
+    pub fn interrupt(&mut self, id: JobId, now: Instant) {
+        self.order(id, |job| job.interrupt(now));
+    }
+
     /// Asks every job to end; see [`Engine::stop`].
     pub fn stop_all(&mut self, reason: Reason, grace: Duration, now: Instant) {
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();

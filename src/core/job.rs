@@ -65,6 +65,8 @@ impl Stop {
 pub struct Job {
     state: JobState,
     stop: Stop,
+    /// When a person interrupted it last.
+    interrupted: Option<Instant>,
     open: Streams,
     guard: bool,
     /// The caller was told that its command asks for terminal input. That happens once.
@@ -87,6 +89,7 @@ impl Job {
         Self {
             state: JobState::Queued,
             stop: Stop::No,
+            interrupted: None,
             open: Streams::default(),
             guard: false,
             has_asked: false,
@@ -230,6 +233,17 @@ impl Job {
         }
     }
 
+    /// Interrupts a running command, as ^C at its terminal would. When its shell ends soon, that counts as stopped by the
+    /// person.
+    #[must_use]
+    pub fn interrupt(&mut self, now: Instant) -> Option<Order> {
+        let is_running = self.state == JobState::Running && self.guard;
+        is_running.then(|| {
+            self.interrupted = Some(now);
+            Order::Interrupt
+        })
+    }
+
     /// Returns a signal as an order if the command's shell lives. Before the start, a signal that would end a shell at
     /// its very beginning (`is_deadly`) ends the job in the same way; any other signal is kept for the start.
     #[must_use]
@@ -347,6 +361,7 @@ impl Job {
 
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {
         self.took = self.age(now);
+        self.interrupted = self.interrupted.filter(|&at| now.saturating_duration_since(at) <= limits::INTERRUPT_COUNTS);
         self.state =
             JobState::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX, since: 0 };
     }
@@ -370,7 +385,7 @@ impl Job {
         if !drained || (self.waits_for_tree() && !gave_up) {
             return;
         }
-        let stopped = self.stop.reason();
+        let stopped = self.stop.reason().or(self.interrupted.map(|_| Reason::Asked));
         self.close(match exit {
             Some(exit) => Outcome::Ended { exit, stopped },
             None => Outcome::Lost { stopped },

@@ -96,6 +96,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::KillGroup => [8, 0],
         Order::Resume { foreground } => [9, u8::from(foreground)],
         Order::Typed => [10, 0],
+        Order::Interrupt => [11, 0],
     }
 }
 
@@ -113,6 +114,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [8, _] => Order::KillGroup,
         [9, foreground] => Order::Resume { foreground: foreground == 1 },
         [10, _] => Order::Typed,
+        [11, _] => Order::Interrupt,
         _ => return None,
     })
 }

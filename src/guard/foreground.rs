@@ -132,6 +132,13 @@ impl Foreground {
         pty::reads_lines(slave) && pty::foreground(slave).is_ok_and(|now| now == group)
     }
 
+    /// The group that the human's ^C is for: the foreground group, else the one that waits for input, else the shell's.
+    pub(super) fn interruptible(&self, shell: ProcessGroup) -> ProcessGroup {
+        let foreground = self.slave.as_ref().and_then(|slave| pty::foreground(slave).ok());
+        let waiting = self.reported.map(|stopped| stopped.group);
+        foreground.filter(|group| *group != self.own).or(waiting).unwrap_or(shell)
+    }
+
     /// When the slice of the reported group ends, if it has one.
     pub(super) fn slice_until(&self) -> Option<Instant> {
         self.slice_until

@@ -265,7 +265,12 @@ impl Supervisor {
                 self.signalled |= 1 << (signal.number() & 127);
                 let _ = kill::group(self.group, signal);
             }
-            Order::Signal(_) => {}
+            Order::Interrupt if self.shell.is_some() => {
+                let group = self.foreground.interruptible(self.group);
+                let _ = kill::group(group, Signal::INT);
+                let _ = kill::group(group, CONT);
+            }
+            Order::Signal(_) | Order::Interrupt => {}
             Order::Terminate => self.terminate(),
             Order::Kill => {
                 self.report(&[GuardReport::Hunting]);

@@ -199,7 +199,7 @@ impl Host {
         if !self.has_proof(id) || !self.may_supervise(id) {
             return;
         }
-        let request = KillRequest { peer: id, job: JobId(seq), grace: self.options.grace };
+        let request = KillRequest { peer: Some(id), job: JobId(seq), grace: self.options.grace };
         let helpers = self.helper_pids();
         if self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
             self.peers.end_greeting(id);

@@ -1,7 +1,7 @@
 //! The screen: the human's terminal and the console that is shown on it.
 //!
 //! Invariants: no write waits for the terminal; what it has no room for stays queued or is counted; what is typed is
-//! read and dropped, so that it is not left for the parent shell.
+//! read, so that it is not left for the parent shell. It means something where the output is a terminal, too.
 
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use rexec_sh::protocol::process::Pid;
 
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
+use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
 use crate::sink::console::{Console, ConsoleKind, Heading, View};
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::{self, pty};
@@ -32,6 +33,11 @@ pub(super) struct Screen {
     is_writable: bool,
     is_gone: bool,
     keys: Option<Keys>,
+    keyboard: Keyboard,
+    /// A question of the keyboard's is shown.
+    is_asking: bool,
+    /// While the screen stands still, what the host says meanwhile.
+    frozen: Option<Vec<u8>>,
     pub(super) keys_token: Option<Token>,
     /// Lines that were left out because the terminal had no room.
     unsaid: u64,
@@ -43,15 +49,67 @@ impl Screen {
         let output = Output::standard()?;
         let console = Console::new(kind(&output), view);
         let token = if output.is_pollable() { Some(poller.register(&output)?) } else { None };
-        let keys = Keys::take();
+        let keys = Keys::take(output.is_terminal());
         let keys_token = keys.as_ref().and_then(|keys| poller.register(keys).ok());
-        let out = Outlet::default();
-        Ok(Self { console, output, token, out, is_writable: true, is_gone: false, keys, keys_token, unsaid: 0 })
+        Ok(Self {
+            console,
+            output,
+            token,
+            out: Outlet::default(),
+            is_writable: true,
+            is_gone: false,
+            // Keys that nobody reads would include ^C.
+            keys: keys.filter(|_| keys_token.is_some()),
+            keyboard: Keyboard::default(),
+            is_asking: false,
+            frozen: None,
+            keys_token,
+            unsaid: 0,
+        })
     }
 
     /// Shows one line of the host's own.
     pub(super) fn say(&mut self, line: &str) {
-        self.console.say(line, self.out.buffer());
+        match &mut self.frozen {
+            Some(held) if held.len() < limits::CONSOLE_HIGH_BYTES => self.console.say(line, held),
+            Some(_) => self.unsaid += 1,
+            None => self.console.say(line, self.out.buffer()),
+        }
+    }
+
+    /// Tells the human at the keyboard what a key did, or why it did nothing.
+    pub(super) fn tell(&mut self, text: &str) {
+        self.say(&format!("… {text}"));
+    }
+
+    /// Has the screen stand still, or go on. Commands go on meanwhile: for them it is a terminal without room.
+    pub(super) fn freeze(&mut self) {
+        if !self.thaw() {
+            self.tell("the screen stands still, the commands go on; p shows what came meanwhile");
+            self.frozen = Some(Vec::new());
+        }
+    }
+
+    /// Has a frozen screen go on. Returns whether it was frozen.
+    pub(super) fn thaw(&mut self) -> bool {
+        let held = self.frozen.take();
+        self.out.buffer().extend(held.iter().flatten());
+        held.is_some()
+    }
+
+    /// Shows all output of this command, before that of others; `None` ends that.
+    pub(super) fn follow(&mut self, job: Option<JobId>) {
+        let number = job.or(self.console.followed()).map_or(0, |job| job.0);
+        self.console.follow(job);
+        self.tell(&match job {
+            Some(_) => format!("following #{number}; f ends it"),
+            None => format!("#{number} is not followed any more"),
+        });
+    }
+
+    /// Whether a command is followed.
+    pub(super) fn follows(&self) -> bool {
+        self.console.followed().is_some()
     }
 
     /// Shows an empty line.
@@ -68,8 +126,8 @@ impl Screen {
         }
         let unsaid = std::mem::take(&mut self.unsaid);
         if unsaid > 0 {
-            let commands = counted(unsaid, "command", "commands");
-            self.say(&format!("… {commands} more that callers run themselves, not shown"));
+            let lines = counted(unsaid, "line", "lines");
+            self.say(&format!("… {lines} of the host's own not shown, for lack of room"));
         }
         self.say(line);
     }
@@ -87,7 +145,7 @@ impl Screen {
     /// Takes from the commands' logs what the console has room for.
     pub(super) fn pump(&mut self, engine: &mut Engine, now: Instant) {
         let (out, most) = self.out.room(limits::CONSOLE_HIGH_BYTES);
-        self.console.pump(engine, out, most, now);
+        self.console.pump(engine, out, if self.frozen.is_some() { 0 } else { most }, now);
     }
 
     /// When the console has something to show although no command writes.
@@ -117,9 +175,33 @@ impl Screen {
         self.is_writable |= ready.writable;
     }
 
-    /// Drops what was typed. Returns `false` when the terminal is gone.
-    pub(super) fn discard_keys(&mut self, poller: &mut Poller) -> bool {
-        self.read_keys(poller, |_| {})
+    /// Reads what was typed and returns what the human wants. `None` when the terminal is gone.
+    pub(super) fn take_keys(
+        &mut self,
+        poller: &mut Poller,
+        situation: Situation,
+        now: Instant,
+    ) -> Option<Vec<KeyAction>> {
+        let mut typed = Vec::new();
+        if !self.read_keys(poller, |keys| typed.extend_from_slice(keys)) {
+            return None;
+        }
+        Some(if self.output.is_terminal() { self.keyboard.push(&typed, situation, now) } else { Vec::new() })
+    }
+
+    /// Shows what the keyboard asks, once.
+    pub(super) fn show_question(&mut self, running: usize) {
+        let question = self.keyboard.question(running);
+        let is_new = question.is_some() && !std::mem::replace(&mut self.is_asking, question.is_some());
+        self.is_asking = question.is_some();
+        if let Some(question) = question.filter(|_| is_new) {
+            self.tell(&question);
+        }
+    }
+
+    /// The command whose output is being shown.
+    pub(super) fn shown(&self) -> Option<JobId> {
+        self.console.shown()
     }
 
     fn read_keys(&mut self, poller: &mut Poller, each: impl FnMut(&[u8])) -> bool {

@@ -53,6 +53,7 @@ impl Host {
         self.recorder.tell_given_up(&mut self.screen, self.turn.now);
         let now = Instant::now();
         let end = now + limits::CONSOLE_FAREWELL;
+        self.screen.thaw();
         self.show_until(now + limits::CONSOLE_FAREWELL / 2);
         self.screen.leave();
         let question = if self.options.view == View::Raw { self.screen.question() } else { None };

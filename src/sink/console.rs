@@ -12,6 +12,7 @@
 mod filter;
 mod fold;
 mod header;
+pub mod keyboard;
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -92,6 +93,8 @@ pub struct Console {
     blocks: VecDeque<CommandBlock>,
     /// Since when the block at the front of the queue has its turn.
     floor: Option<Instant>,
+    /// The command that is followed.
+    followed: Option<JobId>,
     unshown: Unshown,
     /// Whether the last pump left room for more. Otherwise the console waits for the terminal, and has no deadline.
     has_room: bool,
@@ -102,7 +105,7 @@ impl Console {
     #[must_use]
     pub fn new(kind: ConsoleKind, view: View) -> Self {
         let (blocks, unshown) = (VecDeque::new(), Unshown::default());
-        Self { kind, view, columns: 0, blocks, floor: None, unshown, has_room: true }
+        Self { kind, view, columns: 0, blocks, floor: None, followed: None, unshown, has_room: true }
     }
 
     /// Notes the terminal's new width, columns.
@@ -191,6 +194,23 @@ impl Console {
         self.blocks.clear();
     }
 
+    /// Gives this command the floor whenever it has something to show, until another call.
+    pub fn follow(&mut self, job: Option<JobId>) {
+        self.followed = job;
+    }
+
+    /// The command that is followed, while it has a block.
+    #[must_use]
+    pub fn followed(&self) -> Option<JobId> {
+        self.followed.filter(|&job| self.blocks.iter().any(|block| block.job == job))
+    }
+
+    /// The command whose block is being shown.
+    #[must_use]
+    pub fn shown(&self) -> Option<JobId> {
+        self.floor.and(self.blocks.front()).map(|block| block.job)
+    }
+
     /// When a waiting block may get the floor, or a folded one must be unfolded.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
@@ -205,7 +225,7 @@ impl Console {
     /// When the front block must yield the floor, if others wait. A block within a line keeps it for twice the time:
     /// the line may be a progress bar, and a broken line is hard to read.
     fn yields_at(&self) -> Option<Instant> {
-        let (since, block) = (self.floor?, self.blocks.front()?);
+        let (since, block) = (self.floor?, self.blocks.front().filter(|block| Some(block.job) != self.followed)?);
         let time = limits::CONSOLE_FLOOR * if block.filter.is_line_start() { 1 } else { 2 };
         (self.blocks.len() > 1).then(|| since + time)
     }
@@ -228,7 +248,9 @@ impl Console {
     /// Gives the floor to the first block that has something to show, and prints its banner.
     fn take_floor(&mut self, engine: &Engine, out: &mut Vec<u8>, now: Instant) -> bool {
         let shows = |block: &CommandBlock| !block.has_banner || engine.next(block.cursor).is_some();
-        let Some(at) = self.blocks.iter().position(shows) else { return false };
+        let is_followed = |block: &CommandBlock| Some(block.job) == self.followed && shows(block);
+        let at = self.blocks.iter().position(is_followed).or_else(|| self.blocks.iter().position(shows));
+        let Some(at) = at else { return false };
         if self.unshown.commands > 0 {
             let Unshown { commands, first, last } = std::mem::take(&mut self.unshown);
             let line = match counted(commands, "command", "commands") {

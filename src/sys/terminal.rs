@@ -115,19 +115,23 @@ impl AsRawFd for Output {
     }
 }
 
+/// What the host switches off in the terminal that it has for itself. Ctrl-S still stops the output.
+const TAKEN: LocalFlags = LocalFlags::ICANON.union(LocalFlags::ECHO).union(LocalFlags::ISIG).union(LocalFlags::IEXTEN);
+
 /// The terminal and its modes before the host changed them. The panic hook needs them, too.
 static BEFORE: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 
-/// The human's keys. While this lives, the terminal delivers single keys without echo. Keys such as ^C still send signals.
+/// The human's keys. While this lives, the terminal delivers single keys without echo.
 #[derive(Debug)]
 pub struct Keys(File);
 
 impl Keys {
-    /// Takes over standard input. `None` unless it is a terminal with this process in the foreground.
+    /// Takes over standard input. `None` unless it is a terminal with this process in the foreground. With `wants_all`,
+    /// keys such as ^C and ^Z are keys like any other; otherwise they send signals.
     #[must_use]
-    pub fn take() -> Option<Self> {
+    pub fn take(wants_all: bool) -> Option<Self> {
         let stdin = io::stdin();
-        let before = tcgetattr(&stdin).ok()?;
+        let mut before = tcgetattr(&stdin).ok()?;
         if nix::unistd::tcgetpgrp(&stdin).ok()? != nix::unistd::getpgrp() {
             return None;
         }
@@ -136,8 +140,12 @@ impl Keys {
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
             .open("/proc/self/fd/0")
             .ok()?;
+        // No program is started with a terminal like this, so a host that was killed has left it.
+        if (before.local_flags & TAKEN).is_empty() {
+            before.local_flags.insert(TAKEN);
+        }
         let mut modes = before.clone();
-        modes.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
+        modes.local_flags.remove(if wants_all { TAKEN } else { LocalFlags::ICANON | LocalFlags::ECHO });
         tcsetattr(&stdin, SetArg::TCSANOW, &modes).ok()?;
         *BEFORE.lock().ok()? = Some((stdin.as_fd().try_clone_to_owned().ok()?, before));
         Some(Self(keys))

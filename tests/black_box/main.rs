@@ -56,6 +56,7 @@ mod fuzz;
 mod history;
 mod hygiene;
 mod journal;
+mod keyboard;
 mod lifecycle;
 mod manual;
 mod regressions;

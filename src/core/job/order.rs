@@ -7,6 +7,9 @@ use rexec_sh::protocol::process::Signal;
 pub enum Order {
     /// Deliver this signal to the shell's process group.
     Signal(Signal),
+    /// Interrupt the command as ^C at its terminal would: SIGINT to the foreground process group. With the guard's own in
+    /// the foreground, that is the group that waits for input, else the shell's.
+    Interrupt,
     /// Send SIGCONT and SIGTERM to the shell's process group.
     Terminate,
     /// Kill the command's whole process tree until it is empty.

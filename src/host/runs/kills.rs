@@ -20,7 +20,8 @@ use rexec_sh::protocol::process::Pid;
 /// What [`Runs::kill`] is asked to end.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::host) struct KillRequest {
-    pub(in crate::host) peer: PeerId,
+    /// The peer that waits for the answer. The console does not.
+    pub(in crate::host) peer: Option<PeerId>,
     pub(in crate::host) job: JobId,
     pub(in crate::host) grace: Duration,
 }
@@ -38,10 +39,12 @@ impl Runs {
     ) -> bool {
         let KillRequest { peer, job, grace } = request;
         let Some(run) = self.get_mut(job) else { return false };
-        run.ending.waiting.push(peer);
+        run.ending.waiting.extend(peer);
         run.ending.is_given_up = false;
         let is_first = run.ending.left_over == LeftOver::Untouched;
-        self.answers.insert((turn.now + limits::KILL_ANSWER, job));
+        if peer.is_some() {
+            self.answers.insert((turn.now + limits::KILL_ANSWER, job));
+        }
         if engine.job(job).is_some_and(|known| !known.is_closed()) {
             engine.stop(job, Reason::Asked, grace, turn.now);
         } else if is_first {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::support::call::{Call, Outcome, Target, dir};
 use crate::support::host::{SHUTDOWN, environment, has_no_new_privs};
@@ -149,7 +150,11 @@ impl Pane {
 
     /// Ends the host as a person does, and gives what was left for the parent shell to read; empty is nothing.
     pub(crate) fn end(&self) -> String {
-        self.tmux(&["send-keys", "C-c"]);
+        self.tmux(&["send-keys", "q"]);
+        // While a command runs, it asks. Commands may hide the question here.
+        if !waiting::until_true(Duration::from_secs(1), || !self.socket().exists()) {
+            self.tmux(&["send-keys", "y"]);
+        }
         let typed = self.home.join("typed");
         assert!(waiting::until_true(SHUTDOWN, || typed.exists()), "the host does not leave: {}", self.screen());
         let typed = fs::read_to_string(typed).expect("the shell wrote it");

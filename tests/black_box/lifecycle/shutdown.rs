@@ -43,21 +43,22 @@ fn load<'a>(host: &Host, scripts: impl Iterator<Item = &'a &'a str>) -> Vec<Call
 enum Way {
     Term,
     Hup,
-    Interrupt,
+    Keys,
 }
 
 #[test]
 fn a_host_that_is_told_to_leave_ends_its_commands_and_leaves() {
-    for way in [Way::Term, Way::Hup, Way::Interrupt] {
+    for way in [Way::Term, Way::Hup, Way::Keys] {
         let mut host = Host::with(Setup { terminal: true, ..PLAIN });
         let mut callings = load(&host, SCRIPTS.iter().chain(SCRIPTS));
         match way {
             Way::Term => host.signal(Signal::SIGTERM),
             Way::Hup => host.signal(Signal::SIGHUP),
-            Way::Interrupt => {
+            Way::Keys => {
                 let mut keyboard: File = host.terminal.as_ref().expect("a terminal").master_file();
-                keyboard.write_all(b"\x03").expect("a key");
-                // The second press kills what is left. By then the first one must have been read.
+                keyboard.write_all(b"q").expect("a key");
+                keyboard.write_all(b"y").expect("a key");
+                // The next press kills what is left. By then the first one must have been read.
                 assert!(waiting::until_true(PATIENCE, || !host.socket().exists()), "it has not heard");
                 _ = keyboard.write_all(b"\x03");
             }

@@ -1,0 +1,91 @@
+//! What the keys on the console do to the host.
+//!
+//! Invariant: a key acts in the turn in which it was read, and nothing here waits.
+
+use std::time::Duration;
+
+use super::Host;
+use super::runs::KillRequest;
+use crate::core::engine::JobId;
+use crate::core::entry::Reason;
+use crate::core::job::Job;
+use crate::io::poller::Token;
+use crate::sink::console::keyboard::{KeyAction, Situation};
+
+/// What `?` shows.
+const HELP: &str = include_str!("../cli/help/keys.txt");
+
+impl Host {
+    /// The human typed something.
+    pub(super) fn visit_keys(&mut self, token: Token) {
+        let (situation, now) = (self.situation(), self.turn.now);
+        let Some(actions) = self.screen.take_keys(&mut self.turn.poller, situation, now) else {
+            self.turn.forget(token);
+            return self.on_console_gone();
+        };
+        actions.into_iter().for_each(|action| self.on_key(action));
+        self.screen.show_question(situation.running);
+    }
+
+    fn situation(&self) -> Situation {
+        Situation {
+            running: self.engine.jobs().filter(|(_, job)| !job.is_closed()).count(),
+            shown: self.interruptible().map(|job| job.0),
+            has_prompt: false,
+            follows: self.screen.follows(),
+            is_ending: self.is_closing(),
+        }
+    }
+
+    /// The command that ^C stops: the one that is being shown, else the one that began last.
+    fn interruptible(&self) -> Option<JobId> {
+        let is_alive = |job: &JobId| self.engine.job(*job).is_some_and(Job::is_running);
+        self.screen.shown().filter(is_alive).or_else(|| self.runs.jobs().filter(is_alive).last())
+    }
+
+    fn on_key(&mut self, action: KeyAction) {
+        match action {
+            KeyAction::Help => self.screen.say(HELP.trim_end()),
+            KeyAction::Interrupt { run, is_second } => self.interrupt(JobId(run), is_second),
+            KeyAction::End => self.ask_to_end(),
+            KeyAction::Kill(run) => self.kill_by_key(JobId(run)),
+            KeyAction::Follow(run) => self.follow(run.map(JobId)),
+            KeyAction::Freeze => self.screen.freeze(),
+            KeyAction::Answer | KeyAction::Leave | KeyAction::Input(_) => {}
+            KeyAction::Blank => self.screen.say(""),
+            KeyAction::Redraw | KeyAction::Typing => {}
+            KeyAction::Refused(why) => self.screen.tell(why),
+        }
+    }
+
+    fn interrupt(&mut self, job: JobId, is_second: bool) {
+        let number = job.0;
+        if !self.is_alive(job) {
+            self.screen.tell(&format!("#{number} has ended"));
+        } else if is_second {
+            self.engine.stop(job, Reason::Asked, Duration::ZERO, self.turn.now);
+        } else {
+            self.engine.interrupt(job, self.turn.now);
+            self.screen.tell(&format!("#{number} is interrupted; ^C again kills it"));
+        }
+    }
+
+    fn kill_by_key(&mut self, job: JobId) {
+        let request = KillRequest { peer: None, job, grace: self.options.grace };
+        let helpers = self.helper_pids();
+        if !self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
+            self.screen.tell(&format!("no command #{} runs", job.0));
+        }
+    }
+
+    fn follow(&mut self, job: Option<JobId>) {
+        match job.filter(|&job| !self.is_alive(job)) {
+            Some(gone) => self.screen.tell(&format!("no command #{} runs", gone.0)),
+            None => self.screen.follow(job),
+        }
+    }
+
+    fn is_alive(&self, job: JobId) -> bool {
+        self.engine.job(job).is_some_and(|known| !known.is_closed())
+    }
+}
