@@ -17,6 +17,7 @@
 //! * silence is counted from the last output, and not while the log is full, because the host does not read then. Only
 //!   `tick` judges it, after everything that can be read was read.
 
+mod interrupt;
 mod look;
 mod order;
 
@@ -233,17 +234,6 @@ impl Job {
         }
     }
 
-    /// Interrupts a running command, as ^C at its terminal would. When its shell ends soon, that counts as stopped by the
-    /// person.
-    #[must_use]
-    pub fn interrupt(&mut self, now: Instant) -> Option<Order> {
-        let is_running = self.state == JobState::Running && self.guard;
-        is_running.then(|| {
-            self.interrupted = Some(now);
-            Order::Interrupt
-        })
-    }
-
     /// Returns a signal as an order if the command's shell lives. Before the start, a signal that would end a shell at
     /// its very beginning (`is_deadly`) ends the job in the same way; any other signal is kept for the start.
     #[must_use]
@@ -361,7 +351,7 @@ impl Job {
 
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {
         self.took = self.age(now);
-        self.interrupted = self.interrupted.filter(|&at| now.saturating_duration_since(at) <= limits::INTERRUPT_COUNTS);
+        self.judge_interrupt(now);
         self.state =
             JobState::Draining { exit, idle_at: now + limits::DRAIN_IDLE, cap_at: now + limits::DRAIN_MAX, since: 0 };
     }

@@ -49,7 +49,9 @@ impl Screen {
         let output = Output::standard()?;
         let console = Console::new(kind(&output), view);
         let token = if output.is_pollable() { Some(poller.register(&output)?) } else { None };
-        let keys = Keys::take(output.is_terminal());
+        // Commands that write to the terminal unfiltered can fill the keyboard's queue with its replies. There ^C remains
+        // a signal, which no queue holds up.
+        let keys = Keys::take(output.is_terminal() && view == View::Safe);
         let keys_token = keys.as_ref().and_then(|keys| poller.register(keys).ok());
         Ok(Self {
             console,

@@ -239,9 +239,10 @@ impl Keyboard {
             b'p' => (Mode::Commands, KeyAction::Freeze),
             b' ' | b'\r' | b'\n' => (Mode::Commands, KeyAction::Blank),
             FORM_FEED => (Mode::Commands, KeyAction::Redraw),
-            SUSPEND => {
-                (Mode::Commands, KeyAction::Refused("the host does not stop, because agents use it; p freezes the screen"))
-            }
+            SUSPEND => (
+                Mode::Commands,
+                KeyAction::Refused("the host does not stop, because agents use it; p freezes the screen"),
+            ),
             _ => return None,
         };
         self.mode = mode;

@@ -63,6 +63,7 @@ const NOTHING: &str = r"$'\E[0'";
 
 pub(crate) struct Pane {
     pub(crate) home: TempDir,
+    is_raw: bool,
     _warden: Warden,
 }
 
@@ -89,7 +90,7 @@ impl Pane {
         plan.dir = Some(dir(home.path()));
         let mut warden = Warden::start(plan).expect("tmux can be executed");
         assert_eq!(warden.wait(PATIENCE).map(|ended| ended.code()), Some(0), "the pane is there");
-        let pane = Self { home, _warden: warden };
+        let pane = Self { home, is_raw: flags.iter().any(|flag| flag.ends_with("raw")), _warden: warden };
         pane.tmux(&["set-option", "-g", "automatic-rename", "off"]);
         pane.tmux(&["rename-window", "console"]);
         let ready = waiting::until_true(PATIENCE, || pane.screen().contains("rexec journal: "));
@@ -150,9 +151,9 @@ impl Pane {
 
     /// Ends the host as a person does, and gives what was left for the parent shell to read; empty is nothing.
     pub(crate) fn end(&self) -> String {
-        self.tmux(&["send-keys", "q"]);
-        // While a command runs, it asks. Commands may hide the question here.
-        if !waiting::until_true(Duration::from_secs(1), || !self.socket().exists()) {
+        self.tmux(&["send-keys", if self.is_raw { "C-c" } else { "q" }]);
+        // While a command runs, q asks.
+        if !self.is_raw && !waiting::until_true(Duration::from_secs(1), || !self.socket().exists()) {
             self.tmux(&["send-keys", "y"]);
         }
         let typed = self.home.join("typed");
