@@ -13,11 +13,13 @@ pub mod kill;
 pub mod list;
 mod man;
 mod nearest;
+mod pause;
 pub mod print;
 pub mod ps;
 pub mod rexec;
 pub mod run_reference;
 mod start;
+mod status;
 mod verb;
 mod verbs;
 

@@ -8,14 +8,17 @@ use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::verb::{Group, Values, Verb};
-use super::{check, completions, help, kill, list, man, print, ps, start};
+use super::{check, completions, help, kill, list, man, pause, print, ps, start, status};
 
 /// All verbs, in the order of `rexec --help`.
 pub(super) const VERBS: &[&Verb] = &[
     // Commands that run.
     &ps::VERB,
     &kill::VERB,
+    &pause::PAUSE,
+    &pause::RESUME,
     // Host and help.
+    &status::VERB,
     &HELP,
     &MAN,
     &COMPLETIONS,
