@@ -11,17 +11,20 @@ mod help;
 pub mod host;
 pub mod kill;
 pub mod list;
+pub mod log;
 mod man;
 mod nearest;
-mod pause;
+mod out;
 pub mod print;
 pub mod ps;
 pub mod rexec;
 pub mod run_reference;
+mod sheet;
+mod show;
 mod start;
-mod status;
 mod verb;
 mod verbs;
+mod when;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
@@ -36,6 +39,7 @@ use serde::Serialize;
 use crate::front::json_line::put_line;
 use crate::sys::process;
 use crate::text::escape::escape_line;
+use crate::text::hidden::is_hidden;
 use crate::text::reason::reason;
 
 /// The environment variable that names the host's socket.
@@ -75,13 +79,23 @@ fn with_output(work: impl FnOnce(&mut BufWriter<StdoutLock<'_>>) -> Result<(), N
 
 /// Writes each value as a line of JSON.
 fn put_json<T: Serialize>(values: impl Iterator<Item = T>, out: &mut impl Write) -> Result<(), Notice> {
+    values.into_iter().try_for_each(|value| written(out.write_all(json_line(&value).as_bytes())))
+}
+
+/// The value as a line of JSON. Hidden characters and all control characters are spelled out, so that a terminal may
+/// show it.
+fn json_line(value: &impl Serialize) -> String {
     let mut line = Vec::new();
-    for value in values {
-        line.clear();
-        put_line(&value, &mut line);
-        written(out.write_all(&line))?;
+    put_line(value, &mut line);
+    let mut shown = String::with_capacity(line.len());
+    for c in String::from_utf8_lossy(&line).chars() {
+        if c == '\n' || !(c.is_control() || is_hidden(c)) {
+            shown.push(c);
+        } else {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
+        }
     }
-    Ok(())
+    shown
 }
 
 /// The outcome of writing to standard output. A reader that has gone is not an error.

@@ -1,7 +1,7 @@
 //! The journals as history: which sessions there are, which runs they have, and what a run wrote.
 //!
 //! ```text
-//! directory ──▶ session ──▶ newest   runs that a filter wants, newest first
+//! directory ──▶ session ──▶ search   runs that a query wants, newest first
 //!                  │
 //!                  └─────▶ find ──▶ found run ──▶ output   the record's text, or the raw file
 //! ```
@@ -15,12 +15,16 @@
 mod chunks;
 mod facts;
 mod find;
-mod newest;
 mod output;
+mod output_lines;
+mod query;
+mod search;
 mod session;
 
 pub use facts::{Facts, RunOutcome};
 pub use find::{FoundRun, find};
-pub use newest::Newest;
 pub use output::{Omission, OutputSource, WholeOutput};
+pub use output_lines::OutputPiece;
+pub use query::{Query, milliseconds};
+pub use search::{SearchResult, search};
 pub use session::{JournalFile, SessionHistory, sessions};

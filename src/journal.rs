@@ -9,6 +9,7 @@
 //! * [`record`]: the lines of a file, one type per file below it.
 //! * [`reader`]: reads the lines back.
 //! * [`recording`]: the lines of a recording, which has the output with its times.
+//! * `prior`: the lines of the tool before this one, which the reader takes for ends.
 //! * [`frame`]: what the host sends to the recorder, on a socket. No frame reaches a file.
 //! * [`status`]: what the recorder answers on that socket.
 //!
@@ -17,6 +18,7 @@
 //! the host's end of the socket. [`crate::recorder`] writes the files.
 
 pub mod frame;
+mod prior;
 pub mod reader;
 pub mod record;
 pub mod recording;

@@ -13,6 +13,7 @@ pub mod cgroup;
 pub mod confinement;
 pub mod file;
 pub mod kill;
+pub mod local_time;
 pub mod process;
 pub mod program;
 pub mod pty;

@@ -4,14 +4,13 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lexopt::prelude::{Long, Short, Value};
+use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::notice::Notice;
 
 use super::ask;
-use super::chosen::{self, Chosen};
+use super::chosen::Chosen;
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use crate::front::answer::Answer;
-use crate::sys::signal;
 use crate::text::banner::duration;
 
 pub(super) const VERB: Verb = Verb {
@@ -26,49 +25,31 @@ N is a command's number, as rexec ps and the console show it; #N works too.
 All processes of the command get SIGTERM, and SIGKILL after the host's --grace.
 rexec kill returns when they have ended, or after ten seconds with what still
 lives. A second rexec kill kills at once.
-
-With --signal the command's process group gets that signal, or what an ended
-command left running, and rexec kill does not wait. KILL is for the whole tree,
-at once, and waits.
 ",
     options: &[
-        chosen::AGENT,
-        chosen::ALL,
-        VerbOption::taking("signal", "SIGNAL", Values::Words(&SIGNALS), "send only this signal, by name or number")
-            .short('s'),
+        VerbOption::taking("agent", "AGENT", Values::Nothing, "all commands of this agent, by its name in rexec ps"),
+        VerbOption::flag("all", "all commands"),
     ],
     codes: &[(1, "nothing to end was found, a command does not run, or has processes that cannot be killed"), NO_HOST],
-    examples: &["rexec kill 12", "rexec kill 12 14", "rexec kill --agent codex", "rexec kill --signal INT 12"],
+    examples: &["rexec kill 12", "rexec kill 12 14", "rexec kill --agent codex"],
     run: |parser| {
-        let ((chosen, signal), socket) = (chosen(parser)?, super::socket_path()?);
+        let (chosen, socket) = (chosen(parser)?, super::socket_path()?);
         let numbers = chosen.numbers(&socket)?;
-        super::with_output(|out| kill(&socket, &numbers, signal, out))
+        super::with_output(|out| kill(&socket, &numbers, out))
     },
 };
 
-/// The signals that a shell offers.
-const SIGNALS: [&str; 8] = ["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2", "WINCH"];
-
-fn chosen(parser: &mut lexopt::Parser) -> Result<(Chosen, Option<u8>), Notice> {
-    let (mut chosen, mut signal) = (Chosen::default(), None);
+fn chosen(parser: &mut lexopt::Parser) -> Result<Chosen, Notice> {
+    let mut chosen = Chosen::default();
     while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
         match argument {
             Long("all") => chosen.all = true,
             Long("agent") => chosen.agent = Some(VERB.value(parser)?),
-            Long("signal") | Short('s') => {
-                let word = VERB.value(parser)?;
-                let number = signal::number(&word);
-                signal = Some(number.ok_or_else(|| VERB.none_of("--signal", &word, &SIGNALS))?);
-            }
-            Short(digit) if digit.is_ascii_digit() => {
-                let problem = format_args!("there is no option `-{digit}`");
-                return Err(Notice::usage(problem, format_args!("rexec kill --signal {digit} N sends signal {digit}")));
-            }
             Value(word) => chosen.add(&VERB, &word.to_string_lossy())?,
             other => return Err(VERB.unexpected(other)),
         }
     }
-    Ok((chosen.checked(&VERB)?, signal))
+    chosen.checked(&VERB)
 }
 
 /// How long it waits. The host answers a second sooner in any case, see [`crate::limits::KILL_ANSWER`].
@@ -79,10 +60,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// # Errors
 /// The host cannot be asked, a command does not run, or one of its processes cannot be killed. The other commands are
 /// ended all the same, and the first failure is returned.
-fn kill(socket: &Path, numbers: &[u64], signal: Option<u8>, out: &mut impl Write) -> Result<(), Notice> {
-    let signal = signal.map(|signal| format!(r#","signal":{signal}"#)).unwrap_or_default();
-    let question = |seq: &u64| format!(r#"{{"action":"kill","seq":{seq}{signal}}}"#);
-    let asked: Vec<_> = numbers.iter().map(|seq| (seq, ask::ask(socket, &question(seq)))).collect();
+pub fn kill(socket: &Path, numbers: &[u64], out: &mut impl Write) -> Result<(), Notice> {
+    let asked: Vec<_> =
+        numbers.iter().map(|seq| (seq, ask::ask(socket, &format!(r#"{{"action":"kill","seq":{seq}}}"#)))).collect();
     let mut first = None;
     let until = Instant::now() + ANSWER;
     for (seq, asked) in asked {
@@ -101,10 +81,6 @@ fn kill(socket: &Path, numbers: &[u64], signal: Option<u8>, out: &mut impl Write
                 format_args!("#{seq} has processes that cannot be killed: {unkillable:?}"),
                 "they may belong to another user, as those of sudo do, or wait for a device",
             )),
-            Ok(Answer::Signal { seq }) => {
-                let _ = writeln!(out, "#{seq} got the signal");
-                None
-            }
             Ok(_) => Some(ask::AskError::Unclear.into()),
             Err(error) => Some(error.into()),
         };

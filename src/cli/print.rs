@@ -166,8 +166,7 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
             }
             Record::Lost(lost) => {
                 begun.remove(&lost.start.seq);
-                writeln!(out, "{}", banner(&lost.start))?;
-                writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")?;
+                render_lost(&lost.start, out)?;
             }
             Record::Dropped(dropped) => {
                 let count = counted(dropped.count, "record was", "records were");
@@ -178,11 +177,7 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
         }
     }
     for start in begun.values() {
-        writeln!(out, "{}", banner(start))?;
-        match &next {
-            Some(next) => writeln!(out, "… it goes on in {}\n", escape_line(next, NAME_COLUMNS))?,
-            None => writeln!(out, "… no end is recorded yet\n")?,
-        }
+        render_open(start, next.as_deref(), out)?;
     }
     if let Some(next) = next {
         writeln!(out, "… the journal goes on in {}", escape_line(&next, NAME_COLUMNS))?;
@@ -205,7 +200,23 @@ fn banner(start: &StartRecord) -> String {
     Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped }.line(COMMAND_COLUMNS)
 }
 
-fn render_run(home: &Path, record: &EndRecord, out: &mut impl Write) -> io::Result<()> {
+/// Prints a run that has no end. `next` is the name of the journal in which it goes on.
+pub(super) fn render_open(start: &StartRecord, next: Option<&str>, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", banner(start))?;
+    match next {
+        Some(next) => writeln!(out, "… it goes on in {}\n", escape_line(next, NAME_COLUMNS)),
+        None => writeln!(out, "… no end is recorded yet\n"),
+    }
+}
+
+/// Prints a run whose end is not known.
+pub(super) fn render_lost(start: &StartRecord, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", banner(start))?;
+    writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")
+}
+
+/// Prints a run with what its record has of the output. `home` is the journal's directory.
+pub(super) fn render_run(home: &Path, record: &EndRecord, out: &mut impl Write) -> io::Result<()> {
     let EndRecord { start, end, output } = record;
     writeln!(out, "{}", banner(start))?;
     let cut = output.cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(output.text.len());

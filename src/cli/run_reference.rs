@@ -11,14 +11,30 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use lexopt::Arg;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
+use super::verb::Verb;
 use super::{ask, quoted};
 use crate::front::answer::Answer;
-use crate::history::{self, FoundRun, Newest, SessionHistory};
+use crate::history::{self, FoundRun, Query, SessionHistory};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
+
+/// The exit code of verbs that take a reference.
+pub(super) const NO_SUCH_RUN: (u8, &str) = (exit_code::NO_SUCH_RUN, "there is no such command");
+
+/// The next argument of a verb that takes a reference. `-1` is one, and not an option.
+pub(super) fn next<'p>(parser: &'p mut lexopt::Parser, verb: &Verb) -> Result<Option<Arg<'p>>, Notice> {
+    let is_reference =
+        |word: &OsStr| word.to_str().is_some_and(|word| word.starts_with('-') && RunReference::parse(word).is_some());
+    let word = parser.try_raw_args().and_then(|mut words| words.next_if(is_reference));
+    match word {
+        Some(word) => Ok(Some(Arg::Value(word))),
+        None => parser.next().map_err(|error| verb.wrong(&error)),
+    }
+}
 
 /// Columns of a session's name that are shown: as many as a file's name has bytes.
 const SESSION_COLUMNS: usize = 255;
@@ -75,7 +91,7 @@ impl RunReference {
         let seq = match self.run {
             RunChoice::Number(seq) => seq,
             RunChoice::FromNewest(back) => {
-                let newest = Newest::read(&session, back, |_| true).map_err(cannot_read)?;
+                let newest = history::search(&session, &Query::default(), back).map_err(cannot_read)?.runs;
                 newest.get(back - 1).map(|run| run.seq).ok_or_else(|| no_run(self, &session.name))?
             }
         };

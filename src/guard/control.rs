@@ -97,9 +97,6 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::Resume { foreground } => [9, u8::from(foreground)],
         Order::Typed => [10, 0],
         Order::Interrupt => [11, 0],
-        Order::SignalLeft(signal) => [20, signal.number()],
-        Order::Pause => [21, 0],
-        Order::Unpause => [22, 0],
     }
 }
 
@@ -118,9 +115,6 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [9, foreground] => Order::Resume { foreground: foreground == 1 },
         [10, _] => Order::Typed,
         [11, _] => Order::Interrupt,
-        [20, signal] => Order::SignalLeft(Signal::new(signal)),
-        [21, _] => Order::Pause,
-        [22, _] => Order::Unpause,
         _ => return None,
     })
 }
@@ -274,9 +268,8 @@ mod tests {
         use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, Look, Resume, Signal, Terminate, Typed};
         let resume = [true, false].map(|foreground| Resume { foreground });
         let term = Signal(process::Signal::TERM);
-        let pauses = [Order::SignalLeft(process::Signal::HUP), Order::Pause, Order::Unpause];
         let others = [term, Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup, Typed];
-        for order in others.into_iter().chain(resume).chain(pauses) {
+        for order in others.into_iter().chain(resume) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };

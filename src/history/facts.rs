@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::journal::reader::Header;
-use crate::journal::record::VERSION;
+use crate::journal::reader::{Header, Record};
+use crate::journal::record::{RunEnd, StartRecord, VERSION};
 
 /// How a record's line begins, up to its type.
 const BEGINNING: &[u8] = b"{\"v\":1,\"type\":\"";
@@ -22,8 +22,21 @@ pub enum RunOutcome {
     Lost,
 }
 
+impl RunOutcome {
+    /// The word for it in JSON. `is_alive` tells whether the session's host runs.
+    #[must_use]
+    pub fn word(self, is_alive: bool) -> &'static str {
+        match self {
+            RunOutcome::Open if is_alive => "running",
+            RunOutcome::Open => "unknown",
+            RunOutcome::Ended => "ended",
+            RunOutcome::Lost => "lost",
+        }
+    }
+}
+
 /// A run without its output.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
     /// The run's number.
@@ -73,6 +86,26 @@ impl Facts {
         };
         let facts: Facts = serde_json::from_slice(line).ok()?;
         Some(Facts { seq, outcome, ..facts })
+    }
+
+    /// The run of a record, and the output that the record has; `None` if the record is not of a run.
+    pub(super) fn of(record: Record) -> Option<(Facts, Option<String>)> {
+        let (outcome, StartRecord { seq, time, whoami, dir, command, unwrapped, probe, .. }, end, output) = match record
+        {
+            Record::Start(start) => (RunOutcome::Open, *start, RunEnd::default(), None),
+            Record::Lost(lost) => (RunOutcome::Lost, lost.start, RunEnd::default(), None),
+            Record::End(end) => (RunOutcome::Ended, end.start, end.end, Some(end.output)),
+            Record::Open(_) | Record::Dropped(_) | Record::Close(_) => return None,
+        };
+        let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, .. } = end;
+        let (text, raw) = output.map(|output| (output.text, output.raw)).unzip();
+        let raw = raw.flatten();
+        #[rustfmt::skip]
+        let facts = Facts {
+            seq, time, whoami, dir, command, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error,
+            left_count, raw, outcome,
+        };
+        Some((facts, text))
     }
 
     /// Whether it ended otherwise than with code 0.

@@ -9,6 +9,7 @@ use memchr::memmem::Finder;
 use super::chunks::Chunks;
 use super::facts::{RunOutcome, head};
 use super::session::SessionHistory;
+use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, Library, LostRecord, RecordedOutput, RunEnd, StartRecord, TextRecord};
 
 /// A run as its journal has it.
@@ -44,6 +45,12 @@ pub fn find(session: &SessionHistory, seq: u64) -> io::Result<Option<FoundRun>> 
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             file => file?,
         };
+        if session.open.is_none() {
+            match find_unnumbered(file, seq)? {
+                None => continue,
+                Some(found) => return Ok(Some(FoundRun { file: part.path.clone(), ..found.of(session) })),
+            }
+        }
         let mut chunks = Chunks::of(&file)?;
         while let Some(chunk) = chunks.next()? {
             // The last record of a run says most about it.
@@ -51,34 +58,53 @@ pub fn find(session: &SessionHistory, seq: u64) -> io::Result<Option<FoundRun>> 
             let found = runs.filter_map(|(_, line)| FoundRun::parse(line)).last();
             if let Some(mut found) = found {
                 found.complete(&file)?;
-                found.session.clone_from(&session.name);
-                found.home = session.home().to_owned();
-                found.file.clone_from(&part.path);
-                found.is_alive = session.is_alive();
-                return Ok(Some(found));
+                return Ok(Some(FoundRun { file: part.path.clone(), ..found.of(session) }));
             }
         }
     }
     Ok(None)
 }
 
+/// Finds a run in a file whose runs may have no numbers.
+fn find_unnumbered(file: File, seq: u64) -> io::Result<Option<FoundRun>> {
+    let mut found = None;
+    for record in JournalReader::new(file) {
+        match record? {
+            Record::Start(start) if start.seq == seq => found = Some(FoundRun::new(RunOutcome::Open, *start)),
+            Record::Lost(lost) if lost.start.seq == seq => found = Some(FoundRun::new(RunOutcome::Lost, lost.start)),
+            Record::End(end) if end.start.seq == seq => found = Some(FoundRun::ended(*end)),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
 impl FoundRun {
+    fn new(outcome: RunOutcome, start: StartRecord) -> FoundRun {
+        let (session, home, file, recorded) = Default::default();
+        FoundRun { session, home, file, is_alive: false, outcome, start, end: None, recorded }
+    }
+
+    fn ended(EndRecord { start, end, output }: EndRecord) -> FoundRun {
+        FoundRun { end: Some(end), recorded: output, ..FoundRun::new(RunOutcome::Ended, start) }
+    }
+
     fn parse(line: &[u8]) -> Option<FoundRun> {
         let (kind, _) = head(line)?;
-        let (outcome, start, end, recorded) = match &*kind {
-            "start" => (RunOutcome::Open, serde_json::from_slice(line).ok()?, None, RecordedOutput::default()),
+        match &*kind {
+            "start" => Some(FoundRun::new(RunOutcome::Open, serde_json::from_slice(line).ok()?)),
             "lost" => {
                 let LostRecord { start } = serde_json::from_slice(line).ok()?;
-                (RunOutcome::Lost, start, None, RecordedOutput::default())
+                Some(FoundRun::new(RunOutcome::Lost, start))
             }
-            "end" => {
-                let EndRecord { start, end, output } = EndRecord::parse(line).ok()?;
-                (RunOutcome::Ended, start, Some(end), output)
-            }
-            _ => return None,
-        };
-        let (session, home, file) = (String::new(), PathBuf::new(), PathBuf::new());
-        Some(FoundRun { session, home, file, is_alive: false, outcome, start, end, recorded })
+            "end" => EndRecord::parse(line).ok().map(FoundRun::ended),
+            _ => None,
+        }
+    }
+
+    fn of(self, session: &SessionHistory) -> FoundRun {
+        let (name, home) = (session.name.clone(), session.home().to_owned());
+        FoundRun { session: name, home, is_alive: session.is_alive(), ..self }
     }
 
     /// Puts the long arguments together, whose texts stand elsewhere in the file.

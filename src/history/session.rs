@@ -1,5 +1,6 @@
 //! The sessions of a directory: each is one host's journal, in one file or in several that continue each other.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -28,13 +29,14 @@ pub struct SessionHistory {
     pub files: Vec<JournalFile>,
     /// The first line of its newest file; `None` if that is not a journal of this program's.
     pub open: Option<OpenRecord>,
+    is_alive: OnceCell<bool>,
 }
 
 impl SessionHistory {
     /// Whether its host runs.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.open.as_ref().is_some_and(is_alive)
+        *self.is_alive.get_or_init(|| self.open.as_ref().is_some_and(is_alive))
     }
 
     /// The directory of its files.
@@ -66,7 +68,12 @@ pub fn sessions(home: &Path) -> io::Result<Vec<SessionHistory>> {
                 place
             }
             None => {
-                sessions.push(SessionHistory { name: name.clone(), files: vec![file], open });
+                sessions.push(SessionHistory {
+                    name: name.clone(),
+                    files: vec![file],
+                    open,
+                    is_alive: OnceCell::new(),
+                });
                 sessions.len() - 1
             }
         };

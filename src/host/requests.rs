@@ -10,12 +10,14 @@ use rexec_sh::protocol::wire::AtStart;
 use super::door::Arrival;
 use super::notices::{BUSY, ENDING, NO_PROOF, TOO_MANY_DESCRIPTORS};
 use super::peer::Heard;
+use super::runs::KillRequest;
 use super::turn::PeerId;
 use super::{Host, unseen};
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
 use crate::core::job::Job;
 use crate::front::PeerRequest;
+use crate::front::answer::Answer;
 use crate::io::poller::Token;
 use crate::limits;
 use crate::sys::confinement::{Doubt, Purpose};
@@ -110,7 +112,8 @@ impl Host {
                 unseen::say_interactive(&whoami, &mut self.screen);
                 self.peers.let_go(id, &mut self.turn, &mut self.engine);
             }
-            PeerRequest::Supervise(asked) => self.supervise(id, asked),
+            PeerRequest::List => self.list(id),
+            PeerRequest::Kill(seq) => self.kill(id, seq),
             PeerRequest::Signal(signal) => job.into_iter().for_each(|job| self.on_signal(id, job, signal)),
             PeerRequest::Terminal(event) => {
                 if let Some(job) = job {
@@ -137,7 +140,7 @@ impl Host {
 
     /// Whether a request in JSON came with the descriptor that proves that no relay of bytes is in between, where that is
     /// required. If not, the caller has been answered. A shim's request has descriptors of its own.
-    pub(super) fn has_proof(&mut self, id: PeerId) -> bool {
+    fn has_proof(&mut self, id: PeerId) -> bool {
         let brought = self.peers.get_mut(id).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
         let has_proof = !self.options.require_descriptor || !brought.is_empty();
         if !has_proof {
@@ -168,7 +171,7 @@ impl Host {
     }
 
     /// Whether a caller may see and end what others run. If not, it has been answered.
-    pub(super) fn may_supervise(&mut self, id: PeerId) -> bool {
+    fn may_supervise(&mut self, id: PeerId) -> bool {
         match self.doubt(id, Purpose::Supervise) {
             None => return true,
             Some(Doubt::Shortage) => self.fail(id, &BUSY),
@@ -180,6 +183,29 @@ impl Host {
             }
         }
         false
+    }
+
+    /// Answers with everything that runs.
+    fn list(&mut self, id: PeerId) {
+        if self.has_proof(id) && self.may_supervise(id) {
+            let helpers = self.helper_pids();
+            let runs = self.runs.list(&helpers, &mut self.turn, &mut self.engine);
+            self.peers.answer(id, &Answer::List { runs }, &mut self.turn, &mut self.engine);
+        }
+    }
+
+    /// Ends a command, or what it left running, for a person. The answer comes when it is over.
+    fn kill(&mut self, id: PeerId, seq: u64) {
+        if !self.has_proof(id) || !self.may_supervise(id) {
+            return;
+        }
+        let request = KillRequest { peer: Some(id), job: JobId(seq), grace: self.options.grace };
+        let helpers = self.helper_pids();
+        if self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
+            self.peers.end_greeting(id);
+        } else {
+            self.fail(id, &Notice::failed(format_args!("no command #{seq} runs"), "rexec ps shows what runs"));
+        }
     }
 
     /// A signal for a command. The caller is told that it has come, because the signal's own effect may not show it.

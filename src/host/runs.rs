@@ -6,7 +6,6 @@
 //! | `runs/reports.rs` | takes the guards' reports, and notes what commands left running |
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
 //! | `runs/kills.rs` | ends commands for people, and answers them |
-//! | `runs/pauses.rs` | pauses, resumes and signals commands for people |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
 //! | `runs/listing.rs` | lists what runs |
 //!
@@ -17,7 +16,6 @@ mod keys;
 mod kills;
 mod listing;
 mod orphans;
-mod pauses;
 mod reports;
 mod streams;
 

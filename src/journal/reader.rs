@@ -1,8 +1,9 @@
 //! Reads a journal line by line. A torn line, garbage or a record of a later version costs that line and nothing else.
 //!
-//! Invariants: the reader holds one line in memory, and nothing of a line longer than [`LINE_BYTES_MAX`]; it reads a
+//! Invariants: the reader holds one line in memory, and nothing of a record longer than [`LINE_BYTES_MAX`]; it reads a
 //! last line without a newline like any other, because a crash may have taken only the newline; it puts long
-//! arguments together again and leaves one cut whose text is missing.
+//! arguments together again and leaves one cut whose text is missing. Runs that the tool before this one wrote have no
+//! number and get that of their line among those.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -10,6 +11,7 @@ use std::io::{self, BufRead, BufReader};
 use memchr::memchr;
 use serde::Deserialize;
 
+use super::prior;
 use super::record::{
     CloseRecord, DroppedRecord, EndRecord, LINE_BYTES_MAX, Library, LostRecord, OpenRecord, StartRecord, VERSION,
 };
@@ -43,6 +45,8 @@ pub struct JournalReader<R = BufReader<File>> {
     library: Library,
     unparsable: u64,
     unknown: u64,
+    /// How many lines so far are of the tool before this one.
+    prior: u64,
 }
 
 impl JournalReader {
@@ -56,7 +60,7 @@ impl JournalReader {
 impl<R: BufRead> JournalReader<R> {
     /// Reads any source of lines.
     fn over(source: R) -> JournalReader<R> {
-        JournalReader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0 }
+        JournalReader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0, prior: 0 }
     }
 
     /// How many lines so far are not records: torn, too long, or written by another program.
@@ -71,7 +75,7 @@ impl<R: BufRead> JournalReader<R> {
         self.unknown
     }
 
-    /// Reads up to the next record of a known version, and returns its header.
+    /// Reads up to the next record of a known version, and returns its header. A line of the tool before has none.
     fn next_header(&mut self) -> Option<io::Result<Header>> {
         loop {
             match self.read_line() {
@@ -79,6 +83,7 @@ impl<R: BufRead> JournalReader<R> {
                 Ok(LineRead::TooLong) => self.unparsable += 1,
                 Ok(LineRead::Whole) if self.line.is_empty() => {}
                 Ok(LineRead::Whole) => match serde_json::from_slice::<Header>(&self.line) {
+                    Ok(header) if header == Header::default() => return Some(Ok(header)),
                     Ok(header) if header.v == 0 || header.kind.is_empty() => self.unparsable += 1,
                     Ok(header) if header.v > VERSION => self.unknown += 1,
                     Ok(header) => return Some(Ok(header)),
@@ -101,20 +106,29 @@ impl<R: BufRead> JournalReader<R> {
             let end = memchr(b'\n', chunk);
             let text = &chunk[..end.unwrap_or(chunk.len())];
             read += text.len();
-            if read < LINE_BYTES_MAX {
+            if read < longest(&self.line, text) {
                 self.line.extend_from_slice(text);
             }
             let (taken, is_last) = (text.len() + usize::from(end.is_some()), chunk.is_empty());
             self.source.consume(taken);
             if end.is_some() || is_last {
                 return Ok(match read {
-                    LINE_BYTES_MAX.. => LineRead::TooLong,
                     0 if is_last => LineRead::End,
-                    _ => LineRead::Whole,
+                    _ if read < longest(&self.line, &[]) => LineRead::Whole,
+                    _ => LineRead::TooLong,
                 });
             }
         }
     }
+}
+
+/// How every record's line begins.
+const RECORD: &[u8] = b"{\"v\":";
+
+/// The bound on a line, bytes without its newline. `line` was kept of it, and `more` follows that.
+fn longest(line: &[u8], more: &[u8]) -> usize {
+    let is_record = line.iter().chain(more).zip(RECORD).all(|(byte, of_record)| byte == of_record);
+    if is_record { LINE_BYTES_MAX } else { prior::LINE_BYTES_MAX }
 }
 
 enum LineRead {
@@ -132,6 +146,16 @@ impl<R: BufRead> Iterator for JournalReader<R> {
                 Ok(header) => header,
                 Err(error) => return Some(Err(error)),
             };
+            if header.v == 0 {
+                match prior::parse(&self.line, self.prior + 1) {
+                    Some(run) => {
+                        self.prior += 1;
+                        return Some(Ok(Record::End(Box::new(run))));
+                    }
+                    None => self.unparsable += 1,
+                }
+                continue;
+            }
             match self.parse(&header.kind) {
                 Ok(Parsed::Record(entry)) => return Some(Ok(entry)),
                 Ok(Parsed::Aside) => {}

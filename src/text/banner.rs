@@ -136,7 +136,8 @@ pub fn duration(ms: u64) -> String {
 }
 
 /// The signals that have the same number on all systems.
-fn signal_name(number: u8) -> Option<&'static str> {
+#[must_use]
+pub fn signal_name(number: u8) -> Option<&'static str> {
     Some(match number {
         1 => "SIGHUP",
         2 => "SIGINT",

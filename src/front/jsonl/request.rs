@@ -44,19 +44,7 @@ pub(super) enum Action {
     Ping {},
     Abort {},
     List {},
-    Kill {
-        seq: u64,
-        /// A signal's number. Without it the command is ended.
-        #[serde(default)]
-        signal: Option<u8>,
-    },
-    Pause {
-        seq: u64,
-    },
-    Resume {
-        seq: u64,
-    },
-    Status {},
+    Kill { seq: u64 },
 }
 
 /// One line.

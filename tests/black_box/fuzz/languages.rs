@@ -55,7 +55,11 @@ fn check(asked: &PeerRequest, sent: usize) {
         PeerRequest::NoteInteractive { whoami } => assert!(whoami.len() <= 3 * sent),
         PeerRequest::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
         PeerRequest::Terminal(TerminalEvent::Keys(keys)) => assert!(keys.len() <= sent),
-        PeerRequest::Terminal(_) | PeerRequest::Abort | PeerRequest::OutputClosed(_) | PeerRequest::Supervise(_) => {}
+        PeerRequest::Terminal(_)
+        | PeerRequest::Abort
+        | PeerRequest::OutputClosed(_)
+        | PeerRequest::List
+        | PeerRequest::Kill(_) => {}
     }
 }
 

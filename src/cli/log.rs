@@ -1,0 +1,260 @@
+//! `rexec log`: which commands ran, oldest first, with the newest at the end.
+
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+use lexopt::prelude::{Long, Short};
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::{Notice, remark};
+use serde::Serialize;
+
+use super::run_reference::unreadable;
+use super::sheet::{Sheet, Tint, padded};
+use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use super::when;
+use crate::history::{self, Facts, Query, RunOutcome, SessionHistory};
+use crate::text::banner::{duration, signal_name};
+use crate::text::count::counted;
+use crate::text::escape::{escape_line, name_of};
+
+pub(super) const VERB: Verb = Verb {
+    name: "log",
+    short: None,
+    group: Group::Past,
+    arguments: "",
+    values: Values::Nothing,
+    summary: "list the commands that ran, the newest at the end",
+    text: "\
+Reads all journals, also those of the tool before this one, and needs no host.
+Each command has one line: number, time, caller, the directory's name, how it
+ended, how long it took, and text. A line above says which session the numbers
+are of. Several options narrow the list together.
+
+TIME is 1h, 2d, 30s (so long ago), today, yesterday, 09:40, 2026-05-21,
+2026-05-21T09:40 or RFC 3339. Times are those of your clock.
+",
+    options: &[
+        VerbOption::taking(
+            "agent",
+            "AGENT",
+            Values::Nothing,
+            "commands of this agent: its name or its name's first word",
+        ),
+        VerbOption::flag("failed", "commands that failed, or whose end was lost"),
+        VerbOption::flag("running", "commands that run"),
+        VerbOption::taking("since", "TIME", Values::Nothing, "commands that began then or later"),
+        VerbOption::taking("until", "TIME", Values::Nothing, "commands that began before then"),
+        VerbOption::taking(
+            "cwd",
+            "DIR",
+            Values::Nothing,
+            "commands in DIR or below it, or in any directory of that name",
+        ),
+        VerbOption::taking("slow", "SPAN", Values::Nothing, "commands that took this long or longer, as in 30s"),
+        VerbOption::taking("exit", "N", Values::Nothing, "commands that ended with code N"),
+        VerbOption::taking("grep", "TEXT", Values::Nothing, "commands with this text in them, to the letter")
+            .short('g'),
+        VerbOption::flag("any-output", "with -g: also commands with the text in their output"),
+        VerbOption::taking("number", "N", Values::Nothing, "the N newest (default 20); all lists all").short('n'),
+        JSON,
+    ],
+    codes: &[(1, "no command is like that")],
+    examples: &["rexec log --agent codex --failed --since 1h", "rexec log -g ECONNREFUSED --any-output -n all"],
+    run: |parser| {
+        let sheet = Sheet::standard();
+        let wish = Wish::read(parser, &sheet)?;
+        log(&super::home()?, &wish, &sheet, &mut io::BufWriter::new(io::stdout().lock()))
+    },
+};
+
+/// How many commands are listed when no number is given.
+const DEFAULT: usize = 20;
+/// Columns of an agent's name, and of a directory's.
+const NAME_COLUMNS: usize = 12;
+/// Columns of how a command ended.
+const RESULT_COLUMNS: usize = 9;
+/// The fewest columns of a command, however narrow the terminal is.
+const COMMAND_COLUMNS_MIN: usize = 8;
+
+/// What the command line asks for.
+#[derive(Debug, Default)]
+struct Wish {
+    query: Query,
+    count: usize,
+    is_json: bool,
+}
+
+impl Wish {
+    fn read(parser: &mut lexopt::Parser, sheet: &Sheet) -> Result<Self, Notice> {
+        let mut wish = Self { count: DEFAULT, ..Self::default() };
+        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+            let query = &mut wish.query;
+            match argument {
+                Long("json") => wish.is_json = true,
+                Long("failed") => query.is_failed = true,
+                Long("running") => query.is_running = true,
+                Long("any-output") => query.is_any_output = true,
+                Long("agent") => query.agent = Some(VERB.value(parser)?),
+                Long("since") => query.since = Some(moment(&VERB, parser, "--since", sheet)?),
+                Long("until") => query.until = Some(moment(&VERB, parser, "--until", sheet)?),
+                Long("cwd") => set_dir(query, &VERB.value(parser)?)?,
+                Long("slow") => query.slow_ms = Some(parsed(parser, "--slow", when::SPANS, when::span)?),
+                Long("exit") => {
+                    query.exit = Some(parsed(parser, "--exit", "a code from 0 to 255", |text| text.parse().ok())?)
+                }
+                Short('g') | Long("grep") => query.text = Some(VERB.value(parser)?),
+                Short('n') | Long("number") => {
+                    let number = |text: &str| if text == "all" { Some(usize::MAX) } else { text.parse().ok() };
+                    wish.count = parsed(parser, "-n", "a number of commands, or all", number)?;
+                }
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        if wish.query.is_any_output && wish.query.text.is_none() {
+            return Err(VERB.missing("-g TEXT with --any-output"));
+        }
+        Ok(wish)
+    }
+}
+
+/// The value of the option that was read last. `wanted` says what is right.
+fn parsed<T>(
+    parser: &mut lexopt::Parser,
+    name: &str,
+    wanted: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<T, Notice> {
+    let text = VERB.value(parser)?;
+    parse(&text).ok_or_else(|| VERB.not_valid(name, &text, wanted))
+}
+
+/// The time that is the value of the option that was read last, milliseconds since 1970.
+pub(super) fn moment(verb: &Verb, parser: &mut lexopt::Parser, name: &str, sheet: &Sheet) -> Result<i64, Notice> {
+    let text = verb.value(parser)?;
+    when::moment(&text, sheet.clock).ok_or_else(|| verb.not_valid(name, &text, when::FORMS))
+}
+
+/// A directory as a person names it: a path, or one name of a path.
+fn set_dir(query: &mut Query, given: &str) -> Result<(), Notice> {
+    if given.is_empty() {
+        return Err(VERB.not_valid("--cwd", given, "a directory, as in --cwd ."));
+    }
+    let mut dir = std::env::current_dir().unwrap_or_default();
+    for part in Path::new(given).components() {
+        match part {
+            Component::ParentDir => drop(dir.pop()),
+            Component::CurDir => {}
+            other => dir.push(other),
+        }
+    }
+    let is_name = !given.contains('/') && ![".", ".."].contains(&given);
+    query.dir_name = is_name.then(|| given.to_owned());
+    query.dir = Some(dir);
+    Ok(())
+}
+
+/// Lists the runs; returns the exit code.
+fn log(home: &Path, wish: &Wish, sheet: &Sheet, out: &mut impl Write) -> Result<u8, Notice> {
+    let cannot_read = |error: io::Error| unreadable(home, &error);
+    let sessions = history::sessions(home).map_err(cannot_read)?;
+    let (mut found, mut left, mut unreadable_lines) = (Vec::new(), wish.count, 0);
+    let mut has_more = false;
+    for session in &sessions {
+        // One more than is shown tells whether there are more.
+        let mut result = history::search(session, &wish.query, left.saturating_add(1)).map_err(cannot_read)?;
+        unreadable_lines += result.unreadable;
+        has_more |= result.runs.len() > left;
+        result.runs.truncate(left);
+        left -= result.runs.len();
+        found.push((session, result.runs));
+        if has_more {
+            break;
+        }
+    }
+    let oldest_first = found.iter().rev().flat_map(|(session, runs)| runs.iter().rev().map(move |run| (*session, run)));
+    if wish.is_json {
+        super::put_json(oldest_first.map(|(session, run)| LogLine::of(session, run)), out)?;
+    } else {
+        super::written(write_rows(oldest_first, sheet, out))?;
+    }
+    super::written(out.flush())?;
+    let shown: usize = found.iter().map(|(_, runs)| runs.len()).sum();
+    if has_more && !wish.is_json {
+        tell(format_args!("the newest {shown} are shown; -n N shows more, -n all shows all"));
+    }
+    if unreadable_lines > 0 {
+        tell(format_args!("{} left out, which are not records", counted(unreadable_lines, "line was", "lines were")));
+    }
+    Ok(if shown == 0 { exit_code::FAILURE } else { exit_code::SUCCESS })
+}
+
+/// Says something that is not part of the result.
+pub(super) fn tell(text: impl std::fmt::Display) {
+    // Without a standard error there is nobody to tell.
+    let _ = io::stderr().write_all(remark(text).as_bytes());
+}
+
+fn write_rows<'a>(
+    runs: impl Iterator<Item = (&'a SessionHistory, &'a Facts)>,
+    sheet: &Sheet,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut above = None;
+    for (session, run) in runs {
+        let local = history::milliseconds(&run.time).and_then(|at| sheet.clock.local(at));
+        let (day, time) = local.map(|local| (when::day_shown(local), when::time_shown(local))).unwrap_or_default();
+        let heading = format!("{day}  session {}", escape_line(&session.name, NAME_COLUMNS * 2));
+        if above.as_ref() != Some(&heading) {
+            writeln!(out, "{}", sheet.tinted(Tint::Dim, &heading))?;
+            above = Some(heading);
+        }
+        let (result, tint) = outcome(run, session.is_alive());
+        let took = if run.outcome == RunOutcome::Ended { duration(run.duration_ms) } else { String::new() };
+        let agent = padded(&name_of(&run.whoami, NAME_COLUMNS), NAME_COLUMNS);
+        let dir = padded(&escape_line(&dir_name(&run.dir), NAME_COLUMNS), NAME_COLUMNS);
+        let front = format!("{:>6}  {time:8}  {agent}  {dir}  ", run.seq);
+        let middle = format!("{took:>12}  ");
+        let used = front.chars().count() + RESULT_COLUMNS + middle.chars().count();
+        let room = sheet.columns.saturating_sub(used + 1).max(COMMAND_COLUMNS_MIN);
+        let result = sheet.tinted(tint, &padded(&escape_line(&result, RESULT_COLUMNS), RESULT_COLUMNS));
+        let command = escape_line(run.command.trim_end(), room);
+        writeln!(out, "{front}{result}{middle}{command}")?;
+    }
+    Ok(())
+}
+
+/// How a run ended, in a word or two.
+pub(super) fn outcome(run: &Facts, is_alive: bool) -> (String, Tint) {
+    match run.outcome {
+        RunOutcome::Open if is_alive => ("running".to_owned(), Tint::Bold),
+        RunOutcome::Open => ("no end".to_owned(), Tint::Yellow),
+        RunOutcome::Lost => ("lost".to_owned(), Tint::Yellow),
+        RunOutcome::Ended => match (&run.error, run.signal.and_then(signal_name)) {
+            (Some(error), _) => (error.clone(), Tint::Red),
+            (None, Some(signal)) => (signal.to_owned(), Tint::Red),
+            (None, None) if run.exit == 0 => ("ok".to_owned(), Tint::Dim),
+            (None, None) => (format!("exit {}", run.exit), Tint::Red),
+        },
+    }
+}
+
+fn dir_name(dir: &str) -> String {
+    let name = PathBuf::from(dir).file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| dir.to_owned())
+}
+
+/// A run in `rexec log --json`.
+#[derive(Debug, Serialize)]
+pub(super) struct LogLine<'a> {
+    v: u32,
+    session: &'a str,
+    #[serde(flatten)]
+    run: &'a Facts,
+    state: &'static str,
+}
+
+impl<'a> LogLine<'a> {
+    pub(super) fn of(session: &'a SessionHistory, run: &'a Facts) -> Self {
+        Self { v: 1, session: &session.name, run, state: run.outcome.word(session.is_alive()) }
+    }
+}

@@ -1,0 +1,289 @@
+//! `rexec out N`: what a command wrote, whole or in part.
+
+use std::collections::VecDeque;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
+use std::ops::RangeInclusive;
+
+use lexopt::prelude::{Long, Value};
+use memchr::memmem;
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+
+use super::log::tell;
+use super::run_reference::{self, RunReference, unreadable};
+use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use super::{cannot_write, json_line};
+use crate::history::{FoundRun, OutputPiece, OutputSource, RunOutcome, WholeOutput};
+use crate::text::count;
+use crate::text::escape::{escape_line, escape_text};
+use crate::text::safe::SafeFilter;
+
+pub(super) const VERB: Verb = Verb {
+    name: "out",
+    short: None,
+    group: Group::Past,
+    arguments: "N",
+    values: Values::Runs,
+    summary: "print what a command wrote, whole or in part",
+    text: "\
+N is a command's number, SESSION:N one of another session, -1 the newest. The
+text is what a person would have read: without escape sequences, a progress bar
+in its last state. What the journal did not keep is counted where it was. Line
+numbers begin with 1 and do not count such a gap. --grep is applied to what
+--lines leaves, and --head and --tail to what --grep leaves.
+
+Of a command that still runs, this is what the journal has so far.
+",
+    options: &[
+        VerbOption::taking("lines", "A:B", Values::Nothing, "lines A to B; also A:, :B and A"),
+        VerbOption::taking("grep", "TEXT", Values::Nothing, "lines with this text, each behind its number and a colon"),
+        VerbOption::taking("head", "K", Values::Nothing, "the first K of them"),
+        VerbOption::taking("tail", "K", Values::Nothing, "the last K of them"),
+        VerbOption::flag("raw", "the bytes as the command wrote them, if the journal has them"),
+        JSON,
+    ],
+    codes: &[(1, "--grep found nothing"), run_reference::NO_SUCH_RUN],
+    examples: &["rexec out 44 --lines 2000:2400", "rexec out -1 --grep error --tail 20"],
+    run: |parser| {
+        let (reference, part) = Part::read(parser)?;
+        let home = super::home()?;
+        let run = reference.find(&home, &super::socket_path()?)?;
+        let output = run.open_output().map_err(|error| unreadable(&home, &error))?;
+        remark(&run, &output);
+        part.print(output).or_else(|error| match error.kind() {
+            ErrorKind::BrokenPipe => Ok(exit_code::SUCCESS),
+            _ => Err(cannot_write(&error)),
+        })
+    },
+};
+
+/// Columns of a remark of the journal's.
+const FLAW_COLUMNS: usize = 1024;
+
+/// Which part of an output is wanted, and in which form.
+#[derive(Debug)]
+struct Part {
+    lines: RangeInclusive<u64>,
+    grep: Option<Vec<u8>>,
+    head: Option<usize>,
+    tail: Option<usize>,
+    is_raw: bool,
+    is_json: bool,
+}
+
+/// A line in `rexec out --json`.
+#[derive(Debug, Serialize)]
+pub(super) struct OutLine<'a> {
+    pub(super) v: u32,
+    /// The line's number, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<&'a str>,
+    /// How many bytes are missing here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gap: Option<u64>,
+}
+
+impl Part {
+    fn read(parser: &mut lexopt::Parser) -> Result<(RunReference, Self), Notice> {
+        let mut part = Self { lines: 1..=u64::MAX, grep: None, head: None, tail: None, is_raw: false, is_json: false };
+        let mut reference = None;
+        while let Some(argument) = run_reference::next(parser, &VERB)? {
+            match argument {
+                Long("raw") => part.is_raw = true,
+                Long("json") => part.is_json = true,
+                Long("grep") => part.grep = Some(VERB.value(parser)?.into_bytes()),
+                Long("head") => part.head = Some(number(parser, "--head")?),
+                Long("tail") => part.tail = Some(number(parser, "--tail")?),
+                Long("lines") => {
+                    let text = VERB.value(parser)?;
+                    let wanted = "two numbers from 1 on, as in --lines 20:40";
+                    part.lines = range(&text).ok_or_else(|| VERB.not_valid("--lines", &text, wanted))?;
+                }
+                Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        if part.is_raw && (part.is_json || part.grep.is_some() || part.is_cut()) {
+            return Err(VERB.missing("--raw or an option that selects lines, not both"));
+        }
+        let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec out 44"))?;
+        Ok((reference, part))
+    }
+
+    fn is_cut(&self) -> bool {
+        self.lines != (1..=u64::MAX) || self.head.is_some() || self.tail.is_some()
+    }
+
+    /// Prints the part; returns the exit code.
+    fn print(&self, output: WholeOutput) -> io::Result<u8> {
+        let stdout = io::stdout();
+        let is_terminal = stdout.is_terminal();
+        let mut out = BufWriter::new(stdout.lock());
+        if self.is_raw {
+            copy(output, is_terminal, &mut out)?;
+            out.flush()?;
+            return Ok(exit_code::SUCCESS);
+        }
+        let mut shown = Shown { part: self, is_terminal, out: &mut out, number: 0, count: 0, last: VecDeque::new() };
+        output.for_each_line(|piece| shown.take(piece))?;
+        let code = shown.finish()?;
+        out.flush()?;
+        Ok(code)
+    }
+}
+
+fn number(parser: &mut lexopt::Parser, name: &str) -> Result<usize, Notice> {
+    let text = VERB.value(parser)?;
+    text.parse().map_err(|_| VERB.not_valid(name, &text, "a number of lines"))
+}
+
+/// `A:B`, `A:`, `:B` or `A`; `None` if it is none of these.
+fn range(text: &str) -> Option<RangeInclusive<u64>> {
+    let bound = |text: &str, open| if text.is_empty() { Some(open) } else { text.parse().ok() };
+    let (from, to) = match text.split_once(':') {
+        Some((from, to)) => (bound(from, 1)?, bound(to, u64::MAX)?),
+        None => text.parse().ok().map(|line| (line, line))?,
+    };
+    (1 <= from && from <= to && text != ":").then_some(from..=to)
+}
+
+/// Says what the reader should know about the output and that is not in it.
+fn remark(run: &FoundRun, output: &WholeOutput) {
+    let seq = run.start.seq;
+    match run.outcome {
+        RunOutcome::Open if run.is_alive && output.source == OutputSource::Raw => {
+            tell(format_args!("#{seq} still runs; this is what the journal has so far"));
+        }
+        RunOutcome::Open if run.is_alive => {
+            tell(format_args!("#{seq} still runs, and has written too little for a file so far; the console shows it"));
+        }
+        RunOutcome::Open | RunOutcome::Lost => tell(format_args!("the host died before #{seq} ended")),
+        RunOutcome::Ended => {}
+    }
+    if let Some(flaw) = &output.flaw {
+        tell(format_args!("not all of the output was kept: {}", escape_line(flaw, FLAW_COLUMNS)));
+    }
+}
+
+/// Copies the bytes. A terminal gets them as the console shows them: nothing that could change it passes.
+fn copy(mut output: WholeOutput, is_terminal: bool, out: &mut impl Write) -> io::Result<()> {
+    if output.source == OutputSource::Record {
+        tell("the journal has the text of this output, not its bytes");
+    }
+    if let Some(gap) = output.omitted {
+        tell(format_args!("{} are missing behind byte {}", count::bytes(gap.bytes), gap.at));
+    }
+    let (mut filter, mut safe, mut bytes) = (SafeFilter::new(), Vec::new(), vec![0; 64 << 10]);
+    loop {
+        let read = output.read(&mut bytes)?;
+        match (is_terminal, read) {
+            (false, 0) => return Ok(()),
+            (false, _) => out.write_all(&bytes[..read])?,
+            (true, 0) => filter.end_block(&mut safe),
+            (true, _) => filter.push(&bytes[..read], &mut safe),
+        }
+        out.write_all(&safe)?;
+        safe.clear();
+        if read == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// The lines that were wanted so far.
+struct Shown<'p, W> {
+    part: &'p Part,
+    is_terminal: bool,
+    out: W,
+    /// The number of the line that was read last.
+    number: u64,
+    /// How many lines were wanted so far.
+    count: usize,
+    /// With `--tail`, the last of them.
+    last: VecDeque<(u64, Vec<u8>)>,
+}
+
+impl<W: Write> Shown<'_, W> {
+    /// Returns whether more lines may be wanted.
+    fn take(&mut self, piece: OutputPiece<'_>) -> io::Result<bool> {
+        let line = match piece {
+            OutputPiece::Line(line) => line,
+            OutputPiece::Gap(bytes) => return self.gap(bytes).map(|()| true),
+        };
+        self.number += 1;
+        if self.number > *self.part.lines.end() {
+            return Ok(false);
+        }
+        let has_text = |text: &Vec<u8>| memmem::find(line, text).is_some();
+        if self.number < *self.part.lines.start() || !self.part.grep.as_ref().is_none_or(has_text) {
+            return Ok(true);
+        }
+        if self.part.head.is_some_and(|head| self.count >= head) {
+            return Ok(false);
+        }
+        self.count += 1;
+        match self.part.tail {
+            Some(tail) => {
+                self.last.push_back((self.number, line.to_vec()));
+                if self.last.len() > tail {
+                    self.last.pop_front();
+                }
+            }
+            None => self.put(self.number, line)?,
+        }
+        Ok(true)
+    }
+
+    fn gap(&mut self, bytes: u64) -> io::Result<()> {
+        let is_inside = self.part.lines.contains(&self.number) || !self.part.is_cut();
+        if self.part.is_json {
+            let line = OutLine { v: 1, line: None, text: None, gap: Some(bytes) };
+            return self.out.write_all(json_line(&line).as_bytes());
+        }
+        if is_inside && self.part.grep.is_none() && self.part.tail.is_none() && self.part.head.is_none() {
+            return writeln!(self.out, "… {} omitted", count::bytes(bytes));
+        }
+        tell(format_args!("{} behind line {} were not kept", count::bytes(bytes), self.number));
+        Ok(())
+    }
+
+    fn put(&mut self, number: u64, line: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
+        if self.part.is_json {
+            let line = OutLine { v: 1, line: Some(number), text: Some(&text), gap: None };
+            return self.out.write_all(json_line(&line).as_bytes());
+        }
+        if self.part.grep.is_some() {
+            write!(self.out, "{number}:")?;
+        }
+        // A program that reads this gets the text as it is.
+        if self.is_terminal { writeln!(self.out, "{}", escape_text(&text)) } else { writeln!(self.out, "{text}") }
+    }
+
+    fn finish(mut self) -> io::Result<u8> {
+        for (number, line) in std::mem::take(&mut self.last) {
+            self.put(number, &line)?;
+        }
+        let has_none = self.part.grep.is_some() && self.count == 0;
+        Ok(if has_none { exit_code::FAILURE } else { exit_code::SUCCESS })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_lines() {
+        assert_eq!(range("2:4"), Some(2..=4));
+        assert_eq!(range("2:"), Some(2..=u64::MAX));
+        assert_eq!(range(":4"), Some(1..=4));
+        assert_eq!(range("7"), Some(7..=7));
+        for text in ["", ":", "0:4", "4:2", "a:b", "-1:2", "1:2:3", "0"] {
+            assert_eq!(range(text), None, "{text}");
+        }
+    }
+}

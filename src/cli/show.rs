@@ -1,0 +1,166 @@
+//! `rexec show N`: a command as the console showed it, and all that the journal knows about it.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::Path;
+
+use lexopt::prelude::{Long, Value};
+use serde::Serialize;
+
+use super::run_reference::{self, RunReference};
+use super::sheet::{Sheet, Tint, padded};
+use super::verb::{Group, JSON, Values, Verb};
+use super::{print, when, written};
+use crate::history::{self, FoundRun, RunOutcome};
+use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
+use crate::text::banner::{duration, left_line, signal_name};
+use crate::text::count;
+use crate::text::escape::{escape_line, escape_text, name_of};
+
+pub(super) const VERB: Verb = Verb {
+    name: "show",
+    short: None,
+    group: Group::Past,
+    arguments: "N",
+    values: Values::Runs,
+    summary: "show one command: its block, and all that the journal knows",
+    text: "\
+N is a command's number, SESSION:N one of another session, -1 the newest and -2
+the one before it. rexec log shows numbers and sessions. Of a long output this
+shows the beginning and the end; rexec out has all of it.
+",
+    options: &[JSON],
+    codes: &[run_reference::NO_SUCH_RUN],
+    examples: &["rexec show 44", "rexec show -1", "rexec show 2026-05-21-09:42:18:44"],
+    run: |parser| {
+        let (mut reference, mut is_json) = (None, false);
+        while let Some(argument) = run_reference::next(parser, &VERB)? {
+            match argument {
+                Long("json") => is_json = true,
+                Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec show 44"))?;
+        let run = reference.find(&super::home()?, &super::socket_path()?)?;
+        super::with_output(|out| {
+            if is_json {
+                return super::put_json([ShownRun::of(&run)].into_iter(), out);
+            }
+            written(write_run(&run, &Sheet::standard(), out))
+        })
+    },
+};
+
+/// Columns of the names of facts.
+const LABEL_COLUMNS: usize = 10;
+/// Columns of a fact. The rest is cut.
+const FACT_COLUMNS: usize = 4_096;
+
+/// A run in `rexec show --json`.
+#[derive(Debug, Serialize)]
+pub(super) struct ShownRun<'a> {
+    v: u32,
+    session: &'a str,
+    state: &'static str,
+    /// The journal's file.
+    file: Cow<'a, str>,
+    record: ShownRecord<'a>,
+}
+
+/// The run's record, as in the journal but for its long arguments, which are whole.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ShownRecord<'a> {
+    Ended(Box<EndRecord>),
+    Begun(&'a StartRecord),
+}
+
+impl<'a> ShownRun<'a> {
+    pub(super) fn of(run: &'a FoundRun) -> Self {
+        let record = match &run.end {
+            Some(end) => ShownRecord::Ended(Box::new(record(run, end))),
+            None => ShownRecord::Begun(&run.start),
+        };
+        let (state, file) = (run.outcome.word(run.is_alive), run.file.to_string_lossy());
+        Self { v: 1, session: &run.session, state, file, record }
+    }
+}
+
+fn record(run: &FoundRun, end: &RunEnd) -> EndRecord {
+    EndRecord { start: run.start.clone(), end: end.clone(), output: run.recorded.clone() }
+}
+
+fn write_run(run: &FoundRun, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
+    let FoundRun { start, end, .. } = run;
+    for (label, text) in facts(run, sheet) {
+        let label = sheet.tinted(Tint::Dim, &padded(label, LABEL_COLUMNS));
+        writeln!(out, "{label}{}", escape_line(&text, FACT_COLUMNS))?;
+    }
+    if start.command.contains('\n') {
+        writeln!(out, "{}", sheet.tinted(Tint::Dim, "text"))?;
+        escape_text(start.command.trim_end()).lines().try_for_each(|line| writeln!(out, "  {line}"))?;
+    }
+    writeln!(out)?;
+    match (end, run.outcome) {
+        (Some(end), _) => print::render_run(&run.home, &record(run, end), out),
+        (None, RunOutcome::Lost) => print::render_lost(start, out),
+        (None, _) => print::render_open(start, None, out),
+    }
+}
+
+/// Each fact with its name.
+fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
+    let FoundRun { start, end, recorded, .. } = run;
+    let mut facts = vec![("run", format!("#{} of session {}", start.seq, run.session))];
+    facts.push(("state", state(run)));
+    facts.push(("agent", name_of(&start.whoami, FACT_COLUMNS)));
+    let local = history::milliseconds(&start.time).and_then(|at| sheet.clock.local(at));
+    let begun = local.map(|local| format!("{} {} ({})", when::day_shown(local), when::time_shown(local), start.time));
+    facts.push(("began", begun.unwrap_or_else(|| start.time.clone())));
+    if let Some(end) = end {
+        let waited =
+            if end.queued_ms == 0 { String::new() } else { format!(", waited {} before", duration(end.queued_ms)) };
+        facts.push(("took", format!("{}{waited}", duration(end.duration_ms))));
+    }
+    facts.push(("directory", start.dir.clone()));
+    facts.push(("shell", start.shell.clone()));
+    if start.unwrapped {
+        facts.push(("call", start.exec.join(" ")));
+    }
+    facts.extend((!start.envs.is_empty()).then(|| {
+        let set: Vec<String> = start.envs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        ("variables", set.join(" "))
+    }));
+    if let Some(end) = end {
+        facts.push(("output", output(end, recorded, &run.home, start.seq)));
+        let named = end.left.iter().map(|left| (left.comm.as_str(), left.pid));
+        facts.extend(left_line(end.left_count, named).map(|line| ("left", line)));
+        facts.extend((!end.unkillable.is_empty()).then(|| ("unkillable", format!("{:?}", end.unkillable))));
+    }
+    facts.push(("journal", run.file.display().to_string()));
+    facts
+}
+
+fn state(run: &FoundRun) -> String {
+    let Some(end) = &run.end else {
+        return match (run.outcome, run.is_alive) {
+            (RunOutcome::Open, true) => "it runs".to_owned(),
+            (RunOutcome::Open, false) => "it has no end in the journal; its host does not run".to_owned(),
+            _ => "lost: its host died before it ended".to_owned(),
+        };
+    };
+    let signal = end.signal.map(|number| signal_name(number).map_or(format!("signal {number}"), str::to_owned));
+    let parts = [Some(format!("exit {}", end.exit)), signal, end.error.clone()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// How much it wrote, and where that is.
+fn output(end: &RunEnd, recorded: &RecordedOutput, home: &Path, seq: u64) -> String {
+    let written = count::bytes(end.bytes);
+    match (&recorded.raw, recorded.omitted) {
+        (Some(raw), _) => format!("{written} in {}; rexec out {seq} prints them", home.join(raw).display()),
+        (None, Some(omitted)) => format!("{written}, without {} of its text", count::bytes(omitted)),
+        (None, None) => format!("{written}, all below"),
+    }
+}

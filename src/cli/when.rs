@@ -1,0 +1,148 @@
+//! Times as a person writes and reads them: `1h`, `today`, `09:40`, `2026-05-21`.
+//!
+//! Invariant: nothing here asks for the time; every function is told.
+
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+use time::{Date, OffsetDateTime, PrimitiveDateTime, Time};
+
+use crate::history::milliseconds;
+
+/// The forms of a time that [`moment`] takes, for a hint.
+pub(super) const FORMS: &str =
+    "1h, 2d, 30s, today, yesterday, 09:40, 2026-05-21, 2026-05-21T09:40 and RFC 3339 are understood";
+/// The forms that [`span`] takes, for a hint.
+pub(super) const SPANS: &str = "500ms, 30s, 5m, 1h30m, 2d and 1w are understood";
+
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// The human's clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    /// Milliseconds since 1970.
+    pub(super) now: i64,
+    /// What to add to UTC at a moment that is given in seconds since 1970, seconds.
+    pub(super) offset: fn(i64) -> i32,
+}
+
+impl Clock {
+    /// What this clock shows at a moment.
+    pub(super) fn local(&self, at: i64) -> Option<PrimitiveDateTime> {
+        let offset = i64::from((self.offset)(at.div_euclid(1000)));
+        let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at + offset * 1000) * 1_000_000).ok()?;
+        Some(PrimitiveDateTime::new(moment.date(), moment.time()))
+    }
+
+    /// When this clock shows this, milliseconds since 1970.
+    fn moment(&self, local: PrimitiveDateTime) -> i64 {
+        let shown = local.assume_utc().unix_timestamp();
+        let near = shown - i64::from((self.offset)(shown));
+        (shown - i64::from((self.offset)(near))) * 1000
+    }
+
+    fn today(&self) -> Option<Date> {
+        self.local(self.now).map(PrimitiveDateTime::date)
+    }
+}
+
+/// A moment in milliseconds since 1970; `None` if the text is not a time. A time without a date is the last such moment.
+pub(super) fn moment(text: &str, clock: Clock) -> Option<i64> {
+    let midnight = |date: Date| clock.moment(PrimitiveDateTime::new(date, Time::MIDNIGHT));
+    match text {
+        "now" => return Some(clock.now),
+        "today" => return clock.today().map(midnight),
+        "yesterday" => return clock.today().and_then(Date::previous_day).map(midnight),
+        _ => {}
+    }
+    if let Some(span) = span(text) {
+        return clock.now.checked_sub(i64::try_from(span).ok()?);
+    }
+    if let Some(time) = time_of_day(text) {
+        let today = clock.moment(PrimitiveDateTime::new(clock.today()?, time));
+        return Some(if today > clock.now { today - DAY_MS } else { today });
+    }
+    if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
+        return Some(midnight(date));
+    }
+    if let Some(at) = milliseconds(text) {
+        return Some(at);
+    }
+    let (date, time) = text.split_once(['T', ' '])?;
+    let date = Date::parse(date, format_description!("[year]-[month]-[day]")).ok()?;
+    Some(clock.moment(PrimitiveDateTime::new(date, time_of_day(time)?)))
+}
+
+fn time_of_day(text: &str) -> Option<Time> {
+    const SHORT: &[BorrowedFormatItem<'_>] = format_description!("[hour]:[minute]");
+    const LONG: &[BorrowedFormatItem<'_>] = format_description!("[hour]:[minute]:[second]");
+    [SHORT, LONG].iter().find_map(|form| Time::parse(text, form).ok())
+}
+
+/// A length of time in milliseconds: numbers with their units; `None` if the text is something else.
+pub(super) fn span(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let mut total: u64 = 0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: u64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let unit = match &rest[..letters] {
+            "ms" => 1,
+            "s" | "sec" => 1_000,
+            "m" | "min" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            "w" => 7 * 86_400_000,
+            _ => return None,
+        };
+        rest = &rest[letters..];
+        total = total.checked_add(number.checked_mul(unit)?)?;
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+/// `09:42:18`.
+pub(super) fn time_shown(local: PrimitiveDateTime) -> String {
+    local.format(format_description!("[hour]:[minute]:[second]")).unwrap_or_default()
+}
+
+/// `2026-05-21`.
+pub(super) fn day_shown(local: PrimitiveDateTime) -> String {
+    local.format(format_description!("[year]-[month]-[day]")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_a_person_writes_them() {
+        let now = milliseconds("2026-05-21T10:00:00Z").unwrap();
+        let clock = Clock { now, offset: |_| 7_200 };
+        for (text, expected) in [
+            ("1h", "2026-05-21T09:00:00Z"),
+            ("1h30m", "2026-05-21T08:30:00Z"),
+            ("2d", "2026-05-19T10:00:00Z"),
+            ("today", "2026-05-20T22:00:00Z"),
+            ("yesterday", "2026-05-19T22:00:00Z"),
+            ("09:40", "2026-05-21T07:40:00Z"),
+            ("11:59:59", "2026-05-21T09:59:59Z"),
+            ("12:01", "2026-05-20T10:01:00Z"),
+            ("2026-05-01", "2026-04-30T22:00:00Z"),
+            ("2026-05-01 08:00", "2026-05-01T06:00:00Z"),
+            ("2026-05-01T08:00:30", "2026-05-01T06:00:30Z"),
+            ("2026-05-01T08:00:00Z", "2026-05-01T08:00:00Z"),
+            ("2026-05-01T08:00:00+01:00", "2026-05-01T07:00:00Z"),
+        ] {
+            assert_eq!(moment(text, clock), milliseconds(expected), "{text}");
+        }
+        for text in
+            ["", "1", "h", "1x", "-1h", "25:00", "9:40pm", "tomorrow", "2026-13-01", "99999999999999999999s", "today "]
+        {
+            assert_eq!(moment(text, clock), None, "{text}");
+        }
+        assert_eq!((span("500ms"), span("2m"), span("1w")), (Some(500), Some(120_000), Some(604_800_000)));
+        assert_eq!(time_shown(clock.local(now).unwrap()), "12:00:00");
+    }
+}

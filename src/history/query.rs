@@ -1,0 +1,126 @@
+//! Which runs a person looks for.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use memchr::memmem::Finder;
+use serde::Deserialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::facts::{Facts, RunOutcome};
+use super::output::raw_path;
+
+/// How much of a raw file is read at once, bytes.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// What a run must be like. Every condition that is set must hold.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    /// The caller's name or its first word, without regard to case.
+    pub agent: Option<String>,
+    /// It failed: see [`Facts::has_failed`].
+    pub is_failed: bool,
+    /// It runs.
+    pub is_running: bool,
+    /// It began at this moment or later, milliseconds since 1970.
+    pub since: Option<i64>,
+    /// It began before this moment, milliseconds since 1970.
+    pub until: Option<i64>,
+    /// It ran in this directory or below it.
+    pub dir: Option<PathBuf>,
+    /// It ran in or below a directory of this name.
+    pub dir_name: Option<String>,
+    /// It took this long or longer, milliseconds.
+    pub slow_ms: Option<u64>,
+    /// It ended with this code.
+    pub exit: Option<u8>,
+    /// The command has this text.
+    pub text: Option<String>,
+    /// Or the output has it.
+    pub is_any_output: bool,
+}
+
+impl Query {
+    /// Whether the run meets every condition but the text.
+    pub(super) fn wants(&self, run: &Facts, is_alive: bool) -> bool {
+        let is_ended = run.outcome == RunOutcome::Ended;
+        let first = run.whoami.split(' ').next().unwrap_or_default();
+        let agent = |name: &String| [first, &run.whoami].iter().any(|is| is.eq_ignore_ascii_case(name));
+        let began = || milliseconds(&run.time);
+        self.agent.as_ref().is_none_or(agent)
+            && (!self.is_failed || run.has_failed())
+            && (!self.is_running || (is_alive && run.outcome == RunOutcome::Open))
+            && self.since.is_none_or(|since| began().is_some_and(|at| at >= since))
+            && self.until.is_none_or(|until| began().is_some_and(|at| at < until))
+            && (self.dir.is_none() && self.dir_name.is_none() || self.wants_dir(Path::new(&run.dir)))
+            && self.slow_ms.is_none_or(|slow| is_ended && run.duration_ms >= slow)
+            && self.exit.is_none_or(|code| is_ended && run.exit == code)
+    }
+
+    fn wants_dir(&self, dir: &Path) -> bool {
+        let is_named = |name: &String| dir.components().any(|part| part.as_os_str() == name.as_str());
+        self.dir.as_ref().is_some_and(|wanted| dir.starts_with(wanted)) || self.dir_name.as_ref().is_some_and(is_named)
+    }
+
+    /// Whether the run has the text. `output` reads the output that its record has, and `home` is the directory of the
+    /// journal.
+    pub(super) fn has_text(&self, run: &Facts, output: impl FnOnce() -> Option<String>, home: &Path) -> bool {
+        let Some(text) = &self.text else { return true };
+        run.command.contains(text)
+            || (self.is_any_output
+                && (output().is_some_and(|output| output.contains(text)) || raw_has(run, home, text)))
+    }
+
+    /// The text as a line of the journal has it; `None` if any run will do.
+    pub(super) fn needle(&self) -> Option<Vec<u8>> {
+        let text = self.text.as_ref().filter(|text| !text.is_empty())?;
+        let quoted = serde_json::to_vec(text).ok()?;
+        Some(quoted[1..quoted.len() - 1].to_vec())
+    }
+}
+
+/// The output that a record has.
+pub(super) fn output_of(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct OutputOnly {
+        output: String,
+    }
+    serde_json::from_slice(line).ok().map(|OutputOnly { output }| output)
+}
+
+/// Whether the run's raw file has the text.
+fn raw_has(run: &Facts, home: &Path, text: &str) -> bool {
+    let Some(path) = run.raw.as_deref().and_then(|name| raw_path(home, name)) else { return false };
+    let is_file = std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
+    is_file && std::fs::File::open(path).and_then(|file| has(file, text.as_bytes())).unwrap_or(false)
+}
+
+/// Whether what is read has these bytes.
+fn has(mut source: impl Read, text: &[u8]) -> io::Result<bool> {
+    let finder = Finder::new(text);
+    let mut bytes = vec![0; PIECE_BYTES.max(2 * text.len())];
+    let mut kept = 0;
+    loop {
+        let read = match source.read(&mut bytes[kept..]) {
+            Ok(0) => return Ok(false),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let filled = kept + read;
+        if finder.find(&bytes[..filled]).is_some() {
+            return Ok(true);
+        }
+        // The text may begin here and go on in what comes next.
+        kept = text.len().saturating_sub(1).min(filled);
+        bytes.copy_within(filled - kept..filled, 0);
+    }
+}
+
+/// A time as records have it, in milliseconds since 1970.
+#[must_use]
+pub fn milliseconds(time: &str) -> Option<i64> {
+    let nanoseconds = OffsetDateTime::parse(time, &Rfc3339).ok()?.unix_timestamp_nanos();
+    i64::try_from(nanoseconds.div_euclid(1_000_000)).ok()
+}

@@ -1,0 +1,14 @@
+//! The human's clock: how far it is from UTC. See localtime_r(3).
+
+use nix::libc;
+
+/// What to add to UTC at this moment, seconds; 0 if the zone is not known. `seconds` counts from 1970.
+#[must_use]
+pub fn offset(seconds: i64) -> i32 {
+    // SAFETY: all fields of tm are numbers or a pointer that may be null.
+    let mut parts: libc::tm = unsafe { std::mem::zeroed() };
+    let time: libc::time_t = seconds;
+    // SAFETY: both pointers are to values of this function. rexec has one thread and never changes TZ.
+    let filled = unsafe { libc::localtime_r(&raw const time, &raw mut parts) };
+    if filled.is_null() { 0 } else { i32::try_from(parts.tm_gmtoff).unwrap_or(0) }
+}
