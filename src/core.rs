@@ -9,7 +9,8 @@
 //! | a caller asks for a command | `Engine::submit` | `Effect::Start` |
 //! | a guard has the command, or cannot get it | `Engine::on_started`, `Engine::on_start_failed`, `Engine::retry` | kept signals |
 //! | the command wrote | `Engine::on_output` | an entry for every reader |
-//! | the command asked for terminal input | `Engine::on_input_stop` | `Order::EndInput`, `Order::HangUp` |
+//! | the command asked for terminal input | `Engine::on_input_stop` | an entry, `Order::EndInput`, `Order::HangUp` |
+//! | a person answers it, or leaves | `Engine::answer`, `Engine::leave` | `Order::GiveForeground`, `Order::TakeForeground` |
 //! | a stream hung up, the shell ended, the guard is gone | `Engine::on_hangup`, `Engine::on_exit`, `Engine::on_guard_gone` | the job closes |
 //! | a caller or a person wants it to end | `Engine::stop` | `Order::Terminate`, then `Order::Kill` |
 //! | time has passed | `Engine::tick` | any of these |

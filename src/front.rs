@@ -17,6 +17,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::core::entry::{StartError, Stream};
 use command::Command;
+pub use jsonl::SendRequest;
 use rexec_sh::protocol::process::Signal;
 
 /// A request of a peer to the host.
@@ -50,6 +51,8 @@ pub enum PeerRequest {
     List,
     /// End the command with this number, or what it left running.
     Kill(u64),
+    /// Type a person's answer for a command.
+    Send(SendRequest),
 }
 
 /// An event at a caller's terminal.

@@ -31,13 +31,16 @@
 //!
 //! # Where prompts are decided
 //!
-//! A prompt is a process that stops because it reads the terminal from the background. These places take part:
+//! A prompt is a process that reads the terminal from the background, and stops. A process that changes the modes first
+//! stops for that, and is let pass: what it reads then is found by looking. These places take part:
 //!
 //! * `host/spares` types ^D into a new terminal, so that a program that waits for input with poll(2) reads, and stops.
 //! * `stops` notices stopped children at once, and others of the tree when the host orders a look. `asker` picks the
 //!   process that asks.
-//! * [`core::job`](crate::core::job) counts the stops of a command, decides between end of file and hang-up, and
+//! * `host/prompt_policy` says whether somebody is there to answer, and for how long the command waits.
+//! * [`core::job`](crate::core::job) waits, counts the stops of a command, decides between end of file and hang-up, and
 //!   schedules the looks.
+//! * `host/runs/answers` passes a person's keys on, while `foreground` has given the foreground to the command.
 //! * `host/run` types ^D when it orders end of file, and again when the guard has the foreground back.
 //! * `foreground` gives the stopped process group the foreground for a moment, in which it reads the ^D, and hangs up
 //!   processes that ask too often.

@@ -46,6 +46,8 @@
 //! source is read at most a budget's worth, then the next one has its turn; a run waits for nothing but its own terminal,
 //! guard and caller.
 
+mod answer_requests;
+mod answering;
 mod broken_pipe;
 mod console_keys;
 mod door;
@@ -57,6 +59,7 @@ mod orders;
 mod orphan_hunt;
 mod peer;
 mod peers;
+mod prompt_policy;
 mod recorder_link;
 mod recorder_process;
 mod requests;
@@ -90,6 +93,7 @@ use rexec_sh::protocol::process::Pid;
 use door::Door;
 pub use options::HostOptions;
 use peers::Peers;
+pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;
 use runs::Runs;
 use sandbox_check::SandboxCheck;
@@ -231,6 +235,7 @@ impl Host {
                 Source::Control(job) => self.runs.visit_control(job, turn, engine, peers),
                 Source::Stream(job, stream) => {
                     self.runs.flush_keys(job, turn, peers);
+                    self.runs.flush_answer(job, engine);
                     self.runs.visit_stream(job, stream, turn, engine);
                 }
             }
@@ -313,6 +318,7 @@ impl Host {
 
     /// Gives every reader of every log what is new, as far as it has room.
     fn pump(&mut self) {
+        self.settle_answers();
         let Self { turn, engine, peers, runs, screen, recorder, .. } = self;
         let mut dirty = turn.take_dirty();
         dirty.append(&mut engine.take_changed());

@@ -121,6 +121,20 @@ pub const ORPHAN_HUNT: Duration = Duration::from_millis(1_500);
 pub const ORPHAN_LOOK: Duration = Duration::from_secs(1);
 /// A request to end a command is answered after this time at the latest.
 pub const KILL_ANSWER: Duration = Duration::from_secs(9);
+/// How long a prompt waits for a person's answer before it gets end of file (`--prompt-wait`).
+pub const PROMPT_WAIT: Duration = Duration::from_secs(60);
+/// The longest time that `--prompt-wait` takes.
+pub const PROMPT_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// A console on which no key was pressed for this long counts as unattended: with `--prompts auto`, prompts get end of
+/// file.
+pub const ATTENDED: Duration = Duration::from_secs(300);
+/// The end of a command's output that may be the words of a prompt, bytes. Of a longer line only this much is shown.
+pub const PROMPT_BYTES: usize = 512;
+/// Keys of a person's answer that wait for room in the command's terminal, bytes. More are refused.
+pub const ANSWER_BYTES: usize = 64 << 10;
+/// When a person who answered leaves, how long the command may take to read what was typed. The rest is dropped when
+/// the next answer begins.
+pub const ANSWER_READ: Duration = Duration::from_secs(1);
 /// How long a process group that asked for terminal input owns the foreground: long enough to read the end of file.
 pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
 /// Terminal-input stops after which the asking process gets SIGHUP; the counter then restarts. A second SIGHUP for the

@@ -38,6 +38,7 @@ pub mod ends;
 pub mod escape;
 pub mod hidden;
 mod parser;
+pub mod prompt;
 pub mod reason;
 pub mod redact;
 pub mod rows;

@@ -10,7 +10,7 @@ use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use crate::host::{Host, HostOptions};
+use crate::host::{Host, HostOptions, PromptChoice};
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::terminal;
@@ -46,6 +46,8 @@ fn defaults() -> HostOptions {
         grace: limits::GRACE,
         sanitize: Sanitize::default(),
         view: View::default(),
+        prompts: PromptChoice::default(),
+        prompt_wait: limits::PROMPT_WAIT,
         redact_agents: false,
         raw_cap: limits::RAW_CAP_BYTES,
         records: true,
@@ -118,10 +120,19 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
                 options.sanitize = word(parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
             }
             Long("console") => options.view = word(parser, "--console", view, "safe, raw")?,
+            Long("prompts") => {
+                options.prompts = word(parser, "--prompts", PromptChoice::named, PromptChoice::WORDS)?;
+            }
+            Long("prompt-wait") => {
+                options.prompt_wait =
+                    seconds("--prompt-wait", &value(parser)?, limits::PROMPT_WAIT_MAX, "as in 60 or 300")?;
+            }
             Long("pty-size") => options.pty_size = Some(size(&value(parser)?)?),
             Long("raw-cap") => options.raw_cap = raw_cap(&value(parser)?)?,
             Long("no-record") => options.records = false,
-            Long("grace") => options.grace = grace(&value(parser)?)?,
+            Long("grace") => {
+                options.grace = seconds("--grace", &value(parser)?, limits::GRACE_MAX, "as in 2 or 0.5")?;
+            }
             other => return Err(wrong(other.unexpected())),
         }
         is_first = false;
@@ -175,12 +186,12 @@ fn size(text: &str) -> Result<(u16, u16), Notice> {
     })
 }
 
-fn grace(text: &str) -> Result<Duration, Notice> {
+/// A time of `most` at the longest.
+fn seconds(option: &str, text: &str, most: Duration, example: &str) -> Result<Duration, Notice> {
     let seconds = text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|grace| *grace <= limits::GRACE_MAX).ok_or_else(|| {
-        let most = limits::GRACE_MAX.as_secs();
-        let hint = format_args!("seconds from 0 to {most}, as in 2 or 0.5");
-        Notice::usage(format_args!("--grace: {} is not a valid time", super::quoted(text)), hint)
+    seconds.filter(|time| *time <= most).ok_or_else(|| {
+        let hint = format_args!("seconds from 0 to {}, {example}", most.as_secs());
+        Notice::usage(format_args!("{option}: {} is not a valid time", super::quoted(text)), hint)
     })
 }
 
@@ -207,6 +218,7 @@ mod tests {
         for text in ["", "-1", "1.5", "16M", "99999999"] {
             assert!(raw_cap(text).is_err(), "{text}");
         }
+        let grace = |text| seconds("--grace", text, limits::GRACE_MAX, "as in 2 or 0.5");
         assert_eq!(grace("0.5"), Ok(Duration::from_millis(500)));
         for text in ["", "soon", "-1", "nan", "inf", "3601"] {
             assert!(grace(text).is_err(), "{text}");

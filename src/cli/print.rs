@@ -153,6 +153,8 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
     // Runs that have begun and not ended. Everything else is printed as it comes.
     let mut begun: BTreeMap<u64, Box<StartRecord>> = BTreeMap::new();
     let mut next = None;
+    // How often a person answered each of them.
+    let mut typed: BTreeMap<u64, u64> = BTreeMap::new();
     for entry in reader.by_ref() {
         let entry = entry.map_err(RenderError::Read)?;
         records += 1;
@@ -162,7 +164,8 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
             }
             Record::End(end) => {
                 begun.remove(&end.start.seq);
-                render_run(home, &end, out)?;
+                let answers = typed.remove(&end.start.seq).unwrap_or(0);
+                render_run(home, &end, answers, out)?;
             }
             Record::Lost(lost) => {
                 begun.remove(&lost.start.seq);
@@ -171,6 +174,9 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
             Record::Dropped(dropped) => {
                 let count = counted(dropped.count, "record was", "records were");
                 writeln!(out, "… {count} dropped while the journal could not be written\n")?;
+            }
+            Record::Input(input) => {
+                *typed.entry(input.seq).or_default() += 1;
             }
             Record::Close(close) => next = close.next,
             Record::Open(_) => {}
@@ -215,8 +221,9 @@ pub(super) fn render_lost(start: &StartRecord, out: &mut impl Write) -> io::Resu
     writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")
 }
 
-/// Prints a run with what its record has of the output. `home` is the journal's directory.
-pub(super) fn render_run(home: &Path, record: &EndRecord, out: &mut impl Write) -> io::Result<()> {
+/// Prints a run with what its record has of the output. `home` is the journal's directory, `answers` how often a person
+/// answered a prompt of it.
+pub(super) fn render_run(home: &Path, record: &EndRecord, answers: u64, out: &mut impl Write) -> io::Result<()> {
     let EndRecord { start, end, output } = record;
     writeln!(out, "{}", banner(start))?;
     let cut = output.cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(output.text.len());
@@ -229,6 +236,9 @@ pub(super) fn render_run(home: &Path, record: &EndRecord, out: &mut impl Write) 
         writeln!(out)?;
     }
     write_lines(tail, out)?;
+    if answers > 0 {
+        writeln!(out, "… a person answered {}", counted(answers, "prompt", "prompts"))?;
+    }
     if let Some(line) = end_line(end.exit, end.signal, end.duration_ms, end.error.as_deref()) {
         writeln!(out, "{line}")?;
     }

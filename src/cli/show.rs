@@ -103,7 +103,7 @@ fn write_run(run: &FoundRun, sheet: &Sheet, out: &mut impl Write) -> io::Result<
     }
     writeln!(out)?;
     match (end, run.outcome) {
-        (Some(end), _) => print::render_run(&run.home, &record(run, end), out),
+        (Some(end), _) => print::render_run(&run.home, &record(run, end), 0, out),
         (None, RunOutcome::Lost) => print::render_lost(start, out),
         (None, _) => print::render_open(start, None, out),
     }

@@ -104,8 +104,29 @@ impl Engine {
     }
 
     /// A process group of the job was stopped because it read the terminal (`reads`) or changed its modes.
-    pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String, now: Instant) {
-        self.order(id, |job| job.on_input_stop(reads, program, now));
+    /// Who reads waits for a person's answer as long as `wait` says.
+    pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String, wait: Option<Duration>, now: Instant) {
+        self.order(id, |job| job.on_input_stop(reads, program, wait, now));
+    }
+
+    /// The process group of the job that waited for an answer has ended.
+    pub fn on_asker_gone(&mut self, id: JobId) {
+        self.tell(id, Job::on_asker_gone);
+    }
+
+    /// A person answers the job's prompt, or attends to it; see [`Job::answer`].
+    pub fn answer(&mut self, id: JobId) {
+        self.order(id, Job::answer);
+    }
+
+    /// A person typed this much for the job.
+    pub fn on_answered(&mut self, id: JobId, bytes: u64, is_hidden: bool) {
+        self.tell(id, |job| job.on_answered(bytes, is_hidden));
+    }
+
+    /// The person who answers the job's prompt leaves.
+    pub fn leave(&mut self, id: JobId) {
+        self.order(id, Job::leave);
     }
 
     /// The job wrote, but its output has no reader any more.

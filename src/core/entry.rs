@@ -1,6 +1,6 @@
 //! The entries of a job's log, and the plain data in them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::process::Exit;
 
@@ -97,6 +97,17 @@ pub enum Outcome {
     Lost { stopped: Option<Reason> },
 }
 
+/// A program that waits for a person's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The program that asks.
+    pub program: String,
+    /// The last line of the command's output, as it was written: the words of the prompt.
+    pub prompt: Box<[u8]>,
+    /// When it gets end of file instead of an answer.
+    pub until: Instant,
+}
+
 /// One thing that happened to a job, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
@@ -106,6 +117,10 @@ pub enum Entry {
     Resized { rows: u16, cols: u16, at: Duration },
     /// This program of it asked for terminal input and got end of file.
     WantedInput { program: String },
+    /// A program of it waits for a person's answer.
+    Waits(Box<Prompt>),
+    /// A person typed this many bytes for it. `is_hidden` says that its terminal did not show them.
+    Answered { bytes: u64, is_hidden: bool },
     /// It was asked to end, and has its grace to do so.
     Stopping { reason: Reason },
     /// The shell was reaped; output may still follow.

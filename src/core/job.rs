@@ -20,6 +20,7 @@
 mod interrupt;
 mod look;
 mod order;
+mod prompts;
 
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,7 @@ use super::log::Log;
 use crate::limits;
 use look::LookSchedule;
 pub use order::Order;
+use prompts::Prompts;
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::Signal;
 
@@ -70,10 +72,7 @@ pub struct Job {
     interrupted: Option<Instant>,
     open: Streams,
     guard: bool,
-    /// The caller was told that its command asks for terminal input. That happens once.
-    has_asked: bool,
-    /// Stops for terminal input since the last [`Order::HangUp`].
-    input_stops: u32,
+    prompts: Prompts,
     look: Option<LookSchedule>,
     started: Option<Instant>,
     took: Duration,
@@ -93,8 +92,7 @@ impl Job {
             interrupted: None,
             open: Streams::default(),
             guard: false,
-            has_asked: false,
-            input_stops: 0,
+            prompts: Prompts::default(),
             look: None,
             started: None,
             took: Duration::ZERO,
@@ -142,6 +140,7 @@ impl Job {
         if let Some(look) = &mut self.look {
             look.put_off(now);
         }
+        self.prompts.on_output(&bytes);
         let at = self.age(now);
         self.log.push(Entry::Output { stream, bytes, at });
     }
@@ -160,31 +159,6 @@ impl Job {
         self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started))
     }
 
-    /// A process group of the command was stopped because it read the terminal (`reads`) or changed its modes. Nobody
-    /// is there to answer, so it gets end of file. One that keeps asking gets SIGHUP in the end; a change of modes does
-    /// not count for that.
-    #[must_use]
-    pub fn on_input_stop(&mut self, reads: bool, program: String, now: Instant) -> Option<Order> {
-        if !self.guard || !self.is_alive() {
-            return None;
-        }
-        self.look = Some(LookSchedule::new(limits::LOOK_AGAIN, now));
-        if !reads {
-            return Some(Order::EndInput);
-        }
-        if !self.has_asked {
-            self.has_asked = true;
-            self.log.push(Entry::WantedInput { program });
-        }
-        self.input_stops += 1;
-        if self.input_stops < limits::INPUT_STOPS_MAX {
-            return Some(Order::EndInput);
-        }
-        // The next process that asks may be another one, which accepts end of file.
-        self.input_stops = 0;
-        Some(Order::HangUp)
-    }
-
     /// The command wrote, but its output has no reader any more.
     #[must_use]
     pub fn on_broken_pipe(&self) -> Option<Order> {
@@ -201,6 +175,7 @@ impl Job {
     pub fn on_exit(&mut self, exit: Exit, now: Instant) {
         if self.state == JobState::Running {
             self.log.push(Entry::Exited { exit });
+            self.prompts.forget();
             self.drain(Some(exit), now);
             self.settle(None);
         }
@@ -209,6 +184,7 @@ impl Job {
     /// The guard is gone, because the tree is empty or because the guard was killed.
     pub fn on_guard_gone(&mut self, now: Instant) {
         self.guard = false;
+        self.prompts.forget();
         if self.state == JobState::Running {
             self.drain(None, now);
         }
@@ -227,6 +203,7 @@ impl Job {
             (_, Stop::Terminating { reason, .. }) => self.kill(reason, now),
             (_, Stop::No) => {
                 self.log.push(Entry::Stopping { reason });
+                self.prompts.on_asker_gone();
                 self.stop = Stop::Terminating { reason, kill_at: now + grace };
                 self.settle(None);
                 self.guard.then_some(Order::Terminate)
@@ -261,7 +238,7 @@ impl Job {
                 self.drain(None, now);
                 None
             }
-            _ => self.look(now),
+            _ => self.prompts.tick(now, &mut self.log).or_else(|| self.look(now)),
         };
         self.settle(Some(now));
         order
@@ -296,7 +273,8 @@ impl Job {
         };
         let drain = drain.filter(|_| !self.waits_for_tree());
         let look = self.look.filter(|_| self.state == JobState::Running && self.guard).map(|look| look.at);
-        stop.into_iter().chain(drain).chain(look).min()
+        let answer = self.waiting().map(|waiting| waiting.until);
+        stop.into_iter().chain(drain).chain(look).chain(answer).min()
     }
 
     /// Whether the host should read this stream: it is open and the log has room.

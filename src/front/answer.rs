@@ -26,6 +26,13 @@ pub enum Answer {
         /// The commands.
         runs: Vec<Listed>,
     },
+    /// An answer to a prompt was typed.
+    Send {
+        /// The command's number.
+        seq: u64,
+        /// How many bytes.
+        bytes: u64,
+    },
     /// A command that was to be ended has ended, or has not in the time that an answer may take.
     Kill {
         /// The command's number.
@@ -71,6 +78,12 @@ pub struct Listed {
     pub seq: u64,
     /// Its state.
     pub state: RunState,
+    /// The program that waits for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<String>,
+    /// The words of its prompt, without control characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// How long ago it came, milliseconds.
     pub age_ms: u64,
     /// The caller's name.
@@ -93,6 +106,8 @@ pub enum RunState {
     Queued,
     /// Its shell runs.
     Running,
+    /// A program of it waits for a person's answer.
+    Waiting,
     /// It was told to end.
     Stopping,
     /// Its shell has ended; processes that it started go on.
@@ -110,6 +125,7 @@ impl RunState {
         match self {
             Self::Queued => "queued",
             Self::Running => "running",
+            Self::Waiting => "waiting",
             Self::Stopping => "stopping",
             Self::Left => "left",
             Self::Unknown => "?",

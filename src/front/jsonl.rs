@@ -20,8 +20,8 @@ use super::json_line::put_line;
 use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::limits;
-pub use request::CommandRequest;
 use request::{Action, JsonLine, violation};
+pub use request::{CommandRequest, SendRequest};
 use response::Gathered;
 
 /// One JSONL connection.
@@ -85,10 +85,14 @@ impl Jsonl {
             }
             JsonLine::Action(Action::Abort {}) if self.has_asked => Ok(Some(PeerRequest::Abort)),
             JsonLine::Action(Action::Abort {}) => Err(violation("the action abort comes after a request")),
-            JsonLine::Action(Action::List {} | Action::Kill { .. }) if self.has_asked => {
+            JsonLine::Action(Action::List {} | Action::Kill { .. } | Action::Send(_)) if self.has_asked => {
                 Err(violation("an action about other commands on a connection that has one"))
             }
             JsonLine::Action(Action::List {}) => Ok(Some(PeerRequest::List)),
+            JsonLine::Action(Action::Send(request)) => {
+                self.has_asked = true;
+                Ok(Some(PeerRequest::Send(request)))
+            }
             JsonLine::Action(Action::Kill { seq }) => {
                 self.has_asked = true;
                 Ok(Some(PeerRequest::Kill(seq)))

@@ -31,6 +31,8 @@ enum Expected {
 pub struct Shim {
     expected: Expected,
     streams: CallerStreams,
+    /// The caller was told that its command waits for an answer. That happens once.
+    has_told_wait: bool,
 }
 
 impl Shim {
@@ -38,7 +40,8 @@ impl Shim {
     #[must_use]
     pub fn new() -> Self {
         let unfiltered = [OutputFilter::default(), OutputFilter::default()];
-        Self { expected: Expected::Hello, streams: CallerStreams::new(Some(wire::CallerStream::Out), unfiltered) }
+        let streams = CallerStreams::new(Some(wire::CallerStream::Out), unfiltered);
+        Self { expected: Expected::Hello, streams, has_told_wait: false }
     }
 
     /// Whether the shim has said hello.
@@ -143,8 +146,16 @@ impl Shim {
                 let note = format_args!("command asked for terminal input ({program}); got end of file");
                 wire::encode_note(remark(note).as_bytes(), out);
             }
+            Item::Entry(Entry::Waits(waiting)) => {
+                if !std::mem::replace(&mut self.has_told_wait, true) {
+                    let note = format_args!("waits for input at the console ({})", waiting.program);
+                    wire::encode_note(remark(note).as_bytes(), out);
+                }
+            }
             Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
-            Item::Entry(Entry::Stopping { .. } | Entry::Exited { .. } | Entry::Resized { .. })
+            Item::Entry(
+                Entry::Stopping { .. } | Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. },
+            )
             | Item::Missed { .. } => {}
         }
     }

@@ -4,6 +4,7 @@
 //! it is continued. /proc/PID/task/TID/syscall shows that call, to processes of the same user only.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use nix::libc;
@@ -91,6 +92,25 @@ pub(super) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
     let last = |sought| members.iter().rev().find(|process| want(process.pid) == sought);
     // Otherwise one that is not stopped yet or belongs to another user, and at last the one furthest from the shell.
     last(wanted).or_else(|| last(Want::Unknown)).or(members.last())
+}
+
+/// The process that waits in read(2) at the terminal and is not stopped. A process of another user, whose system calls
+/// cannot be seen, counts where `hides_keys` says that somebody asks for a password.
+pub(super) fn reader(below: &[Process], hides_keys: bool) -> Option<&Process> {
+    let last = |reads: fn(&Process) -> bool| below.iter().rev().find(|process| !process.is_stopped && reads(process));
+    last(|process| want(process.pid) == Want::Input)
+        .or_else(|| last(|process| is_foreign(process.pid)).filter(|_| hides_keys))
+}
+
+/// Whether a process that [`reader`] has found goes on reading.
+pub(super) fn still_reads(process: &Process, hides_keys: bool) -> bool {
+    process.is_stopped || want(process.pid) == Want::Input || (hides_keys && is_foreign(process.pid))
+}
+
+/// Whether the system calls of a process are hidden from this user.
+fn is_foreign(pid: Pid) -> bool {
+    let calls = fs::read_to_string(format!("/proc/{pid}/syscall"));
+    calls.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Whether a stopped group waits to read from the terminal; `None` when it does not wait for the terminal at all.

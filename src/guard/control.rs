@@ -97,6 +97,9 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::Resume { foreground } => [9, u8::from(foreground)],
         Order::Typed => [10, 0],
         Order::Interrupt => [11, 0],
+        Order::PassModes => [12, 0],
+        Order::GiveForeground => [13, 0],
+        Order::TakeForeground => [14, 0],
     }
 }
 
@@ -115,6 +118,9 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [9, foreground] => Order::Resume { foreground: foreground == 1 },
         [10, _] => Order::Typed,
         [11, _] => Order::Interrupt,
+        [12, _] => Order::PassModes,
+        [13, _] => Order::GiveForeground,
+        [14, _] => Order::TakeForeground,
         _ => return None,
     })
 }
@@ -166,10 +172,14 @@ pub enum GuardReport {
     Failed { stage: StartStage, errno: i32 },
     /// The caller's descriptor has a number beyond the guard's limit on descriptors. The guard ends.
     OutOfReach { descriptor: i32, limit: u32 },
-    /// A process group was stopped because it reads the terminal or, where `reads` is false, changes its modes.
+    /// A process group waits because it reads the terminal or, stopped, where `reads` is false, changes its modes.
     Stopped { reads: bool, program: Program },
     /// The guard is the foreground process group again.
     TookBack,
+    /// A process group of the command has the foreground, and reads what is typed from now on.
+    Given,
+    /// The process group that was reported as stopped has ended, or reads no more.
+    AskerGone,
     /// The shell was reaped and the guard has closed the terminal's slave. `group` was the shell's process group;
     /// `has_left` says whether processes of the command are left.
     Exited { exit: Exit, group: ProcessGroup, has_left: bool },
@@ -210,6 +220,8 @@ impl GuardReport {
             Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
             Self::Begun => (1, 0, 0, 0, Program::default()),
             Self::Hunting => (5, 0, 0, 0, Program::default()),
+            Self::Given => (15, 0, 0, 0, Program::default()),
+            Self::AskerGone => (16, 0, 0, 0, Program::default()),
         };
         let mut bytes = [0; REPORT_BYTES];
         bytes[0] = kind;
@@ -252,6 +264,8 @@ impl GuardReport {
             12 => Self::KeysRead,
             13 => Self::TerminalReturned,
             14 => Self::Resumed,
+            15 => Self::Given,
+            16 => Self::AskerGone,
             10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
@@ -266,10 +280,11 @@ mod tests {
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {
         use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, Look, Resume, Signal, Terminate, Typed};
+        use Order::{GiveForeground, PassModes, TakeForeground};
         let resume = [true, false].map(|foreground| Resume { foreground });
         let term = Signal(process::Signal::TERM);
         let others = [term, Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup, Typed];
-        for order in others.into_iter().chain(resume) {
+        for order in others.into_iter().chain(resume).chain([PassModes, GiveForeground, TakeForeground]) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };
@@ -293,6 +308,8 @@ mod tests {
             GuardReport::KeysRead,
             GuardReport::TerminalReturned,
             GuardReport::Resumed,
+            GuardReport::Given,
+            GuardReport::AskerGone,
             GuardReport::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {

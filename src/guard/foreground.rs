@@ -2,11 +2,14 @@
 //!
 //! The guard's own group is the foreground group. The guard reports a group that stops at the terminal to the host once.
 //! When the host has typed ^D, that group becomes the foreground group for a slice of time and is continued, so that it
-//! reads end of file.
+//! reads end of file. A group that only changes the modes gets its slice without ^D: it may read next, and then it asks.
+//! Where a person answers, the group keeps the foreground until that person leaves (`answer`).
 //!
 //! Invariants: only one stopped group at a time is reported or has a slice, the others wait. The guard's group is the
 //! foreground group again before the slave is closed. A process that got SIGHUP and asks again is killed, because it can
 //! be neither answered nor left alone. Its shell goes on as if that program had failed, unless too many follow.
+
+mod answer;
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,6 +19,7 @@ use std::time::Instant;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 
+use self::answer::Leaving;
 use super::asker;
 use super::control::GuardReport;
 use crate::limits;
@@ -33,9 +37,22 @@ pub(super) struct StoppedGroup {
     pub(super) group: ProcessGroup,
     /// Whether it reads the terminal. Otherwise it only changes the modes.
     pub(super) reads: bool,
+    /// Whether it was not stopped, because it began to read while it was in the foreground.
+    pub(super) is_reading: bool,
     /// The process that asked for the terminal; the rest of the group was stopped with it.
     pub(super) asker: Pid,
     pub(super) program: Program,
+}
+
+/// Why a group has the foreground.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lease {
+    /// To read end of file.
+    EndOfFile,
+    /// To change the modes.
+    Modes,
+    /// To read what a person types.
+    Answer,
 }
 
 /// Which group is in the foreground, and which groups wait for it.
@@ -50,7 +67,11 @@ pub(super) struct Foreground {
     waiting: VecDeque<StoppedGroup>,
     reported: Option<StoppedGroup>,
     slice_until: Option<Instant>,
+    purpose: Lease,
     is_second_slice: bool,
+    /// A person types for the command.
+    is_answered: bool,
+    leaving: Option<Leaving>,
     hung_up_askers: Vec<Pid>,
     hung_up_groups: Vec<ProcessGroup>,
     /// On a relayed terminal whose caller is in the background: the group to restore when the caller returns.
@@ -67,7 +88,10 @@ impl Foreground {
             waiting: VecDeque::new(),
             reported: None,
             slice_until: None,
+            purpose: Lease::EndOfFile,
             is_second_slice: false,
+            is_answered: false,
+            leaving: None,
             hung_up_askers: Vec::new(),
             hung_up_groups: Vec::new(),
             away: None,
@@ -139,19 +163,24 @@ impl Foreground {
         foreground.filter(|group| *group != self.own).or(waiting).unwrap_or(shell)
     }
 
-    /// When the slice of the reported group ends, if it has one.
-    pub(super) fn slice_until(&self) -> Option<Instant> {
-        self.slice_until
+    /// Whether the reported group has its slice.
+    pub(super) fn has_slice(&self) -> bool {
+        self.slice_until.is_some()
     }
 
     /// Whether a group waits for its slice. A group that stops again within its slice has to ask again.
     pub(super) fn knows(&self, group: ProcessGroup) -> bool {
-        let is_reported = self.reported.is_some_and(|known| known.group == group) && self.slice_until.is_none();
+        let has_foreground = self.slice_until.is_some() || self.is_answered;
+        let is_reported = self.reported.is_some_and(|known| known.group == group) && !has_foreground;
         is_reported || self.waiting.iter().any(|known| known.group == group)
     }
 
     /// Notes a stopped group; returns the report for the host.
     pub(super) fn on_stopped(&mut self, stopped: StoppedGroup) -> Option<GuardReport> {
+        if self.is_answered {
+            self.let_answer(stopped);
+            return None;
+        }
         if !self.knows(stopped.group) {
             self.waiting.push_back(stopped);
         }
@@ -168,14 +197,29 @@ impl Foreground {
 
     /// Gives the reported group its slice, in which it reads the end of file that the host has typed.
     pub(super) fn end_input(&mut self) {
-        self.is_second_slice = false;
-        self.continue_in_foreground();
+        self.continue_in_foreground(Lease::EndOfFile);
     }
 
-    fn continue_in_foreground(&mut self) {
+    /// Gives the reported group a slice to change the modes. What was typed before, perhaps end of file, is dropped:
+    /// a program that reads next is to be noticed.
+    pub(super) fn pass_modes(&mut self) {
+        if let Some(slave) = &self.slave {
+            pty::drop_unread(slave);
+        }
+        self.continue_in_foreground(Lease::Modes);
+    }
+
+    fn continue_in_foreground(&mut self, purpose: Lease) {
+        (self.purpose, self.is_second_slice) = (purpose, false);
+        self.begin_slice();
+    }
+
+    fn begin_slice(&mut self) {
         let (Some(stopped), Some(slave)) = (self.reported, &self.slave) else { return };
         match pty::set_foreground(slave, stopped.group) {
             Ok(()) => _ = kill::group(stopped.group, CONT),
+            // A person is there to see to it.
+            Err(_) if self.purpose == Lease::Answer => {}
             // Continued in the background, it would only stop again.
             Err(_) => self.hang_up(stopped),
         }
@@ -184,29 +228,39 @@ impl Foreground {
 
     /// Ends a slice whose time is over; returns the reports for the host.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<GuardReport> {
+        if let Some(leaving) = self.leaving.filter(|leaving| now >= leaving.look_at) {
+            return self.tick_leaving(leaving, now);
+        }
         if self.slice_until.is_none_or(|until| now < until) {
             return Vec::new();
         }
         if !self.is_second_slice && self.reported.is_some_and(|stopped| asker::has_stopped_itself(stopped.asker)) {
             self.is_second_slice = true;
-            self.continue_in_foreground();
+            self.begin_slice();
             return Vec::new();
         }
         self.slice_until = None;
+        if self.purpose == Lease::Answer {
+            return Vec::new();
+        }
         self.reported = None;
         self.take_back();
-        [GuardReport::TookBack].into_iter().chain(self.next_report()).collect()
+        match self.purpose {
+            Lease::Modes => self.after_taking_back(),
+            _ => [GuardReport::TookBack].into_iter().chain(self.next_report()).collect(),
+        }
     }
 
     /// Takes the foreground back from a job-control shell that claimed it. A foreground process is never stopped for
     /// reading, so its prompt would go unnoticed.
-    pub(super) fn retake(&mut self) -> Option<GuardReport> {
+    pub(super) fn retake(&mut self) -> Vec<GuardReport> {
         let is_claimed = |slave| pty::foreground(slave).is_ok_and(|group| group != self.own);
-        let is_claimed = self.slice_until.is_none() && self.slave.as_ref().is_some_and(is_claimed);
-        is_claimed.then(|| {
-            self.take_back();
-            GuardReport::TookBack
-        })
+        let is_lent = self.slice_until.is_some() || self.is_answered;
+        if is_lent || !self.slave.as_ref().is_some_and(is_claimed) {
+            return Vec::new();
+        }
+        self.take_back();
+        self.after_taking_back()
     }
 
     fn take_back(&self) {
@@ -273,8 +327,8 @@ impl Foreground {
     pub(super) fn close(&mut self) {
         self.take_back();
         self.slave = None;
-        self.slice_until = None;
-        self.reported = None;
+        (self.slice_until, self.leaving, self.reported) = (None, None, None);
+        self.is_answered = false;
         self.waiting.clear();
     }
 }

@@ -53,7 +53,7 @@ impl Supervisor {
 
     fn on_group_stopped(&mut self, group: ProcessGroup, reads: bool, members: &[Process]) {
         let Some(asker) = asker::asker(members, if reads { Want::Input } else { Want::Modes }) else { return };
-        let stopped = StoppedGroup { group, reads, asker: asker.pid, program: asker.program };
+        let stopped = StoppedGroup { group, reads, is_reading: false, asker: asker.pid, program: asker.program };
         let report = self.foreground.on_stopped(stopped);
         self.report(report.as_slice());
     }
@@ -61,11 +61,13 @@ impl Supervisor {
     /// Looks for stopped groups whose processes are not the guard's children: their stops are reported to other parents,
     /// such as timeout(1).
     pub(super) fn look(&mut self) {
-        if self.shell.is_none() || self.relayed.is_some() || self.foreground.slice_until().is_some() {
+        if self.shell.is_none() || self.relayed.is_some() || self.foreground.has_slice() {
             return;
         }
-        let report = self.foreground.retake();
-        self.report(report.as_slice());
+        let reports = self.foreground.check_asker();
+        self.report(&reports);
+        let reports = self.foreground.retake();
+        self.report(&reports);
         let guard = process::pid();
         let below: Vec<_> = tree::descendants(guard).into_iter().filter(is_at_run_terminal).collect();
         let stopped = below.iter().filter(|process| process.is_stopped && process.parent != guard);

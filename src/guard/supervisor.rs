@@ -116,7 +116,7 @@ impl Supervisor {
     fn wait(&mut self) -> nix::Result<bool> {
         let now = Instant::now();
         let demand = self.demand.as_ref().and_then(Demand::deadline);
-        let due = [self.foreground.slice_until(), self.hunt.deadline(), self.group_ends, demand];
+        let due = [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand];
         let timeout = match due.into_iter().flatten().min() {
             None => PollTimeout::NONE,
             // Rounded up, so that poll(2) does not return just before the time.
@@ -175,7 +175,7 @@ impl Supervisor {
 
     /// Reaps children that have ended and notes those that were stopped; returns whether any children are left.
     fn reap(&mut self) -> bool {
-        let mut shell_end = None;
+        let (mut shell_end, mut has_ended) = (None, false);
         let has_children = loop {
             match reaper::next() {
                 ChildEvent::None => break true,
@@ -185,9 +185,13 @@ impl Supervisor {
                     shell_end = Some(exit);
                     self.shell = None;
                 }
-                ChildEvent::Ended { .. } => {}
+                ChildEvent::Ended { .. } => has_ended = true,
             }
         };
+        if has_ended {
+            let reports = self.foreground.check_asker();
+            self.report(&reports);
+        }
         if let Some(exit) = shell_end {
             self.on_shell_end(exit, has_children);
         }
@@ -277,10 +281,8 @@ impl Supervisor {
                 let reports = self.hunt.start(Instant::now());
                 self.report(&reports);
             }
-            Order::EndInput => self.foreground.end_input(),
-            Order::HangUp => {
-                let report = self.foreground.hang_up_reported();
-                self.report(report.as_slice());
+            Order::EndInput | Order::PassModes | Order::HangUp | Order::GiveForeground | Order::TakeForeground => {
+                self.obey_about_foreground(order);
             }
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
@@ -300,6 +302,33 @@ impl Supervisor {
             }
             Order::KillGroup => self.group_ends = Some(Instant::now() + limits::GROUP_LEAVE),
         }
+    }
+
+    /// Obeys an order about a process group that asks. What asked may be gone by now.
+    fn obey_about_foreground(&mut self, order: Order) {
+        let reports = self.foreground.check_asker();
+        self.report(&reports);
+        let is_void = !reports.is_empty() && !matches!(order, Order::GiveForeground | Order::TakeForeground);
+        if is_void || self.relayed.is_some() || self.shell.is_none() {
+            return;
+        }
+        let report = match order {
+            Order::HangUp => self.foreground.hang_up_reported(),
+            Order::GiveForeground => Some(self.foreground.give(self.group)),
+            Order::EndInput => {
+                self.foreground.end_input();
+                None
+            }
+            Order::PassModes => {
+                self.foreground.pass_modes();
+                None
+            }
+            _ => {
+                self.foreground.leave(Instant::now());
+                None
+            }
+        };
+        self.report(report.as_slice());
     }
 
     /// Kills what is left of the shell's group. While the group has a member, its number is its own.

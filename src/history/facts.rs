@@ -95,7 +95,7 @@ impl Facts {
             Record::Start(start) => (RunOutcome::Open, *start, RunEnd::default(), None),
             Record::Lost(lost) => (RunOutcome::Lost, lost.start, RunEnd::default(), None),
             Record::End(end) => (RunOutcome::Ended, end.start, end.end, Some(end.output)),
-            Record::Open(_) | Record::Dropped(_) | Record::Close(_) => return None,
+            Record::Open(_) | Record::Input(_) | Record::Dropped(_) | Record::Close(_) => return None,
         };
         let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, .. } = end;
         let (text, raw) = output.map(|output| (output.text, output.raw)).unzip();

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::Host;
+use super::answering::Answerer;
 use super::runs::KillRequest;
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
@@ -23,6 +24,9 @@ impl Host {
             self.turn.forget(token);
             return self.on_console_gone();
         };
+        if !actions.is_empty() {
+            self.runs.prompts.on_key(now);
+        }
         actions.into_iter().for_each(|action| self.on_key(action));
         self.screen.show_question(situation.running);
     }
@@ -31,7 +35,7 @@ impl Host {
         Situation {
             running: self.engine.jobs().filter(|(_, job)| !job.is_closed()).count(),
             shown: self.interruptible().map(|job| job.0),
-            has_prompt: false,
+            has_prompt: self.waiting().is_some(),
             follows: self.screen.follows(),
             is_ending: self.is_closing(),
         }
@@ -51,7 +55,9 @@ impl Host {
             KeyAction::Kill(run) => self.kill_by_key(JobId(run)),
             KeyAction::Follow(run) => self.follow(run.map(JobId)),
             KeyAction::Freeze => self.screen.freeze(),
-            KeyAction::Answer | KeyAction::Leave | KeyAction::Input(_) => {}
+            KeyAction::Answer => self.answer_by_key(),
+            KeyAction::Input(keys) => self.type_at_console(&keys),
+            KeyAction::Leave => self.leave_by_key(),
             KeyAction::Blank => self.screen.say(""),
             KeyAction::Redraw | KeyAction::Typing => {}
             KeyAction::Refused(why) => self.screen.tell(why),
@@ -67,6 +73,39 @@ impl Host {
         } else {
             self.engine.interrupt(job, self.turn.now);
             self.screen.tell(&format!("#{number} is interrupted; ^C again kills it"));
+        }
+    }
+
+    /// The command that `i` answers: the one that is being shown, else the one that began first, of those that wait.
+    fn waiting(&self) -> Option<JobId> {
+        let waits = |job: &JobId| self.engine.job(*job).is_some_and(|known| known.waiting().is_some());
+        let is_free = |job: &JobId| waits(job) && self.runs.answerer(*job).is_none();
+        self.screen.shown().filter(is_free).or_else(|| self.runs.jobs().find(is_free))
+    }
+
+    fn answer_by_key(&mut self) {
+        let Some(job) = self.waiting() else { return self.screen.end_answering() };
+        match self.runs.begin_answer(job, Answerer::Console, false, &mut self.engine) {
+            Ok(()) => self.screen.tell(&format!("your keys go to #{}; ^] takes them back", job.0)),
+            Err(why) => {
+                let problem = self.no_answer(job.0, why).problem;
+                self.screen.tell(&problem);
+                self.screen.end_answering();
+            }
+        }
+    }
+
+    fn type_at_console(&mut self, keys: &[u8]) {
+        let Some(job) = self.runs.answered_by(Answerer::Console) else { return };
+        if let Err(why) = self.runs.type_answer(job, keys, &mut self.engine) {
+            let problem = self.no_answer(job.0, why).problem;
+            self.screen.tell(&problem);
+        }
+    }
+
+    fn leave_by_key(&mut self) {
+        if let Some(job) = self.runs.answered_by(Answerer::Console) {
+            self.runs.end_answer(job, &mut self.engine);
         }
     }
 

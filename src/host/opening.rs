@@ -8,6 +8,7 @@ use super::door::{self, Door};
 use super::json_command::Inherited;
 use super::options::HostOptions;
 use super::peers::Peers;
+use super::prompt_policy::PromptPolicy;
 use super::recorder_link::RecorderLink;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
@@ -40,7 +41,7 @@ impl Host {
                 "raise the limits on descriptors (ulimit -n)",
             )
         };
-        let runs = Runs::new();
+        let runs = Runs::new(PromptPolicy::new(options.prompts, options.prompt_wait));
         let mut poller = Poller::new().map_err(failed)?;
         let signals = HostSignals::take().map_err(failed)?;
         let (recorder, said) = RecorderLink::start(&mut poller, &options.home, options.journal_bounds())?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::prompt_policy::PromptChoice;
 use crate::recorder::Bounds;
 use crate::sink::console::View;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
@@ -26,6 +27,10 @@ pub struct HostOptions {
     pub sanitize: Sanitize,
     /// How the commands' output reaches the human's terminal.
     pub view: View,
+    /// What happens when a command asks for terminal input.
+    pub prompts: PromptChoice,
+    /// How long a prompt waits for an answer.
+    pub prompt_wait: Duration,
     /// Whether secrets are masked for callers too, and not only in the journal.
     pub redact_agents: bool,
     /// How much of the beginning and of the end of a command's output goes to a file of its own, bytes each.

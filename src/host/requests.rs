@@ -114,6 +114,7 @@ impl Host {
             }
             PeerRequest::List => self.list(id),
             PeerRequest::Kill(seq) => self.kill(id, seq),
+            PeerRequest::Send(request) => self.send_answer(id, &request),
             PeerRequest::Signal(signal) => job.into_iter().for_each(|job| self.on_signal(id, job, signal)),
             PeerRequest::Terminal(event) => {
                 if let Some(job) = job {
@@ -140,7 +141,7 @@ impl Host {
 
     /// Whether a request in JSON came with the descriptor that proves that no relay of bytes is in between, where that is
     /// required. If not, the caller has been answered. A shim's request has descriptors of its own.
-    fn has_proof(&mut self, id: PeerId) -> bool {
+    pub(super) fn has_proof(&mut self, id: PeerId) -> bool {
         let brought = self.peers.get_mut(id).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
         let has_proof = !self.options.require_descriptor || !brought.is_empty();
         if !has_proof {
@@ -171,7 +172,7 @@ impl Host {
     }
 
     /// Whether a caller may see and end what others run. If not, it has been answered.
-    fn may_supervise(&mut self, id: PeerId) -> bool {
+    pub(super) fn may_supervise(&mut self, id: PeerId) -> bool {
         match self.doubt(id, Purpose::Supervise) {
             None => return true,
             Some(Doubt::Shortage) => self.fail(id, &BUSY),

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rexec_sh::protocol::wire;
 
+use super::answering::Answering;
 use super::broken_pipe::BrokenPipe;
 use super::orders::{Again, Orders};
 use super::orphan_hunt::OrphanHunt;
@@ -45,6 +46,8 @@ pub(super) struct ActiveRun {
     pub(super) streams: StreamPorts,
     /// The relay of its caller's terminal, if its own stands for that.
     pub(super) relay: Option<TerminalRelay>,
+    /// The person who answers its prompt, or attends to it.
+    pub(super) answering: Option<Answering>,
     /// Which of the caller's streams its terminal is.
     pub(super) tty: Option<wire::CallerStream>,
     /// The outputs that have no reader any more, as its caller said. It may say so before there are streams, and it holds
@@ -173,6 +176,7 @@ impl ActiveRun {
             hunt: None,
             streams: [const { None }; Stream::ALL.len()],
             relay: None,
+            answering: None,
             tty: None,
             unread: [false; Stream::ALL.len()],
             broken_pipe: BrokenPipe::default(),
@@ -213,6 +217,7 @@ impl ActiveRun {
     /// Whether keys wait for room in its terminal.
     pub(super) fn has_keys(&self) -> bool {
         self.relay.as_ref().is_some_and(|relay| !relay.keys.is_empty())
+            || self.answering.as_ref().is_some_and(Answering::has_keys)
     }
 
     /// When its guard, or what its dead guard left, has to be looked at.

@@ -6,12 +6,14 @@
 //! | `runs/reports.rs` | takes the guards' reports, and notes what commands left running |
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
 //! | `runs/kills.rs` | ends commands for people, and answers them |
+//! | `runs/answers.rs` | gives terminals to people who answer prompts |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
 //! | `runs/listing.rs` | lists what runs |
 //!
 //! Processes that an ended command left behind may go on writing. The host reads that and drops it, so that they
 //! neither block nor die of it.
 
+mod answers;
 mod keys;
 mod kills;
 mod listing;
@@ -19,6 +21,7 @@ mod orphans;
 mod reports;
 mod streams;
 
+pub(super) use answers::{AnswerOver, NoAnswer};
 pub(super) use kills::KillRequest;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -27,6 +30,7 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::wire::AtStart;
 
 use super::peers::Peers;
+use super::prompt_policy::PromptPolicy;
 use super::run::{ActiveRun, GuardLink};
 use super::screen::Screen;
 use super::turn::{PeerId, Turn};
@@ -53,13 +57,19 @@ pub(super) struct Runs {
     owing: BTreeSet<JobId>,
     /// Running commands with a time limit of their caller's, by when it is over.
     timeouts: BTreeSet<(Instant, JobId)>,
+    /// Runs that a person answers.
+    answered: BTreeSet<JobId>,
+    /// Answers that are over, until the person is told.
+    answers_over: Vec<AnswerOver>,
+    /// What happens when a command asks for terminal input.
+    pub(super) prompts: PromptPolicy,
     /// The processes that were there before the host.
     kin: Kin,
 }
 
 impl Runs {
     /// No runs yet. Every process that is there now is older than the host.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(prompts: PromptPolicy) -> Self {
         Self {
             all: BTreeMap::new(),
             stragglers: VecDeque::new(),
@@ -67,6 +77,9 @@ impl Runs {
             answers: BTreeSet::new(),
             owing: BTreeSet::new(),
             timeouts: BTreeSet::new(),
+            answered: BTreeSet::new(),
+            answers_over: Vec::new(),
+            prompts,
             kin: Kin::now(),
         }
     }
@@ -183,6 +196,7 @@ impl Runs {
             self.answer_ending(job, Vec::new(), turn, engine, peers);
             self.all.remove(&job);
             self.owing.remove(&job);
+            self.answered.remove(&job);
             self.timeouts.retain(|&(_, other)| other != job);
             self.stragglers.retain(|&other| other != job);
         }

@@ -201,6 +201,11 @@ impl Screen {
         }
     }
 
+    /// The keys are the console's again.
+    pub(super) fn end_answering(&mut self) {
+        self.keyboard.end_answering();
+    }
+
     /// The command whose output is being shown.
     pub(super) fn shown(&self) -> Option<JobId> {
         self.console.shown()

@@ -9,6 +9,7 @@
 //! RESIZED   microseconds since the run's start u64, rows u16, columns u16
 //! LOST      a count u64: bytes of the run's output that went to a recorder that died
 //! END       how the run ended, JSON
+//! INPUT     a count u64: bytes that a person typed for the run; a flag u8: the terminal did not show them
 //! DROPPED   a count u64: records that the host gave up; seq is 0
 //! CLOSE     nothing; seq is 0
 //! ```
@@ -42,6 +43,7 @@ const MASKED: u8 = 6;
 const LOST: u8 = 7;
 const DROPPED: u8 = 8;
 const RESIZED: u8 = 9;
+const INPUT: u8 = 10;
 
 /// Appends the frames of a run that begins in this environment (entries `NAME=value`). Of the environment, only the
 /// secrets are sent.
@@ -130,6 +132,14 @@ pub fn encode_lost(seq: u64, bytes: u64, out: &mut Vec<u8>) {
     encode(LOST, seq, out, |out| out.extend_from_slice(&bytes.to_le_bytes()));
 }
 
+/// Appends the frame that says how much a person typed for a run.
+pub fn encode_input(seq: u64, bytes: u64, is_hidden: bool, out: &mut Vec<u8>) {
+    encode(INPUT, seq, out, |out| {
+        out.extend_from_slice(&bytes.to_le_bytes());
+        out.push(u8::from(is_hidden));
+    });
+}
+
 /// Appends the frame that says how many records the host gave up.
 pub fn encode_dropped(count: u64, out: &mut Vec<u8>) {
     encode(DROPPED, 0, out, |out| out.extend_from_slice(&count.to_le_bytes()));
@@ -192,6 +202,12 @@ pub enum Frame<'a> {
         seq: u64,
         bytes: u64,
     },
+    /// A person typed this much for the run.
+    Input {
+        seq: u64,
+        bytes: u64,
+        is_hidden: bool,
+    },
     End(Box<RunEnd>),
     /// How many records the host gave up.
     Dropped(u64),
@@ -242,6 +258,7 @@ impl Decoder {
                 Some(Frame::End(end)) => return Some(Frame::End(end)),
                 Some(Frame::Resized { seq, at, window }) => return Some(Frame::Resized { seq, at, window }),
                 Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
+                Some(Frame::Input { seq, bytes, is_hidden }) => return Some(Frame::Input { seq, bytes, is_hidden }),
                 Some(Frame::Dropped(count)) => return Some(Frame::Dropped(count)),
                 Some(Frame::Close) => return Some(Frame::Close),
                 None => {}
@@ -268,6 +285,10 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
             Some(Frame::Resized { seq, at, window: (u16::from_le_bytes(*rows), u16::from_le_bytes(*cols)) })
         }
         LOST => Some(Frame::Lost { seq, bytes: u64::from_le_bytes(payload.try_into().ok()?) }),
+        INPUT => {
+            let (bytes, flag) = payload.split_first_chunk()?;
+            Some(Frame::Input { seq, bytes: u64::from_le_bytes(*bytes), is_hidden: flag == [1] })
+        }
         DROPPED => Some(Frame::Dropped(u64::from_le_bytes(payload.try_into().ok()?))),
         END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),
         CLOSE => Some(Frame::Close),

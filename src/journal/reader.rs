@@ -13,7 +13,8 @@ use serde::Deserialize;
 
 use super::prior;
 use super::record::{
-    CloseRecord, DroppedRecord, EndRecord, LINE_BYTES_MAX, Library, LostRecord, OpenRecord, StartRecord, VERSION,
+    CloseRecord, DroppedRecord, EndRecord, InputRecord, LINE_BYTES_MAX, Library, LostRecord, OpenRecord, StartRecord,
+    VERSION,
 };
 
 /// A record of any type that a user of the journal looks at.
@@ -24,6 +25,7 @@ pub enum Record {
     End(Box<EndRecord>),
     Lost(Box<LostRecord>),
     Dropped(DroppedRecord),
+    Input(InputRecord),
     Close(CloseRecord),
 }
 
@@ -190,6 +192,7 @@ impl<R> JournalReader<R> {
                 Record::End(end)
             }
             "lost" => Record::Lost(serde_json::from_slice(line)?),
+            "input" => Record::Input(serde_json::from_slice(line)?),
             "dropped" => Record::Dropped(serde_json::from_slice(line)?),
             "close" => Record::Close(serde_json::from_slice(line)?),
             "text" => {

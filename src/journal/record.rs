@@ -7,6 +7,7 @@
 //! end        the same run, complete: the start's fields, the output and how it ended
 //! lost       a start without an end, found when a later host repaired the file
 //! dropped    records that are missing, because the disk or the recorder did not take them
+//! input      a person typed for a run: how much, never what
 //! mark       what a reader of the file's last few MiB needs to know about the part before
 //! close      last line of a file whose host left in order or went on in another file
 //! ```
@@ -23,6 +24,7 @@ mod dropped;
 mod end;
 mod fields;
 mod fit;
+mod input;
 mod lost;
 mod mark;
 mod open;
@@ -39,6 +41,7 @@ use time::macros::format_description;
 pub use close::CloseRecord;
 pub use dropped::DroppedRecord;
 pub use end::{EndRecord, RecordedOutput, RunEnd, Straggler};
+pub use input::InputRecord;
 pub use lost::LostRecord;
 pub use mark::MarkRecord;
 pub use open::OpenRecord;

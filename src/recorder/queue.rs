@@ -6,13 +6,15 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::volume::Volume;
-use crate::journal::record::{EndRecord, StartRecord};
+use crate::journal::record::{EndRecord, InputRecord, StartRecord};
 
 /// A record that the file does not have yet.
 #[derive(Debug)]
 pub(super) enum Unwritten {
     Start(Rc<StartRecord>),
     End(Box<EndRecord>),
+    /// A person typed for a run.
+    Input(InputRecord),
     /// How many records the host gave up.
     Dropped(u64),
 }
@@ -24,7 +26,7 @@ impl Unwritten {
         match self {
             Unwritten::Start(start) => words(start),
             Unwritten::End(end) => words(&end.start) + end.output.text.len(),
-            Unwritten::Dropped(_) => 64,
+            Unwritten::Input(_) | Unwritten::Dropped(_) => 64,
         }
     }
 
@@ -33,7 +35,7 @@ impl Unwritten {
         match self {
             Unwritten::Start(start) => volume.start_lines(start),
             Unwritten::End(end) => volume.end_lines(end),
-            Unwritten::Dropped(_) => Vec::new(),
+            Unwritten::Input(_) | Unwritten::Dropped(_) => Vec::new(),
         }
     }
 }

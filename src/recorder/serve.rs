@@ -5,7 +5,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::appender::Appender;
 use super::bounds::Bounds;
@@ -18,6 +18,7 @@ use super::runs::RecordedRuns;
 use super::session::Session;
 use super::volume::Volume;
 use crate::journal::frame::Frame;
+use crate::journal::record::{InputRecord, timestamp};
 use crate::journal::status::RecorderStatus;
 use crate::limits;
 use crate::text::count::{self, counted};
@@ -130,6 +131,11 @@ impl Recorder {
                 }
             }
             Frame::End(end) => self.runs.on_end(*end, &mut self.appender, now),
+            Frame::Input { seq, bytes, is_hidden } => {
+                let time = timestamp(SystemTime::now());
+                let input = InputRecord { seq, bytes, hidden: is_hidden, time };
+                self.appender.push(Unwritten::Input(input), now);
+            }
             Frame::Dropped(count) => self.appender.push(Unwritten::Dropped(count), now),
             Frame::Close => self.is_closing = true,
         }

@@ -17,7 +17,7 @@ use super::names::{self, first_line};
 use super::tail::Tail;
 use crate::journal::reader::closing;
 use crate::journal::record::{
-    CloseRecord, DroppedRecord, EndRecord, MarkRecord, OpenRecord, StartRecord, Texts, line, timestamp,
+    CloseRecord, DroppedRecord, EndRecord, InputRecord, MarkRecord, OpenRecord, StartRecord, Texts, line, timestamp,
 };
 use crate::limits;
 
@@ -211,6 +211,11 @@ impl Volume {
     /// Writes how many records were given up.
     pub(super) fn write_dropped(&mut self, count: u64) -> io::Result<()> {
         self.write(&line("dropped", &DroppedRecord { count, time: timestamp(SystemTime::now()) })).map(drop)
+    }
+
+    /// Writes down that a person typed for a run.
+    pub(super) fn write_input(&mut self, input: &InputRecord) -> io::Result<()> {
+        self.write(&line("input", input)).map(drop)
     }
 
     /// Writes the last line. `next` is the name of the file in which the journal goes on.

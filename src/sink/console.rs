@@ -25,6 +25,7 @@ use crate::limits;
 use crate::text::banner::{self, Banner};
 use crate::text::count::{self, counted};
 use crate::text::escape::escape_line;
+use crate::text::prompt::prompt_words;
 use filter::Filter;
 use fold::Fold;
 pub use header::ConsoleKind;
@@ -33,6 +34,8 @@ use rexec_sh::protocol::process::Exit;
 
 /// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
+/// The width of the words of a prompt, columns.
+const PROMPT_COLUMNS: usize = 60;
 
 /// The content of a block's banner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -335,6 +338,10 @@ impl CommandBlock {
                 let program = escape_line(program, PROGRAM_COLUMNS);
                 self.remark(face, &format!("… {program} asked for input and got end of file"), out);
             }
+            Item::Entry(Entry::Waits(waiting)) => {
+                let words = prompt_words(&waiting.prompt, PROMPT_COLUMNS);
+                self.remark(face, &format!("⏎ #{} waits: \"{words}\"", self.job.0), out);
+            }
             Item::Entry(Entry::Stopping { reason }) => {
                 let why = match reason {
                     Reason::CallerGone => "its caller is gone",
@@ -344,7 +351,7 @@ impl CommandBlock {
                 };
                 self.remark(face, &format!("… stopping: {why}"), out);
             }
-            Item::Entry(Entry::Exited { .. } | Entry::Resized { .. }) => {}
+            Item::Entry(Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. }) => {}
         }
         false
     }

@@ -287,6 +287,10 @@ impl Feed {
                 keep(held, &out[before..], &mut self.held);
                 self.pace.on_sent(out.len() - before, now);
             }
+            Item::Entry(Entry::Answered { bytes, is_hidden }) => {
+                let (bytes, is_hidden) = (*bytes, *is_hidden);
+                self.has_record |= self.send(out, now, |out| frame::encode_input(job.0, bytes, is_hidden, out));
+            }
             Item::Entry(_) => {}
         }
         engine.advance(cursor);

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::fcntl::OFlag;
 use nix::libc;
-use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
+use nix::sys::termios::{FlushArg, LocalFlags, OutputFlags, SetArg, tcflush, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, tcgetpgrp, tcsetpgrp};
 
 use rexec_sh::protocol::process::ProcessGroup;
@@ -101,6 +101,23 @@ pub fn unread(slave: &OwnedFd) -> usize {
     // SAFETY: the kernel writes one int.
     let result = unsafe { libc::ioctl(slave.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
     if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+}
+
+/// Drops what was typed and is not read yet.
+pub fn drop_unread(slave: &OwnedFd) {
+    let _ = tcflush(slave, FlushArg::TCIFLUSH);
+}
+
+/// Whether a terminal does not show what is typed, but takes keys such as ^C for signals: as for a password.
+pub fn hides_keys(tty: &OwnedFd) -> bool {
+    tcgetattr(tty).is_ok_and(|modes| {
+        !modes.local_flags.contains(LocalFlags::ECHO) && modes.local_flags.contains(LocalFlags::ISIG)
+    })
+}
+
+/// Whether a terminal shows what is typed (ECHO).
+pub fn shows_keys(tty: &OwnedFd) -> bool {
+    tcgetattr(tty).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ECHO))
 }
 
 /// Whether a terminal hands keys to its readers line by line (ICANON).

@@ -319,7 +319,7 @@ fn a_full_screen_program_is_one_remark() {
     let one = rig.start("vi");
     rig.write(one, "before\n\x1b[?1049hmenu");
     rig.shown();
-    rig.engine.on_input_stop(one, true, "vi".to_owned(), rig.now);
+    rig.engine.on_input_stop(one, true, "vi".to_owned(), None, rig.now);
     let asked = rig.shown();
     assert!(asked.contains("… vi asked for input") && !asked.contains("drew"), "{asked:?}");
     rig.write(one, "menu\x1b[?1049lafter\n");

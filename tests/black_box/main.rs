@@ -13,6 +13,7 @@
 //! | how a command is started: arguments, environment, limits, descriptors | `conformance` |
 //! | what 500 everyday commands print and leave behind | `conformance::everyday` |
 //! | prompts: programs that read the terminal while nobody answers | `conformance::prompts`, `conformance::stops` |
+//! | prompts that a person answers | `prompts` |
 //! | what callers get of the output, and callers on a terminal | `relay` |
 //! | start, signals, kills, shutdown, leftovers, many commands at once | `lifecycle` |
 //! | the console: whose output is shown when | `console`; how it survives hostile output: `hygiene` |
@@ -59,6 +60,7 @@ mod journal;
 mod keyboard;
 mod lifecycle;
 mod manual;
+mod prompts;
 mod regressions;
 mod relay;
 mod sandbox;

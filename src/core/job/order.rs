@@ -17,6 +17,13 @@ pub enum Order {
     /// Answer a request for terminal input with end of file: the host has typed ^D, and the guard makes the stopped
     /// process group the foreground group for a moment.
     EndInput,
+    /// Let a stopped process group change the terminal's modes, in the foreground for a moment, and see whether it then
+    /// reads.
+    PassModes,
+    /// Give the foreground to the process group that asked, or else to the shell's, because a person types for it.
+    GiveForeground,
+    /// Take the foreground back once everything typed is read.
+    TakeForeground,
     /// Send SIGHUP to the process that asked for terminal input too often, or SIGKILL if it got SIGHUP before.
     HangUp,
     /// Send SIGPIPE to the processes in the shell's group, because their output has no reader any more.

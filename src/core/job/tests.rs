@@ -243,13 +243,17 @@ fn a_reader_of_the_terminal_gets_end_of_file_and_is_hung_up_at_its_fifth_stop() 
     let mut run = Scenario::new();
     let reader = run.job.log.attach(Lag::Skip);
     for _ in 0..100 {
-        assert_eq!(run.job.on_input_stop(false, "stty".into(), run.now), Some(Order::EndInput), "modes are no reading");
+        assert_eq!(
+            run.job.on_input_stop(false, "stty".into(), None, run.now),
+            Some(Order::PassModes),
+            "modes are no reading"
+        );
     }
     for _ in 0..2 {
         for _ in 1..limits::INPUT_STOPS_MAX {
-            assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::EndInput));
+            assert_eq!(run.job.on_input_stop(true, "less".into(), None, run.now), Some(Order::EndInput));
         }
-        assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::HangUp));
+        assert_eq!(run.job.on_input_stop(true, "less".into(), None, run.now), Some(Order::HangUp));
     }
     let mut told = 0;
     while let Some(item) = run.job.log.next(reader) {
@@ -293,7 +297,7 @@ fn after_a_stop_a_look_comes_soon_and_output_puts_it_off_for_a_while_only() {
     }
     let waited = run.now - start;
     assert!(waited >= limits::LOOK_EVERY_MAX && waited < limits::LOOK_EVERY_MAX + Duration::from_millis(120));
-    assert_eq!(run.job.on_input_stop(true, "less".into(), run.now), Some(Order::EndInput));
+    assert_eq!(run.job.on_input_stop(true, "less".into(), None, run.now), Some(Order::EndInput));
     assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AGAIN));
     run.apply(Fact::Output);
     assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AGAIN), "the next redraw does not slow it down");

@@ -37,6 +37,31 @@ pub struct CommandRequest {
     pub timeout: f64,
 }
 
+/// An answer to a command's prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct SendRequest {
+    /// The command's number.
+    pub seq: u64,
+    /// What is typed.
+    #[serde(default)]
+    pub text: String,
+    /// Whether ^D is typed behind it.
+    #[serde(default)]
+    pub eof: bool,
+    /// Whether it is typed although the command does not ask.
+    #[serde(default)]
+    pub force: bool,
+}
+
+impl SendRequest {
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> Vec<u8> {
+        let end: &[u8] = if self.eof { b"\x04" } else { b"" };
+        [self.text.as_bytes(), end].concat()
+    }
+}
+
 /// A request that is not a command.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
@@ -45,6 +70,7 @@ pub(super) enum Action {
     Abort {},
     List {},
     Kill { seq: u64 },
+    Send(SendRequest),
 }
 
 /// One line.

@@ -4,10 +4,13 @@ use std::time::Instant;
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
+use crate::core::job::Job;
 use crate::front::answer::{Listed, RunState};
 use crate::guard::spawn;
 use crate::host::run::{ActiveRun, LeftOver};
 use crate::host::turn::Turn;
+use crate::limits;
+use crate::text::prompt::prompt_words;
 use rexec_sh::protocol::process::Pid;
 
 impl Runs {
@@ -33,14 +36,18 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
     let state = match engine.job(job) {
         Some(known) if known.is_queued() => RunState::Queued,
         Some(known) if known.is_stopping() => RunState::Stopping,
+        Some(known) if known.waiting().is_some() => RunState::Waiting,
         Some(known) if !known.is_closed() => RunState::Running,
         _ if run.ending.left_over != LeftOver::Untouched => RunState::Stopping,
         _ => RunState::Left,
     };
     let age = now.saturating_duration_since(run.accepted);
+    let waiting = engine.job(job).and_then(Job::waiting);
     Listed {
         seq: job.0,
         state,
+        asks: waiting.map(|waiting| waiting.program.clone()),
+        prompt: waiting.map(|waiting| prompt_words(&waiting.prompt, limits::PROMPT_BYTES)),
         age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
         whoami: run.description.whoami.clone(),
         dir: run.description.dir.clone(),

@@ -92,9 +92,13 @@ impl Runs {
             GuardReport::Stopped { reads, program } => {
                 // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
                 self.drain_streams(job, turn, engine);
-                engine.on_input_stop(job, reads, program.to_string(), turn.now);
+                engine.on_input_stop(job, reads, program.to_string(), self.prompts.wait(turn.now), turn.now);
             }
+            // Somebody who answers by now should not find an end of file before the first key.
+            GuardReport::TookBack if run.answering.is_some() => {}
             GuardReport::TookBack => run.type_end_of_file(),
+            GuardReport::Given => self.on_given(job, engine),
+            GuardReport::AskerGone => engine.on_asker_gone(job),
             GuardReport::Unkillable { pid, program } => {
                 run.guard.iter_mut().for_each(|link| link.orders.on_given_up());
                 run.ending.give_up(pid, program.to_string());

@@ -158,7 +158,10 @@ impl World<'_> {
                 self.engine.stop(job, reason, Duration::from_millis(200), self.now);
             }
             4 => self.engine.signal(job, Signal::TERM, false),
-            5 if self.jobs[&job].guard => self.engine.on_input_stop(job, stream == 0, "less".to_owned(), self.now),
+            5 if self.jobs[&job].guard => {
+                let wait = [None, Some(Duration::from_secs(1))][self.dice.below(2)];
+                self.engine.on_input_stop(job, stream == 0, "less".to_owned(), wait, self.now);
+            }
             6 => self.engine.on_broken_pipe(job),
             7 => self.engine.start_queued(),
             8 => {

@@ -55,6 +55,7 @@ fn check(asked: &PeerRequest, sent: usize) {
         PeerRequest::NoteInteractive { whoami } => assert!(whoami.len() <= 3 * sent),
         PeerRequest::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
         PeerRequest::Terminal(TerminalEvent::Keys(keys)) => assert!(keys.len() <= sent),
+        PeerRequest::Send(request) => assert!(request.text.len() <= 3 * sent),
         PeerRequest::Terminal(_)
         | PeerRequest::Abort
         | PeerRequest::OutputClosed(_)

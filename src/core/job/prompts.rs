@@ -1,0 +1,190 @@
+//! The prompts of a job: which program asks for terminal input, with which words, and whether somebody answers.
+//!
+//! ```text
+//! nobody asks ──a stop, with time to wait──▶ waits ──answered──▶ answered ──left──▶ nobody asks
+//!      │                                       └──the time is over──▶ end of file
+//!      └──a stop, without──▶ end of file
+//! ```
+
+use std::time::{Duration, Instant};
+
+use super::look::LookSchedule;
+use super::{Job, JobState, Order, Stop};
+use crate::core::entry::{Entry, Prompt};
+use crate::core::log::Log;
+use crate::limits;
+
+/// Who asks.
+#[derive(Debug, Default)]
+enum Asking {
+    #[default]
+    Nobody,
+    Waits(Prompt),
+    /// A person types.
+    Answered,
+}
+
+/// What a job knows of its prompts.
+#[derive(Debug, Default)]
+pub(super) struct Prompts {
+    /// The caller was told that its command got end of file. That happens once.
+    has_told_end: bool,
+    /// Stops for terminal input since the last [`Order::HangUp`].
+    stops: u32,
+    asking: Asking,
+    /// The end of the output.
+    tail: Vec<u8>,
+}
+
+impl Prompts {
+    /// The command wrote this.
+    pub(super) fn on_output(&mut self, bytes: &[u8]) {
+        let newest = &bytes[bytes.len().saturating_sub(limits::PROMPT_BYTES)..];
+        let surplus = (self.tail.len() + newest.len()).saturating_sub(limits::PROMPT_BYTES);
+        self.tail.drain(..surplus);
+        self.tail.extend_from_slice(newest);
+    }
+
+    /// A program stopped because it reads the terminal. With a time to wait, a person may answer until then; without
+    /// one, it gets end of file.
+    pub(super) fn on_read(
+        &mut self,
+        program: String,
+        wait: Option<Duration>,
+        now: Instant,
+        log: &mut Log,
+    ) -> Option<Order> {
+        if self.is_answered() {
+            return Some(Order::GiveForeground);
+        }
+        let Some(wait) = wait else { return Some(self.end_input(program, log)) };
+        let waiting = Prompt { program, prompt: self.last_line(), until: now + wait };
+        log.push(Entry::Waits(Box::new(waiting.clone())));
+        self.asking = Asking::Waits(waiting);
+        None
+    }
+
+    /// Nobody answers. A program that keeps asking gets SIGHUP in the end.
+    fn end_input(&mut self, program: String, log: &mut Log) -> Order {
+        self.asking = Asking::Nobody;
+        if !std::mem::replace(&mut self.has_told_end, true) {
+            log.push(Entry::WantedInput { program });
+        }
+        self.stops += 1;
+        if self.stops < limits::INPUT_STOPS_MAX {
+            return Order::EndInput;
+        }
+        // The next process that asks may be another one, which accepts end of file.
+        self.stops = 0;
+        Order::HangUp
+    }
+
+    /// The last line with something in it. A prompt seldom ends with a newline, but a menu may.
+    fn last_line(&self) -> Box<[u8]> {
+        let lines = self.tail.split(|byte| matches!(byte, b'\n' | b'\r'));
+        lines.rev().find(|line| !line.trim_ascii().is_empty()).unwrap_or_default().into()
+    }
+
+    /// A person begins to answer, or watches and may type. Also what does not ask yet can be answered.
+    pub(super) fn answer(&mut self) -> Order {
+        self.asking = Asking::Answered;
+        // Somebody is there, so what asks again is not a loop around end of file.
+        self.stops = 0;
+        Order::GiveForeground
+    }
+
+    /// The person leaves.
+    pub(super) fn leave(&mut self) -> Option<Order> {
+        let is_answered = self.is_answered();
+        if is_answered {
+            self.asking = Asking::Nobody;
+        }
+        is_answered.then_some(Order::TakeForeground)
+    }
+
+    /// Nobody asks any more.
+    pub(super) fn forget(&mut self) {
+        self.asking = Asking::Nobody;
+    }
+
+    /// The program that waited is gone.
+    pub(super) fn on_asker_gone(&mut self) {
+        if self.waiting().is_some() {
+            self.forget();
+        }
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Instant, log: &mut Log) -> Option<Order> {
+        let program = self.waiting().filter(|waiting| now >= waiting.until)?.program.clone();
+        Some(self.end_input(program, log))
+    }
+
+    /// The program that waits for an answer.
+    pub(super) fn waiting(&self) -> Option<&Prompt> {
+        match &self.asking {
+            Asking::Waits(waiting) => Some(waiting),
+            Asking::Nobody | Asking::Answered => None,
+        }
+    }
+
+    /// Whether somebody answers.
+    pub(super) fn is_answered(&self) -> bool {
+        matches!(self.asking, Asking::Answered)
+    }
+}
+
+impl Job {
+    /// A process group of the command was stopped because it read the terminal (`reads`) or changed its modes. Who reads
+    /// waits for a person's answer as long as `wait` says, and otherwise gets end of file. One that keeps asking gets
+    /// SIGHUP in the end. A change of modes is let pass: a read that follows is a stop of its own.
+    #[must_use]
+    pub fn on_input_stop(
+        &mut self,
+        reads: bool,
+        program: String,
+        wait: Option<Duration>,
+        now: Instant,
+    ) -> Option<Order> {
+        if !self.guard || !self.is_alive() {
+            return None;
+        }
+        self.look = Some(LookSchedule::new(limits::LOOK_AGAIN, now));
+        if !reads {
+            return Some(Order::PassModes);
+        }
+        let wait = wait.filter(|_| self.stop == Stop::No);
+        self.prompts.on_read(program, wait, now, &mut self.log)
+    }
+
+    /// The process group that waited for an answer has ended.
+    pub fn on_asker_gone(&mut self) {
+        self.prompts.on_asker_gone();
+    }
+
+    /// Gives the terminal's foreground to the command, for a person who answers its prompt or attends to it. `None` when
+    /// its shell does not run.
+    #[must_use]
+    pub fn answer(&mut self) -> Option<Order> {
+        (self.state == JobState::Running && self.guard).then(|| self.prompts.answer())
+    }
+
+    /// A person typed this much. `is_hidden` says that the terminal did not show it.
+    pub fn on_answered(&mut self, bytes: u64, is_hidden: bool) {
+        if self.state != JobState::Closed {
+            self.log.push(Entry::Answered { bytes, is_hidden });
+        }
+    }
+
+    /// The person who answers leaves.
+    #[must_use]
+    pub fn leave(&mut self) -> Option<Order> {
+        self.prompts.leave().filter(|_| self.guard)
+    }
+
+    /// The program of it that waits for a person's answer.
+    #[must_use]
+    pub fn waiting(&self) -> Option<&Prompt> {
+        self.prompts.waiting()
+    }
+}

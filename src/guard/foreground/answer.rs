@@ -1,0 +1,123 @@
+//! A person's answer: the foreground is given to the process group that asks, and taken back afterwards.
+//!
+//! Invariants: what was typed before the foreground was given is dropped, except for a process that has been reading
+//! since; while a person answers, every group that stops gets the foreground at once; when the foreground was taken
+//! back, a process that went on reading is reported like one that was stopped.
+
+use std::time::Instant;
+
+use super::{Foreground, Lease, StoppedGroup};
+use crate::guard::asker;
+use crate::guard::control::GuardReport;
+use crate::limits;
+use crate::sys::{process, pty, tree};
+use rexec_sh::protocol::process::ProcessGroup;
+
+/// The person who answered leaves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leaving {
+    /// The next look whether everything typed is read.
+    pub(super) look_at: Instant,
+    /// When the foreground is taken back in any case.
+    latest: Instant,
+}
+
+impl Foreground {
+    /// Gives the foreground to the group that asks, or else to the shell's.
+    pub(in crate::guard) fn give(&mut self, shell: ProcessGroup) -> GuardReport {
+        let was_answered = std::mem::replace(&mut self.is_answered, true);
+        self.leaving = None;
+        if !was_answered && !self.reported.is_some_and(|asking| asking.is_reading) {
+            self.drop_typed();
+        }
+        match self.reported {
+            Some(asking) => self.let_answer(asking),
+            None => {
+                if let Some(slave) = &self.slave {
+                    let _ = pty::set_foreground(slave, shell);
+                }
+            }
+        }
+        GuardReport::Given
+    }
+
+    /// A group asks while a person answers.
+    pub(super) fn let_answer(&mut self, asking: StoppedGroup) {
+        self.reported = Some(asking);
+        self.continue_in_foreground(Lease::Answer);
+    }
+
+    fn drop_typed(&self) {
+        if let Some(slave) = &self.slave {
+            pty::drop_unread(slave);
+        }
+    }
+
+    /// The person leaves. The command has a moment to read what was typed.
+    pub(in crate::guard) fn leave(&mut self, now: Instant) {
+        if self.is_answered {
+            self.leaving = Some(Leaving { look_at: now + limits::FOREGROUND_SLICE, latest: now + limits::ANSWER_READ });
+        }
+    }
+
+    /// Takes the foreground back once everything typed is read.
+    pub(super) fn tick_leaving(&mut self, leaving: Leaving, now: Instant) -> Vec<GuardReport> {
+        if now < leaving.latest && self.unread_keys() > 0 {
+            self.leaving = Some(Leaving { look_at: now + limits::FOREGROUND_SLICE, ..leaving });
+            return Vec::new();
+        }
+        (self.leaving, self.is_answered, self.slice_until, self.reported) = (None, false, None, None);
+        self.take_back();
+        self.after_taking_back()
+    }
+
+    /// The reports after the foreground was taken back. A process that went on reading was not stopped, and would take
+    /// what the host types next.
+    pub(super) fn after_taking_back(&mut self) -> Vec<GuardReport> {
+        let Some(reading) = self.find_reader() else {
+            return [GuardReport::TookBack].into_iter().chain(self.next_report()).collect();
+        };
+        self.waiting.push_front(reading);
+        self.next_report().into_iter().collect()
+    }
+
+    /// A process that reads the terminal although it is not in the foreground any more.
+    fn find_reader(&self) -> Option<StoppedGroup> {
+        let below: Vec<_> = tree::descendants(process::pid());
+        let below: Vec<_> = below.into_iter().filter(|other| other.session == process::pid()).collect();
+        let found = asker::reader(&below, self.hides_keys())?;
+        Some(StoppedGroup {
+            group: found.group,
+            reads: true,
+            is_reading: true,
+            asker: found.pid,
+            program: found.program,
+        })
+    }
+
+    fn hides_keys(&self) -> bool {
+        self.slave.as_ref().is_some_and(pty::hides_keys)
+    }
+
+    /// Forgets the reported group if it asks no more; returns the reports for the host.
+    pub(in crate::guard) fn check_asker(&mut self) -> Vec<GuardReport> {
+        let is_idle = self.slice_until.is_none() && !self.is_answered;
+        let Some(asking) = self.reported.filter(|_| is_idle) else { return Vec::new() };
+        let members = tree::descendants(process::pid());
+        let mut members = members.iter().filter(|other| other.group == asking.group);
+        let still_asks = match asking.is_reading {
+            true => members.any(|other| other.pid == asking.asker && asker::still_reads(other, self.hides_keys())),
+            false => members.any(|other| other.is_stopped),
+        };
+        if still_asks {
+            return Vec::new();
+        }
+        self.reported = None;
+        [GuardReport::AskerGone].into_iter().chain(self.next_report()).collect()
+    }
+
+    /// When [`Foreground::tick`] has something to do.
+    pub(in crate::guard) fn deadline(&self) -> Option<Instant> {
+        self.slice_until.into_iter().chain(self.leaving.map(|leaving| leaving.look_at)).min()
+    }
+}

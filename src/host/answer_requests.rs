@@ -1,0 +1,80 @@
+//! Peers that answer prompts: `rexec send`.
+
+use rexec_sh::protocol::notice::Notice;
+
+use super::Host;
+use super::answering::Answerer;
+use super::runs::{AnswerOver, NoAnswer};
+use super::turn::PeerId;
+use crate::core::engine::JobId;
+use crate::front::SendRequest;
+use crate::front::answer::Answer;
+
+impl Host {
+    /// Types a text for a run. The answer comes when the run's terminal has all of it.
+    pub(super) fn send_answer(&mut self, id: PeerId, request: &SendRequest) {
+        if !self.has_proof(id) || !self.may_supervise(id) {
+            return;
+        }
+        let (job, by) = (JobId(request.seq), Answerer::Peer(id));
+        let begun = self.runs.begin_answer(job, by, request.force, &mut self.engine);
+        if let Err(why) = begun.and_then(|()| self.runs.type_answer(job, &request.keys(), &mut self.engine)) {
+            self.runs.end_answer_of(job, by, &mut self.engine);
+            let notice = self.no_answer(request.seq, why);
+            return self.fail(id, &notice);
+        }
+        self.peers.end_greeting(id);
+        self.runs.finish_answer(job, &mut self.engine);
+    }
+
+    /// Why a person cannot answer.
+    pub(super) fn no_answer(&self, seq: u64, why: NoAnswer) -> Notice {
+        let (problem, hint) = match why {
+            NoAnswer::NotRunning => (format!("no command #{seq} runs"), "rexec ps shows what runs".to_owned()),
+            NoAnswer::NotWaiting => (
+                format!("#{seq} does not wait for an answer"),
+                format!("rexec send --force {seq} types all the same; rexec attach {seq} shows it"),
+            ),
+            NoAnswer::AtItsCaller => {
+                (format!("#{seq} runs on its caller's terminal"), "type at that terminal".to_owned())
+            }
+            NoAnswer::Taken(by) => {
+                let place = match by {
+                    Answerer::Console => "at the console".to_owned(),
+                    Answerer::Peer(id) => {
+                        let peer = self.peers.get(id);
+                        peer.map_or_else(String::new, |peer| format!("by another rexec (process {})", peer.pid))
+                    }
+                };
+                (format!("#{seq} is being answered {place}"), "wait until that is over".to_owned())
+            }
+            NoAnswer::TooManyKeys => {
+                (format!("#{seq} has not read what was typed before"), "try again later".to_owned())
+            }
+        };
+        Notice::failed(problem, hint)
+    }
+
+    /// Ends answers whose run or person is gone, and tells the people whose answer is over.
+    pub(super) fn settle_answers(&mut self) {
+        let Self { runs, engine, peers, .. } = self;
+        runs.end_lost_answers(engine, |by| matches!(by, Answerer::Peer(id) if peers.get(id).is_none()));
+        for over in self.runs.take_over() {
+            self.on_answer_over(over);
+        }
+    }
+
+    fn on_answer_over(&mut self, over: AnswerOver) {
+        let AnswerOver { job, by, bytes, is_complete } = over;
+        let Answerer::Peer(id) = by else {
+            self.screen.end_answering();
+            return self.screen.tell(&format!("your keys are the console's again, and not #{}'s", job.0));
+        };
+        if is_complete {
+            let answer = Answer::Send { seq: job.0, bytes };
+            return self.peers.answer(id, &answer, &mut self.turn, &mut self.engine);
+        }
+        let problem = format_args!("#{} ended before it read all of the answer", job.0);
+        self.fail(id, &Notice::failed(problem, "rexec ps shows what runs"));
+    }
+}

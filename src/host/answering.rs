@@ -1,0 +1,100 @@
+//! A person who answers a run's prompt, or attends to a run: whose keys go to its terminal, and what they amount to.
+//!
+//! Invariants: keys are written only once the guard has given the foreground, so that none is dropped with what was
+//! typed before; they are counted for the journal and never kept.
+
+use super::turn::PeerId;
+use crate::io::outlet::Outlet;
+use crate::io::port::Port;
+use crate::sys::{self, pty};
+
+/// Where a person types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answerer {
+    /// On the host's console.
+    Console,
+    /// Behind this peer: `rexec send` or `rexec attach`.
+    Peer(PeerId),
+}
+
+/// One answer, complete: how many bytes, and whether the terminal did not show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Typed {
+    pub(super) bytes: u64,
+    pub(super) is_hidden: bool,
+}
+
+/// The person who has a run's terminal.
+#[derive(Debug)]
+pub(super) struct Answering {
+    pub(super) by: Answerer,
+    /// The guard has given the foreground to the command.
+    pub(super) is_given: bool,
+    /// The person leaves when everything typed is written.
+    pub(super) is_leaving: bool,
+    keys: Outlet,
+    /// Bytes that reached the terminal.
+    pub(super) written: u64,
+    /// The answer so far.
+    typed: Typed,
+}
+
+impl Answering {
+    /// Somebody begins.
+    pub(super) fn new(by: Answerer) -> Self {
+        let typed = Typed { bytes: 0, is_hidden: false };
+        Self { by, is_given: false, is_leaving: false, keys: Outlet::default(), written: 0, typed }
+    }
+
+    /// Queues what was typed.
+    pub(super) fn push(&mut self, keys: &[u8]) {
+        self.keys.buffer().extend_from_slice(keys);
+    }
+
+    /// Whether keys wait for room in the terminal.
+    pub(super) fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Keys that wait, bytes.
+    pub(super) fn pending(&self) -> usize {
+        self.keys.pending()
+    }
+
+    /// Writes as much as the terminal takes; returns the answers that are complete by that.
+    pub(super) fn flush(&mut self, port: &mut Port) -> Vec<Typed> {
+        let mut answers = Vec::new();
+        if !self.is_given {
+            return answers;
+        }
+        let (typed, keys, all) = (&mut self.typed, &mut self.keys, &mut self.written);
+        let flushed = keys.flush(|bytes| {
+            let (reads_lines, hides) = (pty::reads_lines(port.fd()), !pty::shows_keys(port.fd()));
+            // A line at a time: by then the terminal may have other modes.
+            let line = bytes.iter().position(|byte| ENDS.contains(byte)).map_or(bytes.len(), |at| at + 1);
+            let written = port.write(|fd| sys::write(fd, &bytes[..line]))?;
+            let length = written.unwrap_or(0);
+            let count = u64::try_from(length).expect("a length fits 64 bits");
+            *all += count;
+            typed.bytes += count;
+            typed.is_hidden |= hides && length > 0;
+            if reads_lines && length == line && bytes[..line].last().is_some_and(|byte| ENDS.contains(byte)) {
+                answers.push(std::mem::replace(typed, Typed { bytes: 0, is_hidden: false }));
+            }
+            Ok(written)
+        });
+        if flushed.is_err() {
+            // A terminal that is gone takes everything.
+            keys.clear();
+        }
+        answers
+    }
+
+    /// The answer that has no end, if there is one.
+    pub(super) fn unfinished(&self) -> Option<Typed> {
+        (self.typed.bytes > 0).then_some(self.typed)
+    }
+}
+
+/// What ends an answer at a terminal that reads lines: return, newline, ^D.
+const ENDS: &[u8] = b"\r\n\x04";

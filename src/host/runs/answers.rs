@@ -1,0 +1,154 @@
+//! Gives a run's terminal to the person who answers its prompt, and passes that person's keys on.
+//!
+//! Invariants: one person at a time has a run's terminal; keys reach it only between the guard's word that it has given
+//! the foreground and the order to take it back.
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::Stream;
+use crate::core::job::Job;
+use crate::host::answering::{Answerer, Answering};
+use crate::limits;
+
+/// Why a person cannot answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::host) enum NoAnswer {
+    /// There is no such run, or its shell does not run.
+    NotRunning,
+    /// It does not ask for anything.
+    NotWaiting,
+    /// Its terminal is its caller's: the prompt is there.
+    AtItsCaller,
+    /// This person has it.
+    Taken(Answerer),
+    /// The terminal has not read what was typed before.
+    TooManyKeys,
+}
+
+/// An answer that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::host) struct AnswerOver {
+    pub(in crate::host) job: JobId,
+    pub(in crate::host) by: Answerer,
+    /// What reached the terminal.
+    pub(in crate::host) bytes: u64,
+    /// Whether that is all of it.
+    pub(in crate::host) is_complete: bool,
+}
+
+impl Runs {
+    /// Begins an answer. With `is_forced`, a run that does not ask gets the keys, too.
+    pub(in crate::host) fn begin_answer(
+        &mut self,
+        job: JobId,
+        by: Answerer,
+        is_forced: bool,
+        engine: &mut Engine,
+    ) -> Result<(), NoAnswer> {
+        let known = engine.job(job).filter(|known| known.is_running() && !known.is_stopping());
+        let is_waiting = known.ok_or(NoAnswer::NotRunning)?.waiting().is_some();
+        let run = self.get_mut(job).filter(|run| !run.is_unbegun()).ok_or(NoAnswer::NotRunning)?;
+        if run.relay.is_some() {
+            return Err(NoAnswer::AtItsCaller);
+        }
+        if let Some(other) = &run.answering {
+            return Err(NoAnswer::Taken(other.by));
+        }
+        if !is_waiting && !is_forced {
+            return Err(NoAnswer::NotWaiting);
+        }
+        run.answering = Some(Answering::new(by));
+        self.answered.insert(job);
+        engine.answer(job);
+        Ok(())
+    }
+
+    /// Who has the terminal of a run.
+    pub(in crate::host) fn answerer(&self, job: JobId) -> Option<Answerer> {
+        self.get(job)?.answering.as_ref().map(|answering| answering.by)
+    }
+
+    /// The run whose terminal this person has.
+    pub(in crate::host) fn answered_by(&self, by: Answerer) -> Option<JobId> {
+        self.answered.iter().copied().find(|&job| self.answerer(job) == Some(by))
+    }
+
+    /// Passes on what a person typed for a run.
+    pub(in crate::host) fn type_answer(
+        &mut self,
+        job: JobId,
+        keys: &[u8],
+        engine: &mut Engine,
+    ) -> Result<(), NoAnswer> {
+        let answering = self.get_mut(job).and_then(|run| run.answering.as_mut()).ok_or(NoAnswer::NotRunning)?;
+        if answering.pending() + keys.len() > limits::ANSWER_BYTES {
+            return Err(NoAnswer::TooManyKeys);
+        }
+        answering.push(keys);
+        self.flush_answer(job, engine);
+        Ok(())
+    }
+
+    /// Ends an answer once everything typed is in the terminal.
+    pub(in crate::host) fn finish_answer(&mut self, job: JobId, engine: &mut Engine) {
+        if let Some(answering) = self.get_mut(job).and_then(|run| run.answering.as_mut()) {
+            answering.is_leaving = true;
+            self.flush_answer(job, engine);
+        }
+    }
+
+    /// Ends an answer at once. Keys that the terminal had no room for are dropped.
+    pub(in crate::host) fn end_answer(&mut self, job: JobId, engine: &mut Engine) {
+        self.answered.remove(&job);
+        let Some(answering) = self.get_mut(job).and_then(|run| run.answering.take()) else { return };
+        let is_complete = answering.is_leaving && answering.is_given && !answering.has_keys();
+        self.answers_over.push(AnswerOver { job, by: answering.by, bytes: answering.written, is_complete });
+        if let Some(typed) = answering.unfinished() {
+            engine.on_answered(job, typed.bytes, typed.is_hidden);
+        }
+        engine.leave(job);
+    }
+
+    /// The guard has given the foreground to the command.
+    pub(super) fn on_given(&mut self, job: JobId, engine: &mut Engine) {
+        if let Some(answering) = self.get_mut(job).and_then(|run| run.answering.as_mut()) {
+            answering.is_given = true;
+            self.flush_answer(job, engine);
+        }
+    }
+
+    /// Writes as many keys as the terminal takes.
+    pub(in crate::host) fn flush_answer(&mut self, job: JobId, engine: &mut Engine) {
+        let Some(run) = self.get_mut(job) else { return };
+        let Some(answering) = &mut run.answering else { return };
+        let Some(port) = run.streams[Stream::Tty as usize].as_mut() else { return };
+        for typed in answering.flush(port) {
+            engine.on_answered(job, typed.bytes, typed.is_hidden);
+        }
+        if answering.is_leaving && answering.is_given && !answering.has_keys() {
+            self.end_answer(job, engine);
+        }
+    }
+
+    /// Ends the answers to runs that have ended, and those of people who are gone.
+    pub(in crate::host) fn end_lost_answers(&mut self, engine: &mut Engine, is_gone: impl Fn(Answerer) -> bool) {
+        for job in self.answered.clone() {
+            let is_over = !engine.job(job).is_some_and(Job::is_running);
+            if is_over || self.answerer(job).is_none_or(&is_gone) {
+                self.end_answer(job, engine);
+            }
+        }
+    }
+
+    /// Ends the answer of this person, and of nobody else.
+    pub(in crate::host) fn end_answer_of(&mut self, job: JobId, by: Answerer, engine: &mut Engine) {
+        if self.answerer(job) == Some(by) {
+            self.end_answer(job, engine);
+        }
+    }
+
+    /// The answers that are over since the last call.
+    pub(in crate::host) fn take_over(&mut self) -> Vec<AnswerOver> {
+        std::mem::take(&mut self.answers_over)
+    }
+}

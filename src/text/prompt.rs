@@ -1,0 +1,25 @@
+//! The words of a prompt as the host's own lines show them.
+
+use super::escape::escape_line;
+use super::sanitize::{Mode, Sanitizer};
+
+/// The words of a prompt, from the last line that a command wrote: on one line of at most `columns_max` columns.
+#[must_use]
+pub fn prompt_words(line: &[u8], columns_max: usize) -> String {
+    let (mut strip, mut text) = (Sanitizer::new(Mode::Strip), Vec::new());
+    strip.push(line, &mut text);
+    strip.finish(&mut text);
+    escape_line(String::from_utf8_lossy(&text).trim(), columns_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_are_left() {
+        assert_eq!(prompt_words(b"\x1b[1m[sudo] password for ann:\x1b[0m ", 40), "[sudo] password for ann:");
+        assert_eq!(prompt_words("\u{202e}no? ".as_bytes(), 40), "\\u{202e}no?");
+        assert_eq!(prompt_words(b"0123456789", 5), "0123…");
+    }
+}

@@ -1,0 +1,162 @@
+//! Answers by `send`: to programs that read lines, that switch echo off, and that ask several times.
+
+use serde_json::json;
+
+use super::{ATTENDED, ends, send, start, waits};
+use crate::support::call::Target;
+use crate::support::crowd::{answer, ask_in_json};
+use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::programs;
+
+/// A script, the answers to its prompts with the words of each, and what it prints then.
+type Dialogue = (&'static str, &'static [(&'static str, &'static str)], &'static str, Option<&'static str>);
+
+const DIALOGUES: &[Dialogue] = &[
+    ("read -p 'name? ' x </dev/tty; echo \"<$x>\"", &[("name?", "ann\n")], "<ann>", None),
+    ("read -sp 'pass? ' x </dev/tty; echo \"<$x>\"", &[("pass?", "ann\n")], "<ann>", None),
+    (
+        "read -p 'a? ' x </dev/tty; read -p 'b? ' y </dev/tty; echo \"<$x$y>\"",
+        &[("a?", "1\n"), ("b?", "2\n")],
+        "<12>",
+        None,
+    ),
+    ("timeout 100 sh -c 'printf who >/dev/tty; read x </dev/tty; echo \"<$x>\"'", &[("who", "me\n")], "<me>", None),
+    (
+        "stty -echo </dev/tty; printf 'hid ' >/dev/tty; read x </dev/tty; stty echo </dev/tty; echo \"<$x>\"",
+        &[("hid", "ann\n")],
+        "<ann>",
+        None,
+    ),
+    ("python3 -c 'print(\"<\" + input(\"n? \") + \">\")' </dev/tty", &[("n?", "ann\n")], "<ann>", Some("python3")),
+    (
+        "python3 -c 'import getpass; print(\"<\" + getpass.getpass() + \">\")'",
+        &[("Password:", "ann\n")],
+        "<ann>",
+        Some("python3"),
+    ),
+    (
+        "ssh-keygen -q -t ed25519 -N old -f k; ssh-keygen -q -p -f k; ssh-keygen -y -P newnew -f k >f; echo \"<$?>\"",
+        &[
+            ("Enter old passphrase:", "old\n"),
+            ("Enter new passphrase (empty for no passphrase):", "newnew\n"),
+            ("Enter same passphrase again:", "newnew\n"),
+        ],
+        "<0>",
+        Some("ssh-keygen"),
+    ),
+];
+
+#[test]
+fn what_asks_waits_and_gets_the_answer() {
+    let host = Host::with(ATTENDED);
+    let mut seq = 0;
+    for (script, answers, printed, needs) in DIALOGUES {
+        if needs.is_some_and(|needs| !programs::has(needs)) {
+            continue;
+        }
+        seq += 1;
+        let mut call = start(&host, script);
+        for (words, text) in *answers {
+            let run = waits(&host, seq);
+            assert_eq!(run["prompt"], *words, "{script}: {run}");
+            assert_eq!(send(&host, seq, text), json!({"result": "send", "seq": seq, "bytes": text.len()}), "{script}");
+        }
+        let outcome = ends(&mut call);
+        assert!(outcome.out().contains(printed), "{script}: {outcome:?}");
+        assert_eq!(
+            outcome.err().matches("rexec: waits for input at the console (").count(),
+            1,
+            "{script}: {outcome:?}"
+        );
+        assert!(!outcome.err().contains("end of file"), "{script}: {outcome:?}");
+    }
+}
+
+#[test]
+fn the_journal_has_how_much_was_typed_and_never_what() {
+    let host = Host::with(ATTENDED);
+    let mut call = start(&host, "read -p 'a? ' x </dev/tty; read -sp 'b? ' y </dev/tty; echo ${#x} ${#y}");
+    waits(&host, 1);
+    send(&host, 1, "visible-answer\n");
+    waits(&host, 1);
+    send(&host, 1, "hidden-answer\n");
+    assert_eq!(ends(&mut call).out(), "14 13\n");
+    host.wait_for("the end", |journal| journal.of_type("end").next().cloned());
+    let journal = host.journal();
+    let typed: Vec<_> =
+        journal.of_type("input").map(|input| (&input["seq"], &input["bytes"], &input["hidden"])).collect();
+    let (absent, yes) = (json!(null), json!(true));
+    assert_eq!(typed, [(&json!(1), &json!(15), &absent), (&json!(1), &json!(14), &yes)]);
+    assert!(!format!("{journal:?}").contains("hidden-answer"), "{journal:?}");
+}
+
+#[test]
+fn a_prompt_that_nobody_answers_gets_end_of_file_when_its_time_is_over() {
+    let host = Host::with(Setup { flags: &["--prompts", "ask", "--prompt-wait", "0.3"], ..MIRROR });
+    let outcome = host.run("read x </dev/tty; echo $?");
+    assert_eq!(outcome.out(), "1\n");
+    let told = ["waits for input at the console (bash)", "command asked for terminal input (bash); got end of file"];
+    assert_eq!(outcome.err(), told.map(|line| format!("rexec: {line}\n")).concat());
+}
+
+#[test]
+fn nobody_is_at_a_console_without_keys() {
+    let host = Host::with(Setup { terminal: true, ..MIRROR });
+    assert_eq!(host.run("read x </dev/tty; echo $?").err().lines().count(), 1, "it does not wait");
+    use std::io::Write;
+    host.terminal.as_ref().expect("it has one").master_file().write_all(b" ").expect("a key");
+    let mut call = start(&host, "read x </dev/tty; echo \"<$x>\"");
+    waits(&host, 2);
+    send(&host, 2, "now\n");
+    assert_eq!(ends(&mut call).out(), "<now>\n");
+}
+
+#[test]
+fn two_commands_that_ask_at_once_get_their_own_answers() {
+    let host = Host::with(ATTENDED);
+    let mut calls = [1, 2].map(|_| start(&host, "read -p 'n? ' x </dev/tty; echo \"<$x>\""));
+    [1, 2].iter().for_each(|&seq| _ = waits(&host, seq));
+    [2, 1].iter().for_each(|&seq| _ = send(&host, seq, &format!("for {seq}\n")));
+    let mut seen = calls.each_mut().map(|call| ends(call).out());
+    seen.sort();
+    assert_eq!(seen, ["<for 1>\n", "<for 2>\n"]);
+}
+
+#[test]
+fn what_does_not_ask_gets_nothing_and_what_ends_frees_the_person() {
+    let host = Host::with(ATTENDED);
+    let mut call = start(&host, "sleep 100");
+    crate::support::waiting::wait_until("it runs", || super::list(&host).iter().any(|run| run["state"] == "running"));
+    let refused = send(&host, 1, "x\n");
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("#1 does not wait")), "{refused}");
+    let forced = answer(ask_in_json(&host, &json!({"action": "send", "seq": 1, "text": "\u{3}", "force": true})));
+    assert_eq!(forced["bytes"], 1, "{forced}");
+    assert_eq!(ends(&mut call).code(), 130, "^C at its terminal");
+    let none = send(&host, 1, "x\n");
+    assert!(none["message"].as_str().is_some_and(|text| text.contains("no command #1 runs")), "{none}");
+}
+
+/// What was typed while a program asked, or the end of file that a new terminal holds, is not the answer.
+#[test]
+fn only_what_is_typed_for_a_prompt_answers_it() {
+    let host = Host::with(ATTENDED);
+    // The modes change, so that the read finds the program in the foreground.
+    let mut call = start(&host, "stty -echo </dev/tty; read x </dev/tty; read y </dev/tty; echo \"<$x|$y>\"");
+    waits(&host, 1);
+    send(&host, 1, "one\n");
+    waits(&host, 1);
+    send(&host, 1, "two\n");
+    assert_eq!(ends(&mut call).out(), "<one|two>\n");
+}
+
+#[test]
+fn a_command_whose_caller_dies_waits_no_longer() {
+    let host = Host::with(ATTENDED);
+    let call = host.call("read x </dev/tty").start(Target::Shim(&host.socket())).expect("the shim starts");
+    waits(&host, 1);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(call.pid()), nix::sys::signal::Signal::SIGKILL)
+        .expect("it lives");
+    let end = host.wait_for("the end", |journal| journal.of_type("end").next().cloned());
+    assert_eq!(end["error"], "aborted");
+    assert_eq!(super::list(&host), Vec::<serde_json::Value>::new());
+}
