@@ -47,12 +47,27 @@ pub enum PeerRequest {
     OutputClosed(Stream),
     /// Pass an event at the caller's terminal on to the command's.
     Terminal(TerminalEvent),
-    /// Answer with the commands that run.
-    List,
-    /// End the command with this number, or what it left running.
-    Kill(u64),
+    /// Look at what runs, or act on it.
+    Supervise(Supervision),
     /// Type a person's answer for a command.
     Send(SendRequest),
+}
+
+/// What a person asks about the commands of others. Each number is a command's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Supervision {
+    /// Answer with the commands that run.
+    List,
+    /// Answer with what the host is and has.
+    Status,
+    /// End the command, or what it left running; `at_once` is without a grace.
+    Kill { seq: u64, at_once: bool },
+    /// Deliver this signal to the command, or to what it left running.
+    Signal(u64, Signal),
+    /// Stop every process of the command.
+    Pause(u64),
+    /// Continue what a pause has stopped.
+    Resume(u64),
 }
 
 /// An event at a caller's terminal.

@@ -48,7 +48,7 @@
 //!   keeps a terminal that is relayed on demand.
 //!
 //! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `launch`, `supervisor`, `stops`, `asker`,
-//! `foreground`, `terminal_on_demand`, `hunt`, `reaper`, [`orphans`].
+//! `foreground`, `terminal_on_demand`, `pause`, `hunt`, `reaper`, [`orphans`].
 
 #![expect(unsafe_code, reason = "a guard forks, and its child makes system calls only")]
 
@@ -60,6 +60,7 @@ mod foreground;
 mod hunt;
 mod launch;
 pub mod orphans;
+mod pause;
 mod reaper;
 mod request;
 pub mod saved_terminal;

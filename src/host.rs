@@ -16,8 +16,9 @@
 //! | reconcile | decides whether the host is done; `host/shutdown.rs` then closes it | `host.rs` |
 //!
 //! Each part of the state has one owner. A method of an owner takes what else it changes as a `&mut` parameter, so its
-//! signature says what it touches. Five files hold methods of `Host` itself, because they touch nearly everything: a
-//! request (`host/requests.rs`, `host/submissions.rs`), the keys (`host/console_keys.rs`), the opening and the shutdown.
+//! signature says what it touches. Six files hold methods of `Host` itself, because they touch nearly everything: a
+//! request (`host/requests.rs`, `host/submissions.rs`, `host/supervision.rs`), the keys (`host/console_keys.rs`), the
+//! opening and the shutdown.
 //!
 //! | owner | what it holds |
 //! |---|---|
@@ -29,6 +30,7 @@
 //! | `Starts` (`starts.rs`) | what a start needs: spare guards, control groups, the inherited environment |
 //! | `Runs` (`runs.rs`) | the commands: guards, streams, endings, orphans; one of them is an `ActiveRun` (`run.rs`) |
 //! | `Screen` (`screen.rs`) | the human's terminal and the console on it |
+//! | `Tally` (`tally.rs`) | how commands ended |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //!
 //! Where to look for:
@@ -73,6 +75,8 @@ mod start_errors;
 mod starts;
 mod stream_plan;
 mod submissions;
+mod supervision;
+mod tally;
 mod terminal_relay;
 mod terminal_size;
 mod turn;
@@ -99,6 +103,7 @@ use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
 use starts::Starts;
+use tally::Tally;
 use turn::{Source, Turn};
 
 /// How far the host's own end has come.
@@ -122,6 +127,7 @@ pub struct Host {
     runs: Runs,
     screen: Screen,
     recorder: RecorderLink,
+    tally: Tally,
     closing: Closing,
 }
 
@@ -319,7 +325,7 @@ impl Host {
     /// Gives every reader of every log what is new, as far as it has room.
     fn pump(&mut self) {
         self.settle_answers();
-        let Self { turn, engine, peers, runs, screen, recorder, .. } = self;
+        let Self { turn, engine, peers, runs, screen, recorder, tally, .. } = self;
         let mut dirty = turn.take_dirty();
         dirty.append(&mut engine.take_changed());
         let mut roomy = peers.take_roomy();
@@ -331,6 +337,7 @@ impl Host {
         for &job in &dirty {
             runs.tell_unkillable(job, turn, engine, peers, screen, recorder);
             runs.note_left(job, turn.now, engine, screen, recorder);
+            tally.note(job, engine, runs, turn.now);
             recorder.pump(engine, job, turn.now);
         }
         screen.pump(engine, turn.now);

@@ -102,6 +102,8 @@ pub const GRACE_MAX: Duration = Duration::from_secs(3_600);
 pub const KILL_TIMEOUT: Duration = Duration::from_secs(6);
 /// Walks through its tree after which a guard reports what it could not kill.
 pub const KILL_ROUNDS_MAX: u32 = 100;
+/// Walks through its tree after which a guard that pauses it lets be: a fork bomb could outrun it for ever.
+pub const PAUSE_ROUNDS_MAX: u32 = 100;
 /// Time after which a guard reports what it could not kill.
 pub const KILL_HUNT: Duration = Duration::from_secs(3);
 /// A guard that has not begun with its command after this time, although it was continued repeatedly, is killed, and

@@ -5,8 +5,14 @@ use std::path::Path;
 use rexec_sh::protocol::notice::Notice;
 
 use super::ask;
-use super::verb::Verb;
+use super::verb::{Values, Verb, VerbOption};
 use crate::front::answer::{Answer, Listed};
+
+/// The option for all commands of an agent.
+pub(super) const AGENT: VerbOption =
+    VerbOption::taking("agent", "AGENT", Values::Nothing, "all commands of this agent, by its name in rexec ps");
+/// The option for all commands.
+pub(super) const ALL: VerbOption = VerbOption::flag("all", "all commands");
 
 /// What the command line names.
 #[derive(Debug, Default)]
@@ -35,15 +41,25 @@ impl Chosen {
 
     /// The numbers of the commands that are meant. Only `--agent` and `--all` ask the host.
     pub(super) fn numbers(self, socket: &Path) -> Result<Vec<u64>, Notice> {
+        self.numbers_of(socket, |_| true, "nothing runs")
+    }
+
+    /// The same; of `--agent` and `--all`, those commands that are fit. `none` says that there are none.
+    pub(super) fn numbers_of(
+        self,
+        socket: &Path,
+        is_fit: impl Fn(&Listed) -> bool,
+        none: &str,
+    ) -> Result<Vec<u64>, Notice> {
         if !self.numbers.is_empty() {
             return Ok(self.numbers);
         }
-        let meant = |run: &Listed| self.agent.as_ref().is_none_or(|agent| is_of(run, agent));
+        let meant = |run: &Listed| is_fit(run) && self.agent.as_ref().is_none_or(|agent| is_of(run, agent));
         let numbers: Vec<u64> = runs(socket)?.iter().filter(|run| meant(run)).map(|run| run.seq).collect();
         if numbers.is_empty() {
             let problem = match &self.agent {
-                Some(agent) => format!("no command of {} runs", super::quoted(agent)),
-                None => "nothing runs".to_owned(),
+                Some(agent) => format!("{none} of {}", super::quoted(agent)),
+                None => none.to_owned(),
             };
             return Err(Notice::failed(problem, "rexec ps shows what runs"));
         }

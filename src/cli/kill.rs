@@ -4,13 +4,14 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lexopt::prelude::{Long, Value};
+use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::notice::Notice;
 
 use super::ask;
-use super::chosen::Chosen;
+use super::chosen::{self, Chosen};
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use crate::front::answer::Answer;
+use crate::sys::signal;
 use crate::text::banner::duration;
 
 pub(super) const VERB: Verb = Verb {
@@ -25,31 +26,49 @@ N is a command's number, as rexec ps and the console show it; #N works too.
 All processes of the command get SIGTERM, and SIGKILL after the host's --grace.
 rexec kill returns when they have ended, or after ten seconds with what still
 lives. A second rexec kill kills at once.
+
+With --signal the command's process group gets that signal, or what an ended
+command left running, and rexec kill does not wait. KILL is for the whole tree,
+at once, and waits.
 ",
     options: &[
-        VerbOption::taking("agent", "AGENT", Values::Nothing, "all commands of this agent, by its name in rexec ps"),
-        VerbOption::flag("all", "all commands"),
+        chosen::AGENT,
+        chosen::ALL,
+        VerbOption::taking("signal", "SIGNAL", Values::Words(&SIGNALS), "send only this signal, by name or number")
+            .short('s'),
     ],
     codes: &[(1, "nothing to end was found, a command does not run, or has processes that cannot be killed"), NO_HOST],
-    examples: &["rexec kill 12", "rexec kill 12 14", "rexec kill --agent codex"],
+    examples: &["rexec kill 12", "rexec kill 12 14", "rexec kill --agent codex", "rexec kill --signal INT 12"],
     run: |parser| {
-        let (chosen, socket) = (chosen(parser)?, super::socket_path()?);
+        let ((chosen, signal), socket) = (chosen(parser)?, super::socket_path()?);
         let numbers = chosen.numbers(&socket)?;
-        super::with_output(|out| kill(&socket, &numbers, out))
+        super::with_output(|out| kill(&socket, &numbers, signal, out))
     },
 };
 
-fn chosen(parser: &mut lexopt::Parser) -> Result<Chosen, Notice> {
-    let mut chosen = Chosen::default();
+/// The signals that a shell offers.
+const SIGNALS: [&str; 8] = ["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2", "WINCH"];
+
+fn chosen(parser: &mut lexopt::Parser) -> Result<(Chosen, Option<u8>), Notice> {
+    let (mut chosen, mut signal) = (Chosen::default(), None);
     while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
         match argument {
             Long("all") => chosen.all = true,
             Long("agent") => chosen.agent = Some(VERB.value(parser)?),
+            Long("signal") | Short('s') => {
+                let word = VERB.value(parser)?;
+                let number = signal::number(&word);
+                signal = Some(number.ok_or_else(|| VERB.none_of("--signal", &word, &SIGNALS))?);
+            }
+            Short(digit) if digit.is_ascii_digit() => {
+                let problem = format_args!("there is no option `-{digit}`");
+                return Err(Notice::usage(problem, format_args!("rexec kill --signal {digit} N sends signal {digit}")));
+            }
             Value(word) => chosen.add(&VERB, &word.to_string_lossy())?,
             other => return Err(VERB.unexpected(other)),
         }
     }
-    chosen.checked(&VERB)
+    Ok((chosen.checked(&VERB)?, signal))
 }
 
 /// How long it waits. The host answers a second sooner in any case, see [`crate::limits::KILL_ANSWER`].
@@ -60,9 +79,10 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// # Errors
 /// The host cannot be asked, a command does not run, or one of its processes cannot be killed. The other commands are
 /// ended all the same, and the first failure is returned.
-pub fn kill(socket: &Path, numbers: &[u64], out: &mut impl Write) -> Result<(), Notice> {
-    let asked: Vec<_> =
-        numbers.iter().map(|seq| (seq, ask::ask(socket, &format!(r#"{{"action":"kill","seq":{seq}}}"#)))).collect();
+fn kill(socket: &Path, numbers: &[u64], signal: Option<u8>, out: &mut impl Write) -> Result<(), Notice> {
+    let signal = signal.map(|signal| format!(r#","signal":{signal}"#)).unwrap_or_default();
+    let question = |seq: &u64| format!(r#"{{"action":"kill","seq":{seq}{signal}}}"#);
+    let asked: Vec<_> = numbers.iter().map(|seq| (seq, ask::ask(socket, &question(seq)))).collect();
     let mut first = None;
     let until = Instant::now() + ANSWER;
     for (seq, asked) in asked {
@@ -81,6 +101,10 @@ pub fn kill(socket: &Path, numbers: &[u64], out: &mut impl Write) -> Result<(), 
                 format_args!("#{seq} has processes that cannot be killed: {unkillable:?}"),
                 "they may belong to another user, as those of sudo do, or wait for a device",
             )),
+            Ok(Answer::Signal { seq }) => {
+                let _ = writeln!(out, "#{seq} got the signal");
+                None
+            }
             Ok(_) => Some(ask::AskError::Unclear.into()),
             Err(error) => Some(error.into()),
         };

@@ -8,18 +8,21 @@ use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::verb::{Group, Values, Verb};
-use super::{check, completions, help, kill, list, log, man, out, print, ps, show, start};
+use super::{check, completions, help, kill, list, log, man, out, pause, print, ps, show, start, status};
 
 /// All verbs, in the order of `rexec --help`.
 pub(super) const VERBS: &[&Verb] = &[
     // Commands that run.
     &ps::VERB,
     &kill::VERB,
+    &pause::PAUSE,
+    &pause::RESUME,
     // Commands of the past.
     &log::VERB,
     &show::VERB,
     &out::VERB,
     // Host and help.
+    &status::VERB,
     &HELP,
     &MAN,
     &COMPLETIONS,

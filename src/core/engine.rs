@@ -214,6 +214,12 @@ impl Engine {
         self.touch(cursor.job, |job| job.log.set_lag(cursor.id, lag));
     }
 
+    /// How many jobs there have been.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.last
+    }
+
     /// The job with this number, until it is forgotten.
     #[must_use]
     pub fn job(&self, id: JobId) -> Option<&Job> {

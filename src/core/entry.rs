@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::process::Exit;
 
 /// Where output came from. The discriminant numbers it in the journal's frames.
@@ -95,6 +96,18 @@ pub enum Outcome {
     NeverRun(Reason),
     /// Its guard died, or it could not be killed, so its exit is unknown.
     Lost { stopped: Option<Reason> },
+}
+
+impl Outcome {
+    /// The exit code that the caller gets.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Ended { exit, .. } => exit.code(),
+            Self::NotStarted(why) => why.code,
+            Self::NeverRun(_) | Self::Lost { .. } => OWN_FAILURE,
+        }
+    }
 }
 
 /// A program that waits for a person's answer.

@@ -87,6 +87,12 @@ impl Log {
         }
     }
 
+    /// The newest entry, while a cursor has not read it.
+    #[must_use]
+    pub fn newest(&self) -> Option<&Entry> {
+        self.entries.back().map(|(_, entry)| entry)
+    }
+
     /// What this cursor reads next, without taking it.
     #[must_use]
     pub fn next(&self, id: CursorId) -> Option<Item<'_>> {

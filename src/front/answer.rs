@@ -2,6 +2,9 @@
 //!
 //! ```text
 //! {"action":"list"}          ▶ {"result":"list","runs":[{"seq":12,"state":"running",…}]}
+//! {"action":"status"}        ▶ {"result":"status","pid":4711,"running":2,…}
+//! {"action":"pause","seq":12} ▶ {"result":"pause","seq":12,"guard":4712}     and the same for "resume"
+//! {"action":"kill","seq":12,"signal":10} ▶ {"result":"signal","seq":12}
 //! {"action":"kill","seq":12} ▶ {"result":"kill","seq":12,"unkillable":[]}     at its end, or within ten seconds
 //! ```
 //!
@@ -32,6 +35,25 @@ pub enum Answer {
         seq: u64,
         /// How many bytes.
         bytes: u64,
+    },
+    /// What the host is and has.
+    Status(Box<HostStatus>),
+    /// A signal is on its way to a command.
+    Signal {
+        /// The command's number.
+        seq: u64,
+    },
+    /// A command's processes are being stopped.
+    Pause {
+        /// The command's number.
+        seq: u64,
+        /// The process id of its guard.
+        guard: i32,
+    },
+    /// A command's processes are being continued.
+    Resume {
+        /// The command's number.
+        seq: u64,
     },
     /// A command that was to be ended has ended, or has not in the time that an answer may take.
     Kill {
@@ -68,6 +90,51 @@ impl Reply {
         let RefusedResponse { message } = serde_json::from_str(line).ok()?;
         Some(Self::Refused(notice::problem_in(&message).to_owned()))
     }
+}
+
+/// What the host is and has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostStatus {
+    /// The host's version.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// How long it has been up, milliseconds.
+    pub up_ms: u64,
+    /// The name of its journal's session.
+    pub session: String,
+    /// Commands since its start, those that run included.
+    pub commands: u64,
+    /// Ended commands of these with an exit code other than 0.
+    pub failed: u64,
+    /// Commands that run now or wait for their start.
+    pub running: u64,
+    /// Commands of these that are paused.
+    pub paused: u64,
+    /// Ended commands that left processes running.
+    pub left: u64,
+    /// The callers whose commands these are, each once.
+    pub agents: Vec<String>,
+    /// The command that ended last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastRun>,
+}
+
+/// A command that has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastRun {
+    /// Its number.
+    pub seq: u64,
+    /// The caller's name.
+    pub whoami: String,
+    /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
+    pub command: String,
+    /// Its exit code, as the caller got it.
+    pub exit: u8,
+    /// How long ago it ended, milliseconds.
+    pub ended_ms: u64,
 }
 
 /// A command that runs, waits, or left processes behind.
@@ -108,6 +175,8 @@ pub enum RunState {
     Running,
     /// A program of it waits for a person's answer.
     Waiting,
+    /// Its processes are stopped until a person resumes them.
+    Paused,
     /// It was told to end.
     Stopping,
     /// Its shell has ended; processes that it started go on.
@@ -126,6 +195,7 @@ impl RunState {
             Self::Queued => "queued",
             Self::Running => "running",
             Self::Waiting => "waiting",
+            Self::Paused => "paused",
             Self::Stopping => "stopping",
             Self::Left => "left",
             Self::Unknown => "?",

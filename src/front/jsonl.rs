@@ -12,11 +12,12 @@ mod request;
 mod response;
 
 use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::process::Signal;
 
-use super::PeerRequest;
 use super::answer::Answer;
 use super::budget::Budget;
 use super::json_line::put_line;
+use super::{PeerRequest, Supervision};
 use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::limits;
@@ -85,17 +86,27 @@ impl Jsonl {
             }
             JsonLine::Action(Action::Abort {}) if self.has_asked => Ok(Some(PeerRequest::Abort)),
             JsonLine::Action(Action::Abort {}) => Err(violation("the action abort comes after a request")),
-            JsonLine::Action(Action::List {} | Action::Kill { .. } | Action::Send(_)) if self.has_asked => {
+            JsonLine::Action(_) if self.has_asked => {
                 Err(violation("an action about other commands on a connection that has one"))
             }
-            JsonLine::Action(Action::List {}) => Ok(Some(PeerRequest::List)),
+            JsonLine::Action(Action::List {}) => Ok(Some(PeerRequest::Supervise(Supervision::List))),
+            JsonLine::Action(Action::Status {}) => Ok(Some(PeerRequest::Supervise(Supervision::Status))),
+            JsonLine::Action(Action::Pause { seq }) => Ok(Some(PeerRequest::Supervise(Supervision::Pause(seq)))),
+            JsonLine::Action(Action::Resume { seq }) => Ok(Some(PeerRequest::Supervise(Supervision::Resume(seq)))),
             JsonLine::Action(Action::Send(request)) => {
                 self.has_asked = true;
                 Ok(Some(PeerRequest::Send(request)))
             }
-            JsonLine::Action(Action::Kill { seq }) => {
+            JsonLine::Action(Action::Kill { signal: Some(0 | 65..), .. }) => {
+                Err(violation("not a valid action: signal is not a number from 1 to 64"))
+            }
+            JsonLine::Action(Action::Kill { seq, signal }) => {
                 self.has_asked = true;
-                Ok(Some(PeerRequest::Kill(seq)))
+                Ok(Some(PeerRequest::Supervise(match signal.map(Signal::new) {
+                    None => Supervision::Kill { seq, at_once: false },
+                    Some(Signal::KILL) => Supervision::Kill { seq, at_once: true },
+                    Some(signal) => Supervision::Signal(seq, signal),
+                })))
             }
         }
     }

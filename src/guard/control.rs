@@ -100,6 +100,9 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::PassModes => [12, 0],
         Order::GiveForeground => [13, 0],
         Order::TakeForeground => [14, 0],
+        Order::SignalLeft(signal) => [20, signal.number()],
+        Order::Pause => [21, 0],
+        Order::Unpause => [22, 0],
     }
 }
 
@@ -121,6 +124,9 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [12, _] => Order::PassModes,
         [13, _] => Order::GiveForeground,
         [14, _] => Order::TakeForeground,
+        [20, signal] => Order::SignalLeft(Signal::new(signal)),
+        [21, _] => Order::Pause,
+        [22, _] => Order::Unpause,
         _ => return None,
     })
 }
@@ -283,8 +289,10 @@ mod tests {
         use Order::{GiveForeground, PassModes, TakeForeground};
         let resume = [true, false].map(|foreground| Resume { foreground });
         let term = Signal(process::Signal::TERM);
+        let pauses = [Order::SignalLeft(process::Signal::HUP), Order::Pause, Order::Unpause];
         let others = [term, Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup, Typed];
-        for order in others.into_iter().chain(resume).chain([PassModes, GiveForeground, TakeForeground]) {
+        let answers = [PassModes, GiveForeground, TakeForeground];
+        for order in others.into_iter().chain(resume).chain(pauses).chain(answers) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };

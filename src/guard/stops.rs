@@ -18,6 +18,9 @@ use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 impl Supervisor {
     /// A child was stopped.
     pub(super) fn on_stopped(&mut self, pid: Pid, signal: Signal) {
+        if self.paused.is_some() {
+            return;
+        }
         if self.relayed.is_some() {
             if Some(pid) == self.shell {
                 self.note_asker(signal);
@@ -61,7 +64,7 @@ impl Supervisor {
     /// Looks for stopped groups whose processes are not the guard's children: their stops are reported to other parents,
     /// such as timeout(1).
     pub(super) fn look(&mut self) {
-        if self.shell.is_none() || self.relayed.is_some() || self.foreground.has_slice() {
+        if self.shell.is_none() || self.relayed.is_some() || self.paused.is_some() || self.foreground.has_slice() {
             return;
         }
         let reports = self.foreground.check_asker();

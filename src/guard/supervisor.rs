@@ -45,6 +45,8 @@ pub(super) struct Supervisor {
     /// Bytes of orders that are not complete yet.
     orders: Vec<u8>,
     hunt: Hunt,
+    /// The processes that an order to pause stopped, until they are continued.
+    pub(super) paused: Option<Vec<Process>>,
     pub(super) relayed: Option<RelayedTerminal>,
     /// Where the command gets keys only while it asks for them.
     pub(super) demand: Option<Demand>,
@@ -77,6 +79,7 @@ impl Supervisor {
             host_lives: true,
             orders: Vec::new(),
             hunt: Hunt::No,
+            paused: None,
             relayed: None,
             demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
         }
@@ -275,6 +278,9 @@ impl Supervisor {
                 let _ = kill::group(group, CONT);
             }
             Order::Signal(_) | Order::Interrupt => {}
+            Order::SignalLeft(signal) => self.signal_left(signal),
+            Order::Pause => self.pause(),
+            Order::Unpause => self.unpause(),
             Order::Terminate => self.terminate(),
             Order::Kill => {
                 self.report(&[GuardReport::Hunting]);
@@ -340,7 +346,7 @@ impl Supervisor {
     }
 
     /// Sends SIGTERM, then SIGCONT, so that a stopped process acts on the SIGTERM as soon as it is continued.
-    fn terminate(&self) {
+    fn terminate(&mut self) {
         if self.shell.is_some() {
             let _ = kill::group(self.group, Signal::TERM);
             let _ = kill::group(self.group, CONT);
@@ -350,6 +356,7 @@ impl Supervisor {
                 let _ = kill::process(process.pid, CONT);
             }
         }
+        self.unpause();
     }
 
     /// Sends SIGPIPE to the shell's group but not to the shell, because output has no reader any more. The kernel would

@@ -14,6 +14,7 @@ use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
 use super::starts::Starts;
+use super::tally::Tally;
 use super::turn::{Source, Turn};
 use super::{Closing, Host};
 use crate::core::engine::Engine;
@@ -71,6 +72,7 @@ impl Host {
             runs,
             screen,
             recorder,
+            tally: Tally::new(std::time::Instant::now()),
             closing: Closing::No,
             options,
         };

@@ -10,14 +10,12 @@ use rexec_sh::protocol::wire::AtStart;
 use super::door::Arrival;
 use super::notices::{BUSY, ENDING, NO_PROOF, TOO_MANY_DESCRIPTORS};
 use super::peer::Heard;
-use super::runs::KillRequest;
 use super::turn::PeerId;
 use super::{Host, unseen};
 use crate::core::engine::JobId;
 use crate::core::entry::Reason;
 use crate::core::job::Job;
 use crate::front::PeerRequest;
-use crate::front::answer::Answer;
 use crate::io::poller::Token;
 use crate::limits;
 use crate::sys::confinement::{Doubt, Purpose};
@@ -112,8 +110,7 @@ impl Host {
                 unseen::say_interactive(&whoami, &mut self.screen);
                 self.peers.let_go(id, &mut self.turn, &mut self.engine);
             }
-            PeerRequest::List => self.list(id),
-            PeerRequest::Kill(seq) => self.kill(id, seq),
+            PeerRequest::Supervise(asked) => self.supervise(id, asked),
             PeerRequest::Send(request) => self.send_answer(id, &request),
             PeerRequest::Signal(signal) => job.into_iter().for_each(|job| self.on_signal(id, job, signal)),
             PeerRequest::Terminal(event) => {
@@ -184,29 +181,6 @@ impl Host {
             }
         }
         false
-    }
-
-    /// Answers with everything that runs.
-    fn list(&mut self, id: PeerId) {
-        if self.has_proof(id) && self.may_supervise(id) {
-            let helpers = self.helper_pids();
-            let runs = self.runs.list(&helpers, &mut self.turn, &mut self.engine);
-            self.peers.answer(id, &Answer::List { runs }, &mut self.turn, &mut self.engine);
-        }
-    }
-
-    /// Ends a command, or what it left running, for a person. The answer comes when it is over.
-    fn kill(&mut self, id: PeerId, seq: u64) {
-        if !self.has_proof(id) || !self.may_supervise(id) {
-            return;
-        }
-        let request = KillRequest { peer: Some(id), job: JobId(seq), grace: self.options.grace };
-        let helpers = self.helper_pids();
-        if self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
-            self.peers.end_greeting(id);
-        } else {
-            self.fail(id, &Notice::failed(format_args!("no command #{seq} runs"), "rexec ps shows what runs"));
-        }
     }
 
     /// A signal for a command. The caller is told that it has come, because the signal's own effect may not show it.

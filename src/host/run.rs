@@ -56,6 +56,10 @@ pub(super) struct ActiveRun {
     /// When it gets SIGPIPE for output on a terminal without a reader.
     pub(super) broken_pipe: BrokenPipe,
     pub(super) ending: Ending,
+    /// A person has paused it.
+    pub(super) is_paused: bool,
+    /// Its end has been counted.
+    pub(super) is_tallied: bool,
 }
 
 /// The streams of a run that the host reads, by [`Stream`].
@@ -181,6 +185,8 @@ impl ActiveRun {
             unread: [false; Stream::ALL.len()],
             broken_pipe: BrokenPipe::default(),
             ending: Ending::default(),
+            is_paused: false,
+            is_tallied: false,
         }
     }
 

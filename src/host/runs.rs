@@ -7,6 +7,7 @@
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
 //! | `runs/kills.rs` | ends commands for people, and answers them |
 //! | `runs/answers.rs` | gives terminals to people who answer prompts |
+//! | `runs/pauses.rs` | pauses, resumes and signals commands for people |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
 //! | `runs/listing.rs` | lists what runs |
 //!
@@ -18,6 +19,7 @@ mod keys;
 mod kills;
 mod listing;
 mod orphans;
+mod pauses;
 mod reports;
 mod streams;
 

@@ -9,6 +9,8 @@ use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 /// SIGCONT.
 pub const CONT: Signal = named(libc::SIGCONT);
+/// SIGSTOP.
+pub const STOP: Signal = named(libc::SIGSTOP);
 /// SIGTTIN.
 pub const TTIN: Signal = named(libc::SIGTTIN);
 /// SIGTTOU.

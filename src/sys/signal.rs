@@ -23,6 +23,18 @@ pub enum HostSignal {
     CheckSocket,
 }
 
+/// The number of a signal by its name, with or without `SIG`, or by its number. `None` if there is no such signal.
+#[must_use]
+pub fn number(word: &str) -> Option<u8> {
+    let upper = word.to_ascii_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    if let Ok(number) = name.parse() {
+        return (1..=libc::SIGRTMAX()).contains(&i32::from(number)).then_some(number);
+    }
+    let signal: Signal = format!("SIG{name}").parse().ok()?;
+    u8::try_from(signal as libc::c_int).ok()
+}
+
 /// The source of the host's signals.
 #[derive(Debug)]
 pub struct HostSignals {
@@ -108,4 +120,19 @@ pub fn leave_to_host() {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for word in ["KILL", "SIGKILL", "kill", "9"] {
+            assert_eq!(number(word), Some(9), "{word}");
+        }
+        for word in ["", "SIG", "0", "65", "-9", "256", "KILLER", "9x"] {
+            assert_eq!(number(word), None, "{word}");
+        }
+    }
 }

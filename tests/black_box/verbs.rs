@@ -1,5 +1,7 @@
 //! The verbs of `rexec`: what the table says of each is true, and every form that is made of the table works.
 
+mod live;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -10,6 +10,12 @@ pub enum Order {
     /// Interrupt the command as ^C at its terminal would: SIGINT to the foreground process group. With the guard's own in
     /// the foreground, that is the group that waits for input, else the shell's.
     Interrupt,
+    /// Deliver this signal to every process that an ended shell left running.
+    SignalLeft(Signal),
+    /// Stop every process of the command, until [`Order::Unpause`].
+    Pause,
+    /// Continue the processes that [`Order::Pause`] stopped.
+    Unpause,
     /// Send SIGCONT and SIGTERM to the shell's process group.
     Terminate,
     /// Kill the command's whole process tree until it is empty.

@@ -69,7 +69,19 @@ pub(super) enum Action {
     Ping {},
     Abort {},
     List {},
-    Kill { seq: u64 },
+    Kill {
+        seq: u64,
+        /// A signal's number. Without it the command is ended.
+        #[serde(default)]
+        signal: Option<u8>,
+    },
+    Pause {
+        seq: u64,
+    },
+    Resume {
+        seq: u64,
+    },
+    Status {},
     Send(SendRequest),
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all
 //! its output or none of them.
 
-use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE};
+use rexec_sh::protocol::exit_code::NOT_FOUND;
 
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Outcome, Reason};
@@ -76,18 +76,18 @@ impl Held {
 /// Adds what the outcome says about the run's end.
 fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
     end.duration_ms = duration_ms;
-    let (exit, error) = match outcome {
+    let error = match outcome {
         Outcome::Ended { exit, stopped } => {
             if let Exit::Signal(signal) = exit {
                 end.signal = Some(signal.number());
             }
-            (exit.code(), stopped.map(Reason::word))
+            stopped.map(Reason::word)
         }
-        Outcome::NotStarted(why) => (why.code, Some(if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" })),
-        Outcome::NeverRun(_) => (OWN_FAILURE, Some("aborted")),
-        Outcome::Lost { .. } => (OWN_FAILURE, Some("lost")),
+        Outcome::NotStarted(why) => Some(if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" }),
+        Outcome::NeverRun(_) => Some("aborted"),
+        Outcome::Lost { .. } => Some("lost"),
     };
-    end.exit = exit;
+    end.exit = outcome.exit_code();
     end.error = error.map(str::to_owned);
     end
 }

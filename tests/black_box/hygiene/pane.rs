@@ -151,10 +151,12 @@ impl Pane {
 
     /// Ends the host as a person does, and gives what was left for the parent shell to read; empty is nothing.
     pub(crate) fn end(&self) -> String {
-        self.tmux(&["send-keys", if self.is_raw { "C-c" } else { "q" }]);
-        // While a command runs, q asks.
-        if !self.is_raw && !waiting::until_true(Duration::from_secs(1), || !self.socket().exists()) {
-            self.tmux(&["send-keys", "y"]);
+        // While a command runs, q asks. In one read with other keys it counts as pasted.
+        let keys = if self.is_raw { &["C-c"][..] } else { &["q", "y", "q", "y"] };
+        let is_over = |within| waiting::until_true(within, || !self.socket().exists());
+        for key in keys.iter().filter(|_| !is_over(Duration::ZERO)) {
+            self.tmux(&["send-keys", key]);
+            is_over(Duration::from_secs(1));
         }
         let typed = self.home.join("typed");
         assert!(waiting::until_true(SHUTDOWN, || typed.exists()), "the host does not leave: {}", self.screen());

@@ -1,0 +1,126 @@
+//! `rexec pause` and `rexec resume`: stop commands for a while, and let them go on.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lexopt::prelude::{Long, Value};
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::process::Pid;
+
+use super::ask;
+use super::chosen::{self, Chosen};
+use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use crate::front::answer::{Answer, RunState};
+use crate::sys::tree::{self, Process};
+
+pub(super) const PAUSE: Verb = Verb {
+    name: "pause",
+    short: None,
+    group: Group::Live,
+    arguments: "N... | --agent AGENT | --all",
+    values: Values::Runs,
+    summary: "stop all processes of commands for a while (SIGSTOP)",
+    text: "\
+Nothing is lost: rexec resume lets the same processes go on. The agent is not
+told. Its own time limits go on, and when it gives up, the command ends.
+Processes of other users, such as those below sudo, cannot be paused.
+",
+    options: &OPTIONS,
+    codes: &[(1, "a command does not run, or has a process that does not stop"), NO_HOST],
+    examples: &["rexec pause 12", "rexec pause --all"],
+    run: |parser| {
+        let (chosen, socket) = (chosen_by(&PAUSE, parser)?, super::socket_path()?);
+        let numbers = chosen.numbers_of(&socket, |run| may_pause(run.state), "nothing runs that can be paused")?;
+        super::with_output(|out| each(&numbers, |seq| pause(&socket, seq, out)))
+    },
+};
+
+pub(super) const RESUME: Verb = Verb {
+    name: "resume",
+    short: None,
+    group: Group::Live,
+    arguments: "N... | --agent AGENT | --all",
+    values: Values::Runs,
+    summary: "let paused commands go on (SIGCONT)",
+    text: "\
+Processes that were stopped before the pause stay stopped.
+",
+    options: &OPTIONS,
+    codes: &[(1, "a command does not run, or is not paused"), NO_HOST],
+    examples: &["rexec resume 12", "rexec resume --all"],
+    run: |parser| {
+        let (chosen, socket) = (chosen_by(&RESUME, parser)?, super::socket_path()?);
+        let numbers = chosen.numbers_of(&socket, |run| run.state == RunState::Paused, "nothing is paused")?;
+        super::with_output(|out| each(&numbers, |seq| resume(&socket, seq, out)))
+    },
+};
+
+const OPTIONS: [VerbOption; 2] = [chosen::AGENT, chosen::ALL];
+
+/// How long a process may take to stop.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time between two looks at the processes.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+fn chosen_by(verb: &Verb, parser: &mut lexopt::Parser) -> Result<Chosen, Notice> {
+    let mut chosen = Chosen::default();
+    while let Some(argument) = parser.next().map_err(|error| verb.wrong(&error))? {
+        match argument {
+            Long("all") => chosen.all = true,
+            Long("agent") => chosen.agent = Some(verb.value(parser)?),
+            Value(word) => chosen.add(verb, &word.to_string_lossy())?,
+            other => return Err(verb.unexpected(other)),
+        }
+    }
+    chosen.checked(verb)
+}
+
+fn may_pause(state: RunState) -> bool {
+    matches!(state, RunState::Running | RunState::Left)
+}
+
+/// Does this for all commands; returns the first failure.
+fn each(numbers: &[u64], mut act: impl FnMut(u64) -> Result<(), Notice>) -> Result<(), Notice> {
+    numbers.iter().map(|&seq| act(seq)).fold(Ok(()), Result::and)
+}
+
+fn question(socket: &Path, action: &str, seq: u64) -> Result<Answer, Notice> {
+    let asked = ask::ask(socket, &format!(r#"{{"action":"{action}","seq":{seq}}}"#))?;
+    Ok(asked.answer(Some(ask::PATIENCE))?)
+}
+
+fn pause(socket: &Path, seq: u64, out: &mut impl Write) -> Result<(), Notice> {
+    let Answer::Pause { guard, .. } = question(socket, "pause", seq)? else {
+        return Err(ask::AskError::Unclear.into());
+    };
+    let going = still_going(Pid::new(guard));
+    if let Some(process) = going.first() {
+        let problem = format_args!("#{seq} is paused, but {} ({}) goes on", process.program, process.pid);
+        return Err(Notice::failed(problem, "it may belong to another user, as below sudo, or wait for a device"));
+    }
+    // Without a standard output there is nobody to tell.
+    let _ = writeln!(out, "#{seq} is paused");
+    Ok(())
+}
+
+/// The processes below a guard that do not stop in time.
+#[expect(clippy::disallowed_methods, reason = "a person waits for other processes to stop")]
+fn still_going(guard: Pid) -> Vec<Process> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let going: Vec<Process> = tree::walk(guard).filter(|process| !process.is_stopped).collect();
+        if going.is_empty() || Instant::now() >= until {
+            return going;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn resume(socket: &Path, seq: u64, out: &mut impl Write) -> Result<(), Notice> {
+    match question(socket, "resume", seq)? {
+        Answer::Resume { .. } => _ = writeln!(out, "#{seq} goes on"),
+        _ => return Err(ask::AskError::Unclear.into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! Pauses and resumes commands, and signals them, for people.
+
+use std::time::Instant;
+
+use super::Runs;
+use crate::core::engine::{Engine, JobId};
+use crate::core::job::{Job, Order};
+use rexec_sh::protocol::process::{Pid, Signal};
+
+impl Runs {
+    /// Stops every process of a command that has begun and does not end. Returns its guard.
+    pub(in crate::host) fn pause(&mut self, job: JobId, engine: &Engine, now: Instant) -> Option<Pid> {
+        let is_stopping = engine.job(job).is_some_and(Job::is_stopping);
+        let run = self.get_mut(job).filter(|run| !is_stopping && !run.is_unbegun() && !run.ending.is_pursued())?;
+        let guard = run.guard_pid()?;
+        run.is_paused = true;
+        self.order(job, Order::Pause, now);
+        Some(guard)
+    }
+
+    /// Continues what a pause has stopped. Returns `false` when the command is not paused.
+    pub(in crate::host) fn resume(&mut self, job: JobId, now: Instant) -> bool {
+        let Some(run) = self.get_mut(job).filter(|run| run.is_paused) else { return false };
+        run.is_paused = false;
+        self.order(job, Order::Unpause, now);
+        true
+    }
+
+    /// Delivers a signal to a command, or to what it left running. Returns `false` when there is no such command.
+    pub(in crate::host) fn signal(&mut self, job: JobId, signal: Signal, engine: &mut Engine, now: Instant) -> bool {
+        if self.get(job).is_none() {
+            return false;
+        }
+        if engine.job(job).is_some_and(|known| !known.is_closed()) {
+            let at_start = self.at_start(job, signal);
+            engine.signal(job, signal, at_start == rexec_sh::protocol::wire::AtStart::Ends);
+        } else {
+            self.order(job, Order::SignalLeft(signal), now);
+        }
+        true
+    }
+}

@@ -1,0 +1,123 @@
+//! What people ask of the host about the commands of others: which run, and to end, signal, pause or resume them.
+//!
+//! Invariant: a caller in a sandbox sees and touches nothing outside of it, and no request waits here but for an end.
+
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::process::Signal;
+
+use super::Host;
+use super::runs::KillRequest;
+use super::turn::PeerId;
+use crate::core::engine::JobId;
+use crate::front::Supervision;
+use crate::front::answer::{Answer, HostStatus, RunState};
+
+impl Host {
+    /// Does what a person asks, if the caller may.
+    pub(super) fn supervise(&mut self, id: PeerId, asked: Supervision) {
+        if !self.has_proof(id) || !self.may_supervise(id) {
+            return;
+        }
+        let answer = match asked {
+            Supervision::List => Ok(self.list()),
+            Supervision::Status => Ok(self.status()),
+            Supervision::Signal(seq, signal) => self.signal_run(JobId(seq), signal),
+            Supervision::Pause(seq) => self.pause(JobId(seq)),
+            Supervision::Resume(seq) => self.resume(JobId(seq)),
+            Supervision::Kill { seq, at_once } => return self.kill(id, seq, at_once),
+        };
+        match answer {
+            Ok(answer) => self.peers.answer(id, &answer, &mut self.turn, &mut self.engine),
+            Err(notice) => self.fail(id, &notice),
+        }
+    }
+
+    /// Everything that runs.
+    fn list(&mut self) -> Answer {
+        let helpers = self.helper_pids();
+        Answer::List { runs: self.runs.list(&helpers, &mut self.turn, &mut self.engine) }
+    }
+
+    /// What the host is and has.
+    fn status(&mut self) -> Answer {
+        let Answer::List { runs } = self.list() else { unreachable!("a list is a list") };
+        let count = |states: &[RunState]| {
+            u64::try_from(runs.iter().filter(|run| states.contains(&run.state)).count()).unwrap_or(u64::MAX)
+        };
+        let mut agents: Vec<String> = runs.iter().map(|run| run.whoami.clone()).collect();
+        agents.sort_unstable();
+        agents.dedup();
+        let left = count(&[RunState::Left]);
+        let path = self.recorder.path();
+        let session = path.as_ref().and_then(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());
+        let mut status = HostStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            session: session.unwrap_or_default(),
+            commands: self.engine.count(),
+            running: u64::try_from(runs.len()).unwrap_or(u64::MAX) - left,
+            paused: count(&[RunState::Paused]),
+            left,
+            agents,
+            ..HostStatus::default()
+        };
+        self.tally.fill(&mut status, self.turn.now);
+        Answer::Status(Box::new(status))
+    }
+
+    /// Ends a command, or what it left running. The answer comes when it is over.
+    fn kill(&mut self, id: PeerId, seq: u64, at_once: bool) {
+        let grace = if at_once { std::time::Duration::ZERO } else { self.options.grace };
+        let request = KillRequest { peer: Some(id), job: JobId(seq), grace };
+        let helpers = self.helper_pids();
+        if self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
+            self.peers.end_greeting(id);
+        } else {
+            self.fail(id, &not_there(JobId(seq)));
+        }
+    }
+
+    fn signal_run(&mut self, job: JobId, signal: Signal) -> Result<Answer, Notice> {
+        if !self.runs.signal(job, signal, &mut self.engine, self.turn.now) {
+            return Err(not_there(job));
+        }
+        Ok(Answer::Signal { seq: job.0 })
+    }
+
+    fn pause(&mut self, job: JobId) -> Result<Answer, Notice> {
+        // Its guard may have reported since the last turn that it has begun.
+        self.runs.visit_control(job, &mut self.turn, &mut self.engine, &mut self.peers);
+        let guard = self.runs.pause(job, &self.engine, self.turn.now).ok_or_else(|| self.not_begun(job))?;
+        self.screen.say(&format!("… #{} is paused: you asked", job.0));
+        Ok(Answer::Pause { seq: job.0, guard: guard.number() })
+    }
+
+    fn resume(&mut self, job: JobId) -> Result<Answer, Notice> {
+        if !self.runs.resume(job, self.turn.now) {
+            let problem = format_args!("#{} is not paused", job.0);
+            return Err(if self.runs.get(job).is_none() {
+                not_there(job)
+            } else {
+                Notice::failed(problem, "rexec ps shows what is paused")
+            });
+        }
+        self.screen.say(&format!("… #{} is resumed", job.0));
+        Ok(Answer::Resume { seq: job.0 })
+    }
+
+    /// Why a command cannot be paused.
+    fn not_begun(&self, job: JobId) -> Notice {
+        match self.runs.get(job) {
+            None => not_there(job),
+            Some(_) => Notice::failed(
+                format_args!("#{} cannot be paused: it has not begun, or is about to end", job.0),
+                "rexec ps shows what runs",
+            ),
+        }
+    }
+}
+
+/// The notice for a number that no command has.
+fn not_there(job: JobId) -> Notice {
+    Notice::failed(format_args!("no command #{} runs", job.0), "rexec ps shows what runs")
+}
