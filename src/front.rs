@@ -11,6 +11,7 @@ pub mod json_line;
 pub mod jsonl;
 pub mod output_filter;
 pub mod protocol;
+pub mod sessions;
 pub mod shim;
 
 use rexec_sh::protocol::notice::Notice;

@@ -32,6 +32,7 @@
 //! | `Screen` (`screen.rs`) | the human's terminal and the console on it |
 //! | `Tally` (`tally.rs`) | how commands ended |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
+//! | `Sessions` (`front/sessions.rs`) | the numbers of the agents' sessions |
 //!
 //! Where to look for:
 //!
@@ -88,6 +89,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::job::Job;
+use crate::front::sessions::Sessions;
 use crate::io::poller::Ready;
 use crate::limits;
 use crate::sys::signal::{HostSignal, HostSignals};
@@ -128,6 +130,7 @@ pub struct Host {
     screen: Screen,
     recorder: RecorderLink,
     tally: Tally,
+    sessions: Sessions,
     closing: Closing,
 }
 

@@ -79,7 +79,8 @@
 //! * What an agent reads of the output: `front/output_filter.rs` chooses; `text/sanitize/tidy.rs` for pipes,
 //!   `text/sanitize/collapse.rs` for terminals.
 //! * What counts as a secret: `text/redact.rs`, which says what each of its modules knows.
-//! * The console's rows: `sink/console.rs`, `text/banner.rs`.
+//! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows, and
+//!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes.
 //! * A record's fields: `journal/record.rs`; `host/submissions.rs` fills a start, `sink/feed.rs` and `recorder/live.rs`
 //!   an end.
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.

@@ -207,13 +207,28 @@ pub const UNSEEN_ROWS: u16 = 24;
 /// Columns of such a terminal, see [`UNSEEN_ROWS`].
 pub const UNSEEN_COLS: u16 = 80;
 
-/// Console output queued, bytes. Beyond it the commands' output waits in their logs, and the console may miss some.
+/// Console output queued, bytes. Beyond it the commands' output waits in their blocks, see [`CONSOLE_HELD_BYTES`].
 pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;
 /// Blocks that wait for their turn on the console. Beyond it the oldest become one line that counts them.
 pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
-/// A command that has had the console for this long yields it to those that wait.
+/// What waits in all blocks, bytes. Beyond it the oldest blocks give up the beginning of what they hold, and then all of
+/// it. It is counted.
+pub const CONSOLE_HELD_BYTES: usize = 16 << 20;
+/// What waits of the beginning of one command's output, bytes. The rest is counted, but for its end.
+pub const CONSOLE_HEAD_BYTES: usize = 256 << 10;
+/// What is kept of the end of one command's output, bytes …
+pub const CONSOLE_TAIL_BYTES: usize = 32 << 10;
+/// … and lines. On a terminal they are shown when the command ends or falls silent.
+pub const CONSOLE_TAIL_LINES: usize = 40;
+/// Lines of a command that a terminal shows as they come. Beyond it they are counted.
+pub const CONSOLE_LIVE_LINES: usize = 200;
+/// Lines that are shown of what a command wrote while others had the floor. The others are counted.
+pub const CONSOLE_COMEBACK_LINES: usize = 20;
+/// A flood is over when its command writes next to nothing for this long.
+pub const CONSOLE_QUIET: Duration = Duration::from_secs(2);
+/// A command that has had the floor for this long yields it to those that wait, also within a line.
 pub const CONSOLE_FLOOR: Duration = Duration::from_secs(2);
-/// A command that took longer than this gets an end line even when it succeeded.
+/// In a file or on a pipe, a command that took longer than this gets an end line even when it succeeded.
 pub const CONSOLE_LONG: Duration = Duration::from_secs(10);
 /// A second ^C on the console within this time kills the command that the first one interrupted …
 pub const KEYS_KILL: Duration = Duration::from_secs(1);

@@ -5,7 +5,8 @@
 //! system calls only; no borrowed descriptor outlives its owner.
 //!
 //! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`]; then [`socket`], [`signal`], [`terminal`],
-//! [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`].
+//! [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`],
+//! [`local_time`].
 
 #![expect(unsafe_code, reason = "system calls live here and in guard")]
 

@@ -11,6 +11,46 @@ pub fn name<'a>(given: &[u8], env: impl Iterator<Item = &'a [u8]>) -> String {
     if given.is_empty() { known_name(env).unwrap_or("shell").to_owned() } else { given }
 }
 
+/// The short name of a known agent, for the console; empty for a name that a caller gave itself.
+#[must_use]
+pub fn short_name(name: &str) -> &'static str {
+    const SHORT: [(&str, &str); 13] = [
+        ("Claude Code", "claude"),
+        ("Codex", "codex"),
+        ("Gemini CLI", "gemini"),
+        ("Qwen Code", "qwen"),
+        ("opencode", "opencode"),
+        ("pi", "pi"),
+        ("Copilot CLI", "copilot"),
+        ("Cline", "cline"),
+        ("Crush", "crush"),
+        ("Goose", "goose"),
+        ("Aider", "aider"),
+        ("mini-swe-agent", "mini-swe"),
+        ("shell", "shell"),
+    ];
+    SHORT.iter().find(|(known, _)| *known == name).map_or("", |(_, short)| short)
+}
+
+/// What tells a session of this agent from its other ones: the value of a variable that the agent sets. Empty if it sets
+/// none.
+pub fn session<'a>(short_name: &str, env: impl Iterator<Item = &'a [u8]>) -> &'a [u8] {
+    let names: &[&[u8]] = match short_name {
+        "claude" => &[b"CLAUDE_CODE_SESSION_ID="],
+        "codex" => &[b"CODEX_SESSION_ID=", b"CODEX_THREAD_ID="],
+        "gemini" => &[b"GEMINI_SESSION_ID="],
+        "qwen" => &[b"QWEN_CODE_SESSION_ID="],
+        "copilot" => &[b"COPILOT_AGENT_SESSION_ID="],
+        "opencode" => &[b"OPENCODE_PID="],
+        _ => &[],
+    };
+    let ids = env.filter_map(|entry| {
+        let rank = names.iter().position(|name| entry.starts_with(name))?;
+        Some((rank, &entry[names[rank].len()..]))
+    });
+    ids.min_by_key(|&(rank, _)| rank).map_or(b"", |(_, id)| id)
+}
+
 /// The agent whose wrapper the caller's command may be in. The caller's name for itself does not count as a proof.
 pub fn agent<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
     match known_name(env)? {
@@ -88,6 +128,9 @@ mod tests {
         assert_eq!(called("", &["CODEX_HOME=/h", "OPENCODE=1"]), "opencode", "not what a profile may set");
         assert_eq!(called("", &["CLAUDECODE=1", "GEMINI_CLI=1"]), "Gemini CLI", "the inner agent");
         assert_eq!(called("", &["HOME=/h"]), "shell");
+        let env = || [b"CODEX_THREAD_ID=t".as_slice(), b"CLAUDE_CODE_SESSION_ID=c", b"CODEX_SESSION_ID=s"].into_iter();
+        let sessions = ["claude", "codex", "gemini"].map(|agent| session(agent, env()));
+        assert_eq!(sessions, [b"c".as_slice(), b"s", b""], "an inner agent has the variables of the outer one");
         assert!(is_harness([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));
         assert!(!is_harness([b"AI_AGENT=claude-code_2-1_agent".as_slice()].into_iter()));
         assert!(kills_group([b"A=b".as_slice(), b"CODEX_CI=1"].into_iter()));

@@ -18,6 +18,7 @@ use super::tally::Tally;
 use super::turn::{Source, Turn};
 use super::{Closing, Host};
 use crate::core::engine::Engine;
+use crate::front::sessions::Sessions;
 use crate::io::poller::Poller;
 use crate::sys::process;
 use crate::sys::signal::HostSignals;
@@ -73,6 +74,7 @@ impl Host {
             screen,
             recorder,
             tally: Tally::new(std::time::Instant::now()),
+            sessions: Sessions::default(),
             closing: Closing::No,
             options,
         };

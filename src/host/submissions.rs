@@ -5,6 +5,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, PrimitiveDateTime};
+
 use super::Host;
 use super::notices::{BUSY, RELAYED};
 use super::run::{ActiveRun, Description, PendingStart};
@@ -13,11 +16,20 @@ use crate::core::engine::JobId;
 use crate::core::entry::StartError;
 use crate::core::log::Lag;
 use crate::front::budget::Share;
+use crate::front::caller;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
 use crate::journal::record::{self, StartRecord};
 use crate::sink::console::Heading;
 use crate::sys;
+use crate::text::place::place;
+
+/// A journal's time on the human's clock.
+fn local_time(time: &str) -> PrimitiveDateTime {
+    let utc = OffsetDateTime::parse(time, &Rfc3339).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let local = utc + time::Duration::seconds(sys::local_time::offset(utc.unix_timestamp()).into());
+    PrimitiveDateTime::new(local.date(), local.time())
+}
 
 impl Host {
     /// A shim's command.
@@ -81,17 +93,23 @@ impl Host {
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
         start.set_dir(dir);
+        let agent = caller::short_name(&command.whoami);
+        let run = command.run();
+        let entries = || run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
         let heading = Heading {
+            local: local_time(&time),
             time,
+            at: self.turn.now,
             whoami: command.whoami.clone(),
+            agent,
+            session: self.sessions.number(&command.whoami, caller::session(agent, entries())),
+            place: place(&start.dir, None, &std::env::var("HOME").unwrap_or_default()),
             dir: start.dir.clone(),
             command: start.command.clone(),
             is_unwrapped: command.is_unwrapped,
             is_probe: command.is_probe,
         };
-        let run = command.run();
-        let environment = run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
-        self.recorder.begin(&mut self.engine, &start, environment, self.turn.now);
+        self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.screen.begin(&mut self.engine, cursor, heading);
         }

@@ -1,82 +1,39 @@
 //! The console: one block per command on the human's terminal, never two commands mixed within one.
 //!
-//! A block is a banner, the command's live output, an end line where there is something to say, and a blank line.
-//! Blocks come in the order in which the commands start. The command that is being shown has the *floor*. The output of
-//! the others waits in their logs, which may drop some of it and count how much. A command that has had the floor for a
-//! while yields it at the start of a line when others wait, and goes on later under a second banner.
+//! A block is a banner, the command's output, and an end line. The command whose block grows has the *floor*
+//! (`console/floor.rs` says who gets it and when). Each block takes what its command writes at once, into memory of its
+//! own that is bounded (`console/backlog.rs`), so an ended command is shown whole however late its turn comes. Of a flood,
+//! the beginning and the end are shown, and what is between them is counted.
 //!
-//! Invariants: nothing here waits or touches a descriptor; queued bytes and waiting blocks are bounded; output that is
-//! left out is counted exactly; a command's output reaches the terminal only through its filter, which is reset at the
-//! end of each turn.
+//! Invariants: nothing here waits or touches a descriptor; queued bytes, waiting blocks and what they hold are bounded;
+//! output that is left out is counted exactly; a command's output reaches the terminal only through its filter, which is
+//! reset at the end of each turn; a console that has nothing to show has no deadline.
 
+mod backlog;
+mod block;
+mod ending;
+mod face;
 mod filter;
-mod fold;
-mod header;
+mod floor;
+mod heading;
 pub mod keyboard;
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use time::{Date, PrimitiveDateTime};
+
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, Outcome, Reason};
-use crate::core::log::Item;
 use crate::journal::record::Straggler;
 use crate::limits;
-use crate::text::banner::{self, Banner};
-use crate::text::count::{self, counted};
-use crate::text::escape::escape_line;
-use crate::text::prompt::prompt_words;
-use filter::Filter;
-use fold::Fold;
-pub use header::ConsoleKind;
-use header::header;
-use rexec_sh::protocol::process::Exit;
-
-/// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
-const PROGRAM_COLUMNS: usize = 32;
-/// The width of the words of a prompt, columns.
-const PROMPT_COLUMNS: usize = 60;
-
-/// The content of a block's banner.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heading {
-    /// When the command began, RFC 3339.
-    pub time: String,
-    /// The caller's name.
-    pub whoami: String,
-    /// The working directory.
-    pub dir: String,
-    /// The command, without an agent's wrapper.
-    pub command: String,
-    /// Whether `command` lacks an agent's wrapper.
-    pub is_unwrapped: bool,
-    /// Whether an agent only looks at the shell. Such a command is one line instead of a block, while all goes well.
-    pub is_probe: bool,
-}
-
-/// Which of a command's output reaches a terminal.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum View {
-    /// Text, and escape sequences whose effect ends with the command's turn.
-    #[default]
-    Safe,
-    /// Every byte. The terminal's modes are reset after each turn.
-    Raw,
-}
-
-/// One command on the console.
-#[derive(Debug)]
-struct CommandBlock {
-    job: JobId,
-    cursor: Cursor,
-    heading: Heading,
-    filter: Filter,
-    has_banner: bool,
-    /// What a folded command has written: only its banner is shown.
-    fold: Option<Fold>,
-    /// The line about processes that the command left running, for the block's end.
-    left: Option<String>,
-}
+use crate::text::count::counted;
+pub use backlog::Gap;
+use block::CommandBlock;
+pub use face::{Colours, ConsoleKind};
+use face::{Face, Ink};
+pub use filter::View;
+use floor::{FloorChange, Holder};
+pub use heading::Heading;
 
 /// Commands that were never shown, because too many waited.
 #[derive(Debug, Default)]
@@ -86,19 +43,44 @@ struct Unshown {
     last: u64,
 }
 
+/// A run whose output is only counted for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flood {
+    /// The run.
+    pub job: JobId,
+    /// What it wrote that is not on the console.
+    pub unshown: Gap,
+}
+
+/// What a status line says of the console.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Overview {
+    /// The run whose block grows, see [`Console::shown`].
+    pub shown: Option<JobId>,
+    /// The runs of which nothing is shown for now, because they write more than anybody could read.
+    pub floods: Vec<Flood>,
+}
+
 /// The console.
 #[derive(Debug)]
 pub struct Console {
-    kind: ConsoleKind,
+    face: Face,
     view: View,
-    /// The terminal's width, or 0 if it is unknown.
-    columns: u16,
+    /// Oldest first.
     blocks: VecDeque<CommandBlock>,
-    /// Since when the block at the front of the queue has its turn.
-    floor: Option<Instant>,
+    /// The command that has the floor, and since when.
+    floor: Option<(JobId, Instant)>,
+    /// The command whose block is the last one, and when that was last shown.
+    shown_last: Option<(JobId, Instant)>,
     /// The command that is followed.
     followed: Option<JobId>,
     unshown: Unshown,
+    /// The human's clock at a known moment.
+    clock: Option<(PrimitiveDateTime, Instant)>,
+    /// The day of the last banner.
+    day: Option<Date>,
+    /// When there may be something to show although no command writes.
+    wakes: Option<Instant>,
     /// Whether the last pump left room for more. Otherwise the console waits for the terminal, and has no deadline.
     has_room: bool,
 }
@@ -107,13 +89,31 @@ impl Console {
     /// An empty console.
     #[must_use]
     pub fn new(kind: ConsoleKind, view: View) -> Self {
-        let (blocks, unshown) = (VecDeque::new(), Unshown::default());
-        Self { kind, view, columns: 0, blocks, floor: None, followed: None, unshown, has_room: true }
+        Self {
+            face: Face { kind, columns: 0, colours: Colours::default() },
+            view,
+            blocks: VecDeque::new(),
+            floor: None,
+            shown_last: None,
+            followed: None,
+            unshown: Unshown::default(),
+            clock: None,
+            day: None,
+            wakes: None,
+            has_room: true,
+        }
     }
 
-    /// Notes the terminal's new width, columns.
+    /// The same with these colours of its own. Those of the commands stay.
+    #[must_use]
+    pub fn with_colours(mut self, colours: Colours) -> Self {
+        self.face.colours = colours;
+        self
+    }
+
+    /// Notes the terminal's new width, columns; 0 if it is unknown.
     pub fn resize(&mut self, columns: u16) {
-        self.columns = columns;
+        self.face.columns = columns;
         for block in &mut self.blocks {
             block.filter.resize(columns);
         }
@@ -121,18 +121,19 @@ impl Console {
 
     /// Shows a line of the host's, between blocks or on a row of its own within one.
     pub fn say(&mut self, line: &str, out: &mut Vec<u8>) {
-        if let (Some(_), Some(block)) = (self.floor, self.blocks.front_mut()) {
-            block.filter.end_turn(out);
+        if let Some(at) = self.floor_index() {
+            self.blocks[at].filter.end_turn(out);
         }
-        header(self.kind, self.columns, line, out);
+        self.face.remark(Ink::Dim, line, out);
     }
 
     /// Begins a command's block. If too many blocks wait, the oldest of them is given up and counted.
     pub fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading) {
         if self.blocks.len() >= limits::CONSOLE_BLOCKS_MAX {
-            let oldest = usize::from(self.floor.is_some());
-            if let Some(block) = self.blocks.remove(oldest) {
-                engine.detach(block.cursor);
+            let floor = self.floor.map(|(job, _)| job);
+            let oldest = self.blocks.iter().position(|block| Some(block.job) != floor);
+            if let Some(block) = oldest.and_then(|oldest| self.blocks.remove(oldest)) {
+                block.give_up(engine);
                 if self.unshown.commands == 0 {
                     self.unshown.first = block.job.0;
                 }
@@ -140,66 +141,21 @@ impl Console {
                 self.unshown.last = block.job.0;
             }
         }
-        let filter = Filter::new(self.kind, self.view, self.columns);
-        let fold = heading.is_probe.then(Fold::default);
-        let (has_banner, left) = (false, None);
-        self.blocks.push_back(CommandBlock { job: cursor.job, cursor, heading, filter, has_banner, fold, left });
+        self.clock = Some((heading.local, heading.at));
+        self.blocks.push_back(CommandBlock::new(self.face, self.view, cursor, heading));
     }
 
     /// Notes the processes that a command left running.
     pub fn on_left(&mut self, job: JobId, left: &[Straggler]) {
         if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {
-            let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
-            let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX);
-            block.left = banner::left_line(count, named.map(|left| (left.comm.as_str(), left.pid)));
+            block.on_left(left);
         }
     }
 
-    /// Appends what there is to show, until `out` has `bytes_max` bytes.
-    pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, bytes_max: usize, now: Instant) {
-        while out.len() < bytes_max && self.show_next(engine, out, now) {}
-        self.has_room = out.len() < bytes_max;
-    }
-
-    /// Shows one entry, or passes the floor on. Returns whether there may be more to show.
-    fn show_next(&mut self, engine: &mut Engine, out: &mut Vec<u8>, now: Instant) -> bool {
-        if self.floor.is_none() && !self.take_floor(engine, out, now) {
-            return false;
-        }
-        let face = self.face();
-        let block = self.blocks.front_mut().expect("the floor is the front block's");
-        match engine.next(block.cursor) {
-            Some(item) => {
-                let is_end = block.show(face, &item, out);
-                engine.advance(block.cursor);
-                if is_end {
-                    engine.detach(block.cursor);
-                    self.blocks.pop_front();
-                    self.floor = None;
-                } else if self.may_yield(now) {
-                    self.yield_floor(out);
-                }
-            }
-            None if block.fold.as_ref().and_then(Fold::deadline).is_some_and(|at| now >= at) => block.unfold(face, out),
-            None if self.may_yield(now) => self.yield_floor(out),
-            None => return false,
-        }
-        true
-    }
-
-    /// At the host's end: ends the block that is being shown and resets the terminal's modes.
-    pub fn leave(&mut self, out: &mut Vec<u8>) {
-        let face = self.face();
-        if let (Some(_), Some(block)) = (self.floor.take(), self.blocks.front_mut()) {
-            block.remark(face, "… the rest is not shown, see the journal", out);
-            out.push(b'\n');
-        }
-        self.blocks.clear();
-    }
-
-    /// Gives this command the floor whenever it has something to show, until another call.
+    /// Shows all that this command writes, however much it is, before the others' output; until another call.
     pub fn follow(&mut self, job: Option<JobId>) {
         self.followed = job;
+        self.blocks.iter_mut().for_each(|block| block.follow(Some(block.job) == job));
     }
 
     /// The command that is followed, while it has a block.
@@ -208,191 +164,175 @@ impl Console {
         self.followed.filter(|&job| self.blocks.iter().any(|block| block.job == job))
     }
 
-    /// The command whose block is being shown.
+    /// The run that has the floor: what it writes is shown now.
     #[must_use]
     pub fn shown(&self) -> Option<JobId> {
-        self.floor.and(self.blocks.front()).map(|block| block.job)
+        self.floor.map(|(job, _)| job)
     }
 
-    /// When a waiting block may get the floor, or a folded one must be unfolded.
+    /// What a status line says of the console.
     #[must_use]
-    pub fn deadline(&self) -> Option<Instant> {
-        let unfolds = self.floor.and(self.blocks.front()).and_then(|block| block.fold.as_ref()?.deadline());
-        self.yields_at().into_iter().chain(unfolds).min().filter(|_| self.has_room)
+    pub fn overview(&self) -> Overview {
+        let floods = self.blocks.iter().filter_map(|block| Some(Flood { job: block.job, unshown: block.flood()? }));
+        Overview { shown: self.shown(), floods: floods.collect() }
     }
 
-    fn face(&self) -> Face {
-        Face { kind: self.kind, columns: self.columns }
+    /// Takes what the commands wrote, and appends what there is to show until `out` has `bytes_max` bytes or somewhat
+    /// more: a command's turn is not cut short.
+    pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, bytes_max: usize, now: Instant) {
+        self.blocks.iter_mut().for_each(|block| block.take(engine, now));
+        self.shed();
+        while out.len() < bytes_max && self.show_next(out, now) {}
+        self.has_room = out.len() < bytes_max;
     }
 
-    /// When the front block must yield the floor, if others wait. A block within a line keeps it for twice the time:
-    /// the line may be a progress bar, and a broken line is hard to read.
-    fn yields_at(&self) -> Option<Instant> {
-        let (since, block) = (self.floor?, self.blocks.front().filter(|block| Some(block.job) != self.followed)?);
-        let time = limits::CONSOLE_FLOOR * if block.filter.is_line_start() { 1 } else { 2 };
-        (self.blocks.len() > 1).then(|| since + time)
-    }
-
-    fn may_yield(&self, now: Instant) -> bool {
-        self.yields_at().is_some_and(|at| now >= at)
-    }
-
-    fn yield_floor(&mut self, out: &mut Vec<u8>) {
-        let Some(mut block) = self.blocks.pop_front() else { return };
-        if block.fold.is_none() {
-            block.end_turn(self.face(), out);
-            self.face().header(&format!("… #{} goes on, others wait", block.job.0), out);
-            out.push(b'\n');
-        }
-        self.blocks.push_back(block);
-        self.floor = None;
-    }
-
-    /// Gives the floor to the first block that has something to show, and prints its banner.
-    fn take_floor(&mut self, engine: &Engine, out: &mut Vec<u8>, now: Instant) -> bool {
-        let shows = |block: &CommandBlock| !block.has_banner || engine.next(block.cursor).is_some();
-        let is_followed = |block: &CommandBlock| Some(block.job) == self.followed && shows(block);
-        let at = self.blocks.iter().position(is_followed).or_else(|| self.blocks.iter().position(shows));
-        let Some(at) = at else { return false };
-        if self.unshown.commands > 0 {
-            let Unshown { commands, first, last } = std::mem::take(&mut self.unshown);
-            let line = match counted(commands, "command", "commands") {
-                count if first == last => format!("… {count} not shown (#{first}), see the journal"),
-                count => format!("… {count} not shown (#{first} to #{last}), see the journal"),
-            };
-            self.face().header(&line, out);
-            out.push(b'\n');
-        }
-        let mut block = self.blocks.remove(at).expect("the index is in range");
-        block.open(self.face(), out, now);
-        self.blocks.push_front(block);
-        self.floor = Some(now);
-        true
-    }
-}
-
-/// The look of the host's rows.
-#[derive(Debug, Clone, Copy)]
-struct Face {
-    kind: ConsoleKind,
-    columns: u16,
-}
-
-impl Face {
-    fn header(self, line: &str, out: &mut Vec<u8>) {
-        header(self.kind, self.columns, line, out);
-    }
-}
-
-impl CommandBlock {
-    /// Shows the banner of a block that gets the floor.
-    fn open(&mut self, face: Face, out: &mut Vec<u8>, now: Instant) {
-        match (&mut self.fold, self.has_banner) {
-            (None, false) => face.header(&self.banner().line(limits::BANNER_COLUMNS), out),
-            (None, true) => {
-                let mut line = self.banner().line(limits::BANNER_AGAIN_COLUMNS);
-                line.push_str(" (goes on)");
-                face.header(&line, out);
+    /// Keeps what waits within its bound: the oldest blocks give up the beginning of it first.
+    fn shed(&mut self) {
+        let mut held: usize = self.blocks.iter().map(CommandBlock::weight).sum();
+        for everything in [false, true] {
+            for block in &mut self.blocks {
+                if held <= limits::CONSOLE_HELD_BYTES {
+                    return;
+                }
+                held -= block.shed(everything);
             }
-            (Some(fold), false) => {
-                fold.show(now);
-                face.header(&self.banner().line_with("(a look at the shell, in the journal)"), out);
-            }
-            (Some(_), true) => {}
-        }
-        self.has_banner = true;
-    }
-
-    /// Shows all that a folded command has written. From now on its block is like any other.
-    fn unfold(&mut self, face: Face, out: &mut Vec<u8>) {
-        if let Some(fold) = self.fold.take() {
-            face.header(&self.banner().line(limits::BANNER_COLUMNS), out);
-            self.filter.push(&fold.into_output(), out);
         }
     }
 
-    fn banner(&self) -> Banner<'_> {
-        let Heading { time, whoami, dir, command, is_unwrapped, .. } = &self.heading;
-        Banner { time, seq: self.job.0, whoami, dir, command, is_unwrapped: *is_unwrapped }
-    }
-
-    /// Shows one entry. Returns whether it was the last one.
-    fn show(&mut self, face: Face, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
-        if let Some(fold) = &mut self.fold {
-            if fold.take(item, self.left.is_some()) {
-                return matches!(item, Item::Entry(Entry::Closed { .. }));
-            }
-            self.unfold(face, out);
-        }
-        match item {
-            Item::Entry(Entry::Closed { outcome, took }) => {
-                let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                self.close(face, outcome, took, out);
+    /// Shows what the command with the floor has written, or passes the floor on. Returns whether there may be more.
+    fn show_next(&mut self, out: &mut Vec<u8>, now: Instant) -> bool {
+        let holder = self.floor_index().map(|at| &mut self.blocks[at]);
+        if let Some(block) = holder {
+            if block.ending.is_some() {
+                let job = block.job;
+                self.close(job, out, now);
                 return true;
             }
-            Item::Entry(Entry::Output { bytes, .. }) => self.filter.push(bytes, out),
-            Item::Missed { bytes } => {
-                self.remark(face, &format!("… {} not shown, see the journal", count::bytes(*bytes)), out)
+            if block.show_live(self.face, out) {
+                self.shown_last = Some((block.job, now));
+                return true;
             }
-            Item::Entry(Entry::WantedInput { program }) => {
-                let program = escape_line(program, PROGRAM_COLUMNS);
-                self.remark(face, &format!("… {program} asked for input and got end of file"), out);
-            }
-            Item::Entry(Entry::Waits(waiting)) => {
-                let words = prompt_words(&waiting.prompt, PROMPT_COLUMNS);
-                self.remark(face, &format!("⏎ #{} waits: \"{words}\"", self.job.0), out);
-            }
-            Item::Entry(Entry::Stopping { reason }) => {
-                let why = match reason {
-                    Reason::CallerGone => "its caller is gone",
-                    Reason::Asked => "you asked",
-                    Reason::Shutdown => "the host is ending",
-                    Reason::TimedOut => "its time is over",
-                };
-                self.remark(face, &format!("… stopping: {why}"), out);
-            }
-            Item::Entry(Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. }) => {}
         }
-        false
-    }
-
-    /// Shows a line of the host's within the block.
-    fn remark(&mut self, face: Face, line: &str, out: &mut Vec<u8>) {
-        self.filter.end_turn(out);
-        face.header(line, out);
-    }
-
-    /// Ends the turn, and says how much of it is not on the screen.
-    fn end_turn(&mut self, face: Face, out: &mut Vec<u8>) {
-        self.filter.end_turn(out);
-        let hidden = self.filter.take_hidden_bytes();
-        if hidden > 0 {
-            face.header(&format!("… a full-screen program drew {}, not shown", count::bytes(hidden)), out);
+        let keeps_floor = self.followed.is_some() && self.shown() == self.followed;
+        let candidates = self.blocks.iter().map(CommandBlock::candidate);
+        let candidates = candidates.filter(|_| !keeps_floor);
+        match floor::decide(self.holder(), candidates, self.shown_last, now) {
+            FloorChange::Give(job) => {
+                self.give_floor(job, out, now);
+                true
+            }
+            FloorChange::Stay(until) => {
+                let floods = self.blocks.iter().filter_map(CommandBlock::deadline);
+                self.wakes = floods.chain(until).min();
+                false
+            }
         }
     }
 
-    /// Ends the block with the lines that the outcome needs.
-    fn close(&mut self, face: Face, outcome: &Outcome, took: u64, out: &mut Vec<u8>) {
-        self.end_turn(face, out);
-        let line = match outcome {
-            Outcome::Ended { exit, stopped } => {
-                let signal = match exit {
-                    Exit::Signal(signal) => Some(signal.number()),
-                    Exit::Code(_) => None,
-                };
-                banner::end_line(exit.code(), signal, took, stopped.map(Reason::word))
+    fn floor_index(&self) -> Option<usize> {
+        let (job, _) = self.floor?;
+        self.blocks.iter().position(|block| block.job == job)
+    }
+
+    fn holder(&self) -> Option<Holder> {
+        let (job, since) = self.floor?;
+        let block = &self.blocks[self.floor_index()?];
+        Some(Holder { job, since, wrote: block.wrote(), is_at_line_start: block.filter.is_line_start() })
+    }
+
+    /// Takes the floor from the command that has it, and gives it to this one.
+    fn give_floor(&mut self, job: JobId, out: &mut Vec<u8>, now: Instant) {
+        let face = self.face;
+        if let Some(at) = self.floor_index() {
+            let block = &mut self.blocks[at];
+            block.end_turn(face, out);
+            let is_text = face.is_text();
+            let line = if is_text { "goes on, others wait" } else { "runs on" };
+            face.remark(Ink::Dim, &format!("… #{} {line}", block.job.0), out);
+            if is_text {
+                out.push(b'\n');
             }
-            Outcome::NotStarted(why) => {
-                // The text may begin with a name that the caller chose, which must not begin a row of the host's.
-                Some(format!("not started: {}", escape_line(&why.problem, 400)))
+        }
+        self.floor = None;
+        self.tell_unshown(out);
+        let local = self.local(now);
+        let Some(at) = self.blocks.iter().position(|block| block.job == job) else { return };
+        let block = &mut self.blocks[at];
+        let time = if block.has_banner { local } else { block.heading.local };
+        if self.day.replace(time.date()).is_some_and(|day| day != time.date()) && !face.is_text() {
+            face.remark(Ink::Dim, &heading::day(time), out);
+        }
+        if block.show_in_one_row(face, out) {
+            self.forget(job, now);
+            return;
+        }
+        let lines = block.lines_waiting();
+        if std::mem::replace(&mut block.has_banner, true) {
+            block.heading.show_again(face, job, local, lines, out);
+            if block.ending.is_none() {
+                block.show_last(face, out);
             }
-            Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
-            Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),
-            Outcome::Lost { stopped: Some(_) } => Some("lost: how it ended is unknown".to_owned()),
+        } else {
+            block.heading.show(face, job, None, out);
+        }
+        self.floor = Some((job, now));
+        self.shown_last = self.floor;
+    }
+
+    /// Shows the rest of a command that has ended.
+    fn close(&mut self, job: JobId, out: &mut Vec<u8>, now: Instant) {
+        if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {
+            block.close(self.face, out);
+        }
+        self.forget(job, now);
+    }
+
+    /// Forgets a command of which everything was shown.
+    fn forget(&mut self, job: JobId, now: Instant) {
+        self.blocks.retain(|block| block.job != job);
+        self.floor = None;
+        self.shown_last = Some((job, now));
+    }
+
+    /// The human's clock now.
+    fn local(&self, now: Instant) -> PrimitiveDateTime {
+        match self.clock {
+            Some((local, at)) => local + now.saturating_duration_since(at),
+            None => PrimitiveDateTime::MIN,
+        }
+    }
+
+    fn tell_unshown(&mut self, out: &mut Vec<u8>) {
+        if self.unshown.commands == 0 {
+            return;
+        }
+        let Unshown { commands, first, last } = std::mem::take(&mut self.unshown);
+        let line = match counted(commands, "command", "commands") {
+            count if first == last => format!("… {count} not shown (#{first}), see the journal"),
+            count => format!("… {count} not shown (#{first} to #{last}), see the journal"),
         };
-        for line in line.iter().chain(&self.left) {
-            face.header(line, out);
+        self.face.remark(Ink::Dim, &line, out);
+        if self.face.is_text() {
+            out.push(b'\n');
         }
-        out.push(b'\n');
+    }
+
+    /// At the host's end: ends the block that is being shown and resets the terminal's modes.
+    pub fn leave(&mut self, out: &mut Vec<u8>) {
+        if let Some(at) = self.floor_index() {
+            self.blocks[at].end_turn(self.face, out);
+            self.face.remark(Ink::Dim, "… the rest is not shown, see the journal", out);
+            if self.face.is_text() {
+                out.push(b'\n');
+            }
+        }
+        self.floor = None;
+        self.blocks.clear();
+    }
+
+    /// When there may be something to show although no command writes.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.wakes.filter(|_| self.has_room)
     }
 }

@@ -52,7 +52,7 @@ impl Banner<'_> {
             escape_line(&whole_seconds(self.time), 64),
             self.seq,
             name_of(self.whoami, limits::WHOAMI_COLUMNS),
-            escape_dir(self.dir, NAME_COLUMNS),
+            escape_dir(self.dir),
         )
     }
 }
@@ -103,9 +103,9 @@ pub fn left_line<'a>(count: u32, named: impl IntoIterator<Item = (&'a str, i32)>
     Some(line)
 }
 
-/// A directory on at most `columns_max` columns. Blanks and characters that could end it have a backslash before them, as
+/// A directory on a line. Blanks and characters that could end it have a backslash before them, as
 /// a shell reads them.
-fn escape_dir(dir: &str, columns_max: usize) -> String {
+pub fn escape_dir(dir: &str) -> String {
     let mut escaped = String::with_capacity(dir.len());
     for c in dir.chars() {
         if matches!(c, ' ' | '$' | '\\' | '\'' | '"' | '`' | '#' | ':' | '[' | ']') {
@@ -113,7 +113,7 @@ fn escape_dir(dir: &str, columns_max: usize) -> String {
         }
         escaped.push(c);
     }
-    escape_ends(&escaped, columns_max)
+    escape_ends(&escaped, NAME_COLUMNS)
 }
 
 /// A time without the milliseconds of the journal, which a reader does not need.
@@ -122,6 +122,20 @@ fn whole_seconds(time: &str) -> String {
         Some((seconds, fraction)) => format!("{seconds}{}", fraction.trim_start_matches(|c: char| c.is_ascii_digit())),
         None => time.to_owned(),
     }
+}
+
+/// A number with a blank between each three digits: `3 000 000`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// Milliseconds as `14.2 s`, `3 min 07 s` or `2 h 05 min`.

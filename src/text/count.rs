@@ -12,6 +12,16 @@ pub fn bytes(number: u64) -> String {
     counted(number, "byte", "bytes")
 }
 
+/// A number of bytes, rounded where it is long: `532 bytes`, `21.9 MB`.
+#[must_use]
+pub fn size(number: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    match UNITS.into_iter().find(|&(unit, _)| number >= unit) {
+        Some((unit, name)) => format!("{}.{} {name}", number / unit, number % unit / (unit / 10)),
+        None => bytes(number),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,5 +31,6 @@ mod tests {
         assert_eq!(counted(0, "command", "commands"), "0 commands");
         assert_eq!(counted(1, "process", "processes"), "1 process");
         assert_eq!(bytes(2), "2 bytes");
+        assert_eq!([size(1), size(999), size(21_988_000)], ["1 byte", "999 bytes", "21.9 MB"]);
     }
 }

@@ -12,6 +12,8 @@ use super::width::width;
 /// The bar that begins each row of the host on a terminal. In a command's output it is shown by its code point, so that
 /// no other row begins with it.
 pub const BAR: char = '\u{258C}';
+/// The bar as a text.
+pub const BAR_TEXT: &str = "\u{258C}";
 
 /// Whether this character is shown by its code point, because it is invisible or affects others.
 #[must_use]

@@ -91,7 +91,11 @@ fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
             let left = pane.end();
             assert!(left.is_empty(), "{flags:?}, {script}: the parent shell reads {left}");
             assert_eq!(pane.flags(), before, "{flags:?}, {script}");
-            assert!(pane.screen().contains("· aborted"), "the last block has its end: {}", pane.screen());
+            assert!(
+                pane.screen().contains("■ stopped as the host ended"),
+                "the last block has its end: {}",
+                pane.screen()
+            );
             assert_eq!(pane.strange_files(), [""; 0]);
             assert!(calling.finish(PATIENCE).is_some_and(|seen| seen.code() != 0));
         }

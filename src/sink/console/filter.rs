@@ -1,11 +1,21 @@
 //! Filters a command's output for the human: one filter for each kind of console.
 
-use super::{ConsoleKind, View};
+use super::face::ConsoleKind;
 use crate::text::hidden;
 use crate::text::rows::{RowStyle, Rows};
 use crate::text::safe::SafeFilter;
 use crate::text::safe::raw::RawFilter;
 use crate::text::sanitize::{Mode, Sanitizer};
+
+/// Which of a command's output reaches a terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum View {
+    /// Text, and escape sequences whose effect ends with the command's turn.
+    #[default]
+    Safe,
+    /// Every byte. The terminal's modes are reset after each turn.
+    Raw,
+}
 
 /// The filter of a block.
 #[derive(Debug)]

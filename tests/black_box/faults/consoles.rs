@@ -28,9 +28,9 @@ fn letters(count: usize) -> String {
 
 /// How many letters were shown, and how many bytes were said to be left out.
 fn shown_and_omitted(console: &str) -> (usize, usize) {
-    let omitted = console.match_indices(" bytes not shown, see the journal").filter_map(|(at, _)| {
-        let digits = console[..at].rsplit("… ").next()?;
-        digits.parse::<usize>().ok()
+    let omitted = console.match_indices(" bytes not shown · rexec out").filter_map(|(at, _)| {
+        let digits = console[..at].rsplit(['…', '⋯']).next()?;
+        digits.replace(' ', "").parse::<usize>().ok()
     });
     (console.matches('@').count(), omitted.sum())
 }

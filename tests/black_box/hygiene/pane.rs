@@ -134,16 +134,18 @@ impl Pane {
         Call::bash(script, self.home.path()).run(Target::Shim(&self.socket()))
     }
 
-    /// Runs a command, waits until its line stands on the screen in plain letters, right below its banner, and gives
-    /// the state of the pane then; or the screen, when that does not happen.
+    /// Runs a command, waits until its line stands on the screen in plain letters between its banner and its end
+    /// line, and gives the state of the pane then; or the screen, when that does not happen.
     pub(crate) fn flags_at_the_next(&self, number: usize) -> Result<String, String> {
         let seen = self.run(&format!("printf 'plain %s\\n' {number}"));
         assert_eq!(seen.out(), format!("plain {number}\n"));
-        let (banner, text) = (format!("$ printf 'plain %s\\n' {number}"), format!("plain {number}"));
+        let (banner, text) = (format!("printf 'plain %s\\n' {number}"), format!("plain {number}"));
         let flags = waiting::until(PATIENCE, || {
             let (flags, screen) = self.look();
             let lines: Vec<&str> = screen.lines().collect();
-            let stands = lines.windows(2).any(|pair| pair[0].ends_with(&banner) && without_resets(pair[1]) == text);
+            let stands = lines
+                .windows(3)
+                .any(|rows| rows[0].ends_with(&banner) && without_resets(rows[1]) == text && rows[2].contains("▌✓"));
             stands.then_some(flags)
         });
         flags.ok_or_else(|| self.screen())
@@ -174,6 +176,6 @@ impl Pane {
 }
 
 /// A line without the sequences that say that nothing is special about it.
-fn without_resets(line: &str) -> &str {
-    ["\x1b[39m", "\x1b[49m", "\x1b[0m"].iter().fold(line, |line, reset| line.strip_prefix(reset).unwrap_or(line))
+fn without_resets(line: &str) -> String {
+    ["\x1b[39m", "\x1b[49m", "\x1b[0m"].iter().fold(line.to_owned(), |line, reset| line.replace(reset, ""))
 }

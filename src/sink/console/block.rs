@@ -1,0 +1,397 @@
+//! The block of one command: what it has written and nobody has seen, and how that reaches the terminal.
+//!
+//! Invariants: what is shown and what is counted is together what the command wrote; output reaches the terminal only
+//! through the block's filter, which is reset at the end of each turn; what is not shown is not filtered.
+
+use std::time::{Duration, Instant};
+
+use super::backlog::{Backlog, BacklogPiece, BothEnds, Gap};
+use super::ending::BlockEnd;
+use super::face::{Colours, ConsoleKind, Face, Ink};
+use super::filter::{Filter, View};
+use super::floor::Candidate;
+use super::heading::Heading;
+use crate::core::engine::{Cursor, Engine, JobId};
+use crate::core::entry::{Entry, Reason, Stream};
+use crate::core::log::Item;
+use crate::journal::record::Straggler;
+use crate::limits;
+use crate::text::banner::grouped;
+use crate::text::count;
+use crate::text::escape::escape_line;
+use crate::text::highlight::Highlighter;
+use crate::text::prompt::prompt_words;
+
+/// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
+const PROGRAM_COLUMNS: usize = 32;
+/// The width of the words of a prompt, columns.
+const PROMPT_COLUMNS: usize = 60;
+/// The sign of a command that waits for the human.
+const WAITS: char = '⏎';
+/// The lines that a command may write a second without ever being cut short.
+const LINES_A_SECOND: u32 = 2;
+/// A flood has ended when so few lines came within [`limits::CONSOLE_QUIET`].
+const QUIET_LINES: u64 = 10;
+
+/// One command on the console.
+#[derive(Debug)]
+pub(super) struct CommandBlock {
+    pub(super) job: JobId,
+    /// `None` once everything was taken.
+    cursor: Option<Cursor>,
+    pub(super) heading: Heading,
+    pub(super) filter: Filter,
+    paint: Option<[Highlighter; Stream::ALL.len()]>,
+    backlog: Backlog,
+    allowance: Allowance,
+    pub(super) has_banner: bool,
+    pub(super) ending: Option<(BlockEnd, Instant)>,
+    /// It waits for the human, and that was not shown yet.
+    asks: bool,
+    /// The human follows it.
+    is_followed: bool,
+    /// The processes that the command left running.
+    left: Vec<Straggler>,
+    /// All that it wrote.
+    written: Gap,
+    /// Since when the oldest of what waits does so.
+    oldest: Option<Instant>,
+    /// When it wrote last.
+    wrote: Instant,
+}
+
+/// How many lines of a command may still be shown as they come.
+#[derive(Debug)]
+enum Allowance {
+    /// All of them.
+    Unlimited,
+    Limited {
+        lines: usize,
+        /// When it was last raised.
+        raised: Instant,
+        /// Since when a stretch of a flood is looked at, and how many lines had come by then.
+        flood: Option<(Instant, u64)>,
+    },
+}
+
+impl Allowance {
+    fn new(lines: usize, now: Instant) -> Self {
+        Self::Limited { lines, raised: now, flood: None }
+    }
+
+    fn lines(&self) -> usize {
+        match self {
+            Self::Unlimited => usize::MAX,
+            Self::Limited { lines, .. } => *lines,
+        }
+    }
+
+    /// Raises it with the time. A flood gets nothing.
+    fn raise(&mut self, now: Instant) {
+        let Self::Limited { lines, raised, flood: None } = self else { return };
+        let seconds = now.saturating_duration_since(*raised).as_secs();
+        *raised += Duration::from_secs(seconds);
+        let more = usize::try_from(seconds).unwrap_or(usize::MAX).saturating_mul(LINES_A_SECOND as usize);
+        *lines = lines.saturating_add(more).min(limits::CONSOLE_LIVE_LINES.max(*lines));
+    }
+
+    fn spend(&mut self, spent: usize) {
+        if let Self::Limited { lines, .. } = self {
+            *lines = lines.saturating_sub(spent);
+        }
+    }
+}
+
+impl CommandBlock {
+    pub(super) fn new(face: Face, view: View, cursor: Cursor, heading: Heading) -> Self {
+        let is_painted =
+            face.kind == ConsoleKind::Terminal && view == View::Safe && face.colours == Colours::Highlighted;
+        let now = heading.at;
+        Self {
+            job: cursor.job,
+            cursor: Some(cursor),
+            filter: Filter::new(face.kind, view, face.columns),
+            paint: is_painted.then(|| Stream::ALL.map(|stream| Highlighter::new(stream == Stream::Err))),
+            backlog: Backlog::default(),
+            allowance: if face.is_text() {
+                Allowance::Unlimited
+            } else {
+                Allowance::new(limits::CONSOLE_LIVE_LINES, now)
+            },
+            has_banner: false,
+            ending: None,
+            asks: false,
+            is_followed: false,
+            left: Vec::new(),
+            written: Gap::default(),
+            oldest: None,
+            wrote: now,
+            heading,
+        }
+    }
+
+    /// Takes all that is new in the command's log.
+    pub(super) fn take(&mut self, engine: &mut Engine, now: Instant) {
+        self.allowance.raise(now);
+        while let Some(cursor) = self.cursor
+            && let Some(item) = engine.next(cursor)
+        {
+            match item {
+                Item::Entry(Entry::Output { stream, bytes, .. }) => {
+                    self.written.add(bytes);
+                    self.backlog.push(*stream, bytes, self.allowance.lines());
+                    self.note_news(now);
+                }
+                Item::Missed { bytes } => {
+                    self.written.bytes += bytes;
+                    self.backlog.miss(bytes);
+                    self.note_news(now);
+                }
+                Item::Entry(Entry::WantedInput { program }) => {
+                    let program = escape_line(program, PROGRAM_COLUMNS);
+                    self.remark(&format!("… {program} asked for input and got end of file"), now);
+                }
+                Item::Entry(Entry::Waits(waiting)) => {
+                    let words = prompt_words(&waiting.prompt, PROMPT_COLUMNS);
+                    self.remark(&format!("{WAITS} #{} waits: \"{words}\"", self.job.0), now);
+                    self.asks = true;
+                }
+                Item::Entry(Entry::Stopping { reason }) => self.remark(&format!("… stopping: {}", why(*reason)), now),
+                Item::Entry(Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. }) => {}
+                Item::Entry(Entry::Closed { outcome, took }) => {
+                    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                    self.ending = Some((BlockEnd { outcome: outcome.clone(), took_ms }, now));
+                    self.cursor = None;
+                    return engine.detach(cursor);
+                }
+            }
+            engine.advance(cursor);
+        }
+        self.look_at_flood(now);
+    }
+
+    fn remark(&mut self, line: &str, now: Instant) {
+        self.backlog.remark(line);
+        self.note_news(now);
+    }
+
+    fn note_news(&mut self, now: Instant) {
+        self.wrote = now;
+        self.oldest.get_or_insert(now);
+    }
+
+    /// Forgets the rest of the log.
+    pub(super) fn give_up(&self, engine: &mut Engine) {
+        self.cursor.into_iter().for_each(|cursor| engine.detach(cursor));
+    }
+
+    /// Begins to look at a flood, or sees that it is over.
+    fn look_at_flood(&mut self, now: Instant) {
+        let has_flood = self.backlog.flood().is_some();
+        let Allowance::Limited { flood, lines, .. } = &mut self.allowance else { return };
+        match flood {
+            None if has_flood => *flood = Some((now, self.written.lines)),
+            Some(_) if !has_flood => *flood = None,
+            Some((since, before)) if now >= *since + limits::CONSOLE_QUIET => {
+                let is_quiet = self.written.lines - *before <= QUIET_LINES || now >= self.wrote + limits::CONSOLE_QUIET;
+                *flood = Some((now, self.written.lines));
+                if is_quiet {
+                    (*flood, *lines) = (None, limits::CONSOLE_TAIL_LINES);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The output that is only counted for now, while more comes than anybody could read.
+    pub(super) fn flood(&self) -> Option<Gap> {
+        match self.allowance {
+            Allowance::Limited { flood: Some(_), .. } => self.backlog.flood(),
+            _ => None,
+        }
+    }
+
+    /// When to look again whether the flood is over.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.allowance {
+            Allowance::Limited { flood: Some((since, _)), .. } if self.ending.is_none() => {
+                Some(since + limits::CONSOLE_QUIET)
+            }
+            _ => None,
+        }
+    }
+
+    /// Lifts the bound on the lines that are shown as they come, or sets it again.
+    pub(super) fn follow(&mut self, is_followed: bool) {
+        if self.is_followed != is_followed {
+            let limited = Allowance::new(limits::CONSOLE_TAIL_LINES, self.wrote);
+            self.allowance = if is_followed { Allowance::Unlimited } else { limited };
+            self.is_followed = is_followed;
+        }
+    }
+
+    /// Notes the processes that the command left running.
+    pub(super) fn on_left(&mut self, left: &[Straggler]) {
+        self.left = left.to_vec();
+    }
+
+    /// What the floor has to know of the block.
+    pub(super) fn candidate(&self) -> Candidate {
+        let lines = if self.flood().is_some() { 0 } else { self.backlog.lines() };
+        let since = self.oldest.unwrap_or(self.heading.at);
+        let ended = self.ending.as_ref().map(|&(_, at)| at);
+        let unfolds = self.heading.at + limits::PROBE_TIME_MAX;
+        Candidate {
+            job: self.job,
+            has_banner: self.has_banner,
+            urgent: ended.or(self.oldest.filter(|_| self.is_followed || self.asks)),
+            lines,
+            since: if self.is_folded() { since.max(unfolds) } else { since },
+        }
+    }
+
+    /// When the command wrote last.
+    pub(super) fn wrote(&self) -> Instant {
+        self.wrote
+    }
+
+    /// Whether an agent only looks at the shell, and nothing about it is worth reading so far.
+    fn is_folded(&self) -> bool {
+        let is_small = self.written.bytes <= limits::PROBE_BYTES_MAX as u64 && !self.backlog.has_remark();
+        let is_well = self.ending.as_ref().is_none_or(|(ending, _)| {
+            ending.is_well() && Duration::from_millis(ending.took_ms) <= limits::PROBE_TIME_MAX
+        });
+        self.heading.is_probe && !self.has_banner && is_small && is_well && self.left.is_empty()
+    }
+
+    /// Shows what came since the last look, as far as it may be shown live. Returns whether there was anything.
+    pub(super) fn show_live(&mut self, face: Face, out: &mut Vec<u8>) -> bool {
+        if self.flood().is_none() && self.backlog.flood().is_some() {
+            // The flood is over, or there is no bound.
+            let excerpt = self.backlog.take(limits::CONSOLE_TAIL_LINES);
+            self.show_excerpt(face, &excerpt, out);
+        } else if self.backlog.has_head() {
+            let (pieces, lines) = self.backlog.take_head();
+            self.allowance.spend(lines);
+            pieces.iter().for_each(|piece| self.show_piece(face, piece, out));
+        } else {
+            return false;
+        }
+        (self.oldest, self.asks) = (None, false);
+        true
+    }
+
+    /// Shows the last lines of what came while others had the floor.
+    pub(super) fn show_last(&mut self, face: Face, out: &mut Vec<u8>) {
+        let excerpt = match self.allowance {
+            Allowance::Unlimited => self.backlog.take(limits::CONSOLE_TAIL_LINES),
+            Allowance::Limited { .. } => self.backlog.take_last(limits::CONSOLE_COMEBACK_LINES),
+        };
+        self.allowance.spend(limits::CONSOLE_COMEBACK_LINES);
+        self.show_excerpt(face, &excerpt, out);
+        (self.oldest, self.asks) = (None, false);
+    }
+
+    /// Lines that came and were not shown yet.
+    pub(super) fn lines_waiting(&self) -> u64 {
+        self.backlog.lines()
+    }
+
+    fn show_excerpt(&mut self, face: Face, excerpt: &BothEnds, out: &mut Vec<u8>) {
+        excerpt.head.iter().for_each(|piece| self.show_piece(face, piece, out));
+        if excerpt.gap != Gap::default() {
+            self.filter.end_turn(out);
+            face.remark(Ink::Dim, &not_shown(face, self.job, excerpt.gap), out);
+        }
+        excerpt.tail.iter().for_each(|piece| self.show_piece(face, piece, out));
+    }
+
+    fn show_piece(&mut self, face: Face, piece: &BacklogPiece, out: &mut Vec<u8>) {
+        let Some(stream) = piece.stream else {
+            self.filter.end_turn(out);
+            let text = String::from_utf8_lossy(&piece.bytes);
+            let ink = if text.starts_with(WAITS) { Ink::Yellow } else { Ink::Dim };
+            return face.remark(ink, &text, out);
+        };
+        match &mut self.paint {
+            Some(paint) => {
+                let mut painted = Vec::with_capacity(piece.bytes.len());
+                paint[stream as usize].push(&piece.bytes, &mut painted);
+                self.filter.push(&painted, out);
+            }
+            None => self.filter.push(&piece.bytes, out),
+        }
+    }
+
+    /// Ends the turn, and says how much of it is not on the screen.
+    pub(super) fn end_turn(&mut self, face: Face, out: &mut Vec<u8>) {
+        self.filter.end_turn(out);
+        let hidden = self.filter.take_hidden_bytes();
+        if hidden > 0 {
+            let line = format!("… a full-screen program drew {}, not shown", count::bytes(hidden));
+            face.remark(Ink::Dim, &line, out);
+        }
+    }
+
+    /// Shows a command that has ended and was never shown in one row, if there is nothing more to it.
+    pub(super) fn show_in_one_row(&self, face: Face, out: &mut Vec<u8>) -> bool {
+        let Some((ending, _)) = self.ending.as_ref().filter(|_| !self.has_banner) else { return false };
+        let (ink, words) = ending.words(self.written.lines);
+        if self.is_folded() {
+            self.heading.show_folded(face, self.job, (ink, &words), out);
+        } else if self.backlog.is_empty() && self.left.is_empty() && !face.is_text() && ending.is_short() {
+            self.heading.show(face, self.job, Some((ink, &words)), out);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Shows the rest of a command that has ended, and how it ended.
+    pub(super) fn close(&mut self, face: Face, out: &mut Vec<u8>) {
+        let excerpt = self.backlog.take(limits::CONSOLE_TAIL_LINES);
+        self.show_excerpt(face, &excerpt, out);
+        self.end_turn(face, out);
+        if let Some((ending, _)) = &self.ending {
+            ending.show(face, self.written.lines, &self.left, out);
+        }
+    }
+
+    /// The memory that waits in the block, bytes.
+    pub(super) fn weight(&self) -> usize {
+        self.backlog.weight()
+    }
+
+    /// Counts the beginning of what waits, or all of it, instead of keeping it. Returns how many bytes that frees.
+    pub(super) fn shed(&mut self, everything: bool) -> usize {
+        let before = self.backlog.weight();
+        self.backlog.give_up_head();
+        if everything {
+            self.backlog.miss(0);
+        }
+        before - self.backlog.weight()
+    }
+}
+
+/// The row that stands for output that is not shown.
+fn not_shown(face: Face, job: JobId, gap: Gap) -> String {
+    let lines = if gap.lines == 1 { "line" } else { "lines" };
+    let number = |number: u64| if face.is_text() { number.to_string() } else { grouped(number) };
+    match (gap.lines, gap.bytes) {
+        (0, bytes) => format!("… {} bytes not shown · rexec out {}", number(bytes), job.0),
+        (count, bytes) => {
+            let size = if face.is_text() { count::bytes(bytes) } else { count::size(bytes) };
+            format!("… {} {lines} ({size}) not shown · rexec out {}", number(count), job.0)
+        }
+    }
+}
+
+/// Why a command is asked to end.
+fn why(reason: Reason) -> &'static str {
+    match reason {
+        Reason::CallerGone => "its caller is gone",
+        Reason::Asked => "you asked",
+        Reason::Shutdown => "the host is ending",
+        Reason::TimedOut => "its time is over",
+    }
+}

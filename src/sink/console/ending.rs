@@ -1,0 +1,119 @@
+//! The end of a block: how its command ended, in one row.
+
+use super::face::{Face, Ink};
+use crate::core::entry::{Outcome, Reason};
+use crate::journal::record::Straggler;
+use crate::limits;
+use crate::text::banner::{duration, end_line, grouped, left_line, signal_name};
+use crate::text::escape::escape_line;
+use rexec_sh::protocol::process::Exit;
+
+/// The columns of a sentence on why a command did not start.
+const PROBLEM_COLUMNS: usize = 400;
+/// An end line says how many lines there were when they did not fit on a usual screen.
+const SCREEN_LINES: u64 = 24;
+/// The processes that an end line names.
+const LEFT_NAMED_MAX: usize = 4;
+/// The width of a program's name, columns. The kernel keeps 15 bytes.
+const PROGRAM_COLUMNS: usize = 32;
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) struct BlockEnd {
+    pub(super) outcome: Outcome,
+    pub(super) took_ms: u64,
+}
+
+impl BlockEnd {
+    /// Whether nothing about it is worth a reader's time.
+    pub(super) fn is_well(&self) -> bool {
+        matches!(self.outcome, Outcome::Ended { exit: Exit::Code(0), stopped: None })
+    }
+
+    /// Whether it fits beside a banner.
+    pub(super) fn is_short(&self) -> bool {
+        matches!(self.outcome, Outcome::Ended { .. })
+    }
+
+    /// The end line of a terminal, for a command that wrote this many lines.
+    pub(super) fn words(&self, lines: u64) -> (Ink, String) {
+        let took = duration(self.took_ms);
+        let (ink, mut text) = match &self.outcome {
+            Outcome::Ended { exit, stopped: None } => match exit {
+                Exit::Code(0) => (Ink::Dim, format!("✓ {took}")),
+                Exit::Code(code) => (Ink::Red, format!("✗ exit {code} · {took}")),
+                Exit::Signal(signal) => match signal_name(signal.number()) {
+                    Some(name) => (Ink::Red, format!("✗ {name} · {took}")),
+                    None => (Ink::Red, format!("✗ signal {} · {took}", signal.number())),
+                },
+            },
+            Outcome::Ended { stopped: Some(why), .. } => (Ink::Red, format!("{} · {took}", stopped(*why))),
+            Outcome::NotStarted(why) => {
+                // The text may contain a name that the caller chose.
+                (Ink::Red, format!("✗ not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS)))
+            }
+            Outcome::NeverRun(why) => (Ink::Red, format!("{} · before it began", stopped(*why))),
+            Outcome::Lost { stopped: None } => (Ink::Red, format!("✗ lost: its guard went away · {took}")),
+            Outcome::Lost { stopped: Some(_) } => (Ink::Red, format!("✗ lost: how it ended is unknown · {took}")),
+        };
+        if lines > if ink == Ink::Red { 1 } else { SCREEN_LINES } {
+            text.push_str(&format!(" · {} lines", grouped(lines)));
+        }
+        (ink, text)
+    }
+
+    /// Ends a block: the end line, and what the command left running.
+    pub(super) fn show(&self, face: Face, lines: u64, left: &[Straggler], out: &mut Vec<u8>) {
+        if face.is_text() {
+            let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+            let named = left.iter().take(limits::STRAGGLERS_NAMED_MAX).map(|left| (left.comm.as_str(), left.pid));
+            let left = left_line(count, named);
+            self.in_text().iter().chain(&left).for_each(|line| face.remark(Ink::Plain, line, out));
+            return out.push(b'\n');
+        }
+        let (ink, text) = self.words(lines);
+        face.row(ink, &[(ink, &text), (Ink::Plain, &left_words(left))], out);
+    }
+
+    /// The end line in files and on pipes, where there is something to say.
+    fn in_text(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Ended { exit, stopped } => {
+                let signal = match exit {
+                    Exit::Signal(signal) => Some(signal.number()),
+                    Exit::Code(_) => None,
+                };
+                end_line(exit.code(), signal, self.took_ms, stopped.map(Reason::word))
+            }
+            Outcome::NotStarted(why) => Some(format!("not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS))),
+            Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
+            Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),
+            Outcome::Lost { stopped: Some(_) } => Some("lost: how it ended is unknown".to_owned()),
+        }
+    }
+}
+
+/// ` · left: node 4711, sleep 4712 and 3 more`; nothing for a command that left no process.
+fn left_words(left: &[Straggler]) -> String {
+    if left.is_empty() {
+        return String::new();
+    }
+    let named = left.iter().take(LEFT_NAMED_MAX);
+    let named: Vec<String> =
+        named.map(|left| format!("{} {}", escape_line(&left.comm, PROGRAM_COLUMNS), left.pid)).collect();
+    let more = match left.len().saturating_sub(LEFT_NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(" · left: {}{more}", named.join(", "))
+}
+
+/// The sign and words for a command that was asked to end.
+fn stopped(why: Reason) -> &'static str {
+    match why {
+        Reason::Asked => "■ stopped by you",
+        Reason::Shutdown => "■ stopped as the host ended",
+        Reason::CallerGone => "○ caller gone",
+        Reason::TimedOut => "⏱ timeout",
+    }
+}

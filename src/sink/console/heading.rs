@@ -1,0 +1,184 @@
+//! The banner of a block: one row that says when, which command, whose, where and what.
+//!
+//! Invariants: a banner on a terminal is one row; nothing that a caller chose can end its own field or look like another
+//! one; lines of a command that are not shown are counted.
+
+use std::time::Instant;
+
+use time::PrimitiveDateTime;
+use time::macros::format_description;
+
+use super::face::{AGENT_COLOURS, Face, Ink, columns};
+use crate::core::engine::JobId;
+use crate::limits;
+use crate::text::banner::{Banner, escape_dir, grouped};
+use crate::text::count::counted;
+use crate::text::ends::escape_ends;
+use crate::text::escape::{escape_line, name_of};
+
+/// The most columns of an agent's name.
+const AGENT_COLUMNS: usize = 16;
+/// With fewer columns than this for a command, its end is cut: there is no room to say how much of its middle is.
+const ENDS_COLUMNS: usize = 60;
+
+/// The content of a block's banner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// When the command began, RFC 3339.
+    pub time: String,
+    /// The same on the human's clock.
+    pub local: PrimitiveDateTime,
+    /// The same moment on the clock that [`super::Console::pump`] is told.
+    pub at: Instant,
+    /// The caller's name.
+    pub whoami: String,
+    /// Its short name.
+    pub agent: &'static str,
+    /// Which of its agent's sessions this is, from 1.
+    pub session: u32,
+    /// The working directory.
+    pub dir: String,
+    /// The same as a person would say it: from the top of its project, or from the home directory.
+    pub place: String,
+    /// The command, without an agent's wrapper.
+    pub command: String,
+    /// Whether `command` lacks an agent's wrapper.
+    pub is_unwrapped: bool,
+    /// Whether an agent only looks at the shell. Such a command is one line instead of a block, while all goes well.
+    pub is_probe: bool,
+}
+
+/// The time of a row.
+pub(super) fn clock(local: PrimitiveDateTime) -> String {
+    local.format(format_description!("[hour]:[minute]:[second]")).unwrap_or_default()
+}
+
+/// The row between two days.
+pub(super) fn day(local: PrimitiveDateTime) -> String {
+    local.format(format_description!("[weekday] [year]-[month]-[day]")).unwrap_or_default()
+}
+
+impl Heading {
+    /// The name of the agent's session: `claude`, `claude~2`.
+    fn name(&self) -> String {
+        let agent = if self.agent.is_empty() { &self.whoami } else { self.agent };
+        // Neither a blank nor a tilde in a name can look like the next field.
+        let name = name_of(agent, AGENT_COLUMNS).replace([' ', '~'], "-");
+        if self.session > 1 { format!("{name}~{}", self.session) } else { name }
+    }
+
+    /// The colour of the agent's session.
+    pub(super) fn ink(&self) -> Ink {
+        const KNOWN: [&str; 5] = ["claude", "codex", "gemini", "opencode", "copilot"];
+        let by_letters = || self.whoami.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let known = KNOWN.iter().position(|known| *known == self.agent).and_then(|at| u32::try_from(at).ok());
+        let first = known.unwrap_or_else(by_letters) % u32::from(AGENT_COLOURS);
+        // The second session's colour is far from the first one's.
+        let number = (first + 3 * (self.session.max(1) - 1)) % u32::from(AGENT_COLOURS);
+        Ink::Agent(u8::try_from(number).unwrap_or(0))
+    }
+
+    /// The command's first line that is not blank, and how many other lines there are.
+    fn first_line(&self) -> (&str, usize) {
+        let lines = || self.command.trim_end().lines();
+        let first = lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        (first.trim(), lines().count().saturating_sub(1))
+    }
+
+    /// Shows the banner of a block, with the end line at its right edge if the command has ended without a word.
+    pub(super) fn show(&self, face: Face, job: JobId, end: Option<(Ink, &str)>, out: &mut Vec<u8>) {
+        if face.is_text() {
+            return face.remark(Ink::Plain, &self.in_text(job).line(limits::BANNER_COLUMNS), out);
+        }
+        let (first, more) = self.first_line();
+        let (lines, seq) = (counted(more as u64, "line", "lines"), job.0);
+        let note = match more {
+            0 => String::new(),
+            _ if face.room() < 70 => format!(" ⏎ +{more}"),
+            _ => format!(" ⏎ +{lines} (rexec show {seq})"),
+        };
+        self.show_with(face, job, self.local, (Ink::Bold, first), &note, end, out);
+    }
+
+    /// Shows the banner of a command that goes on after others.
+    pub(super) fn show_again(&self, face: Face, job: JobId, now: PrimitiveDateTime, lines: u64, out: &mut Vec<u8>) {
+        let lines = match lines {
+            0 => String::new(),
+            lines => format!("{} {} meanwhile", grouped(lines), if lines == 1 { "line" } else { "lines" }),
+        };
+        if face.is_text() {
+            let mut line = self.in_text(job).line(limits::BANNER_AGAIN_COLUMNS);
+            let lines = if lines.is_empty() { lines } else { format!(", {lines}") };
+            line.push_str(&format!(" (goes on{lines})"));
+            return face.remark(Ink::Plain, &line, out);
+        }
+        let lines = if lines.is_empty() { lines } else { format!(" · {lines}") };
+        let note = format!(" since {}{lines}", clock(self.local));
+        let command = format!("⋯ {}", self.first_line().0);
+        self.show_with(face, job, now, (Ink::Bold, &command), &note, None, out);
+    }
+
+    /// Shows a command by which an agent only looks at the shell.
+    pub(super) fn show_folded(&self, face: Face, job: JobId, end: (Ink, &str), out: &mut Vec<u8>) {
+        if face.is_text() {
+            let line = self.in_text(job).line_with("(a look at the shell, in the journal)");
+            return face.remark(Ink::Plain, &line, out);
+        }
+        self.show_with(face, job, self.local, (Ink::Dim, "a look at the shell"), "", Some(end), out);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "these are the fields of a row")]
+    fn show_with(
+        &self,
+        face: Face,
+        job: JobId,
+        time: PrimitiveDateTime,
+        (ink, command): (Ink, &str),
+        note: &str,
+        end: Option<(Ink, &str)>,
+        out: &mut Vec<u8>,
+    ) {
+        let lead = format!("{} ", clock(time));
+        let agent = format!("#{} {}", job.0, self.name());
+        let end = end.map_or((Ink::Dim, String::new()), |(ink, end)| (ink, face.spelled(&format!("  {end}"))));
+        let note = face.spelled(note);
+        let (note_columns, end_columns) = (columns(&note), columns(&end.1));
+        let room = face.room().saturating_sub(columns(&lead) + columns(&agent) + note_columns + end_columns + 3);
+        let place = face.spelled(&ending_in(&escape_dir(&self.place), (room / 3).max(6)));
+        let room = room.saturating_sub(columns(&place)).max(4);
+        let command =
+            face.spelled(&if room < ENDS_COLUMNS { escape_line(command, room) } else { escape_ends(command, room) });
+        let gap = " ".repeat(if end.1.is_empty() { 0 } else { room.saturating_sub(columns(&command)) });
+        let parts = [
+            (Ink::Dim, lead.as_str()),
+            (self.ink(), &agent),
+            (Ink::Plain, &format!(" {place}  ")),
+            (ink, &command),
+            (Ink::Dim, &note),
+            (Ink::Plain, &gap),
+            (end.0, &end.1),
+        ];
+        face.row(self.ink(), &parts, out);
+    }
+
+    /// The banner as it stands in files and on pipes.
+    fn in_text(&self, job: JobId) -> Banner<'_> {
+        let Self { time, whoami, dir, command, is_unwrapped, .. } = self;
+        Banner { time, seq: job.0, whoami, dir, command, is_unwrapped: *is_unwrapped }
+    }
+}
+
+/// The end of a path, in this many columns at most.
+fn ending_in(path: &str, columns_max: usize) -> String {
+    if columns(path) <= columns_max {
+        return path.to_owned();
+    }
+    let mut start = path.len();
+    for (at, _) in path.char_indices().rev() {
+        if columns(&path[at..]) + 1 > columns_max {
+            break;
+        }
+        start = at;
+    }
+    format!("…{}", &path[start..])
+}

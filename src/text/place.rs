@@ -1,0 +1,43 @@
+//! A directory as a person would say it: from the top of its project, or from the home directory.
+
+/// The name of a directory on the console. Of a project whose top is `depth` directories above `dir`, the top's name comes first;
+/// elsewhere the home directory is `~`.
+#[must_use]
+pub fn place(dir: &str, depth: Option<usize>, home: &str) -> String {
+    let top = depth.and_then(|depth| {
+        // The name of the top is what follows the slash before it.
+        let slashes: Vec<usize> = dir.match_indices('/').map(|(at, _)| at).collect();
+        let slash = *slashes.get(slashes.len().checked_sub(depth + 1)?)?;
+        dir.get(slash + 1..).filter(|name| !name.is_empty())
+    });
+    if let Some(top) = top {
+        return top.to_owned();
+    }
+    let home = home.trim_end_matches('/');
+    match dir.strip_prefix(home) {
+        Some(rest) if !home.is_empty() && (rest.is_empty() || rest.starts_with('/')) => format!("~{rest}"),
+        _ => dir.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn a_place_is_named_from_its_project_or_from_home() {
+        for (dir, depth, home, expected) in [
+            ("/home/ann/shop/api", Some(0), "/home/ann", "api"),
+            ("/home/ann/shop/api", Some(1), "/home/ann", "shop/api"),
+            ("/home/ann/notes", None, "/home/ann/", "~/notes"),
+            ("/home/ann", None, "/home/ann", "~"),
+            ("/home/annette", None, "/home/ann", "/home/annette"),
+            ("/etc", None, "/", "/etc"),
+            ("/", Some(0), "/root", "/"),
+            ("/a", Some(7), "/root", "/a"),
+            ("", None, "", ""),
+        ] {
+            assert_eq!(place(dir, depth, home), expected, "{dir}");
+        }
+    }
+}
