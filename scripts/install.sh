@@ -118,8 +118,8 @@ Installed below $prefix:
 
 Next:
 $on_path  1. In a terminal of its own, start the host:  rexec-host
-  2. In another, start an agent through it:     CLAUDE_CODE_SHELL=$prefix/lib/rexec/rexec-bash claude
-     (rexec help agents says how to start other agents)
+  2. In another, start an agent through it:     rexec run claude
+     (rexec run --list names the other agents)
   3. Watch its commands in the first terminal.
 
 To remove it:  scripts/install.sh --uninstall --prefix $prefix

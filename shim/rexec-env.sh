@@ -23,6 +23,9 @@ if [[ -n ${BASH_EXECUTION_STRING+set} && -x ${BASH_SOURCE[0]%/*}/rexec-bash ]]; 
     fi
     exec -a "$0" "${BASH_SOURCE[0]%/*}/rexec-bash" "${__rexec[@]}"
 fi
+# Scripts read the user's own file, which `rexec run` has handed on.
+# shellcheck disable=SC1090 # The file is of the user's choice.
+[[ -z ${REXEC_OWN_BASH_ENV-} || ! -r $REXEC_OWN_BASH_ENV ]] || . "$REXEC_OWN_BASH_ENV"
 case $__rexec_letters in
     *x*) unset __rexec_letters; set -x ;;
     *) unset __rexec_letters ;;

@@ -9,6 +9,7 @@ pub mod caller;
 pub mod command;
 pub mod json_line;
 pub mod jsonl;
+pub mod opencode;
 pub mod output_filter;
 pub mod protocol;
 pub mod sessions;

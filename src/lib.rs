@@ -76,6 +76,8 @@
 //! * What travels with a command: `shim/src/collect.rs` reads it, `protocol/wire/attributes.rs` has what is always sent
 //!   and `protocol/wire/extras.rs` what is rarely, `guard/launch.rs` and `guard/extras.rs` apply it.
 //! * Which environment a command sees: `protocol/environment.rs`.
+//! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
+//!   `protocol/run_changes.rs` undoes it for commands.
 //! * What an agent reads of the output: `front/output_filter.rs` chooses; `text/sanitize/tidy.rs` for pipes,
 //!   `text/sanitize/collapse.rs` for terminals.
 //! * What counts as a secret: `text/redact.rs`, which says what each of its modules knows.

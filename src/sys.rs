@@ -5,11 +5,11 @@
 //! system calls only; no borrowed descriptor outlives its owner.
 //!
 //! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`]; then [`socket`], [`signal`], [`terminal`],
-//! [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`],
-//! [`local_time`].
+//! [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`].
 
 #![expect(unsafe_code, reason = "system calls live here and in guard")]
 
+pub mod background;
 pub mod cgroup;
 pub mod confinement;
 pub mod file;

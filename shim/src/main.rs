@@ -29,6 +29,7 @@ use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
 use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::run_changes::RunChanges;
 use rexec_sh::protocol::wire::{CallerStream, Hello, INHERITED_MAX, encode_interactive, encode_left, encode_run};
 
 use client::{Client, ClientEnd, FORWARDED};
@@ -100,7 +101,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     let invocation = ShimCall { argv, env, options, kind, shell };
     let inside = inside::judge(given(options.inside));
     if inside == Inside::Yes {
-        return shell::become_shell(shell, argv, env, false);
+        return shell::become_shell(shell, argv, env, None);
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
     let mut standard = StandardStreams::inspect();
@@ -110,7 +111,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
             invocation.tell_host(encode_interactive);
         }
         if !is_interactive || given(options.interactive) != b"1" {
-            return shell::become_shell(shell, argv, env, false);
+            return shell::become_shell(shell, argv, env, None);
         }
     }
     let choices = match options.judge() {
@@ -120,11 +121,12 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
             return Notice::new(OWN_FAILURE, error, hint);
         }
     };
+    let changes = RunChanges(given(options.run_set));
     match invocation.attempt(&mut standard, choices) {
         Ok(never) => match never {},
-        Err(Attempt::Locally) => shell::become_shell(shell, argv, env, true),
+        Err(Attempt::Locally) => shell::become_shell(shell, argv, env, Some(changes)),
         Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => {
-            shell::become_shell(shell, argv, env, true)
+            shell::become_shell(shell, argv, env, Some(changes))
         }
         Err(Attempt::Absent(notice) | Attempt::Failed(notice)) => notice,
     }
@@ -167,9 +169,7 @@ impl ShimCall<'_> {
         let signals = SignalMask::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;
 
-        let named = self.env.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"SHELL=")).unwrap_or_default();
-        let link = if shell::leads_to_shim(self.kind, named) { named } else { &[] };
-        let rules = Rules::new(self.shell, given(self.options.env_drop)).with_link(link);
+        let rules = self.rules();
         let mut request = Vec::with_capacity(16 << 10);
         request.extend_from_slice(&Hello::OURS.encode());
         let names = (given(self.options.whoami), self.shell);
@@ -201,7 +201,17 @@ impl ShimCall<'_> {
     }
 }
 
-impl ShimCall<'_> {
+impl<'a> ShimCall<'a> {
+    /// The rules by which the environment travels.
+    fn rules(&self) -> Rules<'a> {
+        let value = |name| self.env.iter().find_map(|entry| entry.to_bytes().strip_prefix(name)).unwrap_or_default();
+        let named = value(b"SHELL=".as_slice());
+        let link = if shell::leads_to_shim(self.kind, named) { named } else { &[] };
+        let path = shell::path_without_links(value(b"PATH="));
+        let rules = Rules::new(self.shell, given(self.options.env_drop)).with_link(link);
+        rules.undoing(RunChanges(given(self.options.run_set)), path)
+    }
+
     /// Tells the host, if there is one, what runs in this process.
     #[cold]
     fn tell_host(&self, encode: impl FnOnce(&[u8], &mut Vec<u8>)) {

@@ -8,6 +8,7 @@
 //! | [`invocation`] | which invocations go to the host, and the real shell's name |
 //! | [`shell_places`] | where the real shells are |
 //! | [`environment`] | which variables travel, and which the host sets |
+//! | [`run_changes`] | what `rexec run` has changed for an agent, and how it is undone for commands |
 //! | [`options`], [`choice`] | the shim's `REXEC_` variables, and the choices in them |
 //! | [`mark`] | `REXEC_INSIDE`, and whether a guard is above |
 //! | [`notice`], [`exit_code`] | how a problem is told, and the exit codes |
@@ -21,5 +22,6 @@ pub mod notice;
 pub mod options;
 pub mod place;
 pub mod process;
+pub mod run_changes;
 pub mod shell_places;
 pub mod wire;

@@ -9,6 +9,7 @@ use rexec_sh::protocol::environment;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::run_changes::{self, RunChanges, Undone};
 use rexec_sh::protocol::shell_places::places;
 
 use crate::sys::{self, FileKind, FileStatus};
@@ -68,17 +69,41 @@ fn check_chosen(path: &CStr, is_myself: impl Fn(&FileStatus) -> bool) -> Result<
     }
 }
 
+/// The entry for a `PATH` of this value without the folders that lead to the shim; `None` when it has none.
+pub(crate) fn path_without_links(path: &[u8]) -> Option<CString> {
+    let kept = run_changes::without_folders(path, |folder| {
+        let Ok(link) = CString::new([folder, b"/bash"].concat()) else { return false };
+        sys::status_at(&link).is_ok_and(|found| myself().is_some_and(|myself| myself.is_same_file(&found)))
+    })?;
+    CString::new([b"PATH=".as_slice(), &kept].concat()).ok()
+}
+
+/// An entry as the user has it. `path` takes the place of `PATH`.
+fn own_entry<'a>(entry: &'a CStr, changes: RunChanges<'_>, path: Option<&'a CStr>) -> Option<&'a CStr> {
+    match changes.undo(entry) {
+        Undone::Gone => None,
+        Undone::Own(own) => Some(own),
+        Undone::Same if environment::is_recipe(entry.to_bytes()) => None,
+        // A shim below would undo the changes again.
+        Undone::Same if entry.to_bytes().starts_with(b"REXEC_RUN_SET=") => None,
+        Undone::Same if entry.to_bytes().starts_with(b"PATH=") => path.or(Some(entry)),
+        Undone::Same => Some(entry),
+    }
+}
+
 /// Becomes the real shell, with unchanged arguments. Returns only when that failed.
 ///
-/// `is_command` says that the shell runs a command string. A `BASH_ENV` that hands command strings to the shim is then
-/// removed, because bash and the shim would execute each other forever.
-pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr], is_command: bool) -> Notice {
-    let kept: Vec<&CStr>;
-    let env = if is_command && env.iter().any(|entry| environment::is_recipe(entry.to_bytes())) {
-        kept = env.iter().copied().filter(|entry| !environment::is_recipe(entry.to_bytes())).collect();
-        &kept
-    } else {
-        env
+/// `changes` are there when the shell runs a command string: what `rexec run` has changed is then undone. A `BASH_ENV`
+/// that hands command strings to the shim is removed, because bash and the shim would execute each other forever.
+pub(crate) fn become_shell(path: &CStr, argv: &[&CStr], env: &[&CStr], changes: Option<RunChanges<'_>>) -> Notice {
+    let (search, kept): (Option<CString>, Vec<&CStr>);
+    let env = match changes {
+        None => env,
+        Some(changes) => {
+            search = env.iter().find_map(|entry| path_without_links(entry.to_bytes().strip_prefix(b"PATH=")?));
+            kept = env.iter().filter_map(|entry| own_entry(entry, changes, search.as_deref())).collect();
+            &kept
+        }
     };
     let error = sys::execute(path, argv, env);
     let code = if error == nix::errno::Errno::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };

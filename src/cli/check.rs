@@ -32,7 +32,7 @@ A host runs when it answers on the socket. rexec status says more.
 };
 
 /// Whether a host of this user answers a ping on this socket.
-fn is_running(path: &Path) -> bool {
+pub(super) fn is_running(path: &Path) -> bool {
     let answer = ask::ask(path, r#"{"action":"ping"}"#).and_then(|asked| asked.answer(Some(ask::PATIENCE)));
     matches!(answer, Ok(Answer::Pong { .. }))
 }

@@ -30,7 +30,7 @@ pub(super) fn script(verbs: &[&Verb], shell: &str) -> Option<String> {
 fn words(verbs: &[&Verb], values: Values) -> Vec<&'static str> {
     let bare = verbs.iter().map(|verb| verb.bare());
     match values {
-        Values::Words(words) => words.to_vec(),
+        Values::Words(words) | Values::Program(words) => words.to_vec(),
         Values::Verbs => bare.collect(),
         Values::Topics => bare.chain(PAGES.iter().map(|page| page.name)).collect(),
         Values::Nothing | Values::Runs | Values::Journals => Vec::new(),

@@ -69,7 +69,7 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
                     before(info);
                 }
             }));
-            if !has_shim() {
+            if super::installed::shim().is_none() {
                 // Agents may use a shell that is installed elsewhere, so the host starts all the same.
                 let _ = write!(io::stderr(), "{NO_SHIM}");
             }
@@ -86,12 +86,6 @@ const NO_SHIM: Notice = Notice::fixed(
     "rexec-sh, the shell for agents, is not installed with this rexec-host",
     "scripts/install.sh installs it with its links; cargo install does not",
 );
-
-/// Whether the shim lies where it is built or installed: beside this program, or in `../lib/rexec`.
-fn has_shim() -> bool {
-    let Ok(program) = std::env::current_exe() else { return true };
-    ["rexec-sh", "../lib/rexec/rexec-sh"].iter().any(|place| program.with_file_name(place).exists())
-}
 
 fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
     let mut options = defaults();

@@ -12,6 +12,8 @@ use super::{nearest, quoted, wrong_call};
 /// Where `rexec --help` lists a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
+    /// Agents.
+    Agents,
     /// Commands that run now.
     Live,
     /// Commands of the past.
@@ -24,7 +26,8 @@ pub(super) enum Group {
 
 impl Group {
     /// All groups in the order of `rexec --help`, each with its heading.
-    pub(super) const ALL: [(Self, &'static str); 4] = [
+    pub(super) const ALL: [(Self, &'static str); 5] = [
+        (Self::Agents, "agents"),
         (Self::Live, "commands that run"),
         (Self::Past, "commands of the past"),
         (Self::Own, "host and help"),
@@ -45,6 +48,8 @@ pub(super) enum Values {
     Topics,
     /// Verbs.
     Verbs,
+    /// A program and what belongs to it. These are known.
+    Program(&'static [&'static str]),
     /// These words.
     Words(&'static [&'static str]),
 }

@@ -8,10 +8,12 @@ use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::verb::{Group, Values, Verb};
-use super::{check, completions, help, kill, list, log, man, out, pause, print, ps, show, start, status};
+use super::{check, completions, help, kill, list, log, man, out, pause, print, ps, run, show, start, status};
 
 /// All verbs, in the order of `rexec --help`.
 pub(super) const VERBS: &[&Verb] = &[
+    // Agents.
+    &run::VERB,
     // Commands that run.
     &ps::VERB,
     &kill::VERB,
@@ -138,7 +140,8 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
             verb.ok_or_else(|| wrong(&lexopt::Error::UnexpectedArgument(word)))?
         }
     };
-    if asks_for_help(parser) {
+    // A verb that starts another program reads its options up to that program's name.
+    if !matches!(verb.values, Values::Program(_)) && asks_for_help(parser) {
         return super::say(&help::verb_help(verb));
     }
     (verb.run)(parser)

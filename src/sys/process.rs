@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::ForkResult;
@@ -13,6 +14,13 @@ use rexec_sh::protocol::process::Pid;
 #[must_use]
 pub fn uid() -> u32 {
     nix::unistd::geteuid().as_raw()
+}
+
+/// The login shell of this user's account (passwd(5)); `None` where there is no account, or none is named.
+#[must_use]
+pub fn login_shell() -> Option<PathBuf> {
+    let account = nix::unistd::User::from_uid(nix::unistd::getuid()).ok()??;
+    (!account.shell.as_os_str().is_empty()).then_some(account.shell)
 }
 
 /// The number of this process.

@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | how a command is started: arguments, environment, limits, descriptors | `conformance` |
 //! | what 500 everyday commands print and leave behind | `conformance::everyday` |
+//! | `rexec run`: how agents find the shell, and that their commands cannot tell | `agents` |
 //! | prompts: programs that read the terminal while nobody answers | `conformance::prompts`, `conformance::stops` |
 //! | prompts that a person answers | `prompts` |
 //! | what callers get of the output, and callers on a terminal | `relay` |
@@ -47,6 +48,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start programs")]
 
+mod agents;
 mod chaos;
 mod clocks;
 mod conformance;

@@ -19,7 +19,8 @@ const REXEC: &str = env!("CARGO_BIN_EXE_rexec");
 const HOST: &str = env!("CARGO_BIN_EXE_rexec-host");
 
 /// Long options in the manual that belong to other programs.
-const FOREIGN: [&str; 7] = ["--oneline", "--stat", "--path", "--workspace", "--bash-env", "--sandbox", "--token"];
+const FOREIGN: [&str; 8] =
+    ["--oneline", "--stat", "--path", "--workspace", "--bash-env", "--environment-class", "--sandbox", "--token"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

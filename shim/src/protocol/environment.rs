@@ -12,6 +12,7 @@
 use std::ffi::{CStr, CString};
 
 use crate::protocol::mark::INSIDE;
+use crate::protocol::run_changes::{RunChanges, Undone};
 
 /// Added for a command whose output is a terminal, unless its caller has set the name.
 pub const DEFAULTS: [&CStr; 7] = [
@@ -48,6 +49,9 @@ pub struct Rules<'a> {
     /// A `SHELL` that leads to the shim although its name does not say so.
     link: &'a [u8],
     drop: &'a [u8],
+    changes: RunChanges<'a>,
+    /// The entry that takes the place of a `PATH` with a folder of ours.
+    path: Option<CString>,
 }
 
 impl<'a> Rules<'a> {
@@ -57,7 +61,7 @@ impl<'a> Rules<'a> {
         let mut entry = b"SHELL=".to_vec();
         entry.extend_from_slice(shell.to_bytes());
         let shell = CString::new(entry).expect("a C string has no NUL inside");
-        Self { shell, link: &[], drop }
+        Self { shell, link: &[], drop, changes: RunChanges::default(), path: None }
     }
 
     /// The rules for a caller whose `SHELL` is this path, which leads to the shim whatever its name.
@@ -66,13 +70,20 @@ impl<'a> Rules<'a> {
         Self { link, ..self }
     }
 
+    /// The rules for a caller whose environment was changed in this way. `path` is the entry for its `PATH`, if that
+    /// has a folder of ours.
+    #[must_use]
+    pub fn undoing(self, changes: RunChanges<'a>, path: Option<CString>) -> Self {
+        Self { changes, path, ..self }
+    }
+
     /// What becomes of this entry.
     #[must_use]
     pub fn fate(&self, entry: &[u8]) -> Fate {
         let name = name(entry);
         let ours = match entry.first() {
             Some(b'R') => name.starts_with(b"REXEC_"),
-            Some(b'C') => name == b"CLAUDE_CODE_SHELL",
+            Some(b'C') => entry.strip_prefix(b"CLAUDE_CODE_SHELL=").is_some_and(|path| self.is_ours(path)),
             Some(b'B') => is_recipe(entry),
             _ => false,
         };
@@ -95,14 +106,29 @@ impl<'a> Rules<'a> {
         let entries = entries.into_iter();
         let mut env = Vec::with_capacity(entries.size_hint().0 + 1);
         for entry in entries {
+            let entry = match self.changes.undo(entry) {
+                Undone::Same => entry,
+                Undone::Own(own) if !is_listed(name(own.to_bytes()), self.drop) => {
+                    env.push(own);
+                    continue;
+                }
+                Undone::Own(_) | Undone::Gone => continue,
+            };
             match self.fate(entry.to_bytes()) {
-                Fate::Keep => env.push(entry),
+                Fate::Keep => env.push(self.path_for(entry)),
                 Fate::Drop => {}
                 Fate::Shell => env.push(&*self.shell),
             }
         }
         env.push(INSIDE);
         env
+    }
+}
+
+impl Rules<'_> {
+    /// The entry, or the one that takes its place if it is `PATH`.
+    fn path_for<'s>(&'s self, entry: &'s CStr) -> &'s CStr {
+        self.path.as_deref().filter(|_| entry.to_bytes().starts_with(b"PATH=")).unwrap_or(entry)
     }
 }
 
@@ -131,7 +157,8 @@ pub fn is_recipe(entry: &[u8]) -> bool {
 /// Whether a path names the shim, or one of the links that are installed with it.
 #[must_use]
 pub fn names_shim(path: &[u8]) -> bool {
-    path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"rexec-"))
+    let is_link = path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"rexec-"));
+    is_link || path.ends_with(b"/bash-only/bash")
 }
 
 /// The name of an entry: what lies before its first `=`, all of it when there is none.
@@ -205,11 +232,32 @@ mod tests {
             "REXEC_ENV_DROP=A",
             "REXEC_NO_VALUE",
             "CLAUDE_CODE_SHELL=/x/rexec-bash",
+            "CLAUDE_CODE_SHELL=/x/bash-only/bash",
             "BASH_ENV=/usr/lib/rexec/rexec-env",
             "BASH_ENV=rexec.sh",
         ] {
             assert_eq!(rules.fate(entry.as_bytes()), Fate::Drop, "{entry}");
         }
+    }
+
+    #[test]
+    fn what_rexec_run_changed_is_as_the_user_has_it() {
+        let path = Some(c"PATH=/bin".to_owned());
+        let rules = rules("SECRET").undoing(RunChanges(b"BASH_ENV:SHLVL:CLAUDE_CODE_SHELL:SECRET"), path);
+        let entries = [
+            c"BASH_ENV=/run/x/shells/rexec-env.sh",
+            c"REXEC_OWN_BASH_ENV=/mine.sh",
+            c"PATH=/run/x/shells/bash-only:/bin",
+            c"PATHS=/x",
+            c"SHLVL=1",
+            c"CLAUDE_CODE_SHELL=/run/x/shells/rexec-bash",
+            c"REXEC_OWN_CLAUDE_CODE_SHELL=/bin/zsh",
+            c"REXEC_OWN_SECRET=/x",
+            c"REXEC_OWN_PATH=/x",
+            c"REXEC_RUN_SET=BASH_ENV",
+        ];
+        let expected = [c"BASH_ENV=/mine.sh", c"PATH=/bin", c"PATHS=/x", c"CLAUDE_CODE_SHELL=/bin/zsh", INSIDE];
+        assert_eq!(applied(&rules, &entries), expected.map(CStr::to_owned));
     }
 
     #[test]
@@ -219,6 +267,7 @@ mod tests {
             &b"REXEC=1"[..],
             b"rexec_socket=/x",
             b"BASH_ENV=/rexec/env",
+            b"CLAUDE_CODE_SHELL=/bin/zsh",
             b"BASH_ENV=",
             b"BASH_ENVX=rexec",
             b"LD_PRELOAD=/x.so",

@@ -31,6 +31,8 @@ pub struct ShimOptions<'a> {
     pub sanitize: Option<&'a CStr>,
     /// `REXEC_LIVE`: whether runtimes are asked not to buffer output on pipes.
     pub live: Option<&'a CStr>,
+    /// `REXEC_RUN_SET`: the variables that `rexec run` has set.
+    pub run_set: Option<&'a CStr>,
 }
 
 /// The options with a choice of words, checked.
@@ -93,6 +95,7 @@ impl<'a> ShimOptions<'a> {
             b"REXEC_INTERACTIVE" => &mut self.interactive,
             b"REXEC_SANITIZE" => &mut self.sanitize,
             b"REXEC_LIVE" => &mut self.live,
+            b"REXEC_RUN_SET" => &mut self.run_set,
             _ => return,
         };
         let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).expect("the tail of a C string is one");

@@ -92,7 +92,7 @@ fn arguments_and_environment_are_bytes() {
     let mut command = place.shim("rexec-bash");
     command.args([OsStr::new("-lc"), script, OsStr::new(""), OsStr::from_bytes(b"\x80")]);
     command.env("BYTES", OsStr::from_bytes(b"\xf0=\x01")).env("SHELL", place.dir.join("rexec-bash"));
-    command.env("CLAUDE_CODE_SHELL", "x").env("REXEC_WHOAMI", "me").env("REXEC_SANITIZE", "strip");
+    command.env("CLAUDE_CODE_SHELL", "/x/rexec-bash").env("REXEC_WHOAMI", "me").env("REXEC_SANITIZE", "strip");
     command.env("A_TOKEN", "t").env("REXEC_ENV_DROP", "*_TOKEN");
     assert!(command.status().unwrap().success());
     let request = host.join().unwrap();

@@ -1,0 +1,103 @@
+//! What `rexec run` has changed in an agent's environment, and how a command gets the user's own values back. Pure.
+//!
+//! `rexec run` names the variables that it has set in [`SET`]. The user's own value of such a variable `X`, if there is one,
+//! is in the variable `REXEC_OWN_X`. A folder in front of PATH is no such change, because agents put folders of their own
+//! before it: [`without_folders`] takes it out.
+
+use std::ffi::CStr;
+
+/// The variable with the names of those that `rexec run` has set, separated by `:`.
+pub const SET: &str = "REXEC_RUN_SET";
+/// What the name of a variable with a user's own value begins with.
+pub const OWN: &str = "REXEC_OWN_";
+/// The name of the folder that `rexec run` puts in front of PATH. It holds a link named `bash` and nothing else.
+pub const BASH_ONLY: &str = "bash-only";
+
+/// The value of [`SET`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunChanges<'a>(pub &'a [u8]);
+
+/// What an entry is without the changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone<'s> {
+    /// It is none of them.
+    Same,
+    /// The user has no such entry.
+    Gone,
+    /// It carried this entry of the user's.
+    Own(&'s CStr),
+}
+
+impl RunChanges<'_> {
+    /// Whether this variable is among the changed ones.
+    #[must_use]
+    pub fn names(&self, name: &[u8]) -> bool {
+        !name.is_empty() && self.0.split(|&byte| byte == b':').any(|set| set == name)
+    }
+
+    /// What this entry is without the changes.
+    #[must_use]
+    pub fn undo<'s>(&self, entry: &'s CStr) -> Undone<'s> {
+        if self.0.is_empty() {
+            return Undone::Same;
+        }
+        let bytes = entry.to_bytes();
+        let name = &bytes[..bytes.iter().position(|&byte| byte == b'=').unwrap_or(bytes.len())];
+        match name.strip_prefix(OWN.as_bytes()) {
+            Some(own) if own.len() + OWN.len() < bytes.len() && self.names(own) => {
+                let own = &entry.to_bytes_with_nul()[OWN.len()..];
+                Undone::Own(CStr::from_bytes_with_nul(own).expect("the tail of a C string is one"))
+            }
+            _ if self.names(name) => Undone::Gone,
+            _ => Undone::Same,
+        }
+    }
+}
+
+/// The value of PATH without the folders named [`BASH_ONLY`] that are rexec's; `None` when it has none.
+pub fn without_folders(path: &[u8], mut is_ours: impl FnMut(&[u8]) -> bool) -> Option<Vec<u8>> {
+    let is_named = |folder: &[u8]| folder.rsplit(|&byte| byte == b'/').next() == Some(BASH_ONLY.as_bytes());
+    let folders = || path.split(|&byte| byte == b':');
+    if !folders().any(is_named) {
+        return None;
+    }
+    let kept: Vec<&[u8]> = folders().filter(|folder| !(is_named(folder) && is_ours(folder))).collect();
+    (kept.len() < folders().count()).then(|| kept.join(&b':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_values_come_back() {
+        let changes = RunChanges(b"BASH_ENV:SHLVL");
+        for (entry, undone) in [
+            (c"BASH_ENV=/run/x/rexec-env.sh", Undone::Gone),
+            (c"REXEC_OWN_BASH_ENV=/mine", Undone::Own(c"BASH_ENV=/mine")),
+            (c"SHLVL=1", Undone::Gone),
+            (c"REXEC_OWN_PATH=/x", Undone::Same),
+            (c"REXEC_OWN_BASH_ENV", Undone::Same),
+            (c"REXEC_OWN_=x", Undone::Same),
+            (c"BASH_ENVX=1", Undone::Same),
+            (c"=x", Undone::Same),
+            (c"", Undone::Same),
+        ] {
+            assert_eq!(changes.undo(entry), undone, "{entry:?}");
+        }
+        assert_eq!(RunChanges::default().undo(c"BASH_ENV=/x"), Undone::Same);
+    }
+
+    #[test]
+    fn only_rexecs_folders_leave_path() {
+        let without = |path: &str, ours: &str| {
+            let kept = without_folders(path.as_bytes(), |folder| folder == ours.as_bytes());
+            kept.map(|path| String::from_utf8(path).unwrap())
+        };
+        assert_eq!(without("/a:/l/bash-only:/b", "/l/bash-only").as_deref(), Some("/a:/b"));
+        assert_eq!(without("/l/bash-only::", "/l/bash-only").as_deref(), Some(":"));
+        assert_eq!(without("/l/bash-only", "/l/bash-only").as_deref(), Some(""));
+        assert_eq!(without("/a:/m/bash-only", "/l/bash-only"), None);
+        assert_eq!((without("/a:/b", "/b"), without("", "")), (None, None));
+    }
+}

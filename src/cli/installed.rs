@@ -1,0 +1,20 @@
+//! Where the programs are that were built or installed together with this one.
+
+use std::path::{Path, PathBuf};
+
+/// A program beside this one, as the host is.
+pub(super) fn program(name: &str) -> Option<PathBuf> {
+    find(&[Path::new(name)])
+}
+
+/// The shim: beside this program, where it is built, or in `../lib/rexec`, where it is installed.
+pub(super) fn shim() -> Option<PathBuf> {
+    find(&[Path::new("rexec-sh"), Path::new("../lib/rexec/rexec-sh")])
+}
+
+fn find(places: &[&Path]) -> Option<PathBuf> {
+    let here = std::env::current_exe().ok()?;
+    let found = places.iter().map(|place| here.with_file_name(place)).find(|place| place.is_file())?;
+    // Without `..`, which a sandbox with other mounts may resolve in another way.
+    found.canonicalize().ok()
+}

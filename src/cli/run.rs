@@ -1,0 +1,199 @@
+//! `rexec run AGENT…`: starts an unmodified agent whose shell is rexec's.
+//!
+//! The agent takes the place of this process: its number, terminal, signals and exit code are as without rexec. What it is
+//! told about its shell is in variables and options of this one call ([`recipes`], [`launch`]); no file of the user's is
+//! touched. The links lie beside the host's socket ([`links`]).
+
+mod background;
+mod launch;
+mod links;
+mod recipes;
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use lexopt::prelude::{Long, Short, Value};
+use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND};
+use rexec_sh::protocol::notice::{Notice, remark};
+
+use super::verb::{Group, Values, Verb, VerbOption};
+use super::{check, help, installed};
+use crate::sys::{self, file, process};
+use crate::text::reason::reason;
+use launch::{AgentStart, Situation};
+use recipes::Recipe;
+
+/// Whether a host is started where none runs.
+const HOST_WORDS: [&str; 2] = ["auto", "never"];
+
+pub(super) const VERB: Verb = Verb {
+    name: "run",
+    short: None,
+    group: Group::Agents,
+    arguments: "[--] AGENT [ARGUMENTS...]",
+    values: Values::Program(&recipes::PROGRAMS),
+    summary: "start an agent so that you see its commands",
+    text: "\
+AGENT is the program that you would type without rexec, with its arguments:
+rexec run claude --continue. The agent itself is not changed, and none of your
+files are: rexec gives it variables, or an option, for this one start. It gets
+your terminal, and rexec ends with its exit code.
+
+Where no host runs, one is started in the background. It has no console, but
+the whole journal; rexec ps shows what runs, and rexec kill ends it.
+
+rexec run --list shows what rexec sees of which agent. For a program that it
+does not know, it tries what works for most, and says so.
+",
+    options: &[
+        VerbOption::taking("as", "NAME", Values::Nothing, "the agent's name on the console and in the journal"),
+        VerbOption::taking(
+            "host",
+            "WHEN",
+            Values::Words(&HOST_WORDS),
+            "auto starts a host where none runs (default); never does not",
+        ),
+        VerbOption::flag("list", "list the agents, and which of their commands are seen"),
+    ],
+    codes: &[(1, "the agent was not started"), (126, "the agent cannot be executed"), (127, "the agent was not found")],
+    examples: &["rexec run claude", "rexec run --as reviewer codex exec 'review the last commit'", "rexec run --list"],
+    run,
+};
+
+/// What the command line asks for.
+#[derive(Debug, Default)]
+struct AgentCall {
+    name: Option<OsString>,
+    without_host: bool,
+    /// The agent's program and its arguments.
+    line: Vec<OsString>,
+}
+
+fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    let mut call = AgentCall::default();
+    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+        match argument {
+            Long("list") => return super::say(&recipes::table()),
+            Long("help") | Short('h') => return super::say(&help::verb_help(&VERB)),
+            Long("as") => call.name = Some(parser.value().map_err(|error| VERB.wrong(&error))?),
+            Long("host") => {
+                let word = VERB.value(parser)?;
+                if !HOST_WORDS.contains(&word.as_str()) {
+                    return Err(VERB.none_of("--host", &word, &HOST_WORDS));
+                }
+                call.without_host = word == "never";
+            }
+            Value(program) => {
+                call.line.push(program);
+                call.line.extend(parser.raw_args().map_err(|error| VERB.wrong(&error))?);
+            }
+            other => return Err(VERB.unexpected(other)),
+        }
+    }
+    let Some(program) = call.line.first() else { return Err(VERB.missing("an agent; rexec run --list shows them")) };
+    let program = find(program)?;
+    let recipe = recipe(&call.line[0])?;
+    let shim = installed::shim().ok_or(NO_SHIM)?;
+    let socket = super::socket_path()?;
+    let links = links::provide(&socket, &shim)?;
+    let launch = plan(recipe, &call, &links)?;
+    launch.remarks.iter().for_each(|sentence| tell(sentence));
+    see_to_host(&call, &socket)?;
+    Err(become_agent(&program, recipe, &call, launch))
+}
+
+const NO_SHIM: Notice = Notice::fixed(
+    rexec_sh::protocol::exit_code::FAILURE,
+    "rexec-sh, the shell for agents, is not installed with this rexec",
+    "scripts/install.sh installs it; cargo install does not",
+);
+
+fn recipe(program: &OsStr) -> Result<&'static Recipe, Notice> {
+    let file = Path::new(program).file_name().unwrap_or(program);
+    match recipes::named(file.as_bytes()) {
+        Some(recipe) if recipe.works() => Ok(recipe),
+        Some(Recipe { agent, unseen, .. }) => {
+            let problem = format_args!("{agent} cannot be started this way. Not seen would be {unseen}");
+            Err(Notice::failed(problem, "start it without rexec run"))
+        }
+        None => {
+            let name = super::quoted(file);
+            tell(&format!(
+                "rexec does not know the agent {name}, so some of its commands may go unseen (rexec run --list)"
+            ));
+            Ok(&recipes::UNKNOWN)
+        }
+    }
+}
+
+fn plan(recipe: &Recipe, call: &AgentCall, links: &Path) -> Result<AgentStart, Notice> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let login_shell = process::login_shell();
+    let has_zsh = on_path(OsStr::new("zsh")).is_some();
+    let user = Situation { variable: &variable, login_shell: login_shell.as_deref(), has_zsh, links };
+    launch::launch(recipe, call.name.as_deref(), &user).map_err(|_| {
+        Notice::failed(
+            "OPENCODE_CONFIG_CONTENT is set to something that is not a JSON object",
+            "correct it or unset it; rexec adds opencode's shell to what it holds",
+        )
+    })
+}
+
+/// Starts a host if that is wanted and none runs.
+fn see_to_host(call: &AgentCall, socket: &Path) -> Result<(), Notice> {
+    if check::is_running(socket) {
+        return Ok(());
+    }
+    if call.without_host {
+        tell("no host runs, so the agent's commands fail until you start one (REXEC_FALLBACK=shell: run unseen)");
+    } else if let Some(pid) = background::start(socket)? {
+        tell(&format!("no host was running, so one was started in the background (process {pid})"));
+    }
+    Ok(())
+}
+
+/// Becomes the agent. Returns only why that failed.
+fn become_agent(program: &Path, recipe: &Recipe, call: &AgentCall, launch: AgentStart) -> Notice {
+    let changed = |name: &OsStr| launch.set.iter().any(|(variable, _)| name == variable.as_str());
+    // A run's mark would make the shim run everything itself.
+    let kept = std::env::vars_os().filter(|(name, _)| !changed(name) && name != "REXEC_INSIDE");
+    let set = launch.set.iter().map(|(name, value)| (OsString::from(name), value.clone()));
+    let env: Vec<CString> = kept.chain(set).filter_map(|(name, value)| background::entry(&name, &value)).collect();
+    let (name, arguments) = call.line.split_first().expect("a program was given");
+    let options = recipe.options.iter().map(OsString::from);
+    let line = [name.clone()].into_iter().chain(options).chain(arguments.iter().cloned());
+    let line: Result<Vec<CString>, _> = line.map(|word| CString::new(word.into_vec())).collect();
+    let path = CString::new(program.as_os_str().as_bytes());
+    let (Ok(line), Ok(path)) = (line, path) else { unreachable!("arguments come from C strings") };
+    let error = sys::background::execute(&path, &line, &env);
+    Notice::without_hint(NOT_EXECUTABLE, format_args!("{} cannot be executed: {}", program.display(), reason(&error)))
+}
+
+/// Finds a program as a shell would.
+fn find(name: &OsStr) -> Result<PathBuf, Notice> {
+    let found = if name.as_bytes().contains(&b'/') { Some(PathBuf::from(name)) } else { on_path(name) };
+    match found {
+        Some(path) if file::is_executable(&path) => Ok(path),
+        Some(path) if path.exists() => {
+            let problem = format_args!("{} is not an executable file", super::quoted(name));
+            Err(Notice::without_hint(NOT_EXECUTABLE, problem))
+        }
+        _ => {
+            let problem = format_args!("there is no program {}", super::quoted(name));
+            Err(Notice::new(NOT_FOUND, problem, "rexec run takes the program as you would type it; check PATH"))
+        }
+    }
+}
+
+fn on_path(name: &OsStr) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| file::is_executable(path))
+}
+
+/// Says something on standard error before the agent begins.
+fn tell(text: &str) {
+    // Without a standard error there is nobody to tell.
+    let _ = write!(io::stderr(), "{}", remark(text));
+}

@@ -1,0 +1,263 @@
+//! What a recipe makes of one call: the agent's arguments and its environment. Pure: it is told what the user's own
+//! environment and account say.
+//!
+//! Invariants: what no step of the recipe names passes unchanged; a shell that the user has chosen stays that kind of shell.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rexec_sh::protocol::invocation::Shell;
+use rexec_sh::protocol::run_changes::{BASH_ONLY, OWN, RunChanges, SET};
+
+use super::recipes::{Recipe, RecipeStep};
+use crate::front::opencode;
+
+/// The variable by which a caller names itself.
+const WHOAMI: &str = "REXEC_WHOAMI";
+/// Variables whose changes a command does not see because of rules of their own: a folder goes out of `PATH`, the real
+/// shell's path takes the place of `SHELL`, and the environment class cleans `PYTHONPATH`.
+const BY_RULE: [&str; 4] = ["PATH", "SHELL", "PYTHONPATH", WHOAMI];
+
+/// What the user has.
+#[derive(Clone, Copy)]
+pub(super) struct Situation<'a> {
+    /// Reads a variable of the environment. One that is set to nothing counts as unset.
+    pub(super) variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The login shell of the account, if it is known.
+    pub(super) login_shell: Option<&'a Path>,
+    /// Whether zsh is on PATH.
+    pub(super) has_zsh: bool,
+    /// The folder of the links.
+    pub(super) links: &'a Path,
+}
+
+/// How an agent is started.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct AgentStart {
+    /// Variables to set.
+    pub(super) set: Vec<(String, OsString)>,
+    /// One sentence each, for the user.
+    pub(super) remarks: Vec<String>,
+}
+
+/// Why an agent cannot be started this way.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BadSettings;
+
+/// What this recipe changes. `name` is the name that the user gives the agent.
+pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>) -> Result<AgentStart, BadSettings> {
+    let mut launch = AgentStart::default();
+    for step in recipe.steps {
+        launch.add(*step, recipe, user)?;
+    }
+    if let Some(name) = name {
+        launch.set.retain(|(variable, _)| variable != WHOAMI);
+        launch.put(WHOAMI, name.to_owned());
+    }
+    launch.tell_shim(user);
+    if recipe.agent == "Codex" {
+        launch.remarks.extend(user.login_shell.and_then(codex_ignores));
+    }
+    Ok(launch)
+}
+
+impl AgentStart {
+    fn add(&mut self, step: RecipeStep, recipe: &Recipe, user: &Situation<'_>) -> Result<(), BadSettings> {
+        let link = |name: &str| user.links.join(name).into_os_string();
+        let get = user.variable;
+        match step {
+            RecipeStep::ClaudeShell => self.put("CLAUDE_CODE_SHELL", link(claudes_link(user))),
+            RecipeStep::Shell => self.put("SHELL", link(users_link(user))),
+            RecipeStep::Path => self.put("PATH", in_front(link(BASH_ONLY), get("PATH"))),
+            RecipeStep::BashEnv => self.put("BASH_ENV", link("rexec-env.sh")),
+            RecipeStep::Level => {
+                let level = get("SHLVL").and_then(|level| level.to_str()?.parse::<u32>().ok());
+                if level.unwrap_or(0) == 0 {
+                    self.put("SHLVL", "1".into());
+                }
+            }
+            RecipeStep::OpencodeShell => {
+                const SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
+                let own = user.own(SETTINGS).unwrap_or_default();
+                let shell = link(users_link(user));
+                let settings = opencode::with_shell(&own.to_string_lossy(), &shell.to_string_lossy());
+                self.put(SETTINGS, settings.ok_or(BadSettings)?.into());
+            }
+            RecipeStep::Python => self.put("PYTHONPATH", in_front(link("python"), get("PYTHONPATH"))),
+            RecipeStep::Name if get(WHOAMI).is_none() => self.put(WHOAMI, recipe.agent.into()),
+            RecipeStep::Name => {}
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, variable: &str, value: OsString) {
+        self.set.push((variable.to_owned(), value));
+    }
+
+    /// Adds what the shim needs to undo the changes for a command: the names, and the user's own values.
+    fn tell_shim(&mut self, user: &Situation<'_>) {
+        let is_told = |name: &&str| !BY_RULE.contains(name);
+        let names: Vec<String> =
+            self.set.iter().map(|(name, _)| name.as_str()).filter(is_told).map(str::to_owned).collect();
+        if names.is_empty() {
+            return;
+        }
+        for name in &names {
+            if let Some(own) = user.own(name) {
+                self.put(&format!("{OWN}{name}"), own);
+            }
+        }
+        let earlier = (user.variable)(SET).and_then(|names| names.into_string().ok()).unwrap_or_default();
+        let earlier = earlier.split(':').filter(|name| !name.is_empty() && !names.iter().any(|new| new == name));
+        let all: Vec<&str> = names.iter().map(String::as_str).chain(earlier).collect();
+        self.put(SET, all.join(":").into());
+    }
+}
+
+impl Situation<'_> {
+    /// The user's own value of a variable, also inside an agent that `rexec run` has started.
+    fn own(&self, name: &str) -> Option<OsString> {
+        let changed = (self.variable)(SET).unwrap_or_default();
+        match RunChanges(changed.as_bytes()).names(name.as_bytes()) {
+            true => (self.variable)(&format!("{OWN}{name}")),
+            false => (self.variable)(name),
+        }
+    }
+}
+
+/// A list like `PATH` with one more entry at its front.
+fn in_front(first: OsString, rest: Option<OsString>) -> OsString {
+    let mut list = first;
+    if let Some(rest) = rest {
+        list.push(":");
+        list.push(rest);
+    }
+    list
+}
+
+/// The link for the user's own shell. bash stands for a shell that rexec does not know, because most agents would take it.
+fn users_link(user: &Situation<'_>) -> &'static str {
+    match (user.variable)("SHELL").and_then(|shell| Shell::named(shell.as_bytes())) {
+        Some(Shell::Zsh) => "rexec-zsh",
+        Some(Shell::Sh) => "rexec-sh",
+        Some(Shell::Bash) | None => "rexec-bash",
+    }
+}
+
+/// The link for the shell that Claude Code would choose: the first of its own variable and `SHELL` whose path contains
+/// bash or zsh, else the first of zsh and bash that is on PATH.
+fn claudes_link(user: &Situation<'_>) -> &'static str {
+    let kind = |variable: &str| {
+        let path = user.own(variable)?;
+        let path = path.to_string_lossy().into_owned();
+        ["zsh", "bash"].into_iter().find(|kind| path.contains(kind))
+    };
+    match kind("CLAUDE_CODE_SHELL").or_else(|| kind("SHELL")) {
+        Some("zsh") => "rexec-zsh",
+        None if user.has_zsh => "rexec-zsh",
+        _ => "rexec-bash",
+    }
+}
+
+/// Codex starts the login shell of the account if it is bash, zsh or sh, and bash otherwise. Only a bash reads `BASH_ENV`.
+fn codex_ignores(login_shell: &Path) -> Option<String> {
+    let name = login_shell.file_name()?.to_str()?;
+    ["zsh", "sh"].contains(&name).then(|| {
+        let shell = login_shell.display();
+        format!(
+            "Codex runs commands in {shell}, your login shell, so rexec cannot see them; it could if that were bash"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recipes::{RECIPES, UNKNOWN, named};
+    use super::*;
+
+    /// The changes of a recipe for a user with these variables.
+    fn changes(recipe: &Recipe, name: Option<&str>, env: &[(&str, &str)]) -> Vec<String> {
+        let variable = |wanted: &str| env.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).into());
+        let user =
+            Situation { variable: &variable, login_shell: None, has_zsh: false, links: Path::new("/run/x/shells") };
+        let launch = launch(recipe, name.map(OsStr::new), &user).unwrap();
+        launch.set.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect()
+    }
+
+    fn of(program: &str, env: &[(&str, &str)]) -> Vec<String> {
+        changes(named(program.as_bytes()).unwrap(), None, env)
+    }
+
+    #[test]
+    fn each_agent_gets_what_it_needs_and_no_more() {
+        let env = [("PATH", "/bin"), ("SHELL", "/usr/bin/bash"), ("SHLVL", "2")];
+        let set = |names: &str| format!("REXEC_RUN_SET={names}");
+        assert_eq!(of("claude", &env), ["CLAUDE_CODE_SHELL=/run/x/shells/rexec-bash", &set("CLAUDE_CODE_SHELL")]);
+        assert_eq!(of("codex", &env), ["BASH_ENV=/run/x/shells/rexec-env.sh", &set("BASH_ENV")]);
+        assert_eq!(of("gemini", &env), ["PATH=/run/x/shells/bash-only:/bin"]);
+        assert_eq!(of("qwen", &env), of("gemini", &env));
+        let settings = r#"OPENCODE_CONFIG_CONTENT={"shell":"/run/x/shells/rexec-bash"}"#;
+        assert_eq!(of("opencode", &env), [settings, &set("OPENCODE_CONFIG_CONTENT")]);
+        assert_eq!((of("pi", &env), of("copilot", &env)), (of("codex", &env), of("codex", &env)));
+        assert_eq!(of("cline", &env), of("codex", &env));
+        assert_eq!(of("cn", &env), ["SHELL=/run/x/shells/rexec-bash", "REXEC_WHOAMI=Continue"]);
+        assert_eq!(of("mini", &env), ["PYTHONPATH=/run/x/shells/python", "REXEC_WHOAMI=mini-swe-agent"]);
+        assert_eq!(of("aider", &env), ["SHELL=/run/x/shells/rexec-bash", "REXEC_WHOAMI=Aider"]);
+        assert_eq!(RECIPES.iter().filter(|recipe| !recipe.works()).count(), 2);
+    }
+
+    #[test]
+    fn the_users_own_settings_count() {
+        let zsh = [("SHELL", "/bin/zsh")];
+        assert_eq!(of("claude", &zsh)[0], "CLAUDE_CODE_SHELL=/run/x/shells/rexec-zsh");
+        let other = [("SHELL", "/bin/zsh"), ("CLAUDE_CODE_SHELL", "/bin/bash")];
+        assert_eq!(
+            of("claude", &other)[..2],
+            ["CLAUDE_CODE_SHELL=/run/x/shells/rexec-bash", "REXEC_OWN_CLAUDE_CODE_SHELL=/bin/bash"]
+        );
+        assert_eq!(of("cn", &zsh)[0], "SHELL=/run/x/shells/rexec-zsh");
+        assert_eq!(of("cn", &[("SHELL", "/usr/bin/fish")])[0], "SHELL=/run/x/shells/rexec-bash");
+        assert_eq!(of("aider", &[("SHELL", "/bin/sh"), ("REXEC_WHOAMI", "me")]), ["SHELL=/run/x/shells/rexec-sh"]);
+        assert_eq!(of("gemini", &[]), ["PATH=/run/x/shells/bash-only"]);
+        assert_eq!(of("mini", &[("PYTHONPATH", "/a:/b")])[0], "PYTHONPATH=/run/x/shells/python:/a:/b");
+        for level in [&[][..], &[("SHLVL", "0")], &[("SHLVL", "x")]] {
+            assert_eq!(of("cline", level)[1], "SHLVL=1");
+        }
+        let settings = of("opencode", &[("OPENCODE_CONFIG_CONTENT", r#"{"autoupdate":false,"shell":"sh"}"#)]);
+        let ours = r#"OPENCODE_CONFIG_CONTENT={"autoupdate":false,"shell":"/run/x/shells/rexec-bash"}"#;
+        let own = r#"REXEC_OWN_OPENCODE_CONFIG_CONTENT={"autoupdate":false,"shell":"sh"}"#;
+        assert_eq!(settings, [ours, own, "REXEC_RUN_SET=OPENCODE_CONFIG_CONTENT"]);
+    }
+
+    #[test]
+    fn an_agent_inside_of_another_one_still_has_the_users_own_values() {
+        let first = [("BASH_ENV", "/etc/mine.sh")];
+        let ours = ["BASH_ENV=/run/x/shells/rexec-env.sh", "REXEC_OWN_BASH_ENV=/etc/mine.sh", "REXEC_RUN_SET=BASH_ENV"];
+        assert_eq!(of("codex", &first), ours);
+        let second = [
+            ("BASH_ENV", "/run/y/shells/rexec-env.sh"),
+            ("REXEC_OWN_BASH_ENV", "/etc/mine.sh"),
+            ("REXEC_RUN_SET", "BASH_ENV"),
+        ];
+        assert_eq!(of("codex", &second), ours);
+        assert_eq!(of("claude", &second)[1], "REXEC_RUN_SET=CLAUDE_CODE_SHELL:BASH_ENV");
+        let without = [("BASH_ENV", "/run/y/shells/rexec-env.sh"), ("REXEC_RUN_SET", "BASH_ENV")];
+        assert_eq!(of("codex", &without), ["BASH_ENV=/run/x/shells/rexec-env.sh", "REXEC_RUN_SET=BASH_ENV"]);
+    }
+
+    #[test]
+    fn the_given_name_goes_first() {
+        let cn = named(b"cn").unwrap();
+        assert_eq!(changes(cn, Some("me"), &[("REXEC_WHOAMI", "you")])[1], "REXEC_WHOAMI=me");
+        assert_eq!(changes(cn, Some("me"), &[])[1..], ["REXEC_WHOAMI=me"]);
+        assert!(changes(&UNKNOWN, None, &[]).iter().all(|entry| !entry.starts_with(WHOAMI)));
+    }
+
+    #[test]
+    fn a_user_of_zsh_is_told_what_codex_does() {
+        let told = |shell: &str| codex_ignores(Path::new(shell)).is_some();
+        assert_eq!((told("/usr/bin/zsh"), told("/bin/sh")), (true, true));
+        assert_eq!((told("/bin/bash"), told("/usr/bin/fish")), (false, false));
+    }
+}

@@ -1,0 +1,95 @@
+//! The folder through which agents find rexec's shell: links to `rexec-sh` under the names of shells, and the files of the
+//! recipes. It lies beside the host's socket, so it is private and goes away with the session.
+//!
+//! Invariants: what is there and right stays untouched, because agents may be using it; what is wrong is replaced in one
+//! step (rename(2)), so that an agent never meets half of it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::place;
+
+use crate::sys::{file, process};
+use crate::text::reason::reason;
+
+/// The folder's name, beside the socket.
+const NAME: &str = "shells";
+
+/// The folders inside.
+const FOLDERS: [&str; 2] = ["bash-only", "python"];
+
+/// The links to `rexec-sh`. Their names say which real shell runs a command; some agents want a name that contains bash
+/// or zsh, and opencode treats one that is just `bash` in another way.
+const LINKS: [&str; 6] = ["rexec-sh", "rexec-bash", "rexec-zsh", "sh", "zsh", "bash-only/bash"];
+
+/// The files, and what they hold.
+const FILES: [(&str, &str); 2] = [
+    ("rexec-env.sh", include_str!("../../../shim/rexec-env.sh")),
+    ("python/rexec_mini.py", include_str!("rexec_mini.py")),
+];
+
+/// The folder for the host of this socket.
+fn folder(socket: &Path) -> PathBuf {
+    place::directory(socket).join(NAME)
+}
+
+/// Makes the folder, or repairs it; returns its path. The links lead to `shim`.
+pub(super) fn provide(socket: &Path, shim: &Path) -> Result<PathBuf, Notice> {
+    let above = place::directory(socket);
+    let failed = |error: &io::Error| {
+        let problem = format_args!("the links for agents cannot be made in {}: {}", above.display(), reason(error));
+        Notice::failed(problem, "set REXEC_SOCKET to a path in a directory of your own")
+    };
+    file::make_private_directory(above).map_err(|error| failed(&error))?;
+    place::check_directory(above, process::uid()).map_err(|error| {
+        let problem =
+            format_args!("the directory of the host's socket cannot be trusted: {error}: {}", above.display());
+        Notice::failed(problem, "make it a directory of your own with mode 0700, or set REXEC_SOCKET")
+    })?;
+    // Agents change their directory, and a relative path would lead elsewhere then.
+    let folder = std::path::absolute(folder(socket)).map_err(|error| failed(&error))?;
+    fill(&folder, shim).map_err(|error| failed(&error))?;
+    Ok(folder)
+}
+
+fn fill(folder: &Path, shim: &Path) -> io::Result<()> {
+    file::make_private_directory(folder)?;
+    for name in FOLDERS {
+        file::make_private_directory(&folder.join(name))?;
+    }
+    for name in LINKS {
+        if !is_link(&folder.join(name), shim) {
+            replace(&folder.join(name), |place| symlink(shim, place))?;
+        }
+    }
+    for (name, text) in FILES {
+        if !holds(&folder.join(name), text) {
+            replace(&folder.join(name), |place| std::fs::write(place, text))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_link(path: &Path, shim: &Path) -> bool {
+    std::fs::read_link(path).is_ok_and(|target| target == shim)
+}
+
+fn holds(path: &Path, text: &str) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+        && std::fs::read(path).is_ok_and(|found| found == text.as_bytes())
+}
+
+/// Makes something anew under a name of its own, and then puts it in its place.
+fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let mut name = OsString::from(path);
+    name.push(format!(".{}", process::pid()));
+    let new = PathBuf::from(name);
+    // Left behind by a process of this number that was killed here.
+    let _ = std::fs::remove_file(&new);
+    make(&new).and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&new);
+    })
+}

@@ -1,0 +1,230 @@
+//! How each agent is made to call rexec's shell. Pure: `rexec run --list`, the table of `rexec help agents` and the tests
+//! come from here.
+//!
+//! Invariants: a step changes what its agent needs and nothing else; no agent's own files are touched; a command never
+//! sees what a step has changed (`protocol/environment.rs`).
+
+/// One change of an agent's environment. A path is that of a link in the folder that [`super::links`] makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecipeStep {
+    /// `CLAUDE_CODE_SHELL` is the link for the user's shell. Claude Code takes a path only if it contains bash or zsh.
+    ClaudeShell,
+    /// `SHELL` is the link for the user's shell.
+    Shell,
+    /// The front of `PATH` is a folder that holds nothing but `bash`.
+    Path,
+    /// `BASH_ENV` is a file that hands each command string of a bash to the shim.
+    BashEnv,
+    /// `SHLVL` is 1 unless it is more. A bash that gets 0 and a socket as its input takes itself for one that a network
+    /// daemon has started, and reads ~/.bashrc instead of `BASH_ENV`.
+    Level,
+    /// `OPENCODE_CONFIG_CONTENT`, settings that go before those in opencode's files, names the link as the shell.
+    OpencodeShell,
+    /// `PYTHONPATH` has a module with an environment class for mini-swe-agent.
+    Python,
+    /// `REXEC_WHOAMI` is the agent's name, because nothing that the agent sets tells it.
+    Name,
+}
+
+/// An agent.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    /// As the console names it.
+    pub(super) agent: &'static str,
+    /// Names of its program.
+    pub(super) programs: &'static [&'static str],
+    pub(super) steps: &'static [RecipeStep],
+    /// Put before the arguments that the user gives it.
+    pub(super) options: &'static [&'static str],
+    /// Which of its commands reach the host.
+    pub(super) seen: &'static str,
+    /// Which do not.
+    pub(super) unseen: &'static str,
+}
+
+impl Recipe {
+    /// Whether the agent's commands can reach the host at all.
+    pub(super) fn works(&self) -> bool {
+        !self.steps.is_empty()
+    }
+}
+
+/// The agents that rexec knows.
+pub(super) const RECIPES: [Recipe; 14] = [
+    Recipe {
+        agent: "Claude Code",
+        programs: &["claude"],
+        steps: &[RecipeStep::ClaudeShell],
+        options: &[],
+        seen: "every command of the Bash tool, background ones too",
+        unseen: "hooks, status line, MCP servers; all in its sandbox",
+    },
+    Recipe {
+        agent: "Codex",
+        programs: &["codex"],
+        steps: &[RecipeStep::BashEnv],
+        // Its terminal interface would hand commands to a daemon, which may have been started without rexec.
+        options: &["-c", "features.daemon_auto_start=false"],
+        seen: "every command, terminals and hooks too",
+        unseen: "all in its sandbox; all if the account's shell is zsh or sh",
+    },
+    Recipe {
+        agent: "Gemini CLI",
+        programs: &["gemini"],
+        steps: &[RecipeStep::Path],
+        options: &[],
+        seen: "every command, hooks too",
+        unseen: "all in its sandbox",
+    },
+    Recipe {
+        agent: "Qwen Code",
+        programs: &["qwen"],
+        steps: &[RecipeStep::Path],
+        options: &[],
+        seen: "every command, hooks too",
+        unseen: "all in its sandbox",
+    },
+    Recipe {
+        agent: "opencode",
+        programs: &["opencode"],
+        steps: &[RecipeStep::OpencodeShell],
+        options: &[],
+        seen: "every command of the bash tool",
+        unseen: "language servers, MCP servers, formatters",
+    },
+    Recipe {
+        agent: "pi",
+        programs: &["pi"],
+        steps: &[RecipeStep::BashEnv],
+        options: &[],
+        seen: "every command",
+        unseen: "all if its shellPath is not a bash",
+    },
+    Recipe {
+        agent: "Copilot CLI",
+        programs: &["copilot"],
+        steps: &[RecipeStep::BashEnv],
+        options: &["--bash-env=on"],
+        seen: "every command",
+        unseen: "MCP servers",
+    },
+    Recipe {
+        agent: "Cline",
+        programs: &["cline"],
+        steps: &[RecipeStep::BashEnv, RecipeStep::Level],
+        options: &[],
+        seen: "every command",
+        unseen: "MCP servers; a background hub that runs already",
+    },
+    Recipe {
+        agent: "Continue",
+        programs: &["cn"],
+        steps: &[RecipeStep::Shell, RecipeStep::Name],
+        options: &[],
+        seen: "every command",
+        unseen: "MCP servers",
+    },
+    Recipe {
+        agent: "mini-swe-agent",
+        programs: &["mini", "mini-swe-agent"],
+        steps: &[RecipeStep::Python, RecipeStep::Name],
+        options: &["--environment-class", "rexec_mini.RexecEnvironment"],
+        seen: "every command",
+        unseen: "all with another --environment-class",
+    },
+    Recipe {
+        agent: "Aider",
+        programs: &["aider"],
+        steps: &[RecipeStep::Shell, RecipeStep::Name],
+        options: &[],
+        seen: "commands at its terminal",
+        unseen: "lint, test and git commands; all without a terminal",
+    },
+    Recipe {
+        agent: "Goose",
+        programs: &["goose"],
+        steps: &[RecipeStep::BashEnv],
+        options: &[],
+        seen: "every command (not tried)",
+        unseen: "MCP servers",
+    },
+    Recipe {
+        agent: "Crush",
+        programs: &["crush"],
+        steps: &[],
+        options: &[],
+        seen: "nothing",
+        unseen: "everything: it starts programs without a shell",
+    },
+    Recipe {
+        agent: "OpenHands",
+        programs: &["openhands"],
+        steps: &[],
+        options: &[],
+        seen: "nothing",
+        unseen: "everything: it types into one shell that never ends",
+    },
+];
+
+/// For a program that is not among them: whatever cannot harm.
+pub(super) const UNKNOWN: Recipe = Recipe {
+    agent: "any other",
+    programs: &["PROGRAM"],
+    steps: &[
+        RecipeStep::ClaudeShell,
+        RecipeStep::Shell,
+        RecipeStep::Path,
+        RecipeStep::BashEnv,
+        RecipeStep::Level,
+        RecipeStep::OpencodeShell,
+    ],
+    options: &[],
+    seen: "shells from SHELL or PATH, and bash",
+    unseen: "/bin/sh; programs that it starts without a shell",
+};
+
+/// The recipe for a program's file name.
+pub(super) fn named(file: &[u8]) -> Option<&'static Recipe> {
+    RECIPES.iter().find(|recipe| recipe.programs.iter().any(|program| program.as_bytes() == file))
+}
+
+/// The names that complete `rexec run`.
+pub(super) const PROGRAMS: [&str; 12] =
+    ["claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider", "goose"];
+
+/// All recipes as a table: what `rexec run --list` prints.
+pub(super) fn table() -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for recipe in RECIPES.iter().chain([&UNKNOWN]) {
+        let start = match recipe.works() {
+            true => format!("rexec run {}", recipe.programs[0]),
+            false => "-".to_owned(),
+        };
+        let _ = writeln!(text, "{:<16}{start}", recipe.agent);
+        let _ = writeln!(text, "    seen        {}", recipe.seen);
+        let _ = writeln!(text, "    not seen    {}", recipe.unseen);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_completed_names_are_those_that_work() {
+        let working = RECIPES.iter().filter(|recipe| recipe.works()).map(|recipe| recipe.programs[0]);
+        assert!(working.eq(PROGRAMS));
+        assert_eq!(named(b"mini-swe-agent").unwrap().agent, "mini-swe-agent");
+        assert!(named(b"PROGRAM").is_none() && named(b"").is_none());
+    }
+
+    #[test]
+    fn the_manual_has_this_table() {
+        let page = include_str!("../help/agents.md");
+        let indented: String = table().lines().map(|line| format!("    {line}\n")).collect();
+        assert!(indented.lines().all(|line| line.chars().count() <= 80), "{indented}");
+        assert!(page.contains(&indented), "help/agents.md lacks this table:\n{indented}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Programs that this process starts and does not wait for, and the program that it becomes.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork};
+use rexec_sh::protocol::process::Pid;
+
+use super::process;
+
+/// Starts a program in a session of its own, with `/dev/null` as its standard input and output, `log` as its standard
+/// error and `/` as its directory; returns its number. It is not a child of this process.
+///
+/// # Errors
+/// As pipe(2) and fork(2). A program that cannot be executed ends at once with 127.
+pub fn start(program: &CStr, argv: &[CString], env: &[CString], log: &File) -> io::Result<Pid> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let (told, tell) = super::pipe()?;
+    // SAFETY: the process has one thread, so the child may go on as an ordinary process.
+    match unsafe { fork() }.map_err(super::io)? {
+        ForkResult::Parent { child } => {
+            drop(tell);
+            // The child ends at once, and with it the last writer.
+            super::uninterrupted(|| nix::sys::wait::waitpid(child, None).map_err(super::io))?;
+            let mut number = [0; 4];
+            match super::read(&told, &mut number)? {
+                4 => Ok(Pid::new(i32::from_ne_bytes(number))),
+                _ => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
+        ForkResult::Child => {
+            let _ = nix::unistd::setsid();
+            let _ = nix::unistd::chdir("/");
+            let _ = dup2_stdin(&null).and_then(|()| dup2_stdout(&null)).and_then(|()| dup2_stderr(log.as_fd()));
+            // SAFETY: as above.
+            match unsafe { fork() } {
+                Ok(ForkResult::Parent { child }) => {
+                    let _ = super::write(&tell, &child.as_raw().to_ne_bytes());
+                    process::exit(0)
+                }
+                Ok(ForkResult::Child) => {
+                    process::close_all_but(&[0, 1, 2]);
+                    let _ = execute(program, argv, env);
+                    process::exit(127)
+                }
+                Err(_) => process::exit(1),
+            }
+        }
+    }
+}
+
+/// Becomes another program. Returns only when that fails.
+pub fn execute(program: &CStr, argv: &[CString], env: &[CString]) -> io::Error {
+    // Rust ignores SIGPIPE in its programs, and that would be inherited.
+    // SAFETY: no handler is set, so nothing of this process runs in one.
+    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
+    match nix::unistd::execve(program, argv, env) {
+        Ok(never) => match never {},
+        Err(error) => super::io(error),
+    }
+}
+
+/// Waits until a process has ended, and no longer than this. Also a process that cannot be watched counts as ended.
+#[must_use]
+pub fn has_ended_within(pid: Pid, time: Duration) -> bool {
+    let Some(process) = super::kill::Pidfd::open(pid) else { return true };
+    let mut watched = [nix::poll::PollFd::new(process.as_fd(), nix::poll::PollFlags::POLLIN)];
+    let timeout = nix::poll::PollTimeout::try_from(time).unwrap_or(nix::poll::PollTimeout::MAX);
+    nix::poll::poll(&mut watched, timeout).is_ok_and(|ready| ready > 0)
+}

@@ -1,0 +1,63 @@
+//! `rexec run`: agents that call their shell as the real ones do. `scripts/agents.sh` drives the real ones.
+
+mod launched;
+mod recipes;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::host::{Host, MIRROR};
+use crate::support::programs;
+use crate::support::temp::TempDir;
+
+/// A directory with programs, a host's socket and a journal.
+struct Place {
+    home: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        programs::shims();
+        Self { home: TempDir::new(None) }
+    }
+
+    /// Writes a program.
+    fn program(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.home.join(name);
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        path
+    }
+
+    /// A call of `program` with the environment of a person.
+    fn alone(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", programs::PATH).env("HOME", self.home.path()).env("SHELL", "/bin/bash");
+        command.current_dir(self.home.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// `rexec run` with these arguments, at this host.
+    fn run(&self, host: &Host, args: &[&str]) -> Command {
+        let mut command = self.alone(programs::rexec());
+        command.env("REXEC_SOCKET", host.socket()).env("REXEC_HOME", host.journal_home()).arg("run").args(args);
+        command
+    }
+}
+
+fn host() -> Host {
+    Host::with(MIRROR)
+}
+
+/// What a program prints; it must succeed and say nothing.
+fn printed(command: &mut Command) -> String {
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success() && output.stderr.is_empty(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

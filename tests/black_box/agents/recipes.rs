@@ -1,0 +1,128 @@
+//! Each recipe catches an agent that calls its shell in that way, and no command can tell the difference.
+
+use super::{Place, host, printed};
+use crate::support::programs;
+
+/// A stand-in for an agent.
+struct Agent {
+    /// The name of its program.
+    program: &'static str,
+    /// As the journal names it.
+    name: &'static str,
+    /// How it runs a command: words of sh in which `$command` is the command.
+    call: &'static str,
+}
+
+/// How each agent runs a command. Its own variables name it there.
+const AGENTS: [Agent; 11] = [
+    Agent {
+        program: "claude",
+        name: "Claude Code",
+        call: r#"CLAUDECODE=1 "${CLAUDE_CODE_SHELL:-/bin/bash}" -c "$command""#,
+    },
+    Agent { program: "codex", name: "Codex", call: r#"CODEX_CI=1 /bin/bash -lc "$command""# },
+    Agent { program: "gemini", name: "Gemini CLI", call: r#"GEMINI_CLI=1 bash -c "$command""# },
+    Agent { program: "qwen", name: "Qwen Code", call: r#"QWEN_CODE=1 bash -c "$command""# },
+    Agent {
+        program: "opencode",
+        name: "opencode",
+        call: r#"shell=$(printf %s "$OPENCODE_CONFIG_CONTENT" | sed -n 's/.*"shell":"\([^"]*\)".*/\1/p')
+OPENCODE=1 "${shell:-$SHELL}" -c "$command""#,
+    },
+    Agent { program: "pi", name: "pi", call: r#"PI_CODING_AGENT=true /bin/bash -c "$command""# },
+    Agent {
+        program: "copilot",
+        name: "Copilot CLI",
+        call: r#"COPILOT_CLI=1 /bin/bash --norc --noprofile -c "$command""#,
+    },
+    Agent { program: "cline", name: "Cline", call: r#"CLINE_CONNECTOR_CLI_LAUNCH=x /bin/bash -c "$command""# },
+    Agent { program: "cn", name: "Continue", call: r#""$SHELL" -l -c "$command""# },
+    Agent { program: "aider", name: "Aider", call: r#""$SHELL" -i -c "$command" 2>/dev/null"# },
+    Agent { program: "goose", name: "Goose", call: r#"GOOSE_TERMINAL=1 /bin/bash -c "$command""# },
+];
+
+/// Everything by which a command could tell how it was started.
+const COMMAND: &str = "env | grep -v -e ^_= -e ^REXEC_INSIDE= | sort; type -a bash; echo $0 $#";
+
+#[test]
+fn each_agent_is_caught_and_its_commands_cannot_tell() {
+    let (place, host) = (Place::new(), host());
+    let own = place.program("own.sh", "export OWN_FILE=read\n");
+    for agent in AGENTS {
+        let text = format!("#!/bin/sh\ncommand='{COMMAND} {}'\n{}\n", agent.program, agent.call);
+        let program = place.program(agent.program, &text);
+        let program = program.to_str().expect("a path in UTF-8");
+        let settings = [
+            &[("SHLVL", "3")][..],
+            &[("SHLVL", "3"), ("BASH_ENV", own.to_str().expect("a path in UTF-8"))],
+            &[("OPENCODE_CONFIG_CONTENT", r#"{"theme":"x"}"#), ("CLAUDE_CODE_SHELL", "/bin/bash")],
+        ];
+        for user in settings {
+            let alone = printed(place.alone(program).envs(user.iter().copied()));
+            let ours = printed(place.run(&host, &[program]).envs(user.iter().copied()));
+            assert_eq!(ours, alone, "{} with {user:?}", agent.program);
+            assert!(alone.contains("PATH="), "the command has run: {alone}");
+        }
+        let command = format!("{COMMAND} {}", agent.program);
+        let caught = |journal: &crate::support::journal::Journal| {
+            let ends = journal.of_type("end").filter(|end| end["command"] == *command);
+            (ends.filter(|end| end["whoami"] == agent.name).count() == settings.len()).then_some(())
+        };
+        host.wait_for(&format!("{} commands of {}", settings.len(), agent.name), caught);
+    }
+    host.finish();
+}
+
+/// The class that mini-swe-agent imports, as far as our own uses it.
+const LOCAL: &str = r#"
+import os, subprocess
+class LocalEnvironment:
+    def execute(self, command):
+        return subprocess.run(command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+"#;
+
+const MINI: &str = r#"#!/usr/bin/env python3
+import importlib, os, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.environ["HOME"])
+name = sys.argv[sys.argv.index("--environment-class") + 1] if "--environment-class" in sys.argv else None
+module, name = name.rsplit(".", 1) if name else ("minisweagent.environments.local", "LocalEnvironment")
+print(getattr(importlib.import_module(module), name)().execute(os.environ["COMMAND"]), end="")
+"#;
+
+#[test]
+fn mini_swe_agent_is_caught_by_its_own_extension_point() {
+    if !programs::has("python3") {
+        return;
+    }
+    let (place, host) = (Place::new(), host());
+    std::fs::create_dir_all(place.home.join("minisweagent/environments")).expect("a directory");
+    place.program("minisweagent/environments/local.py", LOCAL);
+    let program = place.program("mini", MINI);
+    let program = program.to_str().expect("a path in UTF-8");
+    let command = "env | grep -v -e ^_= -e ^REXEC_INSIDE= | sort; echo $0 mini";
+    for path in [None, Some("/nowhere:/else")] {
+        let user = || path.map(|path| ("PYTHONPATH", path)).into_iter().chain([("COMMAND", command)]);
+        let alone = printed(place.alone(program).envs(user()));
+        let ours = printed(place.run(&host, &[program]).envs(user()));
+        assert_eq!(ours, alone);
+    }
+    let ends = |journal: &crate::support::journal::Journal| {
+        let ends = journal.of_type("end").filter(|end| end["command"] == *command);
+        (ends.filter(|end| end["whoami"] == "mini-swe-agent").count() == 2).then_some(())
+    };
+    host.wait_for("both commands", ends);
+    host.finish();
+}
+
+#[test]
+fn scripts_of_a_caught_agent_still_read_the_users_own_file() {
+    let (place, host) = (Place::new(), host());
+    let own = place.program("own.sh", "own_file=read\n");
+    place.program("script", "#!/bin/bash\necho script $own_file\n");
+    let program = place.program("pi", "#!/bin/sh\n./script\n/bin/bash -c './script; echo command $own_file'\n");
+    let program = program.to_str().expect("a path in UTF-8");
+    let printed = printed(place.run(&host, &[program]).env("BASH_ENV", own));
+    assert_eq!(printed, "script read\nscript read\ncommand read\n");
+    host.finish();
+}
