@@ -7,6 +7,7 @@ pub mod ask;
 pub mod check;
 mod chosen;
 mod completions;
+mod export;
 mod help;
 pub mod host;
 mod installed;
@@ -68,8 +69,13 @@ fn finish(result: Result<u8, Notice>) -> ExitCode {
 
 /// Writes this to standard output; returns the exit code.
 fn say(text: &str) -> Result<u8, Notice> {
+    say_bytes(text.as_bytes())
+}
+
+/// Writes these bytes to standard output; returns the exit code.
+fn say_bytes(bytes: &[u8]) -> Result<u8, Notice> {
     let mut out = io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    written(out.write_all(bytes).and_then(|()| out.flush()))?;
     Ok(exit_code::SUCCESS)
 }
 

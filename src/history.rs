@@ -18,6 +18,7 @@ mod find;
 mod output;
 mod output_lines;
 mod query;
+mod recording;
 mod search;
 mod session;
 
@@ -26,5 +27,6 @@ pub use find::{FoundRun, find};
 pub use output::{Omission, OutputSource, WholeOutput};
 pub use output_lines::OutputPiece;
 pub use query::{Query, milliseconds};
+pub use recording::RunRecording;
 pub use search::{SearchResult, search};
 pub use session::{JournalFile, SessionHistory, sessions};

@@ -8,7 +8,7 @@ use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::verb::{Group, Values, Verb};
-use super::{check, completions, help, kill, list, log, man, out, pause, print, ps, run, show, start, status};
+use super::{check, completions, export, help, kill, list, log, man, out, pause, print, ps, run, show, start, status};
 
 /// All verbs, in the order of `rexec --help`.
 pub(super) const VERBS: &[&Verb] = &[
@@ -23,6 +23,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &log::VERB,
     &show::VERB,
     &out::VERB,
+    &export::VERB,
     // Host and help.
     &status::VERB,
     &HELP,

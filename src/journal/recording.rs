@@ -73,6 +73,38 @@ pub fn parse_size(text: &str) -> Option<(u16, u16)> {
     Some((rows.parse().ok()?, cols.parse().ok()?))
 }
 
+/// The first line of a file in the form of asciicast v2.
+#[derive(Debug, Clone, Serialize)]
+pub struct CastHeader {
+    /// 2.
+    pub version: u8,
+    /// Columns of the terminal.
+    pub width: u16,
+    /// Rows of the terminal.
+    pub height: u16,
+    /// When the command began, seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<i64>,
+    /// How long it took, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<f64>,
+    pub command: String,
+    pub title: String,
+}
+
+/// A file in the form of asciicast v2.
+#[must_use]
+pub fn cast(header: &CastHeader, events: &[RecordedEvent]) -> Vec<u8> {
+    let mut out = serde_json::to_vec(header).expect("memory does not fail to write");
+    out.push(b'\n');
+    for RecordedEvent { at, kind, text } in events {
+        let line = serde_json::to_vec(&(at.as_secs_f64(), kind, text)).expect("memory does not fail to write");
+        out.extend_from_slice(&line);
+        out.push(b'\n');
+    }
+    out
+}
+
 impl EventKind {
     /// The kind's letter in asciicast v2.
     #[must_use]

@@ -21,6 +21,7 @@
 //! | the journal: files, records, repairs, masked secrets | `journal` |
 //! | the reading verbs: run references, search, what they print | `history` |
 //! | the socket: who may connect, and what is said over it | `socket` |
+//! | `rexec export` | `export` |
 //! | callers in a sandbox | `sandbox` |
 //! | error messages and hints | `errors` |
 //! | the manual and `--help` | `manual` |
@@ -54,6 +55,7 @@ mod clocks;
 mod conformance;
 mod console;
 mod errors;
+mod export;
 mod faults;
 mod fuzz;
 mod history;

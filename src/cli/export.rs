@@ -1,0 +1,267 @@
+//! `rexec export N`: a run as a file for other people and programs.
+//!
+//! Invariants: nothing is overwritten unless the human says so; secrets are masked as in the journal, and once more in
+//! text whose escape sequences were removed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use lexopt::Arg;
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+
+use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
+use super::verb::{Group, Values, Verb, VerbOption};
+use super::{quoted, say_bytes, socket_path};
+use crate::history::{FoundRun, OutputSource, RunOutcome, RunRecording};
+use crate::journal::recording::{CastHeader, EventKind, cast};
+use crate::limits;
+use crate::text::banner::duration;
+use crate::text::count;
+use crate::text::escape::escape_line;
+use crate::text::markup::{fenced, html_page, markdown};
+use crate::text::reason::reason;
+use crate::text::redact::Redactor;
+use crate::text::sanitize::{Mode, Sanitizer};
+use crate::text::styled::StyledOutput;
+
+pub(super) const VERB: Verb = Verb {
+    name: "export",
+    short: None,
+    group: Group::Past,
+    arguments: "N",
+    values: Values::Nothing,
+    summary: "write a command and its output as a file for others",
+    text: "\
+N is a number, SESSION:N or -1. Without -o the file goes to standard output.
+With -o FILE the form may be left out if FILE ends in .cast, .txt, .html or
+.md. A file that exists is kept unless you say --force.
+
+A cast needs a recording, which hosts make unless they were started with
+--no-record. The other forms use what the journal has.
+",
+    options: &[
+        VerbOption::flag("cast", "an asciicast v2 file, which asciinema plays"),
+        VerbOption::flag("text", "the output as text, redraws resolved"),
+        VerbOption::flag("html", "one page with the colours and without scripts"),
+        VerbOption::flag("md", "Markdown for an issue or a pull request"),
+        VerbOption::taking("output", "FILE", Values::Nothing, "write to this file").short('o'),
+        VerbOption::flag("force", "replace the file if it exists"),
+    ],
+    codes: &[(1, "there is no recording for a cast, or the file exists"), NO_SUCH_RUN],
+    examples: &["rexec export 44 --cast -o build.cast && asciinema play build.cast", "rexec export -1 --md | wl-copy"],
+    run,
+};
+
+/// The form of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExportForm {
+    Cast,
+    Text,
+    Html,
+    Markdown,
+}
+
+impl ExportForm {
+    fn of_option(name: &str) -> Option<Self> {
+        match name {
+            "cast" => Some(Self::Cast),
+            "text" => Some(Self::Text),
+            "html" => Some(Self::Html),
+            "md" => Some(Self::Markdown),
+            _ => None,
+        }
+    }
+
+    fn of_file(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "txt" => Some(Self::Text),
+            "htm" => Some(Self::Html),
+            extension => Self::of_option(extension),
+        }
+    }
+}
+
+fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    let (mut form, mut path, mut is_forced, mut reference) = (None, None, false, None);
+    while let Some(argument) = run_reference::next(parser, &VERB)? {
+        match argument {
+            Arg::Long("force") => is_forced = true,
+            Arg::Short('o') | Arg::Long("output") => {
+                path = Some(PathBuf::from(parser.value().map_err(|error| VERB.wrong(&error))?));
+            }
+            Arg::Long(name) if form.is_none() && ExportForm::of_option(name).is_some() => {
+                form = ExportForm::of_option(name);
+            }
+            Arg::Long(name) if ExportForm::of_option(name).is_some() => {
+                return Err(VERB.missing("one of --cast, --text, --html and --md"));
+            }
+            Arg::Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
+            other => return Err(VERB.unexpected(other)),
+        }
+    }
+    let reference = reference.ok_or_else(|| VERB.missing("a command number; rexec log shows the numbers"))?;
+    let form = form.or_else(|| path.as_deref().and_then(ExportForm::of_file));
+    let form = form.ok_or_else(|| VERB.missing("a form: --cast, --text, --html or --md"))?;
+    let home = super::home()?;
+    let run = reference.find(&home, &socket_path()?)?;
+    let bytes = export(&run, form, &home)?;
+    match path {
+        None => say_bytes(&bytes),
+        Some(path) => write_file(&path, &bytes, is_forced),
+    }
+}
+
+fn export(run: &FoundRun, form: ExportForm, home: &Path) -> Result<Vec<u8>, Notice> {
+    let cannot_read = |error: io::Error| unreadable(home, &error);
+    let recording = run.recording().map_err(cannot_read)?;
+    Ok(match form {
+        ExportForm::Cast => as_cast(run, &recording.ok_or_else(|| no_recording(run))?),
+        ExportForm::Text => text(run, recording.as_ref()).map_err(cannot_read)?.into_bytes(),
+        ExportForm::Html => as_html(run, recording.as_ref()).map_err(cannot_read)?.into_bytes(),
+        ExportForm::Markdown => as_markdown(run, &text(run, recording.as_ref()).map_err(cannot_read)?).into_bytes(),
+    })
+}
+
+/// The notice on a run that has no recording.
+pub(super) fn no_recording(run: &FoundRun) -> Notice {
+    let seq = run.start.seq;
+    let hint = match &run.end {
+        None if run.is_alive => "it still runs; its recording is there when it has ended".to_owned(),
+        Some(end) if end.bytes == 0 => "it wrote nothing".to_owned(),
+        _ => match (&run.recorded.recording_error, &run.recorded.recording) {
+            (Some(why), _) => format!("it could not be written: {}", escape_line(why, 200)),
+            (None, Some(_)) => {
+                "recordings are kept for 30 days, and the oldest go first when there are many".to_owned()
+            }
+            (None, None) => "its host was started with --no-record, or is older than recordings".to_owned(),
+        },
+    };
+    Notice::failed(format_args!("command {seq} has no recording"), hint)
+}
+
+fn as_cast(run: &FoundRun, recording: &RunRecording) -> Vec<u8> {
+    let (height, width) = recording.window;
+    let header = CastHeader {
+        version: 2,
+        width,
+        height,
+        timestamp: crate::history::milliseconds(&run.start.time).map(|at| at.div_euclid(1000)),
+        duration: run.end.as_ref().map(|end| std::time::Duration::from_millis(end.duration_ms).as_secs_f64()),
+        command: run.start.command.clone(),
+        title: format!("#{} {}", run.start.seq, run.start.whoami),
+    };
+    cast(&header, &recording.events)
+}
+
+/// The output as clean text, and what of it is missing.
+fn text(run: &FoundRun, recording: Option<&RunRecording>) -> io::Result<String> {
+    let mut output = run.open_output()?;
+    let mut bytes = Vec::new();
+    output.read_to_end(&mut bytes)?;
+    let mut parts = vec![bytes];
+    if let Some(omitted) = output.omitted {
+        let at = usize::try_from(omitted.at).unwrap_or(usize::MAX).min(parts[0].len());
+        let rest = parts[0].split_off(at);
+        parts.push(rest);
+    }
+    let mut clean = Vec::new();
+    let (rows, cols) = recording.map_or((limits::PTY_ROWS, limits::PTY_COLS), |recording| recording.window);
+    for (number, part) in parts.iter().enumerate() {
+        if let Some(omitted) = output.omitted.filter(|_| number == 1) {
+            let lead = if clean.is_empty() || clean.ends_with(b"\n") { "" } else { "\n" };
+            clean.extend_from_slice(format!("{lead}… {} are not kept\n", count::bytes(omitted.bytes)).as_bytes());
+        }
+        match output.source {
+            OutputSource::Record => clean.extend_from_slice(part),
+            OutputSource::Raw => {
+                let (mut sanitizer, mut fresh) = (Sanitizer::new(Mode::Collapse { rows, cols }), Vec::new());
+                sanitizer.push(part, &mut fresh);
+                sanitizer.finish(&mut fresh);
+                // Without the escape sequence in its middle, a secret can be recognized.
+                Redactor::default().redact(&fresh, &mut clean);
+            }
+        }
+    }
+    Ok(String::from_utf8_lossy(&clean).into_owned())
+}
+
+fn as_html(run: &FoundRun, recording: Option<&RunRecording>) -> io::Result<String> {
+    let window = recording.map_or((limits::PTY_ROWS, limits::PTY_COLS), |recording| recording.window);
+    let mut styled = StyledOutput::new(window);
+    match recording {
+        Some(recording) => {
+            for event in &recording.events {
+                match event.kind {
+                    EventKind::Output => styled.push(event.text.as_bytes()),
+                    EventKind::Size => {
+                        crate::journal::recording::parse_size(&event.text)
+                            .into_iter()
+                            .for_each(|size| styled.resize(size));
+                    }
+                    EventKind::Remark => {}
+                }
+            }
+        }
+        None => styled.push(text(run, None)?.replace('\n', "\r\n").as_bytes()),
+    }
+    let (lines, hidden, omitted) = styled.finish();
+    let mut facts = facts(run);
+    let omitted = omitted + run.recorded.recording_omitted.unwrap_or(0);
+    for (bytes, what) in [(hidden, "drawn by a full-screen program, not shown"), (omitted, "more, not recorded")] {
+        if bytes > 0 {
+            facts += &format!(" · {} {what}", count::bytes(bytes));
+        }
+    }
+    Ok(html_page(&run.start.command, &facts, &lines))
+}
+
+fn as_markdown(run: &FoundRun, text: &str) -> String {
+    let lines = text.lines().count();
+    let output = fenced("text", text);
+    let command = fenced("sh", &run.start.command);
+    let facts = markdown(&facts(run));
+    match lines {
+        0 => format!("{command}\n{facts} · no output\n"),
+        1..=LINES_OPEN => format!("{command}\n{facts}\n\n{output}"),
+        _ => format!("{command}\n{facts}\n\n<details><summary>{lines} lines</summary>\n\n{output}\n</details>\n"),
+    }
+}
+
+/// Lines of output that Markdown shows without a click.
+const LINES_OPEN: usize = 40;
+
+/// Who ran it, when, where, and how it ended.
+fn facts(run: &FoundRun) -> String {
+    let line = |text: &str| escape_line(text, 200);
+    let how = match (&run.end, run.outcome) {
+        (Some(end), _) => match (&end.error, end.signal) {
+            (Some(error), _) => format!("{}, exit {} · {}", line(error), end.exit, duration(end.duration_ms)),
+            (None, Some(signal)) => format!("signal {signal} · {}", duration(end.duration_ms)),
+            (None, None) => format!("exit {} · {}", end.exit, duration(end.duration_ms)),
+        },
+        (None, RunOutcome::Open) if run.is_alive => "still runs".to_owned(),
+        (None, _) => "how it ended is not known".to_owned(),
+    };
+    let start = &run.start;
+    format!("{how} · {} in {} · {}", line(&start.whoami), line(&start.dir), line(&start.time))
+}
+
+/// Writes a new file, or replaces one if that is what the human wants.
+fn write_file(path: &Path, bytes: &[u8], is_forced: bool) -> Result<u8, Notice> {
+    let opened =
+        if is_forced { File::create(path) } else { OpenOptions::new().write(true).create_new(true).open(path) };
+    let written = opened.and_then(|mut file| file.write_all(bytes));
+    match written {
+        Ok(()) => Ok(exit_code::SUCCESS),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let name = quoted(path);
+            Err(Notice::failed(format_args!("{name} exists"), "--force replaces it; -o names another file"))
+        }
+        Err(error) => {
+            let problem = format_args!("cannot write {}: {}", path.display(), reason(&error));
+            Err(Notice::failed(problem, "-o names another file"))
+        }
+    }
+}
