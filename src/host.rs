@@ -97,7 +97,7 @@ use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
 use door::Door;
-pub use options::HostOptions;
+pub use options::{Color, HostOptions};
 use peers::Peers;
 pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;

@@ -177,8 +177,20 @@ fn extras() -> Extras {
         timer_slack_ns: sys::timer_slack().unwrap_or(usual.timer_slack_ns),
         coredump_filter: coredump_filter().unwrap_or(usual.coredump_filter),
         no_huge_pages: sys::has_no_huge_pages(),
+        project: project(),
         ..usual
     }
+}
+
+/// How many directories above this one the top of its git project is. Nobody but the caller waits if the file system is
+/// slow, and the caller would wait for it anyway.
+fn project() -> Option<u8> {
+    const UP: &CStr = c"../../../../../../../../../../../../.git";
+    const DEPTH_MAX: u8 = 12;
+    (0..=DEPTH_MAX).find(|&depth| {
+        let start = usize::from(DEPTH_MAX - depth) * "../".len();
+        CStr::from_bytes_with_nul(&UP.to_bytes_with_nul()[start..]).is_ok_and(sys::exists)
+    })
 }
 
 fn oom_score_adj() -> Option<i32> {

@@ -10,7 +10,7 @@ use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use crate::host::{Host, HostOptions, PromptChoice};
+use crate::host::{Color, Host, HostOptions, PromptChoice};
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::terminal;
@@ -46,6 +46,8 @@ fn defaults() -> HostOptions {
         grace: limits::GRACE,
         sanitize: Sanitize::default(),
         view: View::default(),
+        color: Color::default(),
+        highlights: true,
         prompts: PromptChoice::default(),
         prompt_wait: limits::PROMPT_WAIT,
         redact_agents: false,
@@ -106,6 +108,8 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
             Long("allow-sandboxed") => options.allow_sandboxed = true,
             Long("unseen-landlock") => options.unseen_landlock = true,
             Long("require-descriptor") => options.require_descriptor = true,
+            Long("color") => options.color = word(parser, "--color", color, "auto, always, never")?,
+            Long("no-highlight") => options.highlights = false,
             Long("live") => options.live = true,
             Long("redact-agents") => options.redact_agents = true,
             Long("no-pty") => options.tty = Tty::Never,
@@ -156,6 +160,15 @@ fn word<T>(
         let problem = format_args!("{option}: {word} is not a valid value ({allowed})");
         Notice::usage(problem, "rexec-host --help shows what each value does")
     })
+}
+
+fn color(word: &[u8]) -> Option<Color> {
+    match word {
+        b"auto" => Some(Color::Auto),
+        b"always" => Some(Color::Always),
+        b"never" => Some(Color::Never),
+        _ => None,
+    }
 }
 
 fn view(word: &[u8]) -> Option<View> {

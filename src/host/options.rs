@@ -8,6 +8,18 @@ use crate::recorder::Bounds;
 use crate::sink::console::View;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
 
+/// Whether the console has colours of its own (`--color`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Color {
+    /// On a terminal that can show them, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// On every terminal.
+    Always,
+    /// Nowhere, and the commands' own colours are left out, too.
+    Never,
+}
+
 /// What the command line chose.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
@@ -27,6 +39,10 @@ pub struct HostOptions {
     pub sanitize: Sanitize,
     /// How the commands' output reaches the human's terminal.
     pub view: View,
+    /// Whether the console has colours.
+    pub color: Color,
+    /// Whether the console marks errors and the like in output that has no colours.
+    pub highlights: bool,
     /// What happens when a command asks for terminal input.
     pub prompts: PromptChoice,
     /// How long a prompt waits for an answer.

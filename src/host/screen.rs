@@ -10,10 +10,11 @@ use crate::journal::record::Straggler;
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
+use super::options::{Color, HostOptions};
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
-use crate::sink::console::{Console, ConsoleKind, Heading, View};
+use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::{self, pty};
 use crate::text::count::counted;
@@ -45,9 +46,10 @@ pub(super) struct Screen {
 
 impl Screen {
     /// Takes over standard input and output.
-    pub(super) fn take(poller: &mut Poller, view: View) -> std::io::Result<Self> {
+    pub(super) fn take(poller: &mut Poller, options: &HostOptions) -> std::io::Result<Self> {
         let output = Output::standard()?;
-        let console = Console::new(kind(&output), view);
+        let view = options.view;
+        let console = Console::new(kind(&output, options.color), view).with_colours(colours(options));
         let token = if output.is_pollable() { Some(poller.register(&output)?) } else { None };
         // Commands that write to the terminal unfiltered can fill the keyboard's queue with its replies. There ^C remains
         // a signal, which no queue holds up.
@@ -284,13 +286,24 @@ impl Screen {
     }
 }
 
+/// The colours that the console adds, see no-color.org for `NO_COLOR`.
+fn colours(options: &HostOptions) -> Colours {
+    let is_unwanted = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match options.color {
+        Color::Never => Colours::Never,
+        Color::Auto if is_unwanted() => Colours::Off,
+        Color::Auto | Color::Always if options.highlights => Colours::Highlighted,
+        Color::Auto | Color::Always => Colours::Rows,
+    }
+}
+
 /// What the console can show on an output.
-fn kind(output: &Output) -> ConsoleKind {
+fn kind(output: &Output, color: Color) -> ConsoleKind {
     if !output.is_terminal() {
         return ConsoleKind::Text;
     }
     let has_utf8 = locale().is_none_or(|locale| is_utf8(&locale));
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let is_dumb = color != Color::Always && std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if is_dumb || !has_utf8 { ConsoleKind::Dumb { has_utf8 } } else { ConsoleKind::Terminal }
 }
 

@@ -93,8 +93,9 @@ impl Host {
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
         start.set_dir(dir);
-        let agent = caller::short_name(&command.whoami);
         let run = command.run();
+        let depth = run.as_ref().and_then(|run| run.attributes.extras.project).map(usize::from);
+        let agent = caller::short_name(&command.whoami);
         let entries = || run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
         let heading = Heading {
             local: local_time(&time),
@@ -103,7 +104,7 @@ impl Host {
             whoami: command.whoami.clone(),
             agent,
             session: self.sessions.number(&command.whoami, caller::session(agent, entries())),
-            place: place(&start.dir, None, &std::env::var("HOME").unwrap_or_default()),
+            place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
             dir: start.dir.clone(),
             command: start.command.clone(),
             is_unwrapped: command.is_unwrapped,

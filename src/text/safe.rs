@@ -45,6 +45,7 @@ pub struct SafeFilter {
     parser: Parser,
     block: BlockCursor,
     alternate: Alternate,
+    is_colourless: bool,
 }
 
 /// The alternate screen that the program believes to draw on.
@@ -69,14 +70,21 @@ impl SafeFilter {
         }
     }
 
+    /// Whether colours and attributes pass, as they do at first.
+    pub fn keep_colours(&mut self, keep: bool) {
+        self.is_colourless = !keep;
+    }
+
     /// Takes the next bytes, and appends those that may be shown.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
-        self.parser.push(input, &mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
+        let Self { parser, block, alternate, is_colourless } = self;
+        parser.push(input, &mut SafeSink { block, alternate, is_colourless: *is_colourless, out });
     }
 
     /// Ends the block: drops incomplete sequences, resets the terminal, and moves the cursor to a fresh line.
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
-        self.parser.finish(&mut SafeSink { block: &mut self.block, alternate: &mut self.alternate, out });
+        let Self { parser, block, alternate, is_colourless } = self;
+        parser.finish(&mut SafeSink { block, alternate, is_colourless: *is_colourless, out });
         out.extend_from_slice(BLOCK_RESET);
         let below = self.block.rows_below(self.block.last_line);
         if below > 0 {
@@ -107,6 +115,7 @@ impl SafeFilter {
 struct SafeSink<'a> {
     block: &'a mut BlockCursor,
     alternate: &'a mut Alternate,
+    is_colourless: bool,
     out: &'a mut Vec<u8>,
 }
 
@@ -188,7 +197,10 @@ impl SafeSink<'_> {
 
     fn plain_csi(&mut self, csi: &Csi<'_>, last: u8) {
         if last == b'm' {
-            return sgr::filter(csi.params, self.out);
+            if !self.is_colourless {
+                sgr::filter(csi.params, self.out);
+            }
+            return;
         }
         if self.alternate.is_on || csi.values().count() > 1 || csi.params.contains(&b':') {
             return;

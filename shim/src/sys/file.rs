@@ -75,6 +75,12 @@ pub(crate) fn is_executable(path: &CStr) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
 }
 
+/// Whether there is a file or directory of this name.
+pub(crate) fn exists(path: &CStr) -> bool {
+    // SAFETY: the path is a C string.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, 0) == 0 }
+}
+
 /// open(2), close-on-exec.
 pub(crate) fn open(path: &CStr, flags: c_int) -> Result<OwnedFd> {
     let flags = flags | libc::O_CLOEXEC;

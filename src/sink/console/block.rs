@@ -110,7 +110,7 @@ impl CommandBlock {
         Self {
             job: cursor.job,
             cursor: Some(cursor),
-            filter: Filter::new(face.kind, view, face.columns),
+            filter: Filter::new(face, view),
             paint: is_painted.then(|| Stream::ALL.map(|stream| Highlighter::new(stream == Stream::Err))),
             backlog: Backlog::default(),
             allowance: if face.is_text() {

@@ -34,7 +34,9 @@ pub enum ConsoleKind {
 /// The colours that the console itself adds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Colours {
-    /// None at all.
+    /// None at all, and none of the commands' own.
+    Never,
+    /// None of the console's own.
     Off,
     /// Those of the host's own rows.
     Rows,

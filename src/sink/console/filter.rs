@@ -1,6 +1,6 @@
 //! Filters a command's output for the human: one filter for each kind of console.
 
-use super::face::ConsoleKind;
+use super::face::{Colours, ConsoleKind, Face};
 use crate::text::hidden;
 use crate::text::rows::{RowStyle, Rows};
 use crate::text::safe::SafeFilter;
@@ -26,11 +26,13 @@ pub(super) enum Filter {
 }
 
 impl Filter {
-    pub(super) fn new(kind: ConsoleKind, view: View, columns: u16) -> Self {
+    pub(super) fn new(face: Face, view: View) -> Self {
+        let Face { kind, columns, colours } = face;
         let text = |mark| Self::Text { sanitizer: Sanitizer::new(Mode::Strip), rows: Rows::new(mark) };
         match (kind, view) {
             (ConsoleKind::Terminal, View::Safe) => {
                 let mut filter = SafeFilter::new();
+                filter.keep_colours(colours != Colours::Never);
                 filter.resize(columns);
                 Self::Safe(filter)
             }

@@ -26,6 +26,7 @@ const TIMER_SLACK: u8 = 6;
 const COREDUMP: u8 = 7;
 const NO_HUGE_PAGES: u8 = 8;
 const LIVE: u8 = 9;
+const PROJECT: u8 = 10;
 
 /// Attributes that few callers change, and fields that only the host sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Extras {
     pub no_huge_pages: bool,
     /// Whether runtimes are asked not to buffer output on pipes. `None`: the host's choice holds.
     pub live: Option<bool>,
+    /// How many directories above the working directory the top of its git project is. For people only.
+    pub project: Option<u8>,
 }
 
 impl Default for Extras {
@@ -62,6 +65,7 @@ impl Default for Extras {
             coredump_filter: COREDUMP_FILTER,
             no_huge_pages: false,
             live: None,
+            project: None,
         }
     }
 }
@@ -103,6 +107,9 @@ impl Extras {
         if let Some(live) = self.live {
             put(out, LIVE, &[u8::from(live)]);
         }
+        if let Some(depth) = self.project {
+            put(out, PROJECT, &[depth]);
+        }
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, WireError> {
@@ -130,6 +137,10 @@ impl Extras {
             TIMER_SLACK => self.timer_slack_ns = u64::from_le_bytes(value.try_into().ok()?),
             COREDUMP => self.coredump_filter = u32::from_le_bytes(value.try_into().ok()?),
             NO_HUGE_PAGES if value.is_empty() => self.no_huge_pages = true,
+            PROJECT => match value {
+                [depth] => self.project = Some(*depth),
+                _ => return None,
+            },
             LIVE => match value {
                 [on @ (0 | 1)] => self.live = Some(*on == 1),
                 _ => return None,

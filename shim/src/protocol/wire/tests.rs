@@ -30,6 +30,7 @@ fn sample() -> Vec<u8> {
             coredump_filter: 0,
             no_huge_pages: true,
             live: Some(false),
+            project: Some(2),
         },
     };
     let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];
