@@ -14,6 +14,7 @@ mod installed;
 pub mod kill;
 pub mod list;
 pub mod log;
+mod look;
 mod man;
 mod nearest;
 mod out;

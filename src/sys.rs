@@ -4,8 +4,9 @@
 //! The SAFETY comments rely on three rules: the process has one thread; between fork or clone and exec a child makes
 //! system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`]; then [`socket`], [`signal`], [`terminal`],
-//! [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`].
+//! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`],
+//! [`terminal`], [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`],
+//! [`locale`].
 
 #![expect(unsafe_code, reason = "system calls live here and in guard")]
 
@@ -15,6 +16,7 @@ pub mod confinement;
 pub mod file;
 pub mod kill;
 pub mod local_time;
+pub mod locale;
 pub mod process;
 pub mod program;
 pub mod pty;
@@ -23,6 +25,7 @@ pub mod socket;
 mod stat;
 pub mod terminal;
 pub mod tree;
+pub mod usage;
 pub mod watch;
 pub mod writer;
 

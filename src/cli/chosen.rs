@@ -7,6 +7,7 @@ use rexec_sh::protocol::notice::Notice;
 use super::ask;
 use super::verb::{Values, Verb, VerbOption};
 use crate::front::answer::{Answer, Listed};
+use crate::front::caller;
 
 /// The option for all commands of an agent.
 pub(super) const AGENT: VerbOption =
@@ -83,8 +84,7 @@ pub(super) fn runs(socket: &Path) -> Result<Vec<Listed>, Notice> {
     }
 }
 
-/// Whether an agent's name means the caller of a command: its name or the name's first word, in any case of letters.
+/// Whether an agent's name means the caller of a command: its name, or its short one, in any case of letters.
 fn is_of(run: &Listed, agent: &str) -> bool {
-    let first = run.whoami.split(' ').next().unwrap_or_default();
-    [first, &run.whoami].iter().any(|name| name.eq_ignore_ascii_case(agent))
+    [caller::short_name(&run.whoami), &run.whoami].iter().any(|name| name.eq_ignore_ascii_case(agent))
 }

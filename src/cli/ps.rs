@@ -1,18 +1,18 @@
 //! `rexec ps`: the commands that run, each in a line of its own, oldest first.
 
-use std::io::{self, Write};
-use std::path::Path;
+mod measured;
+mod table;
 
-use rexec_sh::protocol::notice::Notice;
+use std::io::Write;
 
-use super::chosen;
-use super::verb::{Group, JSON, NO_HOST, Values, Verb};
-use crate::front::answer::Listed;
-use crate::sys::tree;
+use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::{chosen, look, status};
+use crate::front::answer::{HostStatus, Listed, RunState};
 use crate::text::banner::duration;
-use crate::text::ends::escape_ends;
+use crate::text::count::counted;
 use crate::text::escape::escape_line;
-use rexec_sh::protocol::process::Pid;
+use look::Look;
+use measured::Measured;
 
 pub(super) const VERB: Verb = Verb {
     name: "ps",
@@ -22,64 +22,86 @@ pub(super) const VERB: Verb = Verb {
     values: Values::Nothing,
     summary: "show the commands that run, wait, or left processes behind",
     text: "\
-Each command has one line: number, state, age, caller and text. The line below
-it names its processes and their process ids. The states:
+Each command has one line that fits the terminal. CPU is processor time by
+time since the command came, over all its processes; RSS is their memory, with
+shared pages counted for each; PORT is where they listen. The states:
 
-  queued    it waits for its start
-  running   its shell runs
-  stopping  it was told to end
-  left      its shell has ended; processes that it started go on
+  queued     it waits for its start
+  running    its shell runs
+  waiting    a program of it waits for your answer; its prompt is shown
+  paused     rexec pause stopped its processes
+  stopping   it was told to end
+  left       its shell has ended; processes that it started go on
+
+With --json each line has the whole command and all its processes.
 ",
-    options: &[JSON],
+    options: &[VerbOption::flag("verbose", "show the processes of each command, too").short('v'), JSON],
     codes: &[NO_HOST],
-    examples: &["rexec ps"],
+    examples: &["rexec ps", "rexec ps -v", "rexec ps --json | jq .ports"],
     run: |parser| {
-        let [is_json] = VERB.flags(parser, ["json"])?;
-        super::with_output(|out| ps(&super::socket_path()?, is_json, out))
+        let [is_verbose, is_json] = VERB.flags(parser, ["verbose", "json"])?;
+        let socket = super::socket_path()?;
+        let runs = measured::all(chosen::runs(&socket)?);
+        super::with_output(|out| {
+            if is_json {
+                return super::put_json(runs.iter(), out);
+            }
+            let look = Look::of_output();
+            let text = match &runs[..] {
+                [] => nothing_runs(&status::of(&socket)?, &look),
+                runs => table::draw(runs, is_verbose, &look) + &summary(runs, is_verbose, &look),
+            };
+            super::written(out.write_all(text.as_bytes()))
+        })
     },
 };
 
-/// Columns of a command that are shown. The rest is cut.
-const COMMAND_COLUMNS: usize = 120;
-/// Columns of a caller's name that are shown. The rest is cut.
-const NAME_COLUMNS: usize = 20;
-/// Processes of a command that are named. The others are counted.
-const PROCESSES_NAMED_MAX: usize = 4;
-
-/// Writes the commands that run.
-///
-/// # Errors
-/// The host cannot be asked, or the list cannot be written.
-pub fn ps(socket: &Path, is_json: bool, out: &mut impl Write) -> Result<(), Notice> {
-    let runs = chosen::runs(socket)?;
-    if is_json {
-        return super::put_json(runs.iter(), out);
+/// The line below the table: how many, who waits, and what can be done.
+fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
+    let mut agents: Vec<&str> = runs.iter().map(|run| run.listed.whoami.as_str()).collect();
+    agents.sort_unstable();
+    agents.dedup();
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    let commands = counted(count(runs.len()), "command", "commands");
+    let mut parts = vec![format!("{commands} of {}", counted(count(agents.len()), "agent", "agents"))];
+    let is_paused = |run: &&Measured| run.listed.state == RunState::Paused;
+    let paused = runs.iter().filter(is_paused).count();
+    if paused > 0 {
+        parts.push(format!("{paused} paused"));
     }
-    super::written(write_all(&runs, out))
+    let is_waiting = |run: &&Measured| run.listed.state == RunState::Waiting;
+    match runs.iter().filter(is_waiting).count() {
+        0 => {}
+        1 => parts.push("1 waits for you".to_owned()),
+        waiting => parts.push(format!("{waiting} wait for you")),
+    }
+    parts.push("rexec kill N".to_owned());
+    if let Some(run) = runs.iter().find(is_paused) {
+        parts.push(format!("rexec resume {}", run.listed.seq));
+    }
+    if !is_verbose {
+        parts.push("rexec ps -v: processes".to_owned());
+    }
+    look.dim(&look.fitted(&parts)) + "\n"
 }
 
-fn write_all(runs: &[Listed], out: &mut impl Write) -> io::Result<()> {
-    if runs.is_empty() {
-        return writeln!(out, "nothing runs");
+/// What is said when nothing runs.
+fn nothing_runs(status: &HostStatus, look: &Look) -> String {
+    let mut parts = vec![
+        "nothing runs".to_owned(),
+        format!("host up {} ({})", duration(status.up_ms), status.pid),
+        format!("{}, {} failed", counted(status.commands, "command", "commands"), status.failed),
+    ];
+    if let Some(last) = &status.last {
+        let sign = look.sign(last.exit == 0);
+        let (agent, command) =
+            (look.cut(table::agent(&last.whoami), look.columns), escape_line(first_line(&last.command), look.columns));
+        parts.push(format!("last #{} {agent} {} ago {sign} {command}", last.seq, duration(last.ended_ms)));
     }
-    writeln!(out, "{:>6}  {:<8}  {:>9}  {:<NAME_COLUMNS$}  COMMAND", "#", "STATE", "AGE", "CALLER")?;
-    for run in runs {
-        let caller = escape_line(&run.whoami, NAME_COLUMNS);
-        let command = escape_ends(&run.command, COMMAND_COLUMNS);
-        let (seq, state, age) = (run.seq, run.state.word(), duration(run.age_ms));
-        writeln!(out, "{seq:>6}  {state:<8}  {age:>9}  {caller:<NAME_COLUMNS$}  {command}")?;
-        let guarded = run.guard.into_iter().flat_map(|guard| tree::walk(Pid::new(guard)));
-        let orphans = run.orphans.iter().filter_map(|&pid| tree::process(Pid::new(pid)));
-        let processes: Vec<_> = guarded.chain(orphans).collect();
-        if !processes.is_empty() {
-            let named = processes.iter().take(PROCESSES_NAMED_MAX);
-            let named: Vec<String> = named.map(|process| format!("{} ({})", process.program, process.pid)).collect();
-            let more = match processes.len().saturating_sub(PROCESSES_NAMED_MAX) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            writeln!(out, "{:>6}  {}{more}", "", named.join(", "))?;
-        }
-    }
-    Ok(())
+    look.fitted(&parts) + "\n"
+}
+
+/// The first line of a command.
+fn first_line(command: &str) -> &str {
+    command.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }

@@ -1,5 +1,7 @@
 //! `rexec status`: what the host is and has, for people, for status lines, and as JSON.
 
+use std::path::Path;
+
 use super::ask::{self, AskError};
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use crate::front::answer::{Answer, HostStatus};
@@ -30,10 +32,8 @@ the exit code says that no host runs.
         if is_short && is_json {
             return Err(VERB.missing("one of --short and --json"));
         }
-        let asked = ask::ask(&super::socket_path()?, r#"{"action":"status"}"#);
-        let status = match asked.and_then(|asked| asked.answer(Some(ask::PATIENCE))) {
-            Ok(Answer::Status(status)) => status,
-            Ok(_) => return Err(AskError::Unclear.into()),
+        let status = match of(&super::socket_path()?) {
+            Ok(status) => status,
             Err(AskError::NoHost { .. }) if is_short => return Ok(NO_HOST.0),
             Err(error) => return Err(error.into()),
         };
@@ -77,4 +77,12 @@ fn long(status: &HostStatus) -> String {
         text += &format!("; #{seq} of {whoami} ended {ago} ago with {}: {command}", last.exit);
     }
     text + "\n"
+}
+
+/// The status of the host on this socket.
+pub(super) fn of(socket: &Path) -> Result<HostStatus, AskError> {
+    match ask::ask(socket, r#"{"action":"status"}"#)?.answer(Some(ask::PATIENCE))? {
+        Answer::Status(status) => Ok(*status),
+        _ => Err(AskError::Unclear),
+    }
 }

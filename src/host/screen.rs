@@ -16,7 +16,7 @@ use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
 use crate::sys::terminal::{Keys, Output};
-use crate::sys::{self, pty};
+use crate::sys::{self, locale, pty};
 use crate::text::count::counted;
 
 /// DSR, the device status report (ECMA-48), and the reply of every terminal.
@@ -302,20 +302,9 @@ fn kind(output: &Output, color: Color) -> ConsoleKind {
     if !output.is_terminal() {
         return ConsoleKind::Text;
     }
-    let has_utf8 = locale().is_none_or(|locale| is_utf8(&locale));
+    let has_utf8 = locale::is_utf8();
     let is_dumb = color != Color::Always && std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if is_dumb || !has_utf8 { ConsoleKind::Dumb { has_utf8 } } else { ConsoleKind::Terminal }
-}
-
-/// The locale for characters, by the precedence of locale(7). Without one, UTF-8 is assumed.
-fn locale() -> Option<String> {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set)
-}
-
-fn is_utf8(locale: &str) -> bool {
-    let locale = locale.to_ascii_lowercase();
-    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// A status query that was written to the terminal, and what was typed since.

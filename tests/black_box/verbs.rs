@@ -89,7 +89,7 @@ fn valid(word: &str) -> &'static str {
     match word {
         "SIGNAL" => "KILL",
         "A:B" => "1:2",
-        "T" | "TIME" | "S" | "SECONDS" => "1h",
+        "T" | "TIME" | "S" | "SECONDS" | "SPAN" | "DURATION" => "1h",
         _ => "1",
     }
 }

@@ -99,7 +99,7 @@ fn a_host_that_requires_a_descriptor_serves_no_relay() {
         "{answer}"
     );
     let direct = rexec(&host.socket(), &["env"], &["ps"]);
-    assert_eq!(text(&direct), "nothing runs\n");
+    assert!(text(&direct).starts_with("nothing runs "), "{}", text(&direct));
     assert_eq!(host.run("echo here").out(), "here\n");
     host.wait_for("the one command", |journal| journal.end_of("echo here").cloned());
     assert_eq!(host.journal().of_type("start").count(), 1);

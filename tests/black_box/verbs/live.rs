@@ -1,12 +1,14 @@
 //! Verbs about commands that run: pause, resume, kill with a signal, status.
 
 use std::fs;
+use std::io::Read;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
+use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 
 /// What rexec prints beside this host, and its exit code.
@@ -147,4 +149,55 @@ fn the_status_says_what_runs_and_how_commands_ended() {
     let gone = Command::new(programs::rexec()).args(["status", "--short"]).env("REXEC_SOCKET", socket).output();
     let gone = gone.expect("the program starts");
     assert_eq!((gone.status.code(), gone.stdout.as_slice(), gone.stderr.as_slice()), (Some(127), &b""[..], &b""[..]));
+}
+
+/// What a person sees on a terminal of this width: the lines without their colours.
+fn on_terminal(host: &Host, args: &[&str], columns: u16) -> Vec<String> {
+    let terminal = Terminal::new(columns, 40);
+    let mut command = Command::new(programs::rexec());
+    command.args(args).env_clear().env("TERM", "xterm-256color").env("REXEC_SOCKET", host.socket());
+    let mut child = command.stdin(Stdio::null()).stdout(terminal.slave()).spawn().expect("the program starts");
+    // The list is short enough for the terminal to hold all of it.
+    assert!(child.wait().expect("it ends").success());
+    let mut bytes = vec![0; 1 << 16];
+    let length = terminal.master_file().read(&mut bytes).expect("the terminal's text");
+    let text = String::from_utf8(bytes[..length].to_vec()).expect("text");
+    let mut plain = String::new();
+    for (at, part) in text.split("\x1b[").enumerate() {
+        plain += if at == 0 { part } else { part.split_once('m').expect("a colour").1 };
+    }
+    plain.replace('\r', "").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_list_fits_every_terminal_and_names_what_matters() {
+    let host = Host::start();
+    let ports = "import os, socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); \
+                 open('pids', 'a').write(f'{os.getpid()}\\n'); open('port', 'w').write(str(s.getsockname()[1])); time.sleep(1000)";
+    let server = start(&host, "Claude Code", &format!("python3 -c \"{ports}\"\necho over"));
+    processes(&host, 1);
+    let left = start(&host, "Codex", "sleep 1000 >/dev/null 2>&1 & echo $! >>pids");
+    processes(&host, 2);
+    waiting::wait_until("the second command is over", || rexec(&host, &["ps"]).out.contains("left"));
+    let port = fs::read_to_string(host.home.join("port")).expect("the port");
+    for columns in [30, 40, 60, 80, 120, 200] {
+        for args in [&["ps"][..], &["ps", "-v"]] {
+            let lines = on_terminal(&host, args, columns);
+            assert!(lines.iter().all(|line| line.chars().count() <= columns.into()), "{columns}: {lines:#?}");
+            assert!(lines.len() >= 4 && lines[1].contains("running") && lines.iter().any(|line| line.contains("left")));
+        }
+    }
+    let lines = on_terminal(&host, &["ps"], 120);
+    let words: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!((words[0], words[1], words[3]), ("1", "claude", "running"), "{lines:#?}");
+    assert!(words.contains(&port.as_str()) && lines[1].ends_with("⏎ +1 line"), "{lines:#?}");
+    assert!(lines[2].ends_with(" sleep 1000 >/dev/null 2>&1 & echo $! >>pids +1 process"), "{lines:#?}");
+    assert!(lines[3].starts_with("2 commands of 2 agents · rexec kill N"), "{lines:#?}");
+    let json = rexec(&host, &["ps", "--json"]).out;
+    let runs: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((runs.len(), &runs[0]["ports"][0]), (2, &port.parse::<u64>().expect("a number").into()), "{json}");
+    assert!(runs[0]["rss_bytes"].as_u64() > Some(1_000_000) && json.starts_with("{\"seq\":1,"), "{json}");
+    assert_eq!(rexec(&host, &["kill", "--all"]).code, 0);
+    drop((server, left));
+    host.finish();
 }

@@ -1,0 +1,202 @@
+//! The table of `rexec ps`. Each command has one line, whatever its texts contain.
+//!
+//! Invariant: no line is wider than the terminal. Where it is narrow, columns are left out, the least useful first.
+
+use std::path::Path;
+
+use super::measured::{Measured, RunProcess};
+use super::{RunState, first_line};
+use crate::cli::look::{Look, columns_of};
+use crate::front::caller;
+use crate::text::count::counted;
+use crate::text::place::place;
+
+/// Columns of an agent's name.
+const AGENT_COLUMNS: usize = 12;
+/// Columns of a directory. Of a longer one the end is shown.
+const DIR_COLUMNS: usize = 24;
+/// Columns of a directory's name that are looked at.
+const DIR_CHARS_MAX: usize = 4_096;
+/// Columns that the command should have. With fewer, another column is left out.
+const COMMAND_COLUMNS_MIN: usize = 24;
+
+/// Columns of a prompt. The rest is cut.
+const PROMPT_COLUMNS: usize = 40;
+
+/// A column beside the command.
+struct Column {
+    name: &'static str,
+    is_number: bool,
+    /// The columns with the highest rank are left out first. Rank 0 always stays.
+    rank: u8,
+    cells: Vec<String>,
+}
+
+/// Draws the table with its head.
+pub(super) fn draw(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
+    let mut columns = columns(runs, look);
+    let fixed = |columns: &[Column]| columns.iter().map(|column| column.width() + 2).sum::<usize>();
+    for rank in (1..=5).rev() {
+        if look.columns.saturating_sub(fixed(&columns)) < COMMAND_COLUMNS_MIN {
+            columns.retain(|column| column.rank != rank);
+        }
+    }
+    let room = look.columns.saturating_sub(fixed(&columns)).max(1);
+    let head: Vec<String> = columns.iter().map(|column| column.padded(column.name)).collect();
+    let mut text = look.dim(look.cut(&(head.join("  ") + "  COMMAND"), look.columns).trim_end()) + "\n";
+    for (at, run) in runs.iter().enumerate() {
+        for column in &columns {
+            let cell = column.padded(&column.cells[at]);
+            text += &if column.name == "STATE" { look.coloured(colour(run.listed.state), &cell) } else { cell };
+            text += "  ";
+        }
+        text += &command(run, room, look);
+        text.push('\n');
+        if is_verbose {
+            run.processes.iter().for_each(|process| text += &process_line(process, look));
+        }
+    }
+    text
+}
+
+fn columns(runs: &[Measured], look: &Look) -> Vec<Column> {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let column = |name, is_number, rank, cell: &dyn Fn(&Measured) -> String| Column {
+        name,
+        is_number,
+        rank,
+        cells: runs.iter().map(cell).collect(),
+    };
+    let ports = |run: &Measured| match &run.ports[..] {
+        [] => look.dash().to_owned(),
+        [port] => port.to_string(),
+        [port, more @ ..] => format!("{port}+{}", more.len()),
+    };
+    vec![
+        column("#", true, 0, &|run| run.listed.seq.to_string()),
+        column("AGENT", false, 1, &|run| look.cut(agent(&run.listed.whoami), AGENT_COLUMNS)),
+        column("DIR", false, 2, &|run| end_of(&look.cut(&directory(&run.listed.dir, &home), DIR_CHARS_MAX))),
+        column("STATE", false, 0, &|run| state(run.listed.state, look)),
+        column("TIME", true, 3, &|run| clock(run.listed.age_ms)),
+        column("CPU", true, 4, &|run| format!("{}%", run.cpu_percent)),
+        column("RSS", true, 5, &|run| memory(run.rss_bytes)),
+        column("PORT", true, 3, &ports),
+    ]
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| columns_of(cell)).max().unwrap_or(0);
+        cells.max(self.name.len())
+    }
+
+    /// A cell in the column's width: numbers to the right.
+    fn padded(&self, cell: &str) -> String {
+        let space = " ".repeat(self.width().saturating_sub(columns_of(cell)));
+        if self.is_number { space + cell } else { cell.to_owned() + &space }
+    }
+}
+
+/// The word for a state; a command that waits for a person is marked.
+fn state(state: RunState, look: &Look) -> String {
+    match state {
+        RunState::Waiting => format!("{} {}", state.word(), look.enter()),
+        other => other.word().to_owned(),
+    }
+}
+
+fn colour(state: RunState) -> &'static str {
+    match state {
+        RunState::Paused | RunState::Waiting => "33",
+        RunState::Stopping => "31",
+        RunState::Left | RunState::Queued => "38;5;244",
+        RunState::Running | RunState::Unknown => "0",
+    }
+}
+
+/// The command's first line, and what else is known of it, in this many columns.
+fn command(run: &Measured, room: usize, look: &Look) -> String {
+    let all = &run.listed.command;
+    let first = first_line(all);
+    let mut notes = String::new();
+    let lines = all.trim_end().lines().count();
+    if lines > 1 {
+        notes +=
+            &format!(" {} +{}", look.enter(), counted(u64::try_from(lines - 1).unwrap_or(u64::MAX), "line", "lines"));
+    }
+    if run.listed.state == RunState::Left {
+        let processes = u64::try_from(run.processes.len()).unwrap_or(u64::MAX);
+        notes += &format!(" +{}", counted(processes, "process", "processes"));
+    }
+    if let Some(prompt) = run.listed.prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
+        notes += &format!("   \"{}\"", look.cut(prompt.trim(), PROMPT_COLUMNS));
+    }
+    let beside = room.saturating_sub(columns_of(&notes));
+    if beside < COMMAND_COLUMNS_MIN / 2 {
+        return look.cut(&(first.to_owned() + &notes), room);
+    }
+    look.cut(first.trim_end(), beside) + &look.dim(&notes)
+}
+
+/// A process in a line of its own, below its command.
+fn process_line(process: &RunProcess, look: &Look) -> String {
+    let ports: String = process.ports.iter().map(|port| format!("  :{port}")).collect();
+    let line = format!("{:>14}  {:<16} {:>6}{ports}", process.pid, process.program, memory(process.rss_bytes));
+    look.dim(&look.cut(&line, look.columns)) + "\n"
+}
+
+/// A caller's name; a known agent's for short.
+pub(super) fn agent(whoami: &str) -> &str {
+    match caller::short_name(whoami) {
+        "" => whoami,
+        short => short,
+    }
+}
+
+/// A directory's name, from the top of its project if it is in one, which is where a `.git` lies.
+fn directory(dir: &str, home: &str) -> String {
+    let depth = Path::new(dir).ancestors().position(|above| above.join(".git").exists());
+    place(dir, depth, home)
+}
+
+/// The end of a directory's name that fits its column.
+fn end_of(dir: &str) -> String {
+    if columns_of(dir) <= DIR_COLUMNS {
+        return dir.to_owned();
+    }
+    let parts = dir.match_indices('/').map(|(at, _)| &dir[at..]);
+    let end = parts.filter(|end| columns_of(end) < DIR_COLUMNS).max_by_key(|end| end.len());
+    let last: String = dir.chars().skip(dir.chars().count() - DIR_COLUMNS / 2).collect();
+    format!("~{}", end.unwrap_or(&last))
+}
+
+/// Milliseconds as `0:09`, `12:03` or `2:05:07`.
+fn clock(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// Bytes as `812 K`, `410 M` or `1.2 G`.
+fn memory(bytes: u64) -> String {
+    let (kib, mib) = (bytes >> 10, bytes >> 20);
+    match mib {
+        0 => format!("{kib} K"),
+        1..1_000 => format!("{mib} M"),
+        _ => format!("{}.{} G", mib / 1_024, mib % 1_024 * 10 / 1_024),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([9_999, 723_000, 7_507_000].map(clock), ["0:09", "12:03", "2:05:07"]);
+        assert_eq!([0, 900 << 10, 410 << 20, 1_230 << 20].map(memory), ["0 K", "900 K", "410 M", "1.2 G"]);
+        assert_eq!(end_of("shop/api"), "shop/api");
+        assert_eq!(end_of("a-long-project/packages/web/src"), "~/packages/web/src");
+        assert_eq!(end_of(&"x".repeat(40)).len(), 13);
+    }
+}

@@ -1,0 +1,112 @@
+//! What processes use: processor time, memory and listening ports, read from /proc.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use nix::libc;
+
+use super::stat::StatLine;
+use rexec_sh::protocol::process::Pid;
+
+/// Descriptors of a process that are looked at for listening sockets.
+const DESCRIPTORS_MAX: usize = 4_096;
+
+/// What a process uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// Processor time of the process itself.
+    pub own_time: Duration,
+    /// Processor time of the children that it has waited for, and of theirs.
+    pub children_time: Duration,
+    /// Resident memory, bytes. Pages that processes share count for each of them.
+    pub resident: u64,
+}
+
+/// Reads what one process uses; `None` when it is gone.
+#[must_use]
+pub fn of(pid: Pid) -> Option<ProcessUsage> {
+    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = StatLine::read(&line)?;
+    let ticks = |place| stat.field::<u64>(place).unwrap_or(0);
+    Some(ProcessUsage {
+        own_time: time(ticks(14) + ticks(15)),
+        children_time: time(ticks(16) + ticks(17)),
+        resident: ticks(24).saturating_mul(setting(libc::_SC_PAGESIZE)),
+    })
+}
+
+/// Clock ticks as a time.
+fn time(ticks: u64) -> Duration {
+    let each = setting(libc::_SC_CLK_TCK);
+    Duration::from_millis(ticks.saturating_mul(1_000) / each)
+}
+
+/// A setting of the system that is never 0.
+fn setting(name: libc::c_int) -> u64 {
+    // SAFETY: the call takes a number.
+    let value = unsafe { libc::sysconf(name) };
+    u64::try_from(value).unwrap_or(1).max(1)
+}
+
+/// The listening TCP sockets of network namespaces, each read once.
+#[derive(Debug, Default)]
+pub struct Listening {
+    /// By namespace: the port of each listening socket, by the socket's inode.
+    known: BTreeMap<u64, BTreeMap<u64, u16>>,
+}
+
+impl Listening {
+    /// The ports on which a process listens, smallest first. Empty for a process whose descriptors this user may not
+    /// read.
+    pub fn ports(&mut self, pid: Pid) -> Vec<u16> {
+        let Ok(namespace) = fs::metadata(format!("/proc/{pid}/ns/net")) else { return Vec::new() };
+        let sockets = self.known.entry(namespace.ino()).or_insert_with(|| sockets(pid));
+        if sockets.is_empty() {
+            return Vec::new();
+        }
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+        let links = descriptors.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| fs::read_link(entry.path()).ok());
+        let inodes =
+            links.filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok());
+        let mut ports: Vec<u16> = inodes.filter_map(|inode| sockets.get(&inode).copied()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+}
+
+/// The port of each listening socket in a process's network namespace, by inode. See proc_pid_net(5).
+fn sockets(pid: Pid) -> BTreeMap<u64, u16> {
+    let tables = ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default());
+    tables.iter().flat_map(|table| table.lines()).filter_map(listening).collect()
+}
+
+/// A line of /proc/net/tcp as inode and port, if the socket listens.
+fn listening(line: &str) -> Option<(u64, u16)> {
+    const LISTEN: &str = "0A";
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+    let port = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
+    (*state == LISTEN).then_some((inode.parse().ok()?, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::process;
+
+    #[test]
+    fn a_listening_port_and_the_memory_of_this_process_are_seen() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let me = process::pid();
+        assert!(Listening::default().ports(me).contains(&port));
+        assert!(of(me).unwrap().resident > 100_000);
+        assert_eq!(of(Pid::new(i32::MAX)), None);
+        assert_eq!(listening("  sl  local_address rem_address   st tx_queue"), None);
+        let line = "   0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 4711 1 0 100 0";
+        assert_eq!(listening(line), Some((4711, 8000)));
+    }
+}
