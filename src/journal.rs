@@ -10,6 +10,7 @@
 //! * [`reader`]: reads the lines back.
 //! * [`recording`]: the lines of a recording, which has the output with its times.
 //! * `prior`: the lines of the tool before this one, which the reader takes for ends.
+//! * [`summary`]: what a file's lines say together, kept beside the file.
 //! * [`frame`]: what the host sends to the recorder, on a socket. No frame reaches a file.
 //! * [`status`]: what the recorder answers on that socket.
 //!
@@ -23,3 +24,4 @@ pub mod reader;
 pub mod record;
 pub mod recording;
 pub mod status;
+pub mod summary;

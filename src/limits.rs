@@ -318,6 +318,11 @@ pub const JOURNAL_FILE_BYTES: u64 = 64 << 20;
 /// Bytes of a journal file after which it gets a mark, so that a reader that needs its end does not have to read all of
 /// it.
 pub const JOURNAL_MARK_BYTES: u64 = 1 << 20;
+/// How far the summary beside a journal's file may be behind the file while it is written, bytes. A reader reads the
+/// rest.
+pub const JOURNAL_SUMMARY_BYTES: u64 = 8 << 20;
+/// How much of a file that a dead host left is summarized before the recorder takes in what is new, bytes.
+pub const JOURNAL_SUMMARY_STEP_BYTES: u64 = 1 << 20;
 /// The end of a file in which a reader looks for a mark, bytes: one interval, the longest line and the mark itself.
 pub const JOURNAL_TAIL_BYTES: u64 = 4 << 20;
 /// How much is read of the end of a file without marks, bytes. Earlier starts without an end are not found.

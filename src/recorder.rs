@@ -4,7 +4,7 @@
 //! host ──frames──▶ link ──▶ serve ──▶ runs: live (masks ─▶ excerpt) ──▶ appender ──▶ volume   TIME[-N].jsonl
 //!   ▲                │        │                  ├──▶ raw                              raw/TIME[-N]-SEQ.out
 //!   │                │        │                  └──▶ timed_output ──▶ output_files    raw/TIME[-N].rec
-//!   └────status──────┘        └──▶ repair: files that dead hosts left ──▶ tail
+//!   └────status──────┘        └──▶ repair: files that dead hosts left ──▶ tail, summary_file
 //! ```
 //!
 //! The host forks and the child calls [`serve()`]. The child must not die with the host's terminal: it ignores INT,
@@ -38,6 +38,7 @@ mod repair;
 mod runs;
 mod serve;
 mod session;
+mod summary_file;
 mod tail;
 mod timed_output;
 mod volume;
@@ -47,4 +48,5 @@ pub use home::JournalError;
 pub use names::{first_line, is_alive, journals};
 pub use serve::serve;
 pub use session::Session;
+pub use summary_file::load_summary;
 pub use tail::count_runs;

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use memchr::memmem::Finder;
 
 use super::chunks::Chunks;
 use super::facts::{RunOutcome, head};
-use super::session::SessionHistory;
+use super::session::{JournalFile, SessionHistory};
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, Library, LostRecord, RecordedOutput, RunEnd, StartRecord, TextRecord};
 
@@ -38,8 +39,6 @@ pub struct FoundRun {
 /// # Errors
 /// A file cannot be read. One that is gone is left out.
 pub fn find(session: &SessionHistory, seq: u64) -> io::Result<Option<FoundRun>> {
-    let needle = format!("\",\"seq\":{seq},");
-    let finder = Finder::new(&needle);
     for part in &session.files {
         let file = match File::open(&part.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -51,18 +50,47 @@ pub fn find(session: &SessionHistory, seq: u64) -> io::Result<Option<FoundRun>> 
                 Some(found) => return Ok(Some(FoundRun { file: part.path.clone(), ..found.of(session) })),
             }
         }
-        let mut chunks = Chunks::of(&file)?;
-        while let Some(chunk) = chunks.next()? {
-            // The last record of a run says most about it.
-            let runs = chunk.lines_with(&finder).filter(|(_, line)| head(line).is_some_and(|(_, of)| of == seq));
-            let found = runs.filter_map(|(_, line)| FoundRun::parse(line)).last();
-            if let Some(mut found) = found {
-                found.complete(&file)?;
-                return Ok(Some(FoundRun { file: part.path.clone(), ..found.of(session) }));
-            }
+        if let Some(mut found) = find_in(part, &file, seq)? {
+            found.complete(&file)?;
+            return Ok(Some(FoundRun { file: part.path.clone(), ..found.of(session) }));
         }
     }
     Ok(None)
+}
+
+/// Finds a run in a file: its last record, which says most about it.
+fn find_in(part: &JournalFile, file: &File, seq: u64) -> io::Result<Option<FoundRun>> {
+    let needle = format!("\",\"seq\":{seq},");
+    let finder = Finder::new(&needle);
+    let length = file.metadata()?.len();
+    let last_in = |range: Range<u64>| -> io::Result<Option<FoundRun>> {
+        let mut chunks = Chunks::within(file, range);
+        while let Some(chunk) = chunks.next()? {
+            let runs = chunk.lines_with(&finder).filter(|(_, line)| head(line).is_some_and(|(_, of)| of == seq));
+            if let Some(found) = runs.filter_map(|(_, line)| FoundRun::parse(line)).last() {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    };
+    let Some(summary) = part.summary(file) else { return last_in(0..length) };
+    let newest = last_in(summary.length..length)?;
+    if newest.is_some() || !summary.may_have(seq) {
+        return Ok(newest);
+    }
+    // The end of most runs stands near their start, so the places are read from there on.
+    let mut begun = None;
+    let mut from = summary.place(seq);
+    while from < summary.length {
+        let until = summary.place_after(from);
+        let found = last_in(from..until)?;
+        if found.as_ref().is_some_and(|found| found.outcome != RunOutcome::Open) {
+            return Ok(found);
+        }
+        begun = found.or(begun);
+        from = until;
+    }
+    Ok(begun)
 }
 
 /// Finds a run in a file whose runs may have no numbers.

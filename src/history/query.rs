@@ -1,5 +1,6 @@
 //! Which runs a person looks for.
 
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::facts::{Facts, RunOutcome};
 use super::output::raw_path;
+use super::session::JournalFile;
 
 /// How much of a raw file is read at once, bytes.
 const PIECE_BYTES: usize = 1 << 20;
@@ -45,8 +47,7 @@ impl Query {
     /// Whether the run meets every condition but the text.
     pub(super) fn wants(&self, run: &Facts, is_alive: bool) -> bool {
         let is_ended = run.outcome == RunOutcome::Ended;
-        let first = run.whoami.split(' ').next().unwrap_or_default();
-        let agent = |name: &String| [first, &run.whoami].iter().any(|is| is.eq_ignore_ascii_case(name));
+        let agent = |agent: &String| is_called(&run.whoami, agent);
         let began = || milliseconds(&run.time);
         self.agent.as_ref().is_none_or(agent)
             && (!self.is_failed || run.has_failed())
@@ -61,6 +62,30 @@ impl Query {
     fn wants_dir(&self, dir: &Path) -> bool {
         let is_named = |name: &String| dir.components().any(|part| part.as_os_str() == name.as_str());
         self.dir.as_ref().is_some_and(|wanted| dir.starts_with(wanted)) || self.dir_name.as_ref().is_some_and(is_named)
+    }
+
+    /// Whether a file may have a run that meets every condition but the text, as far as its summary says.
+    pub(super) fn may_be_in(&self, part: &JournalFile, file: &File) -> io::Result<bool> {
+        if !(self.agent.is_some()
+            || self.is_failed
+            || self.since.is_some()
+            || self.until.is_some()
+            || self.slow_ms.is_some())
+        {
+            return Ok(true);
+        }
+        let Some(summary) = part.summary(file) else { return Ok(true) };
+        if summary.length < file.metadata()?.len() {
+            return Ok(true);
+        }
+        let began = |wanted: Option<i64>, edge: &str, is_in: fn(i64, i64) -> bool| {
+            wanted.zip(milliseconds(edge)).is_none_or(|(wanted, edge)| is_in(edge, wanted))
+        };
+        Ok(self.agent.as_ref().is_none_or(|agent| summary.agents.keys().any(|name| is_called(name, agent)))
+            && (!self.is_failed || summary.failed > 0)
+            && self.slow_ms.is_none_or(|slow| summary.longest_ms >= slow)
+            && began(self.since, &summary.to, |last, since| last >= since)
+            && began(self.until, &summary.from, |first, until| first < until))
     }
 
     /// Whether the run has the text. `output` reads the output that its record has, and `home` is the directory of the
@@ -80,6 +105,12 @@ impl Query {
     }
 }
 
+/// Whether a caller's name, or its first word, is this.
+fn is_called(whoami: &str, agent: &str) -> bool {
+    let first = whoami.split(' ').next().unwrap_or_default();
+    [first, whoami].iter().any(|name| name.eq_ignore_ascii_case(agent))
+}
+
 /// The output that a record has.
 pub(super) fn output_of(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
@@ -92,8 +123,8 @@ pub(super) fn output_of(line: &[u8]) -> Option<String> {
 /// Whether the run's raw file has the text.
 fn raw_has(run: &Facts, home: &Path, text: &str) -> bool {
     let Some(path) = run.raw.as_deref().and_then(|name| raw_path(home, name)) else { return false };
-    let is_file = std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
-    is_file && std::fs::File::open(path).and_then(|file| has(file, text.as_bytes())).unwrap_or(false)
+    let is_file = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
+    is_file && File::open(path).and_then(|file| has(file, text.as_bytes())).unwrap_or(false)
 }
 
 /// Whether what is read has these bytes.

@@ -50,7 +50,7 @@ pub fn search(session: &SessionHistory, query: &Query, count: usize) -> io::Resu
         };
         if session.open.is_none() {
             search.read_all(file)?;
-        } else if search.read(part, &file, count)? {
+        } else if query.may_be_in(part, &file)? && search.read(part, &file, count)? {
             return Ok(search.finish(count));
         }
     }

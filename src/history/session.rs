@@ -7,7 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::journal::record::OpenRecord;
-use crate::recorder::{first_line, is_alive, journals};
+use crate::journal::summary::Summary;
+use crate::recorder::{first_line, is_alive, journals, load_summary};
 
 /// One file of a session.
 #[derive(Debug, Clone)]
@@ -30,6 +31,13 @@ pub struct SessionHistory {
     /// The first line of its newest file; `None` if that is not a journal of this program's.
     pub open: Option<OpenRecord>,
     is_alive: OnceCell<bool>,
+}
+
+impl JournalFile {
+    /// What the recorder noted about this file's beginning, or about all of it; `None` if there is nothing that fits.
+    pub(super) fn summary(&self, file: &File) -> Option<Summary> {
+        load_summary(&self.path, file)
+    }
 }
 
 impl SessionHistory {

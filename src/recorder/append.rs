@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Makes a new file for appending, readable by its owner only, whatever the umask is. Does not follow a symbolic link.
 pub(super) fn open_append_new(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
+    let file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
 }

@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::names::{first_line, is_alive, journals, started};
+use super::summary_file::SummaryMaker;
 use super::tail::Tail;
 use crate::journal::reader::closing;
 use crate::journal::record::{CloseRecord, line, timestamp};
+use crate::limits;
 
 /// How many journals are checked, newest first. A closed one does not end the search: an older one may have been in use
 /// when it was checked last.
-const FILES_MAX: usize = 64;
+const FILES_MAX: usize = 256;
 /// How long the recorder of a host that was killed may take to write what it was sent. Beyond it, its file is left to
 /// the next host.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -35,12 +37,15 @@ pub(super) struct Repairs {
     next: Option<Instant>,
     /// How many runs were marked as lost so far.
     lost: u64,
+    /// The file that is being summarized.
+    summarized: Option<(PathBuf, File, SummaryMaker)>,
 }
 
 /// What became of one file.
 enum Repair {
-    /// The file is in order, or is now. The number counts runs that were marked as lost.
-    Done(u64),
+    /// The file is in order, or is now. The number counts runs that were marked as lost. A file that nobody writes any
+    /// more is summarized next.
+    Done(u64, Option<File>),
     /// Another process holds the lock. The file's host is dead, so this will not last.
     Busy,
 }
@@ -51,12 +56,12 @@ impl Repairs {
         let now = Instant::now();
         let newest = journals(home).unwrap_or_default().into_iter().map(|(_, path)| path);
         let paths = newest.filter(|path| path != own).take(FILES_MAX).collect();
-        Repairs { paths, patience: now + DRAIN_MAX, next: Some(now), lost: 0 }
+        Repairs { paths, patience: now + DRAIN_MAX, next: Some(now), lost: 0, summarized: None }
     }
 
     /// When the next file is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.next.filter(|_| !self.paths.is_empty())
+        self.next.filter(|_| !self.paths.is_empty() || self.summarized.is_some())
     }
 
     /// Repairs one file, if one is due. After the last one, returns how many runs were marked as lost.
@@ -64,34 +69,58 @@ impl Repairs {
         if self.deadline().is_none_or(|at| at > now) {
             return None;
         }
+        if self.summarized.is_some() {
+            self.summarize();
+            return self.take_lost();
+        }
         let path = self.paths.pop_front()?;
         match repair(&path) {
             Ok(Repair::Busy) if now < self.patience => {
                 self.paths.push_back(path);
                 self.next = Some(now + DRAIN_POLL);
             }
-            Ok(Repair::Done(lost)) => self.lost += lost,
+            Ok(Repair::Done(lost, file)) => {
+                self.lost += lost;
+                self.summarized = file.map(|file| {
+                    let maker = SummaryMaker::begin(&path, &file);
+                    (path, file, maker)
+                });
+            }
             Ok(Repair::Busy) | Err(_) => {}
         }
-        self.paths.is_empty().then(|| std::mem::take(&mut self.lost))
+        self.take_lost()
+    }
+
+    fn take_lost(&mut self) -> Option<u64> {
+        (self.paths.is_empty() && self.summarized.is_none()).then(|| std::mem::take(&mut self.lost))
+    }
+
+    /// Summarizes a part of the file. A reader can do without, so a failure is not told.
+    fn summarize(&mut self) {
+        let Some((path, file, mut maker)) = self.summarized.take() else { return };
+        match maker.extend(&file, limits::JOURNAL_SUMMARY_STEP_BYTES) {
+            Ok(false) => self.summarized = Some((path, file, maker)),
+            Ok(true) if maker.is_ahead() => drop(maker.store(&path, &file)),
+            Ok(true) | Err(_) => {}
+        }
     }
 }
 
 fn repair(path: &Path) -> io::Result<Repair> {
     let file = OpenOptions::new().read(true).append(true).open(path)?;
-    let Some(open) = first_line(&file).filter(|open| !is_alive(open)) else { return Ok(Repair::Done(0)) };
+    let Some(open) = first_line(&file).filter(|open| !is_alive(open)) else { return Ok(Repair::Done(0, None)) };
     if closing(&file)?.is_some() {
-        return Ok(Repair::Done(0));
+        return Ok(Repair::Done(0, Some(file)));
     }
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) if started(open.pid).is_some() => return Ok(Repair::Done(0)),
+        Err(TryLockError::WouldBlock) if started(open.pid).is_some() => return Ok(Repair::Done(0, None)),
         Err(TryLockError::WouldBlock) => return Ok(Repair::Busy),
         Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
         Ok(()) | Err(TryLockError::Error(_)) => {}
     }
     let lost = finish(&file);
     let _ = file.unlock();
-    lost.map(Repair::Done)
+    Ok(Repair::Done(lost?, Some(file)))
 }
 
 /// Writes what is missing at the end of a journal. The caller holds its lock.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::append::{append_line, open_append_new, undo};
 use super::names::{self, first_line};
+use super::summary_file::SummaryMaker;
 use super::tail::Tail;
 use crate::journal::reader::closing;
 use crate::journal::record::{
@@ -42,6 +43,7 @@ pub(super) struct Volume {
     open: BTreeMap<u64, u64>,
     /// The length at the last mark.
     marked: u64,
+    summary: Box<SummaryMaker>,
     /// The length once the starts of the runs under way were repeated.
     base: u64,
 }
@@ -124,8 +126,20 @@ impl Volume {
     }
 
     fn new(file: File, path: PathBuf, name: String, length: u64) -> Volume {
-        let (texts, open) = (Texts::new(length), BTreeMap::new());
-        Volume { file, path, name, length, torn: false, texts, commands: 0, open, marked: length, base: length }
+        let (texts, open, summary) = (Texts::new(length), BTreeMap::new(), Box::new(SummaryMaker::begin(&path, &file)));
+        Volume {
+            file,
+            path,
+            name,
+            length,
+            torn: false,
+            texts,
+            commands: 0,
+            open,
+            marked: length,
+            summary,
+            base: length,
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -221,7 +235,11 @@ impl Volume {
     /// Writes the last line. `next` is the name of the file in which the journal goes on.
     pub(super) fn close(&mut self, next: Option<&str>) -> io::Result<()> {
         let (time, commands) = (timestamp(SystemTime::now()), Some(self.commands));
-        self.write(&line("close", &CloseRecord { time, commands, next: next.map(str::to_owned) })).map(drop)
+        self.write(&line("close", &CloseRecord { time, commands, next: next.map(str::to_owned) }))?;
+        if self.summary.extend(&self.file, u64::MAX).is_ok() {
+            let _ = self.summary.store(&self.path, &self.file);
+        }
+        Ok(())
     }
 
     /// Syncs the file to the disk.
@@ -252,6 +270,15 @@ impl Volume {
             if self.write(&line("mark", &MarkRecord { commands: self.commands, open })).is_ok() {
                 self.marked = self.length;
             }
+            self.summarize();
+        }
+    }
+
+    /// Takes what is new into the summary, and writes it if it is far ahead of the one beside the file. If that fails, a
+    /// reader merely has more to read.
+    fn summarize(&mut self) {
+        if self.summary.extend(&self.file, u64::MAX).is_ok() && self.summary.is_due() {
+            let _ = self.summary.store(&self.path, &self.file);
         }
     }
 

@@ -1,5 +1,5 @@
 //! Journals as history: which run a reference names, and what the reading verbs say of it.
 
-mod reading;
+pub(crate) mod reading;
 mod references;
-mod samples;
+pub(crate) mod samples;

@@ -12,4 +12,5 @@ mod recording;
 mod records;
 mod repairs;
 mod secrets;
+mod summaries;
 mod timed;

@@ -10,14 +10,14 @@ use super::samples::Sample;
 use crate::support::temp::TempDir;
 
 /// Runs rexec with the journals of this directory, and without a host.
-pub(super) fn rexec(home: &Path, args: &[&str]) -> Output {
+pub(crate) fn rexec(home: &Path, args: &[&str]) -> Output {
     let mut rexec = Command::new(env!("CARGO_BIN_EXE_rexec"));
     rexec.args(args).env("REXEC_HOME", home).env("REXEC_SOCKET", home.join("no.sock")).env("TZ", "UTC");
     rexec.output().expect("rexec starts")
 }
 
 /// Its output, and how it exited.
-pub(super) fn said(home: &Path, args: &[&str]) -> (String, i32) {
+pub(crate) fn said(home: &Path, args: &[&str]) -> (String, i32) {
     let output = rexec(home, args);
     (String::from_utf8(output.stdout).expect("text"), output.status.code().expect("a code"))
 }

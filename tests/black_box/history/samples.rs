@@ -5,19 +5,19 @@ use std::path::Path;
 
 /// A journal's file of a host that does not run.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     name: String,
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Sample {
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let text = "{\"v\":1,\"type\":\"open\",\"time\":\"2026-05-21T09:00:00.000Z\",\"pid\":1,\"version\":\"0\"}\n";
         Self { name: name.to_owned(), text: text.to_owned() }
     }
 
     /// The file after this one, which begins with the starts that are given to it next.
-    pub(super) fn continues(&self, name: &str) -> Self {
+    pub(crate) fn continues(&self, name: &str) -> Self {
         let text = format!(
             "{{\"v\":1,\"type\":\"open\",\"time\":\"t\",\"pid\":1,\"version\":\"0\",\"continues\":\"{}\"}}\n",
             self.name
@@ -25,26 +25,26 @@ impl Sample {
         Self { name: name.to_owned(), text }
     }
 
-    pub(super) fn line(mut self, line: &str) -> Self {
+    pub(crate) fn line(mut self, line: &str) -> Self {
         self.text.push_str(line);
         self.text.push('\n');
         self
     }
 
-    pub(super) fn start(self, seq: u64, command: &str) -> Self {
+    pub(crate) fn start(self, seq: u64, command: &str) -> Self {
         self.line(&format!("{{\"v\":1,\"type\":\"start\",\"seq\":{seq},{}}}", common(seq, command)))
     }
 
     /// The end of a run with more fields: `"exit":1,"output":"x"`.
-    pub(super) fn end(self, seq: u64, command: &str, fields: &str) -> Self {
+    pub(crate) fn end(self, seq: u64, command: &str, fields: &str) -> Self {
         self.line(&format!("{{\"v\":1,\"type\":\"end\",\"seq\":{seq},{},{fields}}}", common(seq, command)))
     }
 
-    pub(super) fn run(self, seq: u64, command: &str, fields: &str) -> Self {
+    pub(crate) fn run(self, seq: u64, command: &str, fields: &str) -> Self {
         self.start(seq, command).end(seq, command, fields)
     }
 
-    pub(super) fn write(&self, home: &Path) {
+    pub(crate) fn write(&self, home: &Path) {
         fs::write(home.join(format!("{}.jsonl", self.name)), &self.text).unwrap();
     }
 }
