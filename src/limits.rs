@@ -242,6 +242,12 @@ pub const KEYS_SEQUENCE: Duration = Duration::from_millis(100);
 pub const KEYS_PASTED_BYTES: usize = 8;
 /// Digits of a command's number that can be typed on the console.
 pub const KEYS_DIGITS_MAX: usize = 15;
+/// The status line is drawn at most this often.
+pub const STATUS_EVERY: Duration = Duration::from_millis(250);
+/// How long the status line says what a key did.
+pub const STATUS_MESSAGE: Duration = Duration::from_secs(5);
+/// A terminal with fewer rows has no status line.
+pub const STATUS_ROWS_MIN: u16 = 6;
 /// How long the console's last lines may take at the host's end.
 pub const CONSOLE_FAREWELL: Duration = Duration::from_millis(500);
 /// Columns of a command in its banner on the console. The rest is cut there; the journal has all of it.

@@ -17,6 +17,7 @@ mod filter;
 mod floor;
 mod heading;
 pub mod keyboard;
+pub mod status_line;
 
 use std::collections::VecDeque;
 use std::time::Instant;

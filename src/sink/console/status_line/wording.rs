@@ -1,0 +1,303 @@
+//! What the status line says, in as many columns as there are.
+//!
+//! Invariants: a line is never wider than asked for; what waits for the human is the last thing to go.
+
+use std::time::{Duration, Instant};
+
+use crate::text::count::counted;
+use crate::text::escape::escape_line;
+use crate::text::width::width;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A run that has not ended.
+#[derive(Debug, Clone)]
+pub struct StatusRun {
+    /// Its number.
+    pub number: u64,
+    /// What a person would call it.
+    pub command: String,
+    /// When it began.
+    pub since: Instant,
+    /// It waits for the human.
+    pub waits: bool,
+    /// Lines of it that are only counted for now.
+    pub unshown: Option<u64>,
+}
+
+/// What the status line is about.
+#[derive(Debug, Clone, Default)]
+pub struct StatusFacts {
+    /// The time.
+    pub now: Option<Instant>,
+    /// What has not ended, oldest first.
+    pub runs: Vec<StatusRun>,
+    /// Runs that have ended and left processes, oldest first.
+    pub left: Vec<u64>,
+    /// Agents that have run something.
+    pub agents: usize,
+    /// Runs that failed today.
+    pub failed: u64,
+    /// What ^C stops.
+    pub shown: Option<u64>,
+    /// The run that is followed.
+    pub followed: Option<u64>,
+    /// The screen stands still.
+    pub is_frozen: bool,
+    /// The host is ending.
+    pub is_ending: bool,
+    /// Where callers connect, for a host that nobody has called.
+    pub socket: String,
+    /// What the keyboard asks, and the keys that lead out of it.
+    pub question: Option<(String, &'static str)>,
+    /// What a key did, for a moment.
+    pub message: Option<String>,
+}
+
+/// How much of the facts is said.
+#[derive(Debug, Clone, Copy)]
+struct Detail {
+    /// Runs that are named.
+    runs: usize,
+    /// Columns of a command.
+    command: usize,
+    has_agents: bool,
+    has_failed: bool,
+    has_left: bool,
+    /// Keys beside `?`.
+    has_keys: bool,
+}
+
+/// From all to next to nothing.
+const DETAILS: [Detail; 9] = {
+    let all = Detail { runs: 4, command: 40, has_agents: true, has_failed: true, has_left: true, has_keys: true };
+    [
+        all,
+        Detail { runs: 3, command: 28, ..all },
+        Detail { runs: 2, command: 20, ..all },
+        Detail { runs: 2, command: 16, has_agents: false, ..all },
+        Detail { runs: 1, command: 16, has_agents: false, ..all },
+        Detail { runs: 1, command: 12, has_agents: false, has_failed: false, ..all },
+        Detail { runs: 1, command: 12, has_agents: false, has_failed: false, has_left: false, ..all },
+        Detail { runs: 1, command: 8, has_agents: false, has_failed: false, has_left: false, has_keys: false },
+        Detail { runs: 1, command: 0, has_agents: false, has_failed: false, has_left: false, has_keys: false },
+    ]
+};
+
+impl StatusFacts {
+    /// The line, this wide.
+    pub(super) fn line(&self, columns: usize) -> String {
+        if let Some((question, way_out)) = &self.question {
+            return spread(question, way_out, columns).unwrap_or_else(|| cut(&format!(" {question}"), columns));
+        }
+        if let Some(message) = &self.message {
+            return spread(message, "", columns).unwrap_or_else(|| cut(&format!(" {message}"), columns));
+        }
+        let fitting = DETAILS.iter().find_map(|&detail| spread(&self.said(detail), &self.keys(detail), columns));
+        fitting.unwrap_or_else(|| cut(&format!(" {}", self.said(DETAILS[DETAILS.len() - 1])), columns))
+    }
+
+    fn said(&self, detail: Detail) -> String {
+        if self.is_idle() {
+            let place = if detail.has_agents { format!(" · {}", self.socket) } else { String::new() };
+            let advice = if detail.has_keys { " · connect one: rexec help agents" } else { "" };
+            return format!("no agent yet{advice}{place}");
+        }
+        let mut parts = Vec::new();
+        if self.is_ending {
+            parts.push("ENDING".to_owned());
+        }
+        if self.is_frozen {
+            parts.push("SCREEN STANDS STILL".to_owned());
+        }
+        parts.push(self.running(detail));
+        if detail.has_left && !self.left.is_empty() {
+            let named: Vec<String> = self.left.iter().rev().take(3).map(|number| format!("#{number}")).collect();
+            let more = if self.left.len() > named.len() { " …" } else { "" };
+            parts.push(format!("{} left {}{more}", self.left.len(), named.join(" ")));
+        }
+        if detail.has_agents && self.agents > 0 {
+            parts.push(counted(self.agents as u64, "agent", "agents"));
+        }
+        if detail.has_failed && self.failed > 0 {
+            parts.push(format!("{} failed today", self.failed));
+        }
+        parts.join(" · ")
+    }
+
+    fn is_idle(&self) -> bool {
+        self.agents == 0 && self.runs.is_empty() && self.left.is_empty() && !self.is_ending && !self.is_frozen
+    }
+
+    /// How many run, and which: those that wait first, then the longest.
+    fn running(&self, detail: Detail) -> String {
+        let (waiting, busy): (Vec<&StatusRun>, Vec<&StatusRun>) = self.runs.iter().partition(|run| run.waits);
+        let named: Vec<String> =
+            waiting.into_iter().chain(busy).take(detail.runs).map(|run| self.item(run, detail)).collect();
+        match (self.runs.len(), named.len()) {
+            (0, _) => "nothing runs".to_owned(),
+            (all, some) if all > some => format!("{all} run: {} · {} more", named.join(" · "), all - some),
+            (all, _) => format!("{all} run: {}", named.join(" · ")),
+        }
+    }
+
+    fn item(&self, run: &StatusRun, detail: Detail) -> String {
+        let number = run.number;
+        if run.waits {
+            return format!("#{number} WAITS ⏎");
+        }
+        let mut item = match detail.command {
+            0 => format!("#{number}"),
+            most => format!("#{number} {}", escape_line(&run.command, most)),
+        };
+        item.push_str(&format!(" {}", age(self.age(run))));
+        if let Some(lines) = run.unshown {
+            item.push_str(&format!(" (+{})", counted(lines, "line", "lines")));
+        }
+        if self.followed == Some(number) {
+            item.push_str(" followed");
+        }
+        item
+    }
+
+    fn age(&self, run: &StatusRun) -> Duration {
+        self.now.map_or(Duration::ZERO, |now| now.saturating_duration_since(run.since))
+    }
+
+    fn keys(&self, detail: Detail) -> String {
+        let mut keys = Vec::new();
+        if detail.has_keys {
+            if self.is_frozen {
+                keys.push("p go on".to_owned());
+            }
+            if self.runs.iter().any(|run| run.waits) {
+                keys.push("i answer".to_owned());
+            }
+            if self.followed.is_some() {
+                keys.push("f unfollow".to_owned());
+            }
+            if self.runs.is_empty() {
+                keys.push("q quit".to_owned());
+            }
+            keys.extend(self.shown.map(|number| format!("^C stop #{number}")));
+        }
+        keys.push("? keys".to_owned());
+        keys.join(" · ")
+    }
+
+    /// When the text changes because time passes: a run's first minute is counted in seconds.
+    pub(super) fn next_tick(&self, now: Instant) -> Option<Instant> {
+        let next = |run: &StatusRun| {
+            let age = now.saturating_duration_since(run.since);
+            let unit = if age < MINUTE { Duration::from_secs(1) } else { MINUTE };
+            let units = age.as_secs() / unit.as_secs() + 1;
+            run.since + unit * u32::try_from(units).unwrap_or(u32::MAX)
+        };
+        self.runs.iter().filter(|run| !run.waits).map(next).min()
+    }
+}
+
+/// A time: `0:18`, `12 min`, `2 h 14 min`.
+fn age(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..60 => format!("0:{seconds:02}"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+fn columns_of(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// Two texts at both ends of a line, if there is room.
+fn spread(left: &str, right: &str, columns: usize) -> Option<String> {
+    const MARGINS: usize = 2;
+    const GAP: usize = 2;
+    let taken = columns_of(left) + columns_of(right) + MARGINS;
+    let gap = columns.checked_sub(taken).filter(|&gap| gap >= GAP || right.is_empty())?;
+    Some(format!(" {left}{}{right} ", " ".repeat(gap)))
+}
+
+fn cut(text: &str, columns: usize) -> String {
+    escape_line(text, columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> StatusFacts {
+        let now = Instant::now() + Duration::from_secs(100_000);
+        let run = |number, command: &str, seconds, waits| StatusRun {
+            number,
+            command: command.to_owned(),
+            since: now - Duration::from_secs(seconds),
+            waits,
+            unshown: None,
+        };
+        StatusFacts {
+            now: Some(now),
+            runs: vec![run(41, "npm run dev", 18, false), run(46, "sudo apt-get install jq", 9, true)],
+            left: vec![25],
+            agents: 3,
+            failed: 2,
+            shown: Some(46),
+            ..StatusFacts::default()
+        }
+    }
+
+    #[test]
+    fn it_says_what_runs_what_waits_and_which_keys_do_something() {
+        let line = facts().line(120);
+        assert!(
+            line.starts_with(" 2 run: #46 WAITS ⏎ · #41 npm run dev 0:18 · 1 left #25 · 3 agents · 2 failed today  ")
+        );
+        assert!(line.ends_with("  i answer · ^C stop #46 · ? keys "), "{line}");
+        let idle = StatusFacts { socket: "/run/user/1000/rexec/host.sock".to_owned(), ..StatusFacts::default() };
+        let line = idle.line(100);
+        assert!(
+            line.starts_with(" no agent yet · connect one: rexec help agents · /run/user/1000/rexec/host.sock  "),
+            "{line}"
+        );
+        assert!(line.ends_with("  q quit · ? keys "));
+        let asked = StatusFacts { question: Some(("stop which run? #4_".to_owned(), "Esc leaves")), ..facts() };
+        assert!(asked.line(80).starts_with(" stop which run? #4_  ") && asked.line(80).ends_with("  Esc leaves "));
+    }
+
+    #[test]
+    fn it_fits_every_width_and_names_what_waits_as_long_as_it_can() {
+        let mut many = facts();
+        let one = many.runs[0].clone();
+        many.runs.extend((50..90).map(|number| StatusRun { number, ..one.clone() }));
+        for facts in [facts(), many, StatusFacts::default()] {
+            for columns in 1..300 {
+                let line = facts.line(columns);
+                assert!(columns_of(&line) <= columns, "{columns}: {line}");
+                let waits = facts.runs.iter().any(|run| run.waits);
+                assert!(!waits || columns < 24 || line.contains("#46 WAITS"), "{columns}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_cannot_write_on_the_line_what_it_likes() {
+        let mut facts = facts();
+        facts.runs[0].command = "x\x1b[31m\n\u{202e}y".to_owned();
+        let line = facts.line(200);
+        assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
+    }
+
+    #[test]
+    fn a_time_changes_every_second_and_later_every_minute() {
+        let mut facts = facts();
+        let now = facts.now.unwrap();
+        assert_eq!(facts.next_tick(now), Some(now + Duration::from_secs(1)));
+        facts.runs[0].since = now - Duration::from_secs(200);
+        assert_eq!(facts.next_tick(now), Some(now + Duration::from_secs(40)));
+        facts.runs.clear();
+        assert_eq!(facts.next_tick(now), None);
+        let ages = [0, 59, 60, 3_599, 3_600, 8_040].map(|seconds| age(Duration::from_secs(seconds)));
+        assert_eq!(ages, ["0:00", "0:59", "1 min", "59 min", "1 h 0 min", "2 h 14 min"]);
+    }
+}
