@@ -60,6 +60,7 @@ mod opening;
 mod options;
 mod orders;
 mod orphan_hunt;
+mod overview;
 mod peer;
 mod peers;
 mod prompt_policy;
@@ -257,7 +258,7 @@ impl Host {
                 HostSignal::End => self.ask_to_end(),
                 HostSignal::HangUp => self.on_console_gone(),
                 HostSignal::CheckSocket => self.door.check(&mut self.turn, &mut self.screen),
-                HostSignal::Resize => self.starts.resize(self.screen.measure()),
+                HostSignal::Resize => self.starts.resize(self.screen.measure(self.turn.now)),
             }
         }
     }
@@ -343,8 +344,12 @@ impl Host {
             tally.note(job, engine, runs, turn.now);
             recorder.pump(engine, job, turn.now);
         }
+        if !dirty.is_empty() {
+            screen.touch_status(turn.now);
+        }
         screen.pump(engine, turn.now);
-        if !screen.flush() {
+        self.refresh_status();
+        if !self.screen.flush() {
             self.on_console_gone();
         }
         let Self { turn, engine, peers, runs, screen, recorder, .. } = self;

@@ -48,6 +48,7 @@ fn defaults() -> HostOptions {
         view: View::default(),
         color: Color::default(),
         highlights: true,
+        has_status: true,
         prompts: PromptChoice::default(),
         prompt_wait: limits::PROMPT_WAIT,
         redact_agents: false,
@@ -67,7 +68,7 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
             std::panic::set_hook(Box::new({
                 let before = std::panic::take_hook();
                 move |info| {
-                    terminal::restore();
+                    terminal::restore_in_panic();
                     before(info);
                 }
             }));
@@ -117,6 +118,7 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
             Long("sanitize") => {
                 options.sanitize = word(parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
             }
+            Long("no-status") => options.has_status = false,
             Long("console") => options.view = word(parser, "--console", view, "safe, raw")?,
             Long("prompts") => {
                 options.prompts = word(parser, "--prompts", PromptChoice::named, PromptChoice::WORDS)?;

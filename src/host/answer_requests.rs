@@ -68,7 +68,9 @@ impl Host {
         let AnswerOver { job, by, bytes, is_complete } = over;
         let Answerer::Peer(id) = by else {
             self.screen.end_answering();
-            return self.screen.tell(&format!("your keys are the console's again, and not #{}'s", job.0));
+            return self
+                .screen
+                .tell(&format!("your keys are the console's again, and not #{}'s", job.0), self.turn.now);
         };
         if is_complete {
             let answer = Answer::Send { seq: job.0, bytes };

@@ -28,13 +28,13 @@ impl Host {
             self.runs.prompts.on_key(now);
         }
         actions.into_iter().for_each(|action| self.on_key(action));
-        self.screen.show_question(situation.running);
+        self.screen.show_question(situation.running, now);
     }
 
     fn situation(&self) -> Situation {
         Situation {
             running: self.engine.jobs().filter(|(_, job)| !job.is_closed()).count(),
-            shown: self.interruptible().map(|job| job.0),
+            shown: self.screen.said_to_stop().unwrap_or_else(|| self.interruptible()).map(|job| job.0),
             has_prompt: self.waiting().is_some(),
             follows: self.screen.follows(),
             is_ending: self.is_closing(),
@@ -42,7 +42,7 @@ impl Host {
     }
 
     /// The command that ^C stops: the one that is being shown, else the one that began last.
-    fn interruptible(&self) -> Option<JobId> {
+    pub(super) fn interruptible(&self) -> Option<JobId> {
         let is_alive = |job: &JobId| self.engine.job(*job).is_some_and(Job::is_running);
         self.screen.shown().filter(is_alive).or_else(|| self.runs.jobs().filter(is_alive).last())
     }
@@ -59,20 +59,21 @@ impl Host {
             KeyAction::Input(keys) => self.type_at_console(&keys),
             KeyAction::Leave => self.leave_by_key(),
             KeyAction::Blank => self.screen.say(""),
-            KeyAction::Redraw | KeyAction::Typing => {}
-            KeyAction::Refused(why) => self.screen.tell(why),
+            KeyAction::Redraw => self.screen.redraw(self.turn.now),
+            KeyAction::Typing => {}
+            KeyAction::Refused(why) => self.screen.tell(why, self.turn.now),
         }
     }
 
     fn interrupt(&mut self, job: JobId, is_second: bool) {
         let number = job.0;
         if !self.is_alive(job) {
-            self.screen.tell(&format!("#{number} has ended"));
+            self.screen.tell(&format!("#{number} has ended"), self.turn.now);
         } else if is_second {
             self.engine.stop(job, Reason::Asked, Duration::ZERO, self.turn.now);
         } else {
             self.engine.interrupt(job, self.turn.now);
-            self.screen.tell(&format!("#{number} is interrupted; ^C again kills it"));
+            self.screen.tell(&format!("#{number} is interrupted; ^C again kills it"), self.turn.now);
         }
     }
 
@@ -86,10 +87,13 @@ impl Host {
     fn answer_by_key(&mut self) {
         let Some(job) = self.waiting() else { return self.screen.end_answering() };
         match self.runs.begin_answer(job, Answerer::Console, false, &mut self.engine) {
-            Ok(()) => self.screen.tell(&format!("your keys go to #{}; ^] takes them back", job.0)),
+            Ok(()) => {
+                self.screen.mark_pastes(false);
+                self.screen.tell(&format!("your keys go to #{}; ^] takes them back", job.0), self.turn.now);
+            }
             Err(why) => {
                 let problem = self.no_answer(job.0, why).problem;
-                self.screen.tell(&problem);
+                self.screen.tell(&problem, self.turn.now);
                 self.screen.end_answering();
             }
         }
@@ -99,7 +103,7 @@ impl Host {
         let Some(job) = self.runs.answered_by(Answerer::Console) else { return };
         if let Err(why) = self.runs.type_answer(job, keys, &mut self.engine) {
             let problem = self.no_answer(job.0, why).problem;
-            self.screen.tell(&problem);
+            self.screen.tell(&problem, self.turn.now);
         }
     }
 
@@ -113,14 +117,14 @@ impl Host {
         let request = KillRequest { peer: None, job, grace: self.options.grace };
         let helpers = self.helper_pids();
         if !self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
-            self.screen.tell(&format!("no command #{} runs", job.0));
+            self.screen.tell(&format!("no command #{} runs", job.0), self.turn.now);
         }
     }
 
     fn follow(&mut self, job: Option<JobId>) {
         match job.filter(|&job| !self.is_alive(job)) {
-            Some(gone) => self.screen.tell(&format!("no command #{} runs", gone.0)),
-            None => self.screen.follow(job),
+            Some(gone) => self.screen.tell(&format!("no command #{} runs", gone.0), self.turn.now),
+            None => self.screen.follow(job, self.turn.now),
         }
     }
 

@@ -51,7 +51,7 @@ impl Host {
         process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(failed)?;
         let mut screen = Screen::take(&mut poller, &options).map_err(failed)?;
-        let console = screen.measure();
+        let console = screen.measure(std::time::Instant::now());
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
         let signals_token = poller.register(&signals).map_err(failed)?;
         let mut turn = Turn::new(poller);

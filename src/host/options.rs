@@ -43,6 +43,8 @@ pub struct HostOptions {
     pub color: Color,
     /// Whether the console marks errors and the like in output that has no colours.
     pub highlights: bool,
+    /// Whether the terminal's last row is a status line.
+    pub has_status: bool,
     /// What happens when a command asks for terminal input.
     pub prompts: PromptChoice,
     /// How long a prompt waits for an answer.

@@ -106,6 +106,11 @@ impl Runs {
         self.all.get_mut(&job)?.guard.as_mut()
     }
 
+    /// All runs, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (JobId, &ActiveRun)> {
+        self.all.iter().map(|(&job, run)| (job, run))
+    }
+
     /// The jobs of all runs.
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
         self.all.keys().copied()

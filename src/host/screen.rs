@@ -3,8 +3,11 @@
 //! Invariants: no write waits for the terminal; what it has no room for stays queued or is counted; what is typed is
 //! read, so that it is not left for the parent shell. It means something where the output is a terminal, too.
 
+mod status;
+
 use std::time::{Duration, Instant};
 
+use super::options::HostOptions;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::journal::record::Straggler;
 use crate::limits;
@@ -14,6 +17,7 @@ use super::options::{Color, HostOptions};
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
+use crate::sink::console::status_line::StatusLine;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::{self, locale, pty};
@@ -37,6 +41,15 @@ pub(super) struct Screen {
     keyboard: Keyboard,
     /// A question of the keyboard's is shown.
     is_asking: bool,
+    status: StatusLine,
+    /// There is a status line where the terminal has room for one.
+    has_status: bool,
+    /// It is a terminal that knows more than text, and shows commands' output filtered.
+    is_clever: bool,
+    /// What the status line last said that ^C stops.
+    drawn_shown: Option<Option<JobId>>,
+    /// What a key did, and until when the status line says so.
+    message: Option<(String, Instant)>,
     /// While the screen stands still, what the host says meanwhile.
     frozen: Option<Vec<u8>>,
     pub(super) keys_token: Option<Token>,
@@ -48,14 +61,15 @@ impl Screen {
     /// Takes over standard input and output.
     pub(super) fn take(poller: &mut Poller, options: &HostOptions) -> std::io::Result<Self> {
         let output = Output::standard()?;
-        let view = options.view;
-        let console = Console::new(kind(&output, options.color), view).with_colours(colours(options));
+        let (kind, view) = (kind(&output, options.color), options.view);
+        let console = Console::new(kind, view).with_colours(colours(options));
         let token = if output.is_pollable() { Some(poller.register(&output)?) } else { None };
         // Commands that write to the terminal unfiltered can fill the keyboard's queue with its replies. There ^C remains
         // a signal, which no queue holds up.
         let keys = Keys::take(output.is_terminal() && view == View::Safe);
         let keys_token = keys.as_ref().and_then(|keys| poller.register(keys).ok());
-        Ok(Self {
+        let is_clever = kind == ConsoleKind::Terminal && view == View::Safe;
+        let mut screen = Self {
             console,
             output,
             token,
@@ -66,10 +80,17 @@ impl Screen {
             keys: keys.filter(|_| keys_token.is_some()),
             keyboard: Keyboard::default(),
             is_asking: false,
+            status: StatusLine::default(),
+            has_status: is_clever && options.has_status,
+            is_clever,
+            drawn_shown: None,
+            message: None,
             frozen: None,
             keys_token,
             unsaid: 0,
-        })
+        };
+        screen.enter();
+        Ok(screen)
     }
 
     /// Shows one line of the host's own.
@@ -81,15 +102,12 @@ impl Screen {
         }
     }
 
-    /// Tells the human at the keyboard what a key did, or why it did nothing.
-    pub(super) fn tell(&mut self, text: &str) {
-        self.say(&format!("… {text}"));
-    }
-
     /// Has the screen stand still, or go on. Commands go on meanwhile: for them it is a terminal without room.
     pub(super) fn freeze(&mut self) {
         if !self.thaw() {
-            self.tell("the screen stands still, the commands go on; p shows what came meanwhile");
+            if !self.status.is_on() {
+                self.say("… the screen stands still, the commands go on; p shows what came meanwhile");
+            }
             self.frozen = Some(Vec::new());
         }
     }
@@ -102,13 +120,14 @@ impl Screen {
     }
 
     /// Shows all output of this command, before that of others; `None` ends that.
-    pub(super) fn follow(&mut self, job: Option<JobId>) {
+    pub(super) fn follow(&mut self, job: Option<JobId>, now: Instant) {
         let number = job.or(self.console.followed()).map_or(0, |job| job.0);
         self.console.follow(job);
-        self.tell(&match job {
+        let said = match job {
             Some(_) => format!("following #{number}; f ends it"),
             None => format!("#{number} is not followed any more"),
-        });
+        };
+        self.tell(&said, now);
     }
 
     /// Whether a command is followed.
@@ -149,17 +168,21 @@ impl Screen {
     /// Takes from the commands' logs what the console has room for.
     pub(super) fn pump(&mut self, engine: &mut Engine, now: Instant) {
         let (out, most) = self.out.room(limits::CONSOLE_HIGH_BYTES);
+        let before = out.len();
         self.console.pump(engine, out, if self.frozen.is_some() { 0 } else { most }, now);
+        self.status.on_output(&out[before..]);
+        self.status.repair(out);
     }
 
     /// When the console has something to show although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.console.deadline()
+        self.console.deadline().into_iter().chain(self.status_deadline()).min()
     }
 
     /// Ends the block that is being shown, and leaves the terminal as it was before it.
     pub(super) fn leave(&mut self) {
         self.console.leave(self.out.buffer());
+        self.give_up();
     }
 
     /// Whether everything was written.
@@ -168,9 +191,10 @@ impl Screen {
     }
 
     /// Measures the terminal and gives the console its width. `None` when the output is not a terminal.
-    pub(super) fn measure(&mut self) -> Option<pty::Size> {
+    pub(super) fn measure(&mut self, now: Instant) -> Option<pty::Size> {
         let size = self.output.size();
         self.console.resize(size.map_or(0, |size| size.cols));
+        self.size_status(now);
         size
     }
 
@@ -193,19 +217,10 @@ impl Screen {
         Some(if self.output.is_terminal() { self.keyboard.push(&typed, situation, now) } else { Vec::new() })
     }
 
-    /// Shows what the keyboard asks, once.
-    pub(super) fn show_question(&mut self, running: usize) {
-        let question = self.keyboard.question(running);
-        let is_new = question.is_some() && !std::mem::replace(&mut self.is_asking, question.is_some());
-        self.is_asking = question.is_some();
-        if let Some(question) = question.filter(|_| is_new) {
-            self.tell(&question);
-        }
-    }
-
     /// The keys are the console's again.
     pub(super) fn end_answering(&mut self) {
         self.keyboard.end_answering();
+        self.mark_pastes(true);
     }
 
     /// The command whose output is being shown.

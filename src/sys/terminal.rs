@@ -177,12 +177,32 @@ impl Drop for Keys {
 }
 
 /// Restores the terminal's modes. Unread keys are dropped, because they were not meant for the parent shell.
-pub fn restore() {
+fn restore() {
     if let Ok(mut before) = BEFORE.try_lock()
         && let Some((terminal, modes)) = before.take()
     {
         let _ = tcsetattr(&terminal, SetArg::TCSAFLUSH, &modes);
     }
+}
+
+/// What undoes the host's drawing when it panics, and where to write it.
+static UNDO: Mutex<Option<(File, Vec<u8>)>> = Mutex::new(None);
+
+/// Has these bytes written to the terminal if the host panics, as far as it takes them without waiting.
+pub fn write_on_panic(output: &Output, bytes: Vec<u8>) {
+    if let (Output::Pollable(file), Ok(mut undo)) = (output, UNDO.lock()) {
+        *undo = file.try_clone().ok().map(|file| (file, bytes));
+    }
+}
+
+/// The host panics: undoes its drawing and restores the terminal's modes.
+pub fn restore_in_panic() {
+    if let Ok(mut undo) = UNDO.try_lock()
+        && let Some((terminal, bytes)) = undo.take()
+    {
+        let _ = super::write(&terminal, &bytes);
+    }
+    restore();
 }
 
 /// Writes a last message before the process ends. It may wait.

@@ -10,7 +10,7 @@ use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::strip::strip;
 use crate::support::waiting::{self, PATIENCE};
 
-const TERMINAL: Setup = Setup { terminal: true, ..PLAIN };
+const TERMINAL: Setup = Setup { terminal: true, flags: &["--no-status"], ..PLAIN };
 
 fn types(host: &Host, keys: &[u8]) {
     host.terminal.as_ref().expect("a terminal").master_file().write_all(keys).expect("the terminal takes keys");

@@ -44,12 +44,14 @@ pub struct StatusFacts {
     pub followed: Option<u64>,
     /// The screen stands still.
     pub is_frozen: bool,
+    /// Keys are read.
+    pub has_keyboard: bool,
     /// The host is ending.
     pub is_ending: bool,
     /// Where callers connect, for a host that nobody has called.
     pub socket: String,
     /// What the keyboard asks, and the keys that lead out of it.
-    pub question: Option<(String, &'static str)>,
+    pub question: Option<(String, Option<&'static str>)>,
     /// What a key did, for a moment.
     pub message: Option<String>,
 }
@@ -88,7 +90,8 @@ impl StatusFacts {
     /// The line, this wide.
     pub(super) fn line(&self, columns: usize) -> String {
         if let Some((question, way_out)) = &self.question {
-            return spread(question, way_out, columns).unwrap_or_else(|| cut(&format!(" {question}"), columns));
+            return spread(question, way_out.unwrap_or_default(), columns)
+                .unwrap_or_else(|| cut(&format!(" {question}"), columns));
         }
         if let Some(message) = &self.message {
             return spread(message, "", columns).unwrap_or_else(|| cut(&format!(" {message}"), columns));
@@ -165,6 +168,9 @@ impl StatusFacts {
     }
 
     fn keys(&self, detail: Detail) -> String {
+        if !self.has_keyboard {
+            return String::new();
+        }
         let mut keys = Vec::new();
         if detail.has_keys {
             if self.is_frozen {
@@ -243,6 +249,7 @@ mod tests {
             agents: 3,
             failed: 2,
             shown: Some(46),
+            has_keyboard: true,
             ..StatusFacts::default()
         }
     }
@@ -254,14 +261,18 @@ mod tests {
             line.starts_with(" 2 run: #46 WAITS ⏎ · #41 npm run dev 0:18 · 1 left #25 · 3 agents · 2 failed today  ")
         );
         assert!(line.ends_with("  i answer · ^C stop #46 · ? keys "), "{line}");
-        let idle = StatusFacts { socket: "/run/user/1000/rexec/host.sock".to_owned(), ..StatusFacts::default() };
+        let idle = StatusFacts {
+            socket: "/run/user/1000/rexec/host.sock".to_owned(),
+            has_keyboard: true,
+            ..StatusFacts::default()
+        };
         let line = idle.line(100);
         assert!(
             line.starts_with(" no agent yet · connect one: rexec help agents · /run/user/1000/rexec/host.sock  "),
             "{line}"
         );
         assert!(line.ends_with("  q quit · ? keys "));
-        let asked = StatusFacts { question: Some(("stop which run? #4_".to_owned(), "Esc leaves")), ..facts() };
+        let asked = StatusFacts { question: Some(("stop which run? #4_".to_owned(), Some("Esc leaves"))), ..facts() };
         assert!(asked.line(80).starts_with(" stop which run? #4_  ") && asked.line(80).ends_with("  Esc leaves "));
     }
 

@@ -1,0 +1,123 @@
+//! The screen's part of the status line, and of the modes that the keyboard needs.
+//!
+//! Invariants: nothing is queued for a terminal that has no room; what `enter` switches on, `give_up` switches off.
+
+use std::time::Instant;
+
+use super::Screen;
+use crate::core::engine::JobId;
+use crate::limits;
+use crate::sink::console::status_line::{self, StatusFacts};
+use crate::sys::terminal;
+
+/// Bracketed paste (xterm): the terminal marks pasted text, so that it is not taken for keys.
+const MARK_PASTES: &[u8] = b"\x1b[?2004h";
+const MARK_NO_PASTES: &[u8] = b"\x1b[?2004l";
+
+impl Screen {
+    /// Prepares the terminal, which a host that was killed may have left otherwise.
+    pub(super) fn enter(&mut self) {
+        if !self.is_clever {
+            return;
+        }
+        status_line::forget_region(self.out.buffer());
+        self.mark_pastes(true);
+        let mut undo = Vec::new();
+        status_line::forget_region(&mut undo);
+        undo.extend_from_slice(MARK_NO_PASTES);
+        terminal::write_on_panic(&self.output, undo);
+    }
+
+    /// Gives the last row back, with the modes. The cursor is at the start of a row.
+    pub(super) fn give_up(&mut self) {
+        if self.is_clever {
+            self.status.leave(self.out.buffer());
+            self.mark_pastes(false);
+        }
+    }
+
+    /// Whether the terminal marks pasted text. A run that the human answers must not get the marks.
+    pub(in crate::host) fn mark_pastes(&mut self, are_marked: bool) {
+        if self.is_clever && self.keys.is_some() {
+            self.out.buffer().extend_from_slice(if are_marked { MARK_PASTES } else { MARK_NO_PASTES });
+        }
+    }
+
+    /// Something may have changed that the status line says.
+    pub(in crate::host) fn touch_status(&mut self, now: Instant) {
+        self.status.touch(now);
+    }
+
+    /// Whether the status line is to be drawn with new facts.
+    pub(in crate::host) fn is_status_due(&self, now: Instant) -> bool {
+        let is_over = self.message.as_ref().is_some_and(|(_, until)| now >= *until);
+        self.has_room() && (is_over || self.status.is_due(now))
+    }
+
+    /// Draws the status line, where there is one.
+    pub(in crate::host) fn draw_status(&mut self, mut facts: StatusFacts, now: Instant) {
+        self.message.take_if(|(_, until)| now >= *until);
+        self.drawn_shown = Some(facts.shown.map(JobId));
+        facts.has_keyboard = self.keys.is_some();
+        facts.followed = self.console.followed().map(|job| job.0);
+        facts.is_frozen = self.frozen.is_some();
+        facts.question = self.keyboard.question(facts.runs.len()).map(|question| (question, self.keyboard.way_out()));
+        facts.message = self.message.as_ref().map(|(message, _)| message.clone());
+        self.status.refresh(&facts, now, self.out.buffer());
+    }
+
+    /// When the status line has something new to say.
+    pub(super) fn status_deadline(&self) -> Option<Instant> {
+        let over = self.message.as_ref().map(|(_, until)| *until);
+        self.status.deadline().into_iter().chain(over).min().filter(|_| self.has_room())
+    }
+
+    /// What ^C stops: as the status line says, where there is one.
+    pub(in crate::host) fn said_to_stop(&self) -> Option<Option<JobId>> {
+        self.drawn_shown.filter(|_| self.status.is_on())
+    }
+
+    /// Tells the human at the keyboard what a key did, or why it did nothing.
+    pub(in crate::host) fn tell(&mut self, text: &str, now: Instant) {
+        if self.status.is_on() {
+            self.message = Some((text.to_owned(), now + limits::STATUS_MESSAGE));
+            self.status.touch_now(now);
+        } else {
+            self.say(&format!("… {text}"));
+        }
+    }
+
+    /// Shows what the keyboard asks. Without a status line, that is shown once.
+    pub(in crate::host) fn show_question(&mut self, running: usize, now: Instant) {
+        let question = self.keyboard.question(running);
+        let was_asking = std::mem::replace(&mut self.is_asking, question.is_some());
+        if self.status.is_on() {
+            return self.status.touch_now(now);
+        }
+        if let Some(question) = question.filter(|_| !was_asking) {
+            self.say(&format!("… {question}"));
+        }
+    }
+
+    /// Sets the terminal up again and draws the line, as after another program has written to it.
+    pub(in crate::host) fn redraw(&mut self, now: Instant) {
+        if self.is_clever {
+            self.out.buffer().extend_from_slice(PLAIN);
+            self.mark_pastes(!self.keyboard.is_answering());
+            self.size_status(now);
+        }
+    }
+
+    /// Gives the status line the terminal's size.
+    pub(super) fn size_status(&mut self, now: Instant) {
+        let size = self.output.size().filter(|_| self.has_status);
+        self.status.resize(size.map(|size| (size.cols, size.rows)), now, self.out.buffer());
+    }
+
+    fn has_room(&self) -> bool {
+        self.out.pending() < limits::CONSOLE_HIGH_BYTES
+    }
+}
+
+/// No colours, the cursor shown, lines wrapped.
+const PLAIN: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?7h";
