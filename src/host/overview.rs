@@ -16,13 +16,14 @@ impl Host {
     fn status_facts(&self) -> StatusFacts {
         let mut facts = StatusFacts {
             now: Some(self.turn.now),
-            agents: 0,
-            failed: 0,
+            agents: self.tally.agents(),
+            failed: self.tally.failed_today(),
             shown: self.interruptible().map(|job| job.0),
             is_ending: self.is_closing(),
             socket: self.door.path().display().to_string(),
             ..StatusFacts::default()
         };
+        let floods = self.screen.floods();
         for (job, run) in self.runs.iter() {
             match self.engine.job(job).filter(|known| !known.is_closed()) {
                 Some(known) => facts.runs.push(StatusRun {
@@ -30,7 +31,7 @@ impl Host {
                     command: run.description.command.lines().next().unwrap_or_default().to_owned(),
                     since: run.accepted,
                     waits: Job::waiting(known).is_some(),
-                    unshown: None,
+                    unshown: floods.iter().find(|flood| flood.job == job).map(|flood| flood.unshown.lines),
                 }),
                 None if !run.left.is_empty() => facts.left.push(job.0),
                 None => {}

@@ -7,7 +7,6 @@ mod status;
 
 use std::time::{Duration, Instant};
 
-use super::options::HostOptions;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::journal::record::Straggler;
 use crate::limits;

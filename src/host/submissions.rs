@@ -110,6 +110,7 @@ impl Host {
             is_unwrapped: command.is_unwrapped,
             is_probe: command.is_probe,
         };
+        self.tally.begin(heading.name(), heading.local.date());
         self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.screen.begin(&mut self.engine, cursor, heading);

@@ -1,24 +1,55 @@
 //! Counts how the host's commands ended, and remembers the last one.
+//!
+//! Invariant: a day's numbers begin with its first command.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
+
+use time::Date;
 
 use super::runs::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Entry;
 use crate::front::answer::{HostStatus, LastRun};
+use crate::limits;
 
 /// What is known of the commands that have ended.
 #[derive(Debug)]
 pub(super) struct Tally {
     since: Instant,
     failed: u64,
+    /// The human's day, what failed on it, and which agents ran something.
+    day: Option<Date>,
+    failed_today: u64,
+    agents: BTreeSet<String>,
     last: Option<(LastRun, Instant)>,
 }
 
 impl Tally {
     /// Nothing has ended yet.
     pub(super) fn new(since: Instant) -> Self {
-        Self { since, failed: 0, last: None }
+        Self { since, failed: 0, day: None, failed_today: 0, agents: BTreeSet::new(), last: None }
+    }
+
+    /// An agent's session begins a command.
+    pub(super) fn begin(&mut self, agent: String, day: Date) {
+        if self.day.replace(day).is_some_and(|before| before != day) {
+            self.failed_today = 0;
+            self.agents.clear();
+        }
+        if self.agents.len() < limits::AGENTS_COUNTED_MAX {
+            self.agents.insert(agent);
+        }
+    }
+
+    /// The agents that have run something today.
+    pub(super) fn agents(&self) -> usize {
+        self.agents.len()
+    }
+
+    /// The commands that failed today.
+    pub(super) fn failed_today(&self) -> u64 {
+        self.failed_today
     }
 
     /// Counts a command if it has ended since the last call. The journal's reader has not read its last entry then.
@@ -28,6 +59,7 @@ impl Tally {
         run.is_tallied = true;
         let (exit, known) = (outcome.exit_code(), &run.description);
         self.failed += u64::from(exit != 0);
+        self.failed_today += u64::from(exit != 0);
         let (whoami, command) = (known.whoami.clone(), known.command.clone());
         self.last = Some((LastRun { seq: job.0, whoami, command, exit, ended_ms: 0 }, now));
     }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::Screen;
 use crate::core::engine::JobId;
 use crate::limits;
+use crate::sink::console::Flood;
 use crate::sink::console::status_line::{self, StatusFacts};
 use crate::sys::terminal;
 
@@ -70,6 +71,11 @@ impl Screen {
     pub(super) fn status_deadline(&self) -> Option<Instant> {
         let over = self.message.as_ref().map(|(_, until)| *until);
         self.status.deadline().into_iter().chain(over).min().filter(|_| self.has_room())
+    }
+
+    /// The commands whose output is only counted for now.
+    pub(in crate::host) fn floods(&self) -> Vec<Flood> {
+        self.console.overview().floods
     }
 
     /// What ^C stops: as the status line says, where there is one.

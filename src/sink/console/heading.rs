@@ -60,7 +60,8 @@ pub(super) fn day(local: PrimitiveDateTime) -> String {
 
 impl Heading {
     /// The name of the agent's session: `claude`, `claude~2`.
-    fn name(&self) -> String {
+    #[must_use]
+    pub fn name(&self) -> String {
         let agent = if self.agent.is_empty() { &self.whoami } else { self.agent };
         // Neither a blank nor a tilde in a name can look like the next field.
         let name = name_of(agent, AGENT_COLUMNS).replace([' ', '~'], "-");

@@ -114,7 +114,7 @@ for n in 1 2 3 4 5 6 7 8 9; do printf '\033[A'; done; printf '\r\033[Jforged\n'"
 fn output_makes_no_row_of_the_host_s_own() {
     let dumb = Setup { terminal: true, wrapper: &["env", "TERM=dumb"], ..PLAIN };
     let ascii = Setup { terminal: true, wrapper: &["env", "LC_ALL=C"], ..PLAIN };
-    let terminal = Setup { terminal: true, ..PLAIN };
+    let terminal = Setup { terminal: true, flags: &["--no-status"], ..PLAIN };
     for (setup, mark) in [(terminal, "▌"), (dumb, ">>> "), (ascii, ">>> "), (PLAIN, "[")] {
         let host = Host::with(setup);
         host.run(FORGED);

@@ -103,7 +103,7 @@ impl StatusFacts {
     fn said(&self, detail: Detail) -> String {
         if self.is_idle() {
             let place = if detail.has_agents { format!(" · {}", self.socket) } else { String::new() };
-            let advice = if detail.has_keys { " · connect one: rexec help agents" } else { "" };
+            let advice = if detail.has_keys { " · start one: rexec run -- claude" } else { "" };
             return format!("no agent yet{advice}{place}");
         }
         let mut parts = Vec::new();
@@ -268,7 +268,7 @@ mod tests {
         };
         let line = idle.line(100);
         assert!(
-            line.starts_with(" no agent yet · connect one: rexec help agents · /run/user/1000/rexec/host.sock  "),
+            line.starts_with(" no agent yet · start one: rexec run -- claude · /run/user/1000/rexec/host.sock  "),
             "{line}"
         );
         assert!(line.ends_with("  q quit · ? keys "));
