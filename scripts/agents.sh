@@ -2,19 +2,20 @@
 # Drives real agents through rexec and checks that nothing is lost on the way.
 #
 # The model is a stand-in on loopback (agents/model.mjs) that asks for the commands of agents/agents.mjs. Each agent
-# runs them twice, with plain bash and with a link to rexec-sh. The model must get the same results except for colours,
-# and the host's journal must have every command under the agent's name. Agents are installed outside of the tree.
+# runs them twice, by itself and with `rexec run`. The model must get the same results except for colours, and the host's
+# journal must have every command under the agent's name. Agents are installed outside of the tree.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/agents.sh [--bash-only] [--keep] [AGENT …]
+usage: scripts/agents.sh [--bash-only] [--keep] [--prefix DIR] [AGENT …]
 
   AGENT          claude, claude-terminal, codex, codex-sandboxed, gemini, gemini-terminal, opencode, qwen,
-                 qwen-terminal, pi, aider-terminal (default: all); at a terminal a command of theirs is cancelled by a
-                 key, too
+                 qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal (default: all); at a terminal a command of
+                 theirs is cancelled by a key, too
   --bash-only    only the reference: no build, no host
   --keep         keep the folder with all that was recorded, and print its name
+  --prefix DIR   build nothing; take the rexec that scripts/install.sh has installed there
 
 Environment:
   REXEC_CLAUDE           the agent's program, in place of an installed one
@@ -32,12 +33,19 @@ declare -A package=(
     [opencode]=opencode-ai@1.18.33
     [qwen]=@qwen-code/qwen-code@0.24.4
     [pi]=@earendil-works/pi-coding-agent@0.74.2
+    [copilot]=@github/copilot@1.0.102
+    [cline]=cline@3.0.65
+    [cn]=@continuedev/cli@1.5.47
     [aider]=aider-chat@0.86.2
+    [mini]=mini-swe-agent@2.4.6
 )
-all=(claude claude-terminal codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi aider-terminal)
+# Those that come from PyPI, not from npm.
+python=(aider mini)
+all=(claude claude-terminal codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi copilot cline cn
+    mini aider-terminal)
 # All in seconds: the time for everything, the latest start of an agent, and the longest time of one agent.
-limit=270
-last_start=210
+limit=450
+last_start=380
 patience=90
 
 die() { printf 'agents.sh: %s\n' "$*" >&2; exit 1; }
@@ -47,11 +55,13 @@ skip() { printf '%s: SKIPPED, not run: %s\n' "$1" "$2"; skipped+=("$1"); }
 scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 bash_only=no
 keep=no
+prefix=
 agents=()
 while (($#)); do
     case $1 in
         --bash-only) bash_only=yes; shift ;;
         --keep) keep=yes; shift ;;
+        --prefix) (($# >= 2)) || die "--prefix needs a folder"; prefix=$2; shift 2 ;;
         -h | --help) usage; exit 0 ;;
         *)
             [[ " ${all[*]} " == *" $1 "* ]] || { usage >&2; die "unknown argument $1"; }
@@ -78,7 +88,6 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/rexec-agents.XXXXXX")
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-lib=$work/prefix/lib/rexec
 
 # Waits until a file contains a pattern, for 10 s at the longest.
 wait_for() { # FILE PATTERN WHAT
@@ -100,17 +109,19 @@ find_agent() { # AGENT
     program=$cache/node_modules/.bin/$name
     install=(npm install --prefix "$cache" --no-audit --no-fund --loglevel error)
     mkdir -p -- "$cache"
-    if [[ $name == aider ]]; then
-        # About 700 MB.
-        program=$cache/bin/aider
+    if [[ " ${python[*]} " == *" $name "* ]]; then
+        # Aider has about 700 MB.
+        program=$cache/bin/$name
         [[ -x $cache/bin/pip ]] || python3 -m venv "$cache" || return 1
         install=("$cache/bin/pip" install --quiet)
+        # A dependency of mini-swe-agent imports it without saying so.
+        [[ $name != mini ]] || install+=(mcp)
     fi
     for wanted in "${version:-${package[$name]##*@}}" latest; do
         # An installed version needs no network.
         [[ $wanted == latest ]] || ! grep -qsx -- "$wanted" "$cache/version" || return 0
         local named=${package[$name]%@*}@$wanted
-        [[ $name != aider ]] || named=${named/@latest/} named=${named/@/==}
+        [[ " ${python[*]} " != *" $name "* ]] || named=${named/@latest/} named=${named/@/==}
         if timeout "$((limit - SECONDS))" "${install[@]}" "$named" >"$work/install-agent" 2>&1; then
             printf '%s\n' "$wanted" >"$cache/version"
             return 0
@@ -122,14 +133,13 @@ find_agent() { # AGENT
 
 # Sets `settings`, a list of variables, and `line`, the command line, so that an agent talks to the stand-in and asks
 # nobody. Sets `cancels` to the key that cancels a command.
-prepare() { # AGENT HOME PORT SHELL
-    local agent=$1 home=$2 url=http://127.0.0.1:$3 shell=$4 say="Run the commands."
+prepare() { # AGENT HOME PORT
+    local agent=$1 home=$2 url=http://127.0.0.1:$3 say="Run the commands."
     cancels='\e'
-    # How the agent is told which shell to use.
     case $agent in
         claude | claude-terminal)
             settings=(ANTHROPIC_BASE_URL="$url" ANTHROPIC_API_KEY=none DISABLE_AUTOUPDATER=1
-                CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 CLAUDE_CODE_SHELL="$shell")
+                CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1)
             line=("$program" --print "$say" --allowedTools Bash)
             [[ $agent == claude ]] || greet_claude
             ;;
@@ -143,8 +153,6 @@ prepare() { # AGENT HOME PORT SHELL
 { "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "cat >hooked", "timeout": 20 }] }] } }
 JSON
             settings=(OPENAI_API_KEY=none)
-            # It takes the login shell of the account, so rexec-sh is started by bash itself.
-            [[ $shell != "$lib"/* ]] || settings+=(BASH_ENV="$lib/rexec-env.sh")
             line=("$program" exec --skip-git-repo-check "${freedom[@]}" --dangerously-bypass-hook-trust --model mock
                 -c model_provider=mock -c model_providers.mock.name=mock -c model_providers.mock.wire_api=responses
                 -c model_providers.mock.base_url="$url/v1" -c model_providers.mock.env_key=OPENAI_API_KEY "$say")
@@ -157,14 +165,13 @@ JSON
 { "security": { "auth": { "selectedType": "gemini-api-key" } }, "privacy": { "usageStatisticsEnabled": false },
   "general": { "enableAutoUpdate": false }, "tools": { "shell": { "inactivityTimeout": 2 } } }
 JSON
-            settings=(GEMINI_API_KEY=none GOOGLE_GEMINI_BASE_URL="$url" GEMINI_CLI_TRUST_WORKSPACE=true
-                PATH="${shell%/*}:$PATH")
+            settings=(GEMINI_API_KEY=none GOOGLE_GEMINI_BASE_URL="$url" GEMINI_CLI_TRUST_WORKSPACE=true)
             line=("$program" --approval-mode yolo --model gemini-2.5-pro "$ask" "$say")
             ;;
         opencode)
             mkdir -p -- "$home/.config/opencode"
             cat >"$home/.config/opencode/opencode.json" <<JSON
-{ "autoupdate": false, "share": "disabled", "permission": "allow", "shell": "$shell",
+{ "autoupdate": false, "share": "disabled", "permission": "allow",
   "model": "mock/mock", "small_model": "mock/mock",
   "provider": { "mock": { "npm": "@ai-sdk/openai-compatible", "name": "mock",
     "options": { "baseURL": "$url/v1", "apiKey": "none" },
@@ -180,20 +187,47 @@ JSON
                 mkdir -p -- "$home/.qwen"
                 printf '{ "tools": { "shell": { "enableInteractiveShell": true } } }\n' >"$home/.qwen/settings.json"
             fi
-            settings=(OPENAI_API_KEY=none OPENAI_BASE_URL="$url/v1" OPENAI_MODEL=mock PATH="${shell%/*}:$PATH")
+            settings=(OPENAI_API_KEY=none OPENAI_BASE_URL="$url/v1" OPENAI_MODEL=mock)
             line=("$program" --auth-type openai --approval-mode yolo "$ask" "$say")
             ;;
         aider-terminal)
             cancels='\003'
-            settings=(REXEC_WHOAMI=aider OPENAI_API_KEY=none OPENAI_API_BASE="$url/v1")
-            # Set here, because script(1) would run the agent itself in $SHELL.
-            line=(env SHELL="$shell" "$program" --model openai/mock --edit-format diff --no-git --no-pretty
+            settings=(OPENAI_API_KEY=none OPENAI_API_BASE="$url/v1")
+            line=("$program" --model openai/mock --edit-format diff --no-git --no-pretty
                 --no-check-update --analytics-disable --no-show-model-warnings --no-show-release-notes --no-auto-lint
                 --no-detect-urls --no-fancy-input)
             ;;
+        copilot)
+            settings=(COPILOT_OFFLINE=true COPILOT_PROVIDER_BASE_URL="$url/v1" COPILOT_PROVIDER_API_KEY=none
+                COPILOT_MODEL=mock COPILOT_AUTO_UPDATE=false)
+            line=("$program" --prompt "$say" --allow-all)
+            ;;
+        cline)
+            settings=(CLINE_TELEMETRY_DISABLED=1)
+            "$program" auth --provider openai-compatible --apikey none --modelid mock --baseurl "$url/v1" \
+                --config "$home/.cline" >"$home/auth" 2>&1 </dev/null || true
+            line=("$program" --provider openai-compatible --model mock --config "$home/.cline" "$say")
+            ;;
+        cn)
+            cat >"$home/config.yaml" <<YAML
+name: mock
+version: 1.0.0
+schema: v1
+models:
+  - { name: mock, provider: openai, model: gpt-4o, apiBase: "$url/v1", apiKey: none, roles: [chat],
+      capabilities: [tool_use] }
+YAML
+            settings=(CONTINUE_TELEMETRY_ENABLED=0 CONTINUE_CLI_ENABLE_TELEMETRY=0)
+            line=("$program" --print --auto --config "$home/config.yaml" "$say")
+            ;;
+        mini)
+            settings=(OPENAI_API_KEY=none OPENAI_API_BASE="$url/v1" MSWEA_CONFIGURED=true
+                MSWEA_COST_TRACKING=ignore_errors LITELLM_LOCAL_MODEL_COST_MAP=True)
+            line=("$program" --config mini.yaml --config environment.timeout=3 --yolo --exit-immediately
+                --model openai/mock --cost-limit 0 --task "$say")
+            ;;
         pi)
             mkdir -p -- "$home/.pi/agent"
-            printf '{ "shellPath": "%s" }\n' "$shell" >"$home/.pi/agent/settings.json"
             cat >"$home/.pi/agent/models.json" <<JSON
 { "providers": { "mock": { "baseUrl": "$url/v1", "api": "openai-completions", "apiKey": "none",
   "models": [{ "id": "mock" }] } } }
@@ -264,20 +298,22 @@ cancel() { # RECORD PID
     done
 }
 
-# Runs an agent once with a shell, and records in AGENT/NAME.json what reached the model.
-drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
-    local agent=$1 name=$2 shell=$3 record=$work/$1/$2 model code=0 took=$SECONDS settings line keys cancels running
-    shift 3
+# Runs an agent once, and records in AGENT/NAME.json what reached the model.
+drive() { # AGENT NAME [VARIABLE=VALUE …]
+    local agent=$1 name=$2 record=$work/$1/$2 model code=0 took=$SECONDS settings line keys cancels running
+    shift 2
     exec {keys}</dev/null
     mkdir -p -- "$record/home" "$record/tmp" "$record/project/inner"
     timeout "$patience" node "$scripts/agents/model.mjs" "$agent" "$record.json" >"$record.port" &
     model=$!
     wait_for "$record.port" . "the stand-in of the model"
-    prepare "$agent" "$record/home" "$(<"$record.port")" "$shell"
+    prepare "$agent" "$record/home" "$(<"$record.port")"
+    [[ $name != ours ]] || line=("$prefix/bin/rexec" run -- "${line[@]}")
     [[ $agent != *-terminal ]] || at_terminal
     # A clean environment, without the settings of an agent that runs this script.
     (cd -- "$record/project" && exec timeout --kill-after=5 "$patience" env -i \
-        PATH="$PATH" HOME="$record/home" USER="${USER:-root}" LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$record/tmp" \
+        PATH="$PATH" HOME="$record/home" USER="${USER:-root}" SHELL="$(command -v bash)" LANG=C.UTF-8 \
+        TERM=xterm-256color TMPDIR="$record/tmp" \
         "${settings[@]}" "$@" "${line[@]}" <&"$keys" >"$record.out" 2>"$record.err") &
     running=$!
     if [[ $agent == *-terminal ]]; then
@@ -295,20 +331,18 @@ drive() { # AGENT NAME SHELL [VARIABLE=VALUE …]
     end "$model"
     has_ended "$record/project/open" || printf 'it lives\n' >"$record.left-open"
     ((code == 0)) || printf '%s ended with %d: %s\n' "$agent" "$code" "$(tail -n 5 "$record.out" "$record.err")"
-    printf '%s with %s: %d s\n' "$agent" "$shell" "$((SECONDS - took))"
+    printf '%s, %s: %d s\n' "$agent" "$name" "$((SECONDS - took))"
 }
 
 # The same through a host of its own.
 drive_ours() { # AGENT
-    local agent=$1 place=$work/$1 host shell=$lib/bash-only/bash
-    # opencode calls a shell named bash in another way.
-    [[ $agent != opencode ]] || shell=$lib/rexec-bash
+    local agent=$1 place=$work/$1 host
     mkdir -m 700 -- "$place/run"
-    env -u REXEC_INSIDE REXEC_SOCKET="$place/run/host.sock" REXEC_HOME="$place/journal" "$work/prefix/bin/rexec-host" \
+    env -u REXEC_INSIDE REXEC_SOCKET="$place/run/host.sock" REXEC_HOME="$place/journal" "$prefix/bin/rexec-host" \
         </dev/null >"$place/console" 2>"$place/host.err" &
     host=$!
     wait_for "$place/console" '^rexec journal:' "the host"
-    drive "$agent" ours "$shell" "REXEC_SOCKET=$place/run/host.sock"
+    drive "$agent" ours "REXEC_SOCKET=$place/run/host.sock"
     end "$host"
 }
 
@@ -318,7 +352,7 @@ try() { # AGENT
     local patience=$((left < patience ? left : patience))
     rm -rf -- "${work:?}/$agent"
     mkdir -- "$work/$agent"
-    drive "$agent" reference "$(command -v bash)" &
+    drive "$agent" reference &
     reference=$!
     if [[ $bash_only == yes ]]; then
         wait "$reference"
@@ -334,7 +368,10 @@ run() { # AGENT
     local agent=$1 said code=0
     ((SECONDS < last_start)) || { skip "$agent" "no time is left for it"; return; }
     find_agent "$agent" || { skip "$agent" "it cannot be installed"; return; }
-    said=$(timeout 60 "$program" --version 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
+    local version=--version
+    # It says its version with its help only.
+    [[ $agent != mini ]] || version=--help
+    said=$(timeout 60 "$program" "$version" 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
     if [[ $agent == *-terminal ]] && ! command -v script >/dev/null; then
         skip "$agent" "script(1) is missing, which makes its terminal"
         return
@@ -353,14 +390,15 @@ run() { # AGENT
         [[ $bash_only == yes ]] || printf '%s: the host said:\n%s\n' "$agent" "$(tail -n 20 "$work/$agent/host.err")"
         failed+=("$agent")
     else
-        passed+=("$agent $(grep -oE '[0-9]+(\.[0-9]+)+[^ ]*' <<<"$said" | head -n 1)")
+        passed+=("$agent $(grep -oE '[0-9]+(\.[0-9]+)+' <<<"$said" | head -n 1)")
     fi
 }
 
 command -v node >/dev/null || { printf 'agents.sh: SKIPPED, no real agent was run: node is missing\n'; exit 0; }
 passed=() failed=() skipped=()
-if [[ $bash_only == no ]]; then
-    "$scripts/install.sh" --quiet --prefix "$work/prefix" >"$work/install" 2>&1 ||
+if [[ $bash_only == no && -z $prefix ]]; then
+    prefix=$work/prefix
+    "$scripts/install.sh" --quiet --prefix "$prefix" >"$work/install" 2>&1 ||
         die "the build failed: $(tail -n 20 "$work/install")"
     # The time for the build does not count.
     SECONDS=0

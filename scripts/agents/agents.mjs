@@ -168,9 +168,71 @@ const pi = {
   ],
 };
 
+/// What those do that let live what a command leaves in the background.
+const usualAndLeft = [...usual, leaving, lives("a background job is left alone", "left"), lives("and so is one in a session of its own", "left-apart")];
+
+const copilot = {
+  whoami: "Copilot CLI",
+  tool: "bash",
+  input: described,
+  read({ text }) {
+    const told = /^([^]*?)\n?<shellId: \d+ completed with exit code (\d+)>/.exec(text);
+    return told ? { output: told[1], code: Number(told[2]) } : { output: text, code: undefined };
+  },
+  // It refuses a kill without a number.
+  cases: usual,
+};
+
+const cline = {
+  whoami: "Cline",
+  tool: "run_commands",
+  input: ({ text }) => ({ commands: [text] }),
+  read({ text }) {
+    const [{ result, success }] = JSON.parse(text);
+    const failure = /^\[Command exited with code (\d+)\]\n/.exec(result);
+    const output = result.slice(failure?.[0].length ?? 0).replace("\n[stderr]\n", "");
+    return { output, code: failure ? Number(failure[1]) : success ? 0 : undefined };
+  },
+  cases: usualAndLeft,
+};
+
+/// Of a command that fails it reports the standard error alone.
+const continueCli = {
+  whoami: "Continue",
+  tool: "Bash",
+  input: byCommand,
+  read({ text }) {
+    const failure = /^Error executing tool Bash: Error \(exit code (\d+)\): /.exec(text);
+    return failure ? { output: text.slice(failure[0].length), code: Number(failure[1]) } : { output: text, code: undefined };
+  },
+  cases: [
+    ...usualAndLeft.filter(({ name }) => name !== "both streams"),
+    command("a command that fails after some output", "echo marker-streams; sleep 0.2; echo two >&2; exit 1", "two", { code: 1 }),
+  ],
+};
+
+const mini = {
+  whoami: "mini-swe-agent",
+  tool: "bash",
+  input: byCommand,
+  read({ text }) {
+    const told = JSON.parse(text);
+    return { output: told.output ?? `${told.output_head}${told.output_tail}`, code: told.returncode };
+  },
+  cases: [
+    // Its shell is sh.
+    ...usual.filter(({ name }) => name !== "a pipeline"),
+    // Its time is set in agents.sh.
+    command("a command that takes too long", endless, /marker-stopped/, { code: -1 }),
+    command("what it waited for is ended", "read pid <stopped; while kill -0 $pid 2>/dev/null; do sleep 0.1; done; echo gone", "gone"),
+  ],
+  // It goes on until a command prints this.
+  last: command("the end of the task", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", ""),
+};
+
 /// Runs each line of a block by itself in `bash -i -c`, on a terminal, and tells its model no exit code.
 const aider = {
-  whoami: "aider",
+  whoami: "Aider",
   tool: "spoken",
   // It loses what a shell writes just before its exit.
   input: ({ text }) => ({ command: `trap 'sleep 0.5' EXIT; ${text}` }),
@@ -220,5 +282,9 @@ export const agents = {
   qwen,
   "qwen-terminal": interactive(qwen, { timeout: 1000 }),
   pi,
+  copilot,
+  cline,
+  cn: continueCli,
+  mini,
   "aider-terminal": aider,
 };

@@ -24,7 +24,7 @@ function check(isRight, what, detail) {
 /// A result without the parts that differ from run to run: numbers of processes and sessions, times, names of files.
 function comparable(text) {
   return text
-    .replace(/\x1b\[[0-9;]*m/g, "")
+    .replace(/(\x1b|\\u001b)\[[0-9;]*m/g, "")
     .replace(/\b(with ID: |Chunk ID: |session ID )\w+/g, "$1…")
     .replace(/\b(Wall time: |PGID: |token count: )[\d.]+/g, "$1…")
     .replace(/Background PIDs: [\d, ]+/g, "Background PIDs: …")
@@ -82,7 +82,7 @@ if (only === undefined) {
   const knows = (text, marker) => ends.some(({ command, output }) => command === text && output.includes(marker));
   const has = isUnseen ? "nothing" : "everything";
   for (const one of cases.filter(({ marker }) => marker !== undefined)) {
-    const text = Object.values(input(one)).find((value) => String(value).includes(one.text));
+    const text = Object.values(input(one)).flat().find((value) => String(value).includes(one.text));
     check(knows(text, one.marker) === !isUnseen, `the journal has ${has} of: ${one.name}`, { names });
   }
   for (const text of alsoRuns) check(knows(text, ""), `the journal has: ${text}`, { names });

@@ -1,8 +1,8 @@
 // The languages in which agents talk to a model, from the model's side.
 //
 // A dialect says which requests are its own (`isMine`), which tools one offers (`toolsOf`), which results of tool calls
-// it carries, oldest first (`resultsOf`), and gives an answer as the lines of an event stream (`streamOf`). An answer
-// is either { text } or { call: { name, input } }.
+// it carries, oldest first (`resultsOf`), and gives an answer as the lines of an event stream (`streamOf`), or in one
+// piece (`wholeOf`) where agents ask for that. An answer is either { text } or { call: { name, input } }.
 
 const usage = { input: 10, output: 10 };
 
@@ -70,6 +70,14 @@ const chat = {
     body.messages
       .filter((message) => message.role === "tool")
       .map((message) => ({ text: textOf(message.content), isError: false })),
+  wholeOf({ text, call }, body, id) {
+    const asked = call && { name: call.name, arguments: JSON.stringify(call.input) };
+    const tool_calls = asked && [{ id: `call_${id}`, type: "function", function: asked }];
+    const message = { role: "assistant", content: text ?? null, tool_calls };
+    const tokens = { prompt_tokens: usage.input, completion_tokens: usage.output, total_tokens: usage.input + usage.output };
+    const choices = [{ index: 0, message, finish_reason: call ? "tool_calls" : "stop" }];
+    return { id: `chatcmpl-${id}`, object: "chat.completion", created: 1, model: body.model, choices, usage: tokens };
+  },
   *streamOf({ text, call }, body, id) {
     const chunk = { id: `chatcmpl-${id}`, object: "chat.completion.chunk", created: 1, model: body.model };
     const asked = call && { name: call.name, arguments: JSON.stringify(call.input) };
@@ -87,6 +95,7 @@ const chat = {
 /// Chat Completions without tools, as Aider speaks: a call is a block of shell in the text, its result a user's words.
 const spoken = {
   ...chat,
+  wholeOf: undefined,
   isMine: (path, body) => chat.isMine(path) && body.tools === undefined,
   toolsOf: () => ["spoken"],
   resultsOf: (body) =>

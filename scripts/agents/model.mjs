@@ -55,6 +55,7 @@ const server = createServer((request, response) => {
     }
     const answer = answerTo(dialect, body);
     save();
+    if (body.stream !== true && dialect.wholeOf) return reply(response, 200, dialect.wholeOf(answer, body, record.requests));
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
     for (const event of dialect.streamOf(answer, body, record.requests)) response.write(event);
     response.end(() => {
