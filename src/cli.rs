@@ -4,6 +4,7 @@
 //! fails ends as one [`Notice`] on standard error, with one of the codes in `rexec_sh::protocol::exit_code`.
 
 pub mod ask;
+mod attach;
 pub mod check;
 mod chosen;
 mod completions;
@@ -24,6 +25,7 @@ pub mod ps;
 pub mod rexec;
 mod run;
 pub mod run_reference;
+mod send;
 mod sheet;
 mod show;
 mod start;

@@ -4,6 +4,7 @@
 //! Invariant: no descriptors and no poll. A language sees the bytes that came in and appends the bytes that go out.
 
 pub mod answer;
+pub mod attached;
 pub mod budget;
 pub mod caller;
 pub mod command;
@@ -19,7 +20,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::core::entry::{StartError, Stream};
 use command::Command;
-pub use jsonl::SendRequest;
+pub use jsonl::{AttachRequest, SendRequest};
 use rexec_sh::protocol::process::Signal;
 
 /// A request of a peer to the host.
@@ -53,6 +54,8 @@ pub enum PeerRequest {
     Supervise(Supervision),
     /// Type a person's answer for a command.
     Send(SendRequest),
+    /// Have this person's terminal stand for a command's.
+    Attach(AttachRequest),
 }
 
 /// What a person asks about the commands of others. Each number is a command's.

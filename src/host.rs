@@ -334,6 +334,7 @@ impl Host {
         dirty.append(&mut engine.take_changed());
         let mut roomy = peers.take_roomy();
         roomy.extend(dirty.iter().filter_map(|&job| runs.peer_of(job)));
+        roomy.extend(peers.attached(&dirty));
         for peer in roomy {
             // What a reader takes can make room in its job's log.
             dirty.extend(peers.pump(peer, turn, engine));

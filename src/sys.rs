@@ -17,6 +17,7 @@ pub mod file;
 pub mod kill;
 pub mod local_time;
 pub mod locale;
+pub mod poll;
 pub mod process;
 pub mod program;
 pub mod pty;

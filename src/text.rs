@@ -30,6 +30,7 @@
 //! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
 //! small conversions for records and messages.
 
+pub mod alternate_screen;
 pub mod banner;
 pub mod count;
 mod csi;
@@ -38,6 +39,7 @@ pub mod ends;
 pub mod escape;
 pub mod hidden;
 pub mod highlight;
+pub mod line_feeds;
 pub mod markup;
 mod parser;
 pub mod place;

@@ -98,14 +98,22 @@ impl PendingAnswer {
     /// # Errors
     /// The host refused, went away, took too long, or sent something that is not an answer.
     pub fn answer(self, patience: Option<Duration>) -> Result<Answer, AskError> {
+        self.answer_and_more(patience).map(|(answer, _)| answer)
+    }
+
+    /// Waits for the answer; returns it with the connection, on which more comes.
+    ///
+    /// # Errors
+    /// As [`PendingAnswer::answer`].
+    pub fn answer_and_more(mut self, patience: Option<Duration>) -> Result<(Answer, BufReader<UnixStream>), AskError> {
         self.0.get_ref().set_read_timeout(patience).map_err(AskError::Lost)?;
         let mut line = String::new();
-        self.0.take(ANSWER_BYTES_MAX).read_line(&mut line).map_err(AskError::Lost)?;
+        self.0.by_ref().take(ANSWER_BYTES_MAX).read_line(&mut line).map_err(AskError::Lost)?;
         if line.is_empty() {
             return Err(AskError::Lost(io::ErrorKind::UnexpectedEof.into()));
         }
         match Reply::read(&line) {
-            Some(Reply::Answer(answer)) => Ok(answer),
+            Some(Reply::Answer(answer)) => Ok((answer, self.0)),
             Some(Reply::Refused(problem)) => Err(AskError::Refused { problem }),
             None => Err(AskError::Unclear),
         }

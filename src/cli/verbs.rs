@@ -8,7 +8,10 @@ use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::verb::{Group, Values, Verb};
-use super::{check, completions, export, help, kill, list, log, man, out, pause, print, ps, run, show, start, status};
+use super::{
+    attach, check, completions, export, help, kill, list, log, man, out, pause, print, ps, run, send, show, start,
+    status,
+};
 
 /// All verbs, in the order of `rexec --help`.
 pub(super) const VERBS: &[&Verb] = &[
@@ -19,6 +22,8 @@ pub(super) const VERBS: &[&Verb] = &[
     &kill::VERB,
     &pause::PAUSE,
     &pause::RESUME,
+    &send::VERB,
+    &attach::VERB,
     // Commands of the past.
     &log::VERB,
     &show::VERB,

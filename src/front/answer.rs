@@ -29,6 +29,13 @@ pub enum Answer {
         /// The commands.
         runs: Vec<Listed>,
     },
+    /// A person's terminal stands for a command's. Frames follow.
+    Attach {
+        /// The command's number.
+        seq: u64,
+        /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
+        command: String,
+    },
     /// An answer to a prompt was typed.
     Send {
         /// The command's number.

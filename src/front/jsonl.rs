@@ -22,7 +22,7 @@ use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::limits;
 use request::{Action, JsonLine, violation};
-pub use request::{CommandRequest, SendRequest};
+pub use request::{AttachRequest, CommandRequest, SendRequest};
 use response::Gathered;
 
 /// One JSONL connection.
@@ -96,6 +96,10 @@ impl Jsonl {
             JsonLine::Action(Action::Send(request)) => {
                 self.has_asked = true;
                 Ok(Some(PeerRequest::Send(request)))
+            }
+            JsonLine::Action(Action::Attach(request)) => {
+                self.has_asked = true;
+                Ok(Some(PeerRequest::Attach(request)))
             }
             JsonLine::Action(Action::Kill { signal: Some(0 | 65..), .. }) => {
                 Err(violation("not a valid action: signal is not a number from 1 to 64"))

@@ -6,6 +6,7 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire;
 
 use super::PeerRequest;
+use super::attached::Attached;
 use super::budget::Budget;
 use super::jsonl::Jsonl;
 use super::shim::Shim;
@@ -21,6 +22,8 @@ pub enum Protocol {
     Shim(Box<Shim>),
     /// Lines of JSON.
     Jsonl(Jsonl),
+    /// A person's terminal that stands for a command's.
+    Attached(Attached),
 }
 
 impl Protocol {
@@ -43,6 +46,7 @@ impl Protocol {
             Self::Undecided(_) => Ok(None),
             Self::Shim(shim) => shim.take(inbox, out),
             Self::Jsonl(jsonl) => jsonl.take(inbox, out),
+            Self::Attached(attached) => attached.take(inbox),
         }
     }
 
@@ -52,6 +56,7 @@ impl Protocol {
             Self::Undecided(_) => {}
             Self::Shim(shim) => shim.accept(item, now, out),
             Self::Jsonl(jsonl) => jsonl.accept(item, out),
+            Self::Attached(attached) => attached.accept(item, out),
         }
     }
 
@@ -61,6 +66,10 @@ impl Protocol {
             Self::Undecided(_) => bytes.len(),
             Self::Shim(shim) => shim.output(stream, bytes, now, out),
             Self::Jsonl(jsonl) => jsonl.output(bytes),
+            Self::Attached(_) => {
+                wire::encode_output(wire::CallerStream::Out, bytes, out);
+                bytes.len()
+            }
         }
     }
 
@@ -70,6 +79,7 @@ impl Protocol {
             Self::Undecided(_) => {}
             Self::Shim(shim) => shim.fail(notice, out),
             Self::Jsonl(jsonl) => jsonl.fail(notice, out),
+            Self::Attached(attached) => attached.fail(notice, out),
         }
     }
 
@@ -84,7 +94,7 @@ impl Protocol {
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Shim(shim) => shim.deadline(),
-            Self::Undecided(_) | Self::Jsonl(_) => None,
+            Self::Undecided(_) | Self::Jsonl(_) | Self::Attached(_) => None,
         }
     }
 
@@ -101,6 +111,7 @@ impl Protocol {
             Self::Undecided(_) => {}
             Self::Shim(_) => wire::encode_refuse(out),
             Self::Jsonl(jsonl) => jsonl.fail(notice, out),
+            Self::Attached(attached) => attached.fail(notice, out),
         }
     }
 
@@ -109,7 +120,7 @@ impl Protocol {
         match self {
             Self::Undecided(_) => false,
             Self::Shim(shim) => shim.has_said_hello(),
-            Self::Jsonl(_) => true,
+            Self::Jsonl(_) | Self::Attached(_) => true,
         }
     }
 
@@ -119,6 +130,7 @@ impl Protocol {
             Self::Undecided(_) => false,
             Self::Shim(shim) => shim.has_asked(),
             Self::Jsonl(jsonl) => jsonl.has_asked(),
+            Self::Attached(_) => true,
         }
     }
 

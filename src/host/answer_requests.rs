@@ -1,4 +1,4 @@
-//! Peers that answer prompts: `rexec send`.
+//! Peers that answer prompts: `rexec send` and `rexec attach`.
 
 use rexec_sh::protocol::notice::Notice;
 
@@ -7,8 +7,10 @@ use super::answering::Answerer;
 use super::runs::{AnswerOver, NoAnswer};
 use super::turn::PeerId;
 use crate::core::engine::JobId;
-use crate::front::SendRequest;
+use crate::core::job::Job;
 use crate::front::answer::Answer;
+use crate::front::{AttachRequest, SendRequest, TerminalEvent};
+use crate::sys::pty;
 
 impl Host {
     /// Types a text for a run. The answer comes when the run's terminal has all of it.
@@ -25,6 +27,45 @@ impl Host {
         }
         self.peers.end_greeting(id);
         self.runs.finish_answer(job, &mut self.engine);
+    }
+
+    /// Has a person's terminal stand for that of a run. With `watch`, the person only sees what it writes.
+    pub(super) fn attach(&mut self, id: PeerId, request: &AttachRequest) {
+        if !self.has_proof(id) || !self.may_supervise(id) {
+            return;
+        }
+        let (job, by) = (JobId(request.seq), Answerer::Peer(id));
+        let begun = match request.watch {
+            true if self.engine.job(job).is_some_and(Job::is_alive) => Ok(()),
+            true => Err(NoAnswer::NotRunning),
+            false => self.runs.begin_answer(job, by, true, &mut self.engine),
+        };
+        if let Err(why) = begun {
+            let notice = self.no_answer(request.seq, why);
+            return self.fail(id, &notice);
+        }
+        if !request.watch {
+            self.runs.size_answer(job, pty::Size { rows: request.rows, cols: request.cols });
+        }
+        let command = self.runs.get(job).map(|run| run.description.command.clone()).unwrap_or_default();
+        self.peers.attach(id, job, &Answer::Attach { seq: job.0, command }, &mut self.engine);
+    }
+
+    /// Something happened at the terminal of a person who is attached. A person who watches does not type.
+    pub(super) fn at_attached_terminal(&mut self, id: PeerId, job: JobId, event: &TerminalEvent) {
+        if self.runs.answerer(job) != Some(Answerer::Peer(id)) {
+            return;
+        }
+        match event {
+            TerminalEvent::Size(rows, cols) => self.runs.size_answer(job, pty::Size { rows: *rows, cols: *cols }),
+            TerminalEvent::Keys(keys) => {
+                if let Err(why) = self.runs.type_answer(job, keys, &mut self.engine) {
+                    let notice = self.no_answer(job.0, why);
+                    self.fail(id, &notice);
+                }
+            }
+            TerminalEvent::Resume { .. } | TerminalEvent::Hangup => {}
+        }
     }
 
     /// Why a person cannot answer.
@@ -59,6 +100,9 @@ impl Host {
     pub(super) fn settle_answers(&mut self) {
         let Self { runs, engine, peers, .. } = self;
         runs.end_lost_answers(engine, |by| matches!(by, Answerer::Peer(id) if peers.get(id).is_none()));
+        for (job, size) in self.runs.take_resized() {
+            self.engine.on_resize(job, size.rows, size.cols, self.turn.now);
+        }
         for over in self.runs.take_over() {
             self.on_answer_over(over);
         }
@@ -72,6 +116,10 @@ impl Host {
                 .screen
                 .tell(&format!("your keys are the console's again, and not #{}'s", job.0), self.turn.now);
         };
+        if self.peers.attached_to(id).is_some() {
+            // The end of the command's log tells it.
+            return;
+        }
         if is_complete {
             let answer = Answer::Send { seq: job.0, bytes };
             return self.peers.answer(id, &answer, &mut self.turn, &mut self.engine);

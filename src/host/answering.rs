@@ -32,6 +32,10 @@ pub(super) struct Answering {
     pub(super) is_given: bool,
     /// The person leaves when everything typed is written.
     pub(super) is_leaving: bool,
+    /// The size of the person's terminal, where it stands for the run's.
+    pub(super) size: Option<pty::Size>,
+    /// The size that the run's terminal had before.
+    before: Option<pty::Size>,
     keys: Outlet,
     /// Bytes that reached the terminal.
     pub(super) written: u64,
@@ -43,7 +47,36 @@ impl Answering {
     /// Somebody begins.
     pub(super) fn new(by: Answerer) -> Self {
         let typed = Typed { bytes: 0, is_hidden: false };
-        Self { by, is_given: false, is_leaving: false, keys: Outlet::default(), written: 0, typed }
+        Self {
+            by,
+            is_given: false,
+            is_leaving: false,
+            size: None,
+            before: None,
+            keys: Outlet::default(),
+            written: 0,
+            typed,
+        }
+    }
+
+    /// Gives the run's terminal the size of the person's, if it has one and the command has the foreground. Returns that
+    /// size. The size changes in any case, so that a full-screen program draws its screen again.
+    pub(super) fn fit(&mut self, port: &Port) -> Option<pty::Size> {
+        let wanted = self.size.filter(|_| self.is_given)?;
+        let now = pty::size(port.fd());
+        self.before = self.before.or(now);
+        if now == Some(wanted) {
+            let _ = pty::resize(port.fd(), pty::Size { rows: wanted.rows.saturating_sub(1).max(1), ..wanted });
+        }
+        pty::resize(port.fd(), wanted).ok()?;
+        Some(wanted)
+    }
+
+    /// Gives the run's terminal the size back that it had before. Returns that size.
+    pub(super) fn unfit(&self, port: &Port) -> Option<pty::Size> {
+        let before = self.before?;
+        pty::resize(port.fd(), before).ok()?;
+        Some(before)
     }
 
     /// Queues what was typed.

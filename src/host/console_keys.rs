@@ -109,7 +109,7 @@ impl Host {
 
     fn leave_by_key(&mut self) {
         if let Some(job) = self.runs.answered_by(Answerer::Console) {
-            self.runs.end_answer(job, &mut self.engine);
+            self.runs.leave_answer(job, &mut self.engine);
         }
     }
 

@@ -46,6 +46,8 @@ pub(super) struct Peer {
     /// How much it has of the entry that it reads next, bytes.
     read: usize,
     pub(super) job: Option<JobId>,
+    /// The command that its person's terminal stands for, or that the person watches.
+    pub(super) attached: Option<JobId>,
     /// Its terminal, while its shim relays it. A shim that was killed cannot put it back.
     pub(super) terminal: Option<SavedTerminal>,
     /// What it is told once it has read all output that came before.
@@ -98,6 +100,7 @@ impl Peer {
             cursor: None,
             read: 0,
             job: None,
+            attached: None,
             terminal: None,
             told_in_place: Vec::new(),
             is_half_closed: false,

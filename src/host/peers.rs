@@ -15,10 +15,14 @@ use super::peer::{Peer, Progress};
 use super::terminal_relay::RelayEvent;
 use super::turn::{PeerId, Source, Turn};
 use crate::core::engine::{Engine, JobId};
+use crate::core::entry::Entry;
 use crate::core::entry::Reason;
+use crate::core::log::Item;
 use crate::core::log::Lag;
 use crate::front::answer::Answer;
+use crate::front::attached::Attached;
 use crate::front::budget::Budget;
+use crate::front::json_line::put_line;
 use crate::front::protocol::Protocol;
 use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::poller::Ready;
@@ -138,6 +142,36 @@ impl Peers {
             // Everything of the request is in the command now.
             peer.inbox.shrink_to_fit();
         }
+    }
+
+    /// Has a person's terminal stand for a command's: answers, shows the end of what the command has written, and goes on
+    /// with what it writes. The person does not hold the command back.
+    pub(super) fn attach(&mut self, id: PeerId, job: JobId, answer: &Answer, engine: &mut Engine) {
+        self.end_greeting(id);
+        let cursor = engine.attach(job, Lag::Skip);
+        let Some(peer) = self.all.get_mut(&id) else { return cursor.into_iter().for_each(|new| engine.detach(new)) };
+        put_line(answer, peer.out.buffer());
+        if let Some(known) = engine.job(job) {
+            wire::encode_output(wire::CallerStream::Out, known.last_line(), peer.out.buffer());
+        }
+        if let Some(cursor) = cursor {
+            while engine.next(cursor).is_some_and(|item| !is_last(&item)) {
+                engine.advance(cursor);
+            }
+        }
+        (peer.protocol, peer.cursor, peer.attached) = (Protocol::Attached(Attached), cursor, Some(job));
+        self.roomy.insert(id);
+    }
+
+    /// The command that this peer's person is attached to.
+    pub(super) fn attached_to(&self, id: PeerId) -> Option<JobId> {
+        self.all.get(&id)?.attached
+    }
+
+    /// The peers whose people are attached to one of these commands.
+    pub(super) fn attached(&self, jobs: &BTreeSet<JobId>) -> Vec<PeerId> {
+        let is_one = |peer: &Peer| peer.attached.is_some_and(|job| jobs.contains(&job));
+        self.all.iter().filter(|(_, peer)| is_one(peer)).map(|(&id, _)| id).collect()
     }
 
     /// A peer has asked for something, so the deadlines for its request are over.
@@ -325,4 +359,9 @@ impl Peers {
             self.roomy.insert(id);
         }
     }
+}
+
+/// Whether an item is the end of a command.
+fn is_last(item: &Item<'_>) -> bool {
+    matches!(item, Item::Entry(Entry::Closed { .. }))
 }

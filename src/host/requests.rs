@@ -52,7 +52,13 @@ impl Host {
         }
         match received {
             Heard::Open => {}
-            Heard::End => return self.peers.lose(id, &mut self.turn, &mut self.engine),
+            Heard::End => {
+                if self.peers.attached_to(id).is_some() {
+                    // The last keys may have come with the end.
+                    self.hear(id);
+                }
+                return self.peers.lose(id, &mut self.turn, &mut self.engine);
+            }
             Heard::DescriptorsLost => return self.fail(id, &BUSY),
         }
         self.hear(id);
@@ -112,9 +118,12 @@ impl Host {
             }
             PeerRequest::Supervise(asked) => self.supervise(id, asked),
             PeerRequest::Send(request) => self.send_answer(id, &request),
+            PeerRequest::Attach(request) => self.attach(id, &request),
             PeerRequest::Signal(signal) => job.into_iter().for_each(|job| self.on_signal(id, job, signal)),
             PeerRequest::Terminal(event) => {
-                if let Some(job) = job {
+                if let Some(attached) = self.peers.attached_to(id) {
+                    self.at_attached_terminal(id, attached, &event);
+                } else if let Some(job) = job {
                     self.runs.at_terminal(job, event, &mut self.turn, &mut self.engine, &mut self.peers);
                 }
             }

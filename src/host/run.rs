@@ -21,6 +21,7 @@ use crate::front::command::Command;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{self, tree};
+use crate::text::alternate_screen::AlternateScreen;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 /// One command, as the host holds it.
@@ -48,6 +49,8 @@ pub(super) struct ActiveRun {
     pub(super) relay: Option<TerminalRelay>,
     /// The person who answers its prompt, or attends to it.
     pub(super) answering: Option<Answering>,
+    /// Whether it draws on the alternate screen of its terminal.
+    pub(super) screen: AlternateScreen,
     /// Which of the caller's streams its terminal is.
     pub(super) tty: Option<wire::CallerStream>,
     /// The outputs that have no reader any more, as its caller said. It may say so before there are streams, and it holds
@@ -181,6 +184,7 @@ impl ActiveRun {
             streams: [const { None }; Stream::ALL.len()],
             relay: None,
             answering: None,
+            screen: AlternateScreen::default(),
             tty: None,
             unread: [false; Stream::ALL.len()],
             broken_pipe: BrokenPipe::default(),

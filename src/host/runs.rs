@@ -42,7 +42,7 @@ use crate::core::job::{Job, Order};
 use crate::guard::orphans::Kin;
 use crate::guard::spawn;
 use crate::limits;
-use crate::sys::socket;
+use crate::sys::{pty, socket};
 use rexec_sh::protocol::process::Signal;
 
 /// All runs.
@@ -63,6 +63,8 @@ pub(super) struct Runs {
     answered: BTreeSet<JobId>,
     /// Answers that are over, until the person is told.
     answers_over: Vec<AnswerOver>,
+    /// Terminals that have another size, until their jobs are told.
+    resized: Vec<(JobId, pty::Size)>,
     /// What happens when a command asks for terminal input.
     pub(super) prompts: PromptPolicy,
     /// The processes that were there before the host.
@@ -81,6 +83,7 @@ impl Runs {
             timeouts: BTreeSet::new(),
             answered: BTreeSet::new(),
             answers_over: Vec::new(),
+            resized: Vec::new(),
             prompts,
             kin: Kin::now(),
         }

@@ -5,13 +5,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use nix::libc;
-use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{LocalFlags, SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 
 use super::pty::{self, Size};
 use super::writer::Writer;
@@ -130,6 +130,18 @@ impl Keys {
     /// keys such as ^C and ^Z are keys like any other; otherwise they send signals.
     #[must_use]
     pub fn take(wants_all: bool) -> Option<Self> {
+        let taken = if wants_all { TAKEN } else { LocalFlags::ICANON | LocalFlags::ECHO };
+        Self::take_with(|modes| modes.local_flags.remove(taken))
+    }
+
+    /// Takes over standard input for a program that is reached through this one: every key arrives as it is, and every
+    /// byte of output reaches the terminal as it is.
+    #[must_use]
+    pub fn take_raw() -> Option<Self> {
+        Self::take_with(cfmakeraw)
+    }
+
+    fn take_with(change: impl FnOnce(&mut Termios)) -> Option<Self> {
         let stdin = io::stdin();
         let mut before = tcgetattr(&stdin).ok()?;
         if nix::unistd::tcgetpgrp(&stdin).ok()? != nix::unistd::getpgrp() {
@@ -145,7 +157,7 @@ impl Keys {
             before.local_flags.insert(TAKEN);
         }
         let mut modes = before.clone();
-        modes.local_flags.remove(if wants_all { TAKEN } else { LocalFlags::ICANON | LocalFlags::ECHO });
+        change(&mut modes);
         tcsetattr(&stdin, SetArg::TCSANOW, &modes).ok()?;
         *BEFORE.lock().ok()? = Some((stdin.as_fd().try_clone_to_owned().ok()?, before));
         Some(Self(keys))
@@ -161,6 +173,12 @@ impl Keys {
                 Err(error) => return super::is_transient(&error),
             }
         }
+    }
+}
+
+impl AsFd for Keys {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Prompts that a person answers: what asks waits, the answer reaches it and nothing else, and the journal counts it.
 
 mod answers;
+mod attached;
 
 use serde_json::{Value, json};
 

@@ -182,6 +182,15 @@ impl Job {
         self.prompts.leave().filter(|_| self.guard)
     }
 
+    /// The last line that it has written something in, from its beginning, with what follows: the words of a prompt.
+    #[must_use]
+    pub fn last_line(&self) -> &[u8] {
+        let tail = &self.prompts.tail;
+        let words = tail.trim_ascii_end();
+        let start = words.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        &tail[start..]
+    }
+
     /// The program of it that waits for a person's answer.
     #[must_use]
     pub fn waiting(&self) -> Option<&Prompt> {

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits;
@@ -38,7 +38,7 @@ pub struct CommandRequest {
 }
 
 /// An answer to a command's prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendRequest {
     /// The command's number.
     pub seq: u64,
@@ -54,12 +54,52 @@ pub struct SendRequest {
 }
 
 impl SendRequest {
+    /// The request as a line of JSON, without its newline.
+    #[must_use]
+    pub fn line(&self) -> String {
+        action_line("send", self)
+    }
+
     /// The keys.
     #[must_use]
     pub fn keys(&self) -> Vec<u8> {
         let end: &[u8] = if self.eof { b"\x04" } else { b"" };
         [self.text.as_bytes(), end].concat()
     }
+}
+
+/// A person who wants to see a command's terminal, and to type there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachRequest {
+    /// The command's number.
+    pub seq: u64,
+    /// Whether the person only watches.
+    #[serde(default)]
+    pub watch: bool,
+    /// The rows of the person's terminal.
+    #[serde(default)]
+    pub rows: u16,
+    /// Its columns.
+    #[serde(default)]
+    pub cols: u16,
+}
+
+impl AttachRequest {
+    /// The request as a line of JSON, without its newline.
+    #[must_use]
+    pub fn line(&self) -> String {
+        action_line("attach", self)
+    }
+}
+
+fn action_line(action: &'static str, request: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Line<'a, T> {
+        action: &'static str,
+        #[serde(flatten)]
+        request: &'a T,
+    }
+    serde_json::to_string(&Line { action, request }).expect("these types always serialize into memory")
 }
 
 /// A request that is not a command.
@@ -83,6 +123,7 @@ pub(super) enum Action {
     },
     Status {},
     Send(SendRequest),
+    Attach(AttachRequest),
 }
 
 /// One line.

@@ -9,6 +9,10 @@ use crate::core::entry::Stream;
 use crate::core::job::Job;
 use crate::host::answering::{Answerer, Answering};
 use crate::limits;
+use crate::sys::{self, pty};
+
+/// ^L, at which full-screen programs draw their screen again.
+const DRAW_AGAIN: &[u8] = &[0x0c];
 
 /// Why a person cannot answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +77,33 @@ impl Runs {
         self.answered.iter().copied().find(|&job| self.answerer(job) == Some(by))
     }
 
+    /// The person's terminal stands for the run's and has this size.
+    pub(in crate::host) fn size_answer(&mut self, job: JobId, size: pty::Size) {
+        if let Some(answering) = self.get_mut(job).and_then(|run| run.answering.as_mut()) {
+            let rows = size.rows.clamp(1, limits::WINDOW_ROWS_MAX);
+            answering.size = Some(pty::Size { rows, cols: size.cols.clamp(1, limits::WINDOW_COLS_MAX) });
+        }
+        self.fit_answer(job);
+    }
+
+    fn fit_answer(&mut self, job: JobId) {
+        let Some(run) = self.get_mut(job) else { return };
+        let (Some(answering), Some(port)) = (&mut run.answering, &mut run.streams[Stream::Tty as usize]) else {
+            return;
+        };
+        let size = answering.fit(port);
+        if size.is_some() && run.screen.is_on() {
+            // A program that waits in read(2) does not heed the signal of the new size before a key comes.
+            let _ = port.write(|fd| sys::write(fd, DRAW_AGAIN));
+        }
+        self.resized.extend(size.map(|size| (job, size)));
+    }
+
+    /// The runs whose terminals have another size since the last call.
+    pub(in crate::host) fn take_resized(&mut self) -> Vec<(JobId, pty::Size)> {
+        std::mem::take(&mut self.resized)
+    }
+
     /// Passes on what a person typed for a run.
     pub(in crate::host) fn type_answer(
         &mut self,
@@ -103,6 +134,9 @@ impl Runs {
         let Some(answering) = self.get_mut(job).and_then(|run| run.answering.take()) else { return };
         let is_complete = answering.is_leaving && answering.is_given && !answering.has_keys();
         self.answers_over.push(AnswerOver { job, by: answering.by, bytes: answering.written, is_complete });
+        let port = self.get(job).and_then(|run| run.streams[Stream::Tty as usize].as_ref());
+        let size = port.and_then(|port| answering.unfit(port));
+        self.resized.extend(size.map(|size| (job, size)));
         if let Some(typed) = answering.unfinished() {
             engine.on_answered(job, typed.bytes, typed.is_hidden);
         }
@@ -113,6 +147,7 @@ impl Runs {
     pub(super) fn on_given(&mut self, job: JobId, engine: &mut Engine) {
         if let Some(answering) = self.get_mut(job).and_then(|run| run.answering.as_mut()) {
             answering.is_given = true;
+            self.fit_answer(job);
             self.flush_answer(job, engine);
         }
     }
@@ -134,9 +169,19 @@ impl Runs {
     pub(in crate::host) fn end_lost_answers(&mut self, engine: &mut Engine, is_gone: impl Fn(Answerer) -> bool) {
         for job in self.answered.clone() {
             let is_over = !engine.job(job).is_some_and(Job::is_running);
-            if is_over || self.answerer(job).is_none_or(&is_gone) {
+            if is_over {
                 self.end_answer(job, engine);
+            } else if self.answerer(job).is_none_or(&is_gone) {
+                self.leave_answer(job, engine);
             }
+        }
+    }
+
+    /// The person has left. What was typed before the guard has given the foreground is typed then.
+    pub(in crate::host) fn leave_answer(&mut self, job: JobId, engine: &mut Engine) {
+        match self.get_mut(job).and_then(|run| run.answering.as_mut()) {
+            Some(answering) if !answering.is_given => answering.is_leaving = true,
+            _ => self.end_answer(job, engine),
         }
     }
 

@@ -56,6 +56,7 @@ fn check(asked: &PeerRequest, sent: usize) {
         PeerRequest::NoteLeft { whoami, command } => assert!(whoami.len() + command.len() <= 3 * sent),
         PeerRequest::Terminal(TerminalEvent::Keys(keys)) => assert!(keys.len() <= sent),
         PeerRequest::Send(request) => assert!(request.text.len() <= 3 * sent),
+        PeerRequest::Attach(_) => {}
         PeerRequest::Terminal(_) | PeerRequest::Abort | PeerRequest::OutputClosed(_) | PeerRequest::Supervise(_) => {}
     }
 }

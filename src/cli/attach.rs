@@ -1,0 +1,287 @@
+//! `rexec attach N`: this terminal stands for that of a command, until ^] or the command's end.
+//!
+//! Invariants: the terminal's modes are put back however this ends, but for SIGKILL; what the command has changed in the
+//! terminal is reset, too.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use lexopt::prelude::{Long, Value};
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::{Notice, remark};
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::wire::{self, Decoded, FromHost};
+
+use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use super::{ask, chosen};
+use crate::front::AttachRequest;
+use crate::front::answer::Answer;
+use crate::sys::signal::{HostSignal, HostSignals};
+use crate::sys::terminal::Keys;
+use crate::sys::{poll, pty};
+use crate::text::line_feeds::LineFeeds;
+use crate::text::reason::reason;
+use crate::text::safe::raw::RawFilter;
+
+pub(super) const VERB: Verb = Verb {
+    name: "attach",
+    short: None,
+    group: Group::Live,
+    arguments: "N",
+    values: Values::Runs,
+    summary: "see and use a command's terminal in this one",
+    text: "\
+Your keys go to command N and its output comes here, until ^] or its end; the
+command goes on without you. It gets the size of this terminal meanwhile, and
+its size back afterwards. So you can answer it, use a full-screen program, or
+press ^C there. One person at a time has a command's keys; others may watch.
+
+Output comes unfiltered, as full-screen programs need it: it can do to this
+terminal whatever a program that you start here can do. What it has changed is
+reset at the end. The journal has how many bytes were typed, and never which.
+",
+    options: &[VerbOption::flag("watch", "only watch: no key goes to the command; ^C leaves, too")],
+    codes: &[(1, "the command does not run, or somebody else types for it"), NO_HOST],
+    examples: &["rexec attach 46", "rexec attach --watch 41"],
+    run: |parser| {
+        let (seq, is_watching) = arguments(parser)?;
+        attach(seq, is_watching)
+    },
+};
+
+/// ^], which leaves.
+const LEAVE: u8 = 0x1d;
+/// ^C, which leaves where no key goes to the command.
+const INTERRUPT: u8 = 0x03;
+
+fn arguments(parser: &mut lexopt::Parser) -> Result<(u64, bool), Notice> {
+    let (mut seq, mut is_watching) = (None, false);
+    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+        match argument {
+            Long("watch") => is_watching = true,
+            Value(word) if seq.is_none() => seq = Some(chosen::number(&VERB, &word.to_string_lossy())?),
+            other => return Err(VERB.unexpected(other)),
+        }
+    }
+    let seq = seq.ok_or_else(|| VERB.missing("a command number; rexec ps shows the numbers"))?;
+    Ok((seq, is_watching))
+}
+
+fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
+    let size = pty::size(&io::stdout());
+    if size.is_none() && !is_watching {
+        let hint = "rexec attach --watch needs none; rexec send types a text";
+        return Err(Notice::failed("attach needs a terminal", hint));
+    }
+    let size = size.unwrap_or(pty::Size { rows: 0, cols: 0 });
+    let request = AttachRequest { seq, watch: is_watching, rows: size.rows, cols: size.cols };
+    let asked = ask::ask(&super::socket_path()?, &request.line())?;
+    let stream = match asked.answer_and_more(Some(ask::PATIENCE)) {
+        Ok((Answer::Attach { .. }, stream)) => stream,
+        Ok(_) => return Err(ask::AskError::Unclear.into()),
+        Err(error @ ask::AskError::Refused { .. }) if !is_watching => {
+            let hint = format_args!("rexec ps shows what runs; rexec attach --watch {seq} shows it without typing");
+            return Err(Notice::failed(error, hint));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let failed = |error: &io::Error| Notice::failed(format_args!("attach: {}", reason(error)), "try it again");
+    let signals = HostSignals::take().map_err(|error| failed(&error))?;
+    let keys = Keys::take_raw();
+    if keys.is_none() && !is_watching {
+        let hint = "start it in the foreground of a terminal; rexec send types a text";
+        return Err(Notice::failed("attach needs a terminal that it can read", hint));
+    }
+    let is_raw = keys.is_some();
+    let mut attachment = Attachment {
+        stream,
+        signals,
+        keys,
+        is_watching,
+        screen: is_raw.then(ShownTerminal::default),
+        inbox: Vec::new(),
+    };
+    let end = attachment.run();
+    attachment.restore();
+    match end {
+        Ok(AttachEnd::Left) => {
+            attachment.leave();
+            say(seq, "goes on");
+        }
+        Ok(AttachEnd::Exited(Exit::Code(code))) => say(seq, &format!("ended with {code}")),
+        Ok(AttachEnd::Exited(Exit::Signal(signal))) => say(seq, &format!("ended by signal {}", signal.number())),
+        Ok(AttachEnd::Failed(text)) => _ = write!(io::stderr(), "{text}"),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(error) => return Err(failed(&error)),
+    }
+    Ok(exit_code::SUCCESS)
+}
+
+/// Tells the person how it ended.
+fn say(seq: u64, what: &str) {
+    // Without a standard error there is nobody to tell.
+    let _ = write!(io::stderr(), "{}", remark(format_args!("#{seq} {what}")));
+}
+
+/// How it ended.
+enum AttachEnd {
+    /// The person left.
+    Left,
+    /// The command ended.
+    Exited(Exit),
+    /// The host says so.
+    Failed(String),
+}
+
+/// What a terminal needs between it and the command.
+#[derive(Debug, Default)]
+struct ShownTerminal {
+    repair: RawFilter,
+    feeds: LineFeeds,
+}
+
+/// The connection and the terminal.
+struct Attachment {
+    stream: BufReader<UnixStream>,
+    signals: HostSignals,
+    keys: Option<Keys>,
+    is_watching: bool,
+    /// `None` where the output is not shown on the terminal that has the keys.
+    screen: Option<ShownTerminal>,
+    /// Bytes of a frame that is not complete.
+    inbox: Vec<u8>,
+}
+
+impl Attachment {
+    fn run(&mut self) -> io::Result<AttachEnd> {
+        // The answer may have brought frames with it.
+        self.inbox = self.stream.buffer().to_vec();
+        self.stream.get_ref().set_read_timeout(None)?;
+        loop {
+            if let Some(end) = self.take_frames()? {
+                return Ok(end);
+            }
+            let stream = self.stream.get_ref().as_fd();
+            let keys = self.keys.as_ref().map_or(self.signals.as_fd(), Keys::as_fd);
+            let [has_signal, has_frames, has_keys] = poll::readable([self.signals.as_fd(), stream, keys])?;
+            if has_signal && self.on_signals()? {
+                return Ok(AttachEnd::Left);
+            }
+            if has_keys && self.on_keys()? {
+                return Ok(AttachEnd::Left);
+            }
+            if has_frames {
+                let mut buffer = vec![0; 64 << 10];
+                match self.stream.get_mut().read(&mut buffer)? {
+                    0 => return Ok(AttachEnd::Failed(remark(format_args!("the host is gone")))),
+                    length => self.inbox.extend_from_slice(&buffer[..length]),
+                }
+            }
+        }
+    }
+
+    /// Shows what has come; returns how the command ended, if it has.
+    fn take_frames(&mut self) -> io::Result<Option<AttachEnd>> {
+        let inbox = std::mem::take(&mut self.inbox);
+        let (mut at, mut shown, mut end) = (0, Vec::new(), None);
+        while let Ok(decoded) = FromHost::decode(&inbox[at..]) {
+            let taken = match decoded {
+                Decoded::Incomplete => break,
+                Decoded::Skip(taken) => taken,
+                Decoded::Item(frame, taken) => {
+                    match frame {
+                        FromHost::Out(bytes) | FromHost::Err(bytes) | FromHost::Note(bytes) => {
+                            self.show(bytes, &mut shown);
+                        }
+                        FromHost::Exit(exit) => end = Some(AttachEnd::Exited(exit)),
+                        FromHost::Fail { text, .. } => {
+                            end = Some(AttachEnd::Failed(String::from_utf8_lossy(text).into_owned()));
+                        }
+                        _ => {}
+                    }
+                    taken
+                }
+            };
+            at += taken;
+        }
+        self.inbox = inbox[at..].to_vec();
+        put(&shown)?;
+        Ok(end)
+    }
+
+    fn show(&mut self, bytes: &[u8], shown: &mut Vec<u8>) {
+        match &mut self.screen {
+            Some(ShownTerminal { repair, feeds }) => {
+                let mut repaired = Vec::new();
+                repair.push(bytes, &mut repaired);
+                feeds.push(&repaired, shown);
+            }
+            None => shown.extend_from_slice(bytes),
+        }
+    }
+
+    /// Returns whether the person leaves.
+    fn on_signals(&mut self) -> io::Result<bool> {
+        while let Some(signal) = self.signals.take_next() {
+            match signal {
+                HostSignal::End | HostSignal::HangUp => return Ok(true),
+                HostSignal::CheckSocket => {}
+                HostSignal::Resize => {
+                    if let Some(size) = pty::size(&io::stdout()).filter(|_| !self.is_watching) {
+                        self.tell(|out| wire::encode_size((size.rows, size.cols), out))?;
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether the person leaves.
+    fn on_keys(&mut self) -> io::Result<bool> {
+        let Some(keys) = &mut self.keys else { return Ok(false) };
+        let mut typed = Vec::new();
+        if !keys.read_all(|bytes| typed.extend_from_slice(bytes)) {
+            return Ok(true);
+        }
+        let leaves = |byte: &u8| *byte == LEAVE || (self.is_watching && *byte == INTERRUPT);
+        let end = typed.iter().position(leaves);
+        typed.truncate(end.unwrap_or(typed.len()));
+        if !typed.is_empty() && !self.is_watching {
+            self.tell(|out| typed.chunks(wire::KEYS_BYTES_MAX).for_each(|keys| wire::encode_keys(keys, out)))?;
+        }
+        Ok(end.is_some())
+    }
+
+    fn tell(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        let mut frames = Vec::new();
+        encode(&mut frames);
+        self.stream.get_mut().write_all(&frames)
+    }
+
+    /// Lets the host read the last keys: it would not, if this closed the connection with frames in it.
+    fn leave(&mut self) {
+        let stream = self.stream.get_mut();
+        let _ = stream.set_read_timeout(Some(ask::PATIENCE));
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = io::copy(stream, &mut io::sink());
+    }
+
+    /// Puts the terminal back.
+    fn restore(&mut self) {
+        let mut resets = Vec::new();
+        if let Some(ShownTerminal { repair, .. }) = &mut self.screen {
+            repair.end_block(&mut resets);
+        }
+        // A terminal that is gone needs nothing.
+        let _ = put(&resets);
+        self.keys = None;
+    }
+}
+
+fn put(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
