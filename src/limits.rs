@@ -222,6 +222,8 @@ pub const CONSOLE_TAIL_BYTES: usize = 32 << 10;
 pub const CONSOLE_TAIL_LINES: usize = 40;
 /// Lines of a command that a terminal shows as they come. Beyond it they are counted.
 pub const CONSOLE_LIVE_LINES: usize = 200;
+/// Rows of a terminal that one line takes. The rest of a longer line is counted.
+pub const CONSOLE_LINE_ROWS: u16 = 4;
 /// Lines that are shown of what a command wrote while others had the floor. The others are counted.
 pub const CONSOLE_COMEBACK_LINES: usize = 20;
 /// A flood is over when its command writes next to nothing for this long.

@@ -9,6 +9,7 @@
 //! output that is left out is counted exactly; a command's output reaches the terminal only through its filter, which is
 //! reset at the end of each turn; a console that has nothing to show has no deadline.
 
+mod allowance;
 mod backlog;
 mod block;
 mod ending;
@@ -116,7 +117,7 @@ impl Console {
     pub fn resize(&mut self, columns: u16) {
         self.face.columns = columns;
         for block in &mut self.blocks {
-            block.filter.resize(columns);
+            block.resize(columns);
         }
     }
 
@@ -156,7 +157,7 @@ impl Console {
     /// Shows all that this command writes, however much it is, before the others' output; until another call.
     pub fn follow(&mut self, job: Option<JobId>) {
         self.followed = job;
-        self.blocks.iter_mut().for_each(|block| block.follow(Some(block.job) == job));
+        self.blocks.iter_mut().for_each(|block| block.follow(Some(block.job) == job, self.face.columns));
     }
 
     /// The command that is followed, while it has a block.

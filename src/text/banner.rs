@@ -124,20 +124,6 @@ fn whole_seconds(time: &str) -> String {
     }
 }
 
-/// A number with a blank between each three digits: `3 000 000`.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(' ');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// Milliseconds as `14.2 s`, `3 min 07 s` or `2 h 05 min`.
 #[must_use]
 pub fn duration(ms: u64) -> String {

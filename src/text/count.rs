@@ -12,6 +12,26 @@ pub fn bytes(number: u64) -> String {
     counted(number, "byte", "bytes")
 }
 
+/// A number with a blank between each three digits: `3 000 000`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// The note at the end of a line of which this many bytes are not shown.
+#[must_use]
+pub fn left_out(bytes: u64) -> String {
+    format!(" ⋯ +{} bytes", grouped(bytes))
+}
+
 /// A number of bytes, rounded where it is long: `532 bytes`, `21.9 MB`.
 #[must_use]
 pub fn size(number: u64) -> String {

@@ -9,6 +9,8 @@ mod alike;
 
 use std::fmt::Write as _;
 
+use super::count::left_out;
+use crate::limits;
 use alike::Lookalike;
 
 /// How the host's rows begin, which no row of output may do.
@@ -38,6 +40,12 @@ pub struct Rows {
     is_in_row: bool,
     /// An upper bound for the columns passed.
     columns: usize,
+    /// Rows of the current line that are complete.
+    rows: u16,
+    /// The most rows of a line.
+    rows_max: u16,
+    /// What is left out of the current line, bytes.
+    cut: u64,
 }
 
 /// The verdict about the start of a row.
@@ -52,7 +60,8 @@ impl Rows {
     /// The rows of a block that begins.
     #[must_use]
     pub fn new(style: RowStyle) -> Self {
-        Self { style, held: Vec::new(), is_in_row: false, columns: 0 }
+        let rows_max = limits::CONSOLE_LINE_ROWS;
+        Self { style, held: Vec::new(), is_in_row: false, columns: 0, rows: 0, rows_max, cut: 0 }
     }
 
     /// Sets the terminal's width.
@@ -60,6 +69,12 @@ impl Rows {
         if let RowStyle::Chevrons { columns, .. } = &mut self.style {
             *columns = width;
         }
+    }
+
+    /// Whether what goes beyond [`limits::CONSOLE_LINE_ROWS`] rows of a line is counted instead of shown, as it is at first
+    /// where rows are broken.
+    pub fn cut_lines(&mut self, is_cut: bool) {
+        self.rows_max = if is_cut { limits::CONSOLE_LINE_ROWS } else { u16::MAX };
     }
 
     /// Takes text, and appends its rows.
@@ -125,8 +140,16 @@ impl Rows {
     fn push_char(&mut self, c: char, width: usize, has_utf8: bool, out: &mut Vec<u8>) {
         if c == '\n' {
             self.finish(out);
+            let cut = std::mem::take(&mut self.cut);
+            if cut > 0 {
+                out.extend_from_slice(left_out(cut).replace('⋯', "...").as_bytes());
+            }
             out.push(b'\n');
-            (self.is_in_row, self.columns) = (false, 0);
+            (self.is_in_row, self.columns, self.rows) = (false, 0, 0);
+            return;
+        }
+        if self.cut > 0 {
+            self.cut += c.len_utf8() as u64;
             return;
         }
         let mut spelled = String::new();
@@ -143,6 +166,11 @@ impl Rows {
                 _ => 2,
             };
             if width > 2 && self.columns + needed > width {
+                if self.rows + 1 >= self.rows_max {
+                    self.cut += c.len_utf8() as u64;
+                    return;
+                }
+                self.rows += 1;
                 self.finish(out);
                 out.push(b'\n');
                 (self.is_in_row, self.columns) = (false, 0);

@@ -17,6 +17,7 @@
 mod block_cursor;
 mod depth;
 mod heights;
+mod line_cut;
 mod output;
 pub mod raw;
 mod sgr;
@@ -28,6 +29,7 @@ use crate::text::csi::Csi;
 use crate::text::hidden;
 use crate::text::parser::{Parser, Sink};
 use block_cursor::BlockCursor;
+use line_cut::LineCut;
 use output::{move_by, write};
 
 /// Ends an incomplete sequence, then undoes what the filter lets through. Does not move the cursor.
@@ -46,6 +48,7 @@ pub struct SafeFilter {
     block: BlockCursor,
     alternate: Alternate,
     is_colourless: bool,
+    cut: LineCut,
 }
 
 /// The alternate screen that the program believes to draw on.
@@ -75,16 +78,24 @@ impl SafeFilter {
         self.is_colourless = !keep;
     }
 
+    /// Sets the most columns of a line; 0 for no bound, as at first. The rest of a longer line is counted.
+    pub fn cut_lines(&mut self, columns: u32) {
+        self.cut.set(columns);
+    }
+
     /// Takes the next bytes, and appends those that may be shown.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
-        let Self { parser, block, alternate, is_colourless } = self;
-        parser.push(input, &mut SafeSink { block, alternate, is_colourless: *is_colourless, out });
+        let Self { parser, block, alternate, is_colourless, cut } = self;
+        parser.push(input, &mut SafeSink { block, alternate, is_colourless: *is_colourless, cut, out });
     }
 
     /// Ends the block: drops incomplete sequences, resets the terminal, and moves the cursor to a fresh line.
     pub fn end_block(&mut self, out: &mut Vec<u8>) {
-        let Self { parser, block, alternate, is_colourless } = self;
-        parser.finish(&mut SafeSink { block, alternate, is_colourless: *is_colourless, out });
+        let Self { parser, block, alternate, is_colourless, cut } = self;
+        let mut sink = SafeSink { block, alternate, is_colourless: *is_colourless, cut, out };
+        parser.finish(&mut sink);
+        sink.note_cut();
+        sink.cut.moved_to_column(0);
         out.extend_from_slice(BLOCK_RESET);
         let below = self.block.rows_below(self.block.last_line);
         if below > 0 {
@@ -116,6 +127,7 @@ struct SafeSink<'a> {
     block: &'a mut BlockCursor,
     alternate: &'a mut Alternate,
     is_colourless: bool,
+    cut: &'a mut LineCut,
     out: &'a mut Vec<u8>,
 }
 
@@ -129,14 +141,12 @@ impl Sink for SafeSink<'_> {
         }
         for part in run.split_inclusive(|&b| b == b'\n') {
             let text = part.strip_suffix(b"\n").unwrap_or(part);
-            if !text.is_empty() {
-                self.block.line.go_on(self.out);
-                let start = self.out.len();
-                hidden::show_in(text, &mut self.block.row_position, self.out);
-                self.block.line.printed(&self.out[start..]);
-                self.block.printed();
-            }
-            if text.len() < part.len() {
+            let is_line = text.len() < part.len();
+            let part = self.cut.part(text);
+            self.print(part);
+            if is_line {
+                self.note_cut();
+                self.cut.moved_to_column(0);
                 self.block.line_feed(self.out);
             }
         }
@@ -146,6 +156,8 @@ impl Sink for SafeSink<'_> {
         match byte {
             _ if self.alternate.is_on => {}
             b'\r' => {
+                self.note_cut();
+                self.cut.moved_to_column(0);
                 self.block.at_column_0 = true;
                 self.block.row_position.moved_to_column(0);
                 self.block.line.carriage_return();
@@ -155,9 +167,14 @@ impl Sink for SafeSink<'_> {
                 self.block.line.go_on(self.out);
                 self.block.line.moved_in_row();
                 self.block.row_position.moved_left();
+                self.cut.moved_left(1);
                 self.out.push(byte);
             }
-            0x0B | 0x0C => self.block.line_feed(self.out),
+            0x0B | 0x0C => {
+                self.note_cut();
+                self.cut.moved_to_column(0);
+                self.block.line_feed(self.out);
+            }
             _ => {}
         }
     }
@@ -186,6 +203,24 @@ impl Sink for SafeSink<'_> {
 }
 
 impl SafeSink<'_> {
+    fn print(&mut self, text: &[u8]) {
+        if text.is_empty() {
+            return;
+        }
+        self.block.line.go_on(self.out);
+        let start = self.out.len();
+        hidden::show_in(text, &mut self.block.row_position, self.out);
+        self.block.line.printed(&self.out[start..]);
+        self.block.printed();
+    }
+
+    /// Says how much of a line is left out, at its end.
+    fn note_cut(&mut self) {
+        if let Some(note) = self.cut.take_note() {
+            self.print(note.as_bytes());
+        }
+    }
+
     fn mode(&mut self, mode: u16, last: u8) {
         if mode == 7 {
             self.block.row_position.moved_left();
@@ -219,9 +254,15 @@ impl SafeSink<'_> {
     fn move_in_row(&mut self, count: u16, last: u8) {
         move_by(self.out, count.into(), last);
         match last {
-            b'G' => self.block.row_position.moved_to_column(u32::from(count) - 1),
+            b'G' => {
+                self.cut.moved_to_column(u32::from(count) - 1);
+                self.block.row_position.moved_to_column(u32::from(count) - 1);
+            }
             b'C' => self.block.row_position.moved_right(count.into()),
-            _ => self.block.row_position.moved_left(),
+            _ => {
+                self.cut.moved_left(count.into());
+                self.block.row_position.moved_left();
+            }
         }
         match (last, count) {
             (b'G', 1) => {
@@ -319,6 +360,7 @@ impl SafeSink<'_> {
         }
         if to_column_0 {
             self.block.at_column_0 = true;
+            self.cut.moved_to_column(0);
             self.block.row_position.moved_to_column(0);
             self.out.push(b'\r');
         }

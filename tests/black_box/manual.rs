@@ -247,6 +247,7 @@ fn each_number_is_the_one_of_the_code() {
         ("console", format!("succeeded within {}", seconds(CONSOLE_LONG))),
         ("console", format!("had the floor for {}", seconds(CONSOLE_FLOOR))),
         ("console", format!("the first {CONSOLE_LIVE_LINES} lines")),
+        ("console", format!("more than {CONSOLE_LINE_ROWS} rows")),
         ("console", format!("silent for {}", seconds(CONSOLE_QUIET))),
         ("console", format!("its last {CONSOLE_TAIL_LINES} lines")),
         ("console", format!("the last {CONSOLE_COMEBACK_LINES} lines")),

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::allowance::Allowance;
 use super::backlog::{Backlog, BacklogPiece, BothEnds, Gap};
 use super::ending::BlockEnd;
 use super::face::{Colours, ConsoleKind, Face, Ink};
@@ -16,8 +17,7 @@ use crate::core::entry::{Entry, Reason, Stream};
 use crate::core::log::Item;
 use crate::journal::record::Straggler;
 use crate::limits;
-use crate::text::banner::grouped;
-use crate::text::count;
+use crate::text::count::{self, grouped};
 use crate::text::escape::escape_line;
 use crate::text::highlight::Highlighter;
 use crate::text::prompt::prompt_words;
@@ -28,10 +28,6 @@ const PROGRAM_COLUMNS: usize = 32;
 const PROMPT_COLUMNS: usize = 60;
 /// The sign of a command that waits for the human.
 const WAITS: char = '⏎';
-/// The lines that a command may write a second without ever being cut short.
-const LINES_A_SECOND: u32 = 2;
-/// A flood has ended when so few lines came within [`limits::CONSOLE_QUIET`].
-const QUIET_LINES: u64 = 10;
 
 /// One command on the console.
 #[derive(Debug)]
@@ -58,48 +54,6 @@ pub(super) struct CommandBlock {
     oldest: Option<Instant>,
     /// When it wrote last.
     wrote: Instant,
-}
-
-/// How many lines of a command may still be shown as they come.
-#[derive(Debug)]
-enum Allowance {
-    /// All of them.
-    Unlimited,
-    Limited {
-        lines: usize,
-        /// When it was last raised.
-        raised: Instant,
-        /// Since when a stretch of a flood is looked at, and how many lines had come by then.
-        flood: Option<(Instant, u64)>,
-    },
-}
-
-impl Allowance {
-    fn new(lines: usize, now: Instant) -> Self {
-        Self::Limited { lines, raised: now, flood: None }
-    }
-
-    fn lines(&self) -> usize {
-        match self {
-            Self::Unlimited => usize::MAX,
-            Self::Limited { lines, .. } => *lines,
-        }
-    }
-
-    /// Raises it with the time. A flood gets nothing.
-    fn raise(&mut self, now: Instant) {
-        let Self::Limited { lines, raised, flood: None } = self else { return };
-        let seconds = now.saturating_duration_since(*raised).as_secs();
-        *raised += Duration::from_secs(seconds);
-        let more = usize::try_from(seconds).unwrap_or(usize::MAX).saturating_mul(LINES_A_SECOND as usize);
-        *lines = lines.saturating_add(more).min(limits::CONSOLE_LIVE_LINES.max(*lines));
-    }
-
-    fn spend(&mut self, spent: usize) {
-        if let Self::Limited { lines, .. } = self {
-            *lines = lines.saturating_sub(spent);
-        }
-    }
 }
 
 impl CommandBlock {
@@ -167,7 +121,8 @@ impl CommandBlock {
             }
             engine.advance(cursor);
         }
-        self.look_at_flood(now);
+        let has_flood = self.backlog.flood().is_some();
+        self.allowance.look(has_flood, self.written.lines, self.wrote, now);
     }
 
     fn remark(&mut self, line: &str, now: Instant) {
@@ -185,49 +140,30 @@ impl CommandBlock {
         self.cursor.into_iter().for_each(|cursor| engine.detach(cursor));
     }
 
-    /// Begins to look at a flood, or sees that it is over.
-    fn look_at_flood(&mut self, now: Instant) {
-        let has_flood = self.backlog.flood().is_some();
-        let Allowance::Limited { flood, lines, .. } = &mut self.allowance else { return };
-        match flood {
-            None if has_flood => *flood = Some((now, self.written.lines)),
-            Some(_) if !has_flood => *flood = None,
-            Some((since, before)) if now >= *since + limits::CONSOLE_QUIET => {
-                let is_quiet = self.written.lines - *before <= QUIET_LINES || now >= self.wrote + limits::CONSOLE_QUIET;
-                *flood = Some((now, self.written.lines));
-                if is_quiet {
-                    (*flood, *lines) = (None, limits::CONSOLE_TAIL_LINES);
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// The output that is only counted for now, while more comes than anybody could read.
     pub(super) fn flood(&self) -> Option<Gap> {
-        match self.allowance {
-            Allowance::Limited { flood: Some(_), .. } => self.backlog.flood(),
-            _ => None,
-        }
+        self.backlog.flood().filter(|_| self.allowance.is_flooded())
     }
 
     /// When to look again whether the flood is over.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match self.allowance {
-            Allowance::Limited { flood: Some((since, _)), .. } if self.ending.is_none() => {
-                Some(since + limits::CONSOLE_QUIET)
-            }
-            _ => None,
-        }
+        self.allowance.deadline().filter(|_| self.ending.is_none())
     }
 
     /// Lifts the bound on the lines that are shown as they come, or sets it again.
-    pub(super) fn follow(&mut self, is_followed: bool) {
+    pub(super) fn follow(&mut self, is_followed: bool, columns: u16) {
         if self.is_followed != is_followed {
+            self.filter.cut_lines(!is_followed, columns);
             let limited = Allowance::new(limits::CONSOLE_TAIL_LINES, self.wrote);
             self.allowance = if is_followed { Allowance::Unlimited } else { limited };
             self.is_followed = is_followed;
         }
+    }
+
+    /// Notes the terminal's new width.
+    pub(super) fn resize(&mut self, columns: u16) {
+        self.filter.resize(columns);
+        self.filter.cut_lines(!self.is_followed, columns);
     }
 
     /// Notes the processes that the command left running.
@@ -237,7 +173,9 @@ impl CommandBlock {
 
     /// What the floor has to know of the block.
     pub(super) fn candidate(&self) -> Candidate {
-        let lines = if self.flood().is_some() { 0 } else { self.backlog.lines() };
+        // A flood does not come back as long as it goes on, but its beginning is shown.
+        let is_only_counted = self.flood().is_some() && (self.has_banner || !self.backlog.has_head());
+        let lines = if is_only_counted { 0 } else { self.backlog.lines() };
         let since = self.oldest.unwrap_or(self.heading.at);
         let ended = self.ending.as_ref().map(|&(_, at)| at);
         let unfolds = self.heading.at + limits::PROBE_TIME_MAX;

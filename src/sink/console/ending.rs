@@ -4,7 +4,8 @@ use super::face::{Face, Ink};
 use crate::core::entry::{Outcome, Reason};
 use crate::journal::record::Straggler;
 use crate::limits;
-use crate::text::banner::{duration, end_line, grouped, left_line, signal_name};
+use crate::text::banner::{duration, end_line, left_line, signal_name};
+use crate::text::count::grouped;
 use crate::text::escape::escape_line;
 use rexec_sh::protocol::process::Exit;
 

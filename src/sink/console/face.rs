@@ -14,7 +14,7 @@ const RESET: &str = "\x1b[0m";
 /// Narrower terminals, and those that do not say how wide they are, get rows as if they had this many columns.
 const COLUMNS_MIN: u16 = 20;
 /// The width of a terminal that does not say it.
-const COLUMNS_USUAL: u16 = 80;
+pub(super) const COLUMNS_USUAL: u16 = 80;
 
 /// What the console is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

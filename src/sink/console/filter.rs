@@ -1,6 +1,7 @@
 //! Filters a command's output for the human: one filter for each kind of console.
 
-use super::face::{Colours, ConsoleKind, Face};
+use super::face::{COLUMNS_USUAL, Colours, ConsoleKind, Face};
+use crate::limits;
 use crate::text::hidden;
 use crate::text::rows::{RowStyle, Rows};
 use crate::text::safe::SafeFilter;
@@ -34,6 +35,7 @@ impl Filter {
                 let mut filter = SafeFilter::new();
                 filter.keep_colours(colours != Colours::Never);
                 filter.resize(columns);
+                filter.cut_lines(line_columns(columns));
                 Self::Safe(filter)
             }
             (ConsoleKind::Terminal | ConsoleKind::Dumb { .. }, View::Raw) => Self::Raw(RawFilter::new()),
@@ -47,6 +49,15 @@ impl Filter {
             Self::Safe(filter) => filter.resize(columns),
             Self::Raw(_) => {}
             Self::Text { rows, .. } => rows.resize(columns),
+        }
+    }
+
+    /// Whether what goes beyond some rows of a line is counted instead of shown, as it is at first.
+    pub(super) fn cut_lines(&mut self, is_cut: bool, columns: u16) {
+        match self {
+            Self::Safe(filter) => filter.cut_lines(if is_cut { line_columns(columns) } else { 0 }),
+            Self::Raw(_) => {}
+            Self::Text { rows, .. } => rows.cut_lines(is_cut),
         }
     }
 
@@ -93,6 +104,12 @@ impl Filter {
             Self::Raw(_) | Self::Text { .. } => 0,
         }
     }
+}
+
+/// The columns of the longest line that is shown whole.
+fn line_columns(columns: u16) -> u32 {
+    let columns = if columns == 0 { COLUMNS_USUAL } else { columns };
+    u32::from(columns) * u32::from(limits::CONSOLE_LINE_ROWS)
 }
 
 fn push_rows(text: &[u8], rows: &mut Rows, out: &mut Vec<u8>) {

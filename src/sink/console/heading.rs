@@ -11,8 +11,8 @@ use time::macros::format_description;
 use super::face::{AGENT_COLOURS, Face, Ink, columns};
 use crate::core::engine::JobId;
 use crate::limits;
-use crate::text::banner::{Banner, escape_dir, grouped};
-use crate::text::count::counted;
+use crate::text::banner::{Banner, escape_dir};
+use crate::text::count::{counted, grouped};
 use crate::text::ends::escape_ends;
 use crate::text::escape::{escape_line, name_of};
 

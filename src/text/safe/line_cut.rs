@@ -1,0 +1,69 @@
+//! Long lines: what goes beyond some rows of the terminal is counted instead of shown.
+//!
+//! Invariant: what was shown and what was counted is together what came.
+
+use crate::text::count::left_out;
+use crate::text::width::width;
+
+/// The bound on the lines of a block.
+#[derive(Debug, Default)]
+pub(super) struct LineCut {
+    /// The most columns of a line; 0 for no bound.
+    columns: u32,
+    /// Columns from the start of the line to the cursor.
+    used: u32,
+    /// What is left out of the current line, bytes.
+    bytes: u64,
+}
+
+impl LineCut {
+    /// Sets the most columns of a line; 0 for no bound.
+    pub(super) fn set(&mut self, columns: u32) {
+        self.columns = columns;
+    }
+
+    /// The cursor is at another column now.
+    pub(super) fn moved_to_column(&mut self, column: u32) {
+        self.used = column;
+    }
+
+    /// The cursor has moved to the left.
+    pub(super) fn moved_left(&mut self, columns: u32) {
+        self.used = self.used.saturating_sub(columns);
+    }
+
+    /// The part of a text without line feeds that may be shown at this place. The rest is counted.
+    pub(super) fn part<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
+        if self.columns == 0 {
+            return text;
+        }
+        let room = usize::try_from(self.columns.saturating_sub(self.used)).unwrap_or(usize::MAX);
+        let (fits, used) =
+            if text.is_ascii() { (room.min(text.len()), room.min(text.len())) } else { fitting(text, room) };
+        self.used = self.used.saturating_add(u32::try_from(used).unwrap_or(u32::MAX));
+        self.bytes += (text.len() - fits) as u64;
+        &text[..fits]
+    }
+
+    /// The note that a part of the line is left out, once.
+    pub(super) fn take_note(&mut self) -> Option<String> {
+        let bytes = std::mem::take(&mut self.bytes);
+        (bytes > 0).then(|| left_out(bytes))
+    }
+}
+
+/// How many bytes of a text have room in this many columns, and how many columns these take.
+fn fitting(text: &[u8], room: usize) -> (usize, usize) {
+    let (mut used, mut end) = (0, 0);
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if used + width(c) > room {
+                return (end, used);
+            }
+            used += width(c);
+            end += c.len_utf8();
+        }
+        end += chunk.invalid().len();
+    }
+    (end, used)
+}
