@@ -22,6 +22,7 @@ mod out;
 mod pause;
 pub mod print;
 pub mod ps;
+mod replay;
 pub mod rexec;
 mod run;
 pub mod run_reference;

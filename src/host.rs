@@ -105,6 +105,7 @@ use recorder_link::RecorderLink;
 use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
+pub use screen::new_console;
 use starts::Starts;
 use tally::Tally;
 use turn::{Source, Turn};

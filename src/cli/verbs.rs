@@ -9,8 +9,8 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::verb::{Group, Values, Verb};
 use super::{
-    attach, check, completions, export, help, kill, list, log, man, out, pause, print, ps, run, send, show, start,
-    status,
+    attach, check, completions, export, help, kill, list, log, man, out, pause, print, ps, replay, run, send, show,
+    start, status,
 };
 
 /// All verbs, in the order of `rexec --help`.
@@ -28,6 +28,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &log::VERB,
     &show::VERB,
     &out::VERB,
+    &replay::VERB,
     &export::VERB,
     // Host and help.
     &status::VERB,

@@ -65,6 +65,11 @@ impl Engine {
         Some(id)
     }
 
+    /// The next job's number is higher than this one.
+    pub fn continue_after(&mut self, number: u64) {
+        self.last = self.last.max(number);
+    }
+
     /// A guard has got the job. Signals that came for it before follow as orders.
     pub fn on_started(&mut self, id: JobId, open: Streams, now: Instant) {
         let kept = self.tell(id, |job| job.on_started(open, now)).unwrap_or_default();

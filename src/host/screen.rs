@@ -60,8 +60,8 @@ impl Screen {
     /// Takes over standard input and output.
     pub(super) fn take(poller: &mut Poller, options: &HostOptions) -> std::io::Result<Self> {
         let output = Output::standard()?;
-        let (kind, view) = (kind(&output, options.color), options.view);
-        let console = Console::new(kind, view).with_colours(colours(options));
+        let (kind, view) = (kind(output.is_terminal(), options.color), options.view);
+        let console = Console::new(kind, view).with_colours(colours(options.color, options.highlights));
         let token = if output.is_pollable() { Some(poller.register(&output)?) } else { None };
         // Commands that write to the terminal unfiltered can fill the keyboard's queue with its replies. There ^C remains
         // a signal, which no queue holds up.
@@ -300,20 +300,26 @@ impl Screen {
     }
 }
 
+/// A console for standard output.
+#[must_use]
+pub fn new_console(is_terminal: bool, view: View, color: Color, highlights: bool) -> Console {
+    Console::new(kind(is_terminal, color), view).with_colours(colours(color, highlights))
+}
+
 /// The colours that the console adds, see no-color.org for `NO_COLOR`.
-fn colours(options: &HostOptions) -> Colours {
+fn colours(color: Color, highlights: bool) -> Colours {
     let is_unwanted = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match options.color {
+    match color {
         Color::Never => Colours::Never,
         Color::Auto if is_unwanted() => Colours::Off,
-        Color::Auto | Color::Always if options.highlights => Colours::Highlighted,
+        Color::Auto | Color::Always if highlights => Colours::Highlighted,
         Color::Auto | Color::Always => Colours::Rows,
     }
 }
 
 /// What the console can show on an output.
-fn kind(output: &Output, color: Color) -> ConsoleKind {
-    if !output.is_terminal() {
+fn kind(is_terminal: bool, color: Color) -> ConsoleKind {
+    if !is_terminal {
         return ConsoleKind::Text;
     }
     let has_utf8 = locale::is_utf8();

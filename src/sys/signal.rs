@@ -5,8 +5,10 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
 
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
@@ -78,6 +80,16 @@ impl HostSignals {
     #[must_use]
     pub fn survives_hangup(&self) -> bool {
         self.survives_hangup
+    }
+
+    /// Waits for a signal, this long at most.
+    pub fn wait(&mut self, most: Duration) -> Option<HostSignal> {
+        let mut polled = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
+        // A pause below a millisecond is one all the same.
+        let most = if most.is_zero() { most } else { most.max(Duration::from_millis(1)) };
+        let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
+        let _ = poll(&mut polled, timeout);
+        self.take_next()
     }
 
     /// The next signal that has arrived.

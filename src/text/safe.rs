@@ -16,6 +16,7 @@
 
 mod block_cursor;
 mod depth;
+pub mod full_screen;
 mod heights;
 mod line_cut;
 mod output;

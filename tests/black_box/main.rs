@@ -21,7 +21,7 @@
 //! | the journal: files, records, repairs, masked secrets | `journal` |
 //! | the reading verbs: run references, search, what they print | `history` |
 //! | the socket: who may connect, and what is said over it | `socket` |
-//! | `rexec export` | `export` |
+//! | `rexec export`, `rexec replay` | `export`, `replay` |
 //! | callers in a sandbox | `sandbox` |
 //! | error messages and hints | `errors` |
 //! | the manual and `--help` | `manual` |
@@ -67,6 +67,7 @@ mod manual;
 mod prompts;
 mod regressions;
 mod relay;
+mod replay;
 mod sandbox;
 mod socket;
 mod support;

@@ -1,0 +1,148 @@
+//! `rexec replay`: what was on the console, once more, with its pauses.
+//!
+//! The commands' recordings are played into a console like the host's, so banners, turns and end lines are those of the
+//! host. Time passes in the recording's measure there, whatever the speed is.
+
+mod player;
+mod script;
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use lexopt::Arg;
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+
+use super::export::no_recording;
+use super::log::moment;
+use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
+use super::sheet::Sheet;
+use super::verb::{Group, Values, Verb, VerbOption};
+use super::when;
+use crate::history::{self, Query};
+use player::{Player, ReplayPace};
+use script::{Scene, Show};
+
+pub(super) const VERB: Verb = Verb {
+    name: "replay",
+    short: None,
+    group: Group::Past,
+    arguments: "[N]",
+    values: Values::Nothing,
+    summary: "play what a command wrote, with its pauses",
+    text: "\
+N is a number, SESSION:N or -1. With --since instead of it, all commands that
+began since then are played in the order of the console, with their banners.
+
+Escape sequences are filtered as on the console. A full-screen program is
+drawn as it was, but for what would make the terminal answer; the terminal is
+put back at the end. ^C ends the replay.
+",
+    options: &[
+        VerbOption::taking("since", "TIME", Values::Nothing, "play everything since then, as in 1h or 09:40"),
+        VerbOption::taking("speed", "FACTOR", Values::Nothing, "play faster or slower, as in 4 or 0.5"),
+        VerbOption::taking("max-idle", "TIME", Values::Nothing, "shorten longer pauses to this, as in 1s"),
+    ],
+    codes: &[(1, "there is no recording, or nothing ran since then"), NO_SUCH_RUN],
+    examples: &["rexec replay -1 --max-idle 1s", "rexec replay --since 09:40 --speed 8"],
+    run,
+};
+
+/// The longest pause while many commands are played, unless the human says.
+const IDLE_MAX: Duration = Duration::from_secs(2);
+/// The largest and the smallest speed.
+const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1_000_000.0;
+
+/// What the command line asks for.
+#[derive(Debug, Default)]
+struct ReplayWish {
+    reference: Option<RunReference>,
+    since: Option<i64>,
+    speed: Option<f64>,
+    max_idle: Option<Duration>,
+}
+
+impl ReplayWish {
+    fn read(parser: &mut lexopt::Parser, sheet: &Sheet) -> Result<Self, Notice> {
+        let mut wish = Self::default();
+        while let Some(argument) = run_reference::next(parser, &VERB)? {
+            match argument {
+                Arg::Long("since") => wish.since = Some(moment(&VERB, parser, "--since", sheet)?),
+                Arg::Long("speed") => {
+                    let text = VERB.value(parser)?;
+                    let speed = text.parse().ok().filter(|speed| SPEEDS.contains(speed));
+                    let wanted = "a factor such as 4 or 0.5, from 0.01 to 1000000";
+                    wish.speed = Some(speed.ok_or_else(|| VERB.not_valid("--speed", &text, wanted))?);
+                }
+                Arg::Long("max-idle") => {
+                    let text = VERB.value(parser)?;
+                    let seconds = || Duration::try_from_secs_f64(text.parse().ok()?).ok();
+                    let span = when::span(&text).map(Duration::from_millis).or_else(seconds);
+                    wish.max_idle = Some(span.ok_or_else(|| VERB.not_valid("--max-idle", &text, when::SPANS))?);
+                }
+                Arg::Value(word) if wish.reference.is_none() => wish.reference = Some(RunReference::of(&word)?),
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        match (&wish.reference, wish.since) {
+            (None, None) => Err(VERB.missing("a command number or --since; rexec log shows the numbers")),
+            (Some(_), Some(_)) => Err(VERB.missing("either a command number or --since")),
+            _ => Ok(wish),
+        }
+    }
+}
+
+fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    let sheet = Sheet::standard();
+    let wish = ReplayWish::read(parser, &sheet)?;
+    let home = super::home()?;
+    let speed = wish.speed.unwrap_or(1.0);
+    let played = match (wish.reference, wish.since) {
+        (Some(reference), _) => {
+            let run = reference.find(&home, &super::socket_path()?)?;
+            let scene = Scene::of(run).map_err(|error| unreadable(&home, &error))?;
+            if scene.recording.is_none() && scene.run.end.as_ref().is_none_or(|end| end.bytes > 0) {
+                return Err(no_recording(&scene.run));
+            }
+            let pace = ReplayPace { speed, max_idle: wish.max_idle.unwrap_or(Duration::MAX) };
+            player(&sheet, pace).and_then(|mut player| player.play_one(scene))
+        }
+        (None, since) => {
+            let pace = ReplayPace { speed, max_idle: wish.max_idle.unwrap_or(IDLE_MAX) };
+            let shows = shows_since(&home, since.unwrap_or(0)).map_err(|error| unreadable(&home, &error))?;
+            if shows.is_empty() {
+                return Err(Notice::failed("no command began since then", "rexec log shows the newest commands"));
+            }
+            player(&sheet, pace).and_then(|mut player| player.play_all(&shows))
+        }
+    };
+    super::written(played)?;
+    Ok(exit_code::SUCCESS)
+}
+
+fn player(sheet: &Sheet, pace: ReplayPace) -> io::Result<Player> {
+    Player::new(sheet.clock, pace, io::stdout().is_terminal())
+}
+
+/// The sessions that have commands since then, oldest first.
+fn shows_since(home: &Path, since: i64) -> io::Result<Vec<Show>> {
+    let query = Query { since: Some(since), ..Query::default() };
+    let mut found = Vec::new();
+    for session in history::sessions(home)? {
+        let changed = session.files.first().and_then(|file| file.path.metadata().ok()?.modified().ok());
+        let is_older = changed.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        if is_older.is_some_and(|at| i64::try_from(at.as_millis()).is_ok_and(|at| at < since)) {
+            continue;
+        }
+        let facts = history::search(&session, &query, usize::MAX)?.runs;
+        let mut runs: Vec<_> =
+            facts.iter().filter_map(|run| Some((history::milliseconds(&run.time)?, run.seq))).collect();
+        runs.sort_unstable();
+        if !runs.is_empty() {
+            found.push(Show { session, runs });
+        }
+    }
+    found.sort_by_key(|show: &Show| show.runs.first().copied());
+    Ok(found)
+}

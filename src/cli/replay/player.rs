@@ -1,0 +1,336 @@
+//! Plays runs on standard output.
+//!
+//! Invariants: the console is told the time of the recordings; what a run switched at the terminal is switched back when
+//! its replay ends, also by ^C; memory is bounded by the recordings of the runs that are under way.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rexec_sh::protocol::process::{Exit, Signal};
+use time::{OffsetDateTime, PrimitiveDateTime};
+
+use super::script::{Scene, Show};
+use crate::cli::when::Clock;
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::{Reason, StartError, Stream, Streams};
+use crate::core::log::Lag;
+use crate::front::caller::short_name;
+use crate::history::{self, milliseconds};
+use crate::host::{Color, new_console};
+use crate::journal::record::RunEnd;
+use crate::journal::recording::{EventKind, RecordedEvent, parse_size};
+use crate::limits;
+use crate::sink::console::{Console, Heading, View};
+use crate::sys::pty;
+use crate::sys::signal::{HostSignal, HostSignals};
+use crate::sys::terminal::Keys;
+use crate::text::place::place;
+use crate::text::safe::full_screen::FullScreenFilter;
+
+/// How fast time passes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplayPace {
+    pub(super) speed: f64,
+    /// The longest pause, in the recording's time.
+    pub(super) max_idle: Duration,
+}
+
+/// What happens next to a run, in this order at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ReplayStep {
+    Begin,
+    Event,
+    End,
+}
+
+/// A run that is being played.
+#[derive(Debug)]
+struct Playing {
+    /// When it began.
+    since: Duration,
+    events: VecDeque<RecordedEvent>,
+    end: Option<RunEnd>,
+    took: Option<Duration>,
+    /// What draws a full-screen program; other output goes through the console.
+    full_screen: Option<FullScreenFilter>,
+}
+
+/// Plays runs.
+#[derive(Debug)]
+pub(super) struct Player {
+    clock: Clock,
+    pace: ReplayPace,
+    /// The window of the terminal that it plays on, if it is one.
+    window: Option<pty::Size>,
+    signals: HostSignals,
+    /// Keeps keys from being shown, and from reaching the shell afterwards.
+    _keys: Option<Keys>,
+    engine: Engine,
+    console: Console,
+    playing: BTreeMap<JobId, Playing>,
+    /// What happens next: when, what, and to which run.
+    next: BinaryHeap<Reverse<(Duration, ReplayStep, u64)>>,
+    base: Instant,
+    at: Duration,
+    out: Vec<u8>,
+    is_over: bool,
+}
+
+impl Player {
+    pub(super) fn new(clock: Clock, pace: ReplayPace, is_terminal: bool) -> io::Result<Player> {
+        let window = pty::size(&io::stdout()).filter(|_| is_terminal);
+        let mut player = Player {
+            clock,
+            pace,
+            window,
+            signals: HostSignals::take()?,
+            _keys: if is_terminal { Keys::take(false) } else { None },
+            engine: Engine::default(),
+            console: new_console(is_terminal, View::Safe, Color::Auto, true),
+            playing: BTreeMap::new(),
+            next: BinaryHeap::new(),
+            base: Instant::now(),
+            at: Duration::ZERO,
+            out: Vec::new(),
+            is_over: false,
+        };
+        player.console.resize(window.map_or(0, |size| size.cols));
+        Ok(player)
+    }
+
+    /// Plays one run, all of its output.
+    pub(super) fn play_one(&mut self, scene: Scene) -> io::Result<()> {
+        self.say_size(&scene);
+        self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
+        let job = JobId(scene.run.start.seq);
+        self.begin(scene, true);
+        self.console.follow(Some(job));
+        self.play(|_, _| Ok(()))
+    }
+
+    /// Plays the runs of these sessions.
+    pub(super) fn play_all(&mut self, shows: &[Show]) -> io::Result<()> {
+        for Show { session, runs } in shows {
+            self.engine = Engine::default();
+            let began = runs.first().map_or(0, |(at, _)| *at);
+            let since = self.at;
+            for (at, seq) in runs {
+                let offset = Duration::from_millis(u64::try_from(at - began).unwrap_or(0));
+                self.next.push(Reverse((since + offset, ReplayStep::Begin, *seq)));
+            }
+            self.play(|player, seq| {
+                if let Some(run) = history::find(session, seq)? {
+                    let scene = Scene::of(run)?;
+                    player.engine.continue_after(seq.saturating_sub(1));
+                    player.begin(scene, false);
+                }
+                Ok(())
+            })?;
+            if self.is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the recorded terminal was larger than this one.
+    fn say_size(&mut self, scene: &Scene) {
+        let (Some((rows, cols)), Some(here)) = (scene.window(), self.window) else { return };
+        if here.cols < cols || (here.rows < rows && scene.is_full_screen()) {
+            let line = format!(
+                "… recorded at {cols}x{rows}, and this terminal has {}x{}: rows may break elsewhere",
+                here.cols, here.rows
+            );
+            self.console.say(&line, &mut self.out);
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.base + self.at
+    }
+
+    /// Has the console show what there is to show now.
+    fn pump(&mut self) {
+        let now = self.now();
+        self.console.pump(&mut self.engine, &mut self.out, usize::MAX, now);
+    }
+
+    /// Begins a run now. A full-screen program is drawn only if it is played `alone`.
+    fn begin(&mut self, mut scene: Scene, alone: bool) {
+        let now = self.now();
+        let Some(job) = self.engine.submit() else { return };
+        self.engine.on_started(job, Streams::of(&[Stream::Tty]), now);
+        let heading = heading(&scene, self.clock, now);
+        if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
+            self.console.begin(&mut self.engine, cursor, heading);
+        }
+        let (rows, _) = scene.window().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
+        let draws = alone && self.window.is_some() && scene.is_full_screen();
+        if draws {
+            // A console shows the banner of a silent command only after a while.
+            self.base += Duration::from_secs(1);
+            self.pump();
+        }
+        let full_screen = draws.then(|| FullScreenFilter::new(rows));
+        let (took, events) = (scene.took(), VecDeque::from(scene.events()));
+        let playing = Playing { since: self.at, events, end: scene.run.end, took, full_screen };
+        self.playing.insert(job, playing);
+        self.schedule(job);
+    }
+
+    /// Notes what happens next to this run.
+    fn schedule(&mut self, job: JobId) {
+        let Some(playing) = self.playing.get(&job) else { return };
+        let (at, step) = match (playing.events.front(), playing.took) {
+            (Some(event), _) => (event.at, ReplayStep::Event),
+            (None, Some(took)) => (took, ReplayStep::End),
+            (None, None) => return,
+        };
+        self.next.push(Reverse(((playing.since + at).max(self.at), step, job.0)));
+    }
+
+    /// Plays until nothing is left. `begin` begins the run of a number.
+    fn play(&mut self, mut begin: impl FnMut(&mut Self, u64) -> io::Result<()>) -> io::Result<()> {
+        let played = self.play_steps(&mut begin);
+        for mut playing in std::mem::take(&mut self.playing).into_values() {
+            playing.full_screen.iter_mut().for_each(|filter| filter.end(&mut self.out));
+        }
+        self.next.clear();
+        if self.is_over {
+            self.console.leave(&mut self.out);
+        }
+        played.and(self.show())
+    }
+
+    fn play_steps(&mut self, begin: &mut impl FnMut(&mut Self, u64) -> io::Result<()>) -> io::Result<()> {
+        loop {
+            self.pump();
+            self.show()?;
+            let step = self.next.peek().map(|Reverse((at, ..))| *at);
+            let console = self.console.deadline().map(|at| at.saturating_duration_since(self.base));
+            let Some(at) = [step, console].into_iter().flatten().min() else { return Ok(()) };
+            if !self.wait_until(at) {
+                return Ok(());
+            }
+            while let Some(Reverse((_, step, seq))) = self.next.pop_if_due(self.at) {
+                match step {
+                    ReplayStep::Begin => begin(self, seq)?,
+                    ReplayStep::Event => self.event(JobId(seq)),
+                    ReplayStep::End => self.end(JobId(seq)),
+                }
+            }
+            while self.engine.next_effect().is_some() {}
+        }
+    }
+
+    /// Waits until this time of the recording. Returns false if the human has had enough.
+    fn wait_until(&mut self, at: Duration) -> bool {
+        let pause = at.saturating_sub(self.at).min(self.pace.max_idle).div_f64(self.pace.speed);
+        let end = Instant::now() + pause;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.signals.wait(left) {
+                None if end <= Instant::now() => break,
+                Some(HostSignal::Resize) => {
+                    self.window = pty::size(&io::stdout()).filter(|_| self.window.is_some());
+                    self.console.resize(self.window.map_or(0, |size| size.cols));
+                }
+                Some(HostSignal::End | HostSignal::HangUp) => {
+                    self.is_over = true;
+                    return false;
+                }
+                None | Some(_) => {}
+            }
+        }
+        self.at = self.at.max(at);
+        true
+    }
+
+    fn event(&mut self, job: JobId) {
+        let now = self.now();
+        let Some(playing) = self.playing.get_mut(&job) else { return };
+        let Some(event) = playing.events.pop_front() else { return };
+        match (event.kind, &mut playing.full_screen) {
+            (EventKind::Output, Some(filter)) => filter.push(event.text.as_bytes(), &mut self.out),
+            (EventKind::Output, None) => {
+                self.engine.on_output(job, Stream::Tty, event.text.into_bytes().into(), now);
+                self.pump();
+            }
+            (EventKind::Size, Some(filter)) => {
+                parse_size(&event.text).into_iter().for_each(|(rows, _)| filter.resize(rows));
+            }
+            (EventKind::Remark, None) => self.console.say(&format!("… {}", event.text), &mut self.out),
+            (EventKind::Size | EventKind::Remark, _) => {}
+        }
+        self.schedule(job);
+    }
+
+    fn end(&mut self, job: JobId) {
+        let now = self.now();
+        let Some(mut playing) = self.playing.remove(&job) else { return };
+        playing.full_screen.iter_mut().for_each(|filter| filter.end(&mut self.out));
+        let Some(end) = playing.end else { return };
+        self.console.on_left(job, &end.left);
+        match end.error.as_deref() {
+            Some("not_found" | "spawn_failed") => {
+                let problem = "it could not be started".to_owned();
+                return self.engine.on_start_failed(job, StartError { code: end.exit, problem, hint: String::new() });
+            }
+            Some("lost") => return self.engine.on_guard_gone(job, now),
+            Some("timeout") => self.engine.stop(job, Reason::TimedOut, limits::GRACE, now),
+            Some("aborted") => self.engine.stop(job, Reason::Asked, limits::GRACE, now),
+            _ => {}
+        }
+        let exit = end.signal.map_or(Exit::Code(end.exit), |signal| Exit::Signal(Signal::new(signal)));
+        self.engine.on_exit(job, exit, now);
+        self.engine.on_hangup(job, Stream::Tty);
+        self.engine.on_guard_gone(job, now);
+    }
+
+    fn show(&mut self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(&self.out)?;
+        self.out.clear();
+        out.flush()
+    }
+}
+
+/// Taking what is due.
+trait Due<T> {
+    fn pop_if_due(&mut self, now: Duration) -> Option<T>;
+}
+
+impl Due<Reverse<(Duration, ReplayStep, u64)>> for BinaryHeap<Reverse<(Duration, ReplayStep, u64)>> {
+    fn pop_if_due(&mut self, now: Duration) -> Option<Reverse<(Duration, ReplayStep, u64)>> {
+        let is_due = self.peek().is_some_and(|Reverse((at, ..))| *at <= now);
+        if is_due { self.pop() } else { None }
+    }
+}
+
+/// The banner of a run.
+fn heading(scene: &Scene, clock: Clock, now: Instant) -> Heading {
+    let start = &scene.run.start;
+    let local = milliseconds(&start.time).and_then(|at| clock.local(at)).unwrap_or_else(|| {
+        let epoch = OffsetDateTime::UNIX_EPOCH;
+        PrimitiveDateTime::new(epoch.date(), epoch.time())
+    });
+    // How deep in its project the run was is not recorded; the project may still be there.
+    let is_top = |dir: &Path| dir.join(".git").exists();
+    let depth = Path::new(&start.dir).ancestors().position(is_top);
+    Heading {
+        time: start.time.clone(),
+        local,
+        at: now,
+        whoami: start.whoami.clone(),
+        agent: short_name(&start.whoami),
+        session: 1,
+        place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
+        dir: start.dir.clone(),
+        command: start.command.clone(),
+        is_unwrapped: start.unwrapped,
+        is_probe: start.probe,
+    }
+}

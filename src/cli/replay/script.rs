@@ -1,0 +1,58 @@
+//! A run as something to play: what happens in it, and when.
+
+use std::io;
+use std::time::Duration;
+
+use crate::history::{FoundRun, RunRecording, SessionHistory};
+use crate::journal::recording::{EventKind, RecordedEvent};
+
+/// A run with its recording.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) run: FoundRun,
+    pub(super) recording: Option<RunRecording>,
+}
+
+/// The runs of one session to play.
+#[derive(Debug)]
+pub(super) struct Show {
+    pub(super) session: SessionHistory,
+    /// When each began, milliseconds since 1970, and its number; oldest first.
+    pub(super) runs: Vec<(i64, u64)>,
+}
+
+impl Scene {
+    pub(super) fn of(run: FoundRun) -> io::Result<Scene> {
+        let recording = run.recording()?;
+        Ok(Scene { run, recording })
+    }
+
+    /// The terminal's rows and columns, if they are known.
+    pub(super) fn window(&self) -> Option<(u16, u16)> {
+        self.recording.as_ref().map(|recording| recording.window)
+    }
+
+    /// Whether the run switched to the alternate screen, as full-screen programs do.
+    pub(super) fn is_full_screen(&self) -> bool {
+        let events = self.recording.iter().flat_map(|recording| &recording.events);
+        let mut outputs = events.filter(|event| event.kind == EventKind::Output);
+        outputs.any(|event| ["\x1b[?1049h", "\x1b[?1047h", "\x1b[?47h"].iter().any(|on| event.text.contains(on)))
+    }
+
+    /// What happens, in order. Without a recording, the text of the record comes at the end.
+    pub(super) fn events(&mut self) -> Vec<RecordedEvent> {
+        match &mut self.recording {
+            Some(recording) => std::mem::take(&mut recording.events),
+            None if self.run.recorded.text.is_empty() => Vec::new(),
+            None => {
+                let text = std::mem::take(&mut self.run.recorded.text);
+                vec![RecordedEvent { at: self.took().unwrap_or_default(), kind: EventKind::Output, text }]
+            }
+        }
+    }
+
+    /// The time from the run's start to its end; `None` if it has none.
+    pub(super) fn took(&self) -> Option<Duration> {
+        self.run.end.as_ref().map(|end| Duration::from_millis(end.duration_ms))
+    }
+}

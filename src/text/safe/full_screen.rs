@@ -1,0 +1,183 @@
+//! Passes what a full-screen program draws, for a replay: nothing that makes the terminal answer, and nothing that
+//! reaches beyond its screen. The terminal is repaired afterwards.
+//!
+//! Dropped are questions to the terminal, because the answers would be typed into the human's shell; all string sequences
+//! (titles, the clipboard, images); mouse, focus and paste reports; and a full reset. On a terminal with more rows than
+//! the program had, scrolling stays within the program's rows.
+//!
+//! Invariant: whatever the program switched is switched back by [`FullScreenFilter::end`].
+
+use super::raw::RawFilter;
+use crate::text::csi::Csi;
+use crate::text::parser::{Parser, Sink};
+
+/// The private modes that pass: cursor keys, reverse video, origin, wrapping, the cursor's look, the alternate screen,
+/// the saved cursor, left and right margins, and output in one go.
+const MODES: [u16; 12] = [1, 5, 6, 7, 12, 25, 45, 47, 69, 1047, 1048, 1049];
+/// Output that the terminal shows in one go.
+const SYNCHRONIZED: u16 = 2026;
+/// The alternate screen.
+const ALTERNATE: [u16; 3] = [47, 1047, 1049];
+
+/// The filter of one replay.
+#[derive(Debug)]
+pub struct FullScreenFilter {
+    parser: Parser,
+    passed: Passed,
+    repair: RawFilter,
+}
+
+#[derive(Debug)]
+struct Passed {
+    rows: u16,
+    out: Vec<u8>,
+}
+
+impl FullScreenFilter {
+    /// The filter for a program that had this many rows.
+    #[must_use]
+    pub fn new(rows: u16) -> Self {
+        let passed = Passed { rows, out: Vec::new() };
+        Self { parser: Parser::default(), passed, repair: RawFilter::new() }
+    }
+
+    /// The program has this many rows from now on.
+    pub fn resize(&mut self, rows: u16) {
+        self.passed.rows = rows;
+    }
+
+    /// Takes output, and appends what may be shown.
+    pub fn push(&mut self, output: &[u8], out: &mut Vec<u8>) {
+        self.parser.push(output, &mut self.passed);
+        self.repair.push(&self.passed.out, out);
+        self.passed.out.clear();
+    }
+
+    /// Switches back what the program switched, and moves the cursor to a fresh line.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        self.repair.end_block(out);
+    }
+}
+
+impl Passed {
+    fn put_csi(&mut self, body: &[u8], last: u8) {
+        self.out.extend_from_slice(b"\x1b[");
+        self.out.extend_from_slice(body);
+        self.out.push(last);
+    }
+
+    fn set_margins(&mut self, top: u16, bottom: u16) {
+        let bottom = if bottom == 0 { self.rows } else { bottom };
+        self.put_csi(format!("{};{bottom}", top.max(1)).as_bytes(), b'r');
+    }
+
+    fn set_modes(&mut self, csi: &Csi<'_>, last: u8) {
+        for mode in csi.values().filter(|mode| MODES.contains(mode) || *mode == SYNCHRONIZED) {
+            self.put_csi(format!("?{mode}").as_bytes(), last);
+            if ALTERNATE.contains(&mode) && last == b'h' {
+                self.set_margins(1, 0);
+            }
+        }
+    }
+}
+
+impl Sink for Passed {
+    const READS_SEQUENCES: bool = true;
+
+    fn text(&mut self, run: &[u8]) {
+        self.out.extend_from_slice(run);
+    }
+
+    fn control(&mut self, byte: u8) {
+        // BS, VT, FF, CR, SO and SI. The bell would ring, and ENQ is a question.
+        if matches!(byte, 0x08 | 0x0b..=0x0f) {
+            self.out.push(byte);
+        }
+    }
+
+    fn escape(&mut self, intermediates: &[u8], last: u8) {
+        let passes = match intermediates {
+            [] => matches!(last, b'7' | b'8' | b'=' | b'>' | b'D' | b'E' | b'H' | b'M'),
+            // Character sets, and the alignment pattern.
+            [b'(' | b')' | b'#'] => true,
+            _ => false,
+        };
+        if passes {
+            self.out.push(0x1b);
+            self.out.extend_from_slice(intermediates);
+            self.out.push(last);
+        }
+    }
+
+    fn csi(&mut self, body: &[u8], last: u8) {
+        let Some(csi) = Csi::parse(body) else { return };
+        match (csi.private, csi.intermediates, last) {
+            (Some(b'?'), [], b'h' | b'l') => self.set_modes(&csi, last),
+            (None, [], b'r') => self.set_margins(csi.value(0), csi.value(1)),
+            (None, [], b'@'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'Z' | b'`' | b'a' | b'b' | b'd'..=b'h')
+            | (None, [], b'l' | b'm' | b's' | b'u')
+            | (Some(b'?'), [], b'J' | b'K')
+            | (None, [b' '], b'q') => self.put_csi(body, last),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(output: &str) -> String {
+        let mut filter = FullScreenFilter::new(24);
+        let mut out = Vec::new();
+        filter.push(output.as_bytes(), &mut out);
+        // Before the first output the title is saved.
+        String::from_utf8(out).unwrap().replace("\x1b[22;0t", "").replace('\x1b', "^")
+    }
+
+    #[test]
+    fn what_draws_passes_and_what_asks_does_not() {
+        assert_eq!(shown("\x1b[2J\x1b[5;7Hvi\x1b[1;31m~\x1b[m\r\n\x1b[K"), "^[2J^[5;7Hvi^[1;31m~^[m\r\n^[K");
+        assert_eq!(shown("\x1b[?1049h\x1b[?1006;25h\x1b[r"), "^[?1049h^[1;24r^[?25h^[1;24r");
+        for question in [
+            "\x1b[c",
+            "\x1b[>c",
+            "\x1b[6n",
+            "\x1b[?6n",
+            "\x1b[18t",
+            "\x1b[>q",
+            "\x1b[?u",
+            "\x1b[?25$p",
+            "\x05",
+            "\x1bZ",
+            "\x1b]11;?\x07",
+            "\x1b]52;c;?\x07",
+            "\x1bP+q544e\x1b\\",
+            "\x1b[x",
+            "\x1bc",
+            "\x1b[?1000h",
+            "\x1b[?2004h",
+            "\x1b]0;title\x07",
+            "\x1b[8;10;10t",
+            "\x07",
+            "\x1b_Gx\x1b\\",
+            "\x1b[?996n",
+            "\x1b[?2048h",
+        ] {
+            assert_eq!(shown(question), "", "{question:?}");
+        }
+    }
+
+    #[test]
+    fn the_terminal_is_repaired() {
+        let mut filter = FullScreenFilter::new(24);
+        let mut out = Vec::new();
+        filter.push(b"\x1b[?1049h\x1b[?25l\x1b[31mdraws", &mut out);
+        out.clear();
+        filter.end(&mut out);
+        let out = String::from_utf8(out).unwrap();
+        for part in ["\x1b[?1049l", "\x1b[?25h", "\x1b[r", "\x1b[0m"] {
+            assert!(out.contains(part), "{part:?} is not in {out:?}");
+        }
+    }
+}
