@@ -31,6 +31,7 @@ mod sheet;
 mod show;
 mod start;
 mod status;
+mod tail;
 mod verb;
 mod verbs;
 mod when;

@@ -20,7 +20,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::core::entry::{StartError, Stream};
 use command::Command;
-pub use jsonl::{AttachRequest, SendRequest};
+pub use jsonl::{AttachRequest, SendRequest, WatchLook, WatchRequest};
 use rexec_sh::protocol::process::Signal;
 
 /// A request of a peer to the host.
@@ -73,6 +73,10 @@ pub enum Supervision {
     Pause(u64),
     /// Continue what a pause has stopped.
     Resume(u64),
+    /// Show the console here, too.
+    Watch(WatchRequest),
+    /// The terminal that shows the console here has this many columns now.
+    Resize(u16),
 }
 
 /// An event at a caller's terminal.

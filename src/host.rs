@@ -83,6 +83,7 @@ mod terminal_relay;
 mod terminal_size;
 mod turn;
 mod unseen;
+mod viewers;
 
 use std::time::{Duration, Instant};
 
@@ -330,6 +331,7 @@ impl Host {
     /// Gives every reader of every log what is new, as far as it has room.
     fn pump(&mut self) {
         self.settle_answers();
+        let is_closing = self.is_closing();
         let Self { turn, engine, peers, runs, screen, recorder, tally, .. } = self;
         let mut dirty = turn.take_dirty();
         dirty.append(&mut engine.take_changed());
@@ -350,6 +352,7 @@ impl Host {
             screen.touch_status(turn.now);
         }
         screen.pump(engine, turn.now);
+        screen.viewers.pump(is_closing && engine.is_idle(), turn, engine, peers);
         self.refresh_status();
         if !self.screen.flush() {
             self.on_console_gone();

@@ -102,6 +102,10 @@ pub const GRACE_MAX: Duration = Duration::from_secs(3_600);
 pub const KILL_TIMEOUT: Duration = Duration::from_secs(6);
 /// Walks through its tree after which a guard reports what it could not kill.
 pub const KILL_ROUNDS_MAX: u32 = 100;
+/// Peers that see the console on terminals of their own. The next one is refused.
+pub const VIEWERS_MAX: usize = 4;
+/// What is queued for one of them, bytes. Beyond it, its console leaves output out and counts it.
+pub const VIEWER_HIGH_BYTES: usize = 64 << 10;
 /// Walks through its tree after which a guard that pauses it lets be: a fork bomb could outrun it for ever.
 pub const PAUSE_ROUNDS_MAX: u32 = 100;
 /// Time after which a guard reports what it could not kill.

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`],
 //! [`terminal`], [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`],
-//! [`locale`].
+//! [`locale`], [`mod@poll`].
 
 #![expect(unsafe_code, reason = "system calls live here and in guard")]
 

@@ -13,6 +13,7 @@ pub(super) struct Look {
     pub(super) columns: usize,
     has_colours: bool,
     has_utf8: bool,
+    is_dumb: bool,
 }
 
 /// Columns where no terminal says how many it has. No text reaches this far.
@@ -29,7 +30,26 @@ impl Look {
             columns: size.map_or(UNBOUNDED, |size| size.cols.into()),
             has_colours: out.is_terminal() && !is_dumb && !is_set("NO_COLOR"),
             has_utf8: locale::is_utf8(),
+            is_dumb,
         }
+    }
+
+    /// Whether the output has the width of a terminal.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.columns != UNBOUNDED
+    }
+
+    /// How a request to watch describes it.
+    pub(super) fn in_json(&self) -> String {
+        let is_terminal = self.is_terminal();
+        let look = match (is_terminal, self.is_dumb, self.has_utf8) {
+            (false, ..) => "text",
+            (true, false, true) => "terminal",
+            (true, true, true) => "dumb",
+            (true, _, false) => "ascii",
+        };
+        let columns = if is_terminal { self.columns } else { 0 };
+        format!(r#""columns":{columns},"look":"{look}","colours":{}"#, self.has_colours)
     }
 
     /// The text in a colour (SGR parameters), if there are colours.
@@ -106,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_line_of_parts_fits_and_keeps_what_it_can() {
-        let look = |columns, has_utf8| Look { columns, has_colours: false, has_utf8 };
+        let look = |columns, has_utf8| Look { columns, has_colours: false, has_utf8, is_dumb: false };
         let parts = ["nothing runs", "host up 2 h", "last #93 claude: git status --short"].map(str::to_owned);
         assert_eq!(look(200, true).fitted(&parts), "nothing runs · host up 2 h · last #93 claude: git status --short");
         assert_eq!(look(54, true).fitted(&parts), "nothing runs · host up 2 h · last #93 claude: git sta…");

@@ -8,38 +8,36 @@ use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::verb::{Group, Values, Verb};
-use super::{
-    attach, check, completions, export, help, kill, list, log, man, out, pause, print, ps, replay, run, send, show,
-    start, status,
-};
+use super::{completions, help, man};
 
 /// All verbs, in the order of `rexec --help`.
 pub(super) const VERBS: &[&Verb] = &[
     // Agents.
-    &run::VERB,
+    &super::run::VERB,
     // Commands that run.
-    &ps::VERB,
-    &kill::VERB,
-    &pause::PAUSE,
-    &pause::RESUME,
-    &send::VERB,
-    &attach::VERB,
+    &super::ps::VERB,
+    &super::kill::VERB,
+    &super::pause::PAUSE,
+    &super::pause::RESUME,
+    &super::send::VERB,
+    &super::attach::VERB,
+    &super::tail::VERB,
     // Commands of the past.
-    &log::VERB,
-    &show::VERB,
-    &out::VERB,
-    &replay::VERB,
-    &export::VERB,
+    &super::log::VERB,
+    &super::show::VERB,
+    &super::out::VERB,
+    &super::replay::VERB,
+    &super::export::VERB,
     // Host and help.
-    &status::VERB,
+    &super::status::VERB,
     &HELP,
     &MAN,
     &COMPLETIONS,
     // Options.
-    &check::VERB,
-    &start::VERB,
-    &list::VERB,
-    &print::VERB,
+    &super::check::VERB,
+    &super::start::VERB,
+    &super::list::VERB,
+    &super::print::VERB,
 ];
 
 /// The verb of this name, written as on the command line.

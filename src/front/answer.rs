@@ -45,6 +45,11 @@ pub enum Answer {
     },
     /// What the host is and has.
     Status(Box<HostStatus>),
+    /// The console follows: its bytes, without any form, until the connection ends.
+    Watch {
+        /// The host's version.
+        version: String,
+    },
     /// A signal is on its way to a command.
     Signal {
         /// The command's number.

@@ -22,7 +22,7 @@ use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::limits;
 use request::{Action, JsonLine, violation};
-pub use request::{AttachRequest, CommandRequest, SendRequest};
+pub use request::{AttachRequest, CommandRequest, SendRequest, WatchLook, WatchRequest};
 use response::Gathered;
 
 /// One JSONL connection.
@@ -86,11 +86,19 @@ impl Jsonl {
             }
             JsonLine::Action(Action::Abort {}) if self.has_asked => Ok(Some(PeerRequest::Abort)),
             JsonLine::Action(Action::Abort {}) => Err(violation("the action abort comes after a request")),
+            JsonLine::Action(Action::Resize { columns }) if self.has_asked => {
+                Ok(Some(PeerRequest::Supervise(Supervision::Resize(columns))))
+            }
+            JsonLine::Action(Action::Resize { .. }) => Err(violation("the action resize comes after watch")),
             JsonLine::Action(_) if self.has_asked => {
                 Err(violation("an action about other commands on a connection that has one"))
             }
             JsonLine::Action(Action::List {}) => Ok(Some(PeerRequest::Supervise(Supervision::List))),
             JsonLine::Action(Action::Status {}) => Ok(Some(PeerRequest::Supervise(Supervision::Status))),
+            JsonLine::Action(Action::Watch(request)) => {
+                self.has_asked = true;
+                Ok(Some(PeerRequest::Supervise(Supervision::Watch(request))))
+            }
             JsonLine::Action(Action::Pause { seq }) => Ok(Some(PeerRequest::Supervise(Supervision::Pause(seq)))),
             JsonLine::Action(Action::Resume { seq }) => Ok(Some(PeerRequest::Supervise(Supervision::Resume(seq)))),
             JsonLine::Action(Action::Send(request)) => {
@@ -135,6 +143,11 @@ impl Jsonl {
     /// Takes the first bytes of the command's output; returns how many.
     pub fn output(&mut self, bytes: &[u8]) -> usize {
         self.output.push(bytes)
+    }
+
+    /// Writes the line in front of a console's bytes.
+    pub fn begin_console(&mut self, out: &mut Vec<u8>) {
+        put_line(&Answer::Watch { version: env!("CARGO_PKG_VERSION").to_owned() }, out);
     }
 
     /// Writes the answer to an action.

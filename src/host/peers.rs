@@ -223,6 +223,17 @@ impl Peers {
         self.let_go(id, turn, engine);
     }
 
+    /// Tells a peer that the console follows.
+    pub(super) fn begin_console(&mut self, id: PeerId) {
+        self.end_greeting(id);
+        if let Some(peer) = self.all.get_mut(&id)
+            && let Protocol::Jsonl(jsonl) = &mut peer.protocol
+        {
+            jsonl.begin_console(peer.out.buffer());
+            self.roomy.insert(id);
+        }
+    }
+
     /// Answers a request that is not a command.
     pub(super) fn answer(&mut self, id: PeerId, answer: &Answer, turn: &mut Turn, engine: &mut Engine) {
         if let Some(peer) = self.all.get_mut(&id)

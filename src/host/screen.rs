@@ -13,6 +13,9 @@ use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
 use super::options::{Color, HostOptions};
+use super::turn::PeerId;
+use super::viewers::Viewers;
+use crate::front::WatchRequest;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
@@ -52,6 +55,8 @@ pub(super) struct Screen {
     /// While the screen stands still, what the host says meanwhile.
     frozen: Option<Vec<u8>>,
     pub(super) keys_token: Option<Token>,
+    /// The console on other terminals.
+    pub(super) viewers: Viewers,
     /// Lines that were left out because the terminal had no room.
     unsaid: u64,
 }
@@ -86,6 +91,7 @@ impl Screen {
             message: None,
             frozen: None,
             keys_token,
+            viewers: Viewers::default(),
             unsaid: 0,
         };
         screen.enter();
@@ -94,6 +100,7 @@ impl Screen {
 
     /// Shows one line of the host's own.
     pub(super) fn say(&mut self, line: &str) {
+        self.viewers.say(line);
         match &mut self.frozen {
             Some(held) if held.len() < limits::CONSOLE_HIGH_BYTES => self.console.say(line, held),
             Some(_) => self.unsaid += 1,
@@ -156,12 +163,14 @@ impl Screen {
 
     /// A command begins: its block waits for its turn on the console.
     pub(super) fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading) {
+        self.viewers.begin(engine, cursor.job, &heading);
         self.console.begin(engine, cursor, heading);
     }
 
     /// A command left these processes running.
     pub(super) fn on_left(&mut self, job: JobId, left: &[Straggler]) {
         self.console.on_left(job, left);
+        self.viewers.on_left(job, left);
     }
 
     /// Takes from the commands' logs what the console has room for.
@@ -175,7 +184,15 @@ impl Screen {
 
     /// When the console has something to show although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.console.deadline().into_iter().chain(self.status_deadline()).min()
+        let deadlines = [self.console.deadline(), self.status_deadline(), self.viewers.deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Shows the console to this peer from now on.
+    pub(super) fn watch(&mut self, id: PeerId, request: WatchRequest, engine: &mut Engine) {
+        let is_running = |job: JobId| engine.job(job).is_some_and(|known| !known.is_closed());
+        let running: Vec<_> = self.console.headings().filter(|(job, _)| is_running(*job)).collect();
+        self.viewers.add(id, request, running.into_iter(), engine);
     }
 
     /// Ends the block that is being shown, and leaves the terminal as it was before it.

@@ -9,13 +9,15 @@ use super::Host;
 use super::runs::KillRequest;
 use super::turn::PeerId;
 use crate::core::engine::JobId;
-use crate::front::Supervision;
 use crate::front::answer::{Answer, HostStatus, RunState};
+use crate::front::{Supervision, WatchRequest};
+use crate::limits;
 
 impl Host {
     /// Does what a person asks, if the caller may.
     pub(super) fn supervise(&mut self, id: PeerId, asked: Supervision) {
-        if !self.has_proof(id) || !self.may_supervise(id) {
+        let is_resize = matches!(asked, Supervision::Resize(_));
+        if !is_resize && (!self.has_proof(id) || !self.may_supervise(id)) {
             return;
         }
         let answer = match asked {
@@ -24,6 +26,8 @@ impl Host {
             Supervision::Signal(seq, signal) => self.signal_run(JobId(seq), signal),
             Supervision::Pause(seq) => self.pause(JobId(seq)),
             Supervision::Resume(seq) => self.resume(JobId(seq)),
+            Supervision::Watch(request) => return self.watch(id, request),
+            Supervision::Resize(columns) => return self.screen.viewers.resize(id, columns),
             Supervision::Kill { seq, at_once } => return self.kill(id, seq, at_once),
         };
         match answer {
@@ -75,6 +79,21 @@ impl Host {
         } else {
             self.fail(id, &not_there(JobId(seq)));
         }
+    }
+
+    /// Shows the console to this peer, too.
+    fn watch(&mut self, id: PeerId, request: WatchRequest) {
+        if self.screen.viewers.is_full() {
+            let problem = format_args!("{} others watch this host already", limits::VIEWERS_MAX);
+            return self.fail(id, &Notice::failed(problem, "end one of them with ^C"));
+        }
+        let only = request.seq.map(JobId);
+        let is_running = |job: JobId| self.engine.job(job).is_some_and(|known| !known.is_closed());
+        if let Some(job) = only.filter(|&job| !is_running(job)) {
+            return self.fail(id, &not_there(job));
+        }
+        self.peers.begin_console(id);
+        self.screen.watch(id, request, &mut self.engine);
     }
 
     fn signal_run(&mut self, job: JobId, signal: Signal) -> Result<Answer, Notice> {

@@ -332,6 +332,23 @@ impl Console {
         self.blocks.clear();
     }
 
+    /// The commands that have a block, with their banners' contents: those that run, and some that have ended.
+    pub fn headings(&self) -> impl Iterator<Item = (JobId, &Heading)> {
+        self.blocks.iter().map(|block| (block.job, &block.heading))
+    }
+
+    /// Whether everything that began was shown to its end.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Reads no log any more, so that none is kept for this console.
+    pub fn abandon(&mut self, engine: &mut Engine) {
+        self.blocks.drain(..).for_each(|block| block.give_up(engine));
+        self.floor = None;
+    }
+
     /// When there may be something to show although no command writes.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {

@@ -1,6 +1,7 @@
 //! The verbs of `rexec`: what the table says of each is true, and every form that is made of the table works.
 
 mod live;
+mod tail;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -78,7 +79,8 @@ fn each_option_of_the_help_is_known_to_its_verb() {
             let output = rexec(&args);
             let text = String::from_utf8_lossy(&output.stderr);
             let is_told = text.contains("`--no-such-option`") && output.status.code() == Some(2);
-            assert!(is_told, "{verb} does not know {option}: {text}");
+            // An option that acts as a verb of its own may have done it.
+            assert!(is_told || output.status.success(), "{verb} does not know {option}: {text}");
         }
     }
     assert!(count >= 3, "the search finds what it looks for: {count}");
@@ -88,6 +90,7 @@ fn each_option_of_the_help_is_known_to_its_verb() {
 fn valid(word: &str) -> &'static str {
     match word {
         "SIGNAL" => "KILL",
+        "WHEN" => "never",
         "A:B" => "1:2",
         "T" | "TIME" | "S" | "SECONDS" | "SPAN" | "DURATION" => "1h",
         _ => "1",

@@ -102,6 +102,39 @@ fn action_line(action: &'static str, request: &impl Serialize) -> String {
     serde_json::to_string(&Line { action, request }).expect("these types always serialize into memory")
 }
 
+/// A console elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WatchRequest {
+    /// The only command that is shown; without it, all of them.
+    #[serde(default)]
+    pub seq: Option<u64>,
+    /// The columns of the terminal; 0 if it does not say.
+    #[serde(default)]
+    pub columns: u16,
+    /// What the terminal can show.
+    #[serde(default)]
+    pub look: WatchLook,
+    /// Whether it gets colours.
+    #[serde(default)]
+    pub colours: bool,
+}
+
+/// What a terminal can show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WatchLook {
+    /// All that the host's own console shows.
+    Terminal,
+    /// Characters in UTF-8, and nothing that moves the cursor.
+    Dumb,
+    /// ASCII.
+    Ascii,
+    /// It is a file or a pipe: lines as the journal's are printed.
+    #[default]
+    Text,
+}
+
 /// A request that is not a command.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
@@ -122,6 +155,10 @@ pub(super) enum Action {
         seq: u64,
     },
     Status {},
+    Watch(WatchRequest),
+    Resize {
+        columns: u16,
+    },
     Send(SendRequest),
     Attach(AttachRequest),
 }

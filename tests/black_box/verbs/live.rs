@@ -12,13 +12,13 @@ use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 
 /// What rexec prints beside this host, and its exit code.
-struct Said {
-    code: i32,
-    out: String,
+pub(super) struct Said {
+    pub(super) code: i32,
+    pub(super) out: String,
     err: String,
 }
 
-fn rexec(host: &Host, args: &[&str]) -> Said {
+pub(super) fn rexec(host: &Host, args: &[&str]) -> Said {
     let mut command = Command::new(programs::rexec());
     command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null());
     command.env("REXEC_SOCKET", host.socket()).env("REXEC_HOME", host.journal_home());
@@ -27,13 +27,13 @@ fn rexec(host: &Host, args: &[&str]) -> Said {
     Said { code: status.code().expect("it exits"), out: text(stdout), err: text(stderr) }
 }
 
-fn start(host: &Host, name: &str, script: &str) -> Calling {
+pub(super) fn start(host: &Host, name: &str, script: &str) -> Calling {
     let call = host.call(script).env(&format!("REXEC_WHOAMI={name}"));
     call.start(Target::Shim(&host.socket())).expect("the shim starts")
 }
 
 /// The processes whose numbers the command has written into `pids`, once there are this many.
-fn processes(host: &Host, count: usize) -> Vec<Process> {
+pub(super) fn processes(host: &Host, count: usize) -> Vec<Process> {
     let pids = || {
         let text = fs::read_to_string(host.home.join("pids")).unwrap_or_default();
         let found: Vec<Process> =

@@ -1,0 +1,127 @@
+//! `rexec tail`: the console on another terminal, or the output of one command.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use lexopt::prelude::{Long, Short, Value};
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+
+use super::look::Look;
+use super::run_reference::RunReference;
+use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use super::{ask, cannot_write, chosen, out};
+use crate::front::answer::{Listed, RunState};
+use crate::history::OutputSource;
+use crate::sys::poll;
+use crate::sys::signal::{HostSignal, HostSignals};
+
+pub(super) const VERB: Verb = Verb {
+    name: "tail",
+    short: None,
+    group: Group::Live,
+    arguments: "[N]",
+    values: Values::Runs,
+    summary: "show the console here, too, or the end of a command's output",
+    text: "\
+Without N this is the host's console on another terminal, in its width, from
+now on. ^C leaves; the commands go on. At most four terminals can watch a host.
+
+With N it prints the end of what the journal has of that command's output. With
+-f it then shows what the command writes, until it ends. Of a command that runs
+the journal has the output so far only if there is much of it.
+",
+    options: &[
+        VerbOption::flag("follow", "with N: go on until the command ends").short('f'),
+        VerbOption::taking("lines", "K", Values::Nothing, "with N: the last K lines so far (default 10)").short('n'),
+    ],
+    codes: &[(1, "the command does not run, or too many watch"), (3, "no journal has that command"), NO_HOST],
+    examples: &["rexec tail", "rexec tail -f 12", "rexec tail -n 100 12"],
+    run: |parser| {
+        let (mut run, mut follows, mut lines) = (None, false, "10".to_owned());
+        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+            match argument {
+                Short('f') | Long("follow") => follows = true,
+                Short('n') | Long("lines") => lines = VERB.value(parser)?,
+                Value(word) if run.is_none() => run = Some(word),
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        let Some(run) = run else { return watch(None) };
+        if !follows {
+            return so_far(run, &lines);
+        }
+        let number = chosen::number(&VERB, &run.to_string_lossy())?;
+        let is_it = |listed: &Listed| listed.seq == number && listed.state != RunState::Left;
+        if chosen::runs(&super::socket_path()?)?.iter().any(is_it) {
+            return watch(Some((number, lines)));
+        }
+        so_far(run, &lines)
+    },
+};
+
+/// Prints the end of what the journal has of a command's output.
+fn so_far(run: OsString, lines: &str) -> Result<u8, Notice> {
+    let words = [run, "--tail".into(), lines.into()];
+    (out::VERB.run)(&mut lexopt::Parser::from_args(words))
+}
+
+/// Shows the console, or one command of it, until it ends or the person leaves.
+fn watch(only: Option<(u64, String)>) -> Result<u8, Notice> {
+    let look = Look::of_output();
+    let seq = only.as_ref().map(|(seq, _)| format!(r#""seq":{seq},"#)).unwrap_or_default();
+    let question = format!(r#"{{"action":"watch",{seq}{}}}"#, look.in_json());
+    let (_, stream) = ask::ask(&super::socket_path()?, &question)?.answer_and_more(Some(ask::PATIENCE))?;
+    stream.get_ref().set_read_timeout(None).map_err(ask::AskError::Lost)?;
+    if let Some((seq, lines)) = only {
+        // What comes meanwhile waits in the socket. A running command has a file only once it has written much.
+        let run: OsString = seq.to_string().into();
+        let found = RunReference::of(&run)?.find(&super::home()?, &super::socket_path()?);
+        let output = found.ok().and_then(|found| found.open_output().ok());
+        if output.is_some_and(|output| output.source == OutputSource::Raw) {
+            so_far(run, &lines)?;
+        }
+    }
+    pass_on(stream)
+}
+
+/// Writes what comes to standard output.
+fn pass_on(mut stream: BufReader<UnixStream>) -> Result<u8, Notice> {
+    let failed = |error: io::Error| Notice::from(ask::AskError::Lost(error));
+    let mut signals = HostSignals::take().map_err(failed)?;
+    let mut out = io::stdout().lock();
+    loop {
+        let bytes = stream.buffer().to_vec();
+        if !bytes.is_empty() {
+            stream.consume(bytes.len());
+            match out.write_all(&bytes).and_then(|()| out.flush()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(exit_code::SUCCESS),
+                written => written.map_err(|error| cannot_write(&error))?,
+            }
+        }
+        let [has_bytes, has_signal] = poll::readable([stream.get_ref().as_fd(), signals.as_fd()]).map_err(failed)?;
+        while let Some(signal) = has_signal.then(|| signals.take_next()).flatten() {
+            match signal {
+                HostSignal::Resize => {
+                    let columns = Look::of_output().columns;
+                    let _ = writeln!(stream.get_mut(), r#"{{"action":"resize","columns":{columns}}}"#);
+                }
+                HostSignal::CheckSocket => {}
+                HostSignal::End | HostSignal::HangUp => return leave(&mut out),
+            }
+        }
+        if has_bytes && stream.fill_buf().map_err(failed)?.is_empty() {
+            return Ok(exit_code::SUCCESS);
+        }
+    }
+}
+
+/// Leaves the terminal on a line of its own and without colours.
+fn leave(out: &mut impl Write) -> Result<u8, Notice> {
+    if Look::of_output().is_terminal() {
+        let _ = out.write_all(b"\x1b[0m\r\n").and_then(|()| out.flush());
+    }
+    Ok(exit_code::SUCCESS)
+}
