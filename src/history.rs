@@ -15,18 +15,22 @@
 mod chunks;
 mod facts;
 mod find;
+mod fold;
 mod output;
 mod output_lines;
 mod query;
 mod recording;
 mod search;
 mod session;
+mod span;
 
 pub use facts::{Facts, RunOutcome};
 pub use find::{FoundRun, find};
+pub use fold::for_each_ended;
 pub use output::{Omission, OutputSource, WholeOutput};
 pub use output_lines::OutputPiece;
 pub use query::{Query, milliseconds};
 pub use recording::RunRecording;
 pub use search::{SearchResult, search};
 pub use session::{JournalFile, SessionHistory, sessions};
+pub use span::SessionSpan;

@@ -88,6 +88,7 @@
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.
 //! * When a command is stopped, and how: `core/job.rs` decides, `guard/supervisor.rs` does it.
 //! * Prompts (a command reads the terminal): `core/job/prompts.rs` decides; [`guard`] names every place that takes part.
+//! * A record's or a `--json` form's field: `cli/help/schema.txt` lists it too, and a test compares.
 //! * Which run `44`, `SESSION:44` or `-1` is: `cli/run_reference.rs`; how it is found: `history/find.rs`.
 //! * A verb of `rexec`: a file with its row and its function, and a line in `cli/verbs.rs`, from which help, completions and
 //!   man pages are made; the manual's pages: `cli/help/`. A verb that asks the host also needs

@@ -217,7 +217,7 @@ fn write_rows<'a>(
         let used = front.chars().count() + RESULT_COLUMNS + middle.chars().count();
         let room = sheet.columns.saturating_sub(used + 1).max(COMMAND_COLUMNS_MIN);
         let result = sheet.tinted(tint, &padded(&escape_line(&result, RESULT_COLUMNS), RESULT_COLUMNS));
-        let command = escape_line(run.command.trim_end(), room);
+        let command = sheet.cut(run.command.trim_end(), room);
         writeln!(out, "{front}{result}{middle}{command}")?;
     }
     Ok(())

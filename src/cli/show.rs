@@ -134,6 +134,7 @@ fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
     }));
     if let Some(end) = end {
         facts.push(("output", output(end, recorded, &run.home, start.seq)));
+        facts.extend((recorded.secrets > 0).then(|| ("secrets", format!("{} masked", recorded.secrets))));
         let named = end.left.iter().map(|left| (left.comm.as_str(), left.pid));
         facts.extend(left_line(end.left_count, named).map(|line| ("left", line)));
         facts.extend((!end.unkillable.is_empty()).then(|| ("unkillable", format!("{:?}", end.unkillable))));

@@ -28,6 +28,9 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::out::VERB,
     &super::replay::VERB,
     &super::export::VERB,
+    &super::stats::VERB,
+    &super::sessions::VERB,
+    &super::schema::VERB,
     // Host and help.
     &super::status::VERB,
     &HELP,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::reader::{Header, Record};
-use crate::journal::record::{RunEnd, StartRecord, VERSION};
+use crate::journal::record::{RecordedOutput, RunEnd, StartRecord, VERSION};
 
 /// How a record's line begins, up to its type.
 const BEGINNING: &[u8] = b"{\"v\":1,\"type\":\"";
@@ -67,6 +67,8 @@ pub struct Facts {
     pub error: Option<String>,
     /// Processes that outlived its shell.
     pub left_count: u32,
+    /// Secrets that the journal masked.
+    pub secrets: u64,
     /// The file with its raw output, below the journal's directory.
     pub raw: Option<String>,
     /// How it ended.
@@ -98,14 +100,13 @@ impl Facts {
             Record::Open(_) | Record::Input(_) | Record::Dropped(_) | Record::Close(_) => return None,
         };
         let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, .. } = end;
-        let (text, raw) = output.map(|output| (output.text, output.raw)).unzip();
-        let raw = raw.flatten();
+        let RecordedOutput { text, raw, secrets, .. } = output.unwrap_or_default();
         #[rustfmt::skip]
         let facts = Facts {
             seq, time, whoami, dir, command, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error,
-            left_count, raw, outcome,
+            left_count, secrets, raw, outcome,
         };
-        Some((facts, text))
+        Some((facts, Some(text)))
     }
 
     /// Whether it ended otherwise than with code 0.

@@ -177,6 +177,7 @@ impl Live {
         }
         output.lost = (missing > 0).then_some(missing);
         output.text = text.text;
+        output.secrets = self.masks.count();
         self.raw.close(missing, &mut files.directory, &mut output);
         self.timed.finish(files, &mut output);
         EndRecord { start: Rc::unwrap_or_clone(self.start), end, output }

@@ -137,6 +137,11 @@ impl Masks {
         utf8(out)
     }
 
+    /// How many secrets were masked so far.
+    pub(super) fn count(&self) -> u64 {
+        self.streams.iter().map(|(_, redactor)| redactor.count()).sum::<u64>() + self.text.count()
+    }
+
     /// Ends the output: appends all that was held back or waited.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         if let Some(holder) = self.holder {

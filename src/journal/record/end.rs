@@ -80,6 +80,8 @@ pub struct RecordedOutput {
     pub raw_cut: Option<u64>,
     /// Why there is no such file, or not all of it.
     pub raw_error: Option<String>,
+    /// How many secrets were masked in the output, and in the fields of the start.
+    pub secrets: u64,
     /// The file with the recording, relative to the journal's directory: see [`crate::journal::recording`].
     pub recording: Option<String>,
     /// The part of that file that has the run's lines: the offset of the first one and the one behind the last.
@@ -144,6 +146,7 @@ impl Serialize for EndRecord {
         fields.put_set("raw_omitted", &output.raw_omitted)?;
         fields.put_set("raw_cut", &output.raw_cut)?;
         fields.put_set("raw_error", &output.raw_error)?;
+        fields.put_set("secrets", &output.secrets)?;
         fields.put_set("recording", &output.recording)?;
         fields.put_set("recording_at", &output.recording_at)?;
         fields.put_set("recording_omitted", &output.recording_omitted)?;

@@ -59,6 +59,7 @@ fn a_record_with_every_field_is_written_as_ever() {
         raw_omitted: Some(60),
         raw_cut: Some(25),
         raw_error: Some("No space left on device".into()),
+        secrets: 3,
         recording: Some("raw/x.rec".into()),
         recording_at: Some((70, 90)),
         recording_omitted: Some(80),
@@ -68,7 +69,7 @@ fn a_record_with_every_field_is_written_as_ever() {
     assert_eq!(EndRecord::parse(&record.line()).unwrap(), record);
     assert_line(
         &record.line(),
-        r#"{"v":1,"type":"end","seq":7,"whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"exit":130,"output":"é\n","time":"2026-05-21T09:42:18.123Z","error":"aborted","command":"ls","shell":"/bin/bash","duration_ms":20,"queued_ms":1,"signal":2,"bytes":90,"output_omitted":40,"output_cut":1,"output_lost":30,"raw":"raw/x-7.out","raw_bytes":50,"raw_omitted":60,"raw_cut":25,"raw_error":"No space left on device","recording":"raw/x.rec","recording_at":[70,90],"recording_omitted":80,"recording_error":"full","left":[{"pid":9,"comm":"node"}],"left_count":2,"unkillable":[11],"exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
+        r#"{"v":1,"type":"end","seq":7,"whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"exit":130,"output":"é\n","time":"2026-05-21T09:42:18.123Z","error":"aborted","command":"ls","shell":"/bin/bash","duration_ms":20,"queued_ms":1,"signal":2,"bytes":90,"output_omitted":40,"output_cut":1,"output_lost":30,"raw":"raw/x-7.out","raw_bytes":50,"raw_omitted":60,"raw_cut":25,"raw_error":"No space left on device","secrets":3,"recording":"raw/x.rec","recording_at":[70,90],"recording_omitted":80,"recording_error":"full","left":[{"pid":9,"comm":"node"}],"left_count":2,"unkillable":[11],"exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
     );
     let lost = LostRecord { start: start() };
     let read: LostRecord = serde_json::from_slice(&line("lost", &lost)).unwrap();

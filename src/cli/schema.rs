@@ -1,0 +1,118 @@
+//! `rexec schema`: the fields of every record of the journal and of every JSON form, as JSON Schema.
+//!
+//! The table in `help/schema.txt` is the source: a form in a line of its own, and below it a line for each field.
+
+use std::collections::BTreeMap;
+
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+
+use super::verb::{Group, Values, Verb};
+
+pub(super) const VERB: Verb = Verb {
+    name: "schema",
+    short: None,
+    group: Group::Past,
+    arguments: "[FORM]",
+    values: Values::Nothing,
+    summary: "print the fields of the journal's records and of --json, as JSON Schema",
+    text: "\
+One JSON Schema in each line: for every record of the journal, as in record end,
+and for what verbs about the past print with --json, as in json log. FORM is the
+last word of a title. Fields may be added without a new version: skip those that
+you do not know.
+",
+    options: &[],
+    codes: &[(1, "there is no such form")],
+    examples: &["rexec schema end", "rexec schema | jq -r .title"],
+    run: |parser| {
+        let wanted = VERB.one_word(parser)?;
+        let is_wanted =
+            |form: &Schema| wanted.as_ref().is_none_or(|name| form.title.split(' ').next_back() == Some(name));
+        let forms: Vec<Schema> = forms().into_iter().filter(is_wanted).collect();
+        if forms.is_empty() {
+            let problem = format_args!("there is no form {}", super::quoted(wanted.unwrap_or_default()));
+            return Err(Notice::failed(problem, "rexec schema | jq -r .title shows all forms"));
+        }
+        super::with_output(|out| super::put_json(forms.into_iter(), out))
+    },
+};
+
+const TABLE: &str = include_str!("help/schema.txt");
+
+/// A form as JSON Schema.
+#[derive(Debug, Serialize)]
+struct Schema {
+    #[serde(rename = "$schema")]
+    dialect: &'static str,
+    title: &'static str,
+    description: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    properties: BTreeMap<&'static str, FieldSchema>,
+    required: Vec<&'static str>,
+}
+
+/// A field.
+#[derive(Debug, Default, Serialize)]
+struct FieldSchema {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#const: Option<&'static str>,
+    #[serde(rename = "type", skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<&'static str>,
+    /// What an array has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Box<FieldSchema>>,
+    /// What an object has under names that are not fixed.
+    #[serde(rename = "additionalProperties", skip_serializing_if = "Option::is_none")]
+    values: Option<Box<FieldSchema>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'static str,
+}
+
+fn forms() -> Vec<Schema> {
+    let mut forms: Vec<Schema> = Vec::new();
+    for line in TABLE.lines().filter(|line| !line.is_empty()) {
+        let (front, description) = line.split_once(": ").unwrap_or((line, ""));
+        match (front.strip_prefix("  "), forms.last_mut()) {
+            (Some(field), Some(form)) => form.add(field, description),
+            _ => forms.push(Schema {
+                dialect: "https://json-schema.org/draft/2020-12/schema",
+                title: front,
+                description,
+                kind: "object",
+                properties: BTreeMap::new(),
+                required: Vec::new(),
+            }),
+        }
+    }
+    forms
+}
+
+impl Schema {
+    fn add(&mut self, field: &'static str, description: &'static str) {
+        let (name, kind) = field.split_once(' ').unwrap_or((field, "object"));
+        let bare = name.trim_end_matches('?');
+        if bare == name {
+            self.required.push(name);
+        }
+        self.properties.insert(bare, FieldSchema { description, ..FieldSchema::of(kind) });
+    }
+}
+
+impl FieldSchema {
+    /// `string`, `string|null`, `[string]`, `{string}` or `"end"`.
+    fn of(kind: &'static str) -> Self {
+        let within = |ends: [char; 2]| kind.strip_prefix(ends[0])?.strip_suffix(ends[1]);
+        let of = |kind| Some(Box::new(Self::of(kind)));
+        if let Some(value) = within(['"', '"']) {
+            Self { r#const: Some(value), ..Self::default() }
+        } else if let Some(item) = within(['[', ']']) {
+            Self { kinds: vec!["array"], items: of(item), ..Self::default() }
+        } else if let Some(value) = within(['{', '}']) {
+            Self { kinds: vec!["object"], values: of(value), ..Self::default() }
+        } else {
+            Self { kinds: kind.split('|').collect(), ..Self::default() }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `rexec stats`: what each agent ran, how long it took, and what went wrong.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+use std::path::Path;
+
+use lexopt::prelude::Long;
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+
+use super::log::{moment, tell};
+use super::run_reference::unreadable;
+use super::sheet::{Sheet, Tint, padded};
+use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use super::when;
+use crate::history::{self, Facts, Query, RunOutcome};
+use crate::text::banner::duration;
+use crate::text::count;
+use crate::text::escape::name_of;
+
+pub(super) const VERB: Verb = Verb {
+    name: "stats",
+    short: None,
+    group: Group::Past,
+    arguments: "",
+    values: Values::Nothing,
+    summary: "count what each agent ran: commands, failures, time, output",
+    text: "\
+Counts commands that have ended, from all journals. Below the table stand the
+slowest commands and those that failed most often. OUTPUT is what the commands
+wrote. MASKED is how many secrets the journal masked.
+",
+    options: &[
+        VerbOption::flag("today", "commands that began today, by your clock"),
+        VerbOption::taking("since", "TIME", Values::Nothing, "commands that began then or later, as in rexec log"),
+        JSON,
+    ],
+    codes: &[(1, "no command has ended")],
+    examples: &["rexec stats --today", "rexec stats --since 7d --json"],
+    run: |parser| {
+        let sheet = Sheet::standard();
+        let (mut query, mut is_json) = (Query::default(), false);
+        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+            match argument {
+                Long("json") => is_json = true,
+                Long("today") => query.since = when::moment("today", sheet.clock),
+                Long("since") => query.since = Some(moment(&VERB, parser, "--since", &sheet)?),
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        let stats = Stats::read(&super::home()?, &query)?;
+        let is_empty = stats.agents.is_empty();
+        super::with_output(|out| {
+            if is_json {
+                return super::put_json(stats.lines(), out);
+            }
+            super::written(stats.write(&sheet, out))
+        })?;
+        Ok(if is_empty { exit_code::FAILURE } else { exit_code::SUCCESS })
+    },
+};
+
+/// Commands that are listed as the slowest, and as those that failed most often, each.
+const LISTED: usize = 5;
+/// Different commands whose failures are counted. Beyond it, only those that are known already are.
+const COMMANDS_MAX: usize = 100_000;
+/// How much of a command tells it from others, bytes.
+const COMMAND_BYTES: usize = 200;
+/// Columns of an agent's name.
+const NAME_COLUMNS: usize = 16;
+
+/// What is counted for an agent.
+#[derive(Debug, Clone, Default, Serialize)]
+struct AgentStats {
+    commands: u64,
+    failed: u64,
+    lost: u64,
+    duration_ms: u64,
+    bytes: u64,
+    secrets: u64,
+}
+
+/// A line of `rexec stats --json`.
+#[derive(Debug, Serialize)]
+struct StatsLine<'a> {
+    v: u32,
+    agent: &'a str,
+    #[serde(flatten)]
+    stats: &'a AgentStats,
+}
+
+/// A run that is listed.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SlowRun {
+    duration_ms: Reverse<u64>,
+    run: String,
+    agent: String,
+    command: String,
+}
+
+#[derive(Debug, Default)]
+struct Stats {
+    agents: BTreeMap<String, AgentStats>,
+    slowest: Vec<SlowRun>,
+    /// How often a command ran, and how often it failed.
+    commands: HashMap<String, (u64, u64)>,
+    is_overfull: bool,
+}
+
+impl Stats {
+    fn read(home: &Path, query: &Query) -> Result<Self, Notice> {
+        let cannot_read = |error: io::Error| unreadable(home, &error);
+        let mut stats = Self::default();
+        for (place, session) in history::sessions(home).map_err(cannot_read)?.iter().enumerate() {
+            let prefix = if place == 0 { String::new() } else { format!("{}:", session.name) };
+            history::for_each_ended(session, query, |run| stats.add(run, &prefix)).map_err(cannot_read)?;
+        }
+        if stats.is_overfull {
+            tell(format_args!("only the first {COMMANDS_MAX} different commands were compared by their failures"));
+        }
+        Ok(stats)
+    }
+
+    fn add(&mut self, run: &Facts, prefix: &str) {
+        if !self.agents.contains_key(&run.whoami) {
+            self.agents.insert(run.whoami.clone(), AgentStats::default());
+        }
+        let Some(agent) = self.agents.get_mut(&run.whoami) else { return };
+        agent.commands += 1;
+        agent.failed += u64::from(run.has_failed());
+        agent.lost += u64::from(run.outcome == RunOutcome::Lost);
+        agent.duration_ms += run.duration_ms;
+        agent.bytes += run.bytes;
+        agent.secrets += run.secrets;
+        let chars = run.command.char_indices().map(|(at, c)| at + c.len_utf8());
+        let end = chars.take_while(|end| *end <= COMMAND_BYTES).last().unwrap_or(0);
+        let command = &run.command[..end];
+        let has_room = self.commands.len() < COMMANDS_MAX;
+        match self.commands.get_mut(command) {
+            Some(counts) => *counts = (counts.0 + 1, counts.1 + u64::from(run.has_failed())),
+            None if has_room => {
+                self.commands.insert(command.to_owned(), (1, u64::from(run.has_failed())));
+            }
+            None => self.is_overfull = true,
+        }
+        let is_slow =
+            self.slowest.len() < LISTED || self.slowest.last().is_some_and(|last| last.duration_ms.0 < run.duration_ms);
+        if is_slow && run.duration_ms > 0 {
+            let (agent, command) = (run.whoami.clone(), command.to_owned());
+            let run =
+                SlowRun { duration_ms: Reverse(run.duration_ms), run: format!("{prefix}{}", run.seq), agent, command };
+            self.slowest.push(run);
+            self.slowest.sort();
+            self.slowest.truncate(LISTED);
+        }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = StatsLine<'_>> {
+        self.agents.iter().map(|(agent, stats)| StatsLine { v: 1, agent, stats })
+    }
+
+    fn write(&self, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
+        if self.agents.is_empty() {
+            return writeln!(out, "no command has ended");
+        }
+        let heading =
+            format!("{}  COMMANDS    FAILED          TIME      OUTPUT    MASKED", padded("AGENT", NAME_COLUMNS));
+        writeln!(out, "{}", sheet.tinted(Tint::Dim, &heading))?;
+        let mut total = AgentStats::default();
+        for (name, stats) in &self.agents {
+            write_row(&name_of(name, NAME_COLUMNS), stats, out)?;
+            total.commands += stats.commands;
+            total.failed += stats.failed;
+            total.duration_ms += stats.duration_ms;
+            total.bytes += stats.bytes;
+            total.secrets += stats.secrets;
+        }
+        if self.agents.len() > 1 {
+            write_row("all", &total, out)?;
+        }
+        if !self.slowest.is_empty() {
+            writeln!(out, "\n{}", sheet.tinted(Tint::Dim, "slowest"))?;
+        }
+        for slow in &self.slowest {
+            let agent = padded(&name_of(&slow.agent, NAME_COLUMNS), NAME_COLUMNS);
+            write_fitting(
+                format!("{:>12}  {agent}  #{}  ", duration(slow.duration_ms.0), slow.run),
+                &slow.command,
+                sheet,
+                out,
+            )?;
+        }
+        let mut failing: Vec<_> = self.commands.iter().filter(|(_, (_, failed))| *failed > 0).collect();
+        failing.sort_by_key(|(command, (runs, failed))| (Reverse(*failed), *runs, command.as_str()));
+        if !failing.is_empty() {
+            writeln!(out, "\n{}", sheet.tinted(Tint::Dim, "failed most often"))?;
+        }
+        for (command, (runs, failed)) in failing.into_iter().take(LISTED) {
+            write_fitting(format!("{:>12}  ", format!("{failed} of {runs}")), command, sheet, out)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_row(name: &str, stats: &AgentStats, out: &mut impl Write) -> io::Result<()> {
+    let AgentStats { commands, failed, duration_ms, bytes, secrets, .. } = stats;
+    let (time, size) = (duration(*duration_ms), count::size(*bytes));
+    writeln!(out, "{}  {commands:>8}  {failed:>8}  {time:>12}  {size:>10}  {secrets:>8}", padded(name, NAME_COLUMNS))
+}
+
+/// Writes a line that ends with as much of a command as fits.
+fn write_fitting(front: String, command: &str, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
+    let room = sheet.columns.saturating_sub(front.chars().count() + 1).max(8);
+    writeln!(out, "{front}{}", sheet.cut(command.trim_end(), room))
+}
