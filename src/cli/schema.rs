@@ -15,7 +15,7 @@ pub(super) const VERB: Verb = Verb {
     group: Group::Past,
     arguments: "[FORM]",
     values: Values::Nothing,
-    summary: "print the fields of the journal's records and of --json, as JSON Schema",
+    summary: "print the fields of records and of --json as JSON Schema",
     text: "\
 One JSON Schema in each line: for every record of the journal, as in record end,
 and for what verbs about the past print with --json, as in json log. FORM is the
