@@ -17,10 +17,10 @@ pub(super) const VERB: Verb = Verb {
     values: Values::Nothing,
     summary: "print the fields of records and of --json as JSON Schema",
     text: "\
-One JSON Schema in each line: for every record of the journal, as in record end,
-and for what verbs about the past print with --json, as in json log. FORM is the
-last word of a title. Fields may be added without a new version: skip those that
-you do not know.
+One JSON Schema in each line: for every record of the journal, as in record
+end, and for what verbs about the past print with --json, as in json log. FORM
+is the last word of a title. Fields may be added without a new version: skip
+those that you do not know.
 ",
     options: &[],
     codes: &[(1, "there is no such form")],
