@@ -165,6 +165,7 @@ impl ShimCall<'_> {
         descriptors.extend_from_slice(&attributes.inherited);
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
         attributes.extras.live = choices.live;
+        attributes.extras.agent = given(self.options.run_agent).to_vec();
         let parent = parent.filter(|_| attributes.ignored & bit(Signal::HUP) == 0);
         let signals = SignalMask::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;

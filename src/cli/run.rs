@@ -132,7 +132,9 @@ fn plan(recipe: &Recipe, call: &AgentCall, links: &Path) -> Result<AgentStart, N
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let login_shell = process::login_shell();
     let has_zsh = on_path(OsStr::new("zsh")).is_some();
-    let user = Situation { variable: &variable, login_shell: login_shell.as_deref(), has_zsh, links };
+    let (name, pid) = (&call.line[0], process::pid());
+    let program = Path::new(name).file_name().unwrap_or(name);
+    let user = Situation { variable: &variable, login_shell: login_shell.as_deref(), has_zsh, links, program, pid };
     launch::launch(recipe, call.name.as_deref(), &user).map_err(|_| {
         Notice::failed(
             "OPENCODE_CONFIG_CONTENT is set to something that is not a JSON object",

@@ -4,17 +4,28 @@ use crate::limits;
 use crate::text::escape::name_of;
 use crate::text::unwrap::Agent;
 
-/// The caller's name for banner and journal. `given` is its name for itself, or empty. In it, invisible characters and
-/// those with a meaning in a banner are replaced, and it is cut to [`limits::WHOAMI_COLUMNS`].
-pub fn name<'a>(given: &[u8], env: impl Iterator<Item = &'a [u8]>) -> String {
-    let given = name_of(&String::from_utf8_lossy(given), limits::WHOAMI_COLUMNS);
-    if given.is_empty() { known_name(env).unwrap_or("shell").to_owned() } else { given }
+/// The caller's name for banner and journal. `given` is its name for itself, or empty; `run` is what `rexec run` says.
+/// Invisible characters and those with a meaning in a banner are replaced, and it is cut to [`limits::WHOAMI_COLUMNS`].
+pub fn name<'a>(given: &[u8], run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> String {
+    let cut = |name: &[u8]| name_of(&String::from_utf8_lossy(name), limits::WHOAMI_COLUMNS);
+    let (given, started) = (cut(given), cut(started(run)));
+    match known_name(run, env) {
+        _ if !given.is_empty() => given,
+        Some(known) => known.to_owned(),
+        None if started.is_empty() => "shell".to_owned(),
+        None => started,
+    }
+}
+
+/// The name of the agent that `rexec run` has started.
+fn started(run: &[u8]) -> &[u8] {
+    memchr::memchr(b':', run).map_or(b"", |colon| &run[colon + 1..])
 }
 
 /// The short name of a known agent, for the console; empty for a name that a caller gave itself.
 #[must_use]
 pub fn short_name(name: &str) -> &'static str {
-    const SHORT: [(&str, &str); 13] = [
+    const SHORT: [(&str, &str); 14] = [
         ("Claude Code", "claude"),
         ("Codex", "codex"),
         ("Gemini CLI", "gemini"),
@@ -23,6 +34,7 @@ pub fn short_name(name: &str) -> &'static str {
         ("pi", "pi"),
         ("Copilot CLI", "copilot"),
         ("Cline", "cline"),
+        ("Continue", "continue"),
         ("Crush", "crush"),
         ("Goose", "goose"),
         ("Aider", "aider"),
@@ -32,9 +44,12 @@ pub fn short_name(name: &str) -> &'static str {
     SHORT.iter().find(|(known, _)| *known == name).map_or("", |(_, short)| short)
 }
 
-/// What tells a session of this agent from its other ones: the value of a variable that the agent sets. Empty if it sets
-/// none.
-pub fn session<'a>(short_name: &str, env: impl Iterator<Item = &'a [u8]>) -> &'a [u8] {
+/// What tells a session of this agent from its other ones: what `rexec run` says, or else the value of a variable that
+/// the agent sets. Hooks lack that variable, and agents without one are many. Empty if there is nothing.
+pub fn session<'a>(short_name: &str, run: &'a [u8], env: impl Iterator<Item = &'a [u8]>) -> &'a [u8] {
+    if !run.is_empty() {
+        return run;
+    }
     let names: &[&[u8]] = match short_name {
         "claude" => &[b"CLAUDE_CODE_SESSION_ID="],
         "codex" => &[b"CODEX_SESSION_ID=", b"CODEX_THREAD_ID="],
@@ -52,8 +67,8 @@ pub fn session<'a>(short_name: &str, env: impl Iterator<Item = &'a [u8]>) -> &'a
 }
 
 /// The agent whose wrapper the caller's command may be in. The caller's name for itself does not count as a proof.
-pub fn agent<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
-    match known_name(env)? {
+pub fn agent<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
+    match known_name(run, env)? {
         "Claude Code" => Some(Agent::Claude),
         "Codex" => Some(Agent::Codex),
         "Gemini CLI" => Some(Agent::Gemini),
@@ -62,9 +77,11 @@ pub fn agent<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
     }
 }
 
-/// The name that the surest of its variables stands for.
-fn known_name<'a>(env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {
-    env.filter_map(known).min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
+/// The name that the surest of its variables stands for. Inside another agent, variables of both are there. The one that
+/// `rexec run` has started goes first then.
+fn known_name<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {
+    let rank = |(rank, name): &(usize, &str)| (name.as_bytes() != started(run), *rank);
+    env.filter_map(known).min_by_key(rank).map(|(_, name)| name)
 }
 
 /// Whether Claude Code's own program reads the output, and no model.
@@ -111,7 +128,7 @@ mod tests {
     use super::*;
 
     fn called(given: &str, env: &[&str]) -> String {
-        name(given.as_bytes(), env.iter().map(|entry| entry.as_bytes()))
+        name(given.as_bytes(), b"", env.iter().map(|entry| entry.as_bytes()))
     }
 
     #[test]
@@ -120,7 +137,7 @@ mod tests {
         assert_eq!(called("Me:/dir $ ls #[\n\u{200b}x]", &[]), "Me_/dir _ ls ____x_");
         assert_eq!(called(&"long ".repeat(9), &[]), "long long long long lon…");
         assert_eq!(called(" \t", &["CLAUDECODE=1"]), "Claude Code", "blank");
-        let with = |variable: &str| agent([variable.as_bytes()].into_iter());
+        let with = |variable: &str| agent(b"", [variable.as_bytes()].into_iter());
         assert_eq!((with("CLAUDECODE=1"), with("REXEC_WHOAMI=Codex")), (Some(Agent::Claude), None));
         assert_eq!(called("", &["PATH=/bin", "CLAUDECODE=1"]), "Claude Code");
         assert_eq!(called("", &["CODEX_HOME=/h", "CODEX_CI=1"]), "Codex");
@@ -129,11 +146,35 @@ mod tests {
         assert_eq!(called("", &["CLAUDECODE=1", "GEMINI_CLI=1"]), "Gemini CLI", "the inner agent");
         assert_eq!(called("", &["HOME=/h"]), "shell");
         let env = || [b"CODEX_THREAD_ID=t".as_slice(), b"CLAUDE_CODE_SESSION_ID=c", b"CODEX_SESSION_ID=s"].into_iter();
-        let sessions = ["claude", "codex", "gemini"].map(|agent| session(agent, env()));
+        let sessions = ["claude", "codex", "gemini"].map(|agent| session(agent, b"", env()));
         assert_eq!(sessions, [b"c".as_slice(), b"s", b""], "an inner agent has the variables of the outer one");
         assert!(is_harness([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));
         assert!(!is_harness([b"AI_AGENT=claude-code_2-1_agent".as_slice()].into_iter()));
         assert!(kills_group([b"A=b".as_slice(), b"CODEX_CI=1"].into_iter()));
         assert!(!kills_group([b"CODEX_HOME=/h".as_slice(), b"CLAUDECODE=1"].into_iter()), "hooks and other agents");
+    }
+
+    #[test]
+    fn what_rexec_run_has_started_is_named() {
+        let called = |given: &str, run: &str, env: &[&str]| {
+            name(given.as_bytes(), run.as_bytes(), env.iter().map(|entry| entry.as_bytes()))
+        };
+        assert_eq!(called("", "7:my agent", &["HOME=/h"]), "my agent");
+        assert_eq!(called("", "7:my\u{200b}:agent", &[]), "my__agent");
+        assert_eq!(called("Me", "7:my agent", &[]), "Me");
+        let both = ["CODEX_THREAD_ID=t", "CLAUDECODE=1"];
+        assert_eq!(called("", "7:Claude Code", &both), "Claude Code", "Codex is around it");
+        assert_eq!(called("", "7:Codex", &both), "Codex");
+        assert_eq!(called("", "7:npx", &["CLAUDECODE=1"]), "Claude Code", "npx has started it");
+        assert_eq!(
+            (called("", "", &[]), called("", "7", &[]), called("", "7:", &[])),
+            ("shell".into(), "shell".into(), "shell".into())
+        );
+        let env = || [b"CLAUDE_CODE_SESSION_ID=c".as_slice()].into_iter();
+        assert_eq!(
+            (session("claude", b"7:Claude Code", env()), session("claude", b"", env())),
+            (b"7:Claude Code".as_slice(), b"c".as_slice())
+        );
+        assert_eq!(session("", b"7:x", env()), b"7:x", "agents that have no such variable");
     }
 }

@@ -63,7 +63,9 @@ impl Command {
     pub fn of(run: &RunRequest<'_>, frame: &[u8]) -> Self {
         let env = || run.env.iter().map(CStr::to_bytes);
         let entries: Vec<&[u8]> = env().collect();
-        let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, caller::agent(env()));
+        let started = run.attributes.extras.agent.as_slice();
+        let agent = caller::agent(started, env());
+        let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, agent);
         let (rows, cols) = (run.attributes.rows, run.attributes.cols);
         Self {
             frame: frame.to_vec(),
@@ -76,7 +78,7 @@ impl Command {
             window: (rows > 0 && cols > 0)
                 .then_some((rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX))),
             true_window: (run.attributes.stdio.stdout_tty || run.attributes.stdio.stderr_tty).then_some((rows, cols)),
-            whoami: caller::name(run.whoami, env()),
+            whoami: caller::name(run.whoami, started, env()),
             shell: run.shell.to_string_lossy().into_owned(),
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             text: unwrapped.command,

@@ -96,6 +96,7 @@ impl Host {
         let run = command.run();
         let depth = run.as_ref().and_then(|run| run.attributes.extras.project).map(usize::from);
         let agent = caller::short_name(&command.whoami);
+        let started = run.as_ref().map_or(&[][..], |run| &run.attributes.extras.agent);
         let entries = || run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
         let heading = Heading {
             local: local_time(&time),
@@ -103,7 +104,7 @@ impl Host {
             at: self.turn.now,
             whoami: command.whoami.clone(),
             agent,
-            session: self.sessions.number(&command.whoami, caller::session(agent, entries())),
+            session: self.sessions.number(&command.whoami, caller::session(agent, started, entries())),
             place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
             dir: start.dir.clone(),
             command: start.command.clone(),

@@ -33,6 +33,8 @@ pub struct ShimOptions<'a> {
     pub live: Option<&'a CStr>,
     /// `REXEC_RUN_SET`: the variables that `rexec run` has set.
     pub run_set: Option<&'a CStr>,
+    /// `REXEC_RUN_AGENT`: the agent that `rexec run` has started.
+    pub run_agent: Option<&'a CStr>,
 }
 
 /// The options with a choice of words, checked.
@@ -96,6 +98,7 @@ impl<'a> ShimOptions<'a> {
             b"REXEC_SANITIZE" => &mut self.sanitize,
             b"REXEC_LIVE" => &mut self.live,
             b"REXEC_RUN_SET" => &mut self.run_set,
+            b"REXEC_RUN_AGENT" => &mut self.run_agent,
             _ => return,
         };
         let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).expect("the tail of a C string is one");

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rexec_sh::protocol::invocation::Shell;
+use rexec_sh::protocol::process::Pid;
 use rexec_sh::protocol::run_changes::{BASH_ONLY, OWN, RunChanges, SET};
 
 use super::recipes::{Recipe, RecipeStep};
@@ -15,6 +16,8 @@ use crate::front::opencode;
 
 /// The variable by which a caller names itself.
 const WHOAMI: &str = "REXEC_WHOAMI";
+/// The variable that tells which agent this is, and which process of the agent's.
+const AGENT: &str = "REXEC_RUN_AGENT";
 /// Variables whose changes a command does not see because of rules of their own: a folder goes out of `PATH`, the real
 /// shell's path takes the place of `SHELL`, and the environment class cleans `PYTHONPATH`.
 const BY_RULE: [&str; 4] = ["PATH", "SHELL", "PYTHONPATH", WHOAMI];
@@ -30,6 +33,10 @@ pub(super) struct Situation<'a> {
     pub(super) has_zsh: bool,
     /// The folder of the links.
     pub(super) links: &'a Path,
+    /// The file name of the agent's program.
+    pub(super) program: &'a OsStr,
+    /// The number that the agent's process will have.
+    pub(super) pid: Pid,
 }
 
 /// How an agent is started.
@@ -56,6 +63,11 @@ pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>
         launch.put(WHOAMI, name.to_owned());
     }
     launch.tell_shim(user);
+    let known = recipe.programs.iter().any(|program| *program == user.program);
+    let agent = if known { OsStr::new(recipe.agent) } else { user.program };
+    let mut started = OsString::from(format!("{}:", user.pid));
+    started.push(agent);
+    launch.put(AGENT, started);
     if recipe.agent == "Codex" {
         launch.remarks.extend(user.login_shell.and_then(codex_ignores));
     }
@@ -179,9 +191,17 @@ mod tests {
     /// The changes of a recipe for a user with these variables.
     fn changes(recipe: &Recipe, name: Option<&str>, env: &[(&str, &str)]) -> Vec<String> {
         let variable = |wanted: &str| env.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).into());
-        let user =
-            Situation { variable: &variable, login_shell: None, has_zsh: false, links: Path::new("/run/x/shells") };
-        let launch = launch(recipe, name.map(OsStr::new), &user).unwrap();
+        let user = Situation {
+            variable: &variable,
+            login_shell: None,
+            has_zsh: false,
+            links: Path::new("/run/x/shells"),
+            program: OsStr::new(recipe.programs[0]),
+            pid: Pid::new(7),
+        };
+        let mut launch = launch(recipe, name.map(OsStr::new), &user).unwrap();
+        let (variable, started) = launch.set.pop().unwrap();
+        assert!(variable == AGENT && started.to_str().unwrap().starts_with("7:"));
         launch.set.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect()
     }
 

@@ -147,6 +147,9 @@ fn what_cannot_be_started_is_told() {
     let output = place.run(&host, &[unknown.to_str().expect("UTF-8")]).output().expect("the program starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "caught 1\n");
     assert_eq!((said(&output).lines().count(), said(&output).contains("`unknown-agent`")), (1, true), "{output:?}");
+    let named =
+        |journal: &journal::Journal| (journal.of_type("end").next()?["whoami"] == "unknown-agent").then_some(());
+    host.wait_for("the program's name", named);
     let bad = place.run(&host, &["opencode"]).env("OPENCODE_CONFIG_CONTENT", "[").output().expect("it starts");
     assert!(!bad.status.success());
     host.finish();

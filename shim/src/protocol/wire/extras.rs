@@ -27,6 +27,7 @@ const COREDUMP: u8 = 7;
 const NO_HUGE_PAGES: u8 = 8;
 const LIVE: u8 = 9;
 const PROJECT: u8 = 10;
+const AGENT: u8 = 11;
 
 /// Attributes that few callers change, and fields that only the host sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,9 @@ pub struct Extras {
     pub live: Option<bool>,
     /// How many directories above the working directory the top of its git project is. For people only.
     pub project: Option<u8>,
+    /// The agent that `rexec run` has started: the number of its process, a colon, and its name. Empty for others. For
+    /// people only.
+    pub agent: Vec<u8>,
 }
 
 impl Default for Extras {
@@ -66,6 +70,7 @@ impl Default for Extras {
             no_huge_pages: false,
             live: None,
             project: None,
+            agent: Vec::new(),
         }
     }
 }
@@ -110,6 +115,9 @@ impl Extras {
         if let Some(depth) = self.project {
             put(out, PROJECT, &[depth]);
         }
+        if !self.agent.is_empty() {
+            put(out, AGENT, &self.agent);
+        }
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, WireError> {
@@ -141,6 +149,7 @@ impl Extras {
                 [depth] => self.project = Some(*depth),
                 _ => return None,
             },
+            AGENT => self.agent = value.to_vec(),
             LIVE => match value {
                 [on @ (0 | 1)] => self.live = Some(*on == 1),
                 _ => return None,

@@ -31,6 +31,7 @@ fn sample() -> Vec<u8> {
             no_huge_pages: true,
             live: Some(false),
             project: Some(2),
+            agent: b"7:Codex".to_vec(),
         },
     };
     let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];
