@@ -31,6 +31,7 @@
 //! | `Runs` (`runs.rs`) | the commands: guards, streams, endings, orphans; one of them is an `ActiveRun` (`run.rs`) |
 //! | `Screen` (`screen.rs`) | the human's terminal and the console on it |
 //! | `Tally` (`tally.rs`) | how commands ended |
+//! | `Notifier` (`notifier.rs`) | the human's command for when a run waits |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Sessions` (`front/sessions.rs`) | the numbers of the agents' sessions |
 //!
@@ -56,6 +57,7 @@ mod console_keys;
 mod door;
 mod json_command;
 mod notices;
+mod notifier;
 mod opening;
 mod options;
 mod orders;
@@ -85,6 +87,7 @@ mod turn;
 mod unseen;
 mod viewers;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::Notice;
@@ -99,6 +102,7 @@ use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
 use door::Door;
+use notifier::Notifier;
 pub use options::{Color, HostOptions};
 use peers::Peers;
 pub use prompt_policy::PromptChoice;
@@ -133,6 +137,9 @@ pub struct Host {
     screen: Screen,
     recorder: RecorderLink,
     tally: Tally,
+    notifier: Notifier,
+    /// The commands that wait for the human, who was called.
+    called: BTreeSet<JobId>,
     sessions: Sessions,
     closing: Closing,
 }
@@ -302,7 +309,7 @@ impl Host {
 
     /// The host's children that belong to no run.
     fn helper_pids(&self) -> Vec<Pid> {
-        self.starts.pids().chain(self.recorder.pid()).chain(self.screen.helper()).collect()
+        self.starts.pids().chain(self.recorder.pid()).chain(self.screen.helper()).chain(self.notifier.pids()).collect()
     }
 
     /// Performs what the engine wants done.
@@ -353,6 +360,7 @@ impl Host {
         }
         screen.pump(engine, turn.now);
         screen.viewers.pump(is_closing && engine.is_idle(), turn, engine, peers);
+        self.call_human(&dirty);
         self.refresh_status();
         if !self.screen.flush() {
             self.on_console_gone();

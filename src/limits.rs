@@ -250,6 +250,8 @@ pub const KEYS_PASTED_BYTES: usize = 8;
 pub const KEYS_DIGITS_MAX: usize = 15;
 /// Agents' sessions of one day that the status line counts.
 pub const AGENTS_COUNTED_MAX: usize = 1_000;
+/// Commands of `--notify` that run at once. Another one is not started.
+pub const NOTIFY_MAX: usize = 8;
 /// The status line is drawn at most this often.
 pub const STATUS_EVERY: Duration = Duration::from_millis(250);
 /// How long the status line says what a key did.

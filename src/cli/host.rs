@@ -49,6 +49,7 @@ fn defaults() -> HostOptions {
         color: Color::default(),
         highlights: true,
         has_status: true,
+        notify: None,
         prompts: PromptChoice::default(),
         prompt_wait: limits::PROMPT_WAIT,
         redact_agents: false,
@@ -118,6 +119,7 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
             Long("sanitize") => {
                 options.sanitize = word(parser, "--sanitize", Sanitize::named, Sanitize::WORDS)?;
             }
+            Long("notify") => options.notify = Some(value(parser)?),
             Long("no-status") => options.has_status = false,
             Long("console") => options.view = word(parser, "--console", view, "safe, raw")?,
             Long("prompts") => {

@@ -35,7 +35,7 @@ impl Host {
         Situation {
             running: self.engine.jobs().filter(|(_, job)| !job.is_closed()).count(),
             shown: self.screen.said_to_stop().unwrap_or_else(|| self.interruptible()).map(|job| job.0),
-            has_prompt: self.waiting().is_some(),
+            asks: self.waiting().map(|job| job.0),
             follows: self.screen.follows(),
             is_ending: self.is_closing(),
         }

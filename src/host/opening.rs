@@ -1,11 +1,13 @@
 //! The opening: the order in which a host takes what it needs, and the lines that it shows first.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
 
 use super::door::{self, Door};
 use super::json_command::Inherited;
+use super::notifier::Notifier;
 use super::options::HostOptions;
 use super::peers::Peers;
 use super::prompt_policy::PromptPolicy;
@@ -37,6 +39,8 @@ impl Host {
         let inherited = Inherited::read();
         let sandbox_check = SandboxCheck::new(&options);
         let lock = door::claim(&options.socket)?;
+        // A host that ends in order removes its socket.
+        let is_after_kill = options.socket.exists();
         let failed = |error: std::io::Error| {
             Notice::failed(
                 format_args!("the host cannot start: {}", reason(&error)),
@@ -50,7 +54,7 @@ impl Host {
         process::raise_descriptor_limit();
         process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(failed)?;
-        let mut screen = Screen::take(&mut poller, &options).map_err(failed)?;
+        let mut screen = Screen::take(&mut poller, &options, is_after_kill).map_err(failed)?;
         let console = screen.measure(std::time::Instant::now());
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
         let signals_token = poller.register(&signals).map_err(failed)?;
@@ -74,6 +78,8 @@ impl Host {
             screen,
             recorder,
             tally: Tally::new(std::time::Instant::now()),
+            notifier: Notifier::new(options.notify.clone()),
+            called: BTreeSet::new(),
             sessions: Sessions::default(),
             closing: Closing::No,
             options,

@@ -45,6 +45,8 @@ pub struct HostOptions {
     pub highlights: bool,
     /// Whether the terminal's last row is a status line.
     pub has_status: bool,
+    /// The human's shell command for when a run waits for an answer.
+    pub notify: Option<String>,
     /// What happens when a command asks for terminal input.
     pub prompts: PromptChoice,
     /// How long a prompt waits for an answer.

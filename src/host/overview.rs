@@ -1,8 +1,14 @@
-//! What the status line says of the host.
+//! What the human is told of the host as a whole: by the status line, and by the bell when a command waits for an answer.
+
+use std::collections::BTreeSet;
 
 use super::Host;
+use super::notifier::Call;
+use crate::core::engine::JobId;
 use crate::core::job::Job;
 use crate::sink::console::status_line::{StatusFacts, StatusRun};
+use crate::text::escape::escape_line;
+use crate::text::prompt::prompt_words;
 
 impl Host {
     /// Draws the status line when that is due.
@@ -10,6 +16,28 @@ impl Host {
         if self.screen.is_status_due(self.turn.now) {
             let facts = self.status_facts();
             self.screen.draw_status(facts, self.turn.now);
+        }
+    }
+
+    /// Rings for each command that began to wait for the human's answer, once.
+    pub(super) fn call_human(&mut self, changed: &BTreeSet<JobId>) {
+        for &job in changed {
+            let Some(prompt) = self.engine.job(job).and_then(Job::waiting) else {
+                self.called.remove(&job);
+                continue;
+            };
+            let Some(run) = self.runs.get(job).filter(|_| self.called.insert(job)) else { continue };
+            let (program, words) = (escape_line(&prompt.program, 32), prompt_words(&prompt.prompt, 80));
+            let call = Call {
+                run: job.0,
+                agent: run.description.whoami.clone(),
+                command: run.description.command.clone(),
+                message: format!("#{} waits for your answer to {program}: {words}", job.0),
+            };
+            self.screen.ring(&call.message);
+            if let Some(problem) = self.notifier.call(&call) {
+                self.screen.tell(&problem, self.turn.now);
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use super::viewers::Viewers;
 use crate::front::WatchRequest;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
+use crate::sink::console::attention::Attention;
 use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
 use crate::sink::console::status_line::StatusLine;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
@@ -44,6 +45,7 @@ pub(super) struct Screen {
     /// A question of the keyboard's is shown.
     is_asking: bool,
     status: StatusLine,
+    attention: Attention,
     /// There is a status line where the terminal has room for one.
     has_status: bool,
     /// It is a terminal that knows more than text, and shows commands' output filtered.
@@ -62,8 +64,8 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Takes over standard input and output.
-    pub(super) fn take(poller: &mut Poller, options: &HostOptions) -> std::io::Result<Self> {
+    /// Takes over standard input and output. `is_after_kill` says that an earlier host did not end in order.
+    pub(super) fn take(poller: &mut Poller, options: &HostOptions, is_after_kill: bool) -> std::io::Result<Self> {
         let output = Output::standard()?;
         let (kind, view) = (kind(output.is_terminal(), options.color), options.view);
         let console = Console::new(kind, view).with_colours(colours(options.color, options.highlights));
@@ -85,6 +87,7 @@ impl Screen {
             keyboard: Keyboard::default(),
             is_asking: false,
             status: StatusLine::default(),
+            attention: attention(),
             has_status: is_clever && options.has_status,
             is_clever,
             drawn_shown: None,
@@ -94,7 +97,7 @@ impl Screen {
             viewers: Viewers::default(),
             unsaid: 0,
         };
-        screen.enter();
+        screen.enter(is_after_kill);
         Ok(screen)
     }
 
@@ -332,6 +335,12 @@ fn colours(color: Color, highlights: bool) -> Colours {
         Color::Auto | Color::Always if highlights => Colours::Highlighted,
         Color::Auto | Color::Always => Colours::Rows,
     }
+}
+
+/// What the terminal offers for attention, by its names.
+fn attention() -> Attention {
+    let [term, program] = ["TERM", "TERM_PROGRAM"].map(|name| std::env::var(name).unwrap_or_default());
+    Attention::of(&term, &program)
 }
 
 /// What the console can show on an output.

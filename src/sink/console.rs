@@ -10,6 +10,7 @@
 //! reset at the end of each turn; a console that has nothing to show has no deadline.
 
 mod allowance;
+pub mod attention;
 mod backlog;
 mod block;
 mod ending;

@@ -53,6 +53,31 @@ pub fn start(program: &CStr, argv: &[CString], env: &[CString], log: &File) -> i
     }
 }
 
+/// Starts `sh -c COMMAND` with these variables beside its own, in a session of its own, with `/dev/null` as its standard
+/// descriptors; returns its number. It is a child of this process, and nothing waits for it.
+///
+/// # Errors
+/// EINVAL for a command with a zero byte; else as fork(2).
+pub fn start_shell(command: &str, variables: &[(&str, &str)]) -> io::Result<Pid> {
+    let shell = |words: [&str; 3]| words.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
+    let argv = shell(["sh", "-c", command])?;
+    let own = std::env::vars_os().map(|(name, value)| [name.into_encoded_bytes(), value.into_encoded_bytes()]);
+    let added = variables.iter().map(|(name, value)| [name.as_bytes().to_vec(), value.replace('\0', "").into_bytes()]);
+    let env: Vec<CString> = own.chain(added).filter_map(|pair| CString::new(pair.join(&b'=')).ok()).collect();
+    process::fork_helper(c"rexec-notify", &[], || {
+        for number in 1..=nix::libc::SIGRTMAX() {
+            // SAFETY: a disposition without a handler. For some signals the call is refused, which does no harm.
+            unsafe { nix::libc::signal(number, nix::libc::SIG_DFL) };
+        }
+        let _ = nix::unistd::setsid();
+        // Opened for this process alone, they would be closed in the program.
+        if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+            let _ = dup2_stdin(&null).and_then(|()| dup2_stdout(&null)).and_then(|()| dup2_stderr(&null));
+        }
+        let _ = execute(c"/bin/sh", &argv, &env);
+    })
+}
+
 /// Becomes another program. Returns only when that fails.
 pub fn execute(program: &CStr, argv: &[CString], env: &[CString]) -> io::Error {
     // Rust ignores SIGPIPE in its programs, and that would be inherited.

@@ -1,5 +1,6 @@
 //! The human's hands on the console: what each key does, and what does nothing.
 
+mod attention;
 mod keys;
 
 use std::io::Write;

@@ -17,15 +17,18 @@ const MARK_NO_PASTES: &[u8] = b"\x1b[?2004l";
 
 impl Screen {
     /// Prepares the terminal, which a host that was killed may have left otherwise.
-    pub(super) fn enter(&mut self) {
+    pub(super) fn enter(&mut self, is_after_kill: bool) {
         if !self.is_clever {
             return;
         }
         status_line::forget_region(self.out.buffer());
+        if is_after_kill {
+            self.attention.clean_up(self.out.buffer());
+        }
         self.mark_pastes(true);
-        let mut undo = Vec::new();
+        let mut undo = MARK_NO_PASTES.to_vec();
         status_line::forget_region(&mut undo);
-        undo.extend_from_slice(MARK_NO_PASTES);
+        self.attention.clean_up(&mut undo);
         terminal::write_on_panic(&self.output, undo);
     }
 
@@ -33,6 +36,7 @@ impl Screen {
     pub(super) fn give_up(&mut self) {
         if self.is_clever {
             self.status.leave(self.out.buffer());
+            self.attention.leave(self.out.buffer());
             self.mark_pastes(false);
         }
     }
@@ -65,6 +69,14 @@ impl Screen {
         facts.question = self.keyboard.question(facts.runs.len()).map(|question| (question, self.keyboard.way_out()));
         facts.message = self.message.as_ref().map(|(message, _)| message.clone());
         self.status.refresh(&facts, now, self.out.buffer());
+        self.attention.entitle(&facts.title(), self.out.buffer());
+    }
+
+    /// Rings for the human, on a terminal that has room.
+    pub(in crate::host) fn ring(&mut self, message: &str) {
+        if self.output.is_terminal() && self.has_room() {
+            self.attention.ring(message, self.out.buffer());
+        }
     }
 
     /// When the status line has something new to say.

@@ -63,8 +63,8 @@ pub struct Situation {
     pub running: usize,
     /// The run that ^C stops.
     pub shown: Option<u64>,
-    /// Whether a run waits for the human.
-    pub has_prompt: bool,
+    /// The run that waits for the human, and that `i` answers.
+    pub asks: Option<u64>,
     /// Whether a run is followed.
     pub follows: bool,
     /// Whether the host is ending.
@@ -86,7 +86,8 @@ enum Mode {
     Number(Verb, String),
     /// Whether the host ends: `y` or any other key.
     Confirm,
-    Answering,
+    /// Keys go to this run.
+    Answering(u64),
 }
 
 /// The last ^C.
@@ -108,7 +109,7 @@ pub struct Keyboard {
 impl Keyboard {
     /// Takes the bytes of one read.
     pub fn push(&mut self, bytes: &[u8], situation: Situation, now: Instant) -> Vec<KeyAction> {
-        if self.mode == Mode::Answering {
+        if self.is_answering() {
             return self.pass(bytes);
         }
         let mut keys = bytes.to_vec();
@@ -123,7 +124,7 @@ impl Keyboard {
         let mut actions = Vec::new();
         for key in keys {
             actions.extend(self.key(key, situation, now));
-            if self.mode == Mode::Answering {
+            if self.is_answering() {
                 // What came together with the key that begins it was typed before it began.
                 break;
             }
@@ -134,7 +135,7 @@ impl Keyboard {
     /// Whether every key goes to a run.
     #[must_use]
     pub fn is_answering(&self) -> bool {
-        self.mode == Mode::Answering
+        matches!(self.mode, Mode::Answering(_))
     }
 
     /// The keys are the console's again: the run has ended, or it cannot be answered.
@@ -156,7 +157,7 @@ impl Keyboard {
                 1 => "1 command runs: end it and the host? y/n".to_owned(),
                 many => format!("{many} commands run: end them and the host? y/n"),
             }),
-            Mode::Answering => Some("your keys go to the run".to_owned()),
+            Mode::Answering(run) => Some(format!("your keys go to #{run}")),
         }
     }
 
@@ -166,7 +167,7 @@ impl Keyboard {
         match &self.mode {
             Mode::Commands | Mode::Confirm => None,
             Mode::Number(..) => Some("return does it · Esc leaves"),
-            Mode::Answering => Some("^] leaves"),
+            Mode::Answering(_) => Some("^] takes them back"),
         }
     }
 
@@ -196,7 +197,7 @@ impl Keyboard {
             Mode::Number(verb, digits) => Some(self.number(verb, digits, byte)),
             Mode::Confirm if matches!(byte, b'y' | b'Y') => Some(KeyAction::End),
             Mode::Confirm => Some(KeyAction::Typing),
-            Mode::Answering => None,
+            Mode::Answering(_) => None,
         }
     }
 
@@ -233,8 +234,10 @@ impl Keyboard {
             b'f' if situation.follows => (Mode::Commands, KeyAction::Follow(None)),
             b'f' if situation.running == 0 => (Mode::Commands, KeyAction::Refused("nothing runs")),
             b'f' => (Mode::Number(Verb::Follow, String::new()), KeyAction::Typing),
-            b'i' if situation.has_prompt => (Mode::Answering, KeyAction::Answer),
-            b'i' => (Mode::Commands, KeyAction::Refused("no run waits for input")),
+            b'i' => match situation.asks {
+                Some(run) => (Mode::Answering(run), KeyAction::Answer),
+                None => (Mode::Commands, KeyAction::Refused("no run waits for input")),
+            },
             b'?' => (Mode::Commands, KeyAction::Help),
             b'p' => (Mode::Commands, KeyAction::Freeze),
             b' ' | b'\r' | b'\n' => (Mode::Commands, KeyAction::Blank),

@@ -38,6 +38,9 @@ const FLAGS: &[&str] = &[
     "pane_in_mode",
 ];
 
+/// The title while a host runs.
+pub(crate) const OWN_TITLE: &str = "pane_title rexec";
+
 /// Options that let programs do more: what stays untouched was kept away by the host, not by tmux.
 pub(crate) const PERMISSIVE: &[&[&str]] = &[
     &["set-option", "-g", "allow-rename", "on"],
@@ -122,7 +125,10 @@ impl Pane {
         let format: String = FLAGS.iter().map(|flag| format!("{flag} #{{{flag}}}\n")).collect();
         let seen = self.tmux(&["display-message", "-p", &format, ";", "capture-pane", "-p", "-e"]);
         let (flags, screen) = seen.split_once("\n\n").expect("an empty line ends the flags");
-        (flags.to_owned(), screen.to_owned())
+        // The host's own title says how many commands run.
+        let is_own = |line: &&str| line.starts_with("pane_title rexec");
+        let flags = flags.lines().map(|line| if is_own(&line) { OWN_TITLE } else { line }).collect::<Vec<_>>();
+        (flags.join("\n"), screen.to_owned())
     }
 
     pub(crate) fn socket(&self) -> PathBuf {

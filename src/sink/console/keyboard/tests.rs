@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-const BUSY: Situation = Situation { running: 2, shown: Some(46), has_prompt: true, follows: false, is_ending: false };
-const IDLE: Situation = Situation { running: 0, shown: None, has_prompt: false, follows: false, is_ending: false };
+const BUSY: Situation = Situation { running: 2, shown: Some(46), asks: Some(46), follows: false, is_ending: false };
+const IDLE: Situation = Situation { running: 0, shown: None, asks: None, follows: false, is_ending: false };
 
 /// Keys that are typed one by one; what the last one does.
 fn press(keyboard: &mut Keyboard, keys: &[u8], situation: Situation) -> Option<KeyAction> {

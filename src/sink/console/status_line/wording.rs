@@ -87,6 +87,17 @@ const DETAILS: [Detail; 9] = {
 };
 
 impl StatusFacts {
+    /// The same in the few words of a window's title.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let waiting = self.runs.iter().find(|run| run.waits);
+        match (self.runs.len(), waiting) {
+            (0, _) => "rexec".to_owned(),
+            (count, None) => format!("rexec: {count} run"),
+            (count, Some(run)) => format!("rexec: {count} run, #{} waits", run.number),
+        }
+    }
+
     /// The line, this wide.
     pub(super) fn line(&self, columns: usize) -> String {
         if let Some((question, way_out)) = &self.question {
@@ -261,6 +272,7 @@ mod tests {
             line.starts_with(" 2 run: #46 WAITS ⏎ · #41 npm run dev 0:18 · 1 left #25 · 3 agents · 2 failed today  ")
         );
         assert!(line.ends_with("  i answer · ^C stop #46 · ? keys "), "{line}");
+        assert_eq!(facts().title(), "rexec: 2 run, #46 waits");
         let idle = StatusFacts {
             socket: "/run/user/1000/rexec/host.sock".to_owned(),
             has_keyboard: true,

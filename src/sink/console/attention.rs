@@ -1,0 +1,140 @@
+//! How the console asks for the human's attention while its window is out of sight: the window's title, the bell, a
+//! notification on the desktop.
+//!
+//! Invariants: a terminal gets only sequences that its name stands for, but for the bell, which all know; the title from
+//! before is put back; texts from outside carry no control characters.
+
+use crate::text::escape::escape_line;
+
+/// Saves the window's title on the terminal's stack, and takes it back (XTWINOPS 22 and 23, xterm).
+const PUSH_TITLE: &[u8] = b"\x1b[22;2t";
+const POP_TITLE: &[u8] = b"\x1b[23;2t";
+const BELL: u8 = 7;
+/// The longest title and the longest notification, columns.
+const COLUMNS_MAX: usize = 120;
+
+/// A sequence that shows a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notification {
+    /// OSC 9: a text.
+    Nine,
+    /// OSC 777: a heading and a text.
+    SevenSevenSeven,
+}
+
+/// What a terminal offers for attention.
+#[derive(Debug, Default)]
+pub struct Attention {
+    takes_titles: bool,
+    notification: Option<Notification>,
+    title: Option<String>,
+}
+
+impl Attention {
+    /// A terminal by its TERM and its TERM_PROGRAM.
+    #[must_use]
+    pub fn of(term: &str, program: &str) -> Self {
+        const TITLED: [&str; 16] = [
+            "xterm",
+            "tmux",
+            "screen",
+            "alacritty",
+            "foot",
+            "kitty",
+            "wezterm",
+            "konsole",
+            "gnome",
+            "vte",
+            "rxvt",
+            "ghostty",
+            "contour",
+            "mlterm",
+            "st-",
+            "iterm",
+        ];
+        let is_any_of = |names: &[&str]| names.iter().any(|name| term.starts_with(name));
+        let notification = match program {
+            "iTerm.app" | "WezTerm" | "ghostty" => Some(Notification::Nine),
+            "tmux" => None,
+            _ if is_any_of(&["xterm-kitty", "xterm-ghostty", "wezterm"]) => Some(Notification::Nine),
+            _ if is_any_of(&["foot", "rxvt"]) => Some(Notification::SevenSevenSeven),
+            _ => None,
+        };
+        Self { takes_titles: is_any_of(&TITLED), notification, title: None }
+    }
+
+    /// Shows this title.
+    pub fn entitle(&mut self, title: &str, out: &mut Vec<u8>) {
+        if !self.takes_titles || self.title.as_deref() == Some(title) {
+            return;
+        }
+        if self.title.is_none() {
+            out.extend_from_slice(PUSH_TITLE);
+        }
+        self.title = Some(title.to_owned());
+        write_text(b"\x1b]2;", title, out);
+    }
+
+    /// Rings, and shows a notification where the terminal can.
+    pub fn ring(&self, text: &str, out: &mut Vec<u8>) {
+        out.push(BELL);
+        match self.notification {
+            Some(Notification::Nine) => write_text(b"\x1b]9;", text, out),
+            Some(Notification::SevenSevenSeven) => write_text(b"\x1b]777;notify;rexec;", text, out),
+            None => {}
+        }
+    }
+
+    /// Puts the title from before back.
+    pub fn leave(&mut self, out: &mut Vec<u8>) {
+        if self.title.take().is_some() {
+            out.extend_from_slice(POP_TITLE);
+        }
+    }
+
+    /// Takes back the title that a host had on this terminal when it was killed. Without one, this does nothing.
+    pub fn clean_up(&self, out: &mut Vec<u8>) {
+        if self.takes_titles {
+            out.extend_from_slice(POP_TITLE);
+        }
+    }
+}
+
+fn write_text(start: &[u8], text: &str, out: &mut Vec<u8>) {
+    let text = escape_line(text, COLUMNS_MAX);
+    [start, text.as_bytes(), &[BELL]].into_iter().for_each(|part| out.extend_from_slice(part));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(act: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        act(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_title_is_written_when_it_changes_and_taken_back() {
+        let mut xterm = Attention::of("xterm-256color", "");
+        assert_eq!(written(|out| xterm.leave(out)), "");
+        assert_eq!(written(|out| xterm.entitle("rexec: 1 run", out)), "\x1b[22;2t\x1b]2;rexec: 1 run\x07");
+        assert_eq!(written(|out| xterm.entitle("rexec: 1 run", out)), "");
+        assert_eq!(written(|out| xterm.entitle("rexec", out)), "\x1b]2;rexec\x07");
+        assert_eq!(written(|out| xterm.leave(out)), "\x1b[23;2t");
+        assert_eq!(written(|out| Attention::of("linux", "").entitle("rexec", out)), "");
+    }
+
+    #[test]
+    fn each_terminal_gets_what_it_knows() {
+        let rung = |term, program| written(|out| Attention::of(term, program).ring("#4 a\x1b]0;\x07b", out));
+        assert_eq!(rung("xterm-256color", ""), "\x07");
+        assert_eq!(rung("tmux-256color", "tmux"), "\x07");
+        for (term, program) in [("xterm-256color", "iTerm.app"), ("xterm-kitty", ""), ("xterm-ghostty", "ghostty")] {
+            assert!(rung(term, program).starts_with("\x07\x1b]9;#4 a"), "{term}");
+        }
+        let foot = rung("foot", "");
+        assert!(foot.starts_with("\x07\x1b]777;notify;rexec;#4 a") && foot.matches('\x1b').count() == 1, "{foot:?}");
+    }
+}
