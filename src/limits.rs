@@ -172,6 +172,9 @@ pub const STRAGGLERS_COUNTED_MAX: usize = 256;
 /// Processes that a record names, of the left-over ones and of the unkillable ones each. The others are only counted.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
 
+/// Ports that a record and the console name of one left-over process.
+pub const PORTS_NAMED_MAX: usize = 4;
+
 /// The longest shutdown. What has not ended by then is killed and left to the guards.
 pub const SHUTDOWN_MAX: Duration = Duration::from_secs(5);
 /// The part of it that commands get between SIGTERM and SIGKILL.

@@ -220,7 +220,7 @@ fn a_probe_that_fails_writes_much_lasts_or_leaves_processes_is_shown() {
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\n");
 
     let shown = unfolded(&|rig, probe| {
-        rig.console.on_left(probe, &[Straggler { pid: 7, comm: "node".to_owned() }]);
+        rig.console.on_left(probe, &[Straggler { pid: 7, comm: "node".to_owned(), ports: vec![3000] }]);
         rig.end(probe, 0);
     });
     assert_eq!(shown, "#1 Codex:/d $ probe\npath=/bin\nleft running: node (7)\n\n");

@@ -17,6 +17,7 @@ use crate::journal::record::Straggler;
 use crate::limits;
 use crate::sys::socket;
 use crate::sys::tree::Process;
+use crate::sys::usage::Listening;
 use crate::text::escape::escape_line;
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::ProcessGroup;
@@ -166,8 +167,13 @@ impl Runs {
         let left = run.processes().into_iter().filter(|process| !kills_group || process.group != group);
         let left: Vec<Process> = left.take(limits::STRAGGLERS_COUNTED_MAX).collect();
         run.left = left.iter().map(|process| (process.pid, process.start)).collect();
-        let left =
-            left.iter().map(|process| Straggler { pid: process.pid.number(), comm: process.program.to_string() });
+        let mut listening = Listening::default();
+        let left = left.iter().enumerate().map(|(at, process)| {
+            let is_looked_at = at < limits::STRAGGLERS_NAMED_MAX;
+            let mut ports = if is_looked_at { listening.ports(process.pid) } else { Vec::new() };
+            ports.truncate(limits::PORTS_NAMED_MAX);
+            Straggler { pid: process.pid.number(), comm: process.program.to_string(), ports }
+        });
         let left: Vec<Straggler> = left.collect();
         if kills_group {
             self.kill_orphaned_group(job, group);

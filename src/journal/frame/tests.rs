@@ -83,7 +83,7 @@ fn the_largest_fields_still_fit_a_frame_and_a_line() {
         decoder.feed(&stream);
         let Some(Frame::Start { start: fitted, .. }) = decoder.next_frame() else { panic!("no start") };
         assert!(fitted.clipped && fitted.command.ends_with('…') && fitted.exec_b64.is_some());
-        let left = Straggler { pid: i32::MIN, comm: unit.repeat(99) };
+        let left = Straggler { pid: i32::MIN, comm: unit.repeat(99), ports: vec![u16::MAX; 4] };
         let end = RunEnd {
             error: Some(long.clone()),
             left: vec![left; 999],

@@ -51,6 +51,9 @@ pub struct Straggler {
     pub pid: i32,
     /// The program's name, as in proc_pid_comm(5).
     pub comm: String,
+    /// The TCP ports on which it listened by then, where they are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
 }
 
 /// What the journal keeps of a run's output.

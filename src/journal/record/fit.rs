@@ -68,7 +68,7 @@ impl RunEnd {
         if fits {
             return None;
         }
-        let shorter = |left: &Straggler| Straggler { pid: left.pid, comm: clip(&left.comm, COMM_BYTES_MAX) };
+        let shorter = |left: &Straggler| Straggler { comm: clip(&left.comm, COMM_BYTES_MAX), ..left.clone() };
         Some(RunEnd {
             error: self.error.as_ref().map(|error| clip(error, NAME_BYTES_MAX)),
             left: self.left.iter().take(LEFT_MAX).map(shorter).collect(),

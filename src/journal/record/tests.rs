@@ -32,7 +32,7 @@ fn end() -> RunEnd {
         queued_ms: 1,
         bytes: 90,
         error: Some("aborted".into()),
-        left: vec![Straggler { pid: 9, comm: "node".into() }],
+        left: vec![Straggler { pid: 9, comm: "node".into(), ports: Vec::new() }],
         left_count: 2,
         unkillable: vec![11],
     }

@@ -94,19 +94,24 @@ impl BlockEnd {
     }
 }
 
-/// ` · left: node 4711, sleep 4712 and 3 more`; nothing for a command that left no process.
+/// ` · left: node 4711 :3000, sleep 4712 and 3 more`; nothing for a command that left no process.
 fn left_words(left: &[Straggler]) -> String {
     if left.is_empty() {
         return String::new();
     }
     let named = left.iter().take(LEFT_NAMED_MAX);
     let named: Vec<String> =
-        named.map(|left| format!("{} {}", escape_line(&left.comm, PROGRAM_COLUMNS), left.pid)).collect();
+        named.map(|left| format!("{} {}{}", escape_line(&left.comm, PROGRAM_COLUMNS), left.pid, ports(left))).collect();
     let more = match left.len().saturating_sub(LEFT_NAMED_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     format!(" · left: {}{more}", named.join(", "))
+}
+
+/// ` :3000`, for a process that listens.
+fn ports(left: &Straggler) -> String {
+    left.ports.iter().map(|port| format!(" :{port}")).collect()
 }
 
 /// The sign and words for a command that was asked to end.

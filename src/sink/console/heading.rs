@@ -145,7 +145,7 @@ impl Heading {
         let note = face.spelled(note);
         let (note_columns, end_columns) = (columns(&note), columns(&end.1));
         let room = face.room().saturating_sub(columns(&lead) + columns(&agent) + note_columns + end_columns + 3);
-        let place = face.spelled(&ending_in(&escape_dir(&self.place), (room / 3).max(6)));
+        let place = face.spelled(&ending_in(&escape_dir(&self.place), (room / 3).max(10)));
         let room = room.saturating_sub(columns(&place)).max(4);
         let command =
             face.spelled(&if room < ENDS_COLUMNS { escape_line(command, room) } else { escape_ends(command, room) });

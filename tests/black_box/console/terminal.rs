@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rexec_host::core::engine::JobId;
 use rexec_host::core::entry::Stream;
+use rexec_host::journal::record::Straggler;
 use rexec_host::limits;
 use rexec_host::sink::console::{Colours, Console, ConsoleKind, View};
 
@@ -66,6 +67,46 @@ fn a_command_is_a_banner_its_output_and_an_end_line() {
     let rows = rig.rows();
     assert_eq!(rows[0], "▌11:42:27 #3 codex d  ⋯ sleep 1 since 11:42:18 · 1 line meanwhile");
     assert_eq!(rows[1..], ["late", "▌✓ 10.0 s"]);
+}
+
+#[test]
+fn a_new_day_and_what_is_left_running_are_said() {
+    let mut rig = ConsoleRig::on_terminal(120);
+    let server = rig.start("server");
+    rig.write(server, "up\n");
+    assert_eq!(rig.rows()[0], "▌11:42:18 #1 codex d  server");
+    let other = rig.start("other");
+    rig.write(other, "x\n");
+    rig.console.on_left(other, &[Straggler { pid: 4711, comm: "node".to_owned(), ports: vec![3000] }]);
+    rig.end(other, 0);
+    assert_eq!(rig.rows().last().map(String::as_str), Some("▌✓ 0.0 s · left: node 4711 :3000"));
+    rig.wait(Duration::from_secs(86_400));
+    rig.write(server, "still up\n");
+    let rows = rig.rows();
+    assert_eq!(rows[0], "▌Friday 2026-05-22");
+    assert_eq!(rows[1..], ["▌11:42:18 #1 codex d  ⋯ server since 11:42:18 · 1 line meanwhile", "still up"]);
+}
+
+/// Output on pipes gets colours where compilers and test runners speak; output with colours of its own gets none.
+#[test]
+fn plain_output_is_marked_and_standard_error_is_tinted() {
+    let shown = |text: &str, colours: Colours| {
+        let mut rig = ConsoleRig::new(ConsoleKind::Terminal);
+        rig.console = Console::new(ConsoleKind::Terminal, View::Safe).with_colours(colours);
+        let one = rig.start("make");
+        rig.engine.on_output(one, Stream::Out, text.as_bytes().into(), rig.now);
+        rig.engine.on_output(one, Stream::Err, b"on stderr\n".as_slice().into(), rig.now);
+        rig.shown()
+    };
+    let marked = shown("error: no\n", Colours::Highlighted);
+    assert!(marked.contains("\x1b[1;31merror:\x1b[0m no\n") && marked.contains("\x1b[38;5;131mon stderr\x1b[0m"));
+    assert!(shown("\x1b[32mok\x1b[m error: no\n", Colours::Highlighted).contains("\x1b[32mok\x1b[m error: no\n"));
+    for (colours, kept) in [(Colours::Rows, true), (Colours::Off, true), (Colours::Never, false)] {
+        let plain = shown("error: no\n\x1b[32mok\x1b[m\n", colours);
+        assert!(plain.contains("\nerror: no\n") && plain.contains("\non stderr\n"), "{plain:?}");
+        assert_eq!(plain.contains("\x1b[32mok"), kept, "{plain:?}");
+        assert_eq!(plain.contains("\x1b[1;38;5;30m"), colours == Colours::Rows, "{plain:?}");
+    }
 }
 
 #[test]

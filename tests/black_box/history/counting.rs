@@ -126,7 +126,7 @@ fn full_record() -> Vec<u8> {
     let end = RunEnd {
         signal: Some(2),
         error: Some("aborted".into()),
-        left: vec![Straggler { pid: 9, comm: "node".into() }],
+        left: vec![Straggler { pid: 9, comm: "node".into(), ports: Vec::new() }],
         left_count: 2,
         unkillable: vec![11],
         ..RunEnd::default()

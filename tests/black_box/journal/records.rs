@@ -31,7 +31,7 @@ fn runs_are_written_as_they_end() {
         duration_ms: 5,
         bytes: 13,
         error: Some("aborted".into()),
-        left: vec![Straggler { pid: 4, comm: "sleep".into() }],
+        left: vec![Straggler { pid: 4, comm: "sleep".into(), ports: vec![3000] }],
         ..RunEnd::default()
     };
     recording.send(|out| encode_end(&end, out));
@@ -48,7 +48,7 @@ fn runs_are_written_as_they_end() {
         "v": 1, "type": "end", "seq": 2, "whoami": "Claude Code", "dir": "/path/to/repo", "envs": {},
         "exec": ["sh", "-c", "echo 2"], "exit": 137, "output": "two\n", "time": "2026-05-21T09:42:18.123Z",
         "error": "aborted", "command": "echo 2", "shell": "sh", "duration_ms": 5, "queued_ms": 0, "signal": 9,
-        "bytes": 13, "left": [{"pid": 4, "comm": "sleep"}],
+        "bytes": 13, "left": [{"pid": 4, "comm": "sleep", "ports": [3000]}],
     });
     assert_eq!(records[3], expected);
     assert_eq!((&records[4]["output"], records[4].get("error")), (&json!("one\n"), None));
