@@ -267,7 +267,7 @@ impl Host {
                 HostSignal::End => self.ask_to_end(),
                 HostSignal::HangUp => self.on_console_gone(),
                 HostSignal::CheckSocket => self.door.check(&mut self.turn, &mut self.screen),
-                HostSignal::Resize => self.starts.resize(self.screen.measure(self.turn.now)),
+                HostSignal::Resize => self.on_resized(),
             }
         }
     }

@@ -100,6 +100,7 @@ impl Host {
     pub(super) fn settle_answers(&mut self) {
         let Self { runs, engine, peers, .. } = self;
         runs.end_lost_answers(engine, |by| matches!(by, Answerer::Peer(id) if peers.get(id).is_none()));
+        self.settle_take_over();
         for (job, size) in self.runs.take_resized() {
             self.engine.on_resize(job, size.rows, size.cols, self.turn.now);
         }
@@ -108,13 +109,37 @@ impl Host {
         }
     }
 
+    /// The console has another size. A program that has the whole screen gets it.
+    pub(super) fn on_resized(&mut self) {
+        let size = self.screen.measure(self.turn.now);
+        self.starts.resize(size);
+        if let (Some(job), Some(size)) = (self.screen.taken_over(), size) {
+            self.runs.size_answer(job, size);
+        }
+    }
+
+    /// Gives the whole screen to a full-screen program that the human answers at the console, or takes it back.
+    fn settle_take_over(&mut self) {
+        let Self { runs, engine, screen, turn, .. } = self;
+        let wanted = runs.answered_by(Answerer::Console).filter(|&job| runs.is_full_screen(job));
+        if let Some(job) = screen.taken_over().filter(|job| Some(*job) != wanted) {
+            screen.end_take_over(engine, turn.now);
+            runs.give_size_back(job);
+        }
+        if let Some(job) = wanted.filter(|_| screen.taken_over().is_none())
+            && let Some(size) = screen.take_over(job, engine, turn.now)
+        {
+            runs.size_answer(job, size);
+        }
+    }
+
     fn on_answer_over(&mut self, over: AnswerOver) {
         let AnswerOver { job, by, bytes, is_complete } = over;
         let Answerer::Peer(id) = by else {
             self.screen.end_answering();
-            return self
-                .screen
-                .tell(&format!("your keys are the console's again, and not #{}'s", job.0), self.turn.now);
+            let what = if self.engine.job(job).is_some_and(Job::is_running) { "goes on" } else { "has ended" };
+            let said = format!("#{} {what}; your keys are the console's again", job.0);
+            return self.screen.tell(&said, self.turn.now);
         };
         if self.peers.attached_to(id).is_some() {
             // The end of the command's log tells it.

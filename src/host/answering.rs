@@ -73,8 +73,9 @@ impl Answering {
     }
 
     /// Gives the run's terminal the size back that it had before. Returns that size.
-    pub(super) fn unfit(&self, port: &Port) -> Option<pty::Size> {
-        let before = self.before?;
+    pub(super) fn unfit(&mut self, port: &Port) -> Option<pty::Size> {
+        self.size = None;
+        let before = self.before.take()?;
         pty::resize(port.fd(), before).ok()?;
         Some(before)
     }

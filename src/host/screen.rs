@@ -4,6 +4,7 @@
 //! read, so that it is not left for the parent shell. It means something where the output is a terminal, too.
 
 mod status;
+mod take_over;
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,7 @@ use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::{self, locale, pty};
 use crate::text::count::counted;
+use take_over::TakeOver;
 
 /// DSR, the device status report (ECMA-48), and the reply of every terminal.
 const STATUS_QUERY: &[u8] = b"\x1b[5n";
@@ -56,6 +58,8 @@ pub(super) struct Screen {
     message: Option<(String, Instant)>,
     /// While the screen stands still, what the host says meanwhile.
     frozen: Option<Vec<u8>>,
+    /// The full-screen program that has the whole screen.
+    taken: Option<TakeOver>,
     pub(super) keys_token: Option<Token>,
     /// The console on other terminals.
     pub(super) viewers: Viewers,
@@ -93,6 +97,7 @@ impl Screen {
             drawn_shown: None,
             message: None,
             frozen: None,
+            taken: None,
             keys_token,
             viewers: Viewers::default(),
             unsaid: 0,
@@ -183,6 +188,7 @@ impl Screen {
         self.console.pump(engine, out, if self.frozen.is_some() { 0 } else { most }, now);
         self.status.on_output(&out[before..]);
         self.status.repair(out);
+        self.pump_taken(engine);
     }
 
     /// When the console has something to show although no command writes.
@@ -213,7 +219,9 @@ impl Screen {
     pub(super) fn measure(&mut self, now: Instant) -> Option<pty::Size> {
         let size = self.output.size();
         self.console.resize(size.map_or(0, |size| size.cols));
-        self.size_status(now);
+        if self.taken.is_none() {
+            self.size_status(now);
+        }
         size
     }
 

@@ -55,6 +55,7 @@ impl Host {
         let end = now + limits::CONSOLE_FAREWELL;
         self.screen.thaw();
         self.show_until(now + limits::CONSOLE_FAREWELL / 2);
+        self.screen.end_take_over(&mut self.engine, self.turn.now);
         self.screen.leave();
         let question = if self.options.view == View::Raw { self.screen.question() } else { None };
         self.show_until(end);

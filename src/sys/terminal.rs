@@ -123,7 +123,11 @@ static BEFORE: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 
 /// The human's keys. While this lives, the terminal delivers single keys without echo.
 #[derive(Debug)]
-pub struct Keys(File);
+pub struct Keys {
+    file: File,
+    /// The terminal's modes while this lives.
+    modes: Termios,
+}
 
 impl Keys {
     /// Takes over standard input. `None` unless it is a terminal with this process in the foreground. With `wants_all`,
@@ -160,14 +164,23 @@ impl Keys {
         change(&mut modes);
         tcsetattr(&stdin, SetArg::TCSANOW, &modes).ok()?;
         *BEFORE.lock().ok()? = Some((stdin.as_fd().try_clone_to_owned().ok()?, before));
-        Some(Self(keys))
+        Some(Self { file: keys, modes })
+    }
+
+    /// Has every key arrive, and every byte of output reach the terminal, as it is, or no longer.
+    pub fn pass_everything(&self, passes: bool) {
+        let mut modes = self.modes.clone();
+        if passes {
+            cfmakeraw(&mut modes);
+        }
+        let _ = tcsetattr(&self.file, SetArg::TCSANOW, &modes);
     }
 
     /// Reads everything that was typed. Returns false when the terminal is gone.
     pub fn read_all(&mut self, mut each: impl FnMut(&[u8])) -> bool {
         let mut buffer = [0; 256];
         loop {
-            match super::read(&self.0, &mut buffer) {
+            match super::read(&self.file, &mut buffer) {
                 Ok(0) => return false,
                 Ok(length) => each(&buffer[..length]),
                 Err(error) => return super::is_transient(&error),
@@ -178,13 +191,13 @@ impl Keys {
 
 impl AsFd for Keys {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.file.as_fd()
     }
 }
 
 impl AsRawFd for Keys {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.file.as_raw_fd()
     }
 }
 

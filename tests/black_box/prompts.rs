@@ -2,6 +2,7 @@
 
 mod answers;
 mod attached;
+mod console;
 
 use serde_json::{Value, json};
 

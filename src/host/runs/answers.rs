@@ -99,9 +99,22 @@ impl Runs {
         self.resized.extend(size.map(|size| (job, size)));
     }
 
+    /// The person's terminal does not stand for the run's any more.
+    pub(in crate::host) fn give_size_back(&mut self, job: JobId) {
+        let Some(run) = self.get_mut(job) else { return };
+        let (Some(answering), Some(port)) = (&mut run.answering, &run.streams[Stream::Tty as usize]) else { return };
+        let size = answering.unfit(port);
+        self.resized.extend(size.map(|size| (job, size)));
+    }
+
     /// The runs whose terminals have another size since the last call.
     pub(in crate::host) fn take_resized(&mut self) -> Vec<(JobId, pty::Size)> {
         std::mem::take(&mut self.resized)
+    }
+
+    /// Whether a program of the run draws on the alternate screen.
+    pub(in crate::host) fn is_full_screen(&self, job: JobId) -> bool {
+        self.get(job).is_some_and(|run| run.screen.is_on())
     }
 
     /// Passes on what a person typed for a run.
@@ -131,12 +144,10 @@ impl Runs {
     /// Ends an answer at once. Keys that the terminal had no room for are dropped.
     pub(in crate::host) fn end_answer(&mut self, job: JobId, engine: &mut Engine) {
         self.answered.remove(&job);
+        self.give_size_back(job);
         let Some(answering) = self.get_mut(job).and_then(|run| run.answering.take()) else { return };
         let is_complete = answering.is_leaving && answering.is_given && !answering.has_keys();
         self.answers_over.push(AnswerOver { job, by: answering.by, bytes: answering.written, is_complete });
-        let port = self.get(job).and_then(|run| run.streams[Stream::Tty as usize].as_ref());
-        let size = port.and_then(|port| answering.unfit(port));
-        self.resized.extend(size.map(|size| (job, size)));
         if let Some(typed) = answering.unfinished() {
             engine.on_answered(job, typed.bytes, typed.is_hidden);
         }

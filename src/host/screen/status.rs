@@ -9,11 +9,10 @@ use crate::core::engine::JobId;
 use crate::limits;
 use crate::sink::console::Flood;
 use crate::sink::console::status_line::{self, StatusFacts};
-use crate::sys::terminal;
 
 /// Bracketed paste (xterm): the terminal marks pasted text, so that it is not taken for keys.
 const MARK_PASTES: &[u8] = b"\x1b[?2004h";
-const MARK_NO_PASTES: &[u8] = b"\x1b[?2004l";
+pub(super) const MARK_NO_PASTES: &[u8] = b"\x1b[?2004l";
 
 impl Screen {
     /// Prepares the terminal, which a host that was killed may have left otherwise.
@@ -26,10 +25,7 @@ impl Screen {
             self.attention.clean_up(self.out.buffer());
         }
         self.mark_pastes(true);
-        let mut undo = MARK_NO_PASTES.to_vec();
-        status_line::forget_region(&mut undo);
-        self.attention.clean_up(&mut undo);
-        terminal::write_on_panic(&self.output, undo);
+        self.set_undo(b"");
     }
 
     /// Gives the last row back, with the modes. The cursor is at the start of a row.

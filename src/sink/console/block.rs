@@ -107,7 +107,11 @@ impl CommandBlock {
                 }
                 Item::Entry(Entry::Waits(waiting)) => {
                     let words = prompt_words(&waiting.prompt, PROMPT_COLUMNS);
-                    self.remark(&format!("{WAITS} #{} waits: \"{words}\"", self.job.0), now);
+                    let words = match words.as_str() {
+                        "" => escape_line(&waiting.program, PROGRAM_COLUMNS),
+                        _ => format!("\"{words}\""),
+                    };
+                    self.remark(&format!("{WAITS} #{} waits: {words}", self.job.0), now);
                     self.asks = true;
                 }
                 Item::Entry(Entry::Stopping { reason }) => self.remark(&format!("… stopping: {}", why(*reason)), now),

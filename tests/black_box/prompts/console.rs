@@ -1,0 +1,79 @@
+//! Answers on the console: `i` gives the keys to the command that waits.
+
+use std::io::Write;
+
+use super::{ends, start, waits};
+use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::programs;
+use crate::support::screen::Screen;
+use crate::support::waiting::wait_until;
+
+const CONSOLE: Setup = Setup { terminal: true, flags: &["--prompts", "ask", "--prompt-wait", "300"], ..MIRROR };
+
+fn types(host: &Host, keys: &[u8]) {
+    host.terminal.as_ref().expect("it has one").master_file().write_all(keys).expect("the terminal takes keys");
+}
+
+fn shows(host: &Host, text: &str) {
+    wait_until(&format!("the console says {text:?}"), || host.console_text().contains(text));
+}
+
+#[test]
+fn keys_answer_after_i_and_not_before() {
+    let host = Host::with(CONSOLE);
+    types(&host, b"xyz");
+    let mut call =
+        start(&host, "w=wo; read -p 'name? ' a </dev/tty; read -sp \"pass${w}rd? \" b </dev/tty; echo \"<$a|$b>\"");
+    waits(&host, 1);
+    types(&host, b"xyz");
+    types(&host, b"i");
+    shows(&host, "your keys go to the run");
+    types(&host, b"ann\n");
+    shows(&host, "password? ");
+    types(&host, b"secret\n");
+    assert_eq!(ends(&mut call).out(), "<ann|secret>\n");
+    shows(&host, "#1 has ended; your keys are the console's again");
+    let shown = host.console_text();
+    assert_eq!(shown.matches("secret").count(), 1, "only the command itself shows it: {shown}");
+}
+
+#[test]
+fn the_way_back_leaves_the_prompt_for_the_next_answer() {
+    let host = Host::with(CONSOLE);
+    let mut call = start(&host, "read -p 'name? ' a </dev/tty; echo \"<$a>\"");
+    waits(&host, 1);
+    types(&host, b"i");
+    shows(&host, "your keys go to the run");
+    types(&host, b"an\x1d");
+    shows(&host, "#1 goes on; your keys are the console's again");
+    waits(&host, 1);
+    super::send(&host, 1, "n\n");
+    assert_eq!(ends(&mut call).out(), "<ann>\n");
+}
+
+#[test]
+fn a_full_screen_program_has_the_whole_screen_while_it_is_answered() {
+    if !programs::has("vi") {
+        return;
+    }
+    let host = Host::with(CONSOLE);
+    let mut call = start(
+        &host,
+        "echo first >f; TERM=xterm vi -u NONE f </dev/tty >/dev/tty; cat f; \
+         until test \"$(stty size </dev/tty)\" = '24 80'; do sleep 0.05; done; echo back",
+    );
+    waits(&host, 1);
+    let mut other = start(&host, "sleep 0.5; echo beside");
+    types(&host, b"i");
+    let screen = || Screen::of(host.console_text().as_bytes(), (120, 40)).text();
+    wait_until("vi has the screen", || screen().starts_with("first\n~"));
+    assert_eq!(ends(&mut other).out(), "beside\n");
+    types(&host, b"osecond\x1b");
+    wait_until("it is used", || screen().starts_with("first\nsecond\n~"));
+    assert!(!screen().contains("beside"), "{}", screen());
+    types(&host, b":wq\r");
+    assert_eq!(ends(&mut call).out(), "first\nsecond\nback\n", "the terminal has its size back");
+    shows(&host, "#1 had the whole screen for ");
+    wait_until("the other's block comes", || screen().contains("beside"));
+    assert!(screen().contains("sleep 0.5; echo beside") && !screen().contains("\n~"), "{}", screen());
+}
