@@ -15,6 +15,7 @@ pub mod output_filter;
 pub mod protocol;
 pub mod sessions;
 pub mod shim;
+pub mod trimmer;
 
 use rexec_sh::protocol::notice::Notice;
 

@@ -63,6 +63,11 @@ impl StandardStreams {
         status.map(|status| (status.kind, terminal))
     }
 
+    /// Whether descriptor 1 is a regular file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.status[1].is_some_and(|status| status.kind == FileKind::Regular)
+    }
+
     /// Whether standard input and an output are terminals.
     pub(crate) fn is_at_terminal(&self) -> bool {
         self.terminal[0] && (self.terminal[1] || self.terminal[2])

@@ -30,7 +30,9 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
 use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::run_changes::RunChanges;
-use rexec_sh::protocol::wire::{CallerStream, Hello, INHERITED_MAX, encode_interactive, encode_left, encode_run};
+use rexec_sh::protocol::wire::{
+    CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
+};
 
 use client::{Client, ClientEnd, FORWARDED};
 use collect::StandardStreams;
@@ -166,6 +168,7 @@ impl ShimCall<'_> {
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
         attributes.extras.live = choices.live;
         attributes.extras.agent = given(self.options.run_agent).to_vec();
+        attributes.extras.budget = choices.budget.map(|bytes| OutputBudget { bytes, is_file: standard.is_file() });
         let parent = parent.filter(|_| attributes.ignored & bit(Signal::HUP) == 0);
         let signals = SignalMask::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;

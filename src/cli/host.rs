@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lexopt::prelude::{Long, Short, Value};
-use rexec_sh::protocol::choice::{Sanitize, Tty};
+use rexec_sh::protocol::choice::{self, Sanitize, Tty};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
@@ -55,6 +55,7 @@ fn defaults() -> HostOptions {
         redact_agents: false,
         raw_cap: limits::RAW_CAP_BYTES,
         records: true,
+        budget: 0,
         allow_sandboxed: false,
         unseen_landlock: false,
         require_descriptor: false,
@@ -131,6 +132,10 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
             }
             Long("pty-size") => options.pty_size = Some(size(&value(parser)?)?),
             Long("raw-cap") => options.raw_cap = raw_cap(&value(parser)?)?,
+            Long("budget") => {
+                let chosen = word(parser, "--budget", choice::budget, choice::BUDGET_WORDS)?;
+                options.budget = usize::try_from(chosen).unwrap_or(0);
+            }
             Long("no-record") => options.records = false,
             Long("grace") => {
                 options.grace = seconds("--grace", &value(parser)?, limits::GRACE_MAX, "as in 2 or 0.5")?;

@@ -15,6 +15,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use lexopt::prelude::{Long, Short, Value};
+use rexec_sh::protocol::choice;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND};
 use rexec_sh::protocol::notice::{Notice, remark};
 
@@ -48,6 +49,7 @@ rexec run --list shows what rexec sees of which agent. For a program that it
 does not know, it tries what works for most, and says so.
 ",
     options: &[
+        VerbOption::taking("budget", "SIZE", Values::Nothing, "how much the agent gets of each output, as in 256K"),
         VerbOption::taking("as", "NAME", Values::Nothing, "the agent's name on the console and in the journal"),
         VerbOption::taking(
             "host",
@@ -66,6 +68,7 @@ does not know, it tries what works for most, and says so.
 #[derive(Debug, Default)]
 struct AgentCall {
     name: Option<OsString>,
+    budget: Option<String>,
     without_host: bool,
     /// The agent's program and its arguments.
     line: Vec<OsString>,
@@ -78,6 +81,13 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
             Long("list") => return super::say(&recipes::table()),
             Long("help") | Short('h') => return super::say(&help::verb_help(&VERB)),
             Long("as") => call.name = Some(parser.value().map_err(|error| VERB.wrong(&error))?),
+            Long("budget") => {
+                let size = VERB.value(parser)?;
+                if choice::budget(size.as_bytes()).is_none() {
+                    return Err(VERB.not_valid("--budget", &size, choice::BUDGET_WORDS));
+                }
+                call.budget = Some(size);
+            }
             Long("host") => {
                 let word = VERB.value(parser)?;
                 if !HOST_WORDS.contains(&word.as_str()) {
@@ -98,7 +108,8 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     let shim = installed::shim().ok_or(NO_SHIM)?;
     let socket = super::socket_path()?;
     let links = links::provide(&socket, &shim)?;
-    let launch = plan(recipe, &call, &links)?;
+    let mut launch = plan(recipe, &call, &links)?;
+    launch.set.extend(call.budget.iter().map(|size| ("REXEC_BUDGET".to_owned(), size.into())));
     launch.remarks.iter().for_each(|sentence| tell(sentence));
     see_to_host(&call, &socket)?;
     Err(become_agent(&program, recipe, &call, launch))

@@ -77,6 +77,11 @@ pub fn agent<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<Agen
     }
 }
 
+/// Whether the caller is an agent that is known by its own variables, or that `rexec run` has started (`run`).
+pub fn is_known<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> bool {
+    !run.is_empty() || known_name(run, env).is_some()
+}
+
 /// The name that the surest of its variables stands for. Inside another agent, variables of both are there. The one that
 /// `rexec run` has started goes first then.
 fn known_name<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {

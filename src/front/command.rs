@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::time::Duration;
 
 use rexec_sh::protocol::choice::{Sanitize, Tty};
-use rexec_sh::protocol::wire::{Decoded, FromShim, RunRequest, Stdio};
+use rexec_sh::protocol::wire::{Decoded, FromShim, OutputBudget, RunRequest, Stdio};
 
 use super::caller;
 use crate::limits;
@@ -23,6 +23,10 @@ pub struct Command {
     pub tty: Option<Tty>,
     /// Whether runtimes are asked not to buffer output on pipes; `None`: the host's choice holds.
     pub live: Option<bool>,
+    /// How much of the output its caller gets; `None`: the host's choice holds.
+    pub budget: Option<OutputBudget>,
+    /// Whether its caller is an agent that is known by its own variables.
+    pub is_agents: bool,
     /// Whether nothing is added to the environment that its caller gave.
     pub is_bare: bool,
     /// The number of descriptors that come with the frame.
@@ -58,6 +62,19 @@ pub struct Command {
 }
 
 impl Command {
+    /// How much of each stream its caller gets, bytes; `None` means all. `hosts_choice` is for agents that are known and
+    /// choose nothing. A file of another caller's may be for a program.
+    #[must_use]
+    pub fn output_budget(&self, hosts_choice: usize) -> Option<usize> {
+        let bytes = match self.budget {
+            Some(OutputBudget { is_file: true, .. }) if !self.is_agents => 0,
+            Some(chosen) => usize::try_from(chosen.bytes).unwrap_or(0),
+            None if self.is_agents => hosts_choice,
+            None => 0,
+        };
+        (bytes > 0).then_some(bytes)
+    }
+
     /// The command of a RUN frame.
     #[must_use]
     pub fn of(run: &RunRequest<'_>, frame: &[u8]) -> Self {
@@ -72,6 +89,8 @@ impl Command {
             stdio: run.attributes.stdio,
             tty: run.attributes.tty,
             live: run.attributes.extras.live,
+            budget: run.attributes.extras.budget,
+            is_agents: caller::is_known(&run.attributes.extras.agent, env()),
             is_bare: false,
             descriptors: run.descriptor_count(),
             sanitize: run.attributes.sanitize,

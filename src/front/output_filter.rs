@@ -1,11 +1,12 @@
 //! The filter of a command's output on its way to the caller: it masks secrets, then deletes escape sequences and redraws,
-//! each as it was chosen.
+//! then trims the output to the caller's budget, each as it was chosen.
 
 use std::time::Instant;
 
 use rexec_sh::protocol::choice::Sanitize;
 
 use super::command::Command;
+use super::trimmer::Trimmer;
 use crate::limits;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::{Mode, Sanitizer};
@@ -16,6 +17,9 @@ pub struct OutputFilter {
     redactor: Option<Redactor>,
     sanitizer: Option<Sanitizer>,
     masked: Vec<u8>,
+    trimmer: Option<Trimmer>,
+    /// Output on its way to the trimmer.
+    clean: Vec<u8>,
 }
 
 impl OutputFilter {
@@ -23,7 +27,7 @@ impl OutputFilter {
     #[must_use]
     pub fn new(mode: Mode, redactor: Option<Redactor>) -> Self {
         let sanitizer = (mode != Mode::Raw).then(|| Sanitizer::settling(mode, limits::REDRAW_HOLD));
-        Self { redactor, sanitizer, masked: Vec::new() }
+        Self { redactor, sanitizer, ..Self::default() }
     }
 
     /// The filters of descriptors 1 and 2: as the caller chose, else as the host's options say. `on_pipes` says that the
@@ -56,6 +60,28 @@ impl OutputFilter {
         [command.stdio.stdout_tty, command.stdio.stderr_tty].map(|is_tty| Self::new(mode(is_tty), redactor.clone()))
     }
 
+    /// The filter with a trimmer behind it, unless the caller gets the output unchanged: then a program reads it, or a
+    /// terminal shows it.
+    #[must_use]
+    pub fn within(self, trimmer: Trimmer) -> Self {
+        let trimmer = self.sanitizer.is_some().then_some(trimmer);
+        Self { trimmer, ..self }
+    }
+
+    /// Lets the filter append output, and trims that.
+    fn trimmed(&mut self, out: &mut Vec<u8>, append: impl FnOnce(&mut Self, &mut Vec<u8>)) {
+        if self.trimmer.is_none() {
+            return append(self, out);
+        }
+        let mut clean = std::mem::take(&mut self.clean);
+        append(self, &mut clean);
+        if let Some(trimmer) = &mut self.trimmer {
+            trimmer.push(&clean, out);
+        }
+        clean.clear();
+        self.clean = clean;
+    }
+
     /// Whether the bytes pass as they are.
     #[must_use]
     pub fn is_none(&self) -> bool {
@@ -64,6 +90,10 @@ impl OutputFilter {
 
     /// Takes bytes and appends what the caller gets now.
     pub fn push(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
+        self.trimmed(out, |filter, out| filter.clean(bytes, now, out));
+    }
+
+    fn clean(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
         let bytes = match &mut self.redactor {
             None => bytes,
             Some(redactor) => {
@@ -86,20 +116,27 @@ impl OutputFilter {
 
     /// Appends lines that have not changed for long enough.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if let Some(sanitizer) = &mut self.sanitizer {
-            sanitizer.tick(now, out);
-        }
+        self.trimmed(out, |filter, out| {
+            filter.sanitizer.iter_mut().for_each(|sanitizer| sanitizer.tick(now, out));
+        });
     }
 
     /// Appends what is held back. It is called before output of the command's other stream, which came later.
     pub fn release(&mut self, out: &mut Vec<u8>) {
-        if let Some(sanitizer) = &mut self.sanitizer {
-            sanitizer.release(out);
-        }
+        self.trimmed(out, |filter, out| {
+            filter.sanitizer.iter_mut().for_each(|sanitizer| sanitizer.release(out));
+        });
     }
 
     /// Appends everything that is held back, at the end of the stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.trimmed(out, Self::clean_rest);
+        if let Some(trimmer) = &mut self.trimmer {
+            trimmer.finish(out);
+        }
+    }
+
+    fn clean_rest(&mut self, out: &mut Vec<u8>) {
         let mut rest = Vec::new();
         if let Some(redactor) = &mut self.redactor {
             redactor.finish(&mut rest);

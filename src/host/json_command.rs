@@ -85,6 +85,8 @@ pub(super) fn command(request: &CommandRequest, inherited: &Inherited) -> (Comma
         descriptors: 1,
         sanitize: Some(Sanitize::Strip),
         window: None,
+        budget: None,
+        is_agents: false,
         true_window: None,
         whoami: name_of(&request.whoami, limits::WHOAMI_COLUMNS),
         shell: request.exec[0].clone(),

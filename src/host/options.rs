@@ -55,6 +55,8 @@ pub struct HostOptions {
     pub redact_agents: bool,
     /// How much of the beginning and of the end of a command's output goes to a file of its own, bytes each.
     pub raw_cap: u64,
+    /// How much of each stream an agent gets, bytes, unless it says; zero means all.
+    pub budget: usize,
     /// Whether output is recorded with its times.
     pub records: bool,
     /// Whether commands of sandboxed callers run here, outside of their sandboxes.

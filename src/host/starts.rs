@@ -8,6 +8,7 @@
 //! be free again, the command waits in its place.
 
 mod hand_over;
+mod output_handle;
 
 use std::collections::BTreeSet;
 use std::io;

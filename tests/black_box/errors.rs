@@ -112,7 +112,13 @@ fn whether_a_host_runs_is_told() {
 #[test]
 fn wrong_values_in_the_environment_are_told() {
     let host = Host::start();
-    for entry in ["REXEC_TTY=sometimes", "REXEC_SANITIZE=a-little", "REXEC_FALLBACK=maybe", "REXEC_LIVE=yes"] {
+    for entry in [
+        "REXEC_TTY=sometimes",
+        "REXEC_SANITIZE=a-little",
+        "REXEC_FALLBACK=maybe",
+        "REXEC_LIVE=yes",
+        "REXEC_BUDGET=lots",
+    ] {
         let seen = host.call("echo ran").env(entry).run(Target::Shim(&host.socket()));
         assert_told(entry, 125, &seen);
         let (name, value) = entry.split_once('=').expect("an entry");

@@ -1,5 +1,6 @@
 //! What the caller receives of a command's output, and when, through the real shim and host.
 
+mod budget;
 mod demand;
 mod flags;
 mod fullscreen;

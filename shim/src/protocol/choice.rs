@@ -64,9 +64,45 @@ impl Sanitize {
     }
 }
 
+/// How much of its command's output a caller gets, in `REXEC_BUDGET` and `--budget`: bytes, or `K` or `M` of them. Zero
+/// means all of it.
+#[must_use]
+pub fn budget(word: &[u8]) -> Option<u32> {
+    let (digits, unit) = match word.split_last()? {
+        _ if matches!(word, b"off" | b"0") => return Some(0),
+        (b'K' | b'k', digits) => (digits, 1 << 10),
+        (b'M' | b'm', digits) => (digits, 1 << 20),
+        _ => (word, 1),
+    };
+    let number = digits.iter().try_fold(0_u32, |number, digit| {
+        let value = digit.is_ascii_digit().then(|| u32::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(value)
+    });
+    let size = number.filter(|_| !digits.is_empty())?.checked_mul(unit)?;
+    (BUDGET_MIN..=BUDGET_MAX).contains(&size).then_some(size)
+}
+
+/// The smallest budget, bytes.
+const BUDGET_MIN: u32 = 1 << 10;
+/// The largest budget, bytes: the host keeps less than half of it in memory for each stream.
+const BUDGET_MAX: u32 = 1 << 20;
+/// The words for a budget, for a person.
+pub const BUDGET_WORDS: &str = "a size from 1K to 1M, off";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn budgets_are_sizes() {
+        let sizes = ["off", "0", "1K", "256K", "256k", "1M", "1048576", "1024"].map(|word| budget(word.as_bytes()));
+        let kib = 1 << 10;
+        let expected = [0, 0, kib, 256 * kib, 256 * kib, kib * kib, kib * kib, kib];
+        assert_eq!(sizes, expected.map(Some));
+        for word in ["", "K", "1", "1023", "2M", "1.5K", "-1K", "256KB", "9999999999999", "all"] {
+            assert_eq!(budget(word.as_bytes()), None, "{word}");
+        }
+    }
 
     #[test]
     fn every_word_stands_for_a_choice() {

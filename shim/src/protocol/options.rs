@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 use std::fmt;
 
-use crate::protocol::choice::{Sanitize, Tty};
+use crate::protocol::choice::{self, Sanitize, Tty};
 
 /// The options as the environment has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct ShimOptions<'a> {
     pub sanitize: Option<&'a CStr>,
     /// `REXEC_LIVE`: whether runtimes are asked not to buffer output on pipes.
     pub live: Option<&'a CStr>,
+    /// `REXEC_BUDGET`: how much of the output the caller gets.
+    pub budget: Option<&'a CStr>,
     /// `REXEC_RUN_SET`: the variables that `rexec run` has set.
     pub run_set: Option<&'a CStr>,
     /// `REXEC_RUN_AGENT`: the agent that `rexec run` has started.
@@ -48,6 +50,8 @@ pub struct Choices {
     pub sanitize: Option<Sanitize>,
     /// Whether runtimes are asked not to buffer output on pipes. `None`: the host's choice holds.
     pub live: Option<bool>,
+    /// How much of the output the caller gets, bytes; zero means all. `None`: the host's choice holds.
+    pub budget: Option<u32>,
 }
 
 /// An option whose value is not valid.
@@ -97,6 +101,7 @@ impl<'a> ShimOptions<'a> {
             b"REXEC_INTERACTIVE" => &mut self.interactive,
             b"REXEC_SANITIZE" => &mut self.sanitize,
             b"REXEC_LIVE" => &mut self.live,
+            b"REXEC_BUDGET" => &mut self.budget,
             b"REXEC_RUN_SET" => &mut self.run_set,
             b"REXEC_RUN_AGENT" => &mut self.run_agent,
             _ => return,
@@ -124,7 +129,8 @@ impl<'a> ShimOptions<'a> {
             b"0" => Some(false),
             _ => return Err(wrong("REXEC_LIVE", self.live, "1, 0")),
         };
-        Ok(Choices { fallback, tty, sanitize, live })
+        let budget = choice("REXEC_BUDGET", self.budget, choice::budget, choice::BUDGET_WORDS)?;
+        Ok(Choices { fallback, tty, sanitize, live, budget })
     }
 }
 
@@ -170,7 +176,7 @@ mod tests {
     #[test]
     fn words_are_judged() {
         let judged = |entry| ShimOptions::find([entry]).judge();
-        let none = Choices { fallback: false, tty: None, sanitize: None, live: None };
+        let none = Choices { fallback: false, tty: None, sanitize: None, live: None, budget: None };
         assert_eq!(ShimOptions::default().judge(), Ok(none));
         assert_eq!((judged(c"REXEC_TTY="), judged(c"REXEC_SANITIZE=")), (Ok(none), Ok(none)));
         assert_eq!(judged(c"REXEC_TTY=auto"), Ok(Choices { tty: Some(Tty::Auto), ..none }));

@@ -23,7 +23,7 @@ mod run;
 use std::fmt;
 
 pub use attributes::{Attributes, Stdio};
-pub use extras::{COREDUMP_FILTER, Extras, TIMER_SLACK_NS};
+pub use extras::{COREDUMP_FILTER, Extras, OutputBudget, TIMER_SLACK_NS};
 pub use fields::Strings;
 pub use frame::*;
 pub use modes::{MODE_CHARACTERS, TerminalModes};

@@ -153,6 +153,7 @@ fn wrong_options_are_named_with_what_they_may_be() {
         ("REXEC_TTY", "sometimes", "auto, always, never"),
         ("REXEC_SANITIZE", "all", "raw, strip, collapse, tidy"),
         ("REXEC_FALLBACK", "yes", "shell"),
+        ("REXEC_BUDGET", "2M", "a size from 1K to 1M, off"),
     ] {
         let (code, stdout, stderr) = outcome(&place.bash("echo ran").env(name, value).output().unwrap());
         let expected =

@@ -11,6 +11,7 @@ use crate::core::entry::{Stream, Streams};
 use crate::front::command::Command;
 use crate::front::output_filter::OutputFilter;
 use crate::front::protocol::Protocol;
+use crate::front::trimmer::Trimmer;
 use crate::guard::spawn;
 use crate::host::orders::Orders;
 use crate::host::peers::Peers;
@@ -65,7 +66,7 @@ impl Starts {
         if let Some(run) = runs.get_mut(job) {
             run.relay = terminal.as_ref().map(|terminal| terminal.relay(command.stdio));
             run.tty = plan.tty();
-            self.prepare_peer(run, command, plan, terminal, peers);
+            self.prepare_peer(job, run, command, plan, terminal, peers);
             bind(job, run, spare, orders, streams, turn);
         }
         runs.owe(job);
@@ -117,6 +118,7 @@ impl Starts {
     /// Tells the peer's protocol how the run's output comes.
     fn prepare_peer(
         &self,
+        job: JobId,
         run: &ActiveRun,
         command: &Command,
         plan: StreamPlan,
@@ -128,7 +130,15 @@ impl Starts {
         if let Protocol::Shim(shim) = &mut peer.protocol {
             let (window, policy) = (self.window(command), self.options.sanitize);
             let redacts = self.options.redact_agents;
-            shim.prepare(plan.tty(), OutputFilter::both(command, plan.is_as_written(), policy, window, redacts));
+            let filters = OutputFilter::both(command, plan.is_as_written(), policy, window, redacts);
+            let filters = match command.output_budget(self.options.budget) {
+                None => filters,
+                Some(budget) => {
+                    let handle = self.output_handle(job, command);
+                    filters.map(|filter| filter.within(Trimmer::new(budget, handle.clone())))
+                }
+            };
+            shim.prepare(plan.tty(), filters);
         }
     }
 }

@@ -28,6 +28,7 @@ const NO_HUGE_PAGES: u8 = 8;
 const LIVE: u8 = 9;
 const PROJECT: u8 = 10;
 const AGENT: u8 = 11;
+const BUDGET: u8 = 12;
 
 /// Attributes that few callers change, and fields that only the host sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,17 @@ pub struct Extras {
     /// The agent that `rexec run` has started: the number of its process, a colon, and its name. Empty for others. For
     /// people only.
     pub agent: Vec<u8>,
+    /// How much of the output the caller gets. `None`: the host's choice holds.
+    pub budget: Option<OutputBudget>,
+}
+
+/// How much of the output a caller gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputBudget {
+    /// Bytes of each stream; zero means all.
+    pub bytes: u32,
+    /// Whether the caller's descriptor 1 is a regular file.
+    pub is_file: bool,
 }
 
 impl Default for Extras {
@@ -71,6 +83,7 @@ impl Default for Extras {
             live: None,
             project: None,
             agent: Vec::new(),
+            budget: None,
         }
     }
 }
@@ -118,6 +131,10 @@ impl Extras {
         if !self.agent.is_empty() {
             put(out, AGENT, &self.agent);
         }
+        if let Some(OutputBudget { bytes, is_file }) = self.budget {
+            let [a, b, c, d] = bytes.to_le_bytes();
+            put(out, BUDGET, &[a, b, c, d, u8::from(is_file)]);
+        }
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, WireError> {
@@ -150,6 +167,13 @@ impl Extras {
                 _ => return None,
             },
             AGENT => self.agent = value.to_vec(),
+            BUDGET => match value {
+                [bytes @ .., is_file @ (0 | 1)] => {
+                    let bytes = u32::from_le_bytes(bytes.try_into().ok()?);
+                    self.budget = Some(OutputBudget { bytes, is_file: *is_file == 1 });
+                }
+                _ => return None,
+            },
             LIVE => match value {
                 [on @ (0 | 1)] => self.live = Some(*on == 1),
                 _ => return None,

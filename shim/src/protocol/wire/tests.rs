@@ -32,6 +32,7 @@ fn sample() -> Vec<u8> {
             live: Some(false),
             project: Some(2),
             agent: b"7:Codex".to_vec(),
+            budget: Some(OutputBudget { bytes: 4096, is_file: true }),
         },
     };
     let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];
