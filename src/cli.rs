@@ -8,6 +8,7 @@ mod attach;
 pub mod check;
 mod chosen;
 mod completions;
+mod diff;
 mod export;
 mod help;
 pub mod host;

@@ -34,6 +34,7 @@ pub mod alternate_screen;
 pub mod banner;
 pub mod count;
 mod csi;
+pub mod diff;
 pub mod encode;
 pub mod ends;
 pub mod escape;

@@ -26,6 +26,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::log::VERB,
     &super::show::VERB,
     &super::out::VERB,
+    &super::diff::VERB,
     &super::replay::VERB,
     &super::export::VERB,
     &super::stats::VERB,

@@ -15,7 +15,7 @@ use crate::support::waiting::{self, PATIENCE};
 pub(super) struct Said {
     pub(super) code: i32,
     pub(super) out: String,
-    err: String,
+    pub(super) err: String,
 }
 
 pub(super) fn rexec(host: &Host, args: &[&str]) -> Said {

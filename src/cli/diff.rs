@@ -1,0 +1,246 @@
+//! `rexec diff N M`: what changed between the outputs of two commands.
+
+use std::io::{self, Write};
+
+use lexopt::prelude::{Long, Short, Value};
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+
+use super::look::Look;
+use super::run_reference::{self, RunReference, unreadable};
+use super::verb::{Group, JSON, Values, Verb, VerbOption};
+use crate::history::{self, FoundRun, OutputPiece, Query};
+use crate::text::count;
+use crate::text::diff::{self, LineChanges};
+use crate::text::escape::{escape_line, escape_text};
+
+pub(super) const VERB: Verb = Verb {
+    name: "diff",
+    short: None,
+    group: Group::Past,
+    arguments: "N M | --last [N]",
+    values: Values::Runs,
+    summary: "compare the outputs of two commands",
+    text: "\
+A unified diff of the clean outputs, as rexec out prints them. N and M are
+numbers, SESSION:N or -1. With --last, command N (the newest one without N) is
+compared with the run of the same command in the same directory before it.
+",
+    options: &[
+        VerbOption::flag("last", "compare with the run of the same command before"),
+        VerbOption::flag("normalize", "take no notice of times, durations and ids in hexadecimal").short('n'),
+        JSON,
+    ],
+    codes: &[
+        (0, "the outputs are equal"),
+        (1, "they differ, or cannot be compared"),
+        (3, "no journal has that command"),
+    ],
+    examples: &["rexec diff 12 14", "rexec diff --last", "rexec diff -n --last -1"],
+    run: |parser| {
+        let (mut is_last, mut is_normalized, mut is_json, mut named) = (false, false, false, Vec::new());
+        while let Some(argument) = run_reference::next(parser, &VERB)? {
+            match argument {
+                Long("last") => is_last = true,
+                Short('n') | Long("normalize") => is_normalized = true,
+                Long("json") => is_json = true,
+                Value(word) if named.len() < 2 => named.push(RunReference::of(&word)?),
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        let runs = match (is_last, &named[..]) {
+            (true, []) => with_the_one_before(find(&RunReference::of("-1".as_ref())?)?)?,
+            (true, [run]) => with_the_one_before(find(run)?)?,
+            (false, [first, second]) => [find(first)?, find(second)?],
+            (true, _) => return Err(VERB.missing("one command with --last")),
+            (false, _) => return Err(VERB.missing("two commands, as in rexec diff 12 14")),
+        };
+        compare(runs, is_normalized, is_json)
+    },
+};
+
+/// Bytes of an output that are compared. A longer one is refused.
+const OUTPUT_BYTES_MAX: usize = 64 << 20;
+/// Equal lines that are shown around changes.
+const CONTEXT: usize = 3;
+/// Columns of a command in the head of the diff. The rest is cut.
+const COMMAND_COLUMNS: usize = 200;
+
+fn find(run: &RunReference) -> Result<FoundRun, Notice> {
+    run.find(&super::home()?, &super::socket_path()?)
+}
+
+/// The run, and before it the newest one before that ran the same command in the same directory.
+fn with_the_one_before(run: FoundRun) -> Result<[FoundRun; 2], Notice> {
+    let cannot_read = |error: io::Error| unreadable(&run.home, &error);
+    let start = &run.start;
+    let text = start.command.lines().next().unwrap_or_default().chars().take(QUERY_CHARS).collect();
+    let query = Query { text: Some(text), ..Query::default() };
+    let sessions = history::sessions(&run.home).map_err(cannot_read)?;
+    for session in sessions.iter().skip_while(|session| session.name != run.session) {
+        let found = history::search(session, &query, usize::MAX).map_err(cannot_read)?;
+        let is_before = |seq| session.name != run.session || seq < start.seq;
+        let same = found
+            .runs
+            .iter()
+            .find(|other| is_before(other.seq) && (&other.command, &other.dir) == (&start.command, &start.dir));
+        let before = same.map(|same| history::find(session, same.seq)).transpose().map_err(cannot_read)?.flatten();
+        if let Some(before) = before {
+            return Ok([before, run]);
+        }
+    }
+    let problem = format_args!("#{} is the first run of its command in this directory", start.seq);
+    Err(Notice::failed(problem, "rexec log -g TEXT finds others; rexec diff N M compares any two"))
+}
+
+/// The beginning of a command by which runs of it are looked for, characters.
+const QUERY_CHARS: usize = 200;
+
+/// The lines of a run's output.
+fn lines(run: FoundRun) -> Result<Vec<String>, Notice> {
+    let (home, seq) = (run.home.clone(), run.start.seq);
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    let read = run.open_output().and_then(|output| {
+        output.for_each_line(|piece| {
+            let line = match piece {
+                OutputPiece::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                OutputPiece::Gap(missing) => format!("… {} omitted", count::bytes(missing)),
+            };
+            bytes += line.len() + size_of::<String>();
+            lines.push(line);
+            Ok(bytes <= OUTPUT_BYTES_MAX)
+        })
+    });
+    read.map_err(|error| unreadable(&home, &error))?;
+    if bytes > OUTPUT_BYTES_MAX {
+        let problem = format_args!("the output of #{seq} is too long to compare: over {} MiB", OUTPUT_BYTES_MAX >> 20);
+        let hint = format_args!("rexec out {seq} --lines A:B prints a part of it for diff(1)");
+        return Err(Notice::failed(problem, hint));
+    }
+    Ok(lines)
+}
+
+/// A changed line in `rexec diff --json`.
+#[derive(Debug, Serialize)]
+struct DiffLine<'a> {
+    v: u32,
+    /// `removed` or `added`.
+    change: &'static str,
+    /// The line's number in its output, from 1.
+    line: usize,
+    text: &'a str,
+}
+
+/// Both outputs and what changed between them.
+struct Compared {
+    heads: [String; 2],
+    first: Vec<String>,
+    second: Vec<String>,
+    changes: LineChanges,
+}
+
+fn compare(runs: [FoundRun; 2], is_normalized: bool, is_json: bool) -> Result<u8, Notice> {
+    let heads = runs.each_ref().map(|run| {
+        let (start, command) = (&run.start, escape_line(&run.start.command, COMMAND_COLUMNS));
+        format!("#{} {} {command}", start.seq, escape_line(&start.time, COMMAND_COLUMNS))
+    });
+    let [first, second] = runs.map(lines);
+    let (first, second) = (first?, second?);
+    let changes = if is_normalized {
+        let normalized = |lines: &[String]| lines.iter().map(|line| diff::normalized(line)).collect::<Vec<_>>();
+        diff::compare(&normalized(&first), &normalized(&second))
+    } else {
+        diff::compare(&first, &second)
+    };
+    let is_equal = !changes.removed.contains(&true) && !changes.added.contains(&true);
+    let compared = Compared { heads, first, second, changes };
+    super::with_output(|out| {
+        if is_json {
+            return super::put_json(compared.json(), out);
+        }
+        super::written(compared.show(&Look::of_output(), out))
+    })?;
+    Ok(if is_equal { exit_code::SUCCESS } else { exit_code::FAILURE })
+}
+
+fn changed<'a>(lines: &'a [String], is: &'a [bool], change: &'static str) -> impl Iterator<Item = DiffLine<'a>> {
+    let changed = lines.iter().zip(is).enumerate().filter(|(_, (_, is))| **is);
+    changed.map(move |(at, (text, _))| DiffLine { v: 1, change, line: at + 1, text })
+}
+
+impl Compared {
+    fn json(&self) -> impl Iterator<Item = DiffLine<'_>> {
+        let removed = changed(&self.first, &self.changes.removed, "removed");
+        removed.chain(changed(&self.second, &self.changes.added, "added"))
+    }
+
+    /// Writes the unified diff: nothing where there is no change.
+    fn show(&self, look: &Look, out: &mut impl Write) -> io::Result<()> {
+        let steps = self.steps();
+        let is_change = |step: &DiffStep| step.sign != ' ';
+        let mut at = 0;
+        let mut has_head = false;
+        while let Some(next) = steps[at..].iter().position(is_change) {
+            if !std::mem::replace(&mut has_head, true) {
+                writeln!(out, "{}", look.coloured("1", &format!("--- {}", self.heads[0])))?;
+                writeln!(out, "{}", look.coloured("1", &format!("+++ {}", self.heads[1])))?;
+            }
+            let from = (at + next).saturating_sub(CONTEXT).max(at);
+            let mut to = at + next;
+            // LineChanges with little between them are one hunk.
+            while let Some(more) = steps[to..].iter().take(2 * CONTEXT + 1).position(is_change) {
+                to += more + 1;
+            }
+            let to = (to + CONTEXT).min(steps.len());
+            hunk(&steps[from..to], look, out)?;
+            at = to;
+        }
+        Ok(())
+    }
+
+    /// All lines of both outputs in the order of the diff.
+    fn steps(&self) -> Vec<DiffStep<'_>> {
+        let (mut steps, mut a, mut b) = (Vec::new(), 0, 0);
+        while a < self.first.len() || b < self.second.len() {
+            let sign = match (self.changes.removed.get(a), self.changes.added.get(b)) {
+                (Some(true), _) => '-',
+                (_, Some(true)) => '+',
+                _ => ' ',
+            };
+            let text = if sign == '+' { self.second.get(b) } else { self.first.get(a) };
+            steps.push(DiffStep { sign, text: text.map_or("", String::as_str), a, b });
+            a += usize::from(sign != '+');
+            b += usize::from(sign != '-');
+        }
+        steps
+    }
+}
+
+/// A line of a diff, and how many lines of both outputs are before it.
+struct DiffStep<'a> {
+    sign: char,
+    text: &'a str,
+    a: usize,
+    b: usize,
+}
+
+fn hunk(steps: &[DiffStep<'_>], look: &Look, out: &mut impl Write) -> io::Result<()> {
+    let Some(first) = steps.first() else { return Ok(()) };
+    let count = |sign: char| steps.iter().filter(|step| step.sign != sign).count();
+    // The line before an empty range, as diff(1) has it.
+    let range = |before: usize, count: usize| format!("{},{count}", if count == 0 { before } else { before + 1 });
+    let head = format!("@@ -{} +{} @@", range(first.a, count('+')), range(first.b, count('-')));
+    writeln!(out, "{}", look.coloured("36", &head))?;
+    for step in steps {
+        // A program that reads this gets the text as it is.
+        let text = if look.is_terminal() { escape_text(step.text) } else { step.text.to_owned() };
+        let line = format!("{}{text}", step.sign);
+        match step.sign {
+            '-' => writeln!(out, "{}", look.coloured("31", &line))?,
+            '+' => writeln!(out, "{}", look.coloured("32", &line))?,
+            _ => writeln!(out, "{line}")?,
+        }
+    }
+    Ok(())
+}
