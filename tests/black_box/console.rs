@@ -1,5 +1,6 @@
 //! The console's turns on a scripted clock: whose output is shown where, and what the console says about the rest.
 
+mod live;
 mod terminal;
 
 use std::time::{Duration, Instant};

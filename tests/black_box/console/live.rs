@@ -1,0 +1,47 @@
+//! The console of a real host on a real terminal.
+
+use std::fs;
+
+use crate::support::call::Target;
+use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::strip::strip;
+use crate::support::waiting::{self, PATIENCE};
+
+fn shown(host: &Host) -> String {
+    String::from_utf8_lossy(&strip(host.console_text().as_bytes())).into_owned()
+}
+
+fn sees(host: &Host, text: &str) {
+    assert!(waiting::until_true(PATIENCE, || shown(host).contains(text)), "{text:?} is not there: {}", shown(host));
+}
+
+#[test]
+fn sessions_of_an_agent_and_places_in_a_project_are_told_apart() {
+    let host = Host::with(Setup { terminal: true, flags: &["--no-status"], ..PLAIN });
+    fs::create_dir_all(host.home.join(".git")).expect("a directory");
+    let project = host.home.path().file_name().expect("a name").to_string_lossy().into_owned();
+    for (session, command) in [("a", "echo one"), ("b", "echo two"), ("a", "echo three")] {
+        let call = host.call(command).env("CLAUDECODE=1").env(&format!("CLAUDE_CODE_SESSION_ID={session}"));
+        assert_eq!(call.run(Target::Shim(&host.socket())).code(), 0);
+    }
+    sees(&host, &format!("#1 claude {project}  echo one\n"));
+    sees(&host, &format!("#2 claude~2 {project}  echo two\n"));
+    sees(&host, &format!("#3 claude {project}  echo three\n"));
+    host.finish();
+}
+
+#[test]
+fn short_commands_are_shown_whole_behind_one_that_is_silent() {
+    let host = Host::with(Setup { terminal: true, flags: &["--no-status"], ..PLAIN });
+    let call = host.call("echo ready; while [ ! -e end ]; do sleep 0.1; done");
+    let mut silent = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+    sees(&host, "\nready\n");
+    for number in 0..30 {
+        assert_eq!(host.run(&format!("echo first {number}; echo last {number}")).code(), 0);
+        sees(&host, &format!("\nfirst {number}\nlast {number}\n▌✓ "));
+    }
+    assert_eq!(shown(&host).matches("#1 runs on").count(), 1, "who has nothing to show never has a turn");
+    fs::write(host.home.join("end"), "").expect("a file");
+    assert_eq!(silent.finish(PATIENCE).expect("it ends").code(), 0);
+    host.finish();
+}
