@@ -2,6 +2,7 @@
 
 mod attention;
 mod keys;
+mod status_line;
 
 use std::io::Write;
 use std::time::Duration;

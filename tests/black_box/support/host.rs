@@ -95,7 +95,11 @@ impl Host {
 
     /// Starts a host in a directory that an earlier one may have used, and waits until it is ready.
     pub(crate) fn in_dir(home: TempDir, setup: Setup) -> Self {
-        let terminal = setup.terminal.then(|| Terminal::new(120, 40));
+        Self::at(home, setup, setup.terminal.then(|| Terminal::new(120, 40)))
+    }
+
+    /// The same at this terminal.
+    pub(crate) fn at(home: TempDir, setup: Setup, terminal: Option<Terminal>) -> Self {
         let (near, far) = match &terminal {
             Some(terminal) => (Some(terminal.master_file().into()), None),
             None if setup.pipe => pipe2(OFlag::O_CLOEXEC).map(|(near, far)| (Some(near), Some(far))).expect("a pipe"),
