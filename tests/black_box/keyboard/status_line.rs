@@ -125,8 +125,12 @@ fn a_host_removes_what_a_killed_one_has_left() {
     let (home, _warden) = first.kill();
     assert_eq!(terminal.modes().local_flags.bits() & COOKED, 0, "it had no time for that");
     let mut second = Host::at(home, Setup { flags: &["--no-status"], ..STATUS }, Some(terminal));
-    let text = second.console_text();
-    assert!(text.rfind("\x1b7\x1b[r\x1b8\x1b[J\x1b[23;2t") > text.rfind("\x1b[1;39r"), "{text:?}");
+    let has_cleaned = || {
+        let text = second.console_text();
+        let is_ready = text.matches("rexec journal: ").count() == 2;
+        is_ready && text.rfind("\x1b7\x1b[r\x1b8\x1b[J\x1b[23;2t") > text.rfind("\x1b[1;39r")
+    };
+    assert!(waiting::until_true(PATIENCE, has_cleaned), "{:?}", second.console_text());
     types(&second, b"q");
     second.check_end();
     let modes = second.terminal.as_ref().expect("a terminal").modes().local_flags;
