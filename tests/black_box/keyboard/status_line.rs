@@ -86,11 +86,12 @@ enum Way {
 
 /// Whatever was on, is off at the end of these bytes.
 fn assert_given_back(host: &Host, way: Way) {
-    let text = host.console_text();
-    let last = |on: &str, off: &str| text.rfind(off) > text.rfind(on);
-    assert!(last("\x1b[1;39r", "\x1b7\x1b[r\x1b8\x1b[J"), "{way:?}: the region stays: {text:?}");
-    assert!(last("\x1b[?2004h", "\x1b[?2004l"), "{way:?}: pastes are marked: {text:?}");
-    assert!(last("\x1b[22;2t", "\x1b[23;2t"), "{way:?}: the title stays: {text:?}");
+    let switches =
+        [("\x1b[1;39r", "\x1b7\x1b[r\x1b8\x1b[J"), ("\x1b[?2004h", "\x1b[?2004l"), ("\x1b[22;2t", "\x1b[23;2t")];
+    for (on, off) in switches {
+        let is_off = || host.console_text().rfind(off) > host.console_text().rfind(on);
+        assert!(waiting::until_true(PATIENCE, is_off), "{way:?}: {on:?} stays: {:?}", host.console_text());
+    }
     assert!(!rows(host).iter().any(|row| row.contains("? keys")), "{way:?}: {:#?}", rows(host));
     let modes = host.terminal.as_ref().expect("a terminal").modes().local_flags;
     assert_eq!(modes.bits() & COOKED, COOKED, "{way:?}");

@@ -122,7 +122,9 @@ impl Host {
             host.is_checked = true;
             panic!("the host did not become ready; it said: {}{}", host.console_text(), host.errors());
         }
-        host.baseline = waiting::until(PATIENCE, || host.asleep()).expect("a host that has nothing to do sleeps");
+        host.baseline = waiting::until(PATIENCE, || host.asleep()).unwrap_or_else(|| {
+            panic!("a host that has nothing to do sleeps: {:?} {} {}", host.now(), host.console_text(), host.errors())
+        });
         host
     }
 
