@@ -183,12 +183,16 @@ impl StatusFacts {
         if !self.has_keyboard {
             return String::new();
         }
+        let waits = self.runs.iter().any(|run| run.waits);
+        if !detail.has_keys && waits {
+            return "i answer".to_owned();
+        }
         let mut keys = Vec::new();
         if detail.has_keys {
             if self.is_frozen {
                 keys.push("p go on".to_owned());
             }
-            if self.runs.iter().any(|run| run.waits) {
+            if waits {
                 keys.push("i answer".to_owned());
             }
             if self.followed.is_some() {
