@@ -9,6 +9,7 @@ pub mod check;
 mod chosen;
 mod completions;
 mod diff;
+mod doctor;
 mod export;
 mod help;
 pub mod host;

@@ -6,7 +6,8 @@
 
 mod background;
 mod launch;
-mod links;
+pub(super) mod links;
+pub(super) mod probe;
 mod recipes;
 
 use std::ffi::{CString, OsStr, OsString};
@@ -43,7 +44,7 @@ files are: rexec gives it variables, or an option, for this one start. It gets
 your terminal, and rexec ends with its exit code.
 
 Where no host runs, one is started in the background. It has no console, but
-the whole journal; rexec ps shows what runs, and rexec kill ends it.
+the whole journal; rexec tail shows its commands.
 
 rexec run --list shows what rexec sees of which agent. For a program that it
 does not know, it tries what works for most, and says so.
@@ -162,7 +163,9 @@ fn see_to_host(call: &AgentCall, socket: &Path) -> Result<(), Notice> {
     if call.without_host {
         tell("no host runs, so the agent's commands fail until you start one (REXEC_FALLBACK=shell: run unseen)");
     } else if let Some(pid) = background::start(socket)? {
-        tell(&format!("no host was running, so one was started in the background (process {pid})"));
+        tell(&format!(
+            "no host was running, so one was started in the background (process {pid}); rexec tail shows it"
+        ));
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use super::{completions, help, man};
 pub(super) const VERBS: &[&Verb] = &[
     // Agents.
     &super::run::VERB,
+    &super::doctor::VERB,
     // Commands that run.
     &super::ps::VERB,
     &super::kill::VERB,

@@ -32,12 +32,12 @@ const FILES: [(&str, &str); 2] = [
 ];
 
 /// The folder for the host of this socket.
-fn folder(socket: &Path) -> PathBuf {
+pub(in crate::cli) fn folder(socket: &Path) -> PathBuf {
     place::directory(socket).join(NAME)
 }
 
 /// Makes the folder, or repairs it; returns its path. The links lead to `shim`.
-pub(super) fn provide(socket: &Path, shim: &Path) -> Result<PathBuf, Notice> {
+pub(in crate::cli) fn provide(socket: &Path, shim: &Path) -> Result<PathBuf, Notice> {
     let above = place::directory(socket);
     let failed = |error: &io::Error| {
         let problem = format_args!("the links for agents cannot be made in {}: {}", above.display(), reason(error));
@@ -71,6 +71,13 @@ fn fill(folder: &Path, shim: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What is missing or wrong in the folder, by name. Empty when all is right.
+pub(in crate::cli) fn faults(folder: &Path, shim: &Path) -> Vec<&'static str> {
+    let links = LINKS.into_iter().filter(|name| !is_link(&folder.join(name), shim));
+    let files = FILES.into_iter().filter(|(name, text)| !holds(&folder.join(name), text)).map(|(name, _)| name);
+    links.chain(files).collect()
 }
 
 fn is_link(path: &Path, shim: &Path) -> bool {

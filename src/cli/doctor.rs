@@ -1,0 +1,83 @@
+//! `rexec doctor`: what is set up, what is not, and what to do about it.
+
+mod checks;
+mod live;
+
+use std::io::{self, Write};
+
+use rexec_sh::protocol::exit_code;
+use serde::Serialize;
+
+use super::verb::{Group, JSON, Values, Verb, VerbOption};
+
+pub(super) const VERB: Verb = Verb {
+    name: "doctor",
+    short: None,
+    group: Group::Agents,
+    arguments: "",
+    values: Values::Nothing,
+    summary: "check the host, the links and the agents, and say what to do",
+    text: "\
+Each line begins with ok, note or broken. A note is something that you may
+want; what is broken keeps commands from being seen, and has a line on what to
+do. Agents that are not on PATH are left out.
+
+With --live a command runs for each agent, as rexec run would make the agent
+start it. No agent is started, because that needs its model.
+",
+    options: &[VerbOption::flag("live", "run a command as each agent would, and see whether it arrives"), JSON],
+    codes: &[(1, "something is broken")],
+    examples: &["rexec doctor", "rexec doctor --live"],
+    run: |parser| {
+        let [live, json] = VERB.flags(parser, ["live", "json"])?;
+        let findings = checks::all(live)?;
+        let is_broken = findings.iter().any(|finding| finding.state == FindingState::Broken);
+        super::with_output(|out| match json {
+            true => super::put_json(findings.iter(), out),
+            false => super::written(findings.iter().try_for_each(|finding| finding.write(out))),
+        })?;
+        Ok(if is_broken { exit_code::FAILURE } else { exit_code::SUCCESS })
+    },
+};
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum FindingState {
+    Ok,
+    Note,
+    Broken,
+}
+
+/// One check.
+#[derive(Debug, Serialize)]
+pub(super) struct CheckResult {
+    /// What was checked.
+    check: String,
+    state: FindingState,
+    /// What was found.
+    found: String,
+    /// What to do, if there is something.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    fix: String,
+}
+
+impl CheckResult {
+    fn new(state: FindingState, check: impl Into<String>, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check: check.into(), state, found: found.into(), fix: fix.into() }
+    }
+
+    fn ok(check: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::new(FindingState::Ok, check, found, "")
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let state = match self.state {
+            FindingState::Ok => "ok",
+            FindingState::Note => "note",
+            FindingState::Broken => "broken",
+        };
+        writeln!(out, "{state:<8}{:<16}{}", self.check, self.found)?;
+        if self.fix.is_empty() { Ok(()) } else { writeln!(out, "{:<24}fix: {}", "", self.fix) }
+    }
+}

@@ -1,0 +1,139 @@
+//! What `rexec doctor` checks. Nothing is changed but that the links are made or repaired, as `rexec run` would.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use rexec_sh::protocol::environment::{is_recipe, names_shim};
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::place::{self, PlaceError};
+
+use super::live;
+use super::{CheckResult, FindingState};
+use crate::cli::run::probe::InstalledAgent;
+use crate::cli::run::{links, probe};
+use crate::cli::{check, installed, socket_path};
+use crate::sys::process;
+
+/// All findings in the order in which they are shown.
+pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
+    let socket = socket_path()?;
+    let mut findings = programs();
+    findings.push(directory(&socket));
+    let has_host = check::is_running(&socket);
+    findings.push(host(&socket, has_host));
+    findings.extend(environment());
+    findings.push(live::start_of_bash());
+    let Some(shim) = installed::shim() else { return Ok(findings) };
+    let folder = links::folder(&socket);
+    let missing = links::faults(&folder, &shim);
+    let place = folder.display();
+    findings.push(if missing.is_empty() {
+        CheckResult::ok("links", place.to_string())
+    } else if folder.exists() {
+        let found = format!("{} are missing or old in {place}", missing.join(", "));
+        CheckResult::new(FindingState::Note, "links", found, "rexec run repairs them")
+    } else {
+        CheckResult::new(FindingState::Note, "links", format!("{place} does not exist yet"), "rexec run makes it")
+    });
+    if is_live && has_host {
+        links::provide(&socket, &shim)?;
+    }
+    for agent in probe::agents(&folder) {
+        findings.push(of_agent(&agent));
+        if is_live && has_host && agent.works {
+            findings.push(live::round_trip(&agent));
+        }
+    }
+    if is_live && !has_host {
+        findings.push(CheckResult::new(
+            FindingState::Broken,
+            "live",
+            "nothing was tried, because no host runs",
+            "start rexec-host",
+        ));
+    }
+    Ok(findings)
+}
+
+/// The programs that belong together.
+fn programs() -> Vec<CheckResult> {
+    let both = [("rexec-host", installed::program("rexec-host")), ("rexec-sh", installed::shim())];
+    let finding = |(name, path): (&str, Option<std::path::PathBuf>)| match path {
+        Some(path) => CheckResult::ok(name, format!("{} ({})", path.display(), env!("CARGO_PKG_VERSION"))),
+        None => CheckResult::new(
+            FindingState::Broken,
+            name,
+            "it is not installed with this rexec",
+            "run scripts/install.sh",
+        ),
+    };
+    both.into_iter().map(finding).collect()
+}
+
+/// The directory of the socket.
+fn directory(socket: &Path) -> CheckResult {
+    let directory = place::directory(socket);
+    match place::check_directory(directory, process::uid()) {
+        Ok(()) => CheckResult::ok("socket", socket.display().to_string()),
+        Err(PlaceError::Missing) => {
+            let found = format!("{} does not exist yet", directory.display());
+            CheckResult::new(FindingState::Note, "socket", found, "a host makes it")
+        }
+        Err(error) => {
+            let found = format!("{}: {error}", directory.display());
+            let fix = "make it a directory of your own with mode 0700, or set REXEC_SOCKET to a path in one";
+            CheckResult::new(FindingState::Broken, "socket", found, fix)
+        }
+    }
+}
+
+fn host(socket: &Path, runs: bool) -> CheckResult {
+    if runs {
+        return CheckResult::ok("host", "it answers");
+    }
+    match socket.exists() {
+        true => {
+            let fix = "restart rexec-host; if a process still has the socket, end that one first";
+            CheckResult::new(FindingState::Broken, "host", format!("it does not answer on {}", socket.display()), fix)
+        }
+        false => {
+            CheckResult::new(FindingState::Note, "host", "none runs", "start rexec-host; rexec run starts one, too")
+        }
+    }
+}
+
+/// What the user's own environment and account say.
+fn environment() -> Vec<CheckResult> {
+    let value = |name: &str| std::env::var_os(name).unwrap_or_default();
+    let is_shim = |path: OsString| names_shim(path.as_encoded_bytes());
+    let mut findings = Vec::new();
+    let mut add =
+        |state, check: &str, found: &str, fix: &str| findings.push(CheckResult::new(state, check, found, fix));
+    if process::login_shell().is_some_and(|shell| is_shim(shell.into_os_string())) {
+        let found = "your login shell is rexec's: without a host, ssh, scp and cron fail";
+        add(FindingState::Broken, "login shell", found, "chsh -s /bin/bash");
+    }
+    let is_started = std::env::var_os("REXEC_RUN_AGENT").is_some();
+    if !is_started && is_recipe(&[b"BASH_ENV=", value("BASH_ENV").as_encoded_bytes()].concat()) {
+        let found = "it leads to rexec in this shell, so every bash -c that you run goes to the host";
+        add(FindingState::Note, "BASH_ENV", found, "take it out of your profile; rexec run sets it for an agent alone");
+    }
+    if !is_started && is_shim(value("SHELL")) {
+        let found = "it leads to rexec in this shell, so other programs use it too";
+        add(FindingState::Note, "SHELL", found, "take it out of your profile; rexec run sets it for an agent alone");
+    }
+    if value("REXEC_FALLBACK") == "shell" {
+        let found = "commands run unseen while no host runs (REXEC_FALLBACK=shell)";
+        add(FindingState::Note, "fallback", found, "unset REXEC_FALLBACK to let them fail instead");
+    }
+    findings
+}
+
+fn of_agent(agent: &InstalledAgent) -> CheckResult {
+    if let Some(fault) = agent.faults.first() {
+        let fix = "change that, or start the agent without rexec run";
+        return CheckResult::new(FindingState::Broken, agent.name, fault.as_str(), fix);
+    }
+    let found = format!("{}; seen: {}; not seen: {}", agent.program.display(), agent.seen, agent.unseen);
+    CheckResult::new(if agent.works { FindingState::Ok } else { FindingState::Note }, agent.name, found, "")
+}

@@ -1,0 +1,67 @@
+//! The installed agents, and for each the shell that it would start: what `rexec doctor` looks at.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use rexec_sh::protocol::process::Pid;
+
+use super::launch::{self, Situation};
+use super::recipes::{RECIPES, Recipe, RecipeStep};
+use crate::sys::{file, process};
+
+/// An installed agent with its recipe applied.
+#[derive(Debug)]
+pub(in crate::cli) struct InstalledAgent {
+    /// As the console names it.
+    pub(in crate::cli) name: &'static str,
+    /// Its program.
+    pub(in crate::cli) program: PathBuf,
+    pub(in crate::cli) seen: &'static str,
+    pub(in crate::cli) unseen: &'static str,
+    /// Whether anything of it can be seen.
+    pub(in crate::cli) works: bool,
+    /// What keeps its commands from being seen here.
+    pub(in crate::cli) faults: Vec<String>,
+    /// The shell that it starts for a command.
+    pub(in crate::cli) shell: PathBuf,
+    /// The variables that its recipe sets.
+    pub(in crate::cli) set: Vec<(String, OsString)>,
+}
+
+/// The agents on PATH, with recipes that use these links.
+pub(in crate::cli) fn agents(links: &Path) -> Vec<InstalledAgent> {
+    RECIPES.iter().filter_map(|recipe| agent(recipe, links)).collect()
+}
+
+fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
+    let program = recipe.programs.iter().find_map(|program| super::on_path(OsStr::new(program)))?;
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let (login_shell, has_zsh) = (process::login_shell(), super::on_path(OsStr::new("zsh")).is_some());
+    let user = Situation {
+        variable: &variable,
+        login_shell: login_shell.as_deref(),
+        has_zsh,
+        links,
+        program: OsStr::new(recipe.programs[0]),
+        pid: Pid::new(0),
+    };
+    let (set, faults) = match launch::launch(recipe, None, &user) {
+        Ok(start) => (start.set, start.remarks),
+        Err(_) => (Vec::new(), vec!["OPENCODE_CONFIG_CONTENT is not a JSON object".to_owned()]),
+    };
+    let value = |name: &str| set.iter().find(|(set, _)| set == name).map(|(_, value)| PathBuf::from(value));
+    let shell = recipe.steps.first().and_then(|step| match step {
+        RecipeStep::ClaudeShell => value("CLAUDE_CODE_SHELL"),
+        RecipeStep::Shell => value("SHELL"),
+        RecipeStep::Path => first_bash(value("PATH")?.as_os_str()),
+        RecipeStep::OpencodeShell => Some(links.join("rexec-bash")),
+        RecipeStep::Python => Some(links.join("sh")),
+        RecipeStep::BashEnv | RecipeStep::Level | RecipeStep::Name => Some(PathBuf::from("/bin/bash")),
+    });
+    let (name, seen, unseen, works) = (recipe.agent, recipe.seen, recipe.unseen, recipe.works());
+    Some(InstalledAgent { name, program, seen, unseen, works, faults, shell: shell.unwrap_or_default(), set })
+}
+
+fn first_bash(path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder| folder.join("bash")).find(|path| file::is_executable(path))
+}

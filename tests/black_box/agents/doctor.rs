@@ -1,0 +1,58 @@
+//! `rexec doctor` names what is wrong, and proves with `--live` that commands arrive.
+
+use super::{Place, host};
+use crate::support::host::Host;
+use crate::support::temp::TempDir;
+
+const AGENTS: [&str; 11] =
+    ["claude", "codex", "gemini", "qwen", "opencode", "pi", "copilot", "cline", "cn", "mini", "aider"];
+
+/// What it prints, and its exit code.
+fn doctor(place: &Place, host: &Host, args: &[&str], more: &[(&str, &str)]) -> (String, Option<i32>) {
+    let path = format!("{}:{}", place.home.path().display(), crate::support::programs::PATH);
+    let mut command = place.alone(crate::support::programs::rexec());
+    command.env("PATH", path).env("REXEC_SOCKET", host.socket()).envs(more.iter().copied()).arg("doctor").args(args);
+    let output = command.output().expect("the program starts");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    (String::from_utf8(output.stdout).expect("text"), output.status.code())
+}
+
+#[test]
+fn each_installed_agent_is_proven_to_be_caught() {
+    let (place, host) = (Place::new(), host());
+    for agent in AGENTS {
+        place.program(agent, "#!/bin/sh\n");
+    }
+    let (text, code) = doctor(&place, &host, &["--live"], &[]);
+    assert_eq!(text.matches("arrived at the host").count(), AGENTS.len(), "{text}");
+    assert_eq!(code, Some(i32::from(text.contains("\nbroken"))), "{text}");
+    let arrived = |journal: &crate::support::journal::Journal| {
+        let ends = journal.of_type("end").filter(|end| end["whoami"] == "rexec doctor" && end["exit"] == 0);
+        (ends.count() == AGENTS.len()).then_some(())
+    };
+    host.wait_for("each probe", arrived);
+    let (json, _) = doctor(&place, &host, &["--json"], &[]);
+    let findings: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert!(findings.iter().any(|finding| finding["check"] == "host" && finding["state"] == "ok"), "{json}");
+    host.finish();
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_to_do() {
+    let (place, host) = (Place::new(), host());
+    let recipe = [("BASH_ENV", "/x/rexec-env.sh"), ("SHELL", "/x/rexec-bash"), ("REXEC_FALLBACK", "shell")];
+    let (text, _) = doctor(&place, &host, &[], &recipe);
+    for name in ["BASH_ENV", "SHELL", "fallback"] {
+        assert!(text.lines().any(|line| line.starts_with("note") && line.contains(name)), "{name}: {text}");
+    }
+    let open = TempDir::new(None);
+    let socket = open.join("host.sock");
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(open.path(), permissions).expect("it is ours");
+    let (text, code) =
+        doctor(&place, &host, &["--live"], &[("REXEC_SOCKET", socket.to_str().expect("a path in UTF-8"))]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("0755") && text.contains("fix: ") && text.contains("no host runs"), "{text}");
+    host.finish();
+}
