@@ -145,7 +145,8 @@ pub(super) fn codes(verb: &Verb) -> Vec<(u8, &'static str)> {
 /// The verb of this name, with or without its dashes.
 pub(super) fn verb(verbs: &[&'static Verb], word: &str) -> Result<&'static Verb, Notice> {
     let bare = word.trim_start_matches('-');
-    let found = verbs.iter().copied().find(|verb| verb.bare() == bare);
+    let exact = verbs.iter().copied().find(|verb| verb.name == word);
+    let found = exact.or_else(|| verbs.iter().copied().find(|verb| verb.bare() == bare));
     found.ok_or_else(|| no_help(word, &verbs.iter().map(|verb| verb.name).collect::<Vec<_>>()))
 }
 

@@ -76,6 +76,9 @@ fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
         waiting => parts.push(format!("{waiting} wait for you")),
     }
     parts.push("rexec kill N".to_owned());
+    if let Some(run) = runs.iter().find(is_waiting) {
+        parts.push(format!("rexec send {}", run.listed.seq));
+    }
     if let Some(run) = runs.iter().find(is_paused) {
         parts.push(format!("rexec resume {}", run.listed.seq));
     }

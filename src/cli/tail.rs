@@ -62,6 +62,27 @@ the journal has the output so far only if there is much of it.
     },
 };
 
+/// The flag for the console elsewhere.
+pub(super) const ATTACH: Verb = Verb {
+    name: "--attach",
+    short: None,
+    group: Group::Flag,
+    arguments: "",
+    values: Values::Nothing,
+    summary: "the same as rexec tail",
+    text: "\
+The host's console on another terminal, in its width, from now on. ^C leaves;
+the commands go on.
+",
+    options: &[],
+    codes: &[(1, "too many watch"), NO_HOST],
+    examples: &["rexec --attach"],
+    run: |parser| {
+        let [] = ATTACH.flags(parser, [])?;
+        watch(None)
+    },
+};
+
 /// Prints the end of what the journal has of a command's output.
 fn so_far(run: OsString, lines: &str) -> Result<u8, Notice> {
     let words = [run, "--tail".into(), lines.into()];

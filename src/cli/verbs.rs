@@ -43,6 +43,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::start::VERB,
     &super::list::VERB,
     &super::print::VERB,
+    &super::tail::ATTACH,
 ];
 
 /// The verb of this name, written as on the command line.

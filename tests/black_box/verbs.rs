@@ -58,7 +58,11 @@ fn each_verb_has_one_help_that_fits_a_terminal() {
     for verb in verbs() {
         let help = said(&["help", &verb]);
         assert_eq!(said(&[&verb, "--help"]), help);
-        assert_eq!(said(&["help", verb.trim_start_matches('-')]), help);
+        let bare = verb.trim_start_matches('-');
+        // A verb and a flag may have the same name but for the dashes.
+        if bare == verb || !verbs().iter().any(|other| other == bare) {
+            assert_eq!(said(&["help", bare]), help);
+        }
         assert!(help.starts_with(&format!("rexec {verb}: ")) && help.contains(&format!("\nusage: rexec {verb}")));
         assert!(all.contains(&format!(" {verb} ")), "rexec --help does not list {verb}");
         for line in help.lines().chain(all.lines()) {
