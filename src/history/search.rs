@@ -43,7 +43,13 @@ pub struct SearchResult {
 /// A file cannot be read. One that is gone is left out.
 pub fn search(session: &SessionHistory, query: &Query, count: usize) -> io::Result<SearchResult> {
     let mut search = Search::new(session, query);
-    for part in &session.files {
+    // A run that has not ended has its start in the newest file.
+    let files = match (query.is_running, session.is_alive()) {
+        (true, true) => 1,
+        (true, false) => 0,
+        (false, _) => session.files.len(),
+    };
+    for part in &session.files[..files] {
         let file = match File::open(&part.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             file => file?,
