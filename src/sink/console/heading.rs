@@ -20,6 +20,8 @@ use crate::text::escape::{escape_line, name_of};
 const AGENT_COLUMNS: usize = 16;
 /// With fewer columns than this for a command, its end is cut: there is no room to say how much of its middle is.
 const ENDS_COLUMNS: usize = 60;
+/// The directory goes where it would leave the command fewer columns than this.
+const COMMAND_COLUMNS_MIN: usize = 8;
 
 /// The content of a block's banner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +148,8 @@ impl Heading {
         let (note_columns, end_columns) = (columns(&note), columns(&end.1));
         let room = face.room().saturating_sub(columns(&lead) + columns(&agent) + note_columns + end_columns + 3);
         let place = face.spelled(&ending_in(&escape_dir(&self.place), (room / 3).max(10)));
+        // On a narrow terminal the command is worth more than its directory.
+        let place = if room < columns(&place) + COMMAND_COLUMNS_MIN { String::new() } else { place };
         let room = room.saturating_sub(columns(&place)).max(4);
         let command =
             face.spelled(&if room < ENDS_COLUMNS { escape_line(command, room) } else { escape_ends(command, room) });
