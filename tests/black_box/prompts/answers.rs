@@ -125,8 +125,8 @@ fn two_commands_that_ask_at_once_get_their_own_answers() {
 #[test]
 fn what_does_not_ask_gets_nothing_and_what_ends_frees_the_person() {
     let host = Host::with(ATTENDED);
-    let mut call = start(&host, "sleep 100");
-    crate::support::waiting::wait_until("it runs", || super::list(&host).iter().any(|run| run["state"] == "running"));
+    let mut call = start(&host, "echo up; sleep 100");
+    crate::support::waiting::wait_until("it runs", || host.console_text().contains("\nup"));
     let refused = send(&host, 1, "x\n");
     assert!(refused["message"].as_str().is_some_and(|text| text.contains("#1 does not wait")), "{refused}");
     let forced = answer(ask_in_json(&host, &json!({"action": "send", "seq": 1, "text": "\u{3}", "force": true})));

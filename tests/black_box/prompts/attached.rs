@@ -126,7 +126,7 @@ fn a_full_screen_program_is_drawn_and_used() {
 fn a_command_that_does_not_ask_can_be_attended_too() {
     let host = Host::with(ATTENDED);
     let mut call = start(&host, "trap 'echo stopped; exit 7' INT; echo up; while :; do sleep 0.1; done");
-    wait_until("it runs", || super::list(&host).iter().any(|run| run["state"] == "running"));
+    wait_until("it runs", || host.console_text().contains("\nup"));
     let mut person = at_terminal(&host, &["attach", "1"]);
     person.sees("up");
     person.types(b"\x03");

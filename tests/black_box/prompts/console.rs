@@ -27,7 +27,7 @@ fn keys_answer_after_i_and_not_before() {
     waits(&host, 1);
     types(&host, b"xyz");
     types(&host, b"i");
-    shows(&host, "your keys go to the run");
+    shows(&host, "your keys go to #1");
     types(&host, b"ann\n");
     shows(&host, "password? ");
     types(&host, b"secret\n");
@@ -43,7 +43,7 @@ fn the_way_back_leaves_the_prompt_for_the_next_answer() {
     let mut call = start(&host, "read -p 'name? ' a </dev/tty; echo \"<$a>\"");
     waits(&host, 1);
     types(&host, b"i");
-    shows(&host, "your keys go to the run");
+    shows(&host, "your keys go to #1");
     types(&host, b"an\x1d");
     shows(&host, "#1 goes on; your keys are the console's again");
     waits(&host, 1);
