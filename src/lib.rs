@@ -79,7 +79,8 @@
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands.
 //! * What an agent reads of the output: `front/output_filter.rs` chooses; `text/sanitize/tidy.rs` for pipes,
-//!   `text/sanitize/collapse.rs` for terminals.
+//!   `text/sanitize/collapse.rs` for terminals; `front/trimmer.rs` for a budget.
+//! * What is recorded with its times: `recorder/timed_output.rs`. How it is played: `cli/replay/player.rs`.
 //! * What counts as a secret: `text/redact.rs`, which says what each of its modules knows.
 //! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows, and
 //!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes.

@@ -24,6 +24,7 @@
 //! * `hidden` and `rows` — no invisible character, and no row that reads like one of the host's.
 //! * `redact` — no value of a secret-named variable, and no secret with a telling name or a known shape.
 //! * `unwrap` — the model's command, or the whole text if a part of it is not certain.
+//! * `styled` and `markup` — colours and redraws as lines, and those as a page in which no text is markup.
 //! * `whole` — no character and no escape sequence is torn where output is cut.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
