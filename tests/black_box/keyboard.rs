@@ -3,6 +3,7 @@
 mod attention;
 mod keys;
 mod status_line;
+mod timings;
 
 use std::io::Write;
 use std::time::Duration;
