@@ -26,6 +26,7 @@
 //! | `Engine` (`core/engine.rs`) | what every job is, its log, and the queue |
 //! | `Door` (`door.rs`) | the listening socket, its lock and its watch |
 //! | `SandboxCheck` (`sandbox_check.rs`) | what callers are compared with |
+//! | `Reports` (`reports.rs`) | what shims in sandboxes report of commands that they run themselves |
 //! | `Peers` (`peers.rs`) | the connections and their deadlines; one of them is a `Peer` (`peer.rs`) |
 //! | `Starts` (`starts.rs`) | what a start needs: spare guards, control groups, the inherited environment |
 //! | `Runs` (`runs.rs`) | the commands: guards, streams, endings, orphans; one of them is an `ActiveRun` (`run.rs`) |
@@ -68,6 +69,7 @@ mod peers;
 mod prompt_policy;
 mod recorder_link;
 mod recorder_process;
+mod reports;
 mod requests;
 mod run;
 mod runs;
@@ -97,7 +99,7 @@ use crate::core::job::Job;
 use crate::front::sessions::Sessions;
 use crate::io::poller::Ready;
 use crate::limits;
-use crate::sys::signal::{HostSignal, HostSignals};
+use crate::sys::signal::HostSignals;
 use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
@@ -107,6 +109,7 @@ pub use options::{Color, HostOptions};
 use peers::Peers;
 pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;
+use reports::Reports;
 use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
@@ -131,6 +134,7 @@ pub struct Host {
     door: Door,
     signals: HostSignals,
     sandbox_check: SandboxCheck,
+    reports: Reports,
     peers: Peers,
     starts: Starts,
     runs: Runs,
@@ -177,6 +181,7 @@ impl Host {
         let deadlines = [
             self.engine.deadline(),
             self.peers.deadline(),
+            self.reports.deadline(),
             self.runs.deadline(),
             self.starts.deadline(&self.engine),
             self.door.deadline(),
@@ -231,6 +236,10 @@ impl Host {
                 self.recorder.remember(event);
                 event.readable
             }
+            Source::Reports => {
+                self.reports.remember(event);
+                event.readable
+            }
             Source::Door | Source::Watch | Source::Signals | Source::Keys => event.readable,
         };
         if calls_for_visit {
@@ -245,7 +254,11 @@ impl Host {
             let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);
             match source {
                 Source::Door => self.visit_door(token),
-                Source::Watch => self.door.visit_watch(turn, &mut self.screen),
+                Source::Watch => {
+                    self.door.visit_watch(turn, &mut self.screen);
+                    self.reports.check(&mut self.turn, &mut self.screen);
+                }
+                Source::Reports => self.visit_reports(),
                 Source::Signals => self.visit_signals(),
                 Source::Screen => {}
                 Source::Keys => self.visit_keys(token),
@@ -261,23 +274,13 @@ impl Host {
         }
     }
 
-    fn visit_signals(&mut self) {
-        while let Some(asked) = self.signals.take_next() {
-            match asked {
-                HostSignal::End => self.ask_to_end(),
-                HostSignal::HangUp => self.on_console_gone(),
-                HostSignal::CheckSocket => self.door.check(&mut self.turn, &mut self.screen),
-                HostSignal::Resize => self.on_resized(),
-            }
-        }
-    }
-
     /// Does what is due by now.
     fn tick(&mut self) {
         let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);
         engine.tick(turn.now);
         peers.tick(turn, engine);
         self.tick_runs();
+        self.tick_reports();
         let (turn, engine) = (&mut self.turn, &mut self.engine);
         if self.recorder.tick(turn, engine, &mut self.screen) {
             self.runs.jobs().for_each(|job| turn.touch(job));

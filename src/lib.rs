@@ -75,6 +75,8 @@
 //!   `host/start_errors.rs`.
 //! * What travels with a command: `shim/src/collect.rs` reads it, `protocol/wire/attributes.rs` has what is always sent
 //!   and `protocol/wire/extras.rs` what is rarely, `guard/launch.rs` and `guard/extras.rs` apply it.
+//! * What is known of a command that its shim runs in a sandbox: `protocol/report.rs` has the records, `shim/src/report.rs`
+//!   and the files that it leads to write them, `host/reports.rs` reads them.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands.
@@ -115,6 +117,7 @@
 //! | prompt | a process of the command reads the terminal, for which nobody has typed anything |
 //! | grace | the time between SIGTERM and SIGKILL |
 //! | sandbox | any confinement in which the caller may do less than the host |
+//! | reported run | a command that its shim runs in its caller's sandbox and reports to the host |
 //! | notice | a problem, a hint and an exit code, said in one form everywhere |
 
 pub mod cli;

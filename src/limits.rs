@@ -2,7 +2,11 @@
 //!
 //! The wire's own bounds are in `rexec_sh::protocol::wire`, because the shim keeps them too.
 
+mod reports;
+
 use std::time::Duration;
+
+pub use reports::*;
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;

@@ -13,10 +13,12 @@
 pub mod background;
 pub mod cgroup;
 pub mod confinement;
+pub mod fifo;
 pub mod file;
 pub mod kill;
 pub mod local_time;
 pub mod locale;
+pub mod namespace;
 pub mod poll;
 pub mod process;
 pub mod program;

@@ -2,8 +2,7 @@
 //
 // `whoami` is the name that the journal must give; `tool` the name of the shell tool; `input` its input for a case;
 // `read` gives what a report says about a command: its output and, where it is told, its exit code. `wrapper` is what
-// the agent puts before a command, `alsoRuns` lists what it runs beside the cases; with `isUnseen` the host must run
-// nothing. What a case has started under the number in the file `open` must have ended soon after the agent. `last` is
+// the agent puts before a command, `alsoRuns` lists what it runs beside the cases. What a case has started under the number in the file `open` must have ended soon after the agent. `last` is
 // asked for when every case has its result; agents.sh cancels it by the agent's key.
 
 import { cancelled, command, isGone, leaving, lives, usual } from "./cases.mjs";
@@ -245,10 +244,10 @@ const aider = {
   ),
 };
 
-/// Its sandbox confines us as it confines bash: nothing is run by the host.
+/// Its sandbox confines us as it confines bash: nothing is run by the host, and everything is reported to it.
 const sandboxed = {
   ...codex,
-  isUnseen: true,
+  wrapper: undefined,
   alsoRuns: [],
   cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/marker-forbidden; } 2>/dev/null; echo $?", "1")],
 };

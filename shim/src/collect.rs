@@ -130,7 +130,7 @@ impl StandardStreams {
 
     /// Whether descriptors 1 and 2 are one output: one terminal, or one open file description. Where the kernel does not
     /// tell, one file counts as one open file description.
-    fn has_same_output(&self) -> bool {
+    pub(crate) fn has_same_output(&self) -> bool {
         let (Some(out), Some(err)) = (self.status[1], self.status[2]) else { return false };
         if let [_, true, true] = self.terminal {
             return sys::terminal_number(libc::STDOUT_FILENO) == sys::terminal_number(libc::STDERR_FILENO);

@@ -41,7 +41,8 @@ pub(crate) fn judge(value: &[u8]) -> Inside {
     }
 }
 
-fn stat_of(pid: Pid) -> Option<ProcessStat> {
+/// Reads what counts of a process.
+pub(crate) fn stat_of(pid: Pid) -> Option<ProcessStat> {
     let path = CString::new(format!("/proc/{pid}/stat")).expect("a number has no NUL");
     let file = sys::open(&path, libc::O_RDONLY).ok()?;
     let mut text = [0; STAT_BYTES];

@@ -15,6 +15,10 @@
 //!    ├─ line_ends           line ends where two terminals process output
 //!    ├─ controlling_terminal  the caller's terminal while it is relayed
 //!    └─ output_descriptor   writes without waiting
+//! report                    begins a report on a command that runs in its caller's sandbox
+//! ├─ reporter               writes records to the host's FIFO
+//! └─ local_run              runs the shell as a child, and ends as it does
+//!    └─ output_relay        passes the output on
 //! notice                    problems as text on standard error
 //! sys                       the C `main` and all system calls
 //! ```

@@ -12,8 +12,12 @@ mod collect;
 mod connect;
 mod controlling_terminal;
 mod inside;
+mod local_run;
 mod notice;
 mod output_descriptor;
+mod output_relay;
+mod report;
+mod reporter;
 mod shell;
 mod sys;
 
@@ -64,8 +68,13 @@ struct ShimCall<'a> {
 
 /// Why the host did not run the command.
 enum Attempt {
-    /// The real shell runs it in this process.
-    Locally,
+    /// The real shell runs it, from this process.
+    Locally {
+        /// This process may not use sockets.
+        lacks_sockets: bool,
+    },
+    /// The real shell runs it in this process, and the host has been told.
+    Told,
     /// There is no host.
     Absent(Notice),
     /// Nothing runs.
@@ -124,14 +133,20 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         }
     };
     let changes = RunChanges(given(options.run_set));
-    match invocation.attempt(&mut standard, choices) {
+    let become_shell = || shell::become_shell(shell, argv, env, Some(changes));
+    let lacks_sockets = match invocation.attempt(&mut standard, choices) {
         Ok(never) => match never {},
-        Err(Attempt::Locally) => shell::become_shell(shell, argv, env, Some(changes)),
-        Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => {
-            shell::become_shell(shell, argv, env, Some(changes))
-        }
-        Err(Attempt::Absent(notice) | Attempt::Failed(notice)) => notice,
+        Err(Attempt::Locally { lacks_sockets }) => lacks_sockets,
+        Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => false,
+        Err(Attempt::Told) => return become_shell(),
+        Err(Attempt::Absent(notice) | Attempt::Failed(notice)) => return notice,
+    };
+    if choices.reports
+        && let Some(reporter) = report::begin(&invocation, lacks_sockets, inside == Inside::Unseen)
+    {
+        local_run::run(reporter, &standard, become_shell);
     }
+    become_shell()
 }
 
 impl ShimCall<'_> {
@@ -145,13 +160,13 @@ impl ShimCall<'_> {
             Errno::EACCES => {
                 // The host could not enter its directory.
                 self.tell_host(|whoami, words| encode_left(whoami, self.argv.iter().copied(), words));
-                Attempt::Locally
+                Attempt::Told
             }
             error => failed("the working directory cannot be opened", error),
         })?;
         let socket = connect::to_host(&self.options).map_err(|no_host| match no_host {
             NoHost::Absent(notice) => Attempt::Absent(notice),
-            NoHost::Denied => Attempt::Locally,
+            NoHost::Denied => Attempt::Locally { lacks_sockets: true },
             NoHost::Unfit(notice) => Attempt::Failed(notice),
         })?;
         if inherited.len() > INHERITED_MAX {
@@ -199,7 +214,7 @@ impl ShimCall<'_> {
                 // The command has not run yet. The signals are for the shell that runs it now.
                 sys::raise(came);
                 signals.restore();
-                Err(Attempt::Locally)
+                Err(Attempt::Locally { lacks_sockets: false })
             }
         }
     }
@@ -272,7 +287,7 @@ fn send_request(
             }
             Err(Errno::EPERM | Errno::EACCES) => {
                 signals.restore();
-                return Err(Attempt::Locally);
+                return Err(Attempt::Locally { lacks_sockets: true });
             }
             Err(error) => return Err(failed("the command cannot be sent to rexec-host", error)),
         }

@@ -55,7 +55,13 @@ impl OutputDescriptor {
     /// Writes as much as possible without waiting. A regular file takes everything.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Written {
         let result = match self.kind {
-            FileKind::Socket => sys::send(self.fd, bytes),
+            FileKind::Socket => match sys::send(self.fd, bytes) {
+                // A sandbox may deny send(2) and allow write(2).
+                Err(Errno::EPERM | Errno::EACCES) if sys::has_room(self.fd) => {
+                    sys::write(self.fd, &bytes[..bytes.len().min(PIPE_ROOM_BYTES)])
+                }
+                sent => sent,
+            },
             FileKind::Pipe => self.write_without_waiting(bytes, PIPE_ROOM_BYTES),
             FileKind::Character if self.is_terminal => self.write_without_waiting(bytes, TERMINAL_ROOM_BYTES),
             FileKind::Regular | FileKind::Character | FileKind::Other => sys::write(self.fd, bytes),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`wire`] | the frames on the socket, their bounds and versions |
 //! | [`place`] | where the socket lies, and whether its directory can be trusted |
+//! | [`report`] | what a shim in a sandbox tells the host of its command |
 //! | [`process`] | pids, process groups, signals, and how a shell ends |
 //! | [`invocation`] | which invocations go to the host, and the real shell's name |
 //! | [`shell_places`] | where the real shells are |
@@ -22,6 +23,7 @@ pub mod notice;
 pub mod options;
 pub mod place;
 pub mod process;
+pub mod report;
 pub mod run_changes;
 pub mod shell_places;
 pub mod wire;

@@ -7,6 +7,7 @@
 //! the process; every descriptor made here is close-on-exec; no flag of an inherited descriptor is ever changed.
 #![expect(unsafe_code, reason = "system calls")]
 
+mod child;
 mod file;
 mod inherited;
 mod process;
@@ -19,6 +20,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 
+pub(crate) use child::*;
 pub(crate) use file::*;
 pub(crate) use inherited::*;
 pub(crate) use process::*;

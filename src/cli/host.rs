@@ -59,6 +59,7 @@ fn defaults() -> HostOptions {
         allow_sandboxed: false,
         unseen_landlock: false,
         require_descriptor: false,
+        reports: true,
     }
 }
 
@@ -110,6 +111,7 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
             }
             Long("allow-sandboxed") => options.allow_sandboxed = true,
             Long("unseen-landlock") => options.unseen_landlock = true,
+            Long("no-reports") => options.reports = false,
             Long("require-descriptor") => options.require_descriptor = true,
             Long("color") => options.color = word(parser, "--color", color, "auto, always, never")?,
             Long("no-highlight") => options.highlights = false,

@@ -125,6 +125,7 @@ fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
     }
     facts.push(("directory", start.dir.clone()));
     facts.push(("shell", start.shell.clone()));
+    facts.extend(start.sandbox.clone().map(|sandbox| ("sandbox", sandbox)));
     if start.unwrapped {
         facts.push(("call", start.exec.join(" ")));
     }

@@ -94,6 +94,8 @@ pub enum Outcome {
     NotStarted(Box<StartError>),
     /// It was asked to stop before it ran.
     NeverRun(Reason),
+    /// Its shim, which ran it in its caller's sandbox, has ceased to report.
+    Unseen,
     /// Its guard died, or it could not be killed, so its exit is unknown.
     Lost { stopped: Option<Reason> },
 }
@@ -105,7 +107,7 @@ impl Outcome {
         match self {
             Self::Ended { exit, .. } => exit.code(),
             Self::NotStarted(why) => why.code,
-            Self::NeverRun(_) | Self::Lost { .. } => OWN_FAILURE,
+            Self::NeverRun(_) | Self::Lost { .. } | Self::Unseen => OWN_FAILURE,
         }
     }
 }
@@ -128,6 +130,8 @@ pub enum Entry {
     Output { stream: Stream, bytes: Box<[u8]>, at: Duration },
     /// Its terminal has another size now.
     Resized { rows: u16, cols: u16, at: Duration },
+    /// It wrote this many bytes, which were not reported.
+    Unreported { bytes: u64 },
     /// This program of it asked for terminal input and got end of file.
     WantedInput { program: String },
     /// A program of it waits for a person's answer.

@@ -72,6 +72,8 @@ pub struct Job {
     interrupted: Option<Instant>,
     open: Streams,
     guard: bool,
+    /// It runs in its caller's sandbox, without a guard. Facts about it are what its shim reports.
+    is_reported: bool,
     prompts: Prompts,
     look: Option<LookSchedule>,
     started: Option<Instant>,
@@ -92,12 +94,26 @@ impl Job {
             interrupted: None,
             open: Streams::default(),
             guard: false,
+            is_reported: false,
             prompts: Prompts::default(),
             look: None,
             started: None,
             took: Duration::ZERO,
             kept: Vec::new(),
             log: Log::new(limits::LOG_BYTES),
+        }
+    }
+
+    /// A job that its caller has started in its sandbox. It has no guard, so no orders follow from what happens to it.
+    #[must_use]
+    pub fn reported(now: Instant) -> Self {
+        Self { state: JobState::Running, is_reported: true, started: Some(now), ..Self::new() }
+    }
+
+    /// It wrote this many bytes more, which were not reported.
+    pub fn on_unreported(&mut self, bytes: u64) {
+        if self.is_running() {
+            self.log.push(Entry::Unreported { bytes });
         }
     }
 
@@ -263,7 +279,7 @@ impl Job {
         };
         let stop = match self.stop {
             Stop::No => None,
-            _ if !self.guard => None,
+            _ if !self.guard && !self.is_reported => None,
             Stop::Terminating { kill_at, .. } => Some(kill_at),
             // As for any other job, the output that is still unread comes before the end.
             Stop::Killed { give_up_at, .. } if !self.is_running() && !self.open.is_empty() => {
@@ -316,6 +332,12 @@ impl Job {
         self.state == JobState::Closed
     }
 
+    /// Whether it runs in its caller's sandbox.
+    #[must_use]
+    pub fn is_reported(&self) -> bool {
+        self.is_reported
+    }
+
     /// Whether it waits for its start.
     #[must_use]
     pub fn is_queued(&self) -> bool {
@@ -356,6 +378,7 @@ impl Job {
         let stopped = self.stop.reason().or(self.interrupted.map(|_| Reason::Asked));
         self.close(match exit {
             Some(exit) => Outcome::Ended { exit, stopped },
+            None if self.is_reported && stopped.is_none() => Outcome::Unseen,
             None => Outcome::Lost { stopped },
         });
     }

@@ -173,8 +173,11 @@ pub struct Listed {
     pub command: String,
     /// The process id of its guard. Every process below the guard is the command's.
     pub guard: Option<i32>,
-    /// The process ids of the command, if its guard is gone.
+    /// The process ids of the command, if it has no guard.
     pub orphans: Vec<i32>,
+    /// The sandbox that its shim runs it in, if this host does not run it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
 }
 
 /// The state of a command.

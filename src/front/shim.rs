@@ -154,7 +154,12 @@ impl Shim {
             }
             Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
             Item::Entry(
-                Entry::Stopping { .. } | Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. },
+                Entry::Stopping { .. }
+                | Entry::Exited { .. }
+                | Entry::Resized { .. }
+                | Entry::Answered { .. }
+                // A reported command has no caller here.
+                | Entry::Unreported { .. },
             )
             | Item::Missed { .. } => {}
         }
@@ -177,7 +182,7 @@ impl Shim {
             Outcome::Ended { exit: Exit::Signal(signal), .. } => wire::encode_exit(Exit::Signal(*signal), out),
             Outcome::NotStarted(why) => encode_notice(&why.as_ref().into(), out),
             Outcome::NeverRun(reason) => encode_notice(&never_run(*reason), out),
-            Outcome::Lost { .. } => encode_notice(&LOST, out),
+            Outcome::Lost { .. } | Outcome::Unseen => encode_notice(&LOST, out),
         }
     }
 

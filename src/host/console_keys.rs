@@ -69,6 +69,8 @@ impl Host {
         let number = job.0;
         if !self.is_alive(job) {
             self.screen.tell(&format!("#{number} has ended"), self.turn.now);
+        } else if self.engine.job(job).is_some_and(Job::is_reported) {
+            self.kill_by_key(job);
         } else if is_second {
             self.engine.stop(job, Reason::Asked, Duration::ZERO, self.turn.now);
         } else {
@@ -115,9 +117,8 @@ impl Host {
 
     fn kill_by_key(&mut self, job: JobId) {
         let request = KillRequest { peer: None, job, grace: self.options.grace };
-        let helpers = self.helper_pids();
-        if !self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
-            self.screen.tell(&format!("no command #{} runs", job.0), self.turn.now);
+        if let Err(notice) = self.end_run(request) {
+            self.screen.tell(&notice.problem, self.turn.now);
         }
     }
 

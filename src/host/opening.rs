@@ -12,6 +12,7 @@ use super::options::HostOptions;
 use super::peers::Peers;
 use super::prompt_policy::PromptPolicy;
 use super::recorder_link::RecorderLink;
+use super::reports::Reports;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
@@ -72,6 +73,7 @@ impl Host {
             door,
             signals,
             sandbox_check,
+            reports: Reports::new(&options.socket, options.reports),
             peers: Peers::new(),
             starts: Starts::new(options.clone(), inherited, console),
             runs,
@@ -84,6 +86,7 @@ impl Host {
             closing: Closing::No,
             options,
         };
+        host.reports.check(&mut host.turn, &mut host.screen);
         host.greet(&said);
         Ok(host)
     }

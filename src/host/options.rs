@@ -63,6 +63,8 @@ pub struct HostOptions {
     pub allow_sandboxed: bool,
     /// Whether a host that cannot see Landlock sandboxes compares everything else and ignores them.
     pub unseen_landlock: bool,
+    /// Whether shims in sandboxes can report the commands that they run.
+    pub reports: bool,
     /// Whether a request must come with a descriptor. No relay of bytes can pass one on.
     pub require_descriptor: bool,
 }

@@ -168,7 +168,9 @@ impl Host {
             None => return true,
             Some(Doubt::Shortage) => self.fail(id, &BUSY),
             Some(Doubt::Differs(why)) => {
-                unseen::say_sandboxed(why, whoami, command, &mut self.screen);
+                if !self.reports.expect(why, whoami, command, self.turn.now) {
+                    unseen::say_sandboxed(why, whoami, command, &mut self.screen);
+                }
                 let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
                 let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
                 self.peers.refuse(id, &Notice::new(OWN_FAILURE, problem, hint), &mut self.turn, &mut self.engine);

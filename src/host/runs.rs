@@ -43,7 +43,7 @@ use crate::guard::orphans::Kin;
 use crate::guard::spawn;
 use crate::limits;
 use crate::sys::{pty, socket};
-use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::process::{Pid, Signal};
 
 /// All runs.
 #[derive(Debug)]
@@ -117,6 +117,11 @@ impl Runs {
     /// The jobs of all runs.
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
         self.all.keys().copied()
+    }
+
+    /// The processes of all guards.
+    pub(super) fn guards(&self) -> BTreeSet<Pid> {
+        self.all.values().filter_map(ActiveRun::guard_pid).collect()
     }
 
     /// The peer that asked for this job.

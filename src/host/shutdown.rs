@@ -10,8 +10,21 @@ use super::{Closing, Host};
 use crate::core::entry::Reason;
 use crate::limits;
 use crate::sink::console::View;
+use crate::sys::signal::HostSignal;
 
 impl Host {
+    /// A signal came for the host.
+    pub(super) fn visit_signals(&mut self) {
+        while let Some(asked) = self.signals.take_next() {
+            match asked {
+                HostSignal::End => self.ask_to_end(),
+                HostSignal::HangUp => self.on_console_gone(),
+                HostSignal::CheckSocket => self.check_files(),
+                HostSignal::Resize => self.on_resized(),
+            }
+        }
+    }
+
     /// A person wants the host to end: every command gets SIGTERM and a grace, and SIGKILL the second time.
     pub(super) fn ask_to_end(&mut self) {
         let grace = self.options.grace.min(limits::SHUTDOWN_GRACE);
@@ -19,6 +32,7 @@ impl Host {
         if is_first {
             self.closing = Closing::Since(self.turn.now);
             self.starts.close();
+            self.leave_reports();
             self.screen.say("… ending: every command is stopped; once more kills them at once");
         }
         self.engine.stop_all(Reason::Shutdown, grace, self.turn.now);

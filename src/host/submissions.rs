@@ -69,14 +69,15 @@ impl Host {
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
-        self.record(job, &command, dir);
+        self.record(job, &command, dir, None);
         let description = Description::of(&command, dir);
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         self.runs.insert(job, ActiveRun::new(id, pending, description, share, self.turn.now));
     }
 
-    /// Gives the journal and the console a reader of the command's log each.
-    fn record(&mut self, job: JobId, command: &Command, dir: &[u8]) {
+    /// Gives the journal and the console a reader of the command's log each. `sandbox` is the one that the command runs in,
+    /// if this host does not run it.
+    pub(super) fn record(&mut self, job: JobId, command: &Command, dir: &[u8], sandbox: Option<&str>) {
         let time = record::timestamp(SystemTime::now());
         let mut start = StartRecord {
             seq: job.0,
@@ -89,6 +90,7 @@ impl Host {
             unwrapped: command.is_unwrapped,
             window: Some(self.starts.window(command)),
             relayed: command.stdio.stdout_tty && self.starts.plan(command).is_relayed(),
+            sandbox: sandbox.map(str::to_owned),
             ..StartRecord::default()
         };
         start.set_exec(command.exec.iter().map(Vec::as_slice));
@@ -110,6 +112,7 @@ impl Host {
             command: start.command.clone(),
             is_unwrapped: command.is_unwrapped,
             is_probe: command.is_probe,
+            sandbox: sandbox.map(str::to_owned),
         };
         self.tally.begin(heading.name(), heading.local.date());
         self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);

@@ -39,7 +39,10 @@ impl Host {
     /// Everything that runs.
     fn list(&mut self) -> Answer {
         let helpers = self.helper_pids();
-        Answer::List { runs: self.runs.list(&helpers, &mut self.turn, &mut self.engine) }
+        let mut runs = self.runs.list(&helpers, &mut self.turn, &mut self.engine);
+        runs.append(&mut self.list_reported());
+        runs.sort_by_key(|run| run.seq);
+        Answer::List { runs }
     }
 
     /// What the host is and has.
@@ -73,12 +76,19 @@ impl Host {
     fn kill(&mut self, id: PeerId, seq: u64, at_once: bool) {
         let grace = if at_once { std::time::Duration::ZERO } else { self.options.grace };
         let request = KillRequest { peer: Some(id), job: JobId(seq), grace };
+        match self.end_run(request) {
+            Ok(()) => self.peers.end_greeting(id),
+            Err(notice) => self.fail(id, &notice),
+        }
+    }
+
+    /// Ends a command wherever it runs, or what it left running.
+    pub(super) fn end_run(&mut self, request: KillRequest) -> Result<(), Notice> {
         let helpers = self.helper_pids();
         if self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
-            self.peers.end_greeting(id);
-        } else {
-            self.fail(id, &not_there(JobId(seq)));
+            return Ok(());
         }
+        self.kill_reported(request).unwrap_or_else(|| Err(not_there(request.job)))
     }
 
     /// Shows the console to this peer, too.

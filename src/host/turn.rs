@@ -29,6 +29,8 @@ pub(super) enum Source {
     Screen,
     /// The human typed something.
     Keys,
+    /// A shim in a sandbox has reported something.
+    Reports,
     /// The recorder has something to say, or is gone.
     Recorder,
     /// A peer has said something, has room, or is gone.

@@ -252,7 +252,7 @@ impl Feed {
         let Some(cursor) = held.cursor else { return false };
         let Some(item) = engine.next(cursor) else { return false };
         match item {
-            Item::Missed { bytes } => held.end.bytes += bytes,
+            Item::Missed { bytes } | Item::Entry(&Entry::Unreported { bytes }) => held.end.bytes += bytes,
             Item::Entry(Entry::Output { stream, bytes, at }) => {
                 if !self.is_stalled && !held.start.is_empty() {
                     let is_first = held.sent < limits::RECORDER_FIRST_BYTES || self.is_leaving;

@@ -45,6 +45,7 @@ impl ConsoleRig {
             place: text("d"),
             is_unwrapped: command == "unwrapped",
             is_probe: command == "probe",
+            sandbox: None,
         };
         self.console.begin(&mut self.engine, cursor, heading);
         job

@@ -4,6 +4,8 @@
 
 mod blind;
 mod relays;
+mod reporters;
+mod reports;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -173,7 +175,7 @@ fn commands_of_sandboxed_callers_stay_inside() {
     }
     let mut wrong = Vec::new();
     for user in users() {
-        let host = Host::with(Setup { user, ..PLAIN });
+        let host = Host::with(Setup { user, flags: &["--no-reports"], ..PLAIN });
         let is_root = user.is_none() && nix::unistd::geteuid().is_root();
         for sandbox in TABLE.iter().filter(|sandbox| is_root || !sandbox.needs_root) {
             let tool = sandbox.enter.split(' ').next().expect("a program");
@@ -242,7 +244,7 @@ fn a_host_without_sight_says_so_and_runs_nothing() {
     if !has_sight() || !programs::has("setpriv") {
         return;
     }
-    let host = Host::with(Setup { wrapper: &["setpriv", "--no-new-privs"], ..PLAIN });
+    let host = Host::with(Setup { wrapper: &["setpriv", "--no-new-privs"], flags: &["--no-reports"], ..PLAIN });
     let text = host.console_text();
     assert!(text.contains("(this host has no_new_privs)") && text.contains("--allow-sandboxed"), "{text}");
     let seen = host.run("grep NoNewPrivs /proc/self/status");

@@ -29,6 +29,8 @@ pub struct ShimOptions<'a> {
     pub interactive: Option<&'a CStr>,
     /// `REXEC_SANITIZE`: what is done to the output.
     pub sanitize: Option<&'a CStr>,
+    /// `REXEC_REPORT`: whether a command that this process runs itself is reported to the host.
+    pub report: Option<&'a CStr>,
     /// `REXEC_LIVE`: whether runtimes are asked not to buffer output on pipes.
     pub live: Option<&'a CStr>,
     /// `REXEC_BUDGET`: how much of the output the caller gets.
@@ -52,6 +54,8 @@ pub struct Choices {
     pub live: Option<bool>,
     /// How much of the output the caller gets, bytes; zero means all. `None`: the host's choice holds.
     pub budget: Option<u32>,
+    /// Whether a command that the shim runs itself is reported.
+    pub reports: bool,
 }
 
 /// An option whose value is not valid.
@@ -104,6 +108,7 @@ impl<'a> ShimOptions<'a> {
             b"REXEC_BUDGET" => &mut self.budget,
             b"REXEC_RUN_SET" => &mut self.run_set,
             b"REXEC_RUN_AGENT" => &mut self.run_agent,
+            b"REXEC_REPORT" => &mut self.report,
             _ => return,
         };
         let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).expect("the tail of a C string is one");
@@ -130,7 +135,12 @@ impl<'a> ShimOptions<'a> {
             _ => return Err(wrong("REXEC_LIVE", self.live, "1, 0")),
         };
         let budget = choice("REXEC_BUDGET", self.budget, choice::budget, choice::BUDGET_WORDS)?;
-        Ok(Choices { fallback, tty, sanitize, live, budget })
+        let reports = match given(self.report) {
+            b"" => true,
+            b"never" => false,
+            _ => return Err(wrong("REXEC_REPORT", self.report, "never")),
+        };
+        Ok(Choices { fallback, tty, sanitize, live, budget, reports })
     }
 }
 
@@ -176,7 +186,7 @@ mod tests {
     #[test]
     fn words_are_judged() {
         let judged = |entry| ShimOptions::find([entry]).judge();
-        let none = Choices { fallback: false, tty: None, sanitize: None, live: None, budget: None };
+        let none = Choices { fallback: false, tty: None, sanitize: None, live: None, budget: None, reports: true };
         assert_eq!(ShimOptions::default().judge(), Ok(none));
         assert_eq!((judged(c"REXEC_TTY="), judged(c"REXEC_SANITIZE=")), (Ok(none), Ok(none)));
         assert_eq!(judged(c"REXEC_TTY=auto"), Ok(Choices { tty: Some(Tty::Auto), ..none }));
@@ -184,6 +194,7 @@ mod tests {
         assert_eq!(judged(c"REXEC_TTY=never"), Ok(Choices { tty: Some(Tty::Never), ..none }));
         assert_eq!(judged(c"REXEC_LIVE=1"), Ok(Choices { live: Some(true), ..none }));
         assert_eq!(judged(c"REXEC_LIVE=0"), Ok(Choices { live: Some(false), ..none }));
+        assert_eq!(judged(c"REXEC_REPORT=never"), Ok(Choices { reports: false, ..none }));
         assert_eq!(judged(c"REXEC_FALLBACK=shell"), Ok(Choices { fallback: true, ..none }));
         for (entry, sanitize) in [
             (c"REXEC_SANITIZE=raw", Sanitize::Raw),
@@ -197,9 +208,14 @@ mod tests {
 
     #[test]
     fn a_wrong_word_is_named_with_its_value() {
-        for entry in
-            [c"REXEC_TTY=yes", c"REXEC_FALLBACK=yes", c"REXEC_SANITIZE=RAW", c"REXEC_SANITIZE=\xff", c"REXEC_LIVE=yes"]
-        {
+        for entry in [
+            c"REXEC_TTY=yes",
+            c"REXEC_FALLBACK=yes",
+            c"REXEC_SANITIZE=RAW",
+            c"REXEC_SANITIZE=\xff",
+            c"REXEC_LIVE=yes",
+            c"REXEC_REPORT=1",
+        ] {
             assert!(ShimOptions::find([entry]).judge().is_err(), "{entry:?}");
         }
         let error = ShimOptions::find([c"REXEC_TTY=al\xffways"]).judge().unwrap_err();

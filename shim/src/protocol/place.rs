@@ -126,6 +126,18 @@ pub fn lock_path(socket: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
+/// The FIFO to which shims report that run their commands themselves: `report` beside `host.sock`, and `NAME.report` beside
+/// a socket of another name.
+#[must_use]
+pub fn report_path(socket: &Path) -> PathBuf {
+    if socket.file_name().is_some_and(|name| name == "host.sock") {
+        return socket.with_file_name("report");
+    }
+    let mut path = socket.as_os_str().to_owned();
+    path.push(".report");
+    PathBuf::from(path)
+}
+
 /// Checks that a directory is one, is not a symbolic link, is this user's, and is closed to everybody else.
 ///
 /// # Errors
@@ -245,6 +257,8 @@ mod tests {
         assert_eq!(directory(Path::new("/a/b.sock")), Path::new("/a"));
         assert_eq!(directory(Path::new("b.sock")), Path::new("."));
         assert_eq!(lock_path(Path::new("/a/host.sock")), Path::new("/a/host.sock.lock"));
+        assert_eq!(report_path(Path::new("/a/host.sock")), Path::new("/a/report"));
+        assert_eq!(report_path(Path::new("/a/b")), Path::new("/a/b.report"));
     }
 
     #[test]

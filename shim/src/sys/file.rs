@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_int};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -162,6 +163,18 @@ pub(crate) const fn watch(fd: RawFd, events: i16) -> libc::pollfd {
 pub(crate) fn poll(watched: &mut [libc::pollfd], milliseconds: c_int) -> Result<usize> {
     // SAFETY: the kernel reads and writes within the slice.
     let ready = unsafe { libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, milliseconds) };
+    usize::try_from(ready).map_err(|_| Errno::last())
+}
+
+/// The same with a time as fine as the system's clock. None waits forever.
+pub(crate) fn poll_for(watched: &mut [libc::pollfd], time: Option<Duration>) -> Result<usize> {
+    let time = time.map(|time| libc::timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), |time| &raw const *time);
+    // SAFETY: the kernel reads and writes within the slice, and reads a time that lives.
+    let ready = unsafe { libc::ppoll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, time, std::ptr::null()) };
     usize::try_from(ready).map_err(|_| Errno::last())
 }
 

@@ -17,6 +17,8 @@ const SIGNALS: u8 = 64;
 /// Size of the kernel's signal set, bytes.
 const SIGNAL_SET_BYTES: usize = 8;
 
+/// SIGCHLD.
+pub(crate) const CHLD: Signal = named(libc::SIGCHLD);
 /// SIGCONT.
 pub(crate) const CONT: Signal = named(libc::SIGCONT);
 /// SIGSTOP.

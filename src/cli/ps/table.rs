@@ -131,6 +131,9 @@ fn command(run: &Measured, room: usize, look: &Look) -> String {
     if let Some(prompt) = run.listed.prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
         notes += &format!("   \"{}\"", look.cut(prompt.trim(), PROMPT_COLUMNS));
     }
+    if let Some(sandbox) = &run.listed.sandbox {
+        notes += &format!(" in its sandbox ({})", look.cut(sandbox, PROMPT_COLUMNS));
+    }
     let beside = room.saturating_sub(columns_of(&notes));
     if beside < COMMAND_COLUMNS_MIN / 2 {
         return look.cut(&(first.to_owned() + &notes), room);

@@ -332,5 +332,6 @@ fn heading(scene: &Scene, clock: Clock, now: Instant) -> Heading {
         command: start.command.clone(),
         is_unwrapped: start.unwrapped,
         is_probe: start.probe,
+        sandbox: start.sandbox.clone(),
     }
 }

@@ -57,16 +57,17 @@ pub(super) const RECIPES: [Recipe; 14] = [
         steps: &[RecipeStep::ClaudeShell],
         options: &[],
         seen: "every command of the Bash tool, background ones too",
-        unseen: "hooks, status line, MCP servers; all in its sandbox",
+        unseen: "hooks, status line, MCP servers",
     },
     Recipe {
         agent: "Codex",
         programs: &["codex"],
         steps: &[RecipeStep::BashEnv],
         // Its terminal interface would hand commands to a daemon, which may have been started without rexec.
-        options: &["-c", "features.daemon_auto_start=false"],
+        // In its sandbox, its snapshot of the shell would hide BASH_ENV from the shell.
+        options: &["-c", "features.daemon_auto_start=false", "-c", "features.shell_snapshot=false"],
         seen: "every command, terminals and hooks too",
-        unseen: "all in its sandbox; all if the account's shell is zsh or sh",
+        unseen: "all if the account's shell is zsh or sh",
     },
     Recipe {
         agent: "Gemini CLI",

@@ -69,7 +69,7 @@ impl Gathered {
                 (NOT_FOUND, Some(error), Some(Notice::from(why.as_ref()).to_string()))
             }
             Outcome::NeverRun(_) => (OWN_FAILURE, Some("aborted"), None),
-            Outcome::Lost { .. } => (OWN_FAILURE, Some("lost"), None),
+            Outcome::Lost { .. } | Outcome::Unseen => (OWN_FAILURE, Some("lost"), None),
         };
         let output = String::from_utf8_lossy(&self.bytes);
         let (message, output_omitted) = (message.as_deref(), self.omitted);

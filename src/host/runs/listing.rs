@@ -54,6 +54,7 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
         dir: run.description.dir.clone(),
         command: run.description.command.clone(),
         guard: run.guard_pid().map(Pid::number),
+        sandbox: None,
         orphans: run.hunt.iter().flat_map(|hunt| hunt.living.iter().map(|process| process.pid.number())).collect(),
     }
 }

@@ -40,6 +40,9 @@ pub struct StartRecord {
     /// Whether this is one of the runs with which an agent learns about the shell at its own start.
     #[serde(skip_serializing_if = "is_default")]
     pub probe: bool,
+    /// The sandbox that the run's shim ran it in, as the shim has reported it. The host has not run it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sandbox: Option<String>,
     /// Whether a field above was cut to keep the line within its bound.
     #[serde(skip_serializing_if = "is_default")]
     pub clipped: bool,

@@ -20,6 +20,7 @@ fn start() -> StartRecord {
         exec_text: [(2, TextRef { id: 3, head: 4, own: "x".into(), tail: 5 })].into(),
         window: None,
         relayed: false,
+        sandbox: None,
     }
 }
 

@@ -115,6 +115,9 @@ impl CommandBlock {
                     self.asks = true;
                 }
                 Item::Entry(Entry::Stopping { reason }) => self.remark(&format!("… stopping: {}", why(*reason)), now),
+                Item::Entry(Entry::Unreported { bytes }) => {
+                    self.remark(&format!("… {} not reported", count::bytes(*bytes)), now);
+                }
                 Item::Entry(Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. }) => {}
                 Item::Entry(Entry::Closed { outcome, took }) => {
                     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);

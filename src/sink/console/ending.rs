@@ -54,6 +54,7 @@ impl BlockEnd {
                 (Ink::Red, format!("✗ not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS)))
             }
             Outcome::NeverRun(why) => (Ink::Red, format!("{} · before it began", stopped(*why))),
+            Outcome::Unseen => (Ink::Red, format!("✗ lost: nobody saw how it ended · {took}")),
             Outcome::Lost { stopped: None } => (Ink::Red, format!("✗ lost: its guard went away · {took}")),
             Outcome::Lost { stopped: Some(_) } => (Ink::Red, format!("✗ lost: how it ended is unknown · {took}")),
         };
@@ -88,6 +89,7 @@ impl BlockEnd {
             }
             Outcome::NotStarted(why) => Some(format!("not started: {}", escape_line(&why.problem, PROBLEM_COLUMNS))),
             Outcome::NeverRun(_) => Some("stopped before it began".to_owned()),
+            Outcome::Unseen => Some("lost: nobody saw how it ended".to_owned()),
             Outcome::Lost { stopped: None } => Some("lost: its guard went away".to_owned()),
             Outcome::Lost { stopped: Some(_) } => Some("lost: how it ended is unknown".to_owned()),
         }

@@ -18,6 +18,8 @@ use crate::text::escape::{escape_line, name_of};
 
 /// The most columns of an agent's name.
 const AGENT_COLUMNS: usize = 16;
+/// The most columns of what is known of a sandbox.
+const SANDBOX_COLUMNS: usize = 40;
 /// With fewer columns than this for a command, its end is cut: there is no room to say how much of its middle is.
 const ENDS_COLUMNS: usize = 60;
 /// The directory goes where it would leave the command fewer columns than this.
@@ -48,6 +50,8 @@ pub struct Heading {
     pub is_unwrapped: bool,
     /// Whether an agent only looks at the shell. Such a command is one line instead of a block, while all goes well.
     pub is_probe: bool,
+    /// The sandbox that its shim runs it in, if the host does not run it.
+    pub sandbox: Option<String>,
 }
 
 /// The time of a row.
@@ -91,16 +95,24 @@ impl Heading {
     /// Shows the banner of a block, with the end line at its right edge if the command has ended without a word.
     pub(super) fn show(&self, face: Face, job: JobId, end: Option<(Ink, &str)>, out: &mut Vec<u8>) {
         if face.is_text() {
-            return face.remark(Ink::Plain, &self.in_text(job).line(limits::BANNER_COLUMNS), out);
+            let line = self.in_text(job).line(limits::BANNER_COLUMNS) + &self.sandbox_note();
+            return face.remark(Ink::Plain, &line, out);
         }
         let (first, more) = self.first_line();
         let (lines, seq) = (counted(more as u64, "line", "lines"), job.0);
-        let note = match more {
+        let mut note = match more {
             0 => String::new(),
             _ if face.room() < 70 => format!(" ⏎ +{more}"),
             _ => format!(" ⏎ +{lines} (rexec show {seq})"),
         };
+        note.push_str(&self.sandbox_note());
         self.show_with(face, job, self.local, (Ink::Bold, first), &note, end, out);
+    }
+
+    /// ` · in its sandbox (codex read-only)`; nothing for a command that the host runs.
+    fn sandbox_note(&self) -> String {
+        let sandbox = self.sandbox.as_ref().map(|sandbox| escape_line(sandbox, SANDBOX_COLUMNS));
+        sandbox.map_or(String::new(), |sandbox| format!(" · in its sandbox ({sandbox})"))
     }
 
     /// Shows the banner of a command that goes on after others.

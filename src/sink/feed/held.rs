@@ -85,7 +85,7 @@ fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
         }
         Outcome::NotStarted(why) => Some(if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" }),
         Outcome::NeverRun(_) => Some("aborted"),
-        Outcome::Lost { .. } => Some("lost"),
+        Outcome::Lost { .. } | Outcome::Unseen => Some("lost"),
     };
     end.exit = outcome.exit_code();
     end.error = error.map(str::to_owned);

@@ -16,7 +16,7 @@ fn unseen_landlock_waives_landlock_and_nothing_else() {
         return;
     }
     let wrapper = &["setpriv", "--no-new-privs"];
-    let host = Host::with(Setup { wrapper, flags: &["--unseen-landlock"], ..PLAIN });
+    let host = Host::with(Setup { wrapper, flags: &["--unseen-landlock", "--no-reports"], ..PLAIN });
     let said = host.console_text();
     assert!(said.contains("--unseen-landlock") && said.contains("Landlock"), "{said}");
     let outside = run(&host, "setpriv --no-new-privs", "echo seen");

@@ -1,0 +1,231 @@
+//! A command that runs in its caller's sandbox, as this process's child, and is reported to the host.
+//!
+//! ```text
+//! shim ──┬─ shell     in the same process group; killed when the shim dies
+//!        ├─ witness   sleeps in the group, and so shows whether a signal came for the whole group
+//!        └─ relay     only when the shell has left processes that write: passes their output on, in its own session
+//! ```
+//!
+//! Invariants: the shell finds the descriptors, dispositions and mask that this process was started with, but for the
+//! pipes; a signal reaches it once; this process ends as the shell did, and when the output is with the caller; it holds
+//! no descriptor that the shell may want to close.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::libc;
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::process::{Exit, Pid, Signal};
+use rexec_sh::protocol::wire::CallerStream;
+
+use crate::WRITE_ERRORS;
+use crate::collect::{self, StandardStreams};
+use crate::notice;
+use crate::output_descriptor::OutputDescriptor;
+use crate::output_relay::{OutputRelay, PipedOutput, WrittenFile};
+use crate::reporter::Reporter;
+use crate::sys::{self, FileKind, Forked, SignalSet, bit};
+
+/// Signals that go on to the shell.
+const PASSED_ON: SignalSet =
+    bit(Signal::INT) | bit(Signal::TERM) | bit(Signal::HUP) | bit(Signal::QUIT) | bit(sys::USR1) | bit(sys::USR2);
+/// The size of the pipes in front of the caller's, bytes.
+const PIPE_BYTES: i32 = 256 << 10;
+/// How long a signal for a group may take from its first member to its last, milliseconds.
+const GROUP_PAUSE_MS: i32 = 1;
+
+/// The outputs that are relayed, and the ends of pipes that the shell gets in their places.
+#[derive(Debug, Default)]
+struct OutputPlan {
+    pipes: Vec<PipedOutput>,
+    files: Vec<WrittenFile>,
+    shells: Vec<(OwnedFd, RawFd)>,
+}
+
+/// Runs the shell as a child, and ends as it does. `become_shell` executes it, and returns only when that failed.
+/// Returns when no child could be made. Then nothing has run.
+pub(crate) fn run(reporter: Reporter, standard: &StandardStreams, become_shell: impl FnOnce() -> Notice) {
+    let Ok(plan) = plan(standard) else { return };
+    let forwarded = PASSED_ON & !sys::ignored_signals() | bit(sys::CHLD);
+    let inherited = sys::block_signals(forwarded | WRITE_ERRORS);
+    let Ok(signals) = sys::signal_descriptor(forwarded) else { return sys::restore_mask(inherited) };
+    let was_childless = sys::heed_children();
+    let me = sys::own_pid();
+    let shell = match sys::fork() {
+        Ok(Forked::Child) => {
+            sys::die_with(me);
+            plan.shells.iter().for_each(|(end, number)| sys::duplicate_onto(end, *number));
+            if was_childless {
+                sys::ignore_children();
+            }
+            sys::restore_mask(inherited);
+            let notice = become_shell();
+            notice::tell(&notice);
+            sys::exit(notice.code)
+        }
+        Ok(Forked::Parent(pid)) => pid,
+        Err(_) => return sys::restore_mask(inherited),
+    };
+    let OutputPlan { pipes, files, shells } = plan;
+    drop(shells);
+    let kept: Vec<RawFd> = pipes.iter().map(PipedOutput::number).collect();
+    let_go(&kept);
+    let relay = OutputRelay::new(pipes, files, reporter);
+    LocalRun { shell, witness: Witness::new(me), signals, relay, me }.finish()
+}
+
+/// Chooses what becomes of the outputs.
+fn plan(standard: &StandardStreams) -> sys::Result<OutputPlan> {
+    let mut plan = OutputPlan::default();
+    let is_one = standard.has_same_output();
+    for (stream, fd, path) in [
+        (CallerStream::Out, libc::STDOUT_FILENO, c"/proc/self/fd/1"),
+        (CallerStream::Err, libc::STDERR_FILENO, c"/proc/self/fd/2"),
+    ] {
+        if is_one && stream == CallerStream::Err {
+            if let Some((end, _)) = plan.shells.first() {
+                let copy = sys::duplicate(end)?;
+                plan.shells.push((copy, fd));
+            }
+            continue;
+        }
+        match standard.output(stream) {
+            Some((kind @ (FileKind::Pipe | FileKind::Socket), _)) => {
+                let (read_end, write_end) = sys::pipe()?;
+                sys::enlarge(&read_end, PIPE_BYTES);
+                let output = OutputDescriptor::new(stream, standard);
+                plan.pipes.push(PipedOutput::new(read_end, output, fd, kind == FileKind::Pipe));
+                plan.shells.push((write_end, fd));
+            }
+            Some((FileKind::Regular, _)) => plan.files.extend(WrittenFile::open(stream, fd, path)),
+            _ => {}
+        }
+    }
+    Ok(plan)
+}
+
+/// Closes the caller's descriptors in this process, except these numbers.
+fn let_go(kept: &[RawFd]) {
+    collect::inherited().into_iter().for_each(sys::close);
+    let null = sys::open(c"/dev/null", libc::O_RDWR);
+    for number in (0..=2).filter(|number| !kept.contains(number)) {
+        match &null {
+            Ok(null) => sys::duplicate_onto(null, number),
+            Err(_) => sys::close(number),
+        }
+    }
+}
+
+/// A process in the same group that does nothing. A signal that waits for it came for the whole group, the shell
+/// included.
+#[derive(Debug)]
+struct Witness(Option<Pid>);
+
+impl Witness {
+    fn new(me: Pid) -> Self {
+        match sys::fork() {
+            Ok(Forked::Child) => {
+                sys::restore_mask(SignalSet::MAX);
+                sys::die_with(me);
+                sys::close_all();
+                sys::sleep_for_ever()
+            }
+            Ok(Forked::Parent(pid)) => Self(Some(pid)),
+            Err(_) => Self(None),
+        }
+    }
+
+    /// Whether this signal came for the group.
+    fn has_got(&self, signal: Signal) -> bool {
+        let Self(Some(pid)) = self else { return false };
+        let is_pending = || sys::pending_signals(*pid) & bit(signal) != 0;
+        is_pending() || {
+            sys::pause(GROUP_PAUSE_MS);
+            is_pending()
+        }
+    }
+
+    fn kill(&self) {
+        self.0.into_iter().for_each(|pid| sys::signal_child(pid, Signal::KILL));
+    }
+
+    fn end(&mut self) {
+        self.kill();
+        if let Some(pid) = self.0.take() {
+            let _ = sys::wait(pid, true);
+        }
+    }
+}
+
+/// A shell that runs.
+#[derive(Debug)]
+struct LocalRun {
+    shell: Pid,
+    witness: Witness,
+    signals: OwnedFd,
+    relay: OutputRelay,
+    me: Pid,
+}
+
+impl LocalRun {
+    /// Waits for the shell's end, and ends in the same way.
+    fn finish(mut self) -> ! {
+        let exit = loop {
+            if let Some(exit) = sys::wait(self.shell, false) {
+                break exit;
+            }
+            if self.relay.turn(self.signals.as_raw_fd()) {
+                while let Some(signal) = sys::next_signal(&self.signals) {
+                    self.pass_on(signal);
+                }
+            }
+        };
+        self.witness.kill();
+        self.relay.begin_end();
+        while !self.relay.has_drained() {
+            // A signal ends the wait, because it would have found no shell any more.
+            if self.relay.turn(self.signals.as_raw_fd()) && self.has_come() {
+                break;
+            }
+        }
+        self.relay.end(exit);
+        if self.relay.has_pipes() {
+            self.leave_relay();
+        }
+        self.witness.end();
+        match exit {
+            Exit::Code(code) => sys::exit(code),
+            Exit::Signal(signal) => sys::die_by(signal, false),
+        }
+    }
+
+    fn pass_on(&mut self, signal: Signal) {
+        if signal == sys::CHLD {
+            return;
+        }
+        if self.witness.has_got(signal) {
+            // It sleeps with this signal from now on, so that another one would not show.
+            self.witness.end();
+            self.witness = Witness::new(self.me);
+        } else {
+            sys::signal_child(self.shell, signal);
+        }
+    }
+
+    /// Whether a signal has come that the shell would have got.
+    fn has_come(&self) -> bool {
+        std::iter::from_fn(|| sys::next_signal(&self.signals)).any(|signal| signal != sys::CHLD)
+    }
+
+    /// Leaves a process that passes on what is still written, as the caller's own pipes would have taken it.
+    fn leave_relay(&mut self) {
+        if let Ok(Forked::Child) = sys::fork() {
+            sys::restore_mask(SignalSet::MAX);
+            sys::leave_session();
+            sys::leave_directory();
+            while self.relay.has_pipes() {
+                self.relay.turn(-1);
+            }
+            sys::exit(0)
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The relay: passes on what a command in a sandbox writes, and has it reported.
+//!
+//! An output that is a pipe or a socket of the caller's has a pipe of the relay's in front. A file stays the command's
+//! own, and the relay reads what is added to it.
+//!
+//! Invariants: every byte goes on, in order; a pipe whose reader has left is closed, so that its writers learn of it; no
+//! wait for the host.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc;
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::wire::CallerStream;
+
+use crate::output_descriptor::{OutputDescriptor, Written};
+use crate::reporter::Reporter;
+use crate::sys;
+
+/// Output that is read at a time, bytes.
+const READ_BYTES: usize = 64 << 10;
+/// Output that is moved at a time without being read, bytes.
+const MOVE_BYTES: usize = 1 << 20;
+/// When output came as recently as this, more is left to gather …
+const BUSY: Duration = Duration::from_millis(1);
+/// … if it was less than this, bytes …
+const SMALL_BYTES: usize = 16 << 10;
+/// … for this long, so that a command that writes much in small pieces wakes the relay seldom.
+const GATHER: Duration = Duration::from_micros(250);
+/// How long writes to a file are left to gather.
+const FILE_PAUSE: Duration = Duration::from_millis(10);
+/// What of a file is read when the command has ended, bytes; of a longer rest, the last part.
+const FILE_REST_BYTES: i64 = 128 << 10;
+
+/// A pipe of the relay's, in front of one of the caller's outputs.
+#[derive(Debug)]
+pub(crate) struct PipedOutput {
+    read_end: OwnedFd,
+    output: OutputDescriptor,
+    fd: RawFd,
+    buffer: Vec<u8>,
+    /// What of the buffer is not written yet.
+    from: usize,
+    to: usize,
+    /// Bytes that come before the end of the shell, once it has ended.
+    due: Option<usize>,
+    can_move: bool,
+    is_blocked: bool,
+    is_over: bool,
+}
+
+/// A file of the caller's that the command writes itself.
+#[derive(Debug)]
+pub(crate) struct WrittenFile {
+    stream: CallerStream,
+    file: OwnedFd,
+    watch: OwnedFd,
+    /// What was read of it, bytes.
+    at: i64,
+    look_at: Option<Instant>,
+}
+
+impl PipedOutput {
+    /// A pipe in front of the descriptor with this number.
+    pub(crate) fn new(read_end: OwnedFd, output: OutputDescriptor, fd: RawFd, can_move: bool) -> Self {
+        let buffer = vec![0; READ_BYTES];
+        let (from, to, due, is_blocked, is_over) = (0, 0, None, false, false);
+        Self { read_end, output, fd, buffer, from, to, due, can_move, is_blocked, is_over }
+    }
+
+    /// The caller's descriptor that it writes to.
+    pub(crate) fn number(&self) -> RawFd {
+        self.fd
+    }
+
+    fn has_drained(&self) -> bool {
+        self.is_over || (self.from == self.to && self.due == Some(0))
+    }
+
+    /// Reads or moves what is there, as far as the output takes it. Returns how many bytes came.
+    fn pass_on(&mut self, reporter: &mut Option<Reporter>) -> usize {
+        self.is_blocked = false;
+        self.write();
+        if self.from < self.to || self.is_over || self.due == Some(0) {
+            return 0;
+        }
+        let is_read = reporter.as_mut().is_some_and(|reporter| self.due.is_some() || reporter.has_room());
+        let most = self.due.unwrap_or(MOVE_BYTES);
+        if !is_read && self.can_move {
+            match sys::splice(&self.read_end, self.fd, most.min(MOVE_BYTES)) {
+                Ok(0) => self.is_over = true,
+                Ok(moved) => {
+                    self.on_passed(moved, |reporter, _| reporter.lose(moved), reporter);
+                    return moved;
+                }
+                Err(Errno::EAGAIN) => self.is_blocked = sys::queued(self.read_end.as_raw_fd()) > 0,
+                Err(Errno::EINTR) => {}
+                Err(Errno::EPIPE) => self.is_over = true,
+                Err(_) => self.can_move = false,
+            }
+            return 0;
+        }
+        match sys::read(self.read_end.as_raw_fd(), &mut self.buffer[..most.min(READ_BYTES)]) {
+            Ok(0) => self.is_over = true,
+            Ok(length) => {
+                (self.from, self.to) = (0, length);
+                // The caller comes first.
+                self.write();
+                let stream = self.output.stream;
+                let report = |reporter: &mut Reporter, bytes: &[u8]| match is_read {
+                    true => reporter.output(stream, bytes),
+                    false => reporter.lose(bytes.len()),
+                };
+                self.on_passed(length, report, reporter);
+                return length;
+            }
+            Err(Errno::EINTR | Errno::EAGAIN) => {}
+            Err(_) => self.is_over = true,
+        }
+        0
+    }
+
+    fn on_passed(&mut self, length: usize, report: impl FnOnce(&mut Reporter, &[u8]), reporter: &mut Option<Reporter>) {
+        self.due = self.due.map(|due| due.saturating_sub(length));
+        if let Some(reporter) = reporter {
+            report(reporter, &self.buffer[..length.min(READ_BYTES)]);
+        }
+    }
+
+    fn write(&mut self) {
+        while self.from < self.to {
+            match self.output.write(&self.buffer[self.from..self.to]) {
+                Written::Bytes(bytes) => self.from += bytes,
+                Written::Blocked => {
+                    self.is_blocked = true;
+                    return;
+                }
+                Written::Failed(_) => {
+                    self.is_over = true;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl WrittenFile {
+    /// The file that is open under this path. `None` when it cannot be read or watched.
+    pub(crate) fn open(stream: CallerStream, fd: RawFd, path: &CStr) -> Option<Self> {
+        let file = sys::open(path, libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok()?;
+        let (at, watch) = (sys::write_place(fd)?, sys::write_watch(path).ok()?);
+        Some(Self { stream, file, watch, at, look_at: None })
+    }
+
+    fn look(&mut self, reporter: &mut Reporter, is_last: bool) {
+        self.look_at = None;
+        let mut buffer = [0; 4096];
+        while sys::read(self.watch.as_raw_fd(), &mut buffer).is_ok_and(|length| length > 0) {}
+        let size = sys::file_size(self.file.as_raw_fd()).unwrap_or(self.at);
+        let skipped = size - self.at - FILE_REST_BYTES;
+        if skipped > 0 && (is_last || skipped > FILE_REST_BYTES * 8) {
+            self.at += skipped;
+            reporter.lose(usize::try_from(skipped).unwrap_or(0));
+        }
+        while self.at < size {
+            if !is_last && !reporter.has_room() {
+                self.look_at = Some(Instant::now() + FILE_PAUSE);
+                return;
+            }
+            match sys::read_at(&self.file, &mut buffer, self.at) {
+                Ok(length @ 1..) => {
+                    reporter.output(self.stream, &buffer[..length]);
+                    self.at += i64::try_from(length).expect("at most the buffer's length");
+                }
+                _ => return,
+            }
+        }
+        // A file that was cut is read from its new end.
+        self.at = self.at.min(size);
+    }
+}
+
+/// The outputs of one command.
+#[derive(Debug)]
+pub(crate) struct OutputRelay {
+    pipes: Vec<PipedOutput>,
+    files: Vec<WrittenFile>,
+    /// `None` once the end is reported.
+    reporter: Option<Reporter>,
+    /// When output came last, and until when more of it gathers.
+    passed: Option<Instant>,
+    gathers_until: Option<Instant>,
+}
+
+impl OutputRelay {
+    /// A relay of these outputs.
+    pub(crate) fn new(pipes: Vec<PipedOutput>, files: Vec<WrittenFile>, reporter: Reporter) -> Self {
+        Self { pipes, files, reporter: Some(reporter), passed: None, gathers_until: None }
+    }
+
+    /// Whether a process may still write to a pipe.
+    pub(crate) fn has_pipes(&self) -> bool {
+        !self.pipes.is_empty()
+    }
+
+    /// The shell has ended: what it wrote is in the pipes by now, and comes before the end.
+    pub(crate) fn begin_end(&mut self) {
+        for pipe in &mut self.pipes {
+            pipe.due = Some(sys::queued(pipe.read_end.as_raw_fd()));
+        }
+        self.gathers_until = None;
+    }
+
+    /// Whether what the shell wrote is with the caller.
+    pub(crate) fn has_drained(&self) -> bool {
+        self.pipes.iter().all(PipedOutput::has_drained)
+    }
+
+    /// Reports the end. What still comes is not reported.
+    pub(crate) fn end(&mut self, exit: Exit) {
+        if let Some(mut reporter) = self.reporter.take() {
+            self.files.iter_mut().for_each(|file| file.look(&mut reporter, true));
+            reporter.end(exit);
+        }
+        self.files.clear();
+        self.pipes.iter_mut().for_each(|pipe| pipe.due = None);
+    }
+
+    /// Sleeps until there is something to do or `other` is readable, and does it. Returns whether `other` is.
+    pub(crate) fn turn(&mut self, other: RawFd) -> bool {
+        let mut watched = vec![sys::watch(other, libc::POLLIN)];
+        for pipe in &self.pipes {
+            let is_wanted =
+                self.gathers_until.is_none() && !pipe.is_blocked && pipe.from == pipe.to && pipe.due != Some(0);
+            let reads = if is_wanted { pipe.read_end.as_raw_fd() } else { -1 };
+            watched.push(sys::watch(reads, libc::POLLIN));
+            watched.push(pipe.output.watch(pipe.is_blocked));
+        }
+        for file in &self.files {
+            let watch = if file.look_at.is_some() { -1 } else { file.watch.as_raw_fd() };
+            watched.push(sys::watch(watch, libc::POLLIN));
+        }
+        let _ = sys::poll_for(&mut watched, self.patience());
+        let now = Instant::now();
+        self.gathers_until = self.gathers_until.filter(|&until| until > now);
+        let mut events = watched.into_iter().map(|watched| watched.revents);
+        let is_other = events.next().unwrap_or(0) != 0;
+        for pipe in &mut self.pipes {
+            let (input, output) = (events.next().unwrap_or(0), events.next().unwrap_or(0));
+            if output & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
+                pipe.is_over = true;
+            } else if input != 0 || output != 0 {
+                let is_small = pipe.pass_on(&mut self.reporter) < SMALL_BYTES;
+                let is_busy = self.passed.replace(now).is_some_and(|before| now < before + BUSY);
+                self.gathers_until = (is_busy && is_small).then(|| now + GATHER);
+            }
+        }
+        self.close_ended();
+        for file in &mut self.files {
+            if events.next().unwrap_or(0) != 0 {
+                file.look_at = Some(now + FILE_PAUSE);
+            }
+            if let Some(reporter) = self.reporter.as_mut().filter(|_| file.look_at.is_some_and(|at| at <= now)) {
+                file.look(reporter, false);
+            }
+        }
+        let is_due = |reporter: &&mut Reporter| reporter.deadline().is_some_and(|at| at <= now);
+        if let Some(reporter) = self.reporter.as_mut().filter(is_due) {
+            reporter.flush();
+        }
+        is_other
+    }
+
+    /// Closes outputs to which no process writes any more, or whose reader has left.
+    fn close_ended(&mut self) {
+        self.pipes.retain(|pipe| {
+            if pipe.is_over {
+                sys::close(pipe.fd);
+            }
+            !pipe.is_over
+        });
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        let looks = self.files.iter().filter_map(|file| file.look_at).chain(self.gathers_until);
+        let first = looks.chain(self.reporter.as_ref().and_then(Reporter::deadline)).min();
+        first.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+}

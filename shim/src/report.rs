@@ -1,0 +1,110 @@
+//! The beginning of a report: which command this process runs itself, and in what sandbox.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::AsRawFd;
+
+use nix::libc;
+use rexec_sh::protocol::environment::Rules;
+use rexec_sh::protocol::options::given;
+use rexec_sh::protocol::place;
+use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, ShimPlace};
+use rexec_sh::protocol::wire::{Attributes, encode_run};
+
+use crate::ShimCall;
+use crate::inside;
+use crate::reporter::Reporter;
+use crate::sys::{self, bit};
+
+/// Processes above this one that are looked at.
+const ANCESTORS_MAX: u32 = 64;
+/// How much of `/proc/self/stat` is read, bytes.
+const STAT_BYTES: usize = 1024;
+/// Fields of `/proc/self/stat` from the state, the third, to the start, the twenty-second.
+const START_PLACE: usize = 19;
+
+/// Begins a report on this call. `None` when no host takes it.
+pub(crate) fn begin(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Reporter> {
+    if !shares_namespace_with_children() {
+        return None;
+    }
+    if is_below_reporter() {
+        return None;
+    }
+    let socket = place::socket_path(call.options.socket.map(CStr::to_bytes), sys::effective_uid()).ok()?;
+    let mut reporter = Reporter::open(&socket)?;
+    let beginning = encode(call, lacks_sockets, may_be_inside)?;
+    let before = sys::block_signals(bit(Signal::PIPE));
+    let is_told = reporter.begin(&beginning);
+    if !is_told {
+        // A reader that has just left has caused a SIGPIPE, which is not the shell's.
+        let _ = sys::signal_descriptor(bit(Signal::PIPE)).map(|pending| sys::next_signal(&pending));
+    }
+    sys::restore_mask(before);
+    is_told.then_some(reporter)
+}
+
+/// Whether this process's children are in its own pid namespace. After unshare(2) the first child would be the init of
+/// another one, which the shell must not be.
+fn shares_namespace_with_children() -> bool {
+    let inode = |path| sys::status_at(path).ok().map(|status| status.inode);
+    inode(c"/proc/self/ns/pid") == inode(c"/proc/self/ns/pid_for_children")
+}
+
+/// Whether a process above is this program, too. It reports what this one writes.
+fn is_below_reporter() -> bool {
+    let Ok(own) = sys::status_at(c"/proc/self/exe") else { return false };
+    let mut pid = sys::parent();
+    for _ in 0..ANCESTORS_MAX {
+        let Some(stat) = (pid.number() > 1).then(|| inside::stat_of(pid)).flatten() else { return false };
+        let path = CString::new(format!("/proc/{pid}/exe")).expect("a number has no NUL");
+        if sys::status_at(&path).is_ok_and(|program| program.is_same_file(&own)) {
+            return true;
+        }
+        pid = stat.parent;
+    }
+    false
+}
+
+fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Vec<u8>> {
+    let rules = Rules::new(call.shell, given(call.options.env_drop));
+    let mut room = REPORTED_ENV_BYTES;
+    let env = rules.apply(call.env.iter().copied()).into_iter().filter(|entry| {
+        let bytes = entry.to_bytes_with_nul().len();
+        let fits = bytes <= room;
+        room -= if fits { bytes } else { 0 };
+        fits
+    });
+    let mut frame = Vec::with_capacity(16 << 10);
+    let names = (given(call.options.whoami), call.shell);
+    encode_run(&Attributes::default(), names, call.argv.iter().copied(), env, &mut frame).ok()?;
+    let dir = std::env::current_dir().unwrap_or_default();
+    let place = place_of_this(lacks_sockets, may_be_inside);
+    let beginning = Beginning { place, dir: dir.as_os_str().as_encoded_bytes(), frame: &frame };
+    let mut bytes = Vec::with_capacity(frame.len() + 256);
+    beginning.encode(&mut bytes);
+    (bytes.len() <= BEGINNING_BYTES_MAX).then_some(bytes)
+}
+
+fn place_of_this(lacks_sockets: bool, may_be_inside: bool) -> ShimPlace {
+    let (no_new_privs, has_filter) = sys::confinement();
+    ShimPlace {
+        namespace: sys::status_at(c"/proc/self/ns/pid").map_or(0, |status| status.inode),
+        pid: sys::own_pid().number(),
+        began: own_start().unwrap_or(0),
+        lacks_sockets,
+        is_read_only: sys::is_directory_read_only(),
+        no_new_privs,
+        has_filter,
+        may_be_inside,
+    }
+}
+
+fn own_start() -> Option<u64> {
+    let file = sys::open(c"/proc/self/stat", libc::O_RDONLY).ok()?;
+    let mut text = [0; STAT_BYTES];
+    let length = sys::read(file.as_raw_fd(), &mut text).ok()?;
+    // The name before the last parenthesis may hold anything.
+    let close = text[..length].iter().rposition(|&byte| byte == b')')?;
+    std::str::from_utf8(text.get(close + 1..length)?).ok()?.split_ascii_whitespace().nth(START_PLACE)?.parse().ok()
+}

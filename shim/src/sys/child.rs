@@ -1,0 +1,250 @@
+//! Child processes, pipes, and what a process sees of its own confinement.
+
+use std::ffi::{CStr, c_int};
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::libc;
+use rexec_sh::protocol::process::{Exit, Pid, Signal};
+
+use super::{Result, SignalSet, check, check_size, own, restore_mask};
+
+/// Where a fork returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forked {
+    Child,
+    Parent(Pid),
+}
+
+/// fork(2). The process has one thread, so the child may go on as an ordinary process.
+pub(crate) fn fork() -> Result<Forked> {
+    // SAFETY: there is one thread.
+    match check(unsafe { libc::fork() }.into())? {
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent(Pid::new(i32::try_from(pid).expect("a pid is an int")))),
+    }
+}
+
+/// Waits for a child's end; without `blocks`, only looks. `None` while it lives, and for what is not a child.
+pub(crate) fn wait(child: Pid, blocks: bool) -> Option<Exit> {
+    let mut status: c_int = 0;
+    let options = if blocks { 0 } else { libc::WNOHANG };
+    loop {
+        // SAFETY: the kernel writes one int.
+        let result = unsafe { libc::waitpid(child.number(), &raw mut status, options) };
+        if result < 0 && Errno::last() == Errno::EINTR {
+            continue;
+        }
+        if result <= 0 {
+            return None;
+        }
+        let byte = |number: c_int| number.to_le_bytes()[0];
+        return Some(if libc::WIFSIGNALED(status) {
+            Exit::Signal(Signal::new(byte(libc::WTERMSIG(status))))
+        } else {
+            Exit::Code(byte(libc::WEXITSTATUS(status)))
+        });
+    }
+}
+
+/// Sends a signal to a child that has not been waited for.
+pub(crate) fn signal_child(child: Pid, signal: Signal) {
+    // SAFETY: the call takes numbers.
+    unsafe { libc::kill(child.number(), signal.number().into()) };
+}
+
+/// Has this process killed when its parent dies. Exits at once if that has happened already.
+pub(crate) fn die_with(parent: Pid) {
+    // SAFETY: the calls take numbers.
+    let now = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::getppid()
+    };
+    if now != parent.number() {
+        super::exit(1);
+    }
+}
+
+/// The number of this process.
+pub(crate) fn own_pid() -> Pid {
+    // SAFETY: getpid has no preconditions.
+    Pid::new(unsafe { libc::getpid() })
+}
+
+/// Begins a session of its own. Signals for the group of the process before do not reach this one any more.
+pub(crate) fn leave_session() {
+    // SAFETY: setsid has no preconditions.
+    unsafe { libc::setsid() };
+}
+
+/// Goes to the root directory, so that no file system is held in use.
+pub(crate) fn leave_directory() {
+    // SAFETY: the path is a C string.
+    unsafe { libc::chdir(c"/".as_ptr()) };
+}
+
+/// Sleeps until the end of this process, whatever signals come.
+pub(crate) fn sleep_for_ever() -> ! {
+    restore_mask(SignalSet::MAX);
+    loop {
+        // SAFETY: pause has no preconditions.
+        unsafe { libc::pause() };
+    }
+}
+
+/// Gives SIGCHLD its default effect. Returns whether it was ignored. Then wait(2) would not tell how a child has ended.
+pub(crate) fn heed_children() -> bool {
+    // SAFETY: SIG_DFL is a disposition.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) == libc::SIG_IGN }
+}
+
+/// Ignores SIGCHLD again.
+pub(crate) fn ignore_children() {
+    // SAFETY: SIG_IGN is a disposition.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
+/// A pipe, read end first, which does not block.
+pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [-1; 2];
+    // SAFETY: the kernel writes two descriptors, which are new and have no other owner.
+    unsafe {
+        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC).into())?;
+        libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK);
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+/// The signals that wait for a process (`ShdPnd` of proc_pid_status(5)). None where /proc does not tell.
+pub(crate) fn pending_signals(pid: Pid) -> SignalSet {
+    let mut text = [0; 4096];
+    let path = std::ffi::CString::new(format!("/proc/{pid}/status")).expect("a number has no NUL");
+    let Ok(file) = super::open(&path, libc::O_RDONLY) else { return 0 };
+    let length = super::read(file.as_raw_fd(), &mut text).unwrap_or(0);
+    let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
+    let set = text.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    set.and_then(|set| SignalSet::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Makes a descriptor number another name of an open one; a program that is executed inherits it.
+pub(crate) fn duplicate_onto(from: &OwnedFd, number: RawFd) {
+    // SAFETY: the call takes numbers. Nothing here owns the number.
+    unsafe { libc::dup2(from.as_raw_fd(), number) };
+}
+
+/// A second name of an open descriptor, close-on-exec.
+pub(crate) fn duplicate(fd: &OwnedFd) -> Result<OwnedFd> {
+    // SAFETY: the call takes numbers; the descriptor is new.
+    own(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) }.into())
+}
+
+/// Closes a descriptor that nothing here owns.
+pub(crate) fn close(number: RawFd) {
+    // SAFETY: the caller's own descriptors are not used again.
+    unsafe { libc::close(number) };
+}
+
+/// Closes every descriptor of this process. Where close_range(2) is missing or denied, those below a usual bound.
+pub(crate) fn close_all() {
+    const USUAL_MAX: RawFd = 1024;
+    // SAFETY: this process uses none of them again.
+    if unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) } < 0 {
+        (0..USUAL_MAX).for_each(close);
+    }
+}
+
+/// Bytes that wait in a pipe, seen from either end.
+pub(crate) fn queued(fd: RawFd) -> usize {
+    let mut bytes: c_int = 0;
+    // SAFETY: the kernel writes one int.
+    let result = unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) };
+    if result < 0 { 0 } else { usize::try_from(bytes).unwrap_or(0) }
+}
+
+/// How much a pipe takes, bytes. `None` when it does not tell.
+pub(crate) fn capacity(fd: RawFd) -> Option<usize> {
+    // SAFETY: F_GETPIPE_SZ takes any descriptor.
+    usize::try_from(unsafe { libc::fcntl(fd, libc::F_GETPIPE_SZ) }).ok()
+}
+
+/// Asks for a pipe of this size. Beyond the user's bound it keeps its usual one.
+pub(crate) fn enlarge(fd: &OwnedFd, bytes: c_int) {
+    // SAFETY: F_SETPIPE_SZ takes a number.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+}
+
+/// Moves bytes from one pipe to another without waiting (splice(2)).
+pub(crate) fn splice(from: &OwnedFd, to: RawFd, bytes: usize) -> Result<usize> {
+    let (none, flags) = (std::ptr::null_mut(), libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MOVE);
+    // SAFETY: the offsets are absent, as pipes have none.
+    check_size(unsafe { libc::splice(from.as_raw_fd(), none, to, none, bytes, flags) })
+}
+
+/// pread(2).
+pub(crate) fn read_at(fd: &OwnedFd, buffer: &mut [u8], offset: i64) -> Result<usize> {
+    // SAFETY: the kernel writes within the buffer.
+    check_size(unsafe { libc::pread64(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), offset) })
+}
+
+/// The place in a file at which a descriptor writes next.
+pub(crate) fn write_place(fd: RawFd) -> Option<i64> {
+    if super::is_appending(fd) {
+        return file_size(fd);
+    }
+    // SAFETY: the call takes numbers and moves nothing.
+    Some(unsafe { libc::lseek64(fd, 0, libc::SEEK_CUR) }).filter(|&at| at >= 0)
+}
+
+/// The size of a file, bytes.
+pub(crate) fn file_size(fd: RawFd) -> Option<i64> {
+    // SAFETY: a stat of zeros is a valid one, and fstat fills it.
+    unsafe {
+        let mut raw: libc::stat64 = mem::zeroed();
+        (libc::fstat64(fd, &raw mut raw) == 0).then_some(raw.st_size)
+    }
+}
+
+/// A descriptor that becomes readable when the file at this path is written to (inotify(7)).
+pub(crate) fn write_watch(path: &CStr) -> Result<OwnedFd> {
+    // SAFETY: the calls take numbers and a C string.
+    unsafe {
+        let watch = own(libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK).into())?;
+        check(libc::inotify_add_watch(watch.as_raw_fd(), path.as_ptr(), libc::IN_MODIFY).into())?;
+        Ok(watch)
+    }
+}
+
+/// Sixteen bytes that nobody can guess.
+pub(crate) fn random() -> Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    // SAFETY: the kernel writes within the buffer.
+    let got = check_size(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), libc::GRND_NONBLOCK) })?;
+    if got == bytes.len() { Ok(bytes) } else { Err(Errno::EAGAIN) }
+}
+
+/// Whether the file system of the working directory is mounted read-only.
+pub(crate) fn is_directory_read_only() -> bool {
+    // SAFETY: a statvfs of zeros is a valid one, and the kernel fills it.
+    unsafe {
+        let mut raw: libc::statvfs = mem::zeroed();
+        libc::statvfs(c".".as_ptr(), &raw mut raw) == 0 && raw.f_flag & libc::ST_RDONLY != 0
+    }
+}
+
+/// Whether this process has `no_new_privs`, and whether it has a seccomp filter.
+pub(crate) fn confinement() -> (bool, bool) {
+    // SAFETY: the calls take numbers and change nothing.
+    unsafe { (libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1, libc::prctl(libc::PR_GET_SECCOMP) == 2) }
+}
+
+/// Reads a FIFO's owner and mode; `None` for any other kind of file.
+pub(crate) fn fifo_status(fd: &OwnedFd) -> Option<(u32, u32)> {
+    // SAFETY: a stat of zeros is a valid one, and fstat fills it.
+    let raw = unsafe {
+        let mut raw: libc::stat = mem::zeroed();
+        check(libc::fstat(fd.as_raw_fd(), &raw mut raw).into()).ok()?;
+        raw
+    };
+    (raw.st_mode & libc::S_IFMT == libc::S_IFIFO).then_some((raw.st_uid, raw.st_mode & 0o7777))
+}

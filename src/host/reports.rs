@@ -1,0 +1,132 @@
+//! The reports: what shims in sandboxes write about commands that they run themselves.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `reports/fifo.rs` | keeps the FIFO beside the socket, and reads it within a bound per second |
+//! | `reports/run.rs` | one reported run: its records in order, and its process as seen from here |
+//! | `reports/kills.rs` | ends reported runs for people |
+//! | `reports/intake.rs` | makes jobs of beginnings, and facts of the rest |
+//!
+//! Everybody who runs as this user can write there. So a report makes the host run nothing, and a signal goes only to
+//! the tree of a process that was found from here: of this user, in the namespace that the report names, with the number
+//! and start that it names, and with the FIFO open.
+//!
+//! Invariants: reported runs, their beginnings and what is read in a second are bounded; a flood or a forged record is
+//! named once on the console; a run ends by its report, or as lost when its shim is gone.
+
+mod fifo;
+mod intake;
+mod kills;
+mod run;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use rexec_sh::protocol::place;
+use rexec_sh::protocol::report::RunKey;
+
+use super::screen::Screen;
+use super::turn::Turn;
+use crate::core::engine::JobId;
+use crate::io::poller::{Ready, Token};
+use crate::limits;
+use crate::text::reason::reason;
+use fifo::ReportFifo;
+use run::ReportedRun;
+
+/// What was found wrong with reports, each told once.
+#[derive(Debug, Default)]
+struct Told {
+    forged: bool,
+    flood: bool,
+    crowd: bool,
+}
+
+/// All reports.
+#[derive(Debug)]
+pub(super) struct Reports {
+    /// `None` with `--no-reports`.
+    fifo: Option<ReportFifo>,
+    /// Its device and inode.
+    fifo_identity: Option<(u64, u64)>,
+    runs: BTreeMap<RunKey, ReportedRun>,
+    /// The lines about refused callers that are shown unless a report comes first.
+    refused: Vec<Refused>,
+    told: Told,
+}
+
+/// A caller whose command was refused, and that is about to report it.
+#[derive(Debug)]
+struct Refused {
+    until: Instant,
+    why: &'static str,
+    whoami: String,
+    command: Vec<u8>,
+}
+
+impl Reports {
+    /// Reports beside this socket.
+    pub(super) fn new(socket: &Path, is_on: bool) -> Self {
+        let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
+        Self { fifo, fifo_identity: None, runs: BTreeMap::new(), refused: Vec::new(), told: Told::default() }
+    }
+
+    /// Makes the FIFO if it is not there.
+    pub(super) fn check(&mut self, turn: &mut Turn, screen: &mut Screen) {
+        let Some(fifo) = &mut self.fifo else { return };
+        let checked = fifo.check(turn);
+        self.fifo_identity = fifo.identity();
+        if let Err(error) = checked {
+            let path = fifo.path().display();
+            screen.say(&format!("… sandboxed commands run unseen: {path} cannot be made: {}", reason(&error)));
+        }
+    }
+
+    /// Closes and removes the FIFO.
+    pub(super) fn close(&mut self, turn: &mut Turn) {
+        if let Some(fifo) = self.fifo.take() {
+            fifo.close(turn);
+        }
+    }
+
+    /// Remembers an event of the FIFO.
+    pub(super) fn remember(&mut self, event: Ready) {
+        if let Some(fifo) = &mut self.fifo {
+            fifo.remember(event);
+        }
+    }
+
+    /// The registration of the FIFO.
+    pub(super) fn token(&self) -> Option<Token> {
+        self.fifo.as_ref().and_then(ReportFifo::token)
+    }
+
+    /// When something has to be done although no report comes.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let runs = self.runs.values().map(ReportedRun::deadline);
+        let refused = self.refused.iter().map(|refused| refused.until);
+        runs.chain(refused).chain(self.fifo.as_ref().and_then(ReportFifo::resumes_at)).min()
+    }
+
+    /// Notes that a caller was refused. Its shim runs the command itself, and probably reports it. Returns `false` if it
+    /// will not.
+    pub(super) fn expect(&mut self, why: &'static str, whoami: &str, command: &[u8], now: Instant) -> bool {
+        let has_room = self.refused.len() < limits::REPORTS_EXPECTED_MAX;
+        if has_room && self.fifo.is_some() {
+            let (whoami, command) = (whoami.to_owned(), command.to_vec());
+            self.refused.push(Refused { until: now + limits::REPORT_PATIENCE, why, whoami, command });
+        }
+        has_room && self.fifo.is_some()
+    }
+
+    /// Takes the refusal that a report belongs to.
+    fn take_refused(&mut self, whoami: &str, command: &[u8]) -> Option<Refused> {
+        let is_it = |refused: &Refused| refused.whoami == whoami && refused.command == command;
+        self.refused.iter().position(is_it).map(|at| self.refused.remove(at))
+    }
+
+    fn of_job(&mut self, job: JobId) -> Option<&mut ReportedRun> {
+        self.runs.values_mut().find(|run| run.job == Some(job))
+    }
+}

@@ -1,0 +1,153 @@
+//! The FIFO that reports come through.
+//!
+//! Invariants: it is this host's own file, and is made again when it was removed; no more is read in a second than
+//! [`limits::REPORT_BYTES_A_SECOND`]; what is no record is skipped and counted, and hides no record behind it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rexec_sh::protocol::report::{FoundRecord, ReportRecord, decode_report};
+
+use crate::host::turn::{Source, Turn};
+use crate::io::poller::{Ready, Token};
+use crate::io::port::{Port, ReadOutcome};
+use crate::limits;
+use crate::sys::{self, fifo, file};
+
+/// The part of a second for which reading is bounded.
+const SLICE: Duration = Duration::from_millis(100);
+const SLICE_BYTES: usize = limits::REPORT_BYTES_A_SECOND / 10;
+
+/// The FIFO.
+#[derive(Debug)]
+pub(super) struct ReportFifo {
+    path: PathBuf,
+    port: Option<Port>,
+    /// Device and inode.
+    identity: Option<(u64, u64)>,
+    bytes: Vec<u8>,
+    taken: usize,
+    /// Since when this slice lasts, and how much was read in it.
+    slice: Option<(Instant, usize)>,
+    pub(super) garbage: u64,
+}
+
+impl ReportFifo {
+    /// A FIFO that is not made yet.
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, port: None, identity: None, bytes: Vec::new(), taken: 0, slice: None, garbage: 0 }
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its device and inode, while there is one.
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        self.identity
+    }
+
+    /// Its registration.
+    pub(super) fn token(&self) -> Option<Token> {
+        self.port.as_ref().map(Port::token)
+    }
+
+    /// Makes it if it is not there.
+    pub(super) fn check(&mut self, turn: &mut Turn) -> io::Result<()> {
+        if self.identity.is_some() && file::identity(&self.path) == self.identity {
+            return Ok(());
+        }
+        self.identity = None;
+        let fd = fifo::make(&self.path)?;
+        self.identity = fifo::identity(&fd);
+        let port = Port::new(&mut turn.poller, fd)?;
+        turn.name(port.token(), Source::Reports);
+        if let Some(before) = self.port.replace(port) {
+            turn.close(before);
+        }
+        Ok(())
+    }
+
+    /// Closes and removes it.
+    pub(super) fn close(mut self, turn: &mut Turn) {
+        fifo::remove(&self.path, self.identity);
+        if let Some(port) = self.port.take() {
+            turn.close(port);
+        }
+    }
+
+    /// Whether everything that was written has been read.
+    pub(super) fn is_drained(&self) -> bool {
+        !self.port.as_ref().is_some_and(Port::is_readable)
+    }
+
+    /// Remembers an event.
+    pub(super) fn remember(&mut self, event: Ready) {
+        if let Some(port) = &mut self.port {
+            port.remember(event);
+        }
+    }
+
+    /// When reading goes on, if it has paused.
+    pub(super) fn resumes_at(&self) -> Option<Instant> {
+        let (since, bytes) = self.slice?;
+        let waits = bytes >= SLICE_BYTES && self.port.as_ref().is_some_and(Port::is_readable);
+        waits.then_some(since + SLICE)
+    }
+
+    /// Reads what has come. Returns whether there is too much of it.
+    pub(super) fn read(&mut self, turn: &mut Turn) -> bool {
+        let Some(port) = &mut self.port else { return false };
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+        let (since, mut read) = match self.slice {
+            Some((since, read)) if turn.now < since + SLICE => (since, read),
+            _ => (turn.now, 0),
+        };
+        let is_too_much = read >= SLICE_BYTES;
+        let mut filled = 0;
+        while port.is_readable() && read < SLICE_BYTES && filled < limits::READ_BUDGET_BYTES {
+            match port.read(|fd| sys::read(fd, &mut turn.buffer)) {
+                ReadOutcome::Bytes(length) => {
+                    self.bytes.extend_from_slice(&turn.buffer[..length]);
+                    (read, filled) = (read + length, filled + length);
+                }
+                ReadOutcome::Nothing | ReadOutcome::End => break,
+            }
+        }
+        self.slice = Some((since, read));
+        if port.is_readable() && read < SLICE_BYTES {
+            turn.queue(port.token());
+        }
+        is_too_much
+    }
+
+    /// The next record of what was read.
+    pub(super) fn next_record(&mut self) -> Option<ReportRecord<'_>> {
+        // Writes of records are atomic. So a part of one is no record if nothing more is there.
+        let is_whole = self.is_drained();
+        loop {
+            let rest = &self.bytes[self.taken..];
+            let length = match decode_report(rest) {
+                FoundRecord::Record(_, length) => length,
+                FoundRecord::Incomplete if rest.is_empty() || !is_whole => return None,
+                FoundRecord::Incomplete => {
+                    self.taken += 1;
+                    self.garbage += 1;
+                    continue;
+                }
+                FoundRecord::Garbage(length) => {
+                    self.taken += length;
+                    self.garbage += length as u64;
+                    continue;
+                }
+            };
+            let at = self.taken;
+            self.taken += length;
+            let FoundRecord::Record(record, _) = decode_report(&self.bytes[at..]) else { return None };
+            return Some(record);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Makes jobs of the beginnings of reports, and facts about them of the rest.
+
+use rexec_sh::protocol::report::{Beginning, ReportRecord, RunKey, ShimPlace};
+use rexec_sh::protocol::wire::{Decoded, FromShim};
+
+use super::run::{ReportedFact, ReportedRun, Sight};
+use crate::core::engine::JobId;
+use crate::core::job::Job;
+use crate::front::command::Command;
+use crate::host::Host;
+use crate::host::run::Description;
+use crate::host::unseen;
+use crate::limits;
+use crate::sys::namespace::{self, Whereabouts};
+
+impl Host {
+    /// Makes the socket and the FIFO beside it again, if they are gone.
+    pub(in crate::host) fn check_files(&mut self) {
+        self.door.check(&mut self.turn, &mut self.screen);
+        self.reports.check(&mut self.turn, &mut self.screen);
+    }
+
+    /// Takes what has come through the FIFO, within a bound.
+    pub(in crate::host) fn visit_reports(&mut self) {
+        let Some(mut fifo) = self.reports.fifo.take() else { return };
+        if fifo.read(&mut self.turn) && !std::mem::replace(&mut self.reports.told.flood, true) {
+            let rate = limits::REPORT_BYTES_A_SECOND >> 20;
+            self.screen.say(&format!(
+                "… sandboxed commands report more than {rate} MiB a second: the rest of their output is not shown"
+            ));
+        }
+        while let Some(record) = fifo.next_record() {
+            self.on_record(&record);
+        }
+        let is_forged = fifo.garbage > 0;
+        self.reports.fifo = Some(fifo);
+        if is_forged {
+            self.tell_forged();
+        }
+    }
+
+    fn on_record(&mut self, record: &ReportRecord<'_>) {
+        let now = self.turn.now;
+        let is_new = record.number == 0 && !self.reports.runs.contains_key(&record.key);
+        if is_new && !self.has_room_for_report() {
+            return;
+        }
+        let run = match is_new {
+            true => self.reports.runs.entry(record.key).or_insert_with(|| ReportedRun::new(now)),
+            false => match self.reports.runs.get_mut(&record.key) {
+                Some(run) => run,
+                None => return,
+            },
+        };
+        let (fact, job) = (run.take(record, now), run.job);
+        match (fact, job) {
+            (ReportedFact::None, _) => {}
+            (ReportedFact::Begun, _) => self.begin_reported(record.key),
+            (ReportedFact::Output(stream, bytes, untaken), Some(job)) => {
+                if self.engine.job(job).is_some_and(|known| known.log.is_full()) {
+                    return self.put_back(record.key, untaken.saturating_add(bytes.len() as u64));
+                }
+                self.tell_untaken(job, untaken);
+                self.engine.on_output(job, stream, bytes, now);
+            }
+            (ReportedFact::Unreported(bytes), Some(job)) => self.engine.on_unreported(job, bytes),
+            (ReportedFact::Ended(exit, untaken), Some(job)) => {
+                self.tell_untaken(job, untaken);
+                self.engine.on_exit(job, exit, now);
+                self.close_reported(record.key);
+            }
+            (ReportedFact::Flood, Some(job)) => {
+                if !std::mem::replace(&mut self.reports.told.flood, true) {
+                    let line =
+                        format!("… #{} reports more than can be shown: the rest of its output is counted", job.0);
+                    self.screen.say(&line);
+                }
+            }
+            _ => self.tell_forged(),
+        }
+    }
+
+    fn put_back(&mut self, key: RunKey, bytes: u64) {
+        if let Some(run) = self.reports.runs.get_mut(&key) {
+            run.put_back(bytes);
+        }
+    }
+
+    fn tell_untaken(&mut self, job: JobId, bytes: u64) {
+        if bytes > 0 {
+            self.engine.on_unreported(job, bytes);
+        }
+    }
+
+    fn has_room_for_report(&mut self) -> bool {
+        let unbegun = self.reports.runs.values().filter(|run| run.job.is_none()).count();
+        let has_room = self.reports.runs.len() < limits::REPORTED_MAX && unbegun < limits::REPORTS_EXPECTED_MAX;
+        if !has_room && !std::mem::replace(&mut self.reports.told.crowd, true) {
+            let most = limits::REPORTED_MAX;
+            self.screen.say(&format!("… more than {most} sandboxed commands report at once: others run unseen"));
+        }
+        has_room && !self.is_closing()
+    }
+
+    fn tell_forged(&mut self) {
+        if !std::mem::replace(&mut self.reports.told.forged, true) {
+            self.screen.say("… a process writes forged reports of sandboxed commands: they are ignored");
+        }
+    }
+
+    /// A beginning is whole: the run becomes a job.
+    fn begin_reported(&mut self, key: RunKey) {
+        let Some(mut run) = self.reports.runs.remove(&key) else { return };
+        let bytes = std::mem::take(&mut run.beginning);
+        let Some(Beginning { place, dir, frame }) = Beginning::decode(&bytes) else { return self.tell_forged() };
+        let Ok(Decoded::Item(FromShim::Run(request), _)) = FromShim::decode(frame) else { return self.tell_forged() };
+        let command = Command::of(&request, frame);
+        let refused = self.reports.take_refused(&command.whoami, &command.text);
+        if place.may_be_inside && self.is_in_a_run(&mut run, place) {
+            return;
+        }
+        let what = words(&command, place, refused.map(|refused| refused.why));
+        let Some(job) = self.engine.submit_reported(self.turn.now) else { return };
+        self.record(job, &command, dir, Some(&what));
+        run.begin(job, place, Description::of(&command, dir), what);
+        self.reports.runs.insert(key, run);
+        self.turn.touch(job);
+    }
+
+    /// Whether a command runs below one of this host's guards, so that it is seen already.
+    fn is_in_a_run(&self, run: &mut ReportedRun, place: ShimPlace) -> bool {
+        run.place = place;
+        let open = self.reports.fifo_identity;
+        let Whereabouts::Here(shim) = run.find(open) else { return false };
+        let guards = self.runs.guards();
+        namespace::is_below(shim.pid, |pid| guards.contains(&pid))
+    }
+
+    /// Forgets a run that is closed, and answers the peers that wait for its end.
+    fn close_reported(&mut self, key: RunKey) {
+        let Some(run) = self.reports.runs.remove(&key) else { return };
+        self.answer_reported(run.job, run.waiting);
+    }
+
+    /// Looks at the runs whose time has come.
+    pub(in crate::host) fn tick_reports(&mut self) {
+        let now = self.turn.now;
+        if self.reports.fifo.as_ref().and_then(super::ReportFifo::resumes_at).is_some_and(|at| at <= now) {
+            self.reports.token().into_iter().for_each(|token| self.turn.queue(token));
+        }
+        while let Some(at) = self.reports.refused.iter().position(|refused| refused.until <= now) {
+            let refused = self.reports.refused.remove(at);
+            unseen::say_sandboxed(refused.why, &refused.whoami, &refused.command, &mut self.screen);
+        }
+        let due = self.reports.runs.iter().filter(|(_, run)| run.deadline() <= now).map(|(&key, _)| key);
+        for key in due.collect::<Vec<_>>() {
+            self.look_at_reported(key);
+        }
+    }
+
+    fn look_at_reported(&mut self, key: RunKey) {
+        let (now, open) = (self.turn.now, self.reports.fifo_identity);
+        self.pursue_reported(key);
+        let is_drained = self.reports.fifo.as_ref().is_none_or(super::ReportFifo::is_drained);
+        let Some(run) = self.reports.runs.get_mut(&key) else { return };
+        let is_closed = run.job.is_some_and(|job| self.engine.job(job).is_none_or(Job::is_closed));
+        if is_closed || run.look(open, is_drained, now) == Sight::Lost {
+            run.job.into_iter().for_each(|job| self.engine.on_guard_gone(job, now));
+            self.close_reported(key);
+        }
+    }
+
+    /// The host ends: reported commands go on, and nobody sees how they end.
+    pub(in crate::host) fn leave_reports(&mut self) {
+        let jobs: Vec<JobId> = self.reports.runs.values().filter_map(|run| run.job).collect();
+        jobs.into_iter().for_each(|job| self.engine.on_guard_gone(job, self.turn.now));
+        self.reports.runs.clear();
+        self.reports.close(&mut self.turn);
+    }
+}
+
+/// What is known of a sandbox, in words.
+fn words(command: &Command, place: ShimPlace, why: Option<&str>) -> String {
+    match command.whoami.as_str() {
+        "Codex" if place.is_read_only => return "codex read-only".to_owned(),
+        "Codex" if place.lacks_sockets => return "codex workspace-write".to_owned(),
+        "Claude Code" if place.lacks_sockets => return "claude".to_owned(),
+        _ => {}
+    }
+    let seen = [
+        (place.lacks_sockets, "no sockets"),
+        (place.has_filter, "seccomp filter"),
+        (place.no_new_privs, "no_new_privs"),
+        (place.is_read_only, "read-only directory"),
+    ];
+    let words: Vec<&str> = seen.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect();
+    match (why, words.is_empty()) {
+        (Some(why), _) => why.to_owned(),
+        (None, false) => words.join(", "),
+        (None, true) => "its limits are not known".to_owned(),
+    }
+}

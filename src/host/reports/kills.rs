@@ -1,0 +1,117 @@
+//! Ends reported runs for people.
+//!
+//! Invariant: only what is below the run's shim is signalled, and the shim itself at last, after it was found again.
+
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::report::RunKey;
+
+use crate::core::engine::JobId;
+use crate::core::entry::Reason;
+use crate::core::job::Job;
+use crate::front::answer::{Answer, Listed, RunState};
+use crate::guard::orphans;
+use crate::host::Host;
+use crate::host::runs::KillRequest;
+use crate::host::turn::PeerId;
+use crate::limits;
+use crate::sys::namespace::{self, Whereabouts};
+
+impl Host {
+    /// Ends a command that a shim reports; asked twice, at once. `None` when it is not one.
+    pub(in crate::host) fn kill_reported(&mut self, request: KillRequest) -> Option<Result<(), Notice>> {
+        let KillRequest { peer, job, grace } = request;
+        let (now, open) = (self.turn.now, self.reports.fifo_identity);
+        let run = self.reports.of_job(job)?;
+        if !matches!(run.find(open), Whereabouts::Here(_)) {
+            let problem =
+                format_args!("#{} runs in its sandbox ({}), and its process cannot be found", job.0, run.sandbox);
+            return Some(Err(Notice::failed(problem, "end it in its agent")));
+        }
+        if peer.is_some() {
+            run.answer_at = Some(now + limits::KILL_ANSWER);
+        }
+        run.waiting.extend(peer);
+        run.hurry(now);
+        self.engine.stop(job, Reason::Asked, grace, now);
+        Some(Ok(()))
+    }
+
+    /// Signals the processes of a run that was told to end, and answers peers that have waited long enough.
+    pub(super) fn pursue_reported(&mut self, key: RunKey) {
+        let (now, open) = (self.turn.now, self.reports.fifo_identity);
+        let Some(run) = self.reports.runs.get_mut(&key) else { return };
+        let Some(known) = run.job.and_then(|job| self.engine.job(job)).filter(|job| job.is_stopping()) else { return };
+        let killed_at = known.killed_at();
+        if let Whereabouts::Here(shim) = run.find(open) {
+            match killed_at {
+                Some(_) if run.has_terminated => {}
+                Some(_) => {
+                    run.has_terminated = true;
+                    orphans::terminate(&namespace::below(&shim));
+                }
+                None => {
+                    orphans::kill(&namespace::below(&shim));
+                    // It tells how its shell has ended, if it is let.
+                    if run.kills >= limits::REPORT_KILLS_MIN {
+                        orphans::kill(&[shim]);
+                    }
+                    run.kills += 1;
+                }
+            }
+        }
+        run.look_again(now + limits::REPORT_KILL_PAUSE);
+        if run.answer_at.is_some_and(|at| at <= now) {
+            run.answer_at = None;
+            let waiting = std::mem::take(&mut run.waiting);
+            let unkillable = run.shim().map(|shim| shim.pid.number());
+            let answer = |job: JobId| Answer::Kill {
+                seq: job.0,
+                unkillable: unkillable.into_iter().collect(),
+                grace_left_ms: None,
+            };
+            if let Some(job) = run.job {
+                self.answer_all(&waiting, &answer(job));
+            }
+        }
+    }
+
+    /// Tells peers that a reported command has ended.
+    pub(super) fn answer_reported(&mut self, job: Option<JobId>, waiting: Vec<PeerId>) {
+        if let Some(job) = job {
+            let answer = Answer::Kill { seq: job.0, unkillable: Vec::new(), grace_left_ms: None };
+            self.answer_all(&waiting, &answer);
+        }
+    }
+
+    fn answer_all(&mut self, waiting: &[PeerId], answer: &Answer) {
+        for &peer in waiting {
+            self.peers.answer(peer, answer, &mut self.turn, &mut self.engine);
+        }
+    }
+
+    /// The commands that shims report, oldest first.
+    pub(in crate::host) fn list_reported(&mut self) -> Vec<Listed> {
+        let (now, open) = (self.turn.now, self.reports.fifo_identity);
+        let mut listed: Vec<Listed> = Vec::new();
+        for run in self.reports.runs.values_mut() {
+            let (Some(job), Some(known)) = (run.job, &run.description) else { continue };
+            let is_stopping = self.engine.job(job).is_some_and(Job::is_stopping);
+            let mut row = Listed {
+                seq: job.0,
+                state: if is_stopping { RunState::Stopping } else { RunState::Running },
+                age_ms: u64::try_from(now.saturating_duration_since(run.since).as_millis()).unwrap_or(u64::MAX),
+                whoami: known.whoami.clone(),
+                dir: known.dir.clone(),
+                command: known.command.clone(),
+                sandbox: Some(run.sandbox.clone()),
+                ..Listed::default()
+            };
+            if let Whereabouts::Here(shim) = run.find(open) {
+                row.orphans = namespace::below(&shim).iter().map(|process| process.pid.number()).collect();
+            }
+            listed.push(row);
+        }
+        listed.sort_by_key(|row| row.seq);
+        listed
+    }
+}

@@ -1,0 +1,218 @@
+//! One reported run.
+
+use std::time::{Duration, Instant};
+
+use rexec_sh::protocol::process::Exit;
+use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Report, ReportRecord, ShimPlace};
+use rexec_sh::protocol::wire::CallerStream;
+
+use crate::core::engine::JobId;
+use crate::core::entry::Stream;
+use crate::host::run::Description;
+use crate::host::turn::PeerId;
+use crate::limits;
+use crate::sys::namespace::{self, InnerProcess, Whereabouts};
+use crate::sys::tree::Process;
+
+/// A run that a shim reports.
+#[derive(Debug)]
+pub(super) struct ReportedRun {
+    /// Its job, once its beginning is whole.
+    pub(super) job: Option<JobId>,
+    pub(super) description: Option<Description>,
+    /// What is known of its sandbox, in words.
+    pub(super) sandbox: String,
+    pub(super) since: Instant,
+    /// What has come of its beginning.
+    pub(super) beginning: Vec<u8>,
+    /// The number of the next record.
+    next: u32,
+    pub(super) place: ShimPlace,
+    /// The shim as seen from here, and when to look at it again.
+    shim: Option<Process>,
+    look_at: Instant,
+    pause: Duration,
+    /// When the shim was not there for the first time.
+    missing_since: Option<Instant>,
+    /// Bytes that came in the second that began then.
+    second: (Instant, usize),
+    /// Bytes that were not taken since the last record.
+    untaken: u64,
+    pub(super) waiting: Vec<PeerId>,
+    pub(super) answer_at: Option<Instant>,
+    pub(super) has_terminated: bool,
+    /// How often it was killed.
+    pub(super) kills: u32,
+}
+
+/// What a record means for a run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReportedFact {
+    /// Nothing yet.
+    None,
+    /// The record cannot be one of this run.
+    Forged,
+    /// The beginning is whole.
+    Begun,
+    /// It wrote this, after this many bytes that are not known.
+    Output(Stream, Box<[u8]>, u64),
+    /// Too much comes, so this is only counted.
+    Flood,
+    /// It wrote this many bytes more.
+    Unreported(u64),
+    /// It has ended, after this many bytes that are not known.
+    Ended(Exit, u64),
+}
+
+/// What a look at a run's shim finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Nothing speaks against it.
+    Well,
+    /// The shim is gone, and nobody will tell of its end.
+    Lost,
+}
+
+impl ReportedRun {
+    /// A run of which nothing is known.
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            job: None,
+            description: None,
+            sandbox: String::new(),
+            since: now,
+            beginning: Vec::new(),
+            next: 0,
+            place: ShimPlace::default(),
+            shim: None,
+            look_at: now + limits::REPORT_PATIENCE,
+            pause: limits::REPORT_LOOK,
+            missing_since: None,
+            second: (now, 0),
+            untaken: 0,
+            waiting: Vec::new(),
+            answer_at: None,
+            has_terminated: false,
+            kills: 0,
+        }
+    }
+
+    /// When it has to be looked at.
+    pub(super) fn deadline(&self) -> Instant {
+        self.answer_at.into_iter().fold(self.look_at, Instant::min)
+    }
+
+    /// Its beginning was understood.
+    pub(super) fn begin(&mut self, job: JobId, place: ShimPlace, description: Description, sandbox: String) {
+        (self.job, self.place, self.description, self.sandbox) = (Some(job), place, Some(description), sandbox);
+        self.beginning = Vec::new();
+        self.look_at = self.since + self.pause;
+    }
+
+    /// Takes a record with its key.
+    pub(super) fn take(&mut self, record: &ReportRecord<'_>, now: Instant) -> ReportedFact {
+        // A gap means that another process has read the FIFO.
+        if record.number < self.next {
+            return ReportedFact::Forged;
+        }
+        let has_gap = record.number > self.next;
+        self.next = record.number.saturating_add(1);
+        match (record.report, self.job) {
+            (Report::Begin { piece, is_last }, None) if !has_gap => {
+                if self.beginning.len() + piece.len() > BEGINNING_BYTES_MAX {
+                    return ReportedFact::Forged;
+                }
+                self.beginning.extend_from_slice(piece);
+                if is_last { ReportedFact::Begun } else { ReportedFact::None }
+            }
+            (Report::Output { stream, bytes }, Some(_)) => self.on_output(stream, bytes, now),
+            (Report::Unreported(bytes), Some(_)) => {
+                self.untaken = self.untaken.saturating_add(bytes.min(limits::REPORT_UNREPORTED_MAX));
+                ReportedFact::Unreported(std::mem::take(&mut self.untaken))
+            }
+            (Report::End(exit), Some(_)) => ReportedFact::Ended(exit, std::mem::take(&mut self.untaken)),
+            _ => ReportedFact::Forged,
+        }
+    }
+
+    fn on_output(&mut self, stream: CallerStream, bytes: &[u8], now: Instant) -> ReportedFact {
+        if now >= self.second.0 + Duration::from_secs(1) {
+            self.second = (now, 0);
+        }
+        self.second.1 += bytes.len();
+        if self.second.1 > limits::REPORT_RUN_BYTES_A_SECOND {
+            self.put_back(bytes.len() as u64);
+            return ReportedFact::Flood;
+        }
+        let stream = match stream {
+            CallerStream::Out => Stream::Out,
+            CallerStream::Err => Stream::Err,
+        };
+        ReportedFact::Output(stream, bytes.into(), std::mem::take(&mut self.untaken))
+    }
+
+    /// Counts bytes that could not be taken.
+    pub(super) fn put_back(&mut self, bytes: u64) {
+        self.untaken = self.untaken.saturating_add(bytes);
+    }
+
+    /// Looks at its shim if that is due. `open` is the FIFO, which the shim has open. `is_drained` says that all reports
+    /// were read.
+    pub(super) fn look(&mut self, open: Option<(u64, u64)>, is_drained: bool, now: Instant) -> Sight {
+        if now < self.look_at {
+            return Sight::Well;
+        }
+        if self.job.is_none() {
+            return Sight::Lost;
+        }
+        self.pause = (self.pause * 2).min(limits::REPORT_LOOK_MAX);
+        self.look_at = now + self.pause;
+        let is_lost = match self.find(open) {
+            Whereabouts::Here(_) => false,
+            Whereabouts::Gone => {
+                self.look_at = now + limits::REPORT_KILL_PAUSE;
+                // What it reported last may still be in the FIFO.
+                match self.missing_since {
+                    None => {
+                        self.missing_since = Some(now);
+                        false
+                    }
+                    Some(since) => is_drained || now >= since + limits::REPORT_LOOK_MAX,
+                }
+            }
+            Whereabouts::Unknown => now >= self.since + limits::REPORT_LIFE_MAX,
+        };
+        if is_lost { Sight::Lost } else { Sight::Well }
+    }
+
+    /// Finds its shim.
+    pub(super) fn find(&mut self, open: Option<(u64, u64)>) -> Whereabouts {
+        let Some(open) = open else { return Whereabouts::Unknown };
+        if let Some(known) = self.shim {
+            let now = crate::sys::tree::process(known.pid);
+            let lives = now.is_some_and(|now| now.start == known.start && !now.is_zombie);
+            return if lives { Whereabouts::Here(known) } else { Whereabouts::Gone };
+        }
+        let ShimPlace { namespace, pid, began, .. } = self.place;
+        let found = namespace::find(&InnerProcess { namespace, pid, start: began }, open);
+        if let Whereabouts::Here(process) = found {
+            self.shim = Some(process);
+        }
+        found
+    }
+
+    /// The shim as it was found.
+    pub(super) fn shim(&self) -> Option<Process> {
+        self.shim
+    }
+
+    /// Has it looked at soon.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        self.look_at = now;
+    }
+
+    /// Has it looked at again at this time.
+    pub(super) fn look_again(&mut self, at: Instant) {
+        self.look_at = self.look_at.min(at);
+    }
+}

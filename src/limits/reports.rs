@@ -1,0 +1,27 @@
+//! The bounds of reports: what shims in sandboxes may say about the commands that they run.
+
+use std::time::Duration;
+
+/// Commands in sandboxes that report at once. Further ones run unseen, which the console says once.
+pub const REPORTED_MAX: usize = 256;
+/// Refused callers whose report is awaited, and reports whose beginning is not whole, each. Further ones are shown as
+/// unseen, or not at all.
+pub const REPORTS_EXPECTED_MAX: usize = 64;
+/// How long the rest of a beginning, or the report of a refused caller, is awaited.
+pub const REPORT_PATIENCE: Duration = Duration::from_secs(2);
+/// What is read of all reports, bytes a second. Shims find the FIFO full then, and count what they leave out.
+pub const REPORT_BYTES_A_SECOND: usize = 8 << 20;
+/// What is taken of one run's output, bytes a second. The rest is counted.
+pub const REPORT_RUN_BYTES_A_SECOND: usize = 4 << 20;
+/// The largest number of unreported bytes that a record is believed.
+pub const REPORT_UNREPORTED_MAX: u64 = 1 << 44;
+/// From a report's beginning to the first look whether its shim still lives. The pauses then double …
+pub const REPORT_LOOK: Duration = Duration::from_secs(2);
+/// … up to this.
+pub const REPORT_LOOK_MAX: Duration = Duration::from_secs(30);
+/// A run whose shim cannot be found from outside is given up after this time.
+pub const REPORT_LIFE_MAX: Duration = Duration::from_secs(3_600);
+/// How often the processes of a reported run are looked at while it is ended.
+pub const REPORT_KILL_PAUSE: Duration = Duration::from_millis(100);
+/// SIGKILLs for the processes below a shim before it gets one itself.
+pub const REPORT_KILLS_MIN: u32 = 5;

@@ -1,0 +1,51 @@
+//! A FIFO that many processes of this user write and one process reads.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use nix::sys::stat::Mode;
+
+use super::process;
+
+/// The size that is asked for, bytes.
+const FIFO_BYTES: i32 = 1 << 20;
+
+/// Makes a FIFO at this path and opens it for reading without waiting. A FIFO of this user's that is there is replaced;
+/// anything else is left alone. It is also opened for writing, so that it never ends. Then only writing is allowed: who
+/// may write reports may not read those of others.
+///
+/// # Errors
+/// As mkfifo(3) and open(2); `AlreadyExists` when something else is at the path.
+pub fn make(path: &Path) -> io::Result<OwnedFd> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.file_type().is_fifo() && there.uid() == process::uid() => fs::remove_file(path)?,
+        Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) => {}
+    }
+    nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(super::io)?;
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let fifo = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
+    fifo.set_permissions(fs::Permissions::from_mode(0o200))?;
+    // Beyond the user's limit (pipe-user-pages-soft), it keeps its usual size.
+    let _ = fcntl(&fifo, FcntlArg::F_SETPIPE_SZ(FIFO_BYTES));
+    Ok(fifo.into())
+}
+
+/// The device and inode of an open file.
+#[must_use]
+pub fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
+    fs::metadata(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok().map(|data| (data.dev(), data.ino()))
+}
+
+/// Removes the FIFO at this path if it is this one.
+pub fn remove(path: &Path, identity: Option<(u64, u64)>) {
+    if identity.is_some() && super::file::identity(path) == identity {
+        let _ = fs::remove_file(path);
+    }
+}
