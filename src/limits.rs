@@ -224,7 +224,7 @@ pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;
 pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
 /// What waits in all blocks, bytes. Beyond it the oldest blocks give up the beginning of what they hold, and then all of
 /// it. It is counted.
-pub const CONSOLE_HELD_BYTES: usize = 16 << 20;
+pub const CONSOLE_HELD_BYTES: usize = 4 << 20;
 /// What waits of the beginning of one command's output, bytes. The rest is counted, but for its end.
 pub const CONSOLE_HEAD_BYTES: usize = 256 << 10;
 /// What is kept of the end of one command's output, bytes …

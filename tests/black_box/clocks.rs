@@ -82,10 +82,15 @@ fn order(journal: &Journal) -> Vec<String> {
     runs.map(|record| format!("{} {}", record["type"].as_str().expect("a type"), record["seq"])).collect()
 }
 
-/// The names of what lies in a directory of the journal's.
+/// The names of the files in a directory.
 fn names(dir: PathBuf) -> Vec<String> {
     let entries = fs::read_dir(dir).expect("a directory").flatten();
     entries.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect()
+}
+
+/// The names of the whole outputs that a host keeps. Its recordings lie beside them.
+fn whole_outputs(host: &Host) -> Vec<String> {
+    names(host.journal_home().join("raw")).into_iter().filter(|name| name.ends_with(".out")).collect()
 }
 
 #[test]
@@ -106,7 +111,7 @@ fn a_clock_that_is_set_while_commands_run_changes_nothing_but_the_stamps() {
         .concat();
     let expected: Vec<String> = expected.iter().map(|(kind, seq)| format!("{kind} {seq}")).collect();
     assert_eq!(order(&host.journal()), expected);
-    assert_eq!(names(host.journal_home().join("raw")).len(), 3, "whole outputs are kept");
+    assert_eq!(whole_outputs(&host).len(), 3, "whole outputs are kept");
     let list = rexec(&host.home, &["--list"]);
     let (name, rest) = list.split_once(' ').expect("a name");
     assert_eq!(rest, "commands=6\n");
@@ -129,7 +134,7 @@ fn a_whole_output_is_removed_when_it_is_old_by_the_time_that_has_passed() {
     run(LONG_OUTPUT);
     clock::pass(&host, Duration::from_secs(31 * 24 * 60 * 60));
     let second = run(&format!("{LONG_OUTPUT}; true"));
-    let left = names(host.journal_home().join("raw"));
+    let left = whole_outputs(&host);
     assert_eq!(left.iter().map(|name| format!("raw/{name}")).collect::<Vec<_>>(), [second.as_str().expect("a name")]);
     host.finish();
 }
@@ -196,7 +201,7 @@ fn a_host_that_starts_in_another_century_is_set_right() {
         let (name, rest) = list.split_once(' ').expect("a name");
         assert!(name.starts_with(year) && rest == "commands=2\n", "{list}");
         assert!(rexec(&host.home, &["--print", name]).contains(&format!("[{year}-")), "{year}");
-        assert_eq!(names(host.journal_home().join("raw")).len(), 1, "{year}: the whole output is kept");
+        assert_eq!(whole_outputs(&host).len(), 1, "{year}: the whole output is kept");
         host.finish();
     }
 }
