@@ -102,9 +102,11 @@ pub(super) fn reader(below: &[Process], hides_keys: bool) -> Option<&Process> {
         .or_else(|| last(|process| is_foreign(process.pid)).filter(|_| hides_keys))
 }
 
-/// Whether a process that [`reader`] has found goes on reading.
+/// Whether a process that [`reader`] has found goes on reading. It may be stopped by now: for that read, or because it
+/// restores the modes after it.
 pub(super) fn still_reads(process: &Process, hides_keys: bool) -> bool {
-    process.is_stopped || want(process.pid) == Want::Input || (hides_keys && is_foreign(process.pid))
+    let may_read = process.is_stopped || hides_keys;
+    want(process.pid) == Want::Input || (may_read && is_foreign(process.pid))
 }
 
 /// Whether the system calls of a process are hidden from this user.

@@ -168,10 +168,12 @@ impl Foreground {
         self.slice_until.is_some()
     }
 
-    /// Whether a group waits for its slice. A group that stops again within its slice has to ask again.
+    /// Whether a group waits for its slice. A group that stops again within its slice has to ask again, and so has one
+    /// that stops although it was reported while it went on reading: it may be stopped for something else.
     pub(super) fn knows(&self, group: ProcessGroup) -> bool {
         let has_foreground = self.slice_until.is_some() || self.is_answered;
-        let is_reported = self.reported.is_some_and(|known| known.group == group) && !has_foreground;
+        let is_reported = self.reported.is_some_and(|known| known.group == group && !known.is_reading);
+        let is_reported = is_reported && !has_foreground;
         is_reported || self.waiting.iter().any(|known| known.group == group)
     }
 
@@ -187,11 +189,16 @@ impl Foreground {
         self.next_report()
     }
 
+    /// Reports the next group that waits. One that was continued since it was stopped asks no more.
     fn next_report(&mut self) -> Option<GuardReport> {
         if self.reported.is_some() {
             return None;
         }
-        self.reported = self.waiting.pop_front();
+        while self.reported.is_none()
+            && let Some(next) = self.waiting.pop_front()
+        {
+            self.reported = Some(next).filter(|next| self.still_asks(next));
+        }
         self.reported.map(|next| GuardReport::Stopped { reads: next.reads, program: next.program })
     }
 
@@ -269,8 +276,12 @@ impl Foreground {
         }
     }
 
-    /// Hangs up the reported group's asker, which has asked too often; returns the report on the next group.
+    /// Hangs up the reported group's asker, which has asked too often; returns the report on the next group. A slice
+    /// ends here, so that its end is not taken for the next group's.
     pub(super) fn hang_up_reported(&mut self) -> Option<GuardReport> {
+        if self.slice_until.take().is_some() {
+            self.take_back();
+        }
         if let Some(stopped) = self.reported.take() {
             self.hang_up(stopped);
         }

@@ -103,17 +103,21 @@ impl Foreground {
     pub(in crate::guard) fn check_asker(&mut self) -> Vec<GuardReport> {
         let is_idle = self.slice_until.is_none() && !self.is_answered;
         let Some(asking) = self.reported.filter(|_| is_idle) else { return Vec::new() };
-        let members = tree::descendants(process::pid());
-        let mut members = members.iter().filter(|other| other.group == asking.group);
-        let still_asks = match asking.is_reading {
-            true => members.any(|other| other.pid == asking.asker && asker::still_reads(other, self.hides_keys())),
-            false => members.any(|other| other.is_stopped),
-        };
-        if still_asks {
+        if self.still_asks(&asking) {
             return Vec::new();
         }
         self.reported = None;
         [GuardReport::AskerGone].into_iter().chain(self.next_report()).collect()
+    }
+
+    /// Whether a group is stopped or, if it was not when it was reported, goes on reading.
+    pub(super) fn still_asks(&self, asking: &StoppedGroup) -> bool {
+        let members = tree::descendants(process::pid());
+        let mut members = members.iter().filter(|other| other.group == asking.group);
+        match asking.is_reading {
+            true => members.any(|other| other.pid == asking.asker && asker::still_reads(other, self.hides_keys())),
+            false => members.any(|other| other.is_stopped),
+        }
     }
 
     /// When [`Foreground::tick`] has something to do.

@@ -160,3 +160,31 @@ fn a_command_whose_caller_dies_waits_no_longer() {
     assert_eq!(end["error"], "aborted");
     assert_eq!(super::list(&host), Vec::<serde_json::Value>::new());
 }
+
+/// Reads in the foreground that it got to change the modes. At SIGUSR1 it stops its group, as a program does that
+/// restores the modes, and ends without being stopped itself.
+const LEAVES_A_STOPPED_GROUP: &str = "echo 'import os, signal, termios
+def leave(*_):
+    os.killpg(0, signal.SIGTTOU)
+    os._exit(0)
+tty = os.open(\"/dev/tty\", os.O_RDWR)
+termios.tcsetattr(tty, termios.TCSANOW, termios.tcgetattr(tty))
+signal.signal(signal.SIGTTOU, lambda *_: None)
+signal.signal(signal.SIGUSR1, leave)
+open(\"pid\", \"w\").write(str(os.getpid()))
+os.read(tty, 1)' >p.py; python3 p.py; echo end";
+
+/// The guard had reported the reader and took the stop of its shell for the same request, which ended with the reader.
+#[test]
+fn a_shell_that_was_stopped_as_its_reader_ended_runs_on() {
+    if !programs::has("python3") {
+        return;
+    }
+    let host = Host::with(ATTENDED);
+    let mut call = start(&host, LEAVES_A_STOPPED_GROUP);
+    waits(&host, 1);
+    let reader = std::fs::read_to_string(host.home.join("pid")).expect("it reads");
+    let reader = nix::unistd::Pid::from_raw(reader.parse().expect("a number"));
+    nix::sys::signal::kill(reader, nix::sys::signal::Signal::SIGUSR1).expect("it lives");
+    assert_eq!(ends(&mut call).out(), "end\n");
+}
