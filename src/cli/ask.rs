@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use crate::front::answer::{Answer, Reply};
@@ -32,8 +33,8 @@ pub enum AskError {
     Lost(io::Error),
     /// The host sent something that is not an answer.
     Unclear,
-    /// The host refused, because of this problem.
-    Refused { problem: String },
+    /// The host refused, for this reason.
+    Refused(Notice),
 }
 
 impl fmt::Display for AskError {
@@ -45,7 +46,7 @@ impl fmt::Display for AskError {
             }
             Self::Lost(source) => write!(f, "the host did not answer: {}", reason(source)),
             Self::Unclear => write!(f, "the host's answer cannot be understood"),
-            Self::Refused { problem } => write!(f, "{}", escape_line(problem, REFUSAL_COLUMNS)),
+            Self::Refused(notice) => write!(f, "{}", escape_line(&notice.problem, REFUSAL_COLUMNS)),
         }
     }
 }
@@ -59,7 +60,11 @@ impl From<AskError> for Notice {
             AskError::Stranger { .. } => "set REXEC_SOCKET to the socket of your own host",
             AskError::Lost(_) => "look at the host's terminal",
             AskError::Unclear => "install rexec and rexec-host of the same release",
-            AskError::Refused { .. } => "rexec ps shows what runs",
+            AskError::Refused(notice) => {
+                // Any other code is for the callers of commands.
+                let code = if notice.code == exit_code::NO_SUCH_RUN { notice.code } else { exit_code::FAILURE };
+                return Notice::new(code, &error, escape_line(&notice.hint, REFUSAL_COLUMNS));
+            }
         };
         Notice::failed(&error, hint)
     }
@@ -114,7 +119,7 @@ impl PendingAnswer {
         }
         match Reply::read(&line) {
             Some(Reply::Answer(answer)) => Ok((answer, self.0)),
-            Some(Reply::Refused(problem)) => Err(AskError::Refused { problem }),
+            Some(Reply::Refused(notice)) => Err(AskError::Refused(notice)),
             None => Err(AskError::Unclear),
         }
     }

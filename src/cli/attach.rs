@@ -43,7 +43,7 @@ terminal whatever a program that you start here can do. What it has changed is
 reset at the end. The journal has how many bytes were typed, and never which.
 ",
     options: &[VerbOption::flag("watch", "only watch: no key goes to the command; ^C leaves, too")],
-    codes: &[(1, "the command does not run, or somebody else types for it"), NO_HOST],
+    codes: &[(1, "somebody else types for it"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec attach 46", "rexec attach --watch 41"],
     run: |parser| {
         let (seq, is_watching) = arguments(parser)?;
@@ -81,11 +81,13 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
     let stream = match asked.answer_and_more(Some(ask::PATIENCE)) {
         Ok((Answer::Attach { .. }, stream)) => stream,
         Ok(_) => return Err(ask::AskError::Unclear.into()),
-        Err(error @ ask::AskError::Refused { .. }) if !is_watching => {
-            let hint = format_args!("rexec ps shows what runs; rexec attach --watch {seq} shows it without typing");
-            return Err(Notice::failed(error, hint));
+        Err(error) => {
+            let mut notice = Notice::from(error);
+            if !is_watching && notice.code == exit_code::FAILURE {
+                notice.hint = format!("rexec attach --watch {seq} shows it without typing").into();
+            }
+            return Err(notice);
         }
-        Err(error) => return Err(error.into()),
     };
     let failed = |error: &io::Error| Notice::failed(format_args!("attach: {}", reason(error)), "try it again");
     let signals = HostSignals::take().map_err(|error| failed(&error))?;

@@ -37,7 +37,7 @@ at once, and waits.
         VerbOption::taking("signal", "SIGNAL", Values::Words(&SIGNALS), "send only this signal, by name or number")
             .short('s'),
     ],
-    codes: &[(1, "nothing to end was found, a command does not run, or has processes that cannot be killed"), NO_HOST],
+    codes: &[(1, "nothing to end was found, or a process cannot be killed"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec kill 12", "rexec kill 12 14", "rexec kill --agent codex", "rexec kill --signal INT 12"],
     run: |parser| {
         let ((chosen, signal), socket) = (chosen(parser)?, super::socket_path()?);

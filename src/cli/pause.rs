@@ -27,7 +27,7 @@ told. Its own time limits go on, and when it gives up, the command ends.
 Processes of other users, such as those below sudo, cannot be paused.
 ",
     options: &OPTIONS,
-    codes: &[(1, "a command does not run, or has a process that does not stop"), NO_HOST],
+    codes: &[(1, "a command has a process that does not stop"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec pause 12", "rexec pause --all"],
     run: |parser| {
         let (chosen, socket) = (chosen_by(&PAUSE, parser)?, super::socket_path()?);
@@ -47,7 +47,7 @@ pub(super) const RESUME: Verb = Verb {
 Processes that were stopped before the pause stay stopped.
 ",
     options: &OPTIONS,
-    codes: &[(1, "a command does not run, or is not paused"), NO_HOST],
+    codes: &[(1, "a command is not paused"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec resume 12", "rexec resume --all"],
     run: |parser| {
         let (chosen, socket) = (chosen_by(&RESUME, parser)?, super::socket_path()?);

@@ -32,7 +32,7 @@ The journal has how many bytes were typed, and never which.
         VerbOption::flag("eof", "type ^D at the end, which ends the input of a program that reads lines"),
         VerbOption::flag("force", "type although the command does not wait"),
     ],
-    codes: &[(1, "the command does not run or does not wait, or somebody else answers it"), NO_HOST],
+    codes: &[(1, "the command does not wait, or somebody else answers it"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec send 46 yes", "rexec send 46 - <password-file", "rexec send --eof 46"],
     run: |parser| {
         let request = request(parser)?;

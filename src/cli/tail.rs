@@ -37,7 +37,7 @@ the journal has the output so far only if there is much of it.
         VerbOption::flag("follow", "with N: go on until the command ends").short('f'),
         VerbOption::taking("lines", "K", Values::Nothing, "with N: the last K lines so far (default 10)").short('n'),
     ],
-    codes: &[(1, "the command does not run, or too many watch"), (3, "no journal has that command"), NO_HOST],
+    codes: &[(1, "too many watch"), (3, "no such command"), NO_HOST],
     examples: &["rexec tail", "rexec tail -f 12", "rexec tail -n 100 12"],
     run: |parser| {
         let (mut run, mut follows, mut lines) = (None, false, "10".to_owned());

@@ -10,7 +10,7 @@
 //!
 //! Readers skip fields that they do not know, so that a newer host's answers are understood.
 
-use rexec_sh::protocol::notice;
+use rexec_sh::protocol::notice::{self, Notice};
 use serde::{Deserialize, Serialize};
 
 /// An answer to an action.
@@ -84,8 +84,8 @@ pub enum Answer {
 pub enum Reply {
     /// The answer.
     Answer(Answer),
-    /// The problem, why there is no answer.
-    Refused(String),
+    /// Why there is no answer.
+    Refused(Notice),
 }
 
 impl Reply {
@@ -94,13 +94,14 @@ impl Reply {
     pub fn read(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct RefusedResponse {
+            exit: u8,
             message: String,
         }
         if let Ok(answer) = serde_json::from_str(line) {
             return Some(Self::Answer(answer));
         }
-        let RefusedResponse { message } = serde_json::from_str(line).ok()?;
-        Some(Self::Refused(notice::problem_in(&message).to_owned()))
+        let RefusedResponse { exit, message } = serde_json::from_str(line).ok()?;
+        Some(Self::Refused(Notice::new(exit, notice::problem_in(&message), notice::hint_in(&message))))
     }
 }
 
@@ -233,7 +234,7 @@ mod tests {
         let Some(Reply::Answer(Answer::List { runs })) = Reply::read(newer) else { panic!("no list") };
         assert_eq!((runs[0].seq, runs[0].state), (1, RunState::Unknown));
         let refusal = r#"{"exit":1,"output":"","error":"refused","message":"rexec: no such command\nhint: look\n"}"#;
-        assert_eq!(Reply::read(refusal), Some(Reply::Refused("no such command".to_owned())));
+        assert_eq!(Reply::read(refusal), Some(Reply::Refused(Notice::new(1, "no such command", "look"))));
         assert_eq!(Reply::read("{}"), None);
     }
 }

@@ -2,10 +2,10 @@
 
 use rexec_sh::protocol::notice::Notice;
 
-use super::Host;
 use super::answering::Answerer;
 use super::runs::{AnswerOver, NoAnswer};
 use super::turn::PeerId;
+use super::{Host, supervision};
 use crate::core::engine::JobId;
 use crate::core::job::Job;
 use crate::front::answer::Answer;
@@ -71,7 +71,7 @@ impl Host {
     /// Why a person cannot answer.
     pub(super) fn no_answer(&self, seq: u64, why: NoAnswer) -> Notice {
         let (problem, hint) = match why {
-            NoAnswer::NotRunning => (format!("no command #{seq} runs"), "rexec ps shows what runs".to_owned()),
+            NoAnswer::NotRunning => return supervision::not_there(JobId(seq)),
             NoAnswer::NotWaiting => (
                 format!("#{seq} does not wait for an answer"),
                 format!("rexec send --force {seq} types all the same; rexec attach {seq} shows it"),

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a caller in a sandbox sees and touches nothing outside of it, and no request waits here but for an end.
 
+use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::Signal;
 
@@ -147,6 +148,6 @@ impl Host {
 }
 
 /// The notice for a number that no command has.
-fn not_there(job: JobId) -> Notice {
-    Notice::failed(format_args!("no command #{} runs", job.0), "rexec ps shows what runs")
+pub(super) fn not_there(job: JobId) -> Notice {
+    Notice::new(exit_code::NO_SUCH_RUN, format_args!("no command #{} runs", job.0), "rexec ps shows what runs")
 }

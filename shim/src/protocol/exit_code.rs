@@ -7,7 +7,7 @@ pub const SUCCESS: u8 = 0;
 pub const FAILURE: u8 = 1;
 /// `rexec` and `rexec-host`: the command line is wrong.
 pub const USAGE: u8 = 2;
-/// `rexec`: no journal has the run that was named.
+/// `rexec`: the run that was named does not run, or no journal has it.
 pub const NO_SUCH_RUN: u8 = 3;
 /// JSONL: the request's timeout ended the command, as with timeout(1).
 pub const TIMED_OUT: u8 = 124;

@@ -93,6 +93,12 @@ pub fn problem_in(rendered: &str) -> &str {
     first.strip_prefix(PREFIX).unwrap_or(first)
 }
 
+/// The hint in a rendered notice, without its prefix; empty when it has none.
+#[must_use]
+pub fn hint_in(rendered: &str) -> &str {
+    rendered.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +108,8 @@ mod tests {
         let notice = Notice::new(1, "no command #7 runs", "rexec ps shows what runs");
         assert_eq!(notice.to_string(), "rexec: no command #7 runs\nhint: rexec ps shows what runs\n");
         assert_eq!(problem_in(&notice.to_string()), "no command #7 runs");
+        assert_eq!(hint_in(&notice.to_string()), "rexec ps shows what runs");
+        assert_eq!(hint_in("rexec: no hint: here\n"), "");
         assert_eq!(Notice::without_hint(126, "x").to_string(), "rexec: x\n");
         assert!(Notice::host_not_found(Path::new("/s")).to_string().starts_with("HOST NOT FOUND\nrexec: no "));
         assert_eq!((remark("x").as_str(), problem_in("x\ny"), problem_in("")), ("rexec: x\n", "x", ""));

@@ -71,7 +71,7 @@ fn a_command_is_ended_by_its_number_and_its_caller_told() {
     assert!(!shell.is_alive());
     assert_eq!(calling.finish(PATIENCE).expect("an answer").code(), 128 + 9);
     let (code, out, err) = said(&rexec(&host, &["kill", &seq]));
-    assert!(code == Some(1) && out.is_empty() && err.contains(&format!("#{seq}")) && err.contains("hint: "), "{err}");
+    assert!(code == Some(3) && out.is_empty() && err.contains(&format!("#{seq}")) && err.contains("hint: "), "{err}");
     host.finish();
 }
 

@@ -141,11 +141,11 @@ fn wrong_calls_are_told() {
     let host = Host::with(ATTENDED);
     for (args, words, code) in [
         (&["attach", "1"][..], "attach needs a terminal", 1),
-        (&["attach", "--watch", "1"], "no command #1 runs", 1),
+        (&["attach", "--watch", "1"], "no command #1 runs", 3),
         (&["attach"], "attach needs a command number", 2),
         (&["send", "1"], "send needs a text, - for standard input, or --eof", 2),
         (&["send", "x", "y"], "`x` is not a command number", 2),
-        (&["send", "1", "y"], "no command #1 runs", 1),
+        (&["send", "1", "y"], "no command #1 runs", 3),
     ] {
         let (said, found) = rexec(&host, args);
         assert!(said.contains(words) && said.contains("hint: ") && found == code, "{args:?}: {said} {found}");

@@ -123,7 +123,7 @@ fn a_signal_reaches_the_command_and_what_it_left() {
     assert_eq!(rexec(&host, &["kill", "--signal", "usr1", "2"]).code, 0);
     assert!(waiting::until_true(PATIENCE, || !left[0].is_alive()));
     let said = rexec(&host, &["kill", "--signal", "INT", "77"]);
-    assert_eq!((said.code, said.err.contains("no command #77 runs")), (1, true), "{}", said.err);
+    assert_eq!((said.code, said.err.contains("no command #77 runs")), (3, true), "{}", said.err);
     host.finish();
 }
 
