@@ -208,7 +208,7 @@ impl Foreground {
     }
 
     /// Gives the reported group a slice to change the modes. What was typed before, perhaps end of file, is dropped:
-    /// a program that reads next is to be noticed.
+    /// a program that reads next must be noticed.
     pub(super) fn pass_modes(&mut self) {
         if let Some(slave) = &self.slave {
             pty::drop_unread(slave);

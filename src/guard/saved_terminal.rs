@@ -44,7 +44,7 @@ impl SavedTerminal {
         }
     }
 
-    /// A terminal to which the modes of the other one are to be restored. `None` when the other is not a terminal.
+    /// A terminal to which the modes of the other one must be restored. `None` when the other is not a terminal.
     #[must_use]
     pub fn with_modes_of(terminal: OwnedFd, other: &OwnedFd) -> Option<Self> {
         let before = tcgetattr(other).ok()?;

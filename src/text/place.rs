@@ -27,14 +27,14 @@ mod tests {
     #[test]
     fn a_place_is_named_from_its_project_or_from_home() {
         for (dir, depth, home, expected) in [
-            ("/home/ann/shop/api", Some(0), "/home/ann", "api"),
-            ("/home/ann/shop/api", Some(1), "/home/ann", "shop/api"),
-            ("/home/ann/notes", None, "/home/ann/", "~/notes"),
-            ("/home/ann", None, "/home/ann", "~"),
-            ("/home/annette", None, "/home/ann", "/home/annette"),
+            ("/srv/ann/shop/api", Some(0), "/srv/ann", "api"),
+            ("/srv/ann/shop/api", Some(1), "/srv/ann", "shop/api"),
+            ("/srv/ann/notes", None, "/srv/ann/", "~/notes"),
+            ("/srv/ann", None, "/srv/ann", "~"),
+            ("/srv/annette", None, "/srv/ann", "/srv/annette"),
             ("/etc", None, "/", "/etc"),
-            ("/", Some(0), "/root", "/"),
-            ("/a", Some(7), "/root", "/a"),
+            ("/", Some(0), "/srv/bob", "/"),
+            ("/a", Some(7), "/srv/bob", "/a"),
             ("", None, "", ""),
         ] {
             assert_eq!(place(dir, depth, home), expected, "{dir}");

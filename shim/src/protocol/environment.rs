@@ -50,7 +50,7 @@ pub struct Rules<'a> {
     link: &'a [u8],
     drop: &'a [u8],
     changes: RunChanges<'a>,
-    /// The entry that takes the place of a `PATH` with a folder of ours.
+    /// The entry that takes the place of a `PATH` with one of rexec's folders.
     path: Option<CString>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The rules for a caller whose environment was changed in this way. `path` is the entry for its `PATH`, if that
-    /// has a folder of ours.
+    /// has one of rexec's folders.
     #[must_use]
     pub fn undoing(self, changes: RunChanges<'a>, path: Option<CString>) -> Self {
         Self { changes, path, ..self }

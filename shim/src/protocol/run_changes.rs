@@ -1,7 +1,7 @@
 //! What `rexec run` has changed in an agent's environment, and how a command gets the user's own values back. Pure.
 //!
 //! `rexec run` names the variables that it has set in [`SET`]. The user's own value of such a variable `X`, if there is one,
-//! is in the variable `REXEC_OWN_X`. A folder in front of PATH is no such change, because agents put folders of their own
+//! is in the variable `REXEC_OWN_X`. A folder in front of PATH does not count, because agents put folders of their own
 //! before it: [`without_folders`] takes it out.
 
 use std::ffi::CStr;

@@ -1,7 +1,7 @@
 //! The FIFO that reports come through.
 //!
 //! Invariants: it is this host's own file, and is made again when it was removed; no more is read in a second than
-//! [`limits::REPORT_BYTES_A_SECOND`]; what is no record is skipped and counted, and hides no record behind it.
+//! [`limits::REPORT_BYTES_A_SECOND`]; other bytes are skipped and counted, and hide no record behind them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ impl ReportFifo {
 
     /// The next record of what was read.
     pub(super) fn next_record(&mut self) -> Option<ReportRecord<'_>> {
-        // Writes of records are atomic. So a part of one is no record if nothing more is there.
+        // Records are written atomically. So a part of one, with nothing behind it, never becomes a record.
         let is_whole = self.is_drained();
         loop {
             let rest = &self.bytes[self.taken..];

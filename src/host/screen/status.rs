@@ -49,7 +49,7 @@ impl Screen {
         self.status.touch(now);
     }
 
-    /// Whether the status line is to be drawn with new facts.
+    /// Whether the status line has new facts to show.
     pub(in crate::host) fn is_status_due(&self, now: Instant) -> bool {
         let is_over = self.message.as_ref().is_some_and(|(_, until)| now >= *until);
         self.has_room() && (is_over || self.status.is_due(now))

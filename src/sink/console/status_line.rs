@@ -88,7 +88,7 @@ impl StatusLine {
         self.deadline().is_some_and(|at| now >= at)
     }
 
-    /// When it is to be drawn. `None` while nothing changes.
+    /// When it must be drawn. `None` while nothing changes.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.size?;
