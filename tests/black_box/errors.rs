@@ -41,7 +41,8 @@ fn a_host_that_was_installed_without_its_shell_says_so() {
     fs::create_dir_all(prefix.join("bin")).expect("a directory");
     fs::create_dir_all(prefix.join("lib/rexec")).expect("a directory");
     let host = prefix.join("bin/rexec-host");
-    fs::copy(programs::host(), &host).expect("a copy");
+    // A copy made here would be open for writing in the children that other tests start meanwhile, and could not be run.
+    assert!(Command::new("cp").arg(programs::host()).arg(&host).status().expect("cp").success());
     // It goes no further than to a place where no socket can be.
     let said = || {
         let output = run(&host, &[], &[("REXEC_SOCKET", "/dev/null/host.sock"), ("HOME", "/nonexistent")]);

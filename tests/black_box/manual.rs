@@ -228,6 +228,7 @@ fn each_number_is_the_one_of_the_code() {
         ("limits", format!("{} are known at once, queued ones included; more get exit code 125", number(JOBS_MAX))),
         ("limits", format!("{} of one command's output", bytes(LOG_BYTES as u64))),
         ("limits", format!("{} wait over all commands", bytes(LOGS_BYTES as u64))),
+        ("limits", format!("nobody reads keeps {}", bytes(CONSOLE_HELD_BYTES as u64))),
         ("limits", format!("A request is {}", bytes(wire::RUN_BYTES_MAX as u64))),
         ("limits", format!("inherits {inherited} descriptors")),
         ("limits", format!("{STRAGGLERS_MAX} ended commands with processes left")),
@@ -297,11 +298,10 @@ fn each_number_is_the_one_of_the_code() {
 }
 
 /// What the manual quotes of the programs' own words, so that a reader finds it by them.
-const QUOTED: [(&str, &str); 9] = [
+const QUOTED: [(&str, &str); 8] = [
     ("README.md", "HOST NOT FOUND"),
     ("README.md", "another host is already running"),
     ("README.md", "journal cannot be written"),
-    ("README.md", "asked for input and got end of file"),
     ("README.md", "its command runs in its sandbox, unseen"),
     ("security", "is sandboxed ("),
     ("console", "(goes on"),
