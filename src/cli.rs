@@ -97,14 +97,30 @@ fn with_output(work: impl FnOnce(&mut BufWriter<StdoutLock<'_>>) -> Result<(), N
     Ok(exit_code::SUCCESS)
 }
 
-/// Writes each value as a line of JSON.
+/// Writes each form with its version as a line of JSON.
 fn put_json<T: Serialize>(values: impl Iterator<Item = T>, out: &mut impl Write) -> Result<(), Notice> {
     values.into_iter().try_for_each(|value| written(out.write_all(json_line(&value).as_bytes())))
 }
 
+/// The version of what `--json` prints, see `rexec schema`.
+const FORM_VERSION: u32 = 1;
+
+/// What `--json` prints of a form.
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    v: u32,
+    #[serde(flatten)]
+    form: &'a T,
+}
+
+/// A form with its version as a line of JSON.
+fn json_line(form: &impl Serialize) -> String {
+    bare_json_line(&Versioned { v: FORM_VERSION, form })
+}
+
 /// The value as a line of JSON. Hidden characters and all control characters are spelled out, so that a terminal may
 /// show it.
-fn json_line(value: &impl Serialize) -> String {
+fn bare_json_line(value: &impl Serialize) -> String {
     let mut line = Vec::new();
     put_line(value, &mut line);
     let mut shown = String::with_capacity(line.len());

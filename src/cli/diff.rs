@@ -124,7 +124,6 @@ fn lines(run: FoundRun) -> Result<Vec<String>, Notice> {
 /// A changed line in `rexec diff --json`.
 #[derive(Debug, Serialize)]
 struct DiffLine<'a> {
-    v: u32,
     /// `removed` or `added`.
     change: &'static str,
     /// The line's number in its output, from 1.
@@ -166,7 +165,7 @@ fn compare(runs: [FoundRun; 2], is_normalized: bool, is_json: bool) -> Result<u8
 
 fn changed<'a>(lines: &'a [String], is: &'a [bool], change: &'static str) -> impl Iterator<Item = DiffLine<'a>> {
     let changed = lines.iter().zip(is).enumerate().filter(|(_, (_, is))| **is);
-    changed.map(move |(at, (text, _))| DiffLine { v: 1, change, line: at + 1, text })
+    changed.map(move |(at, (text, _))| DiffLine { change, line: at + 1, text })
 }
 
 impl Compared {

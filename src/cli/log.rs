@@ -246,7 +246,6 @@ fn dir_name(dir: &str) -> String {
 /// A run in `rexec log --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct LogLine<'a> {
-    v: u32,
     session: &'a str,
     #[serde(flatten)]
     run: &'a Facts,
@@ -255,6 +254,6 @@ pub(super) struct LogLine<'a> {
 
 impl<'a> LogLine<'a> {
     pub(super) fn of(session: &'a SessionHistory, run: &'a Facts) -> Self {
-        Self { v: 1, session: &session.name, run, state: run.outcome.word(session.is_alive()) }
+        Self { session: &session.name, run, state: run.outcome.word(session.is_alive()) }
     }
 }

@@ -75,7 +75,6 @@ struct Part {
 /// A line in `rexec out --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct OutLine<'a> {
-    pub(super) v: u32,
     /// The line's number, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<u64>,
@@ -240,7 +239,7 @@ impl<W: Write> Shown<'_, W> {
     fn gap(&mut self, bytes: u64) -> io::Result<()> {
         let is_inside = self.part.lines.contains(&self.number) || !self.part.is_cut();
         if self.part.is_json {
-            let line = OutLine { v: 1, line: None, text: None, gap: Some(bytes) };
+            let line = OutLine { line: None, text: None, gap: Some(bytes) };
             return self.out.write_all(json_line(&line).as_bytes());
         }
         if is_inside && self.part.grep.is_none() && self.part.tail.is_none() && self.part.head.is_none() {
@@ -253,7 +252,7 @@ impl<W: Write> Shown<'_, W> {
     fn put(&mut self, number: u64, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         if self.part.is_json {
-            let line = OutLine { v: 1, line: Some(number), text: Some(&text), gap: None };
+            let line = OutLine { line: Some(number), text: Some(&text), gap: None };
             return self.out.write_all(json_line(&line).as_bytes());
         }
         if self.part.grep.is_some() {

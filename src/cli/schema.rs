@@ -34,7 +34,8 @@ those that you do not know.
             let problem = format_args!("there is no form {}", super::quoted(wanted.unwrap_or_default()));
             return Err(Notice::failed(problem, "rexec schema | jq -r .title shows all forms"));
         }
-        super::with_output(|out| super::put_json(forms.into_iter(), out))
+        let lines: String = forms.iter().map(super::bare_json_line).collect();
+        super::say(&lines)
     },
 };
 

@@ -51,7 +51,6 @@ const NAME_COLUMNS: usize = 24;
 /// A session in `rexec sessions --json`.
 #[derive(Debug, Serialize)]
 struct SessionLine {
-    v: u32,
     session: String,
     /// Whether its host runs.
     is_running: bool,
@@ -68,7 +67,7 @@ fn lines(home: &Path) -> Result<Vec<SessionLine>, Notice> {
         let span = session.span()?;
         let pid = session.open.as_ref().map(|open| open.pid);
         let (name, files) = (session.name.clone(), session.files.len());
-        Ok(SessionLine { v: 1, session: name, is_running: session.is_alive(), pid, span, files })
+        Ok(SessionLine { session: name, is_running: session.is_alive(), pid, span, files })
     };
     sessions.iter().rev().map(line).collect::<io::Result<_>>().map_err(cannot_read)
 }

@@ -60,7 +60,6 @@ const FACT_COLUMNS: usize = 4_096;
 /// A run in `rexec show --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct ShownRun<'a> {
-    v: u32,
     session: &'a str,
     state: &'static str,
     /// The journal's file.
@@ -83,7 +82,7 @@ impl<'a> ShownRun<'a> {
             None => ShownRecord::Begun(&run.start),
         };
         let (state, file) = (run.outcome.word(run.is_alive), run.file.to_string_lossy());
-        Self { v: 1, session: &run.session, state, file, record }
+        Self { session: &run.session, state, file, record }
     }
 }
 

@@ -85,7 +85,6 @@ struct AgentStats {
 /// A line of `rexec stats --json`.
 #[derive(Debug, Serialize)]
 struct StatsLine<'a> {
-    v: u32,
     agent: &'a str,
     #[serde(flatten)]
     stats: &'a AgentStats,
@@ -158,7 +157,7 @@ impl Stats {
     }
 
     fn lines(&self) -> impl Iterator<Item = StatsLine<'_>> {
-        self.agents.iter().map(|(agent, stats)| StatsLine { v: 1, agent, stats })
+        self.agents.iter().map(|(agent, stats)| StatsLine { agent, stats })
     }
 
     fn write(&self, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {

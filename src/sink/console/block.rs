@@ -13,7 +13,7 @@ use super::filter::{Filter, View};
 use super::floor::Candidate;
 use super::heading::Heading;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::{Entry, Reason, Stream};
+use crate::core::entry::{Entry, Prompt, Reason, Stream};
 use crate::core::log::Item;
 use crate::journal::record::Straggler;
 use crate::limits;
@@ -106,12 +106,7 @@ impl CommandBlock {
                     self.remark(&format!("… {program} asked for input and got end of file"), now);
                 }
                 Item::Entry(Entry::Waits(waiting)) => {
-                    let words = prompt_words(&waiting.prompt, PROMPT_COLUMNS);
-                    let words = match words.as_str() {
-                        "" => escape_line(&waiting.program, PROGRAM_COLUMNS),
-                        _ => format!("\"{words}\""),
-                    };
-                    self.remark(&format!("{WAITS} #{} waits: {words}", self.job.0), now);
+                    self.remark(&prompt_line(self.job, waiting, now), now);
                     self.asks = true;
                 }
                 Item::Entry(Entry::Stopping { reason }) => self.remark(&format!("… stopping: {}", why(*reason)), now),
@@ -329,6 +324,16 @@ fn not_shown(face: Face, job: JobId, gap: Gap) -> String {
             format!("… {} {lines} ({size}) not shown · rexec out {}", number(count), job.0)
         }
     }
+}
+
+/// The row about a command that waits for a person's answer.
+fn prompt_line(job: JobId, waiting: &Prompt, now: Instant) -> String {
+    let words = match prompt_words(&waiting.prompt, PROMPT_COLUMNS).as_str() {
+        "" => escape_line(&waiting.program, PROGRAM_COLUMNS),
+        words => format!("\"{words}\""),
+    };
+    let left = waiting.until.saturating_duration_since(now).as_millis().div_ceil(1000);
+    format!("{WAITS} #{} waits: {words} · end of file in {}:{:02}", job.0, left / 60, left % 60)
 }
 
 /// Why a command is asked to end.

@@ -10,6 +10,7 @@ use super::reading::said;
 use super::samples::Sample;
 use crate::support::host::Host;
 use crate::support::temp::TempDir;
+use crate::verbs::live;
 
 fn json(home: &Path, args: &[&str]) -> Vec<Value> {
     let (text, _) = said(home, args);
@@ -184,10 +185,18 @@ fn the_schema_holds_for_real_records_and_for_every_json_form() {
         ("json out", &["out", "1", "--json"]),
         ("json stats", &["stats", "--json"]),
         ("json sessions", &["sessions", "--json"]),
+        ("json diff", &["diff", "1", "3", "--json"]),
     ] {
         let lines = json(&home, args);
         assert!(!lines.is_empty(), "{args:?}");
         lines.iter().for_each(|line| check_as(title, line));
+    }
+    let _runs = live::start(&host, "Codex", "sleep 1000");
+    host.wait_for("a sixth start", |journal| (journal.of_type("start").count() == 6).then_some(()));
+    for (title, verb) in [("json ps", "ps"), ("json status", "status"), ("json doctor", "doctor")] {
+        let text = live::rexec(&host, &[verb, "--json"]).out;
+        assert!(!text.is_empty(), "{verb}");
+        text.lines().for_each(|line| check_as(title, &serde_json::from_str(line).expect("JSON")));
     }
     assert_eq!(said(&home, &["schema", "end"]).0.lines().count(), 1);
     assert_eq!(said(&home, &["schema", "nothing"]).1, 1);

@@ -12,13 +12,13 @@ use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 
 /// What rexec prints beside this host, and its exit code.
-pub(super) struct Said {
-    pub(super) code: i32,
-    pub(super) out: String,
-    pub(super) err: String,
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
-pub(super) fn rexec(host: &Host, args: &[&str]) -> Said {
+pub(crate) fn rexec(host: &Host, args: &[&str]) -> Said {
     let mut command = Command::new(programs::rexec());
     command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null());
     command.env("REXEC_SOCKET", host.socket()).env("REXEC_HOME", host.journal_home());
@@ -27,7 +27,7 @@ pub(super) fn rexec(host: &Host, args: &[&str]) -> Said {
     Said { code: status.code().expect("it exits"), out: text(stdout), err: text(stderr) }
 }
 
-pub(super) fn start(host: &Host, name: &str, script: &str) -> Calling {
+pub(crate) fn start(host: &Host, name: &str, script: &str) -> Calling {
     let call = host.call(script).env(&format!("REXEC_WHOAMI={name}"));
     call.start(Target::Shim(&host.socket())).expect("the shim starts")
 }
@@ -196,7 +196,7 @@ fn the_list_fits_every_terminal_and_names_what_matters() {
     let json = rexec(&host, &["ps", "--json"]).out;
     let runs: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!((runs.len(), &runs[0]["ports"][0]), (2, &port.parse::<u64>().expect("a number").into()), "{json}");
-    assert!(runs[0]["rss_bytes"].as_u64() > Some(1_000_000) && json.starts_with("{\"seq\":1,"), "{json}");
+    assert!(runs[0]["rss_bytes"].as_u64() > Some(1_000_000) && json.starts_with("{\"v\":1,\"seq\":1,"), "{json}");
     assert_eq!(rexec(&host, &["kill", "--all"]).code, 0);
     drop((server, left));
     host.finish();
