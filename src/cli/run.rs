@@ -132,9 +132,7 @@ fn recipe(program: &OsStr) -> Result<&'static Recipe, Notice> {
         }
         None => {
             let name = super::quoted(file);
-            tell(&format!(
-                "rexec does not know the agent {name}, so some of its commands may go unseen (rexec run --list)"
-            ));
+            tell(&format!("the agent {name} is not known, so some of its commands may go unseen (rexec run --list)"));
             Ok(&recipes::UNKNOWN)
         }
     }
@@ -164,7 +162,7 @@ fn see_to_host(call: &AgentCall, socket: &Path) -> Result<(), Notice> {
         tell("no host runs, so the agent's commands fail until you start one (REXEC_FALLBACK=shell: run unseen)");
     } else if let Some(pid) = background::start(socket)? {
         tell(&format!(
-            "no host was running, so one was started in the background (process {pid}); rexec tail shows it"
+            "no host was running, so one was started in the background; rexec tail shows it, kill {pid} ends it"
         ));
     }
     Ok(())
