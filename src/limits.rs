@@ -184,6 +184,10 @@ pub const SHUTDOWN_MAX: Duration = Duration::from_secs(5);
 /// The part of it that commands get between SIGTERM and SIGKILL.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
+/// How long a new host waits for the lock of one that was killed, whose children may hold it a moment longer.
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+/// The time between two tries at that lock.
+pub const LOCK_STEP: Duration = Duration::from_millis(5);
 /// The limit on descriptors that the host asks for; the hard limit may be lower. Commands get their caller's limit, as
 /// far as the host's allows.
 pub const HOST_DESCRIPTORS: u64 = 65_536;

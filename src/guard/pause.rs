@@ -37,6 +37,11 @@ impl Supervisor {
                 let _ = kill::process(before.pid, CONT);
             }
         }
+        for (pid, signal) in std::mem::take(&mut self.stopped_before_pause) {
+            if tree::process(pid).is_some_and(|now| now.is_stopped) {
+                self.on_stopped(pid, signal);
+            }
+        }
     }
 
     /// Sends a signal to every process that the ended shell left running.

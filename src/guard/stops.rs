@@ -19,6 +19,9 @@ impl Supervisor {
     /// A child was stopped.
     pub(super) fn on_stopped(&mut self, pid: Pid, signal: Signal) {
         if self.paused.is_some() {
+            if matches!(signal, TTIN | TTOU) {
+                self.stopped_before_pause.push((pid, signal));
+            }
             return;
         }
         if self.relayed.is_some() {

@@ -47,6 +47,8 @@ pub(super) struct Supervisor {
     hunt: Hunt,
     /// The processes that an order to pause stopped, until they are continued.
     pub(super) paused: Option<Vec<Process>>,
+    /// Stops at the terminal that the guard noticed only after the pause had begun.
+    pub(super) stopped_before_pause: Vec<(Pid, Signal)>,
     pub(super) relayed: Option<RelayedTerminal>,
     /// Where the command gets keys only while it asks for them.
     pub(super) demand: Option<Demand>,
@@ -80,6 +82,7 @@ impl Supervisor {
             orders: Vec::new(),
             hunt: Hunt::No,
             paused: None,
+            stopped_before_pause: Vec::new(),
             relayed: None,
             demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
         }

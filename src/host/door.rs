@@ -10,16 +10,18 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Instant;
 
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place;
+use rexec_sh::protocol::process::Pid;
 
 use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::io::poller::{Poller, Token};
 use crate::limits;
-use crate::sys::{self, file, process, socket};
+use crate::sys::{self, file, process, socket, tree};
 use crate::text::reason::reason;
 
 /// The listening socket, its lock and its watch.
@@ -53,11 +55,30 @@ pub(super) enum Arrival {
 /// Becomes the host of a socket, unless there is one. The lock alone does not tell, because its file may have been
 /// removed while its host lives.
 pub(super) fn claim(path: &Path) -> Result<file::Lock, Notice> {
-    let lock = become_host(path)?;
+    let lock = become_next_host(path)?;
     if socket::has_listener(path) {
         return Err(another_host(path, "its lock was removed"));
     }
     Ok(lock)
+}
+
+/// Takes the lock. The children of a host that was killed may hold it a moment longer than the host.
+#[expect(clippy::disallowed_methods, reason = "this host has no loop yet that could wait")]
+fn become_next_host(path: &Path) -> Result<file::Lock, Notice> {
+    let until = Instant::now() + limits::LOCK_PATIENCE;
+    loop {
+        let result = become_host(path);
+        if result.is_ok() || Instant::now() >= until || !is_of_dead_host(path) {
+            return result;
+        }
+        thread::sleep(limits::LOCK_STEP);
+    }
+}
+
+/// Whether the lock names a process that has ended.
+fn is_of_dead_host(path: &Path) -> bool {
+    let named = std::fs::read_to_string(place::lock_path(path)).ok().and_then(|text| text.trim().parse().ok());
+    named.is_some_and(|pid: i32| tree::process(Pid::new(pid)).is_none_or(|host| host.is_zombie))
 }
 
 fn another_host(path: &Path, which: &str) -> Notice {

@@ -1,13 +1,15 @@
 //! The socket: who may own it, who may bind it, what is said over it, and how long a peer may take.
 
 mod json;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{IoSlice, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::stat::Mode;
@@ -197,6 +199,21 @@ fn a_deleted_socket_is_made_again() {
         assert_eq!(mode & 0o777, 0o600);
         assert!(waiting::until_true(PATIENCE, || host.run("echo back").out() == "back\n"));
     }
+}
+
+/// The children of a host that was killed have its lock for a moment longer than the host.
+#[test]
+fn a_host_waits_for_the_lock_of_one_that_is_dead() {
+    let home = TempDir::new(None);
+    let lock = home.join("host.sock.lock");
+    let mut dead = Command::new("true").spawn().expect("a program");
+    dead.wait().expect("it ends");
+    fs::write(&lock, dead.id().to_string()).expect("a file");
+    let held = Flock::lock(File::open(&lock).expect("a file"), FlockArg::LockExclusive).expect("nobody has it");
+    let mut host = host::launch(home.path(), &PLAIN, None);
+    assert!(host.wait(Duration::from_millis(300)).is_none(), "it does not give up at once");
+    drop(held);
+    assert!(waiting::until_true(PATIENCE, || UnixStream::connect(home.join("host.sock")).is_ok()), "it begins");
 }
 
 /// A cleaner of temporary files may remove everything: socket, lock, directory and journal.

@@ -132,7 +132,7 @@ fn command(run: &Measured, room: usize, look: &Look) -> String {
         notes += &format!("   \"{}\"", look.cut(prompt.trim(), PROMPT_COLUMNS));
     }
     if let Some(sandbox) = &run.listed.sandbox {
-        notes += &format!(" in its sandbox ({})", look.cut(sandbox, PROMPT_COLUMNS));
+        notes += &format!(" · in its sandbox ({})", look.cut(sandbox, PROMPT_COLUMNS));
     }
     let beside = room.saturating_sub(columns_of(&notes));
     if beside < COMMAND_COLUMNS_MIN / 2 {
