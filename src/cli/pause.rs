@@ -109,12 +109,21 @@ fn pause(socket: &Path, seq: u64, out: &mut impl Write) -> Result<(), Notice> {
 fn still_going(guard: Pid) -> Vec<Process> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let going: Vec<Process> = tree::walk(guard).filter(|process| !process.is_stopped).collect();
+        let all: Vec<Process> = tree::walk(guard).collect();
+        let going: Vec<Process> = all.iter().copied().filter(|process| goes_on(process, &all)).collect();
         if going.is_empty() || Instant::now() >= until {
             return going;
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Whether a process may still do something. A process whose child was stopped between vfork(2) and execve(2) waits for
+/// that child and stops when it goes on.
+fn goes_on(process: &Process, all: &[Process]) -> bool {
+    let waits_for_child =
+        || process.is_uninterruptible && all.iter().any(|child| child.parent == process.pid && child.is_stopped);
+    !process.is_stopped && !waits_for_child()
 }
 
 fn resume(socket: &Path, seq: u64, out: &mut impl Write) -> Result<(), Notice> {
@@ -123,4 +132,19 @@ fn resume(socket: &Path, seq: u64, out: &mut impl Write) -> Result<(), Notice> {
         _ => return Err(ask::AskError::Unclear.into()),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_waits_for_its_stopped_child_does_not_go_on() {
+        let sleeps = tree::process(crate::sys::process::pid()).unwrap();
+        let waits = Process { pid: Pid::new(2), is_uninterruptible: true, ..sleeps };
+        let child = Process { pid: Pid::new(3), parent: waits.pid, is_stopped: true, ..sleeps };
+        assert!(!goes_on(&waits, &[waits, child]) && !goes_on(&child, &[waits, child]));
+        assert!(goes_on(&waits, &[waits, Process { is_stopped: false, ..child }]), "as one that waits for a disk");
+        assert!(goes_on(&Process { is_uninterruptible: false, ..waits }, &[waits, child]));
+    }
 }

@@ -28,6 +28,8 @@ pub struct Process {
     pub is_zombie: bool,
     /// Whether it is stopped.
     pub is_stopped: bool,
+    /// Whether it sleeps in the kernel and no signal wakes it, as one that waits for a device or for its vfork(2).
+    pub is_uninterruptible: bool,
     /// The signal that stopped it. `None` before Linux 5.17, and once its parent has waited for the stop.
     pub stop_signal: Option<Signal>,
     /// Its start, in clock ticks since boot. Number and start together identify a process for good.
@@ -49,6 +51,7 @@ pub fn process(pid: Pid) -> Option<Process> {
         session: Pid::new(stat.field(6)?),
         is_zombie: state == b'Z' || state == b'X',
         is_stopped: state == b'T',
+        is_uninterruptible: state == b'D',
         stop_signal: stat.field(52).filter(|&number| number != 0).map(Signal::new),
         start: stat.field(22)?,
         program: Program::new(stat.name),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::time::TimeSpec;
 
 use super::{Result, check, check_size, own};
 
@@ -168,11 +169,8 @@ pub(crate) fn poll(watched: &mut [libc::pollfd], milliseconds: c_int) -> Result<
 
 /// The same with a time as fine as the system's clock. None waits forever.
 pub(crate) fn poll_for(watched: &mut [libc::pollfd], time: Option<Duration>) -> Result<usize> {
-    let time = time.map(|time| libc::timespec {
-        tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_nsec: time.subsec_nanos().into(),
-    });
-    let time = time.as_ref().map_or(std::ptr::null(), |time| &raw const *time);
+    let time = time.map(TimeSpec::from_duration);
+    let time = time.as_ref().map_or(std::ptr::null(), |time| std::ptr::from_ref::<libc::timespec>(time.as_ref()));
     // SAFETY: the kernel reads and writes within the slice, and reads a time that lives.
     let ready = unsafe { libc::ppoll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, time, std::ptr::null()) };
     usize::try_from(ready).map_err(|_| Errno::last())
