@@ -146,9 +146,10 @@ prepare() { # AGENT HOME PORT
         codex | codex-sandboxed)
             local freedom=(--dangerously-bypass-approvals-and-sandbox)
             # Two sandboxes that share /tmp disturb each other.
-            # With its snapshot of the shell, a sandboxed bash does not get to see BASH_ENV.
-            [[ $agent == codex ]] || freedom=(--sandbox workspace-write -c features.shell_snapshot=false -c sandbox_workspace_write.exclude_slash_tmp=true
+            [[ $agent == codex ]] || freedom=(--sandbox workspace-write -c sandbox_workspace_write.exclude_slash_tmp=true
                 -c sandbox_workspace_write.exclude_tmpdir_env_var=true)
+            # rexec run switches its snapshot of the shell off, which brings TERM and more into its commands.
+            freedom+=(-c features.shell_snapshot=false)
             mkdir -p -- "$home/.codex"
             cat >"$home/.codex/hooks.json" <<'JSON'
 { "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "cat >hooked", "timeout": 20 }] }] } }

@@ -60,7 +60,6 @@ const hook = "cat >hooked";
 const codex = {
   whoami: "Codex",
   tool: "exec_command",
-  wrapper: /^__CODEX_SNAPSHOT/,
   alsoRuns: [hook],
   input: ({ text, more }) => ({ cmd: text, ...more }),
   read({ text }) {
@@ -247,7 +246,6 @@ const aider = {
 /// Its sandbox confines us as it confines bash: nothing is run by the host, and everything is reported to it.
 const sandboxed = {
   ...codex,
-  wrapper: undefined,
   alsoRuns: [],
   cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/marker-forbidden; } 2>/dev/null; echo $?", "1")],
 };

@@ -191,11 +191,11 @@ fn find(name: &OsStr) -> Result<PathBuf, Notice> {
     match found {
         Some(path) if file::is_executable(&path) => Ok(path),
         Some(path) if path.exists() => {
-            let problem = format_args!("{} is not an executable file", super::quoted(name));
+            let problem = format!("{} is not an executable file", super::quoted(name));
             Err(Notice::without_hint(NOT_EXECUTABLE, problem))
         }
         _ => {
-            let problem = format_args!("there is no program {}", super::quoted(name));
+            let problem = format!("there is no program {}", super::quoted(name));
             Err(Notice::new(NOT_FOUND, problem, "rexec run takes the program as you would type it; check PATH"))
         }
     }

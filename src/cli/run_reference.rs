@@ -106,7 +106,7 @@ impl RunReference {
         if place < sessions.len() {
             return Ok(sessions.swap_remove(place));
         }
-        let problem = format_args!("there is no journal in {}", home.display());
+        let problem = format!("there is no journal in {}", home.display());
         Err(Notice::new(exit_code::NO_SUCH_RUN, problem, "rexec-host writes one; REXEC_HOME names its directory"))
     }
 }

@@ -31,7 +31,7 @@ those that you do not know.
             |form: &Schema| wanted.as_ref().is_none_or(|name| form.title.split(' ').next_back() == Some(name));
         let forms: Vec<Schema> = forms().into_iter().filter(is_wanted).collect();
         if forms.is_empty() {
-            let problem = format_args!("there is no form {}", super::quoted(wanted.unwrap_or_default()));
+            let problem = format!("there is no form {}", super::quoted(wanted.unwrap_or_default()));
             return Err(Notice::failed(problem, "rexec schema | jq -r .title shows all forms"));
         }
         let lines: String = forms.iter().map(super::bare_json_line).collect();

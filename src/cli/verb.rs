@@ -154,7 +154,7 @@ impl Verb {
     /// The notice on a word too many.
     pub(super) fn too_much(&self, word: &str) -> Notice {
         let word = quoted(word);
-        let hint = format_args!("usage: {}", self.usage());
+        let hint = format!("usage: {}", self.usage());
         Notice::usage(format_args!("{}: {word} is too much", self.name), hint)
     }
 

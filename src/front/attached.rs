@@ -45,7 +45,7 @@ impl Attached {
         match item {
             Item::Entry(Entry::Output { bytes, .. }) => wire::encode_output(wire::CallerStream::Out, bytes, out),
             Item::Missed { bytes } => {
-                let note = format_args!("{} not shown, for lack of time", count::bytes(*bytes));
+                let note = format!("{} not shown, for lack of time", count::bytes(*bytes));
                 wire::encode_note(remark(note).as_bytes(), out);
             }
             Item::Entry(Entry::Closed { outcome: Outcome::Ended { exit, .. }, .. }) => wire::encode_exit(*exit, out),
