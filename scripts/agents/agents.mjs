@@ -247,7 +247,7 @@ const aider = {
 const sandboxed = {
   ...codex,
   alsoRuns: [],
-  cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/marker-forbidden; } 2>/dev/null; echo $?", "1")],
+  cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/rexec-forbidden; } 2>/dev/null; echo marker-forbidden $?", "marker-forbidden 1")],
 };
 
 /// Their interactive shells: the shell has a terminal of its own, and hangs up when it ends.
