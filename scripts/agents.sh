@@ -77,7 +77,16 @@ end() { # PID …
     for pid in "$@"; do kill "$pid" 2>/dev/null || true; done
     for pid in "$@"; do wait "$pid" 2>/dev/null || true; done
 }
+# Ends what agents leave running on purpose, as Cline does its hub: all that has its home in our folder.
+end_daemons() {
+    local environment process
+    for environment in /proc/[0-9]*/environ; do
+        process=${environment#/proc/} process=${process%/environ}
+        if grep -qz -- "^HOME=$work/" "$environment" 2>/dev/null; then kill -KILL "$process" 2>/dev/null || true; fi
+    done
+}
 clean_up() {
+    end_daemons
     if [[ $keep == yes ]]; then
         printf 'agents.sh: all that was recorded is in %s\n' "$work"
     else
