@@ -232,7 +232,7 @@ fn as_markdown(run: &FoundRun, text: &str) -> String {
 /// Lines of output that Markdown shows without a click.
 const LINES_OPEN: usize = 40;
 
-/// Who ran it, when, where, and how it ended.
+/// The line with the caller, the time, the directory and the end.
 fn facts(run: &FoundRun) -> String {
     let line = |text: &str| escape_line(text, 200);
     let how = match (&run.end, run.outcome) {

@@ -185,7 +185,15 @@ fn log(home: &Path, wish: &Wish, sheet: &Sheet, out: &mut impl Write) -> Result<
     if unreadable_lines > 0 {
         tell(format_args!("{} left out, which are not records", counted(unreadable_lines, "line was", "lines were")));
     }
-    Ok(if shown == 0 { exit_code::FAILURE } else { exit_code::SUCCESS })
+    Ok(found_something(shown > 0, wish.is_json, home))
+}
+
+/// The exit code of a verb that lists; says so if it found nothing. For `--json` the code is enough.
+pub(super) fn found_something(is_found: bool, is_json: bool, home: &Path) -> u8 {
+    if !is_found && !is_json {
+        tell(format_args!("nothing found in the journals in {}", home.display()));
+    }
+    if is_found { exit_code::SUCCESS } else { exit_code::FAILURE }
 }
 
 /// Says something that is not part of the result.

@@ -56,7 +56,7 @@ With --json each line has the whole command and all its processes.
     },
 };
 
-/// The line below the table: how many, who waits, and what can be done.
+/// The line below the table: how many commands run, how many wait for the person, and what can be done.
 fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     let mut agents: Vec<&str> = runs.iter().map(|run| run.listed.whoami.as_str()).collect();
     agents.sort_unstable();

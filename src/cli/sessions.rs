@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
+use super::log::found_something;
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint};
 use super::verb::{Group, JSON, Values, Verb};
@@ -41,7 +41,7 @@ its files are. A name with a colon and a number, as in rexec show
             true => super::put_json(lines.iter(), out),
             false => super::written(write_all(&lines, &Sheet::standard(), out)),
         })?;
-        Ok(if is_empty { exit_code::FAILURE } else { exit_code::SUCCESS })
+        Ok(found_something(!is_empty, is_json, &home))
     },
 };
 

@@ -6,11 +6,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use lexopt::prelude::Long;
-use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use super::log::{moment, tell};
+use super::log::{found_something, moment, tell};
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
@@ -50,7 +49,8 @@ wrote. MASKED is how many secrets the journal masked.
                 other => return Err(VERB.unexpected(other)),
             }
         }
-        let stats = Stats::read(&super::home()?, &query)?;
+        let home = super::home()?;
+        let stats = Stats::read(&home, &query)?;
         let is_empty = stats.agents.is_empty();
         super::with_output(|out| {
             if is_json {
@@ -58,7 +58,7 @@ wrote. MASKED is how many secrets the journal masked.
             }
             super::written(stats.write(&sheet, out))
         })?;
-        Ok(if is_empty { exit_code::FAILURE } else { exit_code::SUCCESS })
+        Ok(found_something(!is_empty, is_json, &home))
     },
 };
 

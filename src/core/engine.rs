@@ -125,8 +125,8 @@ impl Engine {
         self.tell(id, |job| job.on_resize(rows, cols, now));
     }
 
-    /// A process group of the job was stopped because it read the terminal (`reads`) or changed its modes.
-    /// Who reads waits for a person's answer as long as `wait` says.
+    /// A process group of the job was stopped because it read the terminal (`reads`) or changed its modes. A group that
+    /// reads waits for a person's answer, for the time `wait`; without one, it gets end of file.
     pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String, wait: Option<Duration>, now: Instant) {
         self.order(id, |job| job.on_input_stop(reads, program, wait, now));
     }

@@ -102,7 +102,7 @@ fn bad_requests_leave_no_gap_in_the_journal() {
     host.finish();
 }
 
-/// There is a terminal, and nobody at it: who asks it is not waited for, whoever called.
+/// There is a terminal, and nobody at it: a program that asks there is not waited for, whoever called.
 #[test]
 fn nothing_waits_for_somebody_at_the_terminal() {
     let host = Host::start();

@@ -59,7 +59,7 @@ pub struct ReportRecord<'a> {
     pub key: RunKey,
     /// The record's place in the report, from 0.
     pub number: u32,
-    /// What it says.
+    /// The content.
     pub report: Report<'a>,
 }
 

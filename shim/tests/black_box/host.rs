@@ -61,7 +61,11 @@ impl Place {
     /// The shim under this name, with an environment of nothing but the socket's path, PATH, and a home without profiles:
     /// a login shell reads those of its home, and without HOME those of the user who runs the tests.
     pub(crate) fn shim(&self, name: &str) -> Command {
-        let mut command = Command::new(self.dir.join(name));
+        self.program(&self.dir.join(name))
+    }
+
+    fn program(&self, path: &Path) -> Command {
+        let mut command = Command::new(path);
         command
             .env_clear()
             .env("HOME", &self.dir)
@@ -80,13 +84,7 @@ impl Place {
 
     /// The real shell, which runs `script` with the shim as `$0`; for what only a shell can set up.
     pub(crate) fn real_shell(&self, script: &str) -> Command {
-        let mut command = Command::new("/bin/bash");
-        command
-            .env_clear()
-            .env("HOME", &self.dir)
-            .env("PATH", "/bin:/usr/bin")
-            .env("REXEC_SOCKET", self.socket())
-            .stdin(Stdio::null());
+        let mut command = self.program(Path::new("/bin/bash"));
         command.args([OsStr::new("-c"), OsStr::new(script), self.dir.join("rexec-bash").as_os_str()]);
         command
     }

@@ -14,7 +14,7 @@ use crate::core::entry::{Entry, Prompt};
 use crate::core::log::Log;
 use crate::limits;
 
-/// Who asks.
+/// How far the command's prompt has got.
 #[derive(Debug, Default)]
 enum Asking {
     #[default]
@@ -135,9 +135,9 @@ impl Prompts {
 }
 
 impl Job {
-    /// A process group of the command was stopped because it read the terminal (`reads`) or changed its modes. Who reads
-    /// waits for a person's answer as long as `wait` says, and otherwise gets end of file. One that keeps asking gets
-    /// SIGHUP in the end. A change of modes is let pass: a read that follows is a stop of its own.
+    /// A process group of the command was stopped because it read the terminal (`reads`) or changed its modes. A group
+    /// that reads waits for a person's answer, for the time `wait`; without one, it gets end of file. A group that keeps
+    /// asking gets SIGHUP in the end. A change of modes is let pass: a read that follows is a stop of its own.
     #[must_use]
     pub fn on_input_stop(
         &mut self,

@@ -67,7 +67,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Who has the terminal of a run.
+    /// The place from which a person types into a run's terminal; `None` when nobody does.
     pub(in crate::host) fn answerer(&self, job: JobId) -> Option<Answerer> {
         self.get(job)?.answering.as_ref().map(|answering| answering.by)
     }

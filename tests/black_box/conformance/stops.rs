@@ -46,7 +46,7 @@ fn a_program_that_ignores_the_end_of_input_is_hung_up() {
     }
 }
 
-/// What its shell writes next belongs to no screen, and who reads next reads lines.
+/// What its shell writes next belongs to no screen, and a program that reads next reads lines.
 #[test]
 fn the_terminal_comes_back_from_a_full_screen_program_that_is_hung_up() {
     if !programs::has("less") {

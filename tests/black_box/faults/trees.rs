@@ -134,7 +134,7 @@ fn guards_that_are_killed_take_their_own_commands_only() {
     assert!(waiting::until_true(PATIENCE, || lost() == struck.len()), "{} of {}", lost(), struck.len());
 }
 
-/// Guards in reserve are made again, and who gets one that has just died gets another.
+/// Guards in reserve are made again, and a command whose guard has just died gets another.
 #[test]
 fn guards_in_reserve_are_replaced() {
     let host = Host::start();

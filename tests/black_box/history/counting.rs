@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use rexec_host::journal::record::{EndRecord, LostRecord, RecordedOutput, RunEnd, StartRecord, Straggler, line};
 use serde_json::Value;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use super::reading::said;
 use super::samples::Sample;
 use crate::support::host::Host;
+use crate::support::programs;
 use crate::support::temp::TempDir;
 use crate::verbs::live;
 
@@ -50,6 +52,12 @@ fn sessions_have_their_files_and_their_numbers() {
     let home = TempDir::new(None);
     let home = home.path();
     assert_eq!(said(home, &["sessions"]).1, 1);
+    for verb in ["log", "stats", "sessions"] {
+        let output =
+            Command::new(programs::rexec()).arg(verb).env("REXEC_HOME", home).output().expect("the program starts");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(told, format!("rexec: nothing found in the journals in {}\n", home.display()), "{verb}");
+    }
     let close = "{\"v\":1,\"type\":\"close\",\"time\":\"2026-05-21T12:00:00.000Z\",\"commands\":2}";
     let first = Sample::new("2026-05-21-09:42:18").run(1, "a", "\"exit\":0").run(2, "b", "\"exit\":0");
     first.continues("2026-05-21-09:42:18-2").run(3, "c", "\"exit\":0").write(home);
