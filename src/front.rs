@@ -12,6 +12,7 @@ pub mod json_line;
 pub mod jsonl;
 pub mod opencode;
 pub mod output_filter;
+pub mod profile;
 pub mod protocol;
 pub mod sessions;
 pub mod shim;

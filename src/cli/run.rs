@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::choice;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND};
+use rexec_sh::protocol::mark::is_mark;
 use rexec_sh::protocol::notice::{Notice, remark};
 
 use super::verb::{Group, Values, Verb, VerbOption};
@@ -172,7 +173,7 @@ fn see_to_host(call: &AgentCall, socket: &Path) -> Result<(), Notice> {
 fn become_agent(program: &Path, recipe: &Recipe, call: &AgentCall, launch: AgentStart) -> Notice {
     let changed = |name: &OsStr| launch.set.iter().any(|(variable, _)| name == variable.as_str());
     // A run's mark would make the shim run everything itself.
-    let kept = std::env::vars_os().filter(|(name, _)| !changed(name) && name != "REXEC_INSIDE");
+    let kept = std::env::vars_os().filter(|(name, _)| !changed(name) && !is_mark(name));
     let set = launch.set.iter().map(|(name, value)| (OsString::from(name), value.clone()));
     let env: Vec<CString> = kept.chain(set).filter_map(|(name, value)| background::entry(&name, &value)).collect();
     let (name, arguments) = call.line.split_first().expect("a program was given");

@@ -86,7 +86,7 @@ impl<'a> Launch<'a> {
     /// Prepares the start of a run.
     pub(super) fn new(run: &'a RunRequest<'a>, descriptors: &Descriptors, baseline: &Baseline) -> Self {
         let argv = run.argv.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect::<Vec<_>>();
-        let env = run.env.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect();
+        let env = environment(run).map(CStr::as_ptr).chain([std::ptr::null()]).collect();
         let attributes = &run.attributes;
         let stdio = attributes.stdio;
         let mut places = Vec::with_capacity(3 + descriptors.inherited.len());
@@ -273,6 +273,18 @@ impl<'a> Launch<'a> {
             }
         }
     }
+}
+
+/// The command's environment: its caller's, in which the host's variables take the places of those with their names.
+fn environment<'a>(run: &'a RunRequest<'a>) -> impl Iterator<Item = &'a CStr> {
+    let added = &run.attributes.extras.variables;
+    let is_replaced = |entry: &CStr| added.iter().any(|variable| name_of(variable) == name_of(entry));
+    let kept = run.env.iter().filter(move |entry| added.is_empty() || !is_replaced(entry));
+    kept.chain(added.iter().map(|entry| &**entry))
+}
+
+fn name_of(entry: &CStr) -> &[u8] {
+    entry.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default()
 }
 
 /// The paths at which a program may be: for a name without a slash, one in each directory of PATH. An empty entry of

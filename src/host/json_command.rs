@@ -21,6 +21,7 @@ use rexec_sh::protocol::wire::{self, Attributes, Extras, Stdio};
 use crate::core::entry::StartError;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
+use crate::front::profile::ProfileFacts;
 use crate::guard::baseline;
 use crate::limits;
 use crate::sys::file;
@@ -69,12 +70,16 @@ fn leads_to_shim(path: &Path) -> bool {
 }
 
 /// The command of a request, and its descriptors or why it cannot be started.
-pub(super) fn command(request: &CommandRequest, inherited: &Inherited) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+pub(super) fn command(
+    request: &CommandRequest,
+    inherited: &Inherited,
+    facts: ProfileFacts,
+) -> (Command, Result<Vec<OwnedFd>, StartError>) {
     let mut attributes = inherited.attributes.clone();
     attributes.stdio = Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() };
     let directory = Some(c_string(request.dir.as_bytes()));
     attributes.extras = Extras { directory, ..attributes.extras };
-    let frame = encode(&attributes, request, inherited);
+    let frame = encode(&attributes, request, inherited, facts);
     let exec: Vec<Vec<u8>> = request.exec.iter().map(|word| word.clone().into_bytes()).collect();
     let command = Command {
         frame: frame.clone().unwrap_or_default(),
@@ -108,8 +113,14 @@ fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("requests with a NUL are refused")
 }
 
-fn encode(attributes: &Attributes, request: &CommandRequest, inherited: &Inherited) -> Result<Vec<u8>, StartError> {
+fn encode(
+    attributes: &Attributes,
+    request: &CommandRequest,
+    inherited: &Inherited,
+    facts: ProfileFacts,
+) -> Result<Vec<u8>, StartError> {
     let mut env = if request.clear_env { BTreeMap::new() } else { inherited.environment.clone() };
+    request.profile.apply(&mut env, facts);
     env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     let entries: Vec<CString> = entries.collect();

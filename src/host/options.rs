@@ -39,6 +39,8 @@ pub struct HostOptions {
     pub sanitize: Sanitize,
     /// How the commands' output reaches the human's terminal.
     pub view: View,
+    /// Whether shims' commands are told their number and their caller's name, too.
+    pub markers: bool,
     /// Whether the console has colours.
     pub color: Color,
     /// Whether the console marks errors and the like in output that has no colours.

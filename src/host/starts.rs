@@ -36,6 +36,7 @@ use crate::core::job::{Job, Order};
 use crate::front::budget::{Budget, Share};
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
+use crate::front::profile::ProfileFacts;
 use crate::io::poller::Token;
 use crate::limits;
 use crate::sys::cgroup::Groups;
@@ -127,8 +128,14 @@ impl Starts {
     }
 
     /// The command of a request in JSON, and its descriptors or why it cannot be started.
-    pub(super) fn json_command(&self, request: &CommandRequest) -> (Command, Result<Vec<OwnedFd>, StartError>) {
-        json_command::command(request, &self.inherited)
+    /// `is_attended` says that a person may answer its prompts.
+    pub(super) fn json_command(
+        &self,
+        request: &CommandRequest,
+        is_attended: bool,
+    ) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+        let facts = ProfileFacts { has_terminal: self.options.tty == Tty::Always, is_attended };
+        json_command::command(request, &self.inherited, facts)
     }
 
     /// Takes this many bytes for a request. `None` when all requests together would hold too much.

@@ -1,10 +1,11 @@
 //! Submissions: a request for a command becomes a job, with its run, its readers and its place in the queue.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use rexec_sh::protocol::wire;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
@@ -31,6 +32,16 @@ fn local_time(time: &str) -> PrimitiveDateTime {
     PrimitiveDateTime::new(local.date(), local.time())
 }
 
+/// Tells a command its number and its caller's name, unless its environment is to be as its caller gave it.
+fn mark(command: &mut Command, job: JobId) {
+    let markers = [format!("REXEC_SEQ={}", job.0), format!("REXEC_AGENT={}", command.whoami)];
+    for marker in markers.into_iter().filter(|_| !command.is_bare) {
+        let entry = CString::new(marker).expect("a name for the console has no NUL");
+        // A frame that has no room is near the bound on all arguments, and its command more important.
+        let _ = wire::add_variable(&entry, &mut command.frame);
+    }
+}
+
 impl Host {
     /// A shim's command.
     pub(super) fn submit_command(&mut self, id: PeerId, mut command: Command) {
@@ -49,7 +60,8 @@ impl Host {
     /// A command that came as words in JSON, which gets the host's environment.
     pub(super) fn submit_words(&mut self, id: PeerId, request: &CommandRequest) {
         let Some(pid) = self.peers.get(id).map(|peer| peer.pid) else { return };
-        let (mut command, descriptors) = self.starts.json_command(request);
+        let is_attended = self.runs.prompts.wait(self.turn.now).is_some();
+        let (mut command, descriptors) = self.starts.json_command(request, is_attended);
         self.starts.add_groups(pid, &mut command, &mut self.screen);
         let stdin = request.stdin.as_ref().map_or(0, String::len);
         let share = self.starts.hold(command.weight() + stdin);
@@ -59,13 +71,16 @@ impl Host {
     fn submit(
         &mut self,
         id: PeerId,
-        command: Command,
+        mut command: Command,
         descriptors: Result<Vec<OwnedFd>, StartError>,
         share: Option<Share>,
     ) {
         let Some(share) = share else { return self.fail(id, &BUSY) };
         let Some(job) = self.engine.submit() else { return self.fail(id, &BUSY) };
         self.peers.attend(id, job, &mut self.engine);
+        if self.options.markers || command.dir.is_some() {
+            mark(&mut command, job);
+        }
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();

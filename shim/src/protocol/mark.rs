@@ -9,6 +9,13 @@ use super::process::Pid;
 
 /// The entry that marks everything below a run.
 pub const INSIDE: &CStr = c"REXEC_INSIDE=1";
+/// Whether this is the name of a variable that is true of one run only. An agent or a host that is started in a run must
+/// not pass it on.
+#[must_use]
+pub fn is_mark(name: &std::ffi::OsStr) -> bool {
+    ["REXEC_INSIDE", "REXEC_SEQ", "REXEC_AGENT"].iter().any(|mark| name == *mark)
+}
+
 /// The name that a guard's process has.
 pub const GUARD_NAME: &CStr = c"rexec-guard";
 /// Ancestors that are looked at before the search is given up.

@@ -27,7 +27,7 @@ pub use extras::{COREDUMP_FILTER, Extras, OutputBudget, TIMER_SLACK_NS};
 pub use fields::Strings;
 pub use frame::*;
 pub use modes::{MODE_CHARACTERS, TerminalModes};
-pub use run::{AtStart, RunRequest, add_cgroups, encode_run};
+pub use run::{AtStart, RunRequest, add_cgroups, add_variable, encode_run};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";

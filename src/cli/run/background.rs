@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rexec_sh::protocol::mark::is_mark;
 use rexec_sh::protocol::notice::{Notice, problem_in};
 use rexec_sh::protocol::process::Pid;
 
@@ -43,7 +44,7 @@ pub(super) fn start(socket: &Path) -> Result<Option<Pid>, Notice> {
     };
     let file = open_log(&log).map_err(|error| failed(&error))?;
     // Only for commands inside a run; the host would pass it on to commands that come as JSON.
-    let env = std::env::vars_os().filter(|(name, _)| name != "REXEC_INSIDE");
+    let env = std::env::vars_os().filter(|(name, _)| !is_mark(name));
     let env: Vec<CString> = env.filter_map(|(name, value)| entry(&name, &value)).collect();
     let path = CString::new(program.as_os_str().as_bytes()).expect("a path that was found has no NUL");
     let pid = background::start(&path, std::slice::from_ref(&path), &env, &file).map_err(|error| failed(&error))?;

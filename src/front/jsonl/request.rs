@@ -11,6 +11,7 @@ use rexec_sh::protocol::notice::Notice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::front::profile::Profile;
 use crate::limits;
 
 /// A command to run, given as words.
@@ -35,6 +36,9 @@ pub struct CommandRequest {
     /// Seconds after which the command is ended, up to [`limits::TIMEOUT_MAX`]; 0 means never.
     #[serde(default)]
     pub timeout: f64,
+    /// What is set in the environment before `envs`.
+    #[serde(default)]
+    pub profile: Profile,
 }
 
 /// An answer to a command's prompt.

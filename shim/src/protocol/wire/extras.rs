@@ -3,7 +3,7 @@
 //! Each entry is a tag of one byte, a length of four bytes, and the value. Invariants: an attribute with its default takes
 //! no byte; an unknown tag or a value of the wrong size is an error.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use super::WireError;
 use super::fields::{Fields, put_bytes};
@@ -29,6 +29,7 @@ const LIVE: u8 = 9;
 const PROJECT: u8 = 10;
 const AGENT: u8 = 11;
 const BUDGET: u8 = 12;
+const VARIABLE: u8 = 13;
 
 /// Attributes that few callers change, and fields that only the host sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +59,9 @@ pub struct Extras {
     pub agent: Vec<u8>,
     /// How much of the output the caller gets. `None`: the host's choice holds.
     pub budget: Option<OutputBudget>,
+    /// Variables (`NAME=value`) that the command gets besides its caller's. Each takes the place of those of its name. From
+    /// the host only.
+    pub variables: Vec<CString>,
 }
 
 /// How much of the output a caller gets.
@@ -84,6 +88,7 @@ impl Default for Extras {
             project: None,
             agent: Vec::new(),
             budget: None,
+            variables: Vec::new(),
         }
     }
 }
@@ -92,7 +97,7 @@ impl Extras {
     /// Whether a field is set that only the host may set.
     #[must_use]
     pub fn are_the_hosts(&self) -> bool {
-        self.directory.is_some() || !self.cgroups.is_empty()
+        self.directory.is_some() || !self.cgroups.is_empty() || !self.variables.is_empty()
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -135,6 +140,7 @@ impl Extras {
             let [a, b, c, d] = bytes.to_le_bytes();
             put(out, BUDGET, &[a, b, c, d, u8::from(is_file)]);
         }
+        self.variables.iter().for_each(|entry| put_variable(entry, out));
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, WireError> {
@@ -167,6 +173,7 @@ impl Extras {
                 _ => return None,
             },
             AGENT => self.agent = value.to_vec(),
+            VARIABLE if value.contains(&b'=') => self.variables.push(CString::new(value).ok()?),
             BUDGET => match value {
                 [bytes @ .., is_file @ (0 | 1)] => {
                     let bytes = u32::from_le_bytes(bytes.try_into().ok()?);
@@ -192,4 +199,9 @@ fn put(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
 /// Appends the caller's control groups to the extras at the end of a payload.
 pub(super) fn put_cgroups(cgroups: &[u8], out: &mut Vec<u8>) {
     put(out, CGROUPS, cgroups);
+}
+
+/// Appends a variable of the host's to the extras at the end of a payload.
+pub(super) fn put_variable(entry: &CStr, out: &mut Vec<u8>) {
+    put(out, VARIABLE, entry.to_bytes());
 }

@@ -64,8 +64,21 @@ pub fn encode_run<'a>(
 /// # Errors
 /// [`WireError::TooLong`] when the frame would exceed its bound. It is then as it was.
 pub fn add_cgroups(cgroups: &[u8], frame: &mut Vec<u8>) -> Result<(), WireError> {
+    add(frame, |frame| extras::put_cgroups(cgroups, frame))
+}
+
+/// Adds a variable, `NAME=value`, to the environment in an encoded RUN frame. It takes the place of those of its name.
+///
+/// # Errors
+/// [`WireError::TooLong`] when the frame would exceed its bound. It is then as it was.
+pub fn add_variable(entry: &CStr, frame: &mut Vec<u8>) -> Result<(), WireError> {
+    add(frame, |frame| extras::put_variable(entry, frame))
+}
+
+/// Adds to the extras of an encoded RUN frame.
+fn add(frame: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) -> Result<(), WireError> {
     let before = frame.len();
-    extras::put_cgroups(cgroups, frame);
+    put(frame);
     set_length(0, frame).inspect_err(|_| frame.truncate(before))
 }
 

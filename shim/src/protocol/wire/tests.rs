@@ -33,6 +33,7 @@ fn sample() -> Vec<u8> {
             project: Some(2),
             agent: b"7:Codex".to_vec(),
             budget: Some(OutputBudget { bytes: 4096, is_file: true }),
+            variables: vec![c"REXEC_SEQ=7".to_owned()],
         },
     };
     let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];
@@ -192,15 +193,22 @@ fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
     let plain = encoded(&Extras::default());
     let changed = Extras { personality: 8, ..Extras::default() };
     assert_eq!(encoded(&changed).len(), plain.len() + 1 + 4 + 4);
-    let with_cgroups = Extras { cgroups: b"/x\0".to_vec(), ..changed.clone() };
+    let variables = vec![c"A=1".to_owned(), c"B=".to_owned()];
+    let with_cgroups = Extras { cgroups: b"/x\0".to_vec(), variables: variables.clone(), ..changed.clone() };
     let mut added = encoded(&changed);
     add_cgroups(b"/x\0", &mut added).unwrap();
+    variables.iter().for_each(|entry| add_variable(entry, &mut added).unwrap());
     let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&added) else { panic!("no RUN") };
     assert_eq!(run.attributes.extras, with_cgroups);
     assert!(run.attributes.extras.are_the_hosts() && !changed.are_the_hosts());
-    for bad in
-        [&[99, 0, 0, 0, 0][..], &[5, 1, 0, 0, 0, 7], &[1, 2, 0, 0, 0, b'a', 0], &[8, 1, 0, 0, 0, 0], &[5, 4, 0, 0, 0]]
-    {
+    for bad in [
+        &[99, 0, 0, 0, 0][..],
+        &[5, 1, 0, 0, 0, 7],
+        &[1, 2, 0, 0, 0, b'a', 0],
+        &[8, 1, 0, 0, 0, 0],
+        &[5, 4, 0, 0, 0],
+        &[13, 1, 0, 0, 0, b'a'],
+    ] {
         let mut frame = plain.clone();
         frame.extend_from_slice(bad);
         let length = u32::try_from(frame.len() - HEADER_BYTES).unwrap();

@@ -1,0 +1,3 @@
+//! What every run can have beside its command: markers, an environment profile, ports, spans.
+
+mod variables;
