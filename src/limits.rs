@@ -2,10 +2,12 @@
 //!
 //! The wire's own bounds are in `rexec_sh::protocol::wire`, because the shim keeps them too.
 
+mod ports;
 mod reports;
 
 use std::time::Duration;
 
+pub use ports::*;
 pub use reports::*;
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
@@ -175,9 +177,6 @@ pub const STRAGGLERS_MAX: usize = 256;
 pub const STRAGGLERS_COUNTED_MAX: usize = 256;
 /// Processes that a record names, of the left-over ones and of the unkillable ones each. The others are only counted.
 pub const STRAGGLERS_NAMED_MAX: usize = 16;
-
-/// Ports that a record and the console name of one left-over process.
-pub const PORTS_NAMED_MAX: usize = 4;
 
 /// The longest shutdown. What has not ended by then is killed and left to the guards.
 pub const SHUTDOWN_MAX: Duration = Duration::from_secs(5);

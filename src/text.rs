@@ -26,6 +26,7 @@
 //! * `unwrap` — the model's command, or the whole text if a part of it is not certain.
 //! * `styled` and `markup` — colours and redraws as lines, and those as a page in which no text is markup.
 //! * `whole` — no character and no escape sequence is torn where output is cut.
+//! * `bind_failure` — whether output says that a port is in use, and which it may be.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
 //! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
@@ -33,6 +34,7 @@
 
 pub mod alternate_screen;
 pub mod banner;
+pub mod bind_failure;
 pub mod count;
 mod csi;
 pub mod diff;

@@ -137,6 +137,7 @@ fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
         facts.extend((recorded.secrets > 0).then(|| ("secrets", format!("{} masked", recorded.secrets))));
         let named = end.left.iter().map(|left| (left.comm.as_str(), left.pid));
         facts.extend(left_line(end.left_count, named).map(|line| ("left", line)));
+        facts.extend(end.port_held.map(|held| ("port", format!("{} is held by #{}", held.port, held.seq))));
         facts.extend((!end.unkillable.is_empty()).then(|| ("unkillable", format!("{:?}", end.unkillable))));
     }
     facts.push(("journal", run.file.display().to_string()));

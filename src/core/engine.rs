@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::entry::{Reason, StartError, Stream, Streams};
+use super::entry::{Entry, PortHeld, Reason, StartError, Stream, Streams};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag};
 use crate::limits;
@@ -159,6 +159,15 @@ impl Engine {
     /// No process holds this stream of the job open any more.
     pub fn on_hangup(&mut self, id: JobId, stream: Stream) {
         self.tell(id, |job| job.on_hangup(stream));
+    }
+
+    /// The job failed because another one listens on its port.
+    pub fn on_port_held(&mut self, id: JobId, held: PortHeld) {
+        self.tell(id, |job| {
+            if !job.is_closed() {
+                job.log.push(Entry::PortHeld(Box::new(held)));
+            }
+        });
     }
 
     /// The job's shell was reaped.

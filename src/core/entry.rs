@@ -123,6 +123,19 @@ pub struct Prompt {
     pub until: Instant,
 }
 
+/// A port on which another command listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortHeld {
+    /// The TCP port.
+    pub port: u16,
+    /// The number of the command that listens there.
+    pub run: u64,
+    /// Its caller's name.
+    pub whoami: String,
+    /// The process that listens, by its program's name and its number.
+    pub process: (String, i32),
+}
+
 /// One thing that happened to a job, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
@@ -138,6 +151,8 @@ pub enum Entry {
     Waits(Box<Prompt>),
     /// A person typed this many bytes for it. `is_hidden` says that its terminal did not show them.
     Answered { bytes: u64, is_hidden: bool },
+    /// A port that it could not listen on is another command's.
+    PortHeld(Box<PortHeld>),
     /// It was asked to end, and has its grace to do so.
     Stopping { reason: Reason },
     /// The shell was reaped; output may still follow.

@@ -14,6 +14,7 @@ use super::output_filter::OutputFilter;
 use super::{PeerRequest, TerminalEvent};
 use crate::core::entry::{Entry, Outcome, Reason, Stream};
 use crate::core::log::Item;
+use crate::text::bind_failure::holder_line;
 use crate::text::count;
 use rexec_sh::protocol::process::Exit;
 use streams::CallerStreams;
@@ -33,6 +34,8 @@ pub struct Shim {
     streams: CallerStreams,
     /// The caller was told that its command waits for an answer. That happens once.
     has_told_wait: bool,
+    /// A model reads the output, so that a word of the host's in it disturbs no program.
+    is_agents: bool,
 }
 
 impl Shim {
@@ -41,7 +44,7 @@ impl Shim {
     pub fn new() -> Self {
         let unfiltered = [OutputFilter::default(), OutputFilter::default()];
         let streams = CallerStreams::new(Some(wire::CallerStream::Out), unfiltered);
-        Self { expected: Expected::Hello, streams, has_told_wait: false }
+        Self { expected: Expected::Hello, streams, has_told_wait: false, is_agents: false }
     }
 
     /// Whether the shim has said hello.
@@ -122,6 +125,11 @@ impl Shim {
         self.streams = CallerStreams::new(tty, filters);
     }
 
+    /// A model reads the command's output.
+    pub fn is_for_model(&mut self) {
+        self.is_agents = true;
+    }
+
     /// When [`Shim::tick`] has output to release.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
@@ -152,11 +160,16 @@ impl Shim {
                     wire::encode_note(remark(note).as_bytes(), out);
                 }
             }
+            Item::Entry(Entry::PortHeld(held)) if self.is_agents => {
+                let held = holder_line(held.port, held.run, &held.whoami, &held.process);
+                wire::encode_note(remark(held).as_bytes(), out);
+            }
             Item::Entry(Entry::Closed { outcome, .. }) => self.close(outcome, out),
             Item::Entry(
                 Entry::Stopping { .. }
                 | Entry::Exited { .. }
                 | Entry::Resized { .. }
+                | Entry::PortHeld(_)
                 | Entry::Answered { .. }
                 // A reported command has no caller here.
                 | Entry::Unreported { .. },

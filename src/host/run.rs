@@ -22,6 +22,7 @@ use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{self, tree};
 use crate::text::alternate_screen::AlternateScreen;
+use crate::text::bind_failure::BindFailure;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 /// One command, as the host holds it.
@@ -58,6 +59,8 @@ pub(super) struct ActiveRun {
     pub(super) unread: [bool; Stream::ALL.len()],
     /// When it gets SIGPIPE for output on a terminal without a reader.
     pub(super) broken_pipe: BrokenPipe,
+    /// What its output has said of ports that are in use.
+    pub(super) bind_failure: BindFailure,
     pub(super) ending: Ending,
     /// A person has paused it.
     pub(super) is_paused: bool,
@@ -188,6 +191,7 @@ impl ActiveRun {
             tty: None,
             unread: [false; Stream::ALL.len()],
             broken_pipe: BrokenPipe::default(),
+            bind_failure: BindFailure::default(),
             ending: Ending::default(),
             is_paused: false,
             is_tallied: false,

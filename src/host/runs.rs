@@ -7,6 +7,7 @@
 //! | `runs/orphans.rs` | deals with guards that died, or that do not do what they owe |
 //! | `runs/kills.rs` | ends commands for people, and answers them |
 //! | `runs/answers.rs` | gives terminals to people who answer prompts |
+//! | `runs/ports.rs` | finds the ports on which commands listen |
 //! | `runs/pauses.rs` | pauses, resumes and signals commands for people |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
 //! | `runs/listing.rs` | lists what runs |
@@ -20,6 +21,7 @@ mod kills;
 mod listing;
 mod orphans;
 mod pauses;
+mod ports;
 mod reports;
 mod streams;
 
@@ -67,6 +69,8 @@ pub(super) struct Runs {
     resized: Vec<(JobId, pty::Size)>,
     /// What happens when a command asks for terminal input.
     pub(super) prompts: PromptPolicy,
+    /// When it was last looked for the holder of a port.
+    sought_holder: Option<Instant>,
     /// The processes that were there before the host.
     kin: Kin,
 }
@@ -85,6 +89,7 @@ impl Runs {
             answers_over: Vec::new(),
             resized: Vec::new(),
             prompts,
+            sought_holder: None,
             kin: Kin::now(),
         }
     }

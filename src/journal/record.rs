@@ -40,7 +40,7 @@ use time::macros::format_description;
 
 pub use close::CloseRecord;
 pub use dropped::DroppedRecord;
-pub use end::{EndRecord, RecordedOutput, RunEnd, Straggler};
+pub use end::{EndRecord, PortHolder, RecordedOutput, RunEnd, Straggler};
 pub use input::InputRecord;
 pub use lost::LostRecord;
 pub use mark::MarkRecord;

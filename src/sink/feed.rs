@@ -26,7 +26,7 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
 use crate::core::log::{Item, Lag};
 use crate::journal::frame;
-use crate::journal::record::{RunEnd, StartRecord, Straggler};
+use crate::journal::record::{PortHolder, RunEnd, StartRecord, Straggler};
 use crate::journal::status::Done;
 use crate::limits;
 
@@ -290,6 +290,9 @@ impl Feed {
             Item::Entry(Entry::Answered { bytes, is_hidden }) => {
                 let (bytes, is_hidden) = (*bytes, *is_hidden);
                 self.has_record |= self.send(out, now, |out| frame::encode_input(job.0, bytes, is_hidden, out));
+            }
+            Item::Entry(Entry::PortHeld(port)) => {
+                held.end.port_held = Some(PortHolder { port: port.port, seq: port.run });
             }
             Item::Entry(_) => {}
         }

@@ -1,7 +1,8 @@
 //! What processes use: processor time, memory and listening ports, read from /proc.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
@@ -51,13 +52,27 @@ fn setting(name: libc::c_int) -> u64 {
 }
 
 /// The listening TCP sockets of network namespaces, each read once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Listening {
     /// By namespace: the port of each listening socket, by the socket's inode.
     known: BTreeMap<u64, BTreeMap<u64, u16>>,
+    /// Descriptors that may still be looked at.
+    budget: usize,
+}
+
+impl Default for Listening {
+    fn default() -> Self {
+        Self::within(usize::MAX)
+    }
 }
 
 impl Listening {
+    /// Looks at this many descriptors of all processes together, so that the time is bounded.
+    #[must_use]
+    pub fn within(budget: usize) -> Self {
+        Self { known: BTreeMap::new(), budget }
+    }
+
     /// The ports on which a process listens, smallest first. Empty for a process whose descriptors this user may not
     /// read.
     pub fn ports(&mut self, pid: Pid) -> Vec<u16> {
@@ -67,10 +82,13 @@ impl Listening {
             return Vec::new();
         }
         let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-        let links = descriptors.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| fs::read_link(entry.path()).ok());
-        let inodes =
-            links.filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok());
-        let mut ports: Vec<u16> = inodes.filter_map(|inode| sockets.get(&inode).copied()).collect();
+        let mut ports = Vec::new();
+        for entry in descriptors.flatten().take(DESCRIPTORS_MAX.min(self.budget)) {
+            self.budget -= 1;
+            let Ok(link) = fs::read_link(entry.path()) else { continue };
+            let socket = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
+            ports.extend(socket.and_then(|inode| sockets.get(&inode.parse().ok()?)));
+        }
         ports.sort_unstable();
         ports.dedup();
         ports
@@ -79,8 +97,10 @@ impl Listening {
 
 /// The port of each listening socket in a process's network namespace, by inode. See proc_pid_net(5).
 fn sockets(pid: Pid) -> BTreeMap<u64, u16> {
-    let tables = ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default());
-    tables.iter().flat_map(|table| table.lines()).filter_map(listening).collect()
+    let table = |name| File::open(format!("/proc/{pid}/net/{name}")).map(BufReader::new);
+    let tables = ["tcp", "tcp6"].into_iter().flat_map(|name| table(name).ok());
+    // The kernel lists the listening sockets first, and there may be many others.
+    tables.flat_map(|table| table.lines().map_while(Result::ok).skip(1).map_while(|line| listening(&line))).collect()
 }
 
 /// A line of /proc/net/tcp as inode and port, if the socket listens.

@@ -1,3 +1,4 @@
 //! What every run can have beside its command: markers, an environment profile, ports, spans.
 
+mod ports;
 mod variables;

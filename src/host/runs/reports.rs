@@ -117,17 +117,26 @@ impl Runs {
             GuardReport::PipeBroken => run.broken_pipe.on_signalled(turn.now),
             GuardReport::Exited { exit, group, has_left } => {
                 self.on_shell_over(job, has_left.then_some(group));
-                let is_stopping = engine.job(job).is_none_or(Job::is_stopping);
-                if matches!(exit, Exit::Code(_)) && !is_stopping {
-                    self.leave_modes(job, peers);
-                }
-                engine.on_exit(job, exit, turn.now);
-                self.drain_streams(job, turn, engine);
+                self.on_exited(job, exit, turn, engine, peers);
                 if has_left {
                     self.stragglers.push_back(job);
                 }
             }
         }
+    }
+
+    fn on_exited(&mut self, job: JobId, exit: Exit, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+        let is_stopping = engine.job(job).is_none_or(Job::is_stopping);
+        if exit != Exit::Code(0) && !is_stopping {
+            // What it wrote last may say why it failed.
+            self.drain_streams(job, turn, engine);
+            self.name_port_holder(job, turn.now, engine);
+        }
+        if matches!(exit, Exit::Code(_)) && !is_stopping {
+            self.leave_modes(job, peers);
+        }
+        engine.on_exit(job, exit, turn.now);
+        self.drain_streams(job, turn, engine);
     }
 
     /// Nothing of the command runs.

@@ -68,8 +68,11 @@ impl Runs {
 
     fn on_output(&mut self, job: JobId, stream: Stream, length: usize, turn: &Turn, engine: &mut Engine) {
         let bytes = &turn.buffer[..length];
-        if let Some(run) = self.get_mut(job).filter(|_| stream == Stream::Tty) {
-            run.screen.push(bytes);
+        if let Some(run) = self.get_mut(job) {
+            run.bind_failure.push(bytes);
+            if stream == Stream::Tty {
+                run.screen.push(bytes);
+            }
         }
         engine.on_output(job, stream, bytes.into(), turn.now);
         if stream == Stream::Tty && self.get_mut(job).is_some_and(|run| run.broken_pipe.on_output(turn.now)) {

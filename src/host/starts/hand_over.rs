@@ -139,6 +139,9 @@ impl Starts {
                 }
             };
             shim.prepare(plan.tty(), filters);
+            if command.is_agents && !command.is_for_program {
+                shim.is_for_model();
+            }
         }
     }
 }

@@ -42,6 +42,18 @@ pub struct RunEnd {
     pub left_count: u32,
     /// Process IDs that SIGKILL did not end.
     pub unkillable: Vec<i32>,
+    /// The port that the command could not listen on, because another run did.
+    pub port_held: Option<PortHolder>,
+}
+
+/// A run that listens on a port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortHolder {
+    /// The TCP port.
+    pub port: u16,
+    /// The run's number.
+    pub seq: u64,
 }
 
 /// A process that outlived the run's shell.
@@ -157,6 +169,7 @@ impl Serialize for EndRecord {
         fields.put_set("left", &end.left)?;
         fields.put_set("left_count", &end.left_count)?;
         fields.put_set("unkillable", &end.unkillable)?;
+        fields.put_set("port_held", &end.port_held)?;
         fields.put_set("exec_b64", &start.exec_b64)?;
         fields.put_set("dir_b64", &start.dir_b64)?;
         fields.put_set("unwrapped", &start.unwrapped)?;

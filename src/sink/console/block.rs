@@ -17,6 +17,7 @@ use crate::core::entry::{Entry, Prompt, Reason, Stream};
 use crate::core::log::Item;
 use crate::journal::record::Straggler;
 use crate::limits;
+use crate::text::bind_failure::holder_line;
 use crate::text::count::{self, grouped};
 use crate::text::escape::escape_line;
 use crate::text::highlight::Highlighter;
@@ -108,6 +109,9 @@ impl CommandBlock {
                 Item::Entry(Entry::Waits(waiting)) => {
                     self.remark(&prompt_line(self.job, waiting, now), now);
                     self.asks = true;
+                }
+                Item::Entry(Entry::PortHeld(held)) => {
+                    self.remark(&format!("… {}", holder_line(held.port, held.run, &held.whoami, &held.process)), now)
                 }
                 Item::Entry(Entry::Stopping { reason }) => self.remark(&format!("… stopping: {}", why(*reason)), now),
                 Item::Entry(Entry::Unreported { bytes }) => {

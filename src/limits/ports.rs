@@ -1,0 +1,12 @@
+//! The bounds of looks at the ports on which commands listen.
+
+use std::time::Duration;
+
+/// Ports that a record and the console name of one left-over process.
+pub const PORTS_NAMED_MAX: usize = 4;
+/// Processes that one look for listening ports visits. Ports of further ones are not found.
+pub const PORT_PROCESSES_MAX: usize = 256;
+/// Descriptors of all these processes that one look reads. Each takes about a microsecond, and the host waits for it.
+pub const PORT_DESCRIPTORS_MAX: usize = 4_096;
+/// After a look for the command that holds a port, none for this long: a loop of failing commands costs no more.
+pub const PORT_HOLDER_PAUSE: Duration = Duration::from_millis(250);
