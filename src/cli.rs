@@ -10,6 +10,7 @@ mod chosen;
 mod completions;
 mod diff;
 mod doctor;
+mod exec;
 mod export;
 mod help;
 pub mod host;

@@ -99,6 +99,8 @@ pub(crate) struct Client {
     hold_back: Option<Instant>,
     /// Another process sent SIGTSTP, and it went on to the command.
     has_passed_stop: bool,
+    /// The form with `--whoami`: a signal aborts the command, and whatever is not the command's own code is 127.
+    is_plain: bool,
 }
 
 impl Client {
@@ -130,7 +132,13 @@ impl Client {
             window: None,
             hold_back: None,
             has_passed_stop: false,
+            is_plain: false,
         }
+    }
+
+    /// Whether this is the form with `--whoami`.
+    pub(crate) fn for_plain_client(self, is_plain: bool) -> Self {
+        Self { is_plain, ..self }
     }
 
     /// Sets the terminal to relay, if any, and the terminal whose size the command's terminal gets.

@@ -11,6 +11,7 @@ mod client;
 mod collect;
 mod connect;
 mod controlling_terminal;
+mod direct;
 mod inside;
 mod local_run;
 mod notice;
@@ -27,6 +28,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc;
+use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::environment::Rules;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, OWN_FAILURE};
 use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
@@ -35,7 +37,7 @@ use rexec_sh::protocol::options::{Choices, ShimOptions, given};
 use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::run_changes::RunChanges;
 use rexec_sh::protocol::wire::{
-    CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
+    Attributes, CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
 };
 
 use client::{Client, ClientEnd, FORWARDED};
@@ -64,6 +66,8 @@ struct ShimCall<'a> {
     options: ShimOptions<'static>,
     kind: Shell,
     shell: &'a CStr,
+    /// The program that runs in the shell's place.
+    direct: Option<DirectCall<'a>>,
 }
 
 /// Why the host did not run the command.
@@ -91,6 +95,9 @@ pub(crate) fn run(argv: &[&'static CStr], env: &[&'static CStr]) -> ! {
 /// Does what the shell was called for. Returns only when something failed.
 fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     let options = ShimOptions::find(env.iter().copied());
+    if let Some(call) = DirectCall::read(argv) {
+        return direct::start(call, env, options);
+    }
     let name = argv.first().copied().unwrap_or_default();
     let named = Shell::named(name.to_bytes()).or_else(|| Shell::named(sys::executed_path().to_bytes()));
     let kind = named.unwrap_or(Shell::Sh);
@@ -109,7 +116,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
             &renamed
         }
     };
-    let invocation = ShimCall { argv, env, options, kind, shell };
+    let invocation = ShimCall { argv, env, options, kind, shell, direct: None };
     let inside = inside::judge(given(options.inside));
     if inside == Inside::Yes {
         return shell::become_shell(shell, argv, env, None);
@@ -125,12 +132,9 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
             return shell::become_shell(shell, argv, env, None);
         }
     }
-    let choices = match options.judge() {
+    let choices = match choices(&options) {
         Ok(choices) => choices,
-        Err(error) => {
-            let hint = format_args!("correct {}, or unset it", error.name);
-            return Notice::new(OWN_FAILURE, error, hint);
-        }
+        Err(notice) => return notice,
     };
     let changes = RunChanges(given(options.run_set));
     let become_shell = || shell::become_shell(shell, argv, env, Some(changes));
@@ -147,6 +151,14 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         local_run::run(reporter, &standard, become_shell);
     }
     become_shell()
+}
+
+/// The options with a choice of words.
+fn choices(options: &ShimOptions<'_>) -> Result<Choices, Notice> {
+    options.judge().map_err(|error| {
+        let hint = format_args!("correct {}, or unset it", error.name);
+        Notice::new(OWN_FAILURE, error, hint)
+    })
 }
 
 impl ShimCall<'_> {
@@ -173,6 +185,7 @@ impl ShimCall<'_> {
             return Err(Attempt::Failed(too_many(inherited.len())));
         }
         let mut attributes = collect::attributes(standard, inherited);
+        self.choose(choices, standard, &mut attributes);
         let terminal = ControllingTerminal::of(&attributes.stdio);
         let mut descriptors: Vec<RawFd> = Vec::with_capacity(sys::DESCRIPTORS_MAX);
         descriptors.push(directory.as_raw_fd());
@@ -180,10 +193,6 @@ impl ShimCall<'_> {
         let brought = terminal.as_ref().filter(|_| attributes.stdio.brings_terminal());
         descriptors.extend(brought.map(ControllingTerminal::descriptor));
         descriptors.extend_from_slice(&attributes.inherited);
-        (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
-        attributes.extras.live = choices.live;
-        attributes.extras.agent = given(self.options.run_agent).to_vec();
-        attributes.extras.budget = choices.budget.map(|bytes| OutputBudget { bytes, is_file: standard.is_file() });
         let parent = parent.filter(|_| attributes.ignored & bit(Signal::HUP) == 0);
         let signals = SignalMask::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;
@@ -191,7 +200,8 @@ impl ShimCall<'_> {
         let rules = self.rules();
         let mut request = Vec::with_capacity(16 << 10);
         request.extend_from_slice(&Hello::OURS.encode());
-        let names = (given(self.options.whoami), self.shell);
+        let program = self.direct.map_or(self.shell, |call| call.argv[0]);
+        let names = (given(self.options.whoami), program);
         let env = rules.apply(self.env.iter().copied());
         encode_run(&attributes, names, self.argv.iter().copied(), env.into_iter(), &mut request).map_err(|error| {
             let problem = format_args!("the command and its environment are too long: {error}");
@@ -203,6 +213,7 @@ impl ShimCall<'_> {
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
         let relay = Client::new(socket, signal_watch, parent, outputs);
+        let relay = relay.for_plain_client(self.direct.is_some_and(|call| call.is_plain_client()));
         let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
         match relay.run() {
@@ -221,6 +232,17 @@ impl ShimCall<'_> {
 }
 
 impl<'a> ShimCall<'a> {
+    /// Adds what the options and a direct call say.
+    fn choose(&self, choices: Choices, standard: &StandardStreams, attributes: &mut Attributes) {
+        (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);
+        attributes.extras.live = choices.live;
+        attributes.extras.agent = given(self.options.run_agent).to_vec();
+        attributes.extras.budget = choices.budget.map(|bytes| OutputBudget { bytes, is_file: standard.is_file() });
+        if let Some(call) = &self.direct {
+            call.apply(attributes);
+        }
+    }
+
     /// The rules by which the environment travels.
     fn rules(&self) -> Rules<'a> {
         let value = |name| self.env.iter().find_map(|entry| entry.to_bytes().strip_prefix(name)).unwrap_or_default();

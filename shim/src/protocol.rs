@@ -10,11 +10,13 @@
 //! | [`shell_places`] | where the real shells are |
 //! | [`environment`] | which variables travel, and which the host sets |
 //! | [`run_changes`] | what `rexec run` has changed for an agent, and how it is undone for commands |
+//! | [`direct`] | how `rexec exec` asks the shim for a program instead of a shell's command string |
 //! | [`options`], [`choice`] | the shim's `REXEC_` variables, and the choices in them |
 //! | [`mark`] | `REXEC_INSIDE`, and whether a guard is above |
 //! | [`notice`], [`exit_code`] | how a problem is told, and the exit codes |
 
 pub mod choice;
+pub mod direct;
 pub mod environment;
 pub mod exit_code;
 pub mod invocation;

@@ -117,7 +117,7 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     Err(become_agent(&program, recipe, &call, launch))
 }
 
-const NO_SHIM: Notice = Notice::fixed(
+pub(super) const NO_SHIM: Notice = Notice::fixed(
     rexec_sh::protocol::exit_code::FAILURE,
     "rexec-sh, the shell for agents, is not installed with this rexec",
     "scripts/install.sh installs it; cargo install does not",

@@ -122,6 +122,7 @@ fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
             if end.queued_ms == 0 { String::new() } else { format!(", waited {} before", duration(end.queued_ms)) };
         facts.push(("took", format!("{}{waited}", duration(end.duration_ms))));
     }
+    facts.extend((!start.why.is_empty()).then(|| ("why", start.why.clone())));
     facts.push(("directory", start.dir.clone()));
     facts.push(("shell", start.shell.clone()));
     facts.extend(start.sandbox.clone().map(|sandbox| ("sandbox", sandbox)));

@@ -14,6 +14,7 @@ use super::{completions, help, man};
 pub(super) const VERBS: &[&Verb] = &[
     // Agents.
     &super::run::VERB,
+    &super::exec::VERB,
     &super::doctor::VERB,
     // Commands that run.
     &super::ps::VERB,
@@ -39,6 +40,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &MAN,
     &COMPLETIONS,
     // Options.
+    &super::exec::whoami::VERB,
     &super::check::VERB,
     &super::start::VERB,
     &super::list::VERB,
@@ -142,6 +144,7 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
         Some(Arg::Short(letter)) => {
             flag(letter).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(format!("-{letter}"))))?
         }
+        Some(Arg::Long(name)) if super::exec::whoami::takes(name) => &super::exec::whoami::VERB,
         Some(Arg::Long(name)) => {
             let name = format!("--{name}");
             named(&name).ok_or_else(|| wrong(&lexopt::Error::UnexpectedOption(name)))?

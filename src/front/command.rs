@@ -5,7 +5,8 @@ use std::ffi::CStr;
 use std::time::Duration;
 
 use rexec_sh::protocol::choice::{Sanitize, Tty};
-use rexec_sh::protocol::wire::{Decoded, FromShim, OutputBudget, RunRequest, Stdio};
+use rexec_sh::protocol::mark::INSIDE;
+use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunRequest, Stdio};
 
 use super::caller;
 use crate::limits;
@@ -49,13 +50,17 @@ pub struct Command {
     pub is_unwrapped: bool,
     /// The working directory, if the caller named it. A shim sends a descriptor instead.
     pub dir: Option<String>,
-    /// Variables that a JSONL caller gave. Never those of a shim's environment.
+    /// Variables that its caller named one by one. Never those of a shim's environment.
     pub envs: BTreeMap<String, String>,
     /// Whether this is an agent's look at the shell, known to its last byte.
     pub is_probe: bool,
     /// Whether its output is for the agent's own program and not for a model. Then it passes unchanged.
     pub is_for_program: bool,
-    /// How long a JSONL caller lets it run.
+    /// What it is for, in its caller's words. May be empty.
+    pub why: String,
+    /// Whether `shell` is the program that is run, looked for as execvp(3) does it, and no shell.
+    pub is_words: bool,
+    /// How long its caller lets it run.
     pub timeout: Option<Duration>,
     /// Whether the caller kills what is left of the shell's process group once it has the result.
     pub kills_group: bool,
@@ -80,7 +85,8 @@ impl Command {
     pub fn of(run: &RunRequest<'_>, frame: &[u8]) -> Self {
         let env = || run.env.iter().map(CStr::to_bytes);
         let entries: Vec<&[u8]> = env().collect();
-        let started = run.attributes.extras.agent.as_slice();
+        let extras = &run.attributes.extras;
+        let started = extras.agent.as_slice();
         let agent = caller::agent(started, env());
         let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, agent);
         let (rows, cols) = (run.attributes.rows, run.attributes.cols);
@@ -88,10 +94,10 @@ impl Command {
             frame: frame.to_vec(),
             stdio: run.attributes.stdio,
             tty: run.attributes.tty,
-            live: run.attributes.extras.live,
-            budget: run.attributes.extras.budget,
-            is_agents: caller::is_known(&run.attributes.extras.agent, env()),
-            is_bare: false,
+            live: extras.live,
+            budget: extras.budget,
+            is_agents: caller::is_known(started, env()),
+            is_bare: extras.direct == Some(Direct::Bare),
             descriptors: run.descriptor_count(),
             sanitize: run.attributes.sanitize,
             window: (rows > 0 && cols > 0)
@@ -103,11 +109,13 @@ impl Command {
             text: unwrapped.command,
             is_unwrapped: unwrapped.is_unwrapped,
             dir: None,
-            envs: BTreeMap::new(),
+            envs: given(run),
             is_probe: unwrapped.is_probe,
             is_for_program: unwrapped.is_probe || unwrapped.is_for_program || caller::is_harness(env()),
-            timeout: None,
-            kills_group: caller::kills_group(env()),
+            why: String::from_utf8_lossy(&extras.why).trim().to_owned(),
+            is_words: extras.direct.is_some(),
+            timeout: (extras.timeout_ms > 0).then(|| Duration::from_millis(extras.timeout_ms).min(limits::TIMEOUT_MAX)),
+            kills_group: extras.direct.is_none() && caller::kills_group(env()),
         }
     }
 
@@ -137,4 +145,15 @@ impl Command {
             _ => None,
         }
     }
+}
+
+/// The variables that a caller named one by one: all that came, except rexec's own mark.
+fn given(run: &RunRequest<'_>) -> BTreeMap<String, String> {
+    if !matches!(run.attributes.extras.direct, Some(Direct::Host | Direct::Bare)) {
+        return BTreeMap::new();
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let pairs = run.env.iter().filter(|entry| *entry != INSIDE).map(CStr::to_bytes);
+    let pairs = pairs.filter_map(|entry| memchr::memchr(b'=', entry).map(|at| (&entry[..at], &entry[at + 1..])));
+    pairs.map(|(name, value)| (text(name), text(value))).collect()
 }

@@ -5,7 +5,7 @@ mod streams;
 use std::fmt::Display;
 use std::time::Instant;
 
-use rexec_sh::protocol::exit_code::OWN_FAILURE;
+use rexec_sh::protocol::exit_code::{OWN_FAILURE, TIMED_OUT};
 use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello};
 
@@ -191,6 +191,7 @@ impl Shim {
             wire::encode_note(remark(note).as_bytes(), out);
         }
         match outcome {
+            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => wire::encode_exit(Exit::Code(TIMED_OUT), out),
             Outcome::Ended { exit: Exit::Code(code), .. } => wire::encode_exit(Exit::Code(*code), out),
             Outcome::Ended { exit: Exit::Signal(signal), .. } => wire::encode_exit(Exit::Signal(*signal), out),
             Outcome::NotStarted(why) => encode_notice(&why.as_ref().into(), out),

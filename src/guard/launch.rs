@@ -223,7 +223,7 @@ impl<'a> Launch<'a> {
 
     /// Whether the program is searched for as by execvp(3). Otherwise it is a shell with a known path.
     fn searches(&self) -> bool {
-        matches!(self.directory, Directory::Named(_))
+        matches!(self.directory, Directory::Named(_)) || self.attributes.extras.direct.is_some()
     }
 
     /// Sets signal dispositions: ignored for the signals that the caller ignores, else the default.

@@ -16,7 +16,7 @@ use rexec_sh::protocol::environment::{Rules, names_shim};
 use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::shell_places::places;
-use rexec_sh::protocol::wire::{self, Attributes, Extras, Stdio};
+use rexec_sh::protocol::wire::{self, Attributes, Direct, Extras, Stdio};
 
 use crate::core::entry::StartError;
 use crate::front::command::Command;
@@ -28,11 +28,14 @@ use crate::sys::file;
 use crate::text::escape::name_of;
 use crate::text::reason::reason;
 
+/// Variables and their values.
+type Environment = BTreeMap<OsString, OsString>;
+
 /// What such commands inherit from the host.
 #[derive(Debug)]
 pub(super) struct Inherited {
     attributes: Attributes,
-    environment: BTreeMap<OsString, OsString>,
+    environment: Environment,
     /// The host's `SHELL`, if that leads to the shim; else empty.
     link: Vec<u8>,
     /// The real shell, which takes the place of such a `SHELL`.
@@ -44,7 +47,7 @@ pub(super) struct Inherited {
 impl Inherited {
     /// Reads this process's own, before the host changes any of it.
     pub(super) fn read() -> Self {
-        let environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        let environment: Environment = std::env::vars_os().collect();
         let value = |name: &str| environment.get(OsStr::new(name)).map(|value| value.as_bytes().to_vec());
         let mut link = value("SHELL").unwrap_or_default();
         let shell = real_shell(Shell::named(&link).unwrap_or(Shell::Sh));
@@ -79,7 +82,11 @@ pub(super) fn command(
     attributes.stdio = Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() };
     let directory = Some(c_string(request.dir.as_bytes()));
     attributes.extras = Extras { directory, ..attributes.extras };
-    let frame = encode(&attributes, request, inherited, facts);
+    let mut env = if request.clear_env { Environment::new() } else { inherited.environment.clone() };
+    request.profile.apply(&mut env, facts);
+    env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
+    let argv: Vec<CString> = request.exec.iter().map(|word| c_string(word.as_bytes())).collect();
+    let frame = encode(&attributes, request.whoami.as_bytes(), &argv, &env, inherited);
     let exec: Vec<Vec<u8>> = request.exec.iter().map(|word| word.clone().into_bytes()).collect();
     let command = Command {
         frame: frame.clone().unwrap_or_default(),
@@ -100,6 +107,8 @@ pub(super) fn command(
         exec,
         dir: Some(request.dir.clone()),
         envs: request.envs.clone(),
+        why: String::new(),
+        is_words: true,
         timeout: Some(request.timeout).filter(|&seconds| seconds > 0.0).map(Duration::from_secs_f64),
         is_probe: false,
         is_for_program: false,
@@ -113,21 +122,35 @@ fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("requests with a NUL are refused")
 }
 
+/// Adds the host's environment to that of a command whose caller asks for it.
+pub(super) fn add_environment(command: &mut Command, inherited: &Inherited) -> Result<(), StartError> {
+    let Some(run) = command.run().filter(|run| run.attributes.extras.direct == Some(Direct::Host)) else {
+        return Ok(());
+    };
+    let mut env = inherited.environment.clone();
+    env.extend(run.env.iter().filter_map(|entry| {
+        let entry = entry.to_bytes();
+        let at = memchr::memchr(b'=', entry)?;
+        let part = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        Some((part(&entry[..at]), part(&entry[at + 1..])))
+    }));
+    let argv: Vec<CString> = run.argv.iter().map(CStr::to_owned).collect();
+    command.frame = encode(&run.attributes, run.whoami, &argv, &env, inherited)?;
+    Ok(())
+}
+
 fn encode(
     attributes: &Attributes,
-    request: &CommandRequest,
+    whoami: &[u8],
+    argv: &[CString],
+    env: &Environment,
     inherited: &Inherited,
-    facts: ProfileFacts,
 ) -> Result<Vec<u8>, StartError> {
-    let mut env = if request.clear_env { BTreeMap::new() } else { inherited.environment.clone() };
-    request.profile.apply(&mut env, facts);
-    env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     let entries: Vec<CString> = entries.collect();
     let rules = Rules::new(&inherited.shell, &inherited.drop).with_link(&inherited.link);
     let env = rules.apply(entries.iter().map(CString::as_c_str));
-    let argv: Vec<CString> = request.exec.iter().map(|word| c_string(word.as_bytes())).collect();
-    let names = (request.whoami.as_bytes(), argv[0].as_c_str());
+    let names = (whoami, argv[0].as_c_str());
     let mut frame = Vec::new();
     wire::encode_run(attributes, names, argv.iter().map(CString::as_c_str), env.into_iter(), &mut frame).map_err(
         |error| StartError {

@@ -99,7 +99,7 @@ pub(super) struct Description {
     pub(super) whoami: String,
     pub(super) dir: String,
     pub(super) command: String,
-    /// It came as words in JSON: directory and program are as the caller named them.
+    /// The program itself was named, and no shell.
     pub(super) is_words: bool,
     pub(super) kills_group: bool,
 }
@@ -116,7 +116,7 @@ impl Description {
             whoami: clipped(command.whoami.as_bytes()),
             dir: clipped(dir),
             command: clipped(&command.text),
-            is_words: command.dir.is_some(),
+            is_words: command.is_words,
             kills_group: command.kills_group,
         }
     }

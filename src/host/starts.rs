@@ -138,6 +138,11 @@ impl Starts {
         json_command::command(request, &self.inherited, facts)
     }
 
+    /// Adds the host's environment to that of a command whose caller asks for it.
+    pub(super) fn add_environment(&self, command: &mut Command) -> Result<(), StartError> {
+        json_command::add_environment(command, &self.inherited)
+    }
+
     /// Takes this many bytes for a request. `None` when all requests together would hold too much.
     pub(super) fn hold(&self, bytes: usize) -> Option<Share> {
         self.requests.take(bytes)

@@ -53,8 +53,9 @@ impl Host {
             return self.fail(id, notice);
         }
         self.starts.add_groups(pid, &mut command, &mut self.screen);
+        let descriptors = self.starts.add_environment(&mut command).map(|()| descriptors);
         let share = self.starts.hold(command.weight());
-        self.submit(id, command, Ok(descriptors), share);
+        self.submit(id, command, descriptors, share);
     }
 
     /// A command that came as words in JSON, which gets the host's environment.
@@ -100,6 +101,7 @@ impl Host {
             whoami: command.whoami.clone(),
             envs: command.envs.clone(),
             command: String::from_utf8_lossy(&command.text).into_owned(),
+            why: command.why.clone(),
             shell: command.shell.clone(),
             probe: command.is_probe,
             unwrapped: command.is_unwrapped,
@@ -125,6 +127,7 @@ impl Host {
             place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
             dir: start.dir.clone(),
             command: start.command.clone(),
+            why: start.why.clone(),
             is_unwrapped: command.is_unwrapped,
             is_probe: command.is_probe,
             sandbox: sandbox.map(str::to_owned),

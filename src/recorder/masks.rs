@@ -40,7 +40,7 @@ impl Masks {
     /// The start with its secrets masked.
     pub(super) fn start(&mut self, mut start: StartRecord) -> StartRecord {
         let is_cut = start.clipped;
-        for text in [&mut start.command, &mut start.dir, &mut start.whoami, &mut start.shell] {
+        for text in [&mut start.command, &mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why] {
             self.field(text, is_cut);
         }
         self.arguments(&mut start.exec, is_cut);

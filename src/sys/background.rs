@@ -78,6 +78,14 @@ pub fn start_shell(command: &str, variables: &[(&str, &str)]) -> io::Result<Pid>
     })
 }
 
+/// Makes `/dev/null` this process's standard input.
+///
+/// # Errors
+/// As open(2) and dup2(2).
+pub fn read_nothing() -> io::Result<()> {
+    dup2_stdin(File::open("/dev/null")?).map_err(super::io)
+}
+
 /// Becomes another program. Returns only when that fails.
 pub fn execute(program: &CStr, argv: &[CString], env: &[CString]) -> io::Error {
     // Rust ignores SIGPIPE in its programs, and that would be inherited.

@@ -43,6 +43,7 @@ impl ConsoleRig {
             agent: "codex",
             session: 1,
             place: text("d"),
+            why: String::new(),
             is_unwrapped: command == "unwrapped",
             is_probe: command == "probe",
             sandbox: None,

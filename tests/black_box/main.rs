@@ -24,6 +24,7 @@
 //! | the socket: who may connect, and what is said over it | `socket` |
 //! | `rexec export`, `rexec replay` | `export`, `replay` |
 //! | callers in a sandbox | `sandbox` |
+//! | `rexec exec` and `rexec --whoami` | `exec` |
 //! | error messages and hints | `errors` |
 //! | the manual and `--help` | `manual` |
 //! | the verbs of `rexec`: their help, options, completions and man pages | `verbs` |
@@ -56,6 +57,7 @@ mod clocks;
 mod conformance;
 mod console;
 mod errors;
+mod exec;
 mod export;
 mod faults;
 mod fuzz;

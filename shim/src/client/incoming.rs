@@ -1,8 +1,8 @@
 //! Frames from the host, and the output in them on its way to the caller.
 
 use nix::errno::Errno;
-use rexec_sh::protocol::exit_code::OWN_FAILURE;
-use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE};
+use rexec_sh::protocol::notice::{Notice, without_prefix};
 use rexec_sh::protocol::wire::{CallerStream, Decoded, FromHost, Hello, WireError, encode_closed};
 
 use super::{ABORTED, Client, ClientEnd, index};
@@ -65,8 +65,9 @@ impl Client {
             FromHost::Exit(_) if self.aborting.is_some() => self.ending = Some(ClientEnd::Exit(ABORTED)),
             FromHost::Exit(exit) => self.ending = Some(self.end_of(exit)),
             FromHost::Fail { code, text } => {
+                let text = if self.is_plain { without_prefix(text) } else { text };
                 self.chunk = chunk(CallerStream::Err, text);
-                self.ending = Some(ClientEnd::Exit(code));
+                self.ending = Some(ClientEnd::Exit(if self.is_plain { NOT_FOUND } else { code }));
                 self.end_line();
                 self.reset_terminal();
             }

@@ -124,6 +124,9 @@ impl Client {
     }
 
     fn pass_on(&mut self, signal: Signal) {
+        if self.is_plain && ENDING & bit(signal) != 0 {
+            return self.abort();
+        }
         encode_signal(signal, &mut self.outgoing);
         self.came |= bit(signal);
         if ENDING & bit(signal) != 0 {

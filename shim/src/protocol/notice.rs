@@ -59,6 +59,12 @@ impl Notice {
         Self::new(exit_code::USAGE, problem, hint)
     }
 
+    /// The same notice with another exit code.
+    #[must_use]
+    pub fn with_code(self, code: u8) -> Self {
+        Self { code, ..self }
+    }
+
     /// The notice that no host listens on this socket.
     #[must_use]
     pub fn host_not_found(socket: &Path) -> Self {
@@ -84,6 +90,12 @@ impl std::error::Error for Notice {}
 /// One line of rexec's own that is not a problem: prefixed, with a newline.
 pub fn remark(text: impl Display) -> String {
     format!("{PREFIX}{text}\n")
+}
+
+/// A rendered notice without its prefix.
+#[must_use]
+pub fn without_prefix(rendered: &[u8]) -> &[u8] {
+    rendered.strip_prefix(PREFIX.as_bytes()).unwrap_or(rendered)
 }
 
 /// The problem in a rendered notice: its first line without the prefix.

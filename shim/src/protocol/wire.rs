@@ -23,7 +23,7 @@ mod run;
 use std::fmt;
 
 pub use attributes::{Attributes, Stdio};
-pub use extras::{COREDUMP_FILTER, Extras, OutputBudget, TIMER_SLACK_NS};
+pub use extras::{COREDUMP_FILTER, Direct, Extras, OutputBudget, TIMER_SLACK_NS};
 pub use fields::Strings;
 pub use frame::*;
 pub use modes::{MODE_CHARACTERS, TerminalModes};
@@ -54,6 +54,8 @@ pub const LEFT_BYTES_MAX: usize = 4 << 10;
 /// Keys that may be on their way to a command at once, bytes: the host answers with how many the command's terminal has
 /// taken.
 pub const KEYS_BYTES_MAX: usize = 32 << 10;
+/// The longest reason that a caller may give for its command, bytes. A longer one is cut.
+pub const WHY_BYTES_MAX: usize = 1024;
 /// The longest name a caller may give itself, bytes.
 pub const WHOAMI_BYTES_MAX: usize = 256;
 

@@ -32,13 +32,13 @@ impl StartRecord {
             && self.envs.iter().map(|(name, value)| variable_len(name, value)).sum::<usize>() <= ENVS_BYTES_MAX
             && json_len(&self.dir) <= DIR_BYTES_MAX
             && self.dir_b64.as_deref().is_none_or(fits_dir_b64)
-            && [&self.time, &self.whoami, &self.shell].iter().all(|name| json_len(name) <= NAME_BYTES_MAX);
+            && [&self.time, &self.whoami, &self.shell, &self.why].iter().all(|name| json_len(name) <= NAME_BYTES_MAX);
         if fits {
             return None;
         }
         let mut fitted = self.clone();
         fitted.clipped = true;
-        for name in [&mut fitted.time, &mut fitted.whoami, &mut fitted.shell] {
+        for name in [&mut fitted.time, &mut fitted.whoami, &mut fitted.shell, &mut fitted.why] {
             *name = clip(name, NAME_BYTES_MAX);
         }
         fitted.dir = clip(&self.dir, DIR_BYTES_MAX);

@@ -26,6 +26,9 @@ pub struct StartRecord {
     pub exec: Vec<String>,
     /// What a person would say was run: the command without the agent's wrapper.
     pub command: String,
+    /// What it is for, in its caller's words.
+    #[serde(skip_serializing_if = "is_default")]
+    pub why: String,
     /// The shell that runs it.
     pub shell: String,
     /// The bytes of `exec` in base64, if they are not UTF-8.

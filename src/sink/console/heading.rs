@@ -18,6 +18,8 @@ use crate::text::escape::{escape_line, name_of};
 
 /// The most columns of an agent's name.
 const AGENT_COLUMNS: usize = 16;
+/// The most columns of what a caller says that its command is for.
+const WHY_COLUMNS: usize = 60;
 /// The most columns of what is known of a sandbox.
 const SANDBOX_COLUMNS: usize = 40;
 /// With fewer columns than this for a command, its end is cut: there is no room to say how much of its middle is.
@@ -46,6 +48,8 @@ pub struct Heading {
     pub place: String,
     /// The command, without an agent's wrapper.
     pub command: String,
+    /// What it is for, in its caller's words. May be empty.
+    pub why: String,
     /// Whether `command` lacks an agent's wrapper.
     pub is_unwrapped: bool,
     /// Whether an agent only looks at the shell. Such a command is one line instead of a block, while all goes well.
@@ -95,7 +99,7 @@ impl Heading {
     /// Shows the banner of a block, with the end line at its right edge if the command has ended without a word.
     pub(super) fn show(&self, face: Face, job: JobId, end: Option<(Ink, &str)>, out: &mut Vec<u8>) {
         if face.is_text() {
-            let line = self.in_text(job).line(limits::BANNER_COLUMNS) + &self.sandbox_note();
+            let line = self.in_text(job).line(limits::BANNER_COLUMNS) + &self.notes();
             return face.remark(Ink::Plain, &line, out);
         }
         let (first, more) = self.first_line();
@@ -105,8 +109,15 @@ impl Heading {
             _ if face.room() < 70 => format!(" ⏎ +{more}"),
             _ => format!(" ⏎ +{lines} (rexec show {seq})"),
         };
-        note.push_str(&self.sandbox_note());
+        note.push_str(&self.notes());
         self.show_with(face, job, self.local, (Ink::Bold, first), &note, end, out);
+    }
+
+    /// What stands behind the command: what it is for, and the sandbox that it runs in.
+    fn notes(&self) -> String {
+        let why = escape_line(&self.why, WHY_COLUMNS);
+        let why = if why.is_empty() { why } else { format!(" · why: {why}") };
+        why + &self.sandbox_note()
     }
 
     /// ` · in its sandbox (codex read-only)`; nothing for a command that the host runs.

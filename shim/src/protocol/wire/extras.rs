@@ -5,8 +5,8 @@
 
 use std::ffi::{CStr, CString};
 
-use super::WireError;
 use super::fields::{Fields, put_bytes};
+use super::{WHY_BYTES_MAX, WireError};
 
 /// The default of `/proc/PID/coredump_filter` (core(5)).
 pub const COREDUMP_FILTER: u32 = 0x33;
@@ -30,6 +30,9 @@ const PROJECT: u8 = 10;
 const AGENT: u8 = 11;
 const BUDGET: u8 = 12;
 const VARIABLE: u8 = 13;
+const TIMEOUT: u8 = 14;
+const WHY: u8 = 15;
+const DIRECT: u8 = 16;
 
 /// Attributes that few callers change, and fields that only the host sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +65,44 @@ pub struct Extras {
     /// Variables (`NAME=value`) that the command gets besides its caller's. Each takes the place of those of its name. From
     /// the host only.
     pub variables: Vec<CString>,
+    /// Milliseconds after which the command is ended; 0 means never.
+    pub timeout_ms: u64,
+    /// What the command is for, in the caller's words. For people only.
+    pub why: Vec<u8>,
+    /// The command is a program that is looked for as execvp(3) does it, and not a shell. `None` for a shell.
+    pub direct: Option<Direct>,
+}
+
+/// Where the environment of a program comes from that is started without a shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direct {
+    /// It is its caller's.
+    Caller,
+    /// It is the host's. The frame's entries are added, and take the places of those with their names.
+    Host,
+    /// It is what the frame has, and nothing is added.
+    Bare,
+}
+
+impl Direct {
+    /// All of them, in the order of their numbers on the wire.
+    pub const ALL: [Self; 3] = [Self::Caller, Self::Host, Self::Bare];
+
+    /// Its word on the shim's command line.
+    #[must_use]
+    pub const fn word(self) -> &'static CStr {
+        match self {
+            Self::Caller => c"caller",
+            Self::Host => c"host",
+            Self::Bare => c"bare",
+        }
+    }
+
+    /// The one with this word.
+    #[must_use]
+    pub fn named(word: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|direct| direct.word().to_bytes() == word)
+    }
 }
 
 /// How much of the output a caller gets.
@@ -89,6 +130,9 @@ impl Default for Extras {
             agent: Vec::new(),
             budget: None,
             variables: Vec::new(),
+            timeout_ms: 0,
+            why: Vec::new(),
+            direct: None,
         }
     }
 }
@@ -141,6 +185,15 @@ impl Extras {
             put(out, BUDGET, &[a, b, c, d, u8::from(is_file)]);
         }
         self.variables.iter().for_each(|entry| put_variable(entry, out));
+        if self.timeout_ms > 0 {
+            put(out, TIMEOUT, &self.timeout_ms.to_le_bytes());
+        }
+        if !self.why.is_empty() {
+            put(out, WHY, &self.why[..self.why.len().min(WHY_BYTES_MAX)]);
+        }
+        if let Some(direct) = self.direct {
+            put(out, DIRECT, &[direct as u8]);
+        }
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, WireError> {
@@ -179,6 +232,12 @@ impl Extras {
                     let bytes = u32::from_le_bytes(bytes.try_into().ok()?);
                     self.budget = Some(OutputBudget { bytes, is_file: *is_file == 1 });
                 }
+                _ => return None,
+            },
+            TIMEOUT => self.timeout_ms = u64::from_le_bytes(value.try_into().ok()?),
+            WHY if value.len() <= WHY_BYTES_MAX => self.why = value.to_vec(),
+            DIRECT => match value {
+                [direct] => self.direct = Some(*Direct::ALL.get(usize::from(*direct))?),
                 _ => return None,
             },
             LIVE => match value {

@@ -34,6 +34,9 @@ fn sample() -> Vec<u8> {
             agent: b"7:Codex".to_vec(),
             budget: Some(OutputBudget { bytes: 4096, is_file: true }),
             variables: vec![c"REXEC_SEQ=7".to_owned()],
+            timeout_ms: 1500,
+            why: b"to see".to_vec(),
+            direct: Some(Direct::Bare),
         },
     };
     let argv = [c"bash", c"-c", c"printf '\xff\n'", c""];

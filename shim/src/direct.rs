@@ -1,0 +1,58 @@
+//! A direct call: `rexec exec` and `rexec --whoami` became this program, and the host runs a program instead of a shell.
+//!
+//! Invariant: what a sandbox or a fallback makes run in this process is started by the real shell, which looks for the
+//! program and tells a wrong name as a shell does.
+
+use std::ffi::CStr;
+
+use rexec_sh::protocol::direct::DirectCall;
+use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE};
+use rexec_sh::protocol::invocation::Shell;
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::options::{ShimOptions, given};
+use rexec_sh::protocol::run_changes::RunChanges;
+
+use crate::collect::StandardStreams;
+use crate::{Attempt, ShimCall, choices, local_run, report, shell};
+
+/// Does what the call asks for. Returns only when something failed.
+pub(crate) fn start(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'static>) -> Notice {
+    let notice = attempt(call, env, options);
+    // The plain client has one code for whatever is not the command's own.
+    if call.is_plain_client() { notice.with_code(NOT_FOUND) } else { notice }
+}
+
+fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'static>) -> Notice {
+    let found = shell::find(Shell::Sh, options.shell).and_then(|shell| Ok((shell, choices(&options)?)));
+    let (shell, choices) = match found {
+        Ok(found) => found,
+        Err(notice) => return notice,
+    };
+    let mut standard = StandardStreams::inspect();
+    let shim_call = ShimCall { argv: call.argv, env, options, kind: Shell::Sh, shell, direct: Some(call) };
+    let lacks_sockets = match shim_call.attempt(&mut standard, choices) {
+        Ok(never) => match never {},
+        Err(Attempt::Absent(notice)) if !choices.fallback || call.is_plain_client() => return notice,
+        Err(Attempt::Failed(notice)) => return notice,
+        Err(Attempt::Locally { .. } | Attempt::Told) if call.is_plain_client() || call.timeout_ms > 0 => {
+            return NOT_HERE;
+        }
+        Err(Attempt::Locally { lacks_sockets }) => lacks_sockets,
+        Err(Attempt::Absent(_) | Attempt::Told) => false,
+    };
+    let words = [shell, c"-c", c"exec \"$@\"", shell].into_iter().chain(call.argv.iter().copied());
+    let words: Vec<&CStr> = words.collect();
+    let become_shell = || shell::become_shell(shell, &words, env, Some(RunChanges(given(options.run_set))));
+    if choices.reports
+        && let Some(reporter) = report::begin(&shim_call, lacks_sockets, false)
+    {
+        local_run::run(reporter, &standard, become_shell);
+    }
+    become_shell()
+}
+
+const NOT_HERE: Notice = Notice::fixed(
+    OWN_FAILURE,
+    "the host cannot run this command: its caller is in a sandbox, or in a directory that the host may not enter",
+    "run the command without rexec, or start rexec-host with --allow-sandboxed",
+);
