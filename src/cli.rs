@@ -26,6 +26,7 @@ mod pause;
 pub mod print;
 pub mod ps;
 mod replay;
+mod rerun;
 pub mod rexec;
 mod run;
 pub mod run_reference;

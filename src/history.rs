@@ -12,6 +12,7 @@
 //! Invariants: memory is bounded by a chunk and by the runs that are wanted; a line that is not a record costs itself
 //! only; a file that grows, shrinks or vanishes while it is read is no error.
 
+mod beginning;
 mod chunks;
 mod facts;
 mod find;
@@ -24,6 +25,7 @@ mod search;
 mod session;
 mod span;
 
+pub use beginning::RunBeginning;
 pub use facts::{Facts, RunOutcome};
 pub use find::{FoundRun, find};
 pub use fold::for_each_ended;

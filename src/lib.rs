@@ -84,6 +84,8 @@
 //!   `text/sanitize/collapse.rs` for terminals; `front/trimmer.rs` for a budget.
 //! * What is recorded with its times: `recorder/timed_output.rs`. How it is played: `cli/replay/player.rs`.
 //! * What counts as a secret: `text/redact.rs`, which says what each of its modules knows.
+//! * Which variables of a command the journal keeps: `recorder/environment.rs`. How a command is run again with them:
+//!   `cli/rerun.rs`.
 //! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows, and
 //!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes.
 //! * A record's fields: `journal/record.rs`; `host/submissions.rs` fills a start, `sink/feed.rs` and `recorder/live.rs`

@@ -2,11 +2,13 @@
 //!
 //! The wire's own bounds are in `rexec_sh::protocol::wire`, because the shim keeps them too.
 
+mod environments;
 mod ports;
 mod reports;
 
 use std::time::Duration;
 
+pub use environments::*;
 pub use ports::*;
 pub use reports::*;
 

@@ -24,6 +24,7 @@
 mod append;
 mod appender;
 mod bounds;
+mod environment;
 mod excerpt;
 mod home;
 mod link;

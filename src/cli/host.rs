@@ -56,6 +56,7 @@ fn defaults() -> HostOptions {
         redact_agents: false,
         raw_cap: limits::RAW_CAP_BYTES,
         records: true,
+        environments: true,
         budget: 0,
         allow_sandboxed: false,
         unseen_landlock: false,
@@ -141,6 +142,7 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
                 options.budget = usize::try_from(chosen).unwrap_or(0);
             }
             Long("no-record") => options.records = false,
+            Long("no-environments") => options.environments = false,
             Long("grace") => {
                 options.grace = seconds("--grace", &value(parser)?, limits::GRACE_MAX, "as in 2 or 0.5")?;
             }

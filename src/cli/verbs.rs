@@ -31,6 +31,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::diff::VERB,
     &super::replay::VERB,
     &super::export::VERB,
+    &super::rerun::VERB,
     &super::stats::VERB,
     &super::sessions::VERB,
     &super::schema::VERB,

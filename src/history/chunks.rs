@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
+use serde::de::DeserializeOwned;
 
 use crate::journal::record::LINE_BYTES_MAX;
 
@@ -85,6 +86,19 @@ impl<'f> Chunks<'f> {
             }
         }
     }
+}
+
+/// The last record of a file whose line has these bytes in it.
+pub(super) fn record_with<T: DeserializeOwned>(file: &File, needle: &str) -> io::Result<Option<T>> {
+    let finder = Finder::new(needle);
+    let mut chunks = Chunks::of(file)?;
+    while let Some(chunk) = chunks.next()? {
+        let records = chunk.lines_with(&finder).filter_map(|(_, line)| serde_json::from_slice(line).ok());
+        if let Some(record) = records.last() {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads as much as there is.

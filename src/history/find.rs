@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use memchr::memmem::Finder;
 
-use super::chunks::Chunks;
+use super::chunks::{Chunks, record_with};
 use super::facts::{RunOutcome, head};
 use super::session::{JournalFile, SessionHistory};
 use crate::journal::reader::{JournalReader, Record};
@@ -140,16 +140,8 @@ impl FoundRun {
         let mut library = Library::default();
         for made_of in self.start.exec_text.values() {
             let needle = format!("\"type\":\"text\",\"id\":{},", made_of.id);
-            let finder = Finder::new(&needle);
-            let mut chunks = Chunks::of(file)?;
-            while let Some(chunk) = chunks.next()? {
-                let texts = chunk.lines_with(&finder).filter_map(|(_, line)| serde_json::from_slice(line).ok());
-                if let Some(text) = texts.last() {
-                    let text: TextRecord = text;
-                    library.add(text);
-                    break;
-                }
-            }
+            let text: Option<TextRecord> = record_with(file, &needle)?;
+            text.into_iter().for_each(|text| library.add(text));
         }
         library.complete(&mut self.start);
         Ok(())

@@ -61,6 +61,8 @@ pub struct HostOptions {
     pub budget: usize,
     /// Whether output is recorded with its times.
     pub records: bool,
+    /// Whether the journal keeps the environments of commands, without their secrets.
+    pub environments: bool,
     /// Whether commands of sandboxed callers run here, outside of their sandboxes.
     pub allow_sandboxed: bool,
     /// Whether a host that cannot see Landlock sandboxes compares everything else and ignores them.
@@ -74,7 +76,7 @@ pub struct HostOptions {
 impl HostOptions {
     /// How large the journal and its parts may grow.
     pub(super) fn journal_bounds(&self) -> Bounds {
-        let bounds = Bounds { raw_cap: self.raw_cap, ..Bounds::default() };
+        let bounds = Bounds { raw_cap: self.raw_cap, environments: self.environments, ..Bounds::default() };
         if self.records { bounds } else { Bounds { record_cap: 0, ..bounds } }
     }
 }

@@ -75,7 +75,7 @@ impl RecorderLink {
         [self.feed.deadline(), self.feed.send_at(), self.process.retry_at].into_iter().flatten().min()
     }
 
-    /// A command begins, with this environment (`NAME=value`), of which the journal gets the secrets to mask only.
+    /// A command begins, with this environment (`NAME=value`).
     pub(super) fn begin<'a>(
         &mut self,
         engine: &mut Engine,

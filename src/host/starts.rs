@@ -256,6 +256,11 @@ impl Starts {
         plan.live(is_live).bare(command.is_bare)
     }
 
+    /// Whether the journal keeps the environments of commands.
+    pub(super) fn keeps_environments(&self) -> bool {
+        self.options.environments
+    }
+
     /// Which of a command's descriptors are its terminal: as its caller says, else as the host's options say. What an
     /// agent reads for itself is for a program and never goes through a terminal.
     fn tty_of(&self, command: &Command) -> Tty {

@@ -106,6 +106,9 @@ impl Host {
             probe: command.is_probe,
             unwrapped: command.is_unwrapped,
             window: Some(self.starts.window(command)),
+            terminal: sandbox.is_none() && self.starts.plan(command).has_terminal(),
+            // What a sandboxed command had is not known.
+            environment_sent: sandbox.is_none() && self.starts.keeps_environments(),
             relayed: command.stdio.stdout_tty && self.starts.plan(command).is_relayed(),
             sandbox: sandbox.map(str::to_owned),
             ..StartRecord::default()

@@ -3,8 +3,8 @@
 //! ```text
 //! kind u8 | seq u64 | length u32 | payload         numbers are little-endian
 //! START     a start record, JSON
-//! SECRETS   entries NAME=value, a NUL behind each: what the recorder masks in this run
-//! MASKED    a start record, JSON, of a run whose SECRETS came before
+//! ENTRIES   entries NAME=value, a NUL behind each: the run's environment, or what of it the recorder masks in this run
+//! MASKED    a start record, JSON, of a run whose ENTRIES came before; it says whether they are all
 //! OUTPUT    the stream's number u8, microseconds since the run's start u64, raw bytes
 //! RESIZED   microseconds since the run's start u64, rows u16, columns u16
 //! LOST      a count u64: bytes of the run's output that went to a recorder that died
@@ -16,7 +16,7 @@
 //!
 //! Both ends are the same program, forked, so the frames have no version.
 //!
-//! Invariants: the recorder does not write a MASKED start whose SECRETS did not come; the decoder trusts no length: it
+//! Invariants: the recorder does not write a MASKED start whose ENTRIES did not come; the decoder trusts no length: it
 //! skips a frame that is longer than any that the encoder makes, and does not store it; it passes over a frame that
 //! it does not understand.
 
@@ -29,8 +29,8 @@ use crate::text::redact::is_secret;
 pub const FRAME_BYTES_MAX: usize = 768 << 10;
 /// The most output in one frame, bytes.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
-/// The longest variable that is sent as a secret, bytes. execve(2) takes none that is longer.
-const SECRET_BYTES_MAX: usize = 128 << 10;
+/// The longest variable that is sent, bytes. execve(2) takes none that is longer.
+const ENTRY_BYTES_MAX: usize = 128 << 10;
 /// Kind, seq and length.
 const HEADER_BYTES: usize = 13;
 
@@ -38,30 +38,33 @@ const START: u8 = 1;
 const OUTPUT: u8 = 2;
 const END: u8 = 3;
 const CLOSE: u8 = 4;
-const SECRETS: u8 = 5;
+const ENTRIES: u8 = 5;
 const MASKED: u8 = 6;
 const LOST: u8 = 7;
 const DROPPED: u8 = 8;
 const RESIZED: u8 = 9;
 const INPUT: u8 = 10;
 
-/// Appends the frames of a run that begins in this environment (entries `NAME=value`). Of the environment, only the
-/// secrets are sent.
+/// Appends the frames of a run that begins in this environment (entries `NAME=value`). Unless the start says that all of
+/// the environment is sent, only its secrets are.
 pub fn encode_start<'a>(start: &StartRecord, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
-    let has_secrets = encode_secrets(start.seq, environment, out);
+    let has_entries = encode_entries(start, environment, out);
     let fitted = start.fitted();
-    let kind = if has_secrets { MASKED } else { START };
+    let kind = if has_entries { MASKED } else { START };
     encode(kind, start.seq, out, |out| put_json(fitted.as_ref().unwrap_or(start), out));
 }
 
-/// Appends the frames with the secrets of an environment. Returns whether there are any.
-fn encode_secrets<'a>(seq: u64, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
-    let mut entries = environment.into_iter().filter(|entry| entry.len() <= SECRET_BYTES_MAX && is_secret_entry(entry));
+/// Appends the frames with the entries of an environment that are sent. Returns whether there are any.
+fn encode_entries<'a>(start: &StartRecord, environment: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
+    let is_sent = |entry: &&[u8]| {
+        entry.len() <= ENTRY_BYTES_MAX && (start.environment_sent || split_entry(entry).is_some_and(is_secret_entry))
+    };
+    let mut entries = environment.into_iter().filter(is_sent);
     let mut next = entries.next();
-    let has_secrets = next.is_some();
+    let has_entries = next.is_some();
     while next.is_some() {
-        encode(SECRETS, seq, out, |out| {
-            let full_at = out.len() + FRAME_BYTES_MAX - SECRET_BYTES_MAX;
+        encode(ENTRIES, start.seq, out, |out| {
+            let full_at = out.len() + FRAME_BYTES_MAX - ENTRY_BYTES_MAX;
             while let Some(entry) = next {
                 out.extend_from_slice(entry);
                 out.push(0);
@@ -72,11 +75,11 @@ fn encode_secrets<'a>(seq: u64, environment: impl IntoIterator<Item = &'a [u8]>,
             }
         });
     }
-    has_secrets
+    has_entries
 }
 
-fn is_secret_entry(entry: &[u8]) -> bool {
-    split_entry(entry).is_some_and(|(name, value)| is_secret(name, value))
+fn is_secret_entry((name, value): (&[u8], &[u8])) -> bool {
+    is_secret(name, value)
 }
 
 fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -84,8 +87,8 @@ fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&entry[..at], &entry[at + 1..]))
 }
 
-/// The names and values in the payload of a [`Frame::Secrets`].
-pub fn secrets(payload: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+/// The names and values in the payload of a [`Frame::Entries`].
+pub fn variables(payload: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     payload.split(|&byte| byte == 0).filter_map(split_entry)
 }
 
@@ -176,11 +179,11 @@ fn fields(header: &[u8; HEADER_BYTES]) -> (u8, u64, usize) {
 pub enum Frame<'a> {
     Start {
         start: Box<StartRecord>,
-        /// Whether [`Frame::Secrets`] of this run came before.
-        has_secrets: bool,
+        /// Whether [`Frame::Entries`] of this run came before.
+        has_entries: bool,
     },
-    /// The entries are for [`secrets`].
-    Secrets {
+    /// The entries are for [`variables`].
+    Entries {
         seq: u64,
         entries: &'a [u8],
     },
@@ -253,8 +256,8 @@ impl Decoder {
             let payload = payload_at..self.taken;
             match understand(kind, seq, &self.buffer[payload.clone()]) {
                 // These borrow from the buffer, and a borrow that leaves the function must not begin inside the loop.
-                Some(Frame::Output { .. } | Frame::Secrets { .. }) => break (kind, seq, payload),
-                Some(Frame::Start { start, has_secrets }) => return Some(Frame::Start { start, has_secrets }),
+                Some(Frame::Output { .. } | Frame::Entries { .. }) => break (kind, seq, payload),
+                Some(Frame::Start { start, has_entries }) => return Some(Frame::Start { start, has_entries }),
                 Some(Frame::End(end)) => return Some(Frame::End(end)),
                 Some(Frame::Resized { seq, at, window }) => return Some(Frame::Resized { seq, at, window }),
                 Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
@@ -272,9 +275,9 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
     match kind {
         START | MASKED => {
             let start = serde_json::from_slice(payload).ok()?;
-            Some(Frame::Start { start: Box::new(start), has_secrets: kind == MASKED })
+            Some(Frame::Start { start: Box::new(start), has_entries: kind == MASKED })
         }
-        SECRETS => Some(Frame::Secrets { seq, entries: payload }),
+        ENTRIES => Some(Frame::Entries { seq, entries: payload }),
         OUTPUT => {
             let (&stream, rest) = payload.split_first()?;
             split_time(rest).map(|(at, bytes)| Frame::Output { seq, stream, at, bytes })

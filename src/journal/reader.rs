@@ -199,7 +199,7 @@ impl<R> JournalReader<R> {
                 self.library.add(serde_json::from_slice(line)?);
                 return Ok(Parsed::Aside);
             }
-            "mark" => return Ok(Parsed::Aside),
+            "environment" | "mark" => return Ok(Parsed::Aside),
             _ => return Ok(Parsed::Unknown),
         }))
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! open       first line of a file: which host writes it
 //! text       a long argument, written once for all the runs that have it
+//! environment  the variables of runs, written once for all the runs that have them
 //! start      a run begins
 //! end        the same run, complete: the start's fields, the output and how it ended
 //! lost       a start without an end, found when a later host repaired the file
@@ -22,6 +23,8 @@
 mod close;
 mod dropped;
 mod end;
+mod environment;
+mod environments;
 mod fields;
 mod fit;
 mod input;
@@ -41,6 +44,8 @@ use time::macros::format_description;
 pub use close::CloseRecord;
 pub use dropped::DroppedRecord;
 pub use end::{EndRecord, PortHolder, RecordedOutput, RunEnd, Straggler};
+pub use environment::{EnvironmentRecord, EnvironmentRef, KeptEnvironment};
+pub use environments::Environments;
 pub use input::InputRecord;
 pub use lost::LostRecord;
 pub use mark::MarkRecord;

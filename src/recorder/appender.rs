@@ -148,6 +148,11 @@ impl Appender {
         self.done.records() + usize::from(self.done.dropped > 0)
     }
 
+    /// Whether records wait because the file cannot be written.
+    pub(super) fn is_failing(&self) -> bool {
+        self.retry_at.is_some()
+    }
+
     /// Tries again, if it is time.
     pub(super) fn tick(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {

@@ -23,6 +23,8 @@ pub struct Bounds {
     pub raw_cap: u64,
     /// How much of the beginning of a run's output is recorded with its times, bytes. With 0 there are no recordings.
     pub record_cap: u64,
+    /// Whether the environments of runs are kept, without their secrets.
+    pub environments: bool,
     /// All raw files and recordings together, bytes. Beyond this the oldest are removed, and files being written stop
     /// growing.
     pub raw_bytes: u64,
@@ -40,6 +42,7 @@ impl Default for Bounds {
             file_bytes: limits::JOURNAL_FILE_BYTES,
             raw_cap: limits::RAW_CAP_BYTES,
             record_cap: limits::RECORDING_RUN_BYTES,
+            environments: true,
             raw_bytes: 1 << 30,
             raw_age: Duration::from_secs(30 * 24 * 60 * 60),
         }

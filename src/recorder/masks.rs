@@ -11,7 +11,7 @@
 use crate::text::encode::{base64, from_base64};
 use crate::text::redact::{Redactor, is_secret_name, masked};
 
-use crate::journal::frame::secrets;
+use crate::journal::frame::variables;
 use crate::journal::record::StartRecord;
 
 const ELLIPSIS: char = '…';
@@ -32,9 +32,9 @@ pub(super) struct Masks {
 }
 
 impl Masks {
-    /// Makes the maskers of a run. `entries` are the secrets as they came in frames.
+    /// Makes the maskers of a run. `entries` are its variables, or the secrets of them, as they came in frames.
     pub(super) fn new(entries: &[u8]) -> Masks {
-        Masks { text: Redactor::new(secrets(entries)), streams: Vec::new(), holder: None, waiting: Vec::new() }
+        Masks { text: Redactor::new(variables(entries)), streams: Vec::new(), holder: None, waiting: Vec::new() }
     }
 
     /// The start with its secrets masked.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::appender::{AlreadyWritten, Appender};
 use super::bounds::Bounds;
+use super::environment::EnvironmentCache;
 use super::live::Live;
 use super::output_files::OutputFiles;
 use super::queue::Unwritten;
@@ -30,8 +31,9 @@ pub(super) struct RecordedRuns {
     waiting: u64,
     /// What the file had when this recorder began, of all that the host sends again.
     known: AlreadyWritten,
-    /// The secrets of the run that starts next.
-    secrets: Option<(u64, Vec<u8>)>,
+    /// The variables of the run that starts next.
+    entries: Option<(u64, Vec<u8>)>,
+    environments: EnvironmentCache,
     /// Masked output on its way to the files.
     masked: Vec<u8>,
     pub(super) files: OutputFiles,
@@ -48,7 +50,8 @@ impl RecordedRuns {
             turns: VecDeque::new(),
             waiting: 0,
             known,
-            secrets: None,
+            entries: None,
+            environments: EnvironmentCache::default(),
             masked: Vec::new(),
             files,
             flush_at: None,
@@ -66,22 +69,28 @@ impl RecordedRuns {
         !(self.ended.is_empty() && self.turns.is_empty())
     }
 
-    pub(super) fn on_secrets(&mut self, seq: u64, entries: &[u8]) {
-        match &mut self.secrets {
+    pub(super) fn on_entries(&mut self, seq: u64, entries: &[u8]) {
+        match &mut self.entries {
             Some((known, all)) if *known == seq => all.extend_from_slice(entries),
             other => *other = Some((seq, entries.to_vec())),
         }
     }
 
-    pub(super) fn on_start(&mut self, start: StartRecord, has_secrets: bool, appender: &mut Appender, now: Instant) {
+    pub(super) fn on_start(&mut self, start: StartRecord, has_entries: bool, appender: &mut Appender, now: Instant) {
         let seq = start.seq;
-        let secrets = self.secrets.take().filter(|(of, _)| *of == seq);
+        let entries = self.entries.take().filter(|(of, _)| *of == seq);
         let is_known = self.live.contains_key(&seq) || self.known.ended.contains(&seq);
-        // Without its secrets, a start cannot be masked.
-        if is_known || has_secrets != secrets.is_some() {
+        // Without its variables, a start cannot be masked.
+        if is_known || has_entries != entries.is_some() {
             return;
         }
-        let live = Live::new(start, secrets.as_ref().map_or(&[], |(_, entries)| entries), &self.bounds);
+        let entries = entries.map_or(Vec::new(), |(_, entries)| entries);
+        let mut start = start;
+        // Records that wait for a disk would take too much memory with their environments.
+        if std::mem::take(&mut start.environment_sent) && self.bounds.environments && !appender.is_failing() {
+            start.environment = Some(self.environments.of(&entries, &start.dir));
+        }
+        let live = Live::new(start, &entries, &self.bounds);
         let start = Rc::clone(&live.start);
         if self.known.open.remove(&seq) {
             appender.adopt(start);

@@ -121,8 +121,8 @@ impl Recorder {
 
     fn on_frame(&mut self, frame: Frame<'_>, now: Instant) {
         match frame {
-            Frame::Secrets { seq, entries } => self.runs.on_secrets(seq, entries),
-            Frame::Start { start, has_secrets } => self.runs.on_start(*start, has_secrets, &mut self.appender, now),
+            Frame::Entries { seq, entries } => self.runs.on_entries(seq, entries),
+            Frame::Start { start, has_entries } => self.runs.on_start(*start, has_entries, &mut self.appender, now),
             Frame::Output { seq, stream, at, bytes } => self.runs.on_output(seq, stream, at, bytes),
             Frame::Resized { seq, at, window } => self.runs.on_resized(seq, at, window),
             Frame::Lost { seq, bytes } => {

@@ -18,7 +18,8 @@ use super::summary_file::SummaryMaker;
 use super::tail::Tail;
 use crate::journal::reader::closing;
 use crate::journal::record::{
-    CloseRecord, DroppedRecord, EndRecord, InputRecord, MarkRecord, OpenRecord, StartRecord, Texts, line, timestamp,
+    CloseRecord, DroppedRecord, EndRecord, Environments, InputRecord, MarkRecord, OpenRecord, StartRecord, Texts, line,
+    timestamp,
 };
 use crate::limits;
 
@@ -37,6 +38,7 @@ pub(super) struct Volume {
     /// Whether the file ends in the middle of a line.
     torn: bool,
     texts: Texts,
+    environments: Environments,
     /// How many runs the file has a record of.
     commands: u64,
     /// The runs that began and have not ended, each with the offset of its start.
@@ -134,6 +136,7 @@ impl Volume {
             length,
             torn: false,
             texts,
+            environments: Environments::new(length),
             commands: 0,
             open,
             marked: length,
@@ -187,10 +190,11 @@ impl Volume {
         None
     }
 
-    /// The lines of a start record, texts first.
+    /// The lines of a start record, those that it refers to first.
     pub(super) fn start_lines(&mut self, start: &StartRecord) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         let start = self.texts.shorten(start, &mut lines);
+        let start = self.environments.refer(start, &mut lines);
         lines.push(line("start", start.as_ref()));
         lines
     }
@@ -258,7 +262,10 @@ impl Volume {
     fn write_all(&mut self, lines: &[Vec<u8>]) -> io::Result<u64> {
         let mut at = self.length;
         for line in lines {
-            at = self.write(line).inspect_err(|_| self.texts.forget())?;
+            at = self.write(line).inspect_err(|_| {
+                self.texts.forget();
+                self.environments.forget();
+            })?;
         }
         Ok(at)
     }

@@ -71,7 +71,8 @@ impl Feed {
         count
     }
 
-    /// Begins a command. Of its environment (entries `NAME=value`) only the secrets are sent.
+    /// Begins a command in this environment (entries `NAME=value`). If much is kept already, only the secrets of it are
+    /// sent, whatever the start says.
     pub fn begin<'a>(
         &mut self,
         cursor: Cursor,
@@ -80,8 +81,11 @@ impl Feed {
         out: &mut Vec<u8>,
         now: Instant,
     ) {
+        let may_send_all = self.held < limits::RECORDER_HELD_BYTES / 2;
+        let without =
+            (start.environment_sent && !may_send_all).then(|| StartRecord { environment_sent: false, ..start.clone() });
         let mut frames = Vec::new();
-        frame::encode_start(start, environment, &mut frames);
+        frame::encode_start(without.as_ref().unwrap_or(start), environment, &mut frames);
         if self.held + frames.len() > limits::RECORDER_HELD_BYTES {
             self.given_up += 1;
             frames = Vec::new();

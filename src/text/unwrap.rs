@@ -13,6 +13,8 @@ mod codex;
 mod others;
 mod scan;
 
+pub use scan::quoted as shell_word;
+
 /// An agent whose wrapper is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agent {

@@ -2,6 +2,7 @@
 
 mod diff;
 pub(crate) mod live;
+mod rerun;
 mod tail;
 
 use std::collections::BTreeSet;

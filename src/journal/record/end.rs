@@ -176,6 +176,7 @@ impl Serialize for EndRecord {
         fields.put_set("unwrapped", &start.unwrapped)?;
         fields.put_set("probe", &start.probe)?;
         fields.put_set("sandbox", &start.sandbox)?;
+        fields.put_set("terminal", &start.terminal)?;
         fields.put_set("clipped", &start.clipped)?;
         fields.put_set("exec_text", &start.exec_text)?;
         fields.0.end()

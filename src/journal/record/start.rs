@@ -1,9 +1,11 @@
 //! The record of a run that begins, type `start`. The run's other records, `end` and `lost`, repeat its fields.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
+use super::environment::{EnvironmentRef, KeptEnvironment};
 use super::fields::is_default;
 use super::text_ref::TextRef;
 use crate::text::encode::base64;
@@ -52,6 +54,18 @@ pub struct StartRecord {
     /// The long arguments, by their index in `exec`, where only their first bytes stand.
     #[serde(skip_serializing_if = "is_default")]
     pub exec_text: BTreeMap<usize, TextRef>,
+    /// Whether the output went to the run's terminal, and not to pipes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub terminal: bool,
+    /// The run's environment, if it was kept.
+    #[serde(skip_serializing_if = "is_default")]
+    pub env: Option<EnvironmentRef>,
+    /// What `env` stands for, as long as the recorder has the run.
+    #[serde(skip)]
+    pub environment: Option<Rc<KeptEnvironment>>,
+    /// Whether all of its environment goes to the recorder. The host tells the recorder, which does not write it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub environment_sent: bool,
     /// Rows and columns of the terminal. The host tells the recorder, which does not write them.
     #[serde(skip_serializing_if = "is_default")]
     pub window: Option<(u16, u16)>,

@@ -22,6 +22,10 @@ fn start() -> StartRecord {
         window: None,
         relayed: false,
         sandbox: None,
+        terminal: true,
+        env: None,
+        environment: None,
+        environment_sent: false,
     }
 }
 
@@ -50,7 +54,7 @@ fn assert_line(line: &[u8], expected: &str) {
 fn a_record_with_every_field_is_written_as_ever() {
     assert_line(
         &line("start", &start()),
-        r#"{"v":1,"type":"start","seq":7,"time":"2026-05-21T09:42:18.123Z","whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"command":"ls","why":"look","shell":"/bin/bash","exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
+        r#"{"v":1,"type":"start","seq":7,"time":"2026-05-21T09:42:18.123Z","whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"command":"ls","why":"look","shell":"/bin/bash","exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}},"terminal":true}"#,
     );
     let output = RecordedOutput {
         text: "é\n".into(),
@@ -72,7 +76,7 @@ fn a_record_with_every_field_is_written_as_ever() {
     assert_eq!(EndRecord::parse(&record.line()).unwrap(), record);
     assert_line(
         &record.line(),
-        r#"{"v":1,"type":"end","seq":7,"whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"exit":130,"output":"é\n","time":"2026-05-21T09:42:18.123Z","error":"aborted","command":"ls","why":"look","shell":"/bin/bash","duration_ms":20,"queued_ms":1,"signal":2,"bytes":90,"output_omitted":40,"output_cut":1,"output_lost":30,"raw":"raw/x-7.out","raw_bytes":50,"raw_omitted":60,"raw_cut":25,"raw_error":"No space left on device","secrets":3,"recording":"raw/x.rec","recording_at":[70,90],"recording_omitted":80,"recording_error":"full","left":[{"pid":9,"comm":"node"}],"left_count":2,"unkillable":[11],"port_held":{"port":3000,"seq":5},"exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
+        r#"{"v":1,"type":"end","seq":7,"whoami":"Codex","dir":"/srv/�","envs":{"LANG":"C"},"exec":["bash","-c","ls \"ä\""],"exit":130,"output":"é\n","time":"2026-05-21T09:42:18.123Z","error":"aborted","command":"ls","why":"look","shell":"/bin/bash","duration_ms":20,"queued_ms":1,"signal":2,"bytes":90,"output_omitted":40,"output_cut":1,"output_lost":30,"raw":"raw/x-7.out","raw_bytes":50,"raw_omitted":60,"raw_cut":25,"raw_error":"No space left on device","secrets":3,"recording":"raw/x.rec","recording_at":[70,90],"recording_omitted":80,"recording_error":"full","left":[{"pid":9,"comm":"node"}],"left_count":2,"unkillable":[11],"port_held":{"port":3000,"seq":5},"exec_b64":["YQ=="],"dir_b64":"L3Nydi/k","unwrapped":true,"probe":true,"terminal":true,"clipped":true,"exec_text":{"2":{"id":3,"head":4,"own":"x","tail":5}}}"#,
     );
     let lost = LostRecord { start: start() };
     let read: LostRecord = serde_json::from_slice(&line("lost", &lost)).unwrap();
@@ -118,6 +122,17 @@ fn records_about_the_file_are_written_as_ever() {
     let close = CloseRecord { time: time(), commands: Some(8), next: Some("b".into()) };
     assert_line(&line("close", &close), r#"{"v":1,"type":"close","time":"t","commands":8,"next":"b"}"#);
     assert_line(&line("close", &CloseRecord::default()), r#"{"v":1,"type":"close","time":""}"#);
+    let some = |name: &str| [name.to_owned()].into();
+    let environment = KeptEnvironment { set: [("A".to_owned(), "b".to_owned())].into(), left_out: some("KEY") };
+    let env = EnvironmentRef { id: 9, set: environment.set.clone(), unset: some("B"), left_out: some("KEY") };
+    assert_line(
+        &line("environment", &EnvironmentRecord { id: 9, environment }),
+        r#"{"v":1,"type":"environment","id":9,"set":{"A":"b"},"left_out":["KEY"]}"#,
+    );
+    assert_line(
+        &line("start", &StartRecord { env: Some(env), ..StartRecord::default() }),
+        r#"{"v":1,"type":"start","seq":0,"time":"","whoami":"","dir":"","envs":{},"exec":[],"command":"","shell":"","env":{"id":9,"set":{"A":"b"},"unset":["B"],"left_out":["KEY"]}}"#,
+    );
     let text = TextRecord { id: 1, text: "x".into() };
     assert_line(&line("text", &text), r#"{"v":1,"type":"text","id":1,"text":"x"}"#);
 }

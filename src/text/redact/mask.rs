@@ -3,6 +3,15 @@
 /// The longest name in a mask, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
+/// How every mask begins.
+const MASK: &str = "«redacted:";
+
+/// Whether a mask stands in this text.
+#[must_use]
+pub fn is_masked(text: &[u8]) -> bool {
+    memchr::memmem::find(text, MASK.as_bytes()).is_some()
+}
+
 /// The mask for the value of this variable.
 #[must_use]
 pub fn masked(name: &[u8]) -> String {
@@ -13,7 +22,7 @@ pub fn masked(name: &[u8]) -> String {
 
 /// Appends the mask of a secret of this name.
 pub(super) fn mask(name: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice("«redacted:".as_bytes());
+    out.extend_from_slice(MASK.as_bytes());
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice("»".as_bytes());
 }

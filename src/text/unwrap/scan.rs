@@ -99,7 +99,8 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// An argument quoted for a shell.
-pub(super) fn quoted(argument: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn quoted(argument: &[u8]) -> Vec<u8> {
     if !argument.is_empty() && argument.iter().all(|byte| is_plain(*byte)) {
         return argument.to_vec();
     }

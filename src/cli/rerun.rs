@@ -1,0 +1,233 @@
+//! `rexec rerun N`: runs a command of the past again, with its own words, directory and variables.
+//!
+//! This process becomes the shim, so the host, the console and the journal treat the command like any other, and its
+//! output and exit code are those of any other.
+//!
+//! Invariants: no secret comes from the journal, because the journal has none; a command of which the journal lacks a part
+//! is not run; a command that ran in a sandbox is not run outside of it.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use lexopt::Arg;
+use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
+use rexec_sh::protocol::invocation::{Shell, is_command};
+use rexec_sh::protocol::notice::{Notice, remark};
+
+use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
+use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use super::{HOME_VARIABLE, SOCKET_VARIABLE, installed};
+use crate::front::caller::short_name;
+use crate::history::RunBeginning;
+use crate::journal::record::{KeptEnvironment, StartRecord};
+use crate::text::count::counted;
+use crate::text::encode::from_base64;
+use crate::text::escape::escape_line;
+use crate::text::reason::reason;
+use crate::text::redact::is_masked;
+use crate::text::unwrap::shell_word;
+
+pub(super) const VERB: Verb = Verb {
+    name: "rerun",
+    short: None,
+    group: Group::Past,
+    arguments: "N",
+    values: Values::Nothing,
+    summary: "run a command of the past again",
+    text: "\
+N is a number, SESSION:N or -1. The command runs through the host with the
+arguments, directory and variables that it had, on pipes or on a terminal as
+then. Output and exit code are the command's. Standard input is your own.
+
+It is shown under its agent's name, as in claude-rerun, or as NAME.
+
+The journal has no secrets: variables with a secret's name, and values that
+look like one, are taken from your own environment, and rerun names those that
+are not set there. Limits (ulimit) and umask are your own. A run that an older
+host recorded, or one with --no-environments, gets your environment.
+",
+    options: &[
+        VerbOption::taking("as", "NAME", Values::Nothing, "show it under this name"),
+        VerbOption::flag("dry-run", "print directory, variables and call, and run nothing"),
+    ],
+    codes: &[(1, "the journal lacks a part of it, or it ran in a sandbox"), NO_SUCH_RUN, NO_HOST],
+    examples: &["rexec rerun 44", "rexec rerun -1 --as me", "GITHUB_TOKEN=$(gh auth token) rexec rerun -1"],
+    run,
+};
+
+fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
+    let (mut reference, mut name, mut is_dry) = (None, None, false);
+    while let Some(argument) = run_reference::next(parser, &VERB)? {
+        match argument {
+            Arg::Long("as") => name = Some(VERB.value(parser)?).filter(|name| !name.is_empty()),
+            Arg::Long("dry-run") => is_dry = true,
+            Arg::Value(word) if reference.is_none() => reference = Some(RunReference::of(&word)?),
+            other => return Err(VERB.unexpected(other)),
+        }
+    }
+    let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec rerun 44"))?;
+    let home = super::home()?;
+    let run = reference.find(&home, &super::socket_path()?)?;
+    let beginning = run.beginning().map_err(|error| unreadable(&home, &error))?;
+    let name = name.unwrap_or_else(|| rerun_name(&run.start.whoami));
+    let repetition = Repetition::of(&beginning)?;
+    if is_dry {
+        return super::say(&repetition.shown());
+    }
+    repetition.become_it(&beginning.start, &name)
+}
+
+/// The name of an agent whose command a person runs again.
+fn rerun_name(whoami: &str) -> String {
+    const REMARK: &str = "-rerun";
+    let short = Some(short_name(whoami)).filter(|short| !short.is_empty()).unwrap_or(whoami);
+    if short.ends_with(REMARK) { short.to_owned() } else { format!("{short}{REMARK}") }
+}
+
+/// Columns of a list of variables. The rest is cut.
+const NAMES_COLUMNS: usize = 400;
+
+/// What is run.
+struct Repetition {
+    /// The argument vector of a shell.
+    argv: Vec<OsString>,
+    dir: PathBuf,
+    /// `None`: this process's own environment.
+    environment: Option<Vec<(OsString, OsString)>>,
+    /// What a person should know first.
+    remarks: Vec<String>,
+}
+
+impl Repetition {
+    fn of(beginning: &RunBeginning) -> Result<Self, Notice> {
+        let start = &beginning.start;
+        let argv = argv(start)?;
+        let dir = match &start.dir_b64 {
+            None => PathBuf::from(&start.dir),
+            Some(dir) => PathBuf::from(OsString::from_vec(from_base64(dir).unwrap_or_default())),
+        };
+        if !dir.is_dir() {
+            let problem = format!("the directory {} of command {} is not there", dir.display(), start.seq);
+            return Err(Notice::failed(problem, "make it again, or run the command yourself in another place"));
+        }
+        let mut remarks = Vec::new();
+        let environment = match &beginning.environment {
+            Some(environment) => Some(variables(environment, &dir, &mut remarks)),
+            None => {
+                remarks.push(format!("the journal has no environment of command {}: it gets this one", start.seq));
+                None
+            }
+        };
+        Ok(Self { argv, dir, environment, remarks })
+    }
+
+    fn shown(&self) -> String {
+        let word = |word: &OsStr| escape_line(&String::from_utf8_lossy(&shell_word(word.as_bytes())), usize::MAX);
+        let mut text = format!("cd {}\n", word(self.dir.as_os_str()));
+        for (name, value) in self.environment.iter().flatten() {
+            text += &format!("{}={}\n", escape_line(&name.to_string_lossy(), usize::MAX), word(value));
+        }
+        text += &self.argv.iter().map(|argument| word(argument)).collect::<Vec<_>>().join(" ");
+        self.remarks.iter().fold(text + "\n", |text, sentence| text + &remark(sentence))
+    }
+
+    /// Becomes the shim that runs it. Returns only why that failed.
+    fn become_it(&self, start: &StartRecord, name: &str) -> Result<u8, Notice> {
+        let shim = installed::shim().ok_or(super::run::NO_SHIM)?;
+        for sentence in &self.remarks {
+            // Without a standard error there is nobody to tell.
+            let _ = write!(io::stderr(), "{}", remark(sentence));
+        }
+        let mut command = Command::new(&shim);
+        command.arg0(&self.argv[0]).args(&self.argv[1..]).current_dir(&self.dir);
+        if let Some(environment) = &self.environment {
+            let own = |name| std::env::var_os(name).map(|value| (OsString::from(name), value));
+            command.env_clear().envs(environment.iter().cloned());
+            command.envs([SOCKET_VARIABLE, HOME_VARIABLE].into_iter().filter_map(own));
+        }
+        // A run's mark would make the shim run it itself, and a budget is for agents.
+        command.env_remove("REXEC_INSIDE").env("REXEC_WHOAMI", name).env("REXEC_BUDGET", "off");
+        if Path::new(&start.shell).is_absolute() && Path::new(&start.shell).is_file() {
+            command.env("REXEC_SHELL", &start.shell);
+        }
+        if !start.terminal {
+            command.env("REXEC_TTY", "never");
+            if io::stdin().is_terminal() {
+                // The keys are for the host's console, which passes them on when the command asks.
+                command.stdin(Stdio::null());
+            }
+        } else if !io::stdout().is_terminal() {
+            command.env("REXEC_TTY", "always");
+        }
+        let error = command.exec();
+        Err(Notice::without_hint(NOT_EXECUTABLE, format!("{} cannot be executed: {}", shim.display(), reason(&error))))
+    }
+}
+
+/// The call of a shell that repeats the run.
+fn argv(start: &StartRecord) -> Result<Vec<OsString>, Notice> {
+    let seq = start.seq;
+    let lacks = |why: &str, hint: &str| Err(Notice::failed(format_args!("command {seq} {why}"), hint));
+    if let Some(sandbox) = &start.sandbox {
+        let why = format!("ran in a sandbox ({}), and rexec would run it outside", escape_line(sandbox, 80));
+        return lacks(&why, "run it in that sandbox: rexec show prints it");
+    }
+    let arguments: Option<Vec<Vec<u8>>> = match &start.exec_b64 {
+        None => Some(start.exec.iter().map(|argument| argument.clone().into_bytes()).collect()),
+        Some(encoded) => encoded.iter().map(|argument| from_base64(argument)).collect(),
+    };
+    let arguments = arguments.unwrap_or_default();
+    if arguments.is_empty() {
+        return lacks("has no call in the journal", "rexec show prints what the journal knows");
+    }
+    if start.clipped || !start.exec_text.is_empty() {
+        return lacks("is longer than what the journal kept of it", "run it as you ran it before");
+    }
+    if arguments.iter().any(|argument| is_masked(argument)) || is_masked(start.dir.as_bytes()) {
+        let hint = "rexec show prints it with «redacted:…» in the places of secrets; run it yourself with those";
+        return lacks("has a secret in it, which the journal does not keep", hint);
+    }
+    if arguments.iter().any(|argument| argument.contains(&0)) {
+        return lacks("has a NUL in its call, as no command has", "its journal was changed by hand");
+    }
+    let shell = Shell::named(&arguments[0]);
+    let is_shells = shell.is_some_and(|shell| is_command(shell, arguments.iter().map(Vec::as_slice)));
+    if is_shells {
+        return Ok(arguments.into_iter().map(OsString::from_vec).collect());
+    }
+    // A program that came by JSON: a shell runs its words.
+    let line = arguments.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(&b' ');
+    Ok(["sh".into(), "-c".into(), OsString::from_vec(line)].into())
+}
+
+/// The run's variables. Those that the journal lacks come from this process's own environment.
+fn variables(environment: &KeptEnvironment, dir: &Path, remarks: &mut Vec<String>) -> Vec<(OsString, OsString)> {
+    let mut all: Vec<(OsString, OsString)> =
+        environment.set.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    if !environment.set.contains_key("PWD") && !environment.left_out.contains("PWD") {
+        all.push(("PWD".into(), dir.into()));
+    }
+    let (mut taken, mut missing) = (Vec::new(), Vec::new());
+    for name in &environment.left_out {
+        match std::env::var_os(name) {
+            Some(value) => {
+                taken.push(name.as_str());
+                all.push((name.into(), value));
+            }
+            None => missing.push(name.as_str()),
+        }
+    }
+    for (names, what) in
+        [(taken, "taken from this environment"), (missing, "in neither the journal nor this environment")]
+    {
+        if !names.is_empty() {
+            let count = counted(names.len() as u64, "variable", "variables");
+            remarks.push(format!("{count} {what}: {}", escape_line(&names.join(" "), NAMES_COLUMNS)));
+        }
+    }
+    all
+}
