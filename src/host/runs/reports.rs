@@ -77,6 +77,7 @@ impl Runs {
                 if let Some(peer) = run.peer.filter(|_| run.relay.is_some()) {
                     peers.attach_terminal(peer);
                 }
+                self.close_unread(job, turn, engine);
             }
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
             GuardReport::Failed { stage, errno } => {

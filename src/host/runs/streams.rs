@@ -81,8 +81,9 @@ impl Runs {
     }
 
     /// The caller says that one of the command's outputs has no reader any more. Its pipe is closed, so that the kernel
-    /// sends SIGPIPE to a writer, as on the caller's own pipe; the other output goes on. A terminal cannot be closed like
-    /// that, so its writers get the signal from the guard.
+    /// sends SIGPIPE to a writer, as on the caller's own pipe; the other output goes on. A terminal that stands for a pipe
+    /// cannot be closed like that, so its writers get the signal from the guard. One that stands for the caller's terminal
+    /// hangs up, as that has done.
     pub(in crate::host) fn on_output_closed(
         &mut self,
         job: JobId,
@@ -96,15 +97,19 @@ impl Runs {
         self.close_unread(job, turn, engine);
     }
 
-    /// Closes the streams whose outputs have no reader, as far as there are streams now.
+    /// Closes the streams whose outputs have no reader, as far as there are streams now. Called again when the run's
+    /// guard has begun, because it needs the terminal for that.
     pub(in crate::host) fn close_unread(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
         for (stream, at_caller) in [(Stream::Out, wire::CallerStream::Out), (Stream::Err, wire::CallerStream::Err)] {
             let Some(run) = self.get_mut(job).filter(|run| run.unread[stream as usize]) else { continue };
             if run.streams[stream as usize].is_some() {
                 self.close_stream(job, stream, turn);
                 engine.on_hangup(job, stream);
-            } else if run.tty == Some(at_caller) {
+            } else if run.tty == Some(at_caller) && run.relay.is_none() {
                 run.broken_pipe.begin(turn.now);
+            } else if run.tty == Some(at_caller) && !run.is_unbegun() {
+                self.close_stream(job, Stream::Tty, turn);
+                engine.on_hangup(job, Stream::Tty);
             }
         }
     }
