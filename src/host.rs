@@ -34,7 +34,7 @@
 //! | `Tally` (`tally.rs`) | how commands ended |
 //! | `Notifier` (`notifier.rs`) | the human's command for when a run waits |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
-//! | `Sessions` (`front/sessions.rs`) | the numbers of the agents' sessions |
+//! | `Callers` (`callers.rs`) | which agents call, and the numbers of their sessions |
 //!
 //! Where to look for:
 //!
@@ -54,6 +54,7 @@
 mod answer_requests;
 mod answering;
 mod broken_pipe;
+mod callers;
 mod console_keys;
 mod door;
 mod json_command;
@@ -96,13 +97,13 @@ use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::core::job::Job;
-use crate::front::sessions::Sessions;
 use crate::io::poller::Ready;
 use crate::limits;
 use crate::sys::signal::HostSignals;
 use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
+use callers::Callers;
 use door::Door;
 use notifier::Notifier;
 pub use options::{Color, HostOptions};
@@ -144,7 +145,7 @@ pub struct Host {
     notifier: Notifier,
     /// The commands that wait for the human, who was called.
     called: BTreeSet<JobId>,
-    sessions: Sessions,
+    callers: Callers,
     closing: Closing,
 }
 

@@ -2,12 +2,14 @@
 //!
 //! The wire's own bounds are in `rexec_sh::protocol::wire`, because the shim keeps them too.
 
+mod callers;
 mod environments;
 mod ports;
 mod reports;
 
 use std::time::Duration;
 
+pub use callers::*;
 pub use environments::*;
 pub use ports::*;
 pub use reports::*;

@@ -29,9 +29,12 @@
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
+//! `agent_name` is how agents are called everywhere.
+//!
 //! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
 //! small conversions for records and messages.
 
+pub mod agent_name;
 pub mod alternate_screen;
 pub mod banner;
 pub mod bind_failure;

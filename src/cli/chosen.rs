@@ -7,7 +7,6 @@ use rexec_sh::protocol::notice::Notice;
 use super::ask;
 use super::verb::{Values, Verb, VerbOption};
 use crate::front::answer::{Answer, Listed};
-use crate::front::caller;
 
 /// The option for all commands of an agent.
 pub(super) const AGENT: VerbOption =
@@ -55,7 +54,7 @@ impl Chosen {
         if !self.numbers.is_empty() {
             return Ok(self.numbers);
         }
-        let meant = |run: &Listed| is_fit(run) && self.agent.as_ref().is_none_or(|agent| is_of(run, agent));
+        let meant = |run: &Listed| is_fit(run) && self.agent.as_ref().is_none_or(|agent| run.is_of(agent));
         let numbers: Vec<u64> = runs(socket)?.iter().filter(|run| meant(run)).map(|run| run.seq).collect();
         if numbers.is_empty() {
             let problem = match &self.agent {
@@ -82,9 +81,4 @@ pub(super) fn runs(socket: &Path) -> Result<Vec<Listed>, Notice> {
         Answer::List { runs } => Ok(runs),
         _ => Err(ask::AskError::Unclear.into()),
     }
-}
-
-/// Whether an agent's name means the caller of a command: its name, or its short one, in any case of letters.
-fn is_of(run: &Listed, agent: &str) -> bool {
-    [caller::short_name(&run.whoami), &run.whoami].iter().any(|name| name.eq_ignore_ascii_case(agent))
 }

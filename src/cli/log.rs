@@ -38,8 +38,9 @@ TIME is 1h, 2d, 30s (so long ago), today, yesterday, 09:40, 2026-05-21,
             "agent",
             "AGENT",
             Values::Nothing,
-            "commands of this agent: its name or its name's first word",
+            "commands of this agent, by its name or the console's: codex, claude~2",
         ),
+        VerbOption::taking("session", "ID", Values::Nothing, "commands of the agent's session whose name begins so"),
         VerbOption::flag("failed", "commands that failed, or whose end was lost"),
         VerbOption::flag("running", "commands that run"),
         VerbOption::taking("since", "TIME", Values::Nothing, "commands that began then or later"),
@@ -95,6 +96,7 @@ impl Wish {
                 Long("running") => query.is_running = true,
                 Long("any-output") => query.is_any_output = true,
                 Long("agent") => query.agent = Some(VERB.value(parser)?),
+                Long("session") => query.session = Some(session(parser)?),
                 Long("since") => query.since = Some(moment(&VERB, parser, "--since", sheet)?),
                 Long("until") => query.until = Some(moment(&VERB, parser, "--until", sheet)?),
                 Long("cwd") => set_dir(query, &VERB.value(parser)?)?,
@@ -132,6 +134,13 @@ fn parsed<T>(
 pub(super) fn moment(verb: &Verb, parser: &mut lexopt::Parser, name: &str, sheet: &Sheet) -> Result<i64, Notice> {
     let text = verb.value(parser)?;
     when::moment(&text, sheet.clock).ok_or_else(|| verb.not_valid(name, &text, when::FORMS))
+}
+
+/// The beginning of an agent's session.
+fn session(parser: &mut lexopt::Parser) -> Result<String, Notice> {
+    let session = VERB.value(parser)?;
+    let wanted = "the name of an agent's session or its beginning; rexec show N has a command's";
+    if session.is_empty() { Err(VERB.not_valid("--session", &session, wanted)) } else { Ok(session) }
 }
 
 /// A directory as a person names it: a path, or one name of a path.
@@ -218,7 +227,7 @@ fn write_rows<'a>(
         }
         let (result, tint) = outcome(run, session.is_alive());
         let took = if run.outcome == RunOutcome::Ended { duration(run.duration_ms) } else { String::new() };
-        let agent = padded(&name_of(&run.whoami, NAME_COLUMNS), NAME_COLUMNS);
+        let agent = padded(&name_of(&run.agent_name(), NAME_COLUMNS), NAME_COLUMNS);
         let dir = padded(&escape_line(&dir_name(&run.dir), NAME_COLUMNS), NAME_COLUMNS);
         let front = format!("{:>6}  {time:8}  {agent}  {dir}  ", run.seq);
         let middle = format!("{took:>12}  ");

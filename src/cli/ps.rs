@@ -8,6 +8,7 @@ use std::io::Write;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use super::{chosen, look, status};
 use crate::front::answer::{HostStatus, Listed, RunState};
+use crate::text::agent_name::agent_name;
 use crate::text::banner::duration;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -58,7 +59,7 @@ With --json each line has the whole command and all its processes.
 
 /// The line below the table: how many commands run, how many wait for the person, and what can be done.
 fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
-    let mut agents: Vec<&str> = runs.iter().map(|run| run.listed.whoami.as_str()).collect();
+    let mut agents: Vec<String> = runs.iter().map(|run| run.listed.agent_name()).collect();
     agents.sort_unstable();
     agents.dedup();
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
@@ -97,8 +98,10 @@ fn nothing_runs(status: &HostStatus, look: &Look) -> String {
     ];
     if let Some(last) = &status.last {
         let sign = look.sign(last.exit == 0);
-        let (agent, command) =
-            (look.cut(table::agent(&last.whoami), look.columns), escape_line(first_line(&last.command), look.columns));
+        let (agent, command) = (
+            look.cut(&agent_name(&last.whoami, 1, ""), look.columns),
+            escape_line(first_line(&last.command), look.columns),
+        );
         parts.push(format!("last #{} {agent} {} ago {sign} {command}", last.seq, duration(last.ended_ms)));
     }
     look.fitted(&parts) + "\n"

@@ -13,6 +13,7 @@ use super::verb::{Group, JSON, Values, Verb};
 use super::{print, when, written};
 use crate::history::{self, FoundRun, RunOutcome};
 use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
+use crate::text::agent_name::short_name;
 use crate::text::banner::{duration, left_line, signal_name};
 use crate::text::count;
 use crate::text::escape::{escape_line, escape_text, name_of};
@@ -113,7 +114,9 @@ fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
     let FoundRun { start, end, recorded, .. } = run;
     let mut facts = vec![("run", format!("#{} of session {}", start.seq, run.session))];
     facts.push(("state", state(run)));
-    facts.push(("agent", name_of(&start.whoami, FACT_COLUMNS)));
+    facts.push(("agent", caller(start)));
+    facts.extend((!start.session.is_empty()).then(|| ("session", start.session.clone())));
+    facts.extend((!start.call.is_empty()).then(|| ("tool call", start.call.clone())));
     let local = history::milliseconds(&start.time).and_then(|at| sheet.clock.local(at));
     let begun = local.map(|local| format!("{} {} ({})", when::day_shown(local), when::time_shown(local), start.time));
     facts.push(("began", begun.unwrap_or_else(|| start.time.clone())));
@@ -143,6 +146,20 @@ fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
     }
     facts.push(("journal", run.file.display().to_string()));
     facts
+}
+
+/// The caller's name with its version, and what the console calls it.
+fn caller(start: &StartRecord) -> String {
+    let mut caller = name_of(&start.whoami, FACT_COLUMNS);
+    let program = if short_name(&start.whoami) == start.agent { "" } else { &start.agent };
+    for known in [program, &start.agent_version] {
+        caller += if known.is_empty() { "" } else { " " };
+        caller += known;
+    }
+    match start.agent_name() {
+        name if start.session_number > 1 || !start.role.is_empty() => format!("{caller} ({name})"),
+        _ => caller,
+    }
 }
 
 fn state(run: &FoundRun) -> String {

@@ -13,6 +13,8 @@
 use rexec_sh::protocol::notice::{self, Notice};
 use serde::{Deserialize, Serialize};
 
+use crate::text::agent_name::{agent_name, is_meant};
+
 /// An answer to an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
@@ -168,6 +170,21 @@ pub struct Listed {
     pub age_ms: u64,
     /// The caller's name.
     pub whoami: String,
+    /// The agent's program by its short name, if it is known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub agent: String,
+    /// Its session, as it names that itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub session: String,
+    /// Which of the sessions of callers with this name it is, from 2; 0 for the first one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub session_number: u32,
+    /// The call of the agent's shell tool.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub call: String,
+    /// `subagent` or `hook`, if it is not the agent itself that calls.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub role: String,
     /// The working directory.
     pub dir: String,
     /// The command's text, cut to [`crate::limits::ROSTER_TEXT_BYTES`].
@@ -179,6 +196,25 @@ pub struct Listed {
     /// The sandbox that its shim runs it in, if this host does not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
+}
+
+impl Listed {
+    /// The caller's name as the console shows it.
+    #[must_use]
+    pub fn agent_name(&self) -> String {
+        agent_name(&self.whoami, self.session_number, &self.role)
+    }
+
+    /// Whether a person who names an agent means the caller of this command.
+    #[must_use]
+    pub fn is_of(&self, agent: &str) -> bool {
+        is_meant(agent, &self.whoami, self.session_number, &self.role)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The state of a command.

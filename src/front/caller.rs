@@ -1,5 +1,11 @@
 //! The agent that calls, as its environment tells.
 
+mod marks;
+mod programs;
+
+pub use marks::{CallerMarks, Role};
+pub use programs::{is_between, named_by_program};
+
 use crate::limits;
 use crate::text::escape::name_of;
 use crate::text::unwrap::Agent;
@@ -20,50 +26,6 @@ pub fn name<'a>(given: &[u8], run: &[u8], env: impl Iterator<Item = &'a [u8]>) -
 /// The name of the agent that `rexec run` has started.
 fn started(run: &[u8]) -> &[u8] {
     memchr::memchr(b':', run).map_or(b"", |colon| &run[colon + 1..])
-}
-
-/// The short name of a known agent, for the console; empty for a name that a caller gave itself.
-#[must_use]
-pub fn short_name(name: &str) -> &'static str {
-    const SHORT: [(&str, &str); 14] = [
-        ("Claude Code", "claude"),
-        ("Codex", "codex"),
-        ("Gemini CLI", "gemini"),
-        ("Qwen Code", "qwen"),
-        ("opencode", "opencode"),
-        ("pi", "pi"),
-        ("Copilot CLI", "copilot"),
-        ("Cline", "cline"),
-        ("Continue", "continue"),
-        ("Crush", "crush"),
-        ("Goose", "goose"),
-        ("Aider", "aider"),
-        ("mini-swe-agent", "mini-swe"),
-        ("shell", "shell"),
-    ];
-    SHORT.iter().find(|(known, _)| *known == name).map_or("", |(_, short)| short)
-}
-
-/// What tells a session of this agent from its other ones: what `rexec run` says, or else the value of a variable that
-/// the agent sets. Hooks lack that variable, and agents without one are many. Empty if there is nothing.
-pub fn session<'a>(short_name: &str, run: &'a [u8], env: impl Iterator<Item = &'a [u8]>) -> &'a [u8] {
-    if !run.is_empty() {
-        return run;
-    }
-    let names: &[&[u8]] = match short_name {
-        "claude" => &[b"CLAUDE_CODE_SESSION_ID="],
-        "codex" => &[b"CODEX_SESSION_ID=", b"CODEX_THREAD_ID="],
-        "gemini" => &[b"GEMINI_SESSION_ID="],
-        "qwen" => &[b"QWEN_CODE_SESSION_ID="],
-        "copilot" => &[b"COPILOT_AGENT_SESSION_ID="],
-        "opencode" => &[b"OPENCODE_PID="],
-        _ => &[],
-    };
-    let ids = env.filter_map(|entry| {
-        let rank = names.iter().position(|name| entry.starts_with(name))?;
-        Some((rank, &entry[names[rank].len()..]))
-    });
-    ids.min_by_key(|&(rank, _)| rank).map_or(b"", |(_, id)| id)
 }
 
 /// The agent whose wrapper the caller's command may be in. The caller's name for itself does not count as a proof.
@@ -150,9 +112,6 @@ mod tests {
         assert_eq!(called("", &["CODEX_HOME=/h", "OPENCODE=1"]), "opencode", "not what a profile may set");
         assert_eq!(called("", &["CLAUDECODE=1", "GEMINI_CLI=1"]), "Gemini CLI", "the inner agent");
         assert_eq!(called("", &["HOME=/h"]), "shell");
-        let env = || [b"CODEX_THREAD_ID=t".as_slice(), b"CLAUDE_CODE_SESSION_ID=c", b"CODEX_SESSION_ID=s"].into_iter();
-        let sessions = ["claude", "codex", "gemini"].map(|agent| session(agent, b"", env()));
-        assert_eq!(sessions, [b"c".as_slice(), b"s", b""], "an inner agent has the variables of the outer one");
         assert!(is_harness([b"AI_AGENT=claude-code_2-1_harness".as_slice()].into_iter()));
         assert!(!is_harness([b"AI_AGENT=claude-code_2-1_agent".as_slice()].into_iter()));
         assert!(kills_group([b"A=b".as_slice(), b"CODEX_CI=1"].into_iter()));
@@ -175,11 +134,5 @@ mod tests {
             (called("", "", &[]), called("", "7", &[]), called("", "7:", &[])),
             ("shell".into(), "shell".into(), "shell".into())
         );
-        let env = || [b"CLAUDE_CODE_SESSION_ID=c".as_slice()].into_iter();
-        assert_eq!(
-            (session("claude", b"7:Claude Code", env()), session("claude", b"", env())),
-            (b"7:Claude Code".as_slice(), b"c".as_slice())
-        );
-        assert_eq!(session("", b"7:x", env()), b"7:x", "agents that have no such variable");
     }
 }

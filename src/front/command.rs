@@ -8,7 +8,7 @@ use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::mark::INSIDE;
 use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunRequest, Stdio};
 
-use super::caller;
+use super::caller::{self, CallerMarks};
 use crate::limits;
 use crate::text::redact::Redactor;
 use crate::text::unwrap;
@@ -40,6 +40,10 @@ pub struct Command {
     pub true_window: Option<(u16, u16)>,
     /// The caller's name.
     pub whoami: String,
+    /// What else is known of the caller.
+    pub caller: CallerMarks,
+    /// Whether nothing names the caller, so that its name is one for lack of a better one.
+    pub is_unnamed: bool,
     /// The shell's path.
     pub shell: String,
     /// The arguments.
@@ -89,6 +93,7 @@ impl Command {
         let started = extras.agent.as_slice();
         let agent = caller::agent(started, env());
         let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, agent);
+        let caller = CallerMarks::read(started, &entries, unwrapped.is_probe);
         let (rows, cols) = (run.attributes.rows, run.attributes.cols);
         Self {
             frame: frame.to_vec(),
@@ -104,6 +109,8 @@ impl Command {
                 .then_some((rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX))),
             true_window: (run.attributes.stdio.stdout_tty || run.attributes.stdio.stderr_tty).then_some((rows, cols)),
             whoami: caller::name(run.whoami, started, env()),
+            is_unnamed: run.whoami.is_empty() && started.is_empty() && caller.agent.is_empty(),
+            caller,
             shell: run.shell.to_string_lossy().into_owned(),
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             text: unwrapped.command,

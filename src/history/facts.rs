@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::reader::{Header, Record};
 use crate::journal::record::{RecordedOutput, RunEnd, StartRecord, VERSION};
+use crate::text::agent_name::agent_name;
 
 /// How a record's line begins, up to its type.
 const BEGINNING: &[u8] = b"{\"v\":1,\"type\":\"";
@@ -45,6 +46,17 @@ pub struct Facts {
     pub time: String,
     /// The caller's name.
     pub whoami: String,
+    /// The agent's program by its short name.
+    pub agent: String,
+    /// Its session, as it names that itself. In JSON, `session` is the journal's.
+    #[serde(rename(serialize = "caller_session"))]
+    pub session: String,
+    /// Which of the sessions of callers with this name it is, from 2; 0 for the first one.
+    pub session_number: u32,
+    /// The call of the agent's shell tool.
+    pub call: String,
+    /// `subagent` or `hook`, if it is not the agent itself that calls.
+    pub role: String,
     /// The working directory.
     pub dir: String,
     /// The command.
@@ -92,21 +104,28 @@ impl Facts {
 
     /// The run of a record, and the output that the record has; `None` if the record is not of a run.
     pub(super) fn of(record: Record) -> Option<(Facts, Option<String>)> {
-        let (outcome, StartRecord { seq, time, whoami, dir, command, unwrapped, probe, .. }, end, output) = match record
-        {
+        let (outcome, start, end, output) = match record {
             Record::Start(start) => (RunOutcome::Open, *start, RunEnd::default(), None),
             Record::Lost(lost) => (RunOutcome::Lost, lost.start, RunEnd::default(), None),
             Record::End(end) => (RunOutcome::Ended, end.start, end.end, Some(end.output)),
             Record::Open(_) | Record::Input(_) | Record::Dropped(_) | Record::Close(_) => return None,
         };
+        let StartRecord { seq, time, whoami, dir, command, unwrapped, probe, .. } = start;
+        let StartRecord { agent, session, session_number, call, role, .. } = start;
         let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, .. } = end;
         let RecordedOutput { text, raw, secrets, .. } = output.unwrap_or_default();
         #[rustfmt::skip]
         let facts = Facts {
             seq, time, whoami, dir, command, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error,
-            left_count, secrets, raw, outcome,
+            left_count, secrets, raw, outcome, agent, session, session_number, call, role,
         };
         Some((facts, Some(text)))
+    }
+
+    /// The caller's name as the console shows it.
+    #[must_use]
+    pub fn agent_name(&self) -> String {
+        agent_name(&self.whoami, self.session_number, &self.role)
     }
 
     /// Whether it ended otherwise than with code 0.

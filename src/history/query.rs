@@ -12,6 +12,7 @@ use time::format_description::well_known::Rfc3339;
 use super::facts::{Facts, RunOutcome};
 use super::output::raw_path;
 use super::session::JournalFile;
+use crate::text::agent_name::{is_meant, may_be_meant};
 
 /// How much of a raw file is read at once, bytes.
 const PIECE_BYTES: usize = 1 << 20;
@@ -19,8 +20,10 @@ const PIECE_BYTES: usize = 1 << 20;
 /// What a run must be like. Every condition that is set must hold.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// The caller's name or its first word, without regard to case.
+    /// The caller's name, its first word, or its name on the console, without regard to case.
     pub agent: Option<String>,
+    /// The agent's session begins like this.
+    pub session: Option<String>,
     /// It failed: see [`Facts::has_failed`].
     pub is_failed: bool,
     /// It runs.
@@ -47,9 +50,10 @@ impl Query {
     /// Whether the run meets every condition but the text.
     pub(super) fn wants(&self, run: &Facts, is_alive: bool) -> bool {
         let is_ended = run.outcome == RunOutcome::Ended;
-        let agent = |agent: &String| is_called(&run.whoami, agent);
+        let agent = |agent: &String| is_meant(agent, &run.whoami, run.session_number, &run.role);
         let began = || milliseconds(&run.time);
         self.agent.as_ref().is_none_or(agent)
+            && self.session.as_ref().is_none_or(|session| run.session.starts_with(session.as_str()))
             && (!self.is_failed || run.has_failed())
             && (!self.is_running || (is_alive && run.outcome == RunOutcome::Open))
             && self.since.is_none_or(|since| began().is_some_and(|at| at >= since))
@@ -81,7 +85,7 @@ impl Query {
         let began = |wanted: Option<i64>, edge: &str, is_in: fn(i64, i64) -> bool| {
             wanted.zip(milliseconds(edge)).is_none_or(|(wanted, edge)| is_in(edge, wanted))
         };
-        Ok(self.agent.as_ref().is_none_or(|agent| summary.agents.keys().any(|name| is_called(name, agent)))
+        Ok(self.agent.as_ref().is_none_or(|agent| summary.agents.keys().any(|name| may_be_meant(agent, name)))
             && (!self.is_failed || summary.failed > 0)
             && self.slow_ms.is_none_or(|slow| summary.longest_ms >= slow)
             && began(self.since, &summary.to, |last, since| last >= since)
@@ -103,12 +107,6 @@ impl Query {
         let quoted = serde_json::to_vec(text).ok()?;
         Some(quoted[1..quoted.len() - 1].to_vec())
     }
-}
-
-/// Whether a caller's name, or its first word, is this.
-fn is_called(whoami: &str, agent: &str) -> bool {
-    let first = whoami.split(' ').next().unwrap_or_default();
-    [first, whoami].iter().any(|name| name.eq_ignore_ascii_case(agent))
 }
 
 /// The output that a record has.

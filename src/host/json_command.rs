@@ -19,6 +19,7 @@ use rexec_sh::protocol::shell_places::places;
 use rexec_sh::protocol::wire::{self, Attributes, Direct, Extras, Stdio};
 
 use crate::core::entry::StartError;
+use crate::front::caller::CallerMarks;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
 use crate::front::profile::ProfileFacts;
@@ -101,6 +102,8 @@ pub(super) fn command(
         is_agents: false,
         true_window: None,
         whoami: name_of(&request.whoami, limits::WHOAMI_COLUMNS),
+        caller: CallerMarks::default(),
+        is_unnamed: false,
         shell: request.exec[0].clone(),
         text: exec.join(&b' '),
         is_unwrapped: false,

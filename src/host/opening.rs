@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
 
+use super::callers::Callers;
 use super::door::{self, Door};
 use super::json_command::Inherited;
 use super::notifier::Notifier;
@@ -21,7 +22,6 @@ use super::tally::Tally;
 use super::turn::{Source, Turn};
 use super::{Closing, Host};
 use crate::core::engine::Engine;
-use crate::front::sessions::Sessions;
 use crate::io::poller::Poller;
 use crate::sys::process;
 use crate::sys::signal::HostSignals;
@@ -82,7 +82,7 @@ impl Host {
             tally: Tally::new(std::time::Instant::now()),
             notifier: Notifier::new(options.notify.clone()),
             called: BTreeSet::new(),
-            sessions: Sessions::default(),
+            callers: Callers::default(),
             closing: Closing::No,
             options,
         };

@@ -16,7 +16,9 @@ use super::spares::END_OF_FILE;
 use super::terminal_relay::TerminalRelay;
 use super::turn::PeerId;
 use crate::core::entry::{StartError, Stream};
+use crate::front::answer::Listed;
 use crate::front::budget::Share;
+use crate::front::caller::CallerMarks;
 use crate::front::command::Command;
 use crate::io::port::Port;
 use crate::limits;
@@ -97,6 +99,7 @@ pub(super) struct GuardLink {
 pub(super) struct Description {
     pub(super) shell: String,
     pub(super) whoami: String,
+    pub(super) caller: CallerMarks,
     pub(super) dir: String,
     pub(super) command: String,
     /// The program itself was named, and no shell.
@@ -105,6 +108,22 @@ pub(super) struct Description {
 }
 
 impl Description {
+    /// What a list of runs says of its caller and its command.
+    pub(super) fn listed(&self) -> Listed {
+        let CallerMarks { agent, session, call, role, number, .. } = &self.caller;
+        Listed {
+            whoami: self.whoami.clone(),
+            agent: (*agent).to_owned(),
+            session: session.clone(),
+            session_number: if *number > 1 { *number } else { 0 },
+            call: call.clone(),
+            role: role.word().to_owned(),
+            dir: self.dir.clone(),
+            command: self.command.clone(),
+            ..Listed::default()
+        }
+    }
+
     /// The description of a command, each text cut to `ROSTER_TEXT_BYTES`.
     pub(super) fn of(command: &Command, dir: &[u8]) -> Self {
         let clipped = |bytes: &[u8]| {
@@ -114,6 +133,7 @@ impl Description {
         Self {
             shell: clipped(command.shell.as_bytes()),
             whoami: clipped(command.whoami.as_bytes()),
+            caller: command.caller.clone(),
             dir: clipped(dir),
             command: clipped(&command.text),
             is_words: command.is_words,

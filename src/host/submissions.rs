@@ -17,12 +17,12 @@ use crate::core::engine::JobId;
 use crate::core::entry::StartError;
 use crate::core::log::Lag;
 use crate::front::budget::Share;
-use crate::front::caller;
 use crate::front::command::Command;
 use crate::front::jsonl::CommandRequest;
 use crate::journal::record::{self, StartRecord};
 use crate::sink::console::Heading;
 use crate::sys;
+use crate::text::agent_name::short_name;
 use crate::text::place::place;
 
 /// A journal's time on the human's clock.
@@ -52,6 +52,7 @@ impl Host {
             let notice = if descriptors.is_empty() { &RELAYED } else { &BUSY };
             return self.fail(id, notice);
         }
+        self.callers.identify(&mut command, Some(pid));
         self.starts.add_groups(pid, &mut command, &mut self.screen);
         let descriptors = self.starts.add_environment(&mut command).map(|()| descriptors);
         let share = self.starts.hold(command.weight());
@@ -63,6 +64,7 @@ impl Host {
         let Some(pid) = self.peers.get(id).map(|peer| peer.pid) else { return };
         let is_attended = self.runs.prompts.wait(self.turn.now).is_some();
         let (mut command, descriptors) = self.starts.json_command(request, is_attended);
+        self.callers.identify(&mut command, None);
         self.starts.add_groups(pid, &mut command, &mut self.screen);
         let stdin = request.stdin.as_ref().map_or(0, String::len);
         let share = self.starts.hold(command.weight() + stdin);
@@ -95,6 +97,7 @@ impl Host {
     /// if this host does not run it.
     pub(super) fn record(&mut self, job: JobId, command: &Command, dir: &[u8], sandbox: Option<&str>) {
         let time = record::timestamp(SystemTime::now());
+        let (marks, agent) = (&command.caller, short_name(&command.whoami));
         let mut start = StartRecord {
             seq: job.0,
             time: time.clone(),
@@ -103,6 +106,12 @@ impl Host {
             command: String::from_utf8_lossy(&command.text).into_owned(),
             why: command.why.clone(),
             shell: command.shell.clone(),
+            agent: marks.agent.to_owned(),
+            agent_version: marks.version.clone(),
+            session: marks.session.clone(),
+            session_number: if marks.number > 1 { marks.number } else { 0 },
+            call: marks.call.clone(),
+            role: marks.role.word().to_owned(),
             probe: command.is_probe,
             unwrapped: command.is_unwrapped,
             window: Some(self.starts.window(command)),
@@ -117,8 +126,6 @@ impl Host {
         start.set_dir(dir);
         let run = command.run();
         let depth = run.as_ref().and_then(|run| run.attributes.extras.project).map(usize::from);
-        let agent = caller::short_name(&command.whoami);
-        let started = run.as_ref().map_or(&[][..], |run| &run.attributes.extras.agent);
         let entries = || run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
         let heading = Heading {
             local: local_time(&time),
@@ -126,7 +133,8 @@ impl Host {
             at: self.turn.now,
             whoami: command.whoami.clone(),
             agent,
-            session: self.sessions.number(&command.whoami, caller::session(agent, started, entries())),
+            session: marks.number,
+            role: marks.role.word().to_owned(),
             place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
             dir: start.dir.clone(),
             command: start.command.clone(),

@@ -43,6 +43,9 @@ impl Masks {
         for text in [&mut start.command, &mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why] {
             self.field(text, is_cut);
         }
+        for id in [&mut start.agent_version, &mut start.session, &mut start.call] {
+            self.field(id, is_cut);
+        }
         self.arguments(&mut start.exec, is_cut);
         for (name, value) in &mut start.envs {
             if is_secret_name(name.as_bytes()) && !value.is_empty() {

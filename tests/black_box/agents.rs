@@ -1,5 +1,6 @@
 //! `rexec run` and `rexec doctor`: agents that call their shell as the real ones do. `scripts/agents.sh` drives the real ones.
 
+mod callers;
 mod doctor;
 mod launched;
 mod recipes;

@@ -42,6 +42,7 @@ impl ConsoleRig {
             at: self.now,
             agent: "codex",
             session: 1,
+            role: String::new(),
             place: text("d"),
             why: String::new(),
             is_unwrapped: command == "unwrapped",

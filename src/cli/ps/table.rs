@@ -7,7 +7,6 @@ use std::path::Path;
 use super::measured::{Measured, RunProcess};
 use super::{RunState, first_line};
 use crate::cli::look::{Look, columns_of};
-use crate::front::caller;
 use crate::text::count::counted;
 use crate::text::place::place;
 
@@ -74,7 +73,7 @@ fn columns(runs: &[Measured], look: &Look) -> Vec<Column> {
     };
     vec![
         column("#", true, 0, &|run| run.listed.seq.to_string()),
-        column("AGENT", false, 1, &|run| look.cut(agent(&run.listed.whoami), AGENT_COLUMNS)),
+        column("AGENT", false, 1, &|run| look.cut(&run.listed.agent_name(), AGENT_COLUMNS)),
         column("DIR", false, 2, &|run| end_of(&look.cut(&directory(&run.listed.dir, &home), DIR_CHARS_MAX))),
         column("STATE", false, 0, &|run| state(run.listed.state, look)),
         column("TIME", true, 3, &|run| clock(run.listed.age_ms)),
@@ -146,14 +145,6 @@ fn process_line(process: &RunProcess, look: &Look) -> String {
     let ports: String = process.ports.iter().map(|port| format!("  :{port}")).collect();
     let line = format!("{:>14}  {:<16} {:>6}{ports}", process.pid, process.program, memory(process.rss_bytes));
     look.dim(&look.cut(&line, look.columns)) + "\n"
-}
-
-/// A caller's name; a known agent's for short.
-pub(super) fn agent(whoami: &str) -> &str {
-    match caller::short_name(whoami) {
-        "" => whoami,
-        short => short,
-    }
 }
 
 /// A directory's name, from the top of its project if it is in one, which is where a `.git` lies.

@@ -17,7 +17,6 @@ use crate::cli::when::Clock;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{Reason, StartError, Stream, Streams};
 use crate::core::log::Lag;
-use crate::front::caller::short_name;
 use crate::history::{self, milliseconds};
 use crate::host::{Color, new_console};
 use crate::journal::record::RunEnd;
@@ -27,6 +26,7 @@ use crate::sink::console::{Console, Heading, View};
 use crate::sys::pty;
 use crate::sys::signal::{HostSignal, HostSignals};
 use crate::sys::terminal::Keys;
+use crate::text::agent_name::short_name;
 use crate::text::place::place;
 use crate::text::safe::full_screen::FullScreenFilter;
 
@@ -326,7 +326,8 @@ fn heading(scene: &Scene, clock: Clock, now: Instant) -> Heading {
         at: now,
         whoami: start.whoami.clone(),
         agent: short_name(&start.whoami),
-        session: 1,
+        session: start.session_number.max(1),
+        role: start.role.clone(),
         place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
         dir: start.dir.clone(),
         command: start.command.clone(),

@@ -114,13 +114,14 @@ impl Host {
         let bytes = std::mem::take(&mut run.beginning);
         let Some(Beginning { place, dir, frame }) = Beginning::decode(&bytes) else { return self.tell_forged() };
         let Ok(Decoded::Item(FromShim::Run(request), _)) = FromShim::decode(frame) else { return self.tell_forged() };
-        let command = Command::of(&request, frame);
+        let mut command = Command::of(&request, frame);
         let refused = self.reports.take_refused(&command.whoami, &command.text);
         if place.may_be_inside && self.is_in_a_run(&mut run, place) {
             return;
         }
         let what = words(&command, place, refused.map(|refused| refused.why));
         let Some(job) = self.engine.submit_reported(self.turn.now) else { return };
+        self.callers.identify(&mut command, None);
         self.record(job, &command, dir, Some(&what));
         run.begin(job, place, Description::of(&command, dir), what);
         self.reports.runs.insert(key, run);

@@ -100,11 +100,8 @@ impl Host {
                 seq: job.0,
                 state: if is_stopping { RunState::Stopping } else { RunState::Running },
                 age_ms: u64::try_from(now.saturating_duration_since(run.since).as_millis()).unwrap_or(u64::MAX),
-                whoami: known.whoami.clone(),
-                dir: known.dir.clone(),
-                command: known.command.clone(),
                 sandbox: Some(run.sandbox.clone()),
-                ..Listed::default()
+                ..known.listed()
             };
             if let Whereabouts::Here(shim) = run.find(open) {
                 row.orphans = namespace::below(&shim).iter().map(|process| process.pid.number()).collect();

@@ -50,11 +50,8 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
         asks: waiting.map(|waiting| waiting.program.clone()),
         prompt: waiting.map(|waiting| prompt_words(&waiting.prompt, limits::PROMPT_BYTES)),
         age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-        whoami: run.description.whoami.clone(),
-        dir: run.description.dir.clone(),
-        command: run.description.command.clone(),
         guard: run.guard_pid().map(Pid::number),
-        sandbox: None,
         orphans: run.hunt.iter().flat_map(|hunt| hunt.living.iter().map(|process| process.pid.number())).collect(),
+        ..run.description.listed()
     }
 }

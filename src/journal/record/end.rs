@@ -173,6 +173,12 @@ impl Serialize for EndRecord {
         fields.put_set("port_held", &end.port_held)?;
         fields.put_set("exec_b64", &start.exec_b64)?;
         fields.put_set("dir_b64", &start.dir_b64)?;
+        fields.put_set("agent", &start.agent)?;
+        fields.put_set("agent_version", &start.agent_version)?;
+        fields.put_set("session", &start.session)?;
+        fields.put_set("session_number", &start.session_number)?;
+        fields.put_set("call", &start.call)?;
+        fields.put_set("role", &start.role)?;
         fields.put_set("unwrapped", &start.unwrapped)?;
         fields.put_set("probe", &start.probe)?;
         fields.put_set("sandbox", &start.sandbox)?;

@@ -16,7 +16,7 @@ const EXEC_B64_BYTES_MAX: usize = 192 << 10;
 const ENVS_BYTES_MAX: usize = 32 << 10;
 /// The longest `dir`, and the longest `dir_b64`.
 const DIR_BYTES_MAX: usize = 32 << 10;
-/// The longest `time`, `whoami`, `shell` or `error`.
+/// The longest `time`, `whoami`, `shell`, `agent_version`, `session`, `call`, `why` or `error`.
 const NAME_BYTES_MAX: usize = 2 << 10;
 /// The most processes in `left`, and in `unkillable`.
 const LEFT_MAX: usize = 256;
@@ -24,6 +24,12 @@ const LEFT_MAX: usize = 256;
 const COMM_BYTES_MAX: usize = 64;
 
 impl StartRecord {
+    /// The fields that are names.
+    fn names(&self) -> [&str; 7] {
+        let StartRecord { time, whoami, shell, agent_version, session, call, why, .. } = self;
+        [time, whoami, shell, agent_version, session, call, why]
+    }
+
     /// The record with every field cut to its bound; `None` if all of them fit.
     pub(crate) fn fitted(&self) -> Option<StartRecord> {
         let fits = json_len(&self.command) <= COMMAND_BYTES_MAX
@@ -32,13 +38,14 @@ impl StartRecord {
             && self.envs.iter().map(|(name, value)| variable_len(name, value)).sum::<usize>() <= ENVS_BYTES_MAX
             && json_len(&self.dir) <= DIR_BYTES_MAX
             && self.dir_b64.as_deref().is_none_or(fits_dir_b64)
-            && [&self.time, &self.whoami, &self.shell, &self.why].iter().all(|name| json_len(name) <= NAME_BYTES_MAX);
+            && self.names().iter().all(|name| json_len(name) <= NAME_BYTES_MAX);
         if fits {
             return None;
         }
         let mut fitted = self.clone();
         fitted.clipped = true;
-        for name in [&mut fitted.time, &mut fitted.whoami, &mut fitted.shell, &mut fitted.why] {
+        let StartRecord { time, whoami, shell, agent_version, session, call, why, .. } = &mut fitted;
+        for name in [time, whoami, shell, agent_version, session, call, why] {
             *name = clip(name, NAME_BYTES_MAX);
         }
         fitted.dir = clip(&self.dir, DIR_BYTES_MAX);

@@ -20,6 +20,10 @@ impl Serialize for LostRecord {
         let mut fields = RecordFields(serializer.serialize_map(None)?);
         fields.put("seq", &start.seq)?;
         fields.put("whoami", &start.whoami)?;
+        fields.put_set("agent", &start.agent)?;
+        fields.put_set("session", &start.session)?;
+        fields.put_set("session_number", &start.session_number)?;
+        fields.put_set("role", &start.role)?;
         fields.put("dir", &start.dir)?;
         fields.put("exec", &start.exec)?;
         fields.put("command", &start.command)?;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::environment::{EnvironmentRef, KeptEnvironment};
 use super::fields::is_default;
 use super::text_ref::TextRef;
+use crate::text::agent_name::agent_name;
 use crate::text::encode::base64;
 
 /// What is known about a run when it begins.
@@ -39,6 +40,24 @@ pub struct StartRecord {
     /// The bytes of `dir` in base64, if they are not UTF-8.
     #[serde(skip_serializing_if = "is_default")]
     pub dir_b64: Option<String>,
+    /// The agent's program by its short name, if its variables or its process tell.
+    #[serde(skip_serializing_if = "is_default")]
+    pub agent: String,
+    /// Its version.
+    #[serde(skip_serializing_if = "is_default")]
+    pub agent_version: String,
+    /// Its session, as it names that itself.
+    #[serde(skip_serializing_if = "is_default")]
+    pub session: String,
+    /// Which of the sessions of callers with this name it is, from 2. It is 0 for the first one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub session_number: u32,
+    /// The call of the agent's shell tool that this run is.
+    #[serde(skip_serializing_if = "is_default")]
+    pub call: String,
+    /// `subagent` or `hook`, if it is not the agent itself that calls.
+    #[serde(skip_serializing_if = "is_default")]
+    pub role: String,
     /// Whether `command` lacks an agent's wrapper that `exec` has.
     #[serde(skip_serializing_if = "is_default")]
     pub unwrapped: bool,
@@ -75,6 +94,12 @@ pub struct StartRecord {
 }
 
 impl StartRecord {
+    /// The caller's name as the console shows it.
+    #[must_use]
+    pub fn agent_name(&self) -> String {
+        agent_name(&self.whoami, self.session_number, &self.role)
+    }
+
     /// Sets `exec`, and `exec_b64` if an argument is not UTF-8.
     pub fn set_exec<'a>(&mut self, arguments: impl Iterator<Item = &'a [u8]> + Clone) {
         let is_text = arguments.clone().all(|argument| std::str::from_utf8(argument).is_ok());

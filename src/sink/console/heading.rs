@@ -11,13 +11,12 @@ use time::macros::format_description;
 use super::face::{AGENT_COLOURS, Face, Ink, columns};
 use crate::core::engine::JobId;
 use crate::limits;
+use crate::text::agent_name::agent_name;
 use crate::text::banner::{Banner, escape_dir};
 use crate::text::count::{counted, grouped};
 use crate::text::ends::escape_ends;
-use crate::text::escape::{escape_line, name_of};
+use crate::text::escape::escape_line;
 
-/// The most columns of an agent's name.
-const AGENT_COLUMNS: usize = 16;
 /// The most columns of what a caller says that its command is for.
 const WHY_COLUMNS: usize = 60;
 /// The most columns of what is known of a sandbox.
@@ -42,6 +41,8 @@ pub struct Heading {
     pub agent: &'static str,
     /// Which of its agent's sessions this is, from 1.
     pub session: u32,
+    /// `subagent` or `hook`; empty for the agent itself.
+    pub role: String,
     /// The working directory.
     pub dir: String,
     /// The same as a person would say it: from the top of its project, or from the home directory.
@@ -69,13 +70,10 @@ pub(super) fn day(local: PrimitiveDateTime) -> String {
 }
 
 impl Heading {
-    /// The name of the agent's session: `claude`, `claude~2`.
+    /// The name of the agent's session: `claude`, `claude~2`, `codex/hook`.
     #[must_use]
     pub fn name(&self) -> String {
-        let agent = if self.agent.is_empty() { &self.whoami } else { self.agent };
-        // Neither a blank nor a tilde in a name can look like the next field.
-        let name = name_of(agent, AGENT_COLUMNS).replace([' ', '~'], "-");
-        if self.session > 1 { format!("{name}~{}", self.session) } else { name }
+        agent_name(&self.whoami, self.session, &self.role)
     }
 
     /// The colour of the agent's session.

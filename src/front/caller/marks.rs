@@ -1,0 +1,201 @@
+//! What an agent's variables tell about one call: its program, version, session and call, and which part of it calls.
+//!
+//! The variables are those that the agents were seen to set. They are words of the caller's: names for people to read and
+//! search, which nothing is decided by. Claude Code gives a subagent's commands the variables of its own ones, so those
+//! cannot be told apart.
+
+use super::known_name;
+use crate::limits;
+use crate::text::agent_name::short_name;
+
+/// Which part of an agent calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Role {
+    /// The agent itself.
+    #[default]
+    Agent,
+    /// An agent that it has started within itself.
+    Subagent,
+    /// A command that a person has put in its settings.
+    Hook,
+}
+
+impl Role {
+    /// The word for it; empty for the agent itself.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "",
+            Self::Subagent => "subagent",
+            Self::Hook => "hook",
+        }
+    }
+}
+
+/// What is known about one call. Empty texts are not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallerMarks {
+    /// The agent's program by its short name, also where its name is another one.
+    pub agent: &'static str,
+    /// Its version.
+    pub version: String,
+    /// Its session, as it names that itself, or `run-PID` for the start by `rexec run` in that process.
+    pub session: String,
+    /// The call of its shell tool that this command is.
+    pub call: String,
+    /// Which part of it calls.
+    pub role: Role,
+    /// What tells the session from others: its start by `rexec run`, or else its name.
+    pub key: String,
+    /// Which of the sessions of callers with this name it is, from 1; 0 is not known yet.
+    pub number: u32,
+}
+
+/// Where an agent's variables have what is to be known.
+struct Variables {
+    version: &'static [u8],
+    /// The surer ones first.
+    session: &'static [&'static [u8]],
+    call: &'static [u8],
+}
+
+const NONE: Variables = Variables { version: b"", session: &[], call: b"" };
+
+fn variables(agent: &str) -> Variables {
+    match agent {
+        "claude" => Variables { session: &[b"CLAUDE_CODE_SESSION_ID="], call: b"CLAUDE_CODE_TOOL_USE_ID=", ..NONE },
+        "codex" => Variables {
+            version: b"CODEX_VERSION=",
+            session: &[b"CODEX_SESSION_ID=", b"CODEX_THREAD_ID="],
+            call: b"CODEX_TOOL_CALL_ID=",
+        },
+        "gemini" => Variables { session: &[b"GEMINI_SESSION_ID="], ..NONE },
+        "qwen" => Variables { session: &[b"QWEN_CODE_SESSION_ID="], ..NONE },
+        "copilot" => {
+            Variables { version: b"COPILOT_CLI_BINARY_VERSION=", session: &[b"COPILOT_AGENT_SESSION_ID="], ..NONE }
+        }
+        "opencode" => Variables { session: &[b"OPENCODE_PID="], ..NONE },
+        _ => NONE,
+    }
+}
+
+impl CallerMarks {
+    /// The marks in a caller's environment. `run` is what `rexec run` says; `is_probe` is an agent's look at the shell.
+    #[must_use]
+    pub fn read(run: &[u8], env: &[&[u8]], is_probe: bool) -> Self {
+        let value = |name: &[u8]| match name {
+            b"" => None,
+            name => env.iter().find_map(|entry| entry.strip_prefix(name)),
+        };
+        let text = |value: Option<&[u8]>| value.map_or_else(String::new, plain);
+        let agent = known_name(run, env.iter().copied()).map_or("", short_name);
+        let Variables { version, session, call } = variables(agent);
+        let version = if agent == "claude" { claude_version(value(b"AI_AGENT=")) } else { text(value(version)) };
+        let session = session.iter().find_map(|name| value(name));
+        let started = || {
+            let pid = run.split(|&byte| byte == b':').next().filter(|pid| !pid.is_empty())?;
+            Some(format!("run-{}", plain(pid)))
+        };
+        let session = session.map(plain).filter(|session| !session.is_empty());
+        let session = session.or_else(started).unwrap_or_default();
+        Self {
+            agent,
+            version,
+            key: if run.is_empty() { session.clone() } else { plain(run) },
+            session,
+            call: text(value(call)),
+            role: if is_probe { Role::Agent } else { role(agent, value) },
+            number: 0,
+        }
+    }
+
+    /// Whether the agent does not name its sessions. Then each of its processes is one.
+    #[must_use]
+    pub fn lacks_sessions(&self) -> bool {
+        self.session.is_empty() && !self.agent.is_empty() && variables(self.agent).session.is_empty()
+    }
+}
+
+/// Which part of an agent calls, by what that part has or lacks among the variables of the agent's own commands.
+fn role<'a>(agent: &str, value: impl Fn(&[u8]) -> Option<&'a [u8]>) -> Role {
+    let has = |name: &[u8]| value(name).is_some();
+    let is_hook = match agent {
+        "claude" => {
+            has(b"CLAUDE_PROJECT_DIR=") && value(b"AI_AGENT=").is_some_and(|agent| agent.ends_with(b"_harness"))
+        }
+        "codex" => !has(b"CODEX_THREAD_ID=") && !has(b"CODEX_CI="),
+        "gemini" => !has(b"GEMINI_CLI="),
+        "qwen" => !has(b"QWEN_CODE="),
+        _ => false,
+    };
+    let threads = || Some((value(b"CODEX_SESSION_ID=")?, value(b"CODEX_THREAD_ID=")?));
+    match threads() {
+        _ if is_hook => Role::Hook,
+        Some((session, thread)) if agent == "codex" && session != thread => Role::Subagent,
+        _ => Role::Agent,
+    }
+}
+
+/// The version in `claude-code_2-1-329_agent`.
+fn claude_version(marker: Option<&[u8]>) -> String {
+    let version = || marker?.strip_prefix(b"claude-code_")?.split(|&byte| byte == b'_').next();
+    version().map_or_else(String::new, |version| plain(version).replace('-', "."))
+}
+
+/// The beginning of an identifier, with `_` for what identifiers do not have.
+fn plain(id: &[u8]) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+@".contains(&byte);
+    let id = &id[..id.len().min(limits::CALLER_ID_BYTES)];
+    id.iter().map(|&byte| if is_plain(byte) { char::from(byte) } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(run: &str, env: &[&str]) -> CallerMarks {
+        CallerMarks::read(run.as_bytes(), &env.iter().map(|entry| entry.as_bytes()).collect::<Vec<_>>(), false)
+    }
+
+    #[test]
+    fn an_agents_variables_tell_version_session_and_call() {
+        let codex =
+            ["CODEX_CI=1", "CODEX_VERSION=0.169.0", "CODEX_SESSION_ID=s", "CODEX_THREAD_ID=s", "CODEX_TOOL_CALL_ID=c"];
+        let expected = CallerMarks {
+            agent: "codex",
+            version: "0.169.0".into(),
+            session: "s".into(),
+            key: "s".into(),
+            call: "c".into(),
+            ..CallerMarks::default()
+        };
+        assert_eq!(marks("", &codex), expected);
+        let claude =
+            ["CLAUDECODE=1", "AI_AGENT=claude-code_2-1-329_agent", "CLAUDE_CODE_SESSION_ID=a-b", "CODEX_VERSION=9"];
+        let found = marks("", &claude);
+        assert_eq!((found.agent, &*found.version, &*found.session, &*found.call), ("claude", "2.1.329", "a-b", ""));
+        assert_eq!(marks("", &["HOME=/h"]), CallerMarks::default());
+        assert_eq!(marks("7:pi", &["PI_CODING_AGENT=true"]).session, "run-7");
+        let started = marks("7:Claude Code", &claude);
+        assert_eq!((&*started.session, &*started.key), ("a-b", "7:Claude_Code"), "it may begin another session");
+        let long = format!("CLAUDE_CODE_SESSION_ID=\x1b[2J\n{}", "x".repeat(999));
+        let session = marks("", &["CLAUDECODE=1", &long]).session;
+        assert!(session.starts_with("__2J_xxx") && session.len() == limits::CALLER_ID_BYTES, "{session}");
+        assert!(marks("", &["PI_CODING_AGENT=true"]).lacks_sessions() && !marks("", &codex[..2]).lacks_sessions());
+    }
+
+    #[test]
+    fn hooks_and_subagents_are_told_apart() {
+        let role = |env: &[&str]| marks("", env).role;
+        let commands = ["CODEX_CI=1", "CODEX_SESSION_ID=s", "CODEX_THREAD_ID=t"];
+        assert_eq!((role(&commands), role(&commands[..2])), (Role::Subagent, Role::Agent));
+        assert_eq!(role(&["CODEX_HOME=/h"]), Role::Hook);
+        assert_eq!(CallerMarks::read(b"", &[b"CODEX_HOME=/h"], true).role, Role::Agent, "a look at the shell");
+        let claude = ["CLAUDECODE=1", "AI_AGENT=claude-code_2-1-329_harness", "CLAUDE_PROJECT_DIR=/p"];
+        assert_eq!((role(&claude), role(&claude[..2])), (Role::Hook, Role::Agent));
+        assert_eq!(
+            (role(&["GEMINI_SESSION_ID=s"]), role(&["GEMINI_SESSION_ID=s", "GEMINI_CLI=1"])),
+            (Role::Hook, Role::Agent)
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! Agents by the names of their programs, for those that set no variable.
+
+/// Programs that start a shell for another one. The agent is above them.
+const BETWEEN: [&str; 14] = [
+    "sh",
+    "bash",
+    "zsh",
+    "dash",
+    "fish",
+    "env",
+    "nice",
+    "setsid",
+    "nohup",
+    "timeout",
+    "stdbuf",
+    "sudo",
+    "rexec-sh",
+    "rexec-bash",
+];
+
+/// The name of the agent whose program is called this.
+#[must_use]
+pub fn named_by_program(program: &str) -> Option<&'static str> {
+    Some(match program.trim_start_matches('.') {
+        "claude" => "Claude Code",
+        "codex" => "Codex",
+        "gemini" => "Gemini CLI",
+        "qwen" => "Qwen Code",
+        "opencode" => "opencode",
+        "pi" => "pi",
+        "copilot" => "Copilot CLI",
+        "cline" => "Cline",
+        "crush" => "Crush",
+        "goose" => "Goose",
+        "aider" => "Aider",
+        "mini" | "mini-swe-agent" => "mini-swe-agent",
+        _ => return None,
+    })
+}
+
+/// Whether a program of this name only stands between a shell and the process that wants it.
+#[must_use]
+pub fn is_between(program: &str) -> bool {
+    BETWEEN.contains(&program)
+}

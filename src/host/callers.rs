@@ -1,0 +1,88 @@
+//! The callers: which agent asks for a command, and which of its sessions that is.
+//!
+//! An agent that sets no variable is known by the name of its program, and one that does not name its sessions has one in
+//! each of its processes. Both are asked of the process that calls: the nearest one above the shim that is not a shell or a
+//! wrapper of one.
+//!
+//! Invariants: only `/proc/PID/stat` is read, which waits for no other process (`cmdline` and `environ` lie in the memory of
+//! the process, whose pages may be a file system's that never answers); few processes are looked at, and those above an agent
+//! once; what was seen is bounded.
+
+use std::collections::VecDeque;
+
+use rexec_sh::protocol::process::Pid;
+
+use crate::front::caller::{Role, is_between, named_by_program};
+use crate::front::command::Command;
+use crate::front::sessions::Sessions;
+use crate::limits;
+use crate::sys::program::Program;
+use crate::sys::tree;
+use crate::text::agent_name::short_name;
+
+/// The process that a call comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Origin {
+    pid: Pid,
+    start: u64,
+    /// The agent that its program's name stands for.
+    agent: Option<&'static str>,
+}
+
+/// The callers that were seen.
+#[derive(Debug, Default)]
+pub(super) struct Callers {
+    sessions: Sessions,
+    /// A shim's parent, by number, start and program, with what was found from there.
+    known: VecDeque<((Pid, u64, Program), Origin)>,
+}
+
+impl Callers {
+    /// Completes what is known of a command's caller. `shim` is the process that asks, if it is of this host's pid namespace.
+    pub(super) fn identify(&mut self, command: &mut Command, shim: Option<Pid>) {
+        let is_asked = command.is_unnamed || command.caller.lacks_sessions();
+        let origin = shim.filter(|_| is_asked).and_then(|shim| self.origin(shim));
+        if let Some(name) = origin.and_then(|origin| origin.agent).filter(|_| command.is_unnamed) {
+            command.whoami = name.to_owned();
+            command.caller.agent = short_name(name);
+            // Codex gives the commands of a person's settings none of its variables.
+            let is_hook = name == "Codex" && !command.is_for_program;
+            command.caller.role = if is_hook { Role::Hook } else { Role::Agent };
+        }
+        let marks = &mut command.caller;
+        if let Some(origin) = origin.filter(|_| marks.lacks_sessions()) {
+            marks.session = format!("pid-{}", origin.pid);
+            marks.key = format!("{}-{}", origin.pid, origin.start);
+        }
+        marks.number = self.sessions.number(&command.whoami, marks.key.as_bytes());
+    }
+
+    /// The process that a shim's call comes from; `None` if it is gone or too far.
+    fn origin(&mut self, shim: Pid) -> Option<Origin> {
+        let parent = above(shim)?;
+        let identity = (parent.pid, parent.start, parent.program);
+        if let Some((_, origin)) = self.known.iter().find(|(known, _)| *known == identity) {
+            return Some(*origin);
+        }
+        let mut process = parent;
+        for _ in 0..limits::ANCESTORS_MAX {
+            let program = process.program.to_string();
+            if !is_between(&program) {
+                let origin = Origin { pid: process.pid, start: process.start, agent: named_by_program(&program) };
+                if self.known.len() >= limits::ANCESTORS_KNOWN_MAX {
+                    self.known.pop_front();
+                }
+                self.known.push_back((identity, origin));
+                return Some(origin);
+            }
+            process = above(process.pid)?;
+        }
+        None
+    }
+}
+
+/// The parent of a process, unless it has none that could be an agent.
+fn above(pid: Pid) -> Option<tree::Process> {
+    let parent = tree::process(pid)?.parent;
+    (parent.number() > 1).then(|| tree::process(parent)).flatten()
+}

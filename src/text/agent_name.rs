@@ -1,0 +1,84 @@
+//! An agent's name as a person sees it: `claude`, `claude~2` for its second session, `codex/hook` for one of its hooks.
+//!
+//! Invariant: nothing in a name that a caller chose can look like the number of a session, a role or the next field.
+
+use super::escape::name_of;
+
+/// The most columns of a name, without session and role.
+const NAME_COLUMNS: usize = 16;
+
+/// The short name of a known agent; empty for any other name.
+#[must_use]
+pub fn short_name(whoami: &str) -> &'static str {
+    const SHORT: [(&str, &str); 14] = [
+        ("Claude Code", "claude"),
+        ("Codex", "codex"),
+        ("Gemini CLI", "gemini"),
+        ("Qwen Code", "qwen"),
+        ("opencode", "opencode"),
+        ("pi", "pi"),
+        ("Copilot CLI", "copilot"),
+        ("Cline", "cline"),
+        ("Continue", "continue"),
+        ("Crush", "crush"),
+        ("Goose", "goose"),
+        ("Aider", "aider"),
+        ("mini-swe-agent", "mini-swe"),
+        ("shell", "shell"),
+    ];
+    SHORT.iter().find(|(known, _)| *known == whoami).map_or("", |(_, short)| short)
+}
+
+/// The name of the session `number`, from 1, of a caller that is called `whoami`. `role` is empty for the agent itself.
+#[must_use]
+pub fn agent_name(whoami: &str, number: u32, role: &str) -> String {
+    let mut name = match short_name(whoami) {
+        "" => name_of(whoami, NAME_COLUMNS).replace([' ', '~', '/'], "-"),
+        short => short.to_owned(),
+    };
+    if number > 1 {
+        name += &format!("~{number}");
+    }
+    if !role.is_empty() {
+        name += "/";
+        name += &name_of(role, NAME_COLUMNS);
+    }
+    name
+}
+
+/// Whether a person means this caller by `wanted`: its whole name or the first word of it, its short name, or what
+/// [`agent_name`] returns, in any case of letters.
+#[must_use]
+pub fn is_meant(wanted: &str, whoami: &str, number: u32, role: &str) -> bool {
+    let first = whoami.split(' ').next().unwrap_or_default();
+    [whoami, first, short_name(whoami)].iter().any(|name| name.eq_ignore_ascii_case(wanted))
+        || agent_name(whoami, number, role).eq_ignore_ascii_case(wanted)
+        || agent_name(whoami, number, "").eq_ignore_ascii_case(wanted)
+}
+
+/// Whether `wanted` may mean a caller of this name, whatever its session and role are.
+#[must_use]
+pub fn may_be_meant(wanted: &str, whoami: &str) -> bool {
+    let name = wanted.split_once(['~', '/']).map_or(wanted, |(name, _)| name);
+    is_meant(wanted, whoami, 1, "") || is_meant(name, whoami, 1, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_which_session_and_which_part_of_the_agent() {
+        assert_eq!(agent_name("Claude Code", 1, ""), "claude");
+        assert_eq!(agent_name("Claude Code", 2, ""), "claude~2");
+        assert_eq!(agent_name("Codex", 1, "hook"), "codex/hook");
+        assert_eq!(agent_name("Codex", 3, "subagent"), "codex~3/subagent");
+        assert_eq!(agent_name("my agent~2/hook", 1, ""), "my-agent-2-hook", "a name that imitates the rest");
+        let is = |wanted: &str| is_meant(wanted, "Claude Code", 2, "hook");
+        assert!(["claude code", "CLAUDE", "claude~2", "claude~2/hook"].into_iter().all(is));
+        assert!(!["claude~1", "claude~3", "claude/hook", "code", ""].into_iter().any(is));
+        assert!(is_meant("mini-swe", "mini-swe-agent", 1, ""));
+        let may = |wanted| may_be_meant(wanted, "Claude Code");
+        assert!(may("claude~7") && may("claude/hook") && may("Claude") && !may("codex~2") && !may(""));
+    }
+}
