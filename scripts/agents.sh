@@ -2,8 +2,9 @@
 # Drives real agents through rexec and checks that nothing is lost on the way.
 #
 # The model is a stand-in on loopback (agents/model.mjs) that asks for the commands of agents/agents.mjs. Each agent
-# runs them twice, by itself and with `rexec run`. The model must get the same results except for colours, and the host's
-# journal must have every command under the agent's name. Agents are installed outside of the tree.
+# runs them by itself, with `rexec run`, and by itself after `rexec init`, where that can change its settings. The model
+# must get the same results except for colours, and the host's journal must have every command under the agent's name.
+# Agents are installed outside of the tree.
 set -euo pipefail
 
 usage() {
@@ -39,6 +40,8 @@ declare -A package=(
     [aider]=aider-chat@0.86.2
     [mini]=mini-swe-agent@2.4.6
 )
+# Those that are also driven after `rexec init`.
+permanent=(claude codex codex-sandboxed opencode pi aider-terminal)
 # Those that come from PyPI, not from npm.
 python=(aider mini)
 all=(claude claude-terminal codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi copilot cline cn
@@ -319,7 +322,13 @@ drive() { # AGENT NAME [VARIABLE=VALUE …]
     model=$!
     wait_for "$record.port" . "the stand-in of the model"
     prepare "$agent" "$record/home" "$(<"$record.port")"
-    [[ $name != ours ]] || line=("$prefix/bin/rexec" run -- "${line[@]}")
+    case $name in
+        ours) line=("$prefix/bin/rexec" run -- "${line[@]}") ;;
+        init)
+            env -i PATH="$PATH" HOME="$record/home" SHELL="$(command -v bash)" \
+                "$prefix/bin/rexec" init --yes "${agent%-*}" >"$record.init" 2>&1 || die "rexec init: $(<"$record.init")"
+            ;;
+    esac
     [[ $agent != *-terminal ]] || at_terminal
     # A clean environment, without the settings of an agent that runs this script.
     (cd -- "$record/project" && exec timeout --kill-after=5 "$patience" env -i \
@@ -346,14 +355,14 @@ drive() { # AGENT NAME [VARIABLE=VALUE …]
 }
 
 # The same through a host of its own.
-drive_ours() { # AGENT
-    local agent=$1 place=$work/$1 host
-    mkdir -m 700 -- "$place/run"
-    env -u REXEC_INSIDE REXEC_SOCKET="$place/run/host.sock" REXEC_HOME="$place/journal" "$prefix/bin/rexec-host" \
-        </dev/null >"$place/console" 2>"$place/host.err" &
+drive_through_host() { # AGENT NAME
+    local agent=$1 name=$2 place=$work/$1 host
+    mkdir -m 700 -- "$place/$name-run"
+    env -u REXEC_INSIDE REXEC_SOCKET="$place/$name-run/host.sock" REXEC_HOME="$place/$name-journal" \
+        "$prefix/bin/rexec-host" </dev/null >"$place/$name.console" 2>"$place/$name.host" &
     host=$!
-    wait_for "$place/console" '^rexec journal:' "the host"
-    drive "$agent" ours "REXEC_SOCKET=$place/run/host.sock"
+    wait_for "$place/$name.console" '^rexec journal:' "the host"
+    drive "$agent" "$name" "REXEC_SOCKET=$place/$name-run/host.sock"
     end "$host"
 }
 
@@ -370,9 +379,12 @@ try() { # AGENT
         node "$scripts/agents/check.mjs" "$agent" "$work/$agent" --bash-only
         return
     fi
-    drive_ours "$agent"
+    drive_through_host "$agent" ours
     wait "$reference"
-    node "$scripts/agents/check.mjs" "$agent" "$work/$agent"
+    node "$scripts/agents/check.mjs" "$agent" "$work/$agent" ours || return
+    [[ " ${permanent[*]} " == *" $agent "* ]] || return 0
+    drive_through_host "$agent" init
+    node "$scripts/agents/check.mjs" "$agent" "$work/$agent" init
 }
 
 run() { # AGENT
@@ -398,7 +410,7 @@ run() { # AGENT
         # There is nothing to compare with.
         skip "$agent" "it fails with plain bash here"
     elif ((code)); then
-        [[ $bash_only == yes ]] || printf '%s: the host said:\n%s\n' "$agent" "$(tail -n 20 "$work/$agent/host.err")"
+        [[ $bash_only == yes ]] || printf '%s: the host said:\n%s\n' "$agent" "$(tail -n 20 "$work/$agent"/*.host)"
         failed+=("$agent")
     else
         passed+=("$agent $(grep -oE '[0-9]+(\.[0-9]+)+' <<<"$said" | head -n 1)")

@@ -2,19 +2,23 @@
 # Builds and installs rexec below a prefix, or removes what it installed there: two programs in bin; the shim, its
 # links and a file for BASH_ENV in lib/rexec.
 #
-# Edits no profile and no agent's settings; it prints what to do next.
+# Edits no profile, and the settings of those agents only that are named. It prints what to do next.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/install.sh [--prefix DIR] [--quiet]
-       scripts/install.sh --uninstall [--prefix DIR] [--quiet]
+usage: scripts/install.sh [--prefix DIR] [--quiet] [--yes] [AGENT …]
+       scripts/install.sh --uninstall [--prefix DIR] [--quiet] [--yes]
 
+  AGENT          afterwards, put rexec's shell into this agent's settings: rexec init AGENT …, which shows the changes
+                 and asks
   --prefix DIR   where to install (default: ~/.local)
-  --uninstall    remove what was installed there, and nothing else; journals stay
+  --uninstall    remove what was installed there, and nothing else; journals stay. Agents whose settings name this
+                 shell get their own settings back first: rexec uninit, which shows the changes and asks
+  --yes          do not ask
   --quiet        print no next steps
 
-Installs these files, and changes no shell profile and no agent's settings:
+Installs these files, and changes no shell profile and without AGENT no settings:
 
   bin/rexec-host              the host
   bin/rexec                   the command line
@@ -33,14 +37,19 @@ scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 prefix=
 quiet=no
 uninstall=no
+agents=()
+# What rexec init and rexec uninit get.
+sure=()
 while (($#)); do
     case $1 in
         --prefix) (($# >= 2)) || die "--prefix needs a folder"; prefix=$2; shift 2 ;;
         --prefix=*) prefix=${1#--prefix=}; shift ;;
         --uninstall) uninstall=yes; shift ;;
         --quiet) quiet=yes; shift ;;
+        --yes) sure=(--yes); shift ;;
         -h | --help) usage; exit 0 ;;
-        *) usage >&2; die "unknown argument $1" ;;
+        -*) usage >&2; die "unknown argument $1" ;;
+        *) agents+=("$1"); shift ;;
     esac
 done
 [[ -n $prefix ]] || prefix=${HOME:?HOME is not set, so --prefix is needed}/.local
@@ -53,7 +62,11 @@ list=lib/rexec/installed
 
 remove() {
     [[ -f $prefix/$list ]] || { [[ $quiet == yes ]] || printf 'Nothing of rexec is installed below %s.\n' "$prefix"; return 0; }
-    local listed path
+    # Their shell would be gone, and some agents would go on without a word.
+    local listed path links=${XDG_DATA_HOME:-$HOME/.local/share}/rexec/shells
+    if [[ $(readlink -- "$links/rexec-sh") == "$(realpath -- "$prefix/lib/rexec/rexec-sh")" ]]; then
+        "$prefix/bin/rexec" uninit "${sure[@]}" >&2 || die "the settings of agents still name this shell; nothing was removed"
+    fi
     mapfile -t listed <"$prefix/$list"
     # Only names that an install writes are taken from the list, whatever else it may hold.
     for path in "${files[@]}"; do
@@ -70,6 +83,7 @@ remove() {
 }
 
 if [[ $uninstall == yes ]]; then
+    ((${#agents[@]} == 0)) || die "--uninstall takes no agent"
     remove
     exit
 fi
@@ -102,7 +116,8 @@ for name in rexec-bash rexec-zsh; do
 done
 ln -sfn -- ../rexec-sh "$prefix/lib/rexec/bash-only/bash"
 
-[[ $quiet == no ]] || exit 0
+init() { ((${#agents[@]} == 0)) || "$prefix/bin/rexec" init "${sure[@]}" "${agents[@]}"; }
+[[ $quiet == no ]] || { init; exit; }
 on_path=
 case ":$PATH:" in
     *":$prefix/bin:"*) ;;
@@ -119,8 +134,9 @@ Installed below $prefix:
 Next:
 $on_path  1. In a terminal of its own, start the host:  rexec-host
   2. In another, start an agent through it:     rexec run claude
-     (rexec run --list names the other agents)
+     (rexec run --list names the other agents; rexec init makes it permanent)
   3. Watch its commands in the first terminal.
 
 To remove it:  scripts/install.sh --uninstall --prefix $prefix
 NEXT
+init

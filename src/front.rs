@@ -8,6 +8,7 @@ pub mod attached;
 pub mod budget;
 pub mod caller;
 pub mod command;
+pub mod init_record;
 pub mod json_line;
 pub mod jsonl;
 pub mod opencode;

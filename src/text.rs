@@ -30,6 +30,7 @@
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
 //! `agent_name` is how agents are called everywhere.
+//! `settings` is beside this: edits of files that people write.
 //!
 //! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
 //! small conversions for records and messages.
@@ -57,6 +58,7 @@ pub mod rows;
 pub mod safe;
 pub mod sanitize;
 mod scan;
+pub mod settings;
 pub mod styled;
 pub mod unwrap;
 mod utf8;

@@ -1,15 +1,16 @@
 // Judges what an agent's model was told: by each case, against the same agent with plain bash, and in the journal.
 //
-// usage: node check.mjs AGENT FOLDER [--bash-only]
+// usage: node check.mjs AGENT FOLDER ours|init|--bash-only
 //
-// FOLDER has reference.json and ours.json, as model.mjs wrote them, and the host's journal. Prints what failed, and how
+// FOLDER has reference.json and, of the agent with `rexec run` or after `rexec init`, ours.json or init.json, as
+// model.mjs wrote them, and the host's journals. Prints what failed, and how
 // many checks there were. Exits 1 when any failed, 3 when the agent was wrong with plain bash already.
 
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { agents } from "./agents.mjs";
 
-const [agentName, folder, only] = process.argv.slice(2);
+const [agentName, folder, run] = process.argv.slice(2);
 const { whoami, cases, input, read, last, wrapper, alsoRuns = [] } = agents[agentName];
 let count = 0;
 let failed = 0;
@@ -29,7 +30,7 @@ function comparable(text) {
     .replace(/\b(Wall time: |PGID: |token count: )[\d.]+/g, "$1…")
     .replace(/Background PIDs: [\d, ]+/g, "Background PIDs: …")
     .replace(/\/\S*\/tasks\/\w+\.output/g, "…")
-    .replace(/\/(reference|ours)\//g, "/…/")
+    .replace(/\/(reference|ours|init)\//g, "/…/")
     .replace(/\/(pi-bash-\w+\.log|tool-output\/\w+)/g, "/…");
 }
 
@@ -38,7 +39,7 @@ function resultsIn(name) {
 }
 
 function records() {
-  const journals = join(folder, "journal");
+  const journals = join(folder, `${run}-journal`);
   return (existsSync(journals) ? readdirSync(journals) : [])
     .filter((name) => name.endsWith(".jsonl"))
     .flatMap((name) => readFileSync(join(journals, name), "utf8").split("\n"))
@@ -67,14 +68,14 @@ if (failed > 0) {
   process.stdout.write(`${agentName}: ${failed} of ${count} checks of the reference failed\n`);
   process.exit(3);
 }
-if (only === undefined) {
-  const ours = resultsIn("ours.json");
-  judge("rexec", ours, "ours");
+if (run !== "--bash-only") {
+  const ours = resultsIn(`${run}.json`);
+  judge(run === "init" ? "rexec init" : "rexec", ours, run);
   for (const [n, { name }] of cases.entries()) {
     const [a, b] = [reference[n], ours[n]].map((result) => result && [comparable(result.text), result.isError]);
     check(JSON.stringify(a) === JSON.stringify(b), `as with bash: ${name}`, { bash: a, rexec: b });
   }
-  const more = leftBy("ours").filter((name) => !leftBy("reference").includes(name));
+  const more = leftBy(run).filter((name) => !leftBy("reference").includes(name));
   check(more.length === 0, "as with bash: what a cancelled command leaves behind", more);
   const known = records();
   const names = [...new Set(known.map((record) => record.whoami))];
@@ -84,11 +85,12 @@ if (only === undefined) {
     const text = Object.values(input(one)).flat().find((value) => String(value).includes(one.text));
     check(knows(text, one.marker), `the journal has: ${one.name}`, { names });
   }
-  for (const text of alsoRuns) check(knows(text, ""), `the journal has: ${text}`, { names });
+  // Its settings name no shell for hooks.
+  for (const text of run === "init" ? [] : alsoRuns) check(knows(text, ""), `the journal has: ${text}`, { names });
   if (wrapper) {
     const isWrapped = ({ exec, command }) => wrapper.test(exec.at(-1)) && !wrapper.test(command);
     check(ends.some(isWrapped), "commands come in the agent's wrapper and are known without it", ends[0]?.exec);
   }
 }
-process.stdout.write(`${agentName}: ${count - failed} of ${count} checks passed\n`);
+process.stdout.write(`${agentName}${run === "init" ? " after rexec init" : ""}: ${count - failed} of ${count} checks passed\n`);
 process.exit(failed === 0 ? 0 : 1);

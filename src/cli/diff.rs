@@ -1,6 +1,6 @@
 //! `rexec diff N M`: what changed between the outputs of two commands.
 
-use std::io::{self, Write};
+use std::io;
 
 use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::exit_code;
@@ -9,11 +9,12 @@ use serde::Serialize;
 
 use super::look::Look;
 use super::run_reference::{self, RunReference, unreadable};
+use super::unified::UnifiedDiff;
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
 use crate::history::{self, FoundRun, OutputPiece, Query};
 use crate::text::count;
-use crate::text::diff::{self, LineChanges};
-use crate::text::escape::{escape_line, escape_text};
+use crate::text::diff;
+use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
     name: "diff",
@@ -62,8 +63,6 @@ compared with the run of the same command in the same directory before it.
 
 /// Bytes of an output that are compared. A longer one is refused.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
-/// Equal lines that are shown around changes.
-const CONTEXT: usize = 3;
 /// Columns of a command in the head of the diff. The rest is cut.
 const COMMAND_COLUMNS: usize = 200;
 
@@ -131,14 +130,6 @@ struct DiffLine<'a> {
     text: &'a str,
 }
 
-/// Both outputs and what changed between them.
-struct Compared {
-    heads: [String; 2],
-    first: Vec<String>,
-    second: Vec<String>,
-    changes: LineChanges,
-}
-
 fn compare(runs: [FoundRun; 2], is_normalized: bool, is_json: bool) -> Result<u8, Notice> {
     let heads = runs.each_ref().map(|run| {
         let (start, command) = (&run.start, escape_line(&run.start.command, COMMAND_COLUMNS));
@@ -153,10 +144,10 @@ fn compare(runs: [FoundRun; 2], is_normalized: bool, is_json: bool) -> Result<u8
         diff::compare(&first, &second)
     };
     let is_equal = !changes.removed.contains(&true) && !changes.added.contains(&true);
-    let compared = Compared { heads, first, second, changes };
+    let compared = UnifiedDiff { heads, first, second, changes };
     super::with_output(|out| {
         if is_json {
-            return super::put_json(compared.json(), out);
+            return super::put_json(json(&compared), out);
         }
         super::written(compared.show(&Look::of_output(), out))
     })?;
@@ -168,78 +159,7 @@ fn changed<'a>(lines: &'a [String], is: &'a [bool], change: &'static str) -> imp
     changed.map(move |(at, (text, _))| DiffLine { change, line: at + 1, text })
 }
 
-impl Compared {
-    fn json(&self) -> impl Iterator<Item = DiffLine<'_>> {
-        let removed = changed(&self.first, &self.changes.removed, "removed");
-        removed.chain(changed(&self.second, &self.changes.added, "added"))
-    }
-
-    /// Writes the unified diff: nothing where there is no change.
-    fn show(&self, look: &Look, out: &mut impl Write) -> io::Result<()> {
-        let steps = self.steps();
-        let is_change = |step: &DiffStep| step.sign != ' ';
-        let mut at = 0;
-        let mut has_head = false;
-        while let Some(next) = steps[at..].iter().position(is_change) {
-            if !std::mem::replace(&mut has_head, true) {
-                writeln!(out, "{}", look.coloured("1", &format!("--- {}", self.heads[0])))?;
-                writeln!(out, "{}", look.coloured("1", &format!("+++ {}", self.heads[1])))?;
-            }
-            let from = (at + next).saturating_sub(CONTEXT).max(at);
-            let mut to = at + next;
-            // LineChanges with little between them are one hunk.
-            while let Some(more) = steps[to..].iter().take(2 * CONTEXT + 1).position(is_change) {
-                to += more + 1;
-            }
-            let to = (to + CONTEXT).min(steps.len());
-            hunk(&steps[from..to], look, out)?;
-            at = to;
-        }
-        Ok(())
-    }
-
-    /// All lines of both outputs in the order of the diff.
-    fn steps(&self) -> Vec<DiffStep<'_>> {
-        let (mut steps, mut a, mut b) = (Vec::new(), 0, 0);
-        while a < self.first.len() || b < self.second.len() {
-            let sign = match (self.changes.removed.get(a), self.changes.added.get(b)) {
-                (Some(true), _) => '-',
-                (_, Some(true)) => '+',
-                _ => ' ',
-            };
-            let text = if sign == '+' { self.second.get(b) } else { self.first.get(a) };
-            steps.push(DiffStep { sign, text: text.map_or("", String::as_str), a, b });
-            a += usize::from(sign != '+');
-            b += usize::from(sign != '-');
-        }
-        steps
-    }
-}
-
-/// A line of a diff, and how many lines of both outputs are before it.
-struct DiffStep<'a> {
-    sign: char,
-    text: &'a str,
-    a: usize,
-    b: usize,
-}
-
-fn hunk(steps: &[DiffStep<'_>], look: &Look, out: &mut impl Write) -> io::Result<()> {
-    let Some(first) = steps.first() else { return Ok(()) };
-    let count = |sign: char| steps.iter().filter(|step| step.sign != sign).count();
-    // The line before an empty range, as diff(1) has it.
-    let range = |before: usize, count: usize| format!("{},{count}", if count == 0 { before } else { before + 1 });
-    let head = format!("@@ -{} +{} @@", range(first.a, count('+')), range(first.b, count('-')));
-    writeln!(out, "{}", look.coloured("36", &head))?;
-    for step in steps {
-        // A program that reads this gets the text as it is.
-        let text = if look.is_terminal() { escape_text(step.text) } else { step.text.to_owned() };
-        let line = format!("{}{text}", step.sign);
-        match step.sign {
-            '-' => writeln!(out, "{}", look.coloured("31", &line))?,
-            '+' => writeln!(out, "{}", look.coloured("32", &line))?,
-            _ => writeln!(out, "{line}")?,
-        }
-    }
-    Ok(())
+fn json(diff: &UnifiedDiff) -> impl Iterator<Item = DiffLine<'_>> {
+    let removed = changed(&diff.first, &diff.changes.removed, "removed");
+    removed.chain(changed(&diff.second, &diff.changes.added, "added"))
 }

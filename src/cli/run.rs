@@ -7,11 +7,11 @@
 mod background;
 mod launch;
 pub(super) mod links;
+pub(super) mod permanent;
 pub(super) mod probe;
 mod recipes;
 
 use std::ffi::{CString, OsStr, OsString};
-use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,9 @@ use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::choice;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND};
 use rexec_sh::protocol::mark::is_mark;
-use rexec_sh::protocol::notice::{Notice, remark};
+use rexec_sh::protocol::notice::Notice;
 
+use super::log::tell;
 use super::verb::{Group, Values, Verb, VerbOption};
 use super::{check, help, installed};
 use crate::sys::{self, file, process};
@@ -112,7 +113,7 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     let links = links::provide(&socket, &shim)?;
     let mut launch = plan(recipe, &call, &links)?;
     launch.set.extend(call.budget.iter().map(|size| ("REXEC_BUDGET".to_owned(), size.into())));
-    launch.remarks.iter().for_each(|sentence| tell(sentence));
+    launch.remarks.iter().for_each(tell);
     see_to_host(&call, &socket)?;
     Err(become_agent(&program, recipe, &call, launch))
 }
@@ -133,7 +134,7 @@ fn recipe(program: &OsStr) -> Result<&'static Recipe, Notice> {
         }
         None => {
             let name = super::quoted(file);
-            tell(&format!("the agent {name} is not known, so some of its commands may go unseen (rexec run --list)"));
+            tell(format!("the agent {name} is not known, so some of its commands may go unseen (rexec run --list)"));
             Ok(&recipes::UNKNOWN)
         }
     }
@@ -162,7 +163,7 @@ fn see_to_host(call: &AgentCall, socket: &Path) -> Result<(), Notice> {
     if call.without_host {
         tell("no host runs, so the agent's commands fail until you start one (REXEC_FALLBACK=shell: run unseen)");
     } else if let Some(pid) = background::start(socket)? {
-        tell(&format!(
+        tell(format!(
             "no host was running, so one was started in the background; rexec tail shows it, kill {pid} ends it"
         ));
     }
@@ -205,10 +206,4 @@ fn find(name: &OsStr) -> Result<PathBuf, Notice> {
 fn on_path(name: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| file::is_executable(path))
-}
-
-/// Says something on standard error before the agent begins.
-fn tell(text: &str) {
-    // Without a standard error there is nobody to tell.
-    let _ = write!(io::stderr(), "{}", remark(text));
 }

@@ -15,6 +15,8 @@ pub(super) const VERBS: &[&Verb] = &[
     // Agents.
     &super::run::VERB,
     &super::exec::VERB,
+    &super::init::INIT,
+    &super::init::UNINIT,
     &super::doctor::VERB,
     // Commands that run.
     &super::ps::VERB,

@@ -8,6 +8,7 @@ mod data;
 mod dice;
 mod properties;
 mod redact;
+mod settings;
 mod settle;
 mod tidy;
 mod wrappers;

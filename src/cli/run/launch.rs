@@ -149,7 +149,7 @@ fn in_front(first: OsString, rest: Option<OsString>) -> OsString {
 }
 
 /// The link for the user's own shell. bash stands for a shell that rexec does not know, because most agents would take it.
-fn users_link(user: &Situation<'_>) -> &'static str {
+pub(super) fn users_link(user: &Situation<'_>) -> &'static str {
     match (user.variable)("SHELL").and_then(|shell| Shell::named(shell.as_bytes())) {
         Some(Shell::Zsh) => "rexec-zsh",
         Some(Shell::Sh) => "rexec-sh",
@@ -159,7 +159,7 @@ fn users_link(user: &Situation<'_>) -> &'static str {
 
 /// The link for the shell that Claude Code would choose: the first of its own variable and `SHELL` whose path contains
 /// bash or zsh, else the first of zsh and bash that is on PATH.
-fn claudes_link(user: &Situation<'_>) -> &'static str {
+pub(super) fn claudes_link(user: &Situation<'_>) -> &'static str {
     let kind = |variable: &str| {
         let path = user.own(variable)?;
         let path = path.to_string_lossy().into_owned();

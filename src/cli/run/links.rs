@@ -1,5 +1,6 @@
 //! The folder through which agents find rexec's shell: links to `rexec-sh` under the names of shells, and the files of the
-//! recipes. It lies beside the host's socket, so it is private and goes away with the session.
+//! recipes. That of `rexec run` lies beside the host's socket, so it is private and goes away with the session. That of
+//! `rexec init` lies in the user's data and stays.
 //!
 //! Invariants: what is there and right stays untouched, because agents may be using it; what is wrong is replaced in one
 //! step (rename(2)), so that an agent never meets half of it.
@@ -55,7 +56,11 @@ pub(in crate::cli) fn provide(socket: &Path, shim: &Path) -> Result<PathBuf, Not
     Ok(folder)
 }
 
-fn fill(folder: &Path, shim: &Path) -> io::Result<()> {
+/// Makes the folder at this place, or repairs it.
+///
+/// # Errors
+/// As those of the calls that make directories, links and files.
+pub(in crate::cli) fn fill(folder: &Path, shim: &Path) -> io::Result<()> {
     file::make_private_directory(folder)?;
     for name in FOLDERS {
         file::make_private_directory(&folder.join(name))?;
@@ -78,6 +83,17 @@ pub(in crate::cli) fn faults(folder: &Path, shim: &Path) -> Vec<&'static str> {
     let links = LINKS.into_iter().filter(|name| !is_link(&folder.join(name), shim));
     let files = FILES.into_iter().filter(|(name, text)| !holds(&folder.join(name), text)).map(|(name, _)| name);
     links.chain(files).collect()
+}
+
+/// Removes what [`fill`] has made, and the folder if nothing else is in it.
+pub(in crate::cli) fn remove(folder: &Path) {
+    // What is not there, or is in use, stays behind without harm.
+    for name in LINKS.into_iter().chain(FILES.map(|(name, _)| name)) {
+        let _ = std::fs::remove_file(folder.join(name));
+    }
+    for path in FOLDERS.map(|name| folder.join(name)).iter().chain([&folder.to_owned()]) {
+        let _ = std::fs::remove_dir(path);
+    }
 }
 
 fn is_link(path: &Path, shim: &Path) -> bool {

@@ -1,0 +1,276 @@
+//! `rexec init` and `rexec uninit`: settings by which agents use rexec's shell without `rexec run`, and back again.
+//!
+//! Invariants: nothing is changed that was not shown; nothing is changed twice; `uninit` leaves each file as it was before,
+//! but for what others have changed in it. A shell profile is changed on `--profile` only, and a login shell never.
+
+mod back;
+mod file;
+mod plan;
+mod store;
+
+use std::path::{Path, PathBuf};
+
+use lexopt::prelude::{Long, Value};
+use rexec_sh::protocol::environment::names_shim;
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+
+use super::log::tell;
+use super::run::permanent::{self, KnownAgent, PermanentSetting};
+use super::verb::{Group, Values, Verb, VerbOption};
+use super::{installed, quoted, say};
+use crate::front::init_record::{ChangedFile, InitRecord};
+use crate::text::settings::{self, SettingChange, SettingsError, SettingsFormat, block};
+pub(super) use back::UNINIT;
+use file::SettingsFile;
+use plan::PlannedChange;
+pub(super) use store::InitStore;
+
+const YES: VerbOption = VerbOption::flag("yes", "do not ask").short('y');
+
+pub(super) const INIT: Verb = Verb {
+    name: "init",
+    short: None,
+    group: Group::Agents,
+    arguments: "[AGENT...]",
+    values: Values::Words(&permanent::PROGRAMS),
+    summary: "let agents use rexec's shell whenever they start",
+    text: "\
+This puts rexec's shell into the settings of each AGENT, so that its commands
+reach the host without rexec run. Without AGENT it takes all agents on PATH.
+You see each change as a diff, and are asked. A file keeps its comments, its
+order and its form. rexec uninit takes the changes back.
+
+Some agents have no setting for their shell: rexec run starts those. With
+--profile a block in your shell's profile makes an alias of rexec run for each
+of them. No other option changes a profile, and none a login shell.
+
+The links that the settings name are in ~/.local/share/rexec/shells. No host is
+started for such an agent: while none runs, its commands fail.
+",
+    options: &[
+        YES,
+        VerbOption::flag("force", "replace another shell that a file names; uninit puts it back"),
+        VerbOption::flag("profile", "aliases, in the profile of your shell, for agents without such a setting"),
+    ],
+    codes: &[(1, "nothing was changed, or a file names another shell")],
+    examples: &["rexec init", "rexec init claude codex", "rexec init --yes --profile gemini"],
+    run: |parser| {
+        let mut call = InitCall::default();
+        while let Some(argument) = parser.next().map_err(|error| INIT.wrong(&error))? {
+            match argument {
+                Long("yes") | lexopt::Arg::Short('y') => call.is_sure = true,
+                Long("force") => call.force = true,
+                Long("profile") => call.has_profile = true,
+                Value(word) => {
+                    let agent = agent(&word.to_string_lossy())?;
+                    call.agents.retain(|other| other.name() != agent.name());
+                    call.agents.push(agent);
+                }
+                other => return Err(INIT.unexpected(other)),
+            }
+        }
+        init(call)
+    },
+};
+
+/// What the command line asks for.
+#[derive(Debug, Default)]
+struct InitCall {
+    agents: Vec<KnownAgent>,
+    is_sure: bool,
+    force: bool,
+    has_profile: bool,
+}
+
+fn agent(word: &str) -> Result<KnownAgent, Notice> {
+    permanent::named(word).ok_or_else(|| {
+        let problem = format_args!("rexec does not know an agent {}", quoted(word));
+        Notice::usage(problem, "rexec run --list names the agents")
+    })
+}
+
+fn init(mut call: InitCall) -> Result<u8, Notice> {
+    let shim = installed::shim().ok_or(super::run::NO_SHIM)?;
+    let store = InitStore::of_user()?;
+    let links = store.links();
+    let Some(shown_links) = links.to_str() else {
+        let problem = format_args!("the folder {} has a name that is not UTF-8", links.display());
+        return Err(Notice::failed(problem, "settings files cannot name it; set XDG_DATA_HOME"));
+    };
+    let mut record = store.record()?;
+    if call.agents.is_empty() {
+        call.agents = permanent::installed();
+        if call.agents.is_empty() {
+            return Err(Notice::failed("no agent that rexec knows is on PATH", "name one, as in rexec init claude"));
+        }
+    }
+    let (mut changes, mut without, mut is_left) = (Vec::new(), Vec::new(), false);
+    for agent in &call.agents {
+        match agent.permanent(&store.home, shown_links) {
+            Some(setting) => match plan_settings(&setting, &record, call.force)? {
+                Some(change) => changes.push(change),
+                None => is_left = true,
+            },
+            None if agent.works() => without.push(agent),
+            None => tell(format!("{} cannot be seen: rexec help agents says why", agent.name())),
+        }
+    }
+    if call.has_profile {
+        changes.extend(plan_profile(&store, &without, &record)?);
+    } else {
+        without.iter().for_each(|agent| {
+            let (name, program) = (agent.name(), agent.program());
+            tell(format!("{name} has no setting for its shell; start it by rexec run {program}, or see --profile"));
+        });
+    }
+    changes.retain(PlannedChange::is_needed);
+    let code = if is_left { exit_code::FAILURE } else { exit_code::SUCCESS };
+    if changes.is_empty() {
+        if !record.files.is_empty() {
+            // The programs may have moved.
+            store.keep(&mut record, &shim)?;
+        }
+        return if is_left { Ok(code) } else { say("nothing to do\n") };
+    }
+    plan::show(&changes)?;
+    if !call.is_sure && !plan::is_wanted(changes.len(), "rexec init")? {
+        return say("nothing was changed\n").map(|_| exit_code::FAILURE);
+    }
+    make(&store, &mut record, &changes, &shim)?;
+    say(
+        "done; rexec uninit takes it back\nWhile no host runs, the commands of these agents fail: start rexec-host first.\n",
+    )?;
+    Ok(code)
+}
+
+/// Makes the changes. The record is written first, so that a change that was made can always be taken back.
+fn make(store: &InitStore, record: &mut InitRecord, changes: &[PlannedChange], shim: &Path) -> Result<(), Notice> {
+    for change in changes {
+        let new = &change.changed;
+        record.files.retain(|old| (&old.agent, &old.path) != (&new.agent, &new.path));
+        record.files.push(new.clone());
+    }
+    store.keep(record, shim)?;
+    for change in changes {
+        let made = change.make()?;
+        let path = &change.changed.path;
+        if let Some(file) = record.files.iter_mut().find(|file| file.path == *path && !made.is_empty()) {
+            file.directories = made.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        }
+    }
+    store.keep(record, shim)
+}
+
+/// What the file of an agent needs. `None` if it names another shell, which was said.
+fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) -> Result<Option<PlannedChange>, Notice> {
+    let file = SettingsFile::open(wanted.path.clone())?;
+    let wrong = |error: SettingsError| misunderstood(&wanted.path, &error);
+    wanted.remarks.iter().for_each(tell);
+    let mut text = file.text.clone().unwrap_or_default();
+    let mut changed = known(record, wanted.agent, &wanted.path).unwrap_or_else(|| ChangedFile {
+        agent: wanted.agent.to_owned(),
+        path: wanted.path.to_string_lossy().into_owned(),
+        format: wanted.format,
+        is_new: file.text.is_none(),
+        directories: Vec::new(),
+        edits: Vec::new(),
+    });
+    // Of an earlier init, when the links were elsewhere.
+    while let Some(at) =
+        changed.edits.iter().rposition(|(old, _)| !wanted.settings.iter().any(|new| old.as_ref() == Some(new)))
+    {
+        if let (Some(setting), edit) = changed.edits.remove(at) {
+            text = settings::undo(wanted.format, &text, &setting, &edit).map_err(wrong)?.unwrap_or(text);
+        }
+    }
+    let mut is_taken = false;
+    for setting in &wanted.settings {
+        match settings::set(wanted.format, &text, setting, force).map_err(wrong)? {
+            SettingChange::Same => {}
+            SettingChange::Taken(was) if is_working_link(&was) => {}
+            SettingChange::Taken(was) => {
+                is_taken = true;
+                let (path, key) = (wanted.path.display(), setting.keys.join("."));
+                let was = super::quoted(was);
+                tell(format!("{}: {path} has {was} for {key}; --force replaces it", wanted.agent));
+            }
+            SettingChange::Edit(edit) => {
+                text = settings::applied(&text, &edit.splices).expect("the splices are of this text");
+                changed.edits.retain(|(old, _)| old.as_ref() != Some(setting));
+                changed.edits.push((Some(setting.clone()), edit));
+            }
+        }
+    }
+    let after = if text.is_empty() && file.text.is_none() { None } else { Some(text) };
+    Ok((!is_taken).then_some(PlannedChange { file, after, changed }))
+}
+
+/// Whether a value as it is written names a link to rexec's shell that is there, which the user has then set by hand.
+fn is_working_link(written: &str) -> bool {
+    let path = written.trim_matches(['"', '\'']);
+    let path = path.strip_prefix("SHELL=").unwrap_or(path);
+    let is_env = path.ends_with("/rexec-env.sh");
+    (is_env || names_shim(path.as_bytes())) && Path::new(path).exists()
+}
+
+/// What the record has of a file.
+fn known(record: &InitRecord, agent: &str, path: &Path) -> Option<ChangedFile> {
+    record.files.iter().find(|file| file.agent == agent && Path::new(&file.path) == path).cloned()
+}
+
+fn misunderstood(path: &Path, error: &SettingsError) -> Notice {
+    let problem = format_args!("{}, {error}", path.display());
+    Notice::failed(problem, "nothing was changed; correct the file, and run the command again")
+}
+
+/// What the profile needs for agents that have no settings.
+fn plan_profile(
+    store: &InitStore,
+    agents: &[&KnownAgent],
+    record: &InitRecord,
+) -> Result<Option<PlannedChange>, Notice> {
+    let path = profile(&store.home)?;
+    let file = SettingsFile::open(path.clone())?;
+    let text = file.text.clone().unwrap_or_default();
+    let wrong = |error: SettingsError| misunderstood(&path, &error);
+    let mut lines: Vec<String> =
+        block::lines(&text).map_err(wrong)?.unwrap_or_default().into_iter().map(str::to_owned).collect();
+    for agent in agents {
+        let line = format!("alias {0}='rexec run -- {0}'", agent.program());
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    if lines.is_empty() {
+        tell("each of these agents has settings of its own, so the profile needs no alias");
+        return Ok(None);
+    }
+    let Some(edit) = block::set(&text, &lines).map_err(wrong)? else { return Ok(None) };
+    let after = settings::applied(&text, &edit.splices).expect("the splices are of this text");
+    let changed = known(record, "", &path).unwrap_or_else(|| ChangedFile {
+        agent: String::new(),
+        path: path.to_string_lossy().into_owned(),
+        format: SettingsFormat::Yaml,
+        is_new: file.text.is_none(),
+        directories: Vec::new(),
+        edits: vec![(None, edit)],
+    });
+    Ok(Some(PlannedChange { file, after: Some(after), changed }))
+}
+
+/// The profile that the user's shell reads for a terminal.
+fn profile(home: &Path) -> Result<PathBuf, Notice> {
+    let folder = |name: &str, usual: PathBuf| std::env::var_os(name).map_or(usual, PathBuf::from);
+    let shell = std::env::var("SHELL").unwrap_or_default();
+    let kind = |name: &str| shell.rsplit(['/', '-']).next() == Some(name);
+    match () {
+        () if kind("bash") => Ok(home.join(".bashrc")),
+        () if kind("zsh") => Ok(folder("ZDOTDIR", home.to_owned()).join(".zshrc")),
+        () if kind("fish") => Ok(folder("XDG_CONFIG_HOME", home.join(".config")).join("fish/config.fish")),
+        () => {
+            let problem = format_args!("rexec does not know the profile of the shell {}", quoted(&shell));
+            Err(Notice::failed(problem, "SHELL must name bash, zsh or fish for --profile"))
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A unified diff of two texts, as diff(1) and patch(1) have it.
+
+use std::io::{self, Write};
+
+use super::look::Look;
+use crate::text::diff::LineChanges;
+use crate::text::escape::escape_text;
+
+/// Equal lines that are shown around changes.
+const CONTEXT: usize = 3;
+
+/// Two texts and what changed between them.
+#[derive(Debug)]
+pub(super) struct UnifiedDiff {
+    /// What stands behind `---` and `+++`.
+    pub(super) heads: [String; 2],
+    pub(super) first: Vec<String>,
+    pub(super) second: Vec<String>,
+    pub(super) changes: LineChanges,
+}
+
+impl UnifiedDiff {
+    /// Writes the diff: nothing where there is no change.
+    pub(super) fn show(&self, look: &Look, out: &mut impl Write) -> io::Result<()> {
+        let steps = self.steps();
+        let is_change = |step: &DiffStep| step.sign != ' ';
+        let mut at = 0;
+        let mut has_head = false;
+        while let Some(next) = steps[at..].iter().position(is_change) {
+            if !std::mem::replace(&mut has_head, true) {
+                writeln!(out, "{}", look.coloured("1", &format!("--- {}", self.heads[0])))?;
+                writeln!(out, "{}", look.coloured("1", &format!("+++ {}", self.heads[1])))?;
+            }
+            let from = (at + next).saturating_sub(CONTEXT).max(at);
+            let mut to = at + next;
+            // LineChanges with little between them are one hunk.
+            while let Some(more) = steps[to..].iter().take(2 * CONTEXT + 1).position(is_change) {
+                to += more + 1;
+            }
+            let to = (to + CONTEXT).min(steps.len());
+            hunk(&steps[from..to], look, out)?;
+            at = to;
+        }
+        Ok(())
+    }
+
+    /// All lines of both texts in the order of the diff.
+    fn steps(&self) -> Vec<DiffStep<'_>> {
+        let (mut steps, mut a, mut b) = (Vec::new(), 0, 0);
+        while a < self.first.len() || b < self.second.len() {
+            let sign = match (self.changes.removed.get(a), self.changes.added.get(b)) {
+                (Some(true), _) => '-',
+                (_, Some(true)) => '+',
+                _ => ' ',
+            };
+            let text = if sign == '+' { self.second.get(b) } else { self.first.get(a) };
+            steps.push(DiffStep { sign, text: text.map_or("", String::as_str), a, b });
+            a += usize::from(sign != '+');
+            b += usize::from(sign != '-');
+        }
+        steps
+    }
+}
+
+/// A line of a diff, and how many lines of both texts are before it.
+struct DiffStep<'a> {
+    sign: char,
+    text: &'a str,
+    a: usize,
+    b: usize,
+}
+
+fn hunk(steps: &[DiffStep<'_>], look: &Look, out: &mut impl Write) -> io::Result<()> {
+    let Some(first) = steps.first() else { return Ok(()) };
+    let count = |sign: char| steps.iter().filter(|step| step.sign != sign).count();
+    // The line before an empty range, as diff(1) has it.
+    let range = |before: usize, count: usize| format!("{},{count}", if count == 0 { before } else { before + 1 });
+    let head = format!("@@ -{} +{} @@", range(first.a, count('+')), range(first.b, count('-')));
+    writeln!(out, "{}", look.coloured("36", &head))?;
+    for step in steps {
+        // A program that reads this gets the text as it is.
+        let text = if look.is_terminal() { escape_text(step.text) } else { step.text.to_owned() };
+        let line = format!("{}{text}", step.sign);
+        match step.sign {
+            '-' => writeln!(out, "{}", look.coloured("31", &line))?,
+            '+' => writeln!(out, "{}", look.coloured("32", &line))?,
+            _ => writeln!(out, "{line}")?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! The lexical side of TOML 1.0: strings, keys, and where a value ends.
+
+use crate::text::settings::SettingsError;
+
+/// Nested values in a text. A deeper one is refused.
+const DEPTH_MAX: usize = 128;
+
+/// What a string of TOML says; `None` if the text is not one.
+pub(super) fn decoded(written: &str) -> Option<String> {
+    for quotes in ["'''", "\"\"\""] {
+        if let Some(inside) = written.strip_prefix(quotes).and_then(|rest| rest.strip_suffix(quotes)) {
+            let inside = inside.strip_prefix("\r\n").or_else(|| inside.strip_prefix('\n')).unwrap_or(inside);
+            return if quotes == "'''" { Some(inside.to_owned()) } else { unescaped(inside) };
+        }
+    }
+    match written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
+        Some(inside) => Some(inside.to_owned()),
+        None => unescaped(written.strip_prefix('"')?.strip_suffix('"')?),
+    }
+}
+
+fn unescaped(inside: &str) -> Option<String> {
+    let (mut text, mut chars) = (String::new(), inside.chars().peekable());
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            text.push(c);
+            continue;
+        }
+        let digits = match chars.next()? {
+            'b' => '\u{8}',
+            't' => '\t',
+            'n' => '\n',
+            'f' => '\u{c}',
+            'r' => '\r',
+            c @ ('"' | '\\') => c,
+            'u' => code(chars.by_ref().take(4))?,
+            'U' => code(chars.by_ref().take(8))?,
+            c if c.is_ascii_whitespace() => {
+                // The end of a line, and the blanks that the next one begins with, do not count.
+                while chars.next_if(|c| c.is_ascii_whitespace()).is_some() {}
+                continue;
+            }
+            _ => return None,
+        };
+        text.push(digits);
+    }
+    Some(text)
+}
+
+fn code(digits: impl Iterator<Item = char>) -> Option<char> {
+    char::from_u32(u32::from_str_radix(&digits.collect::<String>(), 16).ok()?)
+}
+
+/// A place in a TOML text.
+#[derive(Debug)]
+pub(super) struct TomlCursor<'t> {
+    pub(super) text: &'t str,
+    pub(super) at: usize,
+}
+
+impl<'t> TomlCursor<'t> {
+    pub(super) fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    pub(super) fn wrong(&self, problem: &str) -> SettingsError {
+        SettingsError::at(self.text, self.at, problem)
+    }
+
+    pub(super) fn blanks(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
+    }
+
+    /// Passes blanks, ends of lines and comments.
+    pub(super) fn lines(&mut self) {
+        loop {
+            self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
+            if !self.rest().starts_with('#') {
+                return;
+            }
+            self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+        }
+    }
+
+    pub(super) fn take(&mut self, mark: &str) -> bool {
+        let is_next = self.rest().starts_with(mark);
+        self.at += if is_next { mark.len() } else { 0 };
+        is_next
+    }
+
+    /// Passes what may stand behind a header or a pair.
+    pub(super) fn end_of_line(&mut self) -> Result<(), SettingsError> {
+        self.blanks();
+        let rest = self.rest();
+        if !(rest.is_empty() || rest.starts_with(['#', '\n']) || rest.starts_with("\r\n")) {
+            return Err(self.wrong("there is more than one value on the line"));
+        }
+        self.at += rest.find('\n').map_or(rest.len(), |end| end + 1);
+        Ok(())
+    }
+
+    /// A key with its dots.
+    pub(super) fn key(&mut self) -> Result<Vec<String>, SettingsError> {
+        let mut parts = Vec::new();
+        loop {
+            self.blanks();
+            let start = self.at;
+            if self.rest().starts_with(['"', '\'']) {
+                self.string()?;
+                parts.push(decoded(&self.text[start..self.at]).ok_or_else(|| self.wrong("a key is not valid"))?);
+            } else {
+                let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+                let length = self.rest().find(|c| !is_bare(c)).unwrap_or(self.rest().len());
+                if length == 0 {
+                    return Err(self.wrong("a key is missing or not valid"));
+                }
+                self.at += length;
+                parts.push(self.text[start..self.at].to_owned());
+            }
+            self.blanks();
+            if !self.take(".") {
+                return Ok(parts);
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<(), SettingsError> {
+        let start = self.at;
+        let no_end = SettingsError::at(self.text, start, "a text has no end");
+        let quote = if self.rest().starts_with('"') { "\"" } else { "'" };
+        let long = quote.repeat(3);
+        let mark = if self.take(&long) { long.as_str() } else { quote };
+        self.at = self.at.max(start + mark.len());
+        while !self.take(mark) {
+            let Some(c) = self.rest().chars().next() else { return Err(no_end) };
+            if c == '\n' && mark.len() == 1 {
+                return Err(no_end);
+            }
+            self.at += c.len_utf8();
+            if c == '\\' && quote == "\"" {
+                self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+            }
+        }
+        // Up to two quotes may stand before the closing ones.
+        while mark.len() == 3 && self.at - start < self.text.len() && self.take(quote) {}
+        match decoded(&self.text[start..self.at]) {
+            Some(_) => Ok(()),
+            None => Err(SettingsError::at(self.text, start, "a text is not valid")),
+        }
+    }
+
+    /// Passes a value that is not an inline table.
+    pub(super) fn value(&mut self, depth: usize) -> Result<(), SettingsError> {
+        match self.rest().chars().next() {
+            _ if depth > DEPTH_MAX => Err(self.wrong("it is nested too deeply")),
+            Some('"' | '\'') => self.string(),
+            Some('[') => {
+                self.at += 1;
+                self.lines();
+                while !self.take("]") {
+                    self.value(depth + 1)?;
+                    self.lines();
+                    if !self.take(",") && !self.rest().starts_with(']') {
+                        return Err(self.wrong("a comma or `]` is missing"));
+                    }
+                    self.lines();
+                }
+                Ok(())
+            }
+            Some('{') => self.table(depth, |_, _, _| {}).map(|_| ()),
+            _ => self.word(),
+        }
+    }
+
+    /// Passes an inline table; `pair` is told each key and where its pair and its value are. Returns whether it is empty.
+    pub(super) fn table(
+        &mut self,
+        depth: usize,
+        mut pair: impl FnMut(Vec<String>, usize, std::ops::Range<usize>),
+    ) -> Result<bool, SettingsError> {
+        self.at += 1;
+        self.lines();
+        let mut is_empty = true;
+        while !self.take("}") {
+            let start = self.at;
+            let key = self.key()?;
+            if !self.take("=") {
+                return Err(self.wrong("`=` is missing"));
+            }
+            self.blanks();
+            let from = self.at;
+            self.value(depth + 1)?;
+            pair(key, start, from..self.at);
+            is_empty = false;
+            self.lines();
+            if !self.take(",") && !self.rest().starts_with('}') {
+                return Err(self.wrong("a comma or `}` is missing"));
+            }
+            self.lines();
+        }
+        Ok(is_empty)
+    }
+
+    /// A number, a time, or `true` or `false`.
+    fn word(&mut self) -> Result<(), SettingsError> {
+        let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | ':' | '_');
+        let length = self.rest().find(|c| !is_inside(c)).unwrap_or(self.rest().len());
+        let word = &self.rest()[..length];
+        let is_number = word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-'));
+        if !is_number && !["true", "false", "inf", "nan"].contains(&word) {
+            return Err(self.wrong("a value is missing or not valid"));
+        }
+        self.at += length;
+        // A date and a time may have a blank between them.
+        let time = self.rest().strip_prefix(' ').unwrap_or_default();
+        if word.len() == 10 && time.len() >= 8 && time.as_bytes()[2] == b':' && time.as_bytes()[0].is_ascii_digit() {
+            self.at += 1;
+            return self.word();
+        }
+        Ok(())
+    }
+}

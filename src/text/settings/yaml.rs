@@ -1,0 +1,221 @@
+//! YAML, as far as the settings of agents need it: a list at the top of a block mapping, whose items are `NAME=value`.
+//!
+//! What else the file holds is compared line by line and never read. A file whose list is written in a way that is not
+//! known here is refused.
+
+use std::ops::Range;
+
+use super::lines::{before_appended, line_end, line_start, next_line};
+use super::{Fact, Setting, SettingChange, SettingEdit, SettingValue, SettingsError, Splice};
+
+/// The list of this key.
+#[derive(Debug)]
+struct YamlList {
+    /// The key's line, with its end.
+    line: Range<usize>,
+    items: Vec<Range<usize>>,
+    /// Where the brackets are if the list is on one line.
+    brackets: Option<Range<usize>>,
+}
+
+/// What an item says, without quotes.
+pub(super) fn decoded(written: &str) -> String {
+    let quoted = |quote| written.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
+    match (quoted('"'), quoted('\'')) {
+        (Some(_), _) => super::json::decoded(written).unwrap_or_else(|| written.to_owned()),
+        (_, Some(inside)) => inside.replace("''", "'"),
+        _ => written.to_owned(),
+    }
+}
+
+fn encoded(item: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.=+-".contains(c);
+    if item.chars().all(is_plain) { item.to_owned() } else { super::written(&SettingValue::Text(item.to_owned())) }
+}
+
+fn find(text: &str, key: &str) -> Result<Option<YamlList>, SettingsError> {
+    let mut found = None;
+    let mut at = 0;
+    while at < text.len() {
+        let (start, end) = (at, next_line(text, at));
+        at = end;
+        let line = text[start..end].trim_end();
+        let wrong = |problem: &str| Err(SettingsError::at(text, start, problem));
+        match line {
+            _ if line.starts_with(['{', '[']) => return wrong("the settings are not written as lines"),
+            _ if line.starts_with('\t') => return wrong("a tab cannot indent in YAML"),
+            "..." => return wrong("there is more than one document"),
+            "---" if text[..start].lines().any(|line| !line.trim().is_empty() && !line.starts_with(['#', '%'])) => {
+                return wrong("there is more than one document");
+            }
+            _ => {}
+        }
+        let name = line.split_once(':').map_or("", |(name, _)| name.trim_end());
+        if decoded(name) != key {
+            continue;
+        }
+        if found.is_some() {
+            return wrong("the key is there twice");
+        }
+        found = Some(start..end);
+    }
+    found.map(|line| list(text, line)).transpose()
+}
+
+fn list(text: &str, line: Range<usize>) -> Result<YamlList, SettingsError> {
+    let wrong = |at, problem: &str| Err(SettingsError::at(text, at, problem));
+    let colon = line.start + text[line.clone()].find(':').expect("the line has the key and its colon");
+    let value = without_comment(&text[colon + 1..line.end]);
+    let from = colon + 1 + (value.len() - value.trim_start().len());
+    let value = value.trim();
+    if let Some(inside) = value.strip_prefix('[') {
+        let Some(inside) = inside.strip_suffix(']') else { return wrong(from, "the list is longer than its line") };
+        if inside.contains(['[', ']', '{', '}']) || inside.matches(['"', '\'']).count() % 2 == 1 {
+            return wrong(from, "the list is written in a way that rexec does not know");
+        }
+        let (mut items, mut at) = (Vec::new(), from + 1);
+        for item in inside.split(',') {
+            let start = at + (item.len() - item.trim_start().len());
+            if !item.trim().is_empty() {
+                items.push(start..start + item.trim().len());
+            }
+            at += item.len() + 1;
+        }
+        return Ok(YamlList { line, items, brackets: Some(from..from + value.len()) });
+    }
+    if !value.is_empty() && value != "null" && value != "~" {
+        return wrong(from, "the value is not a list");
+    }
+    let (mut items, mut at) = (Vec::new(), line.end);
+    while at < text.len() {
+        let end = next_line(text, at);
+        let item = without_comment(&text[at..end]).trim_end();
+        let start = at;
+        at = end;
+        match item.trim_start_matches(' ').strip_prefix('-') {
+            _ if item.trim().is_empty() => {}
+            Some(rest) if rest.starts_with(' ') && !rest.trim_start().starts_with(['|', '>', '&', '*', '!']) => {
+                let from = start + item.len() - rest.trim_start().len();
+                items.push(from..start + item.len());
+            }
+            None if !item.starts_with(' ') => break,
+            _ => return wrong(start, "the list is written in a way that rexec does not know"),
+        }
+    }
+    if !value.is_empty() && !items.is_empty() {
+        return wrong(line.start, "the list has a value and items");
+    }
+    Ok(YamlList { line, items, brackets: None })
+}
+
+/// A line without the comment at its end.
+fn without_comment(line: &str) -> &str {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if matches!(c, '"' | '\'') && !before.is_alphanumeric() => quote = Some(c),
+            None if c == '#' && before.is_whitespace() => return &line[..at],
+            _ => {}
+        }
+        before = c;
+    }
+    line
+}
+
+pub(super) fn facts(text: &str) -> Result<Vec<Fact>, SettingsError> {
+    let mut facts = Vec::new();
+    // Items are facts by their key, and other lines by their text.
+    let mut at = 0;
+    let mut list: Option<YamlList> = None;
+    while at < text.len() {
+        let end = next_line(text, at);
+        let line = text[at..end].trim_end();
+        if let Some((name, _)) =
+            line.split_once(':').filter(|(name, _)| !name.is_empty() && !name.starts_with([' ', '-', '#']))
+        {
+            list = find(text, &decoded(name.trim_end())).ok().flatten().filter(|list| list.line.start == at);
+        }
+        let items = list.iter().flat_map(|list| list.items.iter()).filter(|item| (at..end).contains(&item.start));
+        let items: Vec<Fact> = items.map(|item| (vec![key_at(text, &list)], text[item.clone()].to_owned())).collect();
+        let is_list = list.as_ref().is_some_and(|list| list.line.start == at);
+        if items.is_empty() && !is_list && !line.trim().is_empty() {
+            facts.push((Vec::new(), line.to_owned()));
+        }
+        facts.extend(items);
+        at = end;
+    }
+    Ok(facts)
+}
+
+fn key_at(text: &str, list: &Option<YamlList>) -> String {
+    let line = list.as_ref().map_or("", |list| &text[list.line.clone()]);
+    decoded(line.split_once(':').map_or("", |(name, _)| name.trim_end()))
+}
+
+/// The part of an item up to its `=`.
+fn name(item: &str) -> &str {
+    item.split_once('=').map_or(item, |(name, _)| name)
+}
+
+pub(super) fn set(text: &str, setting: &Setting, force: bool) -> Result<SettingChange, SettingsError> {
+    let SettingValue::Text(wanted) = &setting.value else { return Ok(SettingChange::Same) };
+    let (key, end) = (&setting.keys[0], line_end(text));
+    let edit = |splice, was, made| Ok(SettingChange::Edit(SettingEdit { splices: vec![splice], was, made }));
+    let item = encoded(wanted);
+    let Some(list) = find(text, key)? else {
+        let added = format!("{}{key}:{end}  - {item}{end}", before_appended(text));
+        return edit(Splice::insert(text.len(), added), None, 1);
+    };
+    if let Some(taken) = list.items.iter().rfind(|range| name(&decoded(&text[(*range).clone()])) == name(wanted)) {
+        let was = text[taken.clone()].to_owned();
+        return match () {
+            () if decoded(&was) == *wanted => Ok(SettingChange::Same),
+            () if !force => Ok(SettingChange::Taken(was)),
+            () => edit(Splice::replace(text, taken.clone(), item), Some(was), 0),
+        };
+    }
+    match (&list.brackets, list.items.last()) {
+        (Some(_), Some(last)) => edit(Splice::insert(last.end, format!(", {item}")), None, 0),
+        (Some(brackets), None) => edit(Splice::replace(text, brackets.start + 1..brackets.end - 1, item), None, 0),
+        (None, Some(last)) => {
+            let lead = &text[line_start(text, last.start)..last.start];
+            edit(line_at(text, next_line(text, last.end), &format!("{lead}{item}"), end), None, 0)
+        }
+        (None, None) if text[list.line.clone()].trim_end().ends_with(':') => {
+            edit(line_at(text, list.line.end, &format!("  - {item}"), end), None, 0)
+        }
+        (None, None) => Err(SettingsError::at(text, list.line.start, "the value is not a list")),
+    }
+}
+
+fn line_at(text: &str, at: usize, line: &str, end: &str) -> Splice {
+    match text[..at].ends_with('\n') {
+        true => Splice::insert(at, format!("{line}{end}")),
+        false => Splice::insert(at, format!("{end}{line}")),
+    }
+}
+
+/// The splices that take an item out of a text that others have edited.
+pub(super) fn unset(text: &str, setting: &Setting, edit: &SettingEdit) -> Result<Vec<Splice>, SettingsError> {
+    let SettingValue::Text(wanted) = &setting.value else { return Ok(Vec::new()) };
+    let Some(list) = find(text, &setting.keys[0])? else { return Ok(Vec::new()) };
+    let Some(at) = list.items.iter().rposition(|item| decoded(&text[item.clone()]) == *wanted) else {
+        return Ok(Vec::new());
+    };
+    let item = list.items[at].clone();
+    if let Some(was) = &edit.was {
+        return Ok(vec![Splice::replace(text, item, was.clone())]);
+    }
+    let range = match (&list.brackets, at.checked_sub(1)) {
+        (Some(_), Some(before)) => list.items[before].end..item.end,
+        (Some(_), None) => item.start..list.items.get(1).map_or(item.end, |next| next.start),
+        (None, _) => line_start(text, item.start)..next_line(text, item.end),
+    };
+    let mut splices = vec![Splice::replace(text, range, "")];
+    if edit.made > 0 && list.items.len() == 1 && list.brackets.is_none() {
+        splices.push(Splice::replace(text, list.line, ""));
+    }
+    Ok(splices)
+}

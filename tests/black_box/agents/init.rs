@@ -1,0 +1,285 @@
+//! `rexec init` and `rexec uninit` on settings files as people have them: what is shown is what is done, twice is once, and
+//! every byte comes back.
+
+mod shown;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use super::Place;
+use crate::support::programs;
+use shown::patched;
+
+/// The agents with a file of settings, that file, and ten of its kind.
+const AGENTS: [(&str, &str, [&str; 10]); 5] = [
+    ("claude", ".claude/settings.json", JSON),
+    ("pi", ".pi/agent/settings.json", JSON),
+    ("opencode", ".config/opencode/opencode.json", JSON_WITH_COMMENTS),
+    ("codex", ".codex/config.toml", TOML),
+    ("aider", ".aider.conf.yml", YAML),
+];
+
+const JSON: [&str; 10] = [
+    "",
+    "{}",
+    "{ }\n",
+    "{\n  \"model\": \"opus\",\n  \"permissions\": {\n    \"allow\": [\"Bash(ls:*)\", \"Read\"],\n    \"deny\": []\n  }\n}\n",
+    "{\n\t\"env\": {\n\t\t\"ANTHROPIC_MODEL\": \"x\"\n\t},\n\t\"theme\": \"dark\"\n}",
+    "{\r\n    \"env\": {},\r\n    \"a\": null\r\n}\r\n",
+    "\u{feff}{\n  \"größe\": \"\\u00e9 ✓\",\n  \"hooks\": { \"Stop\": [ { \"hooks\": [ { \"command\": \"echo \\\"}\\\"\" } ] } ] }\n}\n",
+    "{\"env\":{\"A\":\"1\",\"B\":\"2\"},\"shellPathX\":\"/bin/sh\"}\n",
+    "\n\n{\n\n  \"a\": 1\n\n}\n\n",
+    "{\n  \"nested\": {\n    \"env\": { \"CLAUDE_CODE_SHELL\": \"/x\" },\n    \"shellPath\": \"/x\"\n  },\n  \"env\": { \"Z\": \"\" }\n}\n",
+];
+
+const JSON_WITH_COMMENTS: [&str; 10] = [
+    "",
+    "{}",
+    "// only a comment\n",
+    "{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  // which model\n  \"model\": \"x/y\", // best\n}\n",
+    "{\n  \"theme\": \"x\", /* one */ // two\n  /* three\n     four */\n}\n",
+    "{\r\n\t\"provider\": {\r\n\t\t\"p\": { \"models\": { \"m\": {}, }, },\r\n\t},\r\n}",
+    "\u{feff}{ \"a\": [ 1, 2, ], }\n",
+    "{\n  // nothing but this\n}",
+    "{\"a\":{\"shell\":\"/x\"},\"b\":\"// \\\"no\\\" comment\"}",
+    "/* head */\n{\n  \"größe\": 1.5e3 // ✓\n  ,\n  \"z\": false\n}\n// tail\n",
+];
+
+const TOML: [&str; 10] = [
+    "",
+    "model = \"gpt-5\"",
+    "# mine\n\nmodel = 'x' # best\napproval_policy = \"never\"\n\n[mcp_servers.docs]\ncommand = \"npx\"\nargs = [\n  \"-y\", # yes\n  \"docs\",\n]\n",
+    "[features]\nunified_exec = true\n\n[shell_environment_policy]\ninherit = \"all\"\nexclude = [\"AWS_*\"]\n",
+    "[shell_environment_policy]\nset = { A = \"1\" }\r\n",
+    "model = \"x\"\r\n\r\n[features]\r\n# none yet\r\n\r\n[tui]\r\ntheme = \"a\"\r\n",
+    "\u{feff}shell_environment_policy = { inherit = \"core\", set = {} }\n",
+    "features.web_search = true\nshell_environment_policy.set.\"GRÖSSE\" = '✓'\n[profiles.x]\nmodel = \"y\"\n",
+    "[projects.\"/home/me/a b\"]\ntrust_level = \"trusted\"\n\n[shell_environment_policy.set]\n\tB = \"\"\"\n[features]\n\"\"\"",
+    "\n\n[[hooks.x]]\nname = \"a\"\n\n\n",
+];
+
+const YAML: [&str; 10] = [
+    "",
+    "model: sonnet",
+    "# Aider\n---\nmodel: sonnet # best\nread:\n  - CONVENTIONS.md\n  - SHELL=/x\n",
+    "set-env:\n  - A=1\n  # more\n  - \"B=2 # two\"\n\nauto-commits: false\n",
+    "set-env:\n- A=1\ndark-mode: true",
+    "set-env: [A=1, 'B=2'] # both\n",
+    "set-env: []\r\nmodel: x\r\n",
+    "\u{feff}größe: \"✓\"\n",
+    "set-env:\n\nmodel: |\n  set-env:\n    - no\n",
+    "alias:\n  - \"fast:x\"\n\n\n",
+];
+
+impl Place {
+    /// `rexec` with these arguments, without a terminal.
+    fn rexec(&self, args: &[&str]) -> Output {
+        self.alone(programs::rexec()).args(args).output().expect("the program starts")
+    }
+
+    /// The same, which must succeed; returns what it prints.
+    fn does(&self, args: &[&str]) -> String {
+        let output = self.rexec(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// A settings file with this text.
+    fn settings(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.home.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        path
+    }
+
+    /// Everything in the home folder: names, modes, and what files hold.
+    fn all(&self) -> Vec<(PathBuf, u32, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.home.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                let meta = fs::symlink_metadata(&path).expect("it is there");
+                if meta.is_dir() {
+                    folders.push(path.clone());
+                }
+                let bytes = if meta.is_dir() { Vec::new() } else { fs::read(&path).unwrap_or_default() };
+                found.push((path, meta.mode(), bytes));
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).expect("a text")
+}
+
+#[test]
+fn every_file_gets_the_setting_as_shown_and_every_byte_back() {
+    for (agent, name, texts) in AGENTS {
+        for before in texts {
+            let place = Place::new();
+            let path = place.settings(name, before);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("it is ours");
+            let untouched = place.all();
+            let refused = place.rexec(&["init", agent]);
+            assert_eq!((refused.status.code(), place.all()), (Some(1), untouched.clone()), "{agent}: {before}");
+            let shown = place.does(&["init", "--yes", agent]);
+            let after = text(&path);
+            assert!(String::from_utf8_lossy(&refused.stdout).starts_with("--- ") && shown.starts_with("--- "));
+            assert_eq!(patched(before, &shown), after, "{agent}: {shown}");
+            assert!(after.contains("/.local/share/rexec/shells/rexec-"), "{agent}: {after}");
+            let once = place.all();
+            assert_eq!(place.does(&["init", "--yes", agent]), "nothing to do\n");
+            assert_eq!(place.all(), once, "{agent}: twice is once");
+            let shown = place.does(&["uninit", "--yes"]);
+            assert_eq!(patched(&after, &shown), before, "{agent}: {shown}");
+            assert_eq!(place.all(), untouched, "{agent}: {before}");
+            assert_eq!(place.does(&["uninit", "--yes"]), "nothing to do\n");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_not_there_is_not_there_afterwards() {
+    let place = Place::new();
+    let untouched = place.all();
+    let agents = AGENTS.map(|(agent, ..)| agent);
+    place.does(&[&["init", "--yes"][..], &agents].concat());
+    for (agent, name, _) in AGENTS {
+        assert!(text(&place.home.join(name)).contains("shells/rexec-"), "{agent}");
+    }
+    place.does(&["uninit", "--yes", "claude"]);
+    assert!(!place.home.join(".claude").exists() && place.home.join(".codex/config.toml").exists());
+    place.does(&["uninit", "--yes"]);
+    assert_eq!(place.all(), untouched);
+}
+
+#[test]
+fn what_the_user_has_edited_in_between_stays() {
+    for (agent, name, texts) in AGENTS {
+        for before in texts.into_iter().filter(|text| !text.trim().is_empty()) {
+            let place = Place::new();
+            let path = place.settings(name, before);
+            place.does(&["init", "--yes", agent]);
+            let after = text(&path);
+            // Lines at both ends, as comments where the format has them.
+            let note = match name {
+                _ if name.ends_with("settings.json") => "\n",
+                _ if name.ends_with("json") => "// note\n",
+                _ => "# note\n",
+            };
+            let mark = if after.starts_with('\u{feff}') { "\u{feff}" } else { "" };
+            let edited = |text: &str| {
+                let end = if text.ends_with('\n') { "" } else { "\n" };
+                format!("{mark}{note}{}{end}{note}", &text[mark.len()..])
+            };
+            fs::write(&path, edited(&after)).expect("it is ours");
+            place.does(&["uninit", "--yes"]);
+            let (left, wanted) = (text(&path), edited(before));
+            // A last line without an end is complete now, as the line behind it needs that.
+            let lines =
+                |text: &str| text.lines().map(str::to_owned).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+            let is_same = if before.ends_with('\n') { left == wanted } else { lines(&left) == lines(&wanted) };
+            assert!(is_same, "{agent}:\n{left}\ninstead of\n{wanted}");
+        }
+    }
+}
+
+#[test]
+fn a_link_stays_one_and_its_file_keeps_its_mode() {
+    for (agent, name, texts) in AGENTS {
+        let place = Place::new();
+        let target = place.settings("dotfiles/settings", texts[3]);
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o604)).expect("it is ours");
+        let link = place.home.join(name);
+        fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
+        symlink(&target, &link).expect("a link");
+        let untouched = place.all();
+        place.does(&["init", "--yes", agent]);
+        assert_eq!(fs::read_link(&link).expect("a link"), target);
+        assert!(text(&target).contains("shells/rexec-"));
+        assert_eq!(fs::metadata(&target).expect("it is there").mode() & 0o777, 0o604);
+        place.does(&["uninit", "--yes"]);
+        assert_eq!(place.all(), untouched, "{agent}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_changed_is_named_and_nothing_is_done() {
+    let wrong = |place: &Place, words: &[&str]| {
+        let untouched = place.all();
+        let output = place.rexec(&["init", "--yes", "opencode", "claude"]);
+        let said = super::said(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(words.iter().all(|word| said.contains(word)) && said.contains("hint: "), "{words:?}: {said}");
+        assert_eq!(place.all(), untouched);
+    };
+    let place = Place::new();
+    let path = place.settings(".claude/settings.json", "{}\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("it is ours");
+    wrong(&place, &["settings.json is read-only", "chmod"]);
+    for (text, line) in
+        [("{\n  \"a\": 1\n  \"b\": 2\n}\n", 3), ("{\n  \"a\": 1,\n}\n", 2), ("{\n// no\n}", 2), ("[]", 1)]
+    {
+        let place = Place::new();
+        place.settings(".claude/settings.json", text);
+        wrong(&place, &["settings.json", &format!("line {line}: ")]);
+    }
+    let place = Place::new();
+    symlink("nowhere", place.settings("x", "").with_file_name("y")).expect("a link");
+    fs::create_dir(place.home.join(".claude")).expect("a folder");
+    symlink("nowhere", place.home.join(".claude/settings.json")).expect("a link");
+    wrong(&place, &["does not exist"]);
+    let place = Place::new();
+    fs::create_dir_all(place.home.join(".claude/settings.json")).expect("a folder");
+    wrong(&place, &["not a regular file"]);
+    let place = Place::new();
+    fs::write(place.settings(".claude/settings.json", ""), b"{\"a\": \"\xff\"}").expect("it is ours");
+    wrong(&place, &["UTF-8"]);
+}
+
+#[test]
+fn another_shell_is_replaced_by_force_only_and_comes_back() {
+    for (agent, name, before) in [
+        ("claude", ".claude/settings.json", "{ \"env\": { \"CLAUDE_CODE_SHELL\": \"/bin/zsh\" } }"),
+        ("codex", ".codex/config.toml", "[features]\nshell_snapshot = true # mine\n"),
+        ("opencode", ".config/opencode/opencode.jsonc", "{ \"shell\": \"zsh\", }\n"),
+        ("aider", ".aider.conf.yml", "set-env: [SHELL=/bin/zsh]\n"),
+    ] {
+        let place = Place::new();
+        let path = place.settings(name, before);
+        let untouched = place.all();
+        let output = place.rexec(&["init", "--yes", agent]);
+        assert!(super::said(&output).contains("--force replaces it"), "{output:?}");
+        assert_eq!((output.status.code(), place.all()), (Some(1), untouched.clone()), "{agent}");
+        place.does(&["init", "--yes", "--force", agent]);
+        assert!(text(&path).contains("shells/rexec-"), "{agent}");
+        place.does(&["uninit", "--yes"]);
+        assert_eq!(place.all(), untouched, "{agent}");
+    }
+}
+
+#[test]
+fn a_profile_is_changed_when_asked_for_and_only_in_a_block() {
+    let place = Place::new();
+    let profile = place.settings(".bashrc", "alias ll='ls -l'");
+    let untouched = place.all();
+    let output = place.rexec(&["init", "--yes", "gemini"]);
+    assert!(super::said(&output).contains("rexec run gemini"), "{output:?}");
+    assert_eq!(place.all(), untouched);
+    place.does(&["init", "--yes", "--profile", "gemini", "qwen"]);
+    let with = text(&profile);
+    assert!(
+        with.starts_with("alias ll='ls -l'\n\n# >>> rexec init >>>\nalias gemini='rexec run -- gemini'\n"),
+        "{with}"
+    );
+    place.does(&["init", "--yes", "--profile", "copilot"]);
+    assert_eq!(text(&profile), with.replace("# <<<", "alias copilot='rexec run -- copilot'\n# <<<"));
+    place.does(&["uninit", "--yes"]);
+    assert_eq!(place.all(), untouched);
+}
