@@ -388,9 +388,6 @@ pub const SECRETS_BYTES_MAX: usize = 256 << 10;
 /// bytes are.
 pub const SECRET_PATTERN_BYTES_MAX: usize = 4 << 10;
 
-/// A settings file of an agent that `rexec init` changes, bytes. A longer one is refused.
-pub const SETTINGS_FILE_BYTES_MAX: u64 = 4 << 20;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,8 +29,7 @@
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
-//! `agent_name` is how agents are called everywhere.
-//! `settings` is beside this: edits of files that people write.
+//! `agent_name` is how agents are called everywhere. `settings` edits files that people write.
 //!
 //! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
 //! small conversions for records and messages.

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 use rexec_sh::protocol::notice::Notice;
 
-use crate::limits::SETTINGS_FILE_BYTES_MAX;
 use crate::sys::process;
 use crate::text::reason::reason;
+
+/// Bytes of a file. A longer one is refused.
+const SETTINGS_FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// A file as it was read.
 #[derive(Debug)]
