@@ -8,6 +8,7 @@ pub mod attached;
 pub mod budget;
 pub mod caller;
 pub mod command;
+pub mod how_ended;
 pub mod init_record;
 pub mod json_line;
 pub mod jsonl;
@@ -15,6 +16,7 @@ pub mod opencode;
 pub mod output_filter;
 pub mod profile;
 pub mod protocol;
+pub mod rpc;
 pub mod sessions;
 pub mod shim;
 pub mod trimmer;
@@ -59,6 +61,8 @@ pub enum PeerRequest {
     Send(SendRequest),
     /// Have this person's terminal stand for a command's.
     Attach(AttachRequest),
+    /// Serve a call of a program.
+    Rpc(Box<rpc::call::RpcCall>),
 }
 
 /// What a person asks about the commands of others. Each number is a command's.

@@ -35,6 +35,7 @@
 //! | `Notifier` (`notifier.rs`) | the human's command for when a run waits |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Callers` (`callers.rs`) | which agents call, and the numbers of their sessions |
+//! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
 //! Where to look for:
 //!
@@ -57,6 +58,7 @@ mod broken_pipe;
 mod callers;
 mod console_keys;
 mod door;
+mod input_pipe;
 mod json_command;
 mod notices;
 mod notifier;
@@ -72,6 +74,7 @@ mod recorder_link;
 mod recorder_process;
 mod reports;
 mod requests;
+mod rpc;
 mod run;
 mod runs;
 mod sandbox_check;
@@ -96,7 +99,6 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::{Effect, Engine, JobId};
-use crate::core::job::Job;
 use crate::io::poller::Ready;
 use crate::limits;
 use crate::sys::signal::HostSignals;
@@ -111,6 +113,7 @@ use peers::Peers;
 pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;
 use reports::Reports;
+use rpc::RpcClients;
 use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
@@ -146,6 +149,7 @@ pub struct Host {
     /// The commands that wait for the human, who was called.
     called: BTreeSet<JobId>,
     callers: Callers,
+    rpc: RpcClients,
     closing: Closing,
 }
 
@@ -188,6 +192,7 @@ impl Host {
             self.door.deadline(),
             self.screen.deadline(),
             self.recorder.deadline(),
+            self.rpc.deadline(),
             closing,
         ];
         let first = deadlines.into_iter().flatten().min()?;
@@ -229,6 +234,7 @@ impl Host {
             Source::Peer(id) => self.peers.remember(id, event),
             Source::Control(job) => self.runs.remember_control(job, event),
             Source::Stream(job, stream) => self.runs.remember_stream(job, stream, event),
+            Source::Input(job) => self.runs.remember_input(job, event),
             Source::Screen => {
                 self.screen.remember(event);
                 false
@@ -266,6 +272,7 @@ impl Host {
                 Source::Recorder => self.recorder.visit(turn, engine, &mut self.screen),
                 Source::Peer(id) => self.visit_peer(id),
                 Source::Control(job) => self.runs.visit_control(job, turn, engine, peers),
+                Source::Input(job) => self.runs.flush_input(job, turn),
                 Source::Stream(job, stream) => {
                     self.runs.flush_keys(job, turn, peers);
                     self.runs.flush_answer(job, engine);
@@ -287,6 +294,7 @@ impl Host {
             self.runs.jobs().for_each(|job| turn.touch(job));
         }
         self.runs.tick_timeouts(engine, turn.now);
+        self.rpc.tick(turn);
         self.door.tick(turn, &mut self.screen);
         self.starts.tick(engine, turn.now);
     }
@@ -326,33 +334,22 @@ impl Host {
         }
     }
 
-    /// Starts a job. What its caller has said meanwhile comes first, perhaps that it should not run.
-    fn start(&mut self, job: JobId) {
-        let has_unread = |peers: &Peers, id| peers.get(id).is_some_and(|peer| peer.port.is_readable());
-        if let Some(peer) = self.runs.peer_of(job).filter(|&id| has_unread(&self.peers, id)) {
-            self.visit_peer(peer);
-            if !self.engine.job(job).is_some_and(Job::is_queued) {
-                return;
-            }
-        }
-        let Self { turn, engine, peers, runs, recorder, .. } = self;
-        self.starts.begin(job, turn, engine, peers, runs, recorder);
-    }
-
     /// Gives every reader of every log what is new, as far as it has room.
     fn pump(&mut self) {
         self.settle_answers();
         let is_closing = self.is_closing();
-        let Self { turn, engine, peers, runs, screen, recorder, tally, .. } = self;
+        let Self { turn, engine, peers, runs, screen, recorder, tally, rpc, .. } = self;
         let mut dirty = turn.take_dirty();
         dirty.append(&mut engine.take_changed());
         let mut roomy = peers.take_roomy();
+        dirty.extend(rpc.take_up(&roomy, turn, engine, peers));
         roomy.extend(dirty.iter().filter_map(|&job| runs.peer_of(job)));
         roomy.extend(peers.attached(&dirty));
         for peer in roomy {
             // What a reader takes can make room in its job's log.
             dirty.extend(peers.pump(peer, turn, engine));
         }
+        rpc.pump(&dirty, turn, engine, peers, runs);
         for &job in &dirty {
             runs.tell_unkillable(job, turn, engine, peers, screen, recorder);
             runs.note_left(job, turn.now, engine, screen, recorder);
@@ -365,6 +362,7 @@ impl Host {
         screen.pump(engine, turn.now);
         screen.viewers.pump(is_closing && engine.is_idle(), turn, engine, peers);
         self.call_human(&dirty);
+        self.start_again();
         self.refresh_status();
         if !self.screen.flush() {
             self.on_console_gone();

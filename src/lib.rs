@@ -96,6 +96,7 @@
 //! * Prompts (a command reads the terminal): `core/job/prompts.rs` decides; [`guard`] names every place that takes part.
 //! * A record's or a `--json` form's field: `cli/help/schema.txt` lists it too, and a test compares.
 //! * Which run `44`, `SESSION:44` or `-1` is: `cli/run_reference.rs`; how it is found: `history/find.rs`.
+//! * A method for programs (JSON-RPC): `front/rpc.rs` translates, `host/rpc.rs` serves.
 //! * The console on other terminals (`rexec tail`): `host/viewers.rs`.
 //! * A verb of `rexec`: a file with its row and its function, and a line in `cli/verbs.rs`, from which help, completions and
 //!   man pages are made; the manual's pages: `cli/help/`. A verb that asks the host also needs

@@ -6,13 +6,11 @@ mod callers;
 mod environments;
 mod ports;
 mod reports;
+mod rpc;
 
 use std::time::Duration;
 
-pub use callers::*;
-pub use environments::*;
-pub use ports::*;
-pub use reports::*;
+pub use {callers::*, environments::*, ports::*, reports::*, rpc::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;

@@ -130,6 +130,16 @@ pub fn pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
     Ok((read, write))
 }
 
+/// Makes a pipe whose write end does not block. Both ends are closed on exec.
+///
+/// # Errors
+/// As pipe2(2).
+pub fn input_pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
+    let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(io)?;
+    set_nonblocking(&write)?;
+    Ok((read, write))
+}
+
 /// The name under which /proc shows a descriptor. For files and directories it is a path.
 #[must_use]
 pub fn path_of(fd: &impl AsFd) -> Option<std::path::PathBuf> {

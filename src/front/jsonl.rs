@@ -22,13 +22,15 @@ use crate::core::entry::Entry;
 use crate::core::log::Item;
 use crate::limits;
 use request::{Action, JsonLine, violation};
-pub use request::{AttachRequest, CommandRequest, SendRequest, WatchLook, WatchRequest};
+pub use request::{AttachRequest, CommandInput, CommandRequest, OutputPlace, SendRequest, WatchLook, WatchRequest};
 use response::Gathered;
 
 /// One JSONL connection.
 #[derive(Debug)]
 pub struct Jsonl {
     output: Gathered,
+    /// A line has come.
+    has_begun: bool,
     has_asked: bool,
     is_over: bool,
 }
@@ -37,7 +39,13 @@ impl Jsonl {
     /// A new connection. What it holds of its command's output counts against `outputs`.
     #[must_use]
     pub fn new(outputs: &Budget) -> Self {
-        Self { output: Gathered::new(outputs.share()), has_asked: false, is_over: false }
+        Self { output: Gathered::new(outputs.share()), has_begun: false, has_asked: false, is_over: false }
+    }
+
+    /// Whether a line has come.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// Whether the client has asked for a command, or for the end of one.
@@ -59,6 +67,7 @@ impl Jsonl {
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         while let Some(end) = memchr::memchr(b'\n', inbox) {
             let line: Vec<u8> = inbox.drain(..=end).collect();
+            self.has_begun = true;
             if line.trim_ascii().is_empty() {
                 continue;
             }

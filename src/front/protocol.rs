@@ -9,6 +9,7 @@ use super::PeerRequest;
 use super::attached::Attached;
 use super::budget::Budget;
 use super::jsonl::Jsonl;
+use super::rpc::RpcLanguage;
 use super::shim::Shim;
 use crate::core::entry::Stream;
 use crate::core::log::Item;
@@ -22,6 +23,8 @@ pub enum Protocol {
     Shim(Box<Shim>),
     /// Lines of JSON.
     Jsonl(Jsonl),
+    /// Lines of JSON-RPC.
+    Rpc(RpcLanguage),
     /// A person's terminal that stands for a command's.
     Attached(Attached),
 }
@@ -31,8 +34,21 @@ impl Protocol {
     pub fn decide(&mut self, first: Option<&u8>) {
         match (&*self, first) {
             (Self::Undecided(outputs), Some(b'{')) => *self = Self::Jsonl(Jsonl::new(outputs)),
+            // A batch, which is answered with an error.
+            (Self::Undecided(_), Some(b'[')) => *self = Self::Rpc(RpcLanguage::default()),
             (Self::Undecided(_), Some(_)) => *self = Self::Shim(Box::default()),
             _ => {}
+        }
+    }
+
+    /// The first line tells the languages apart that begin with a brace.
+    fn tell_apart(&mut self, inbox: &[u8]) {
+        if let Self::Jsonl(jsonl) = self
+            && !jsonl.has_begun()
+            && let Some(end) = memchr::memchr(b'\n', inbox)
+            && RpcLanguage::is_spoken_in(&inbox[..end])
+        {
+            *self = Self::Rpc(RpcLanguage::default());
         }
     }
 
@@ -42,10 +58,12 @@ impl Protocol {
     /// The notice for a peer that breaks the language's rules.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         self.decide(inbox.first());
+        self.tell_apart(inbox);
         match self {
             Self::Undecided(_) => Ok(None),
             Self::Shim(shim) => shim.take(inbox, out),
             Self::Jsonl(jsonl) => jsonl.take(inbox, out),
+            Self::Rpc(rpc) => rpc.take(inbox),
             Self::Attached(attached) => attached.take(inbox),
         }
     }
@@ -53,7 +71,7 @@ impl Protocol {
     /// Takes one item of the command's log.
     pub fn accept(&mut self, item: &Item<'_>, now: Instant, out: &mut Vec<u8>) {
         match self {
-            Self::Undecided(_) => {}
+            Self::Undecided(_) | Self::Rpc(_) => {}
             Self::Shim(shim) => shim.accept(item, now, out),
             Self::Jsonl(jsonl) => jsonl.accept(item, out),
             Self::Attached(attached) => attached.accept(item, out),
@@ -63,7 +81,7 @@ impl Protocol {
     /// Takes the first bytes of the command's output; returns how many, one or more. The rest is for the next call.
     pub fn output(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         match self {
-            Self::Undecided(_) => bytes.len(),
+            Self::Undecided(_) | Self::Rpc(_) => bytes.len(),
             Self::Shim(shim) => shim.output(stream, bytes, now, out),
             Self::Jsonl(jsonl) => jsonl.output(bytes),
             Self::Attached(_) => {
@@ -79,6 +97,7 @@ impl Protocol {
             Self::Undecided(_) => {}
             Self::Shim(shim) => shim.fail(notice, out),
             Self::Jsonl(jsonl) => jsonl.fail(notice, out),
+            Self::Rpc(rpc) => rpc.fail(notice, out),
             Self::Attached(attached) => attached.fail(notice, out),
         }
     }
@@ -94,7 +113,7 @@ impl Protocol {
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Shim(shim) => shim.deadline(),
-            Self::Undecided(_) | Self::Jsonl(_) | Self::Attached(_) => None,
+            Self::Undecided(_) | Self::Jsonl(_) | Self::Rpc(_) | Self::Attached(_) => None,
         }
     }
 
@@ -111,6 +130,7 @@ impl Protocol {
             Self::Undecided(_) => {}
             Self::Shim(_) => wire::encode_refuse(out),
             Self::Jsonl(jsonl) => jsonl.fail(notice, out),
+            Self::Rpc(rpc) => rpc.fail(notice, out),
             Self::Attached(attached) => attached.fail(notice, out),
         }
     }
@@ -120,7 +140,7 @@ impl Protocol {
         match self {
             Self::Undecided(_) => false,
             Self::Shim(shim) => shim.has_said_hello(),
-            Self::Jsonl(_) | Self::Attached(_) => true,
+            Self::Jsonl(_) | Self::Rpc(_) | Self::Attached(_) => true,
         }
     }
 
@@ -130,13 +150,14 @@ impl Protocol {
             Self::Undecided(_) => false,
             Self::Shim(shim) => shim.has_asked(),
             Self::Jsonl(jsonl) => jsonl.has_asked(),
+            Self::Rpc(rpc) => rpc.has_asked(),
             Self::Attached(_) => true,
         }
     }
 
     /// Whether a peer that shut its sending side may still wait for the answer. A shim sends until the end, so it has gone.
     pub fn allows_half_close(&self) -> bool {
-        matches!(self, Self::Jsonl(_))
+        matches!(self, Self::Jsonl(_) | Self::Rpc(_))
     }
 
     /// Whether the answer is written.

@@ -64,6 +64,14 @@ impl SavedTerminal {
     }
 }
 
+/// Has a terminal turn newlines into CR LF on their way out, as terminals do by default (OPOST and ONLCR of termios(3)).
+pub fn process_output(terminal: &OwnedFd) {
+    if let Ok(mut modes) = tcgetattr(terminal) {
+        modes.output_flags.insert(OutputFlags::OPOST | OutputFlags::ONLCR);
+        let _ = tcsetattr(terminal, SetArg::TCSANOW, &modes);
+    }
+}
+
 /// The device number of a terminal, also of one that was opened as /dev/tty.
 fn number_of(terminal: &OwnedFd) -> Option<u32> {
     let mut number: libc::c_uint = 0;

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rexec_sh::protocol::choice::Sanitize;
+use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::environment::{Rules, names_shim};
 use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::invocation::Shell;
@@ -21,7 +21,7 @@ use rexec_sh::protocol::wire::{self, Attributes, Direct, Extras, Stdio};
 use crate::core::entry::StartError;
 use crate::front::caller::CallerMarks;
 use crate::front::command::Command;
-use crate::front::jsonl::CommandRequest;
+use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::profile::ProfileFacts;
 use crate::guard::baseline;
 use crate::limits;
@@ -80,14 +80,26 @@ pub(super) fn command(
     facts: ProfileFacts,
 ) -> (Command, Result<Vec<OwnedFd>, StartError>) {
     let mut attributes = inherited.attributes.clone();
-    attributes.stdio = Stdio { stdin: true, stdout: true, stderr: true, same_output: true, ..Stdio::default() };
+    attributes.stdio = stdio(request.place);
+    attributes.tty = (request.place != OutputPlace::HostsChoice).then_some(Tty::Auto);
+    let size = match request.place {
+        OutputPlace::Terminal { rows, cols } => Some((rows, cols)),
+        _ => None,
+    };
     let directory = Some(c_string(request.dir.as_bytes()));
     attributes.extras = Extras { directory, ..attributes.extras };
     let mut env = if request.clear_env { Environment::new() } else { inherited.environment.clone() };
     request.profile.apply(&mut env, facts);
     env.extend(request.envs.iter().map(|(name, value)| (name.into(), value.into())));
-    let argv: Vec<CString> = request.exec.iter().map(|word| c_string(word.as_bytes())).collect();
-    let frame = encode(&attributes, request.whoami.as_bytes(), &argv, &env, inherited);
+    if size.is_some() && !request.clear_env {
+        // A host without a terminal of its own has none, and programs do not know then what theirs can do.
+        env.entry("TERM".into()).or_insert("xterm-256color".into());
+    }
+    let program = c_string(request.exec[0].as_bytes());
+    let first = request.arg0.as_ref().unwrap_or(&request.exec[0]);
+    let argv = [first].into_iter().chain(&request.exec[1..]).map(|word| c_string(word.as_bytes()));
+    let argv: Vec<CString> = argv.collect();
+    let frame = encode(&attributes, request.whoami.as_bytes(), (&program, &argv), &env, inherited);
     let exec: Vec<Vec<u8>> = request.exec.iter().map(|word| word.clone().into_bytes()).collect();
     let command = Command {
         frame: frame.clone().unwrap_or_default(),
@@ -97,20 +109,20 @@ pub(super) fn command(
         is_bare: request.clear_env,
         descriptors: 1,
         sanitize: Some(Sanitize::Strip),
-        window: None,
+        window: size.map(|(rows, cols)| (rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX))),
         budget: None,
         is_agents: false,
-        true_window: None,
+        true_window: size,
         whoami: name_of(&request.whoami, limits::WHOAMI_COLUMNS),
-        caller: CallerMarks::default(),
+        caller: CallerMarks::named(&request.session),
         is_unnamed: false,
         shell: request.exec[0].clone(),
-        text: exec.join(&b' '),
+        text: request.text.clone().map_or_else(|| exec.join(&b' '), String::into_bytes),
         is_unwrapped: false,
         exec,
         dir: Some(request.dir.clone()),
         envs: request.envs.clone(),
-        why: String::new(),
+        why: request.why.clone().unwrap_or_default(),
         is_words: true,
         timeout: Some(request.timeout).filter(|&seconds| seconds > 0.0).map(Duration::from_secs_f64),
         is_probe: false,
@@ -119,6 +131,26 @@ pub(super) fn command(
     };
     let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?]));
     (command, descriptors)
+}
+
+/// What the command's descriptors are.
+fn stdio(place: OutputPlace) -> Stdio {
+    let open = Stdio { stdin: true, stdout: true, stderr: true, ..Stdio::default() };
+    match place {
+        OutputPlace::HostsChoice | OutputPlace::OnePipe => Stdio { same_output: true, ..open },
+        OutputPlace::TwoPipes => open,
+        // As for a shim that relays its caller's terminal: the command leads a session with the terminal, and every key
+        // is its own.
+        OutputPlace::Terminal { .. } => Stdio {
+            same_output: true,
+            stdin_tty: true,
+            stdout_tty: true,
+            stderr_tty: true,
+            relayed: true,
+            leader: true,
+            ..open
+        },
+    }
 }
 
 fn c_string(bytes: &[u8]) -> CString {
@@ -138,14 +170,14 @@ pub(super) fn add_environment(command: &mut Command, inherited: &Inherited) -> R
         Some((part(&entry[..at]), part(&entry[at + 1..])))
     }));
     let argv: Vec<CString> = run.argv.iter().map(CStr::to_owned).collect();
-    command.frame = encode(&run.attributes, run.whoami, &argv, &env, inherited)?;
+    command.frame = encode(&run.attributes, run.whoami, (run.shell, &argv), &env, inherited)?;
     Ok(())
 }
 
 fn encode(
     attributes: &Attributes,
     whoami: &[u8],
-    argv: &[CString],
+    (program, argv): (&CStr, &[CString]),
     env: &Environment,
     inherited: &Inherited,
 ) -> Result<Vec<u8>, StartError> {
@@ -153,7 +185,7 @@ fn encode(
     let entries: Vec<CString> = entries.collect();
     let rules = Rules::new(&inherited.shell, &inherited.drop).with_link(&inherited.link);
     let env = rules.apply(entries.iter().map(CString::as_c_str));
-    let names = (whoami, argv[0].as_c_str());
+    let names = (whoami, program);
     let mut frame = Vec::new();
     wire::encode_run(attributes, names, argv.iter().map(CString::as_c_str), env.into_iter(), &mut frame).map_err(
         |error| StartError {
@@ -166,9 +198,11 @@ fn encode(
 }
 
 fn stdin(request: &CommandRequest) -> Result<OwnedFd, StartError> {
-    let stdin = match &request.stdin {
-        None => file::null().map(OwnedFd::from),
-        Some(text) => file::in_memory(text.as_bytes()),
+    let stdin = match (&request.stdin, &request.input) {
+        (Some(text), _) => file::in_memory(text.as_bytes()),
+        (None, CommandInput::Bytes(bytes)) => file::in_memory(bytes),
+        // The host puts a pipe or the terminal in its place.
+        (None, CommandInput::Nothing | CommandInput::Kept(_)) => file::null().map(OwnedFd::from),
     };
     stdin.map_err(|error| StartError {
         code: NOT_EXECUTABLE,

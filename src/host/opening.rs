@@ -14,6 +14,7 @@ use super::peers::Peers;
 use super::prompt_policy::PromptPolicy;
 use super::recorder_link::RecorderLink;
 use super::reports::Reports;
+use super::rpc::RpcClients;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
@@ -83,6 +84,7 @@ impl Host {
             notifier: Notifier::new(options.notify.clone()),
             called: BTreeSet::new(),
             callers: Callers::default(),
+            rpc: RpcClients::default(),
             closing: Closing::No,
             options,
         };

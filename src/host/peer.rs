@@ -115,8 +115,21 @@ impl Peer {
         event.readable || !self.out.is_empty()
     }
 
+    /// Whether it speaks JSON-RPC.
+    pub(super) fn is_rpc(&self) -> bool {
+        matches!(self.protocol, Protocol::Rpc(_))
+    }
+
+    /// Whether nothing more is read from it for now: it asks for more than it takes.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.is_rpc() && self.out.pending() >= limits::OUTLET_HIGH_BYTES
+    }
+
     /// Reads a budget's worth of what the peer has said.
     pub(super) fn receive(&mut self, turn: &mut Turn) -> Heard {
+        if self.is_deaf() {
+            return Heard::Open;
+        }
         let (mut budget, mut is_end) = (limits::READ_BUDGET_BYTES, self.is_half_closed);
         let mut lost_descriptors = false;
         while self.port.is_readable() && budget > 0 && !is_end {

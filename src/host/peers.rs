@@ -49,6 +49,8 @@ pub(super) struct Peers {
     roomy: BTreeSet<PeerId>,
     /// A peer has left since [`Peers::take_has_left`].
     has_left: bool,
+    /// Peers that spoke JSON-RPC and have left, or are about to.
+    lost_clients: Vec<PeerId>,
 }
 
 impl Peers {
@@ -64,6 +66,7 @@ impl Peers {
             settling: BTreeSet::new(),
             roomy: BTreeSet::new(),
             has_left: false,
+            lost_clients: Vec::new(),
         }
     }
 
@@ -89,12 +92,17 @@ impl Peers {
 
     /// Whether a peer has room for what its job's log may have.
     pub(super) fn has_work(&self) -> bool {
-        !self.roomy.is_empty()
+        !self.roomy.is_empty() || !self.lost_clients.is_empty()
     }
 
     /// The peers that have room again or something new to take.
     pub(super) fn take_roomy(&mut self) -> BTreeSet<PeerId> {
         std::mem::take(&mut self.roomy)
+    }
+
+    /// The peers that spoke JSON-RPC and have left since the last call, or are about to.
+    pub(super) fn take_lost_clients(&mut self) -> Vec<PeerId> {
+        std::mem::take(&mut self.lost_clients)
     }
 
     /// Whether a peer has left since the last call, so that there is room for another.
@@ -186,6 +194,9 @@ impl Peers {
     pub(super) fn lose(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) {
         self.end_greeting(id);
         let Some(peer) = self.all.remove(&id) else { return };
+        if peer.is_rpc() {
+            self.lost_clients.push(id);
+        }
         self.leaving.remove(&id);
         self.settling.remove(&id);
         if let Some(cursor) = peer.cursor {
@@ -249,6 +260,9 @@ impl Peers {
         if let Some(peer) = self.all.get_mut(&id) {
             if let Some(cursor) = peer.cursor.take() {
                 engine.detach(cursor);
+            }
+            if peer.is_rpc() && !peer.is_leaving {
+                self.lost_clients.push(id);
             }
             peer.is_leaving = true;
         }

@@ -76,6 +76,10 @@ impl Host {
     /// Serves what a peer has said, as far as it is whole.
     fn hear(&mut self, id: PeerId) {
         while let Some(peer) = self.peers.get_mut(id).filter(|peer| !peer.is_leaving) {
+            if peer.is_deaf() {
+                // It gets its turn when it has taken the answers to what it asked before.
+                return;
+            }
             let expected = if peer.protocol.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
             if peer.descriptors.len() > expected {
                 return self.fail(id, &TOO_MANY_DESCRIPTORS);
@@ -119,6 +123,7 @@ impl Host {
             PeerRequest::Supervise(asked) => self.supervise(id, asked),
             PeerRequest::Send(request) => self.send_answer(id, &request),
             PeerRequest::Attach(request) => self.attach(id, &request),
+            PeerRequest::Rpc(call) => self.serve_rpc(id, *call),
             PeerRequest::Signal(signal) => job.into_iter().for_each(|job| self.on_signal(id, job, signal)),
             PeerRequest::Terminal(event) => {
                 if let Some(attached) = self.peers.attached_to(id) {
@@ -157,7 +162,7 @@ impl Host {
     }
 
     /// What speaks against serving a caller.
-    fn doubt(&self, id: PeerId, purpose: Purpose) -> Option<Doubt> {
+    pub(super) fn doubt(&self, id: PeerId, purpose: Purpose) -> Option<Doubt> {
         let Some(peer) = self.peers.get(id) else { return Some(Doubt::Shortage) };
         self.sandbox_check.doubt(peer, purpose)
     }

@@ -10,6 +10,7 @@ use rexec_sh::protocol::wire;
 
 use super::answering::Answering;
 use super::broken_pipe::BrokenPipe;
+use super::input_pipe::InputPipe;
 use super::orders::{Again, Orders};
 use super::orphan_hunt::OrphanHunt;
 use super::spares::END_OF_FILE;
@@ -64,6 +65,8 @@ pub(super) struct ActiveRun {
     /// What its output has said of ports that are in use.
     pub(super) bind_failure: BindFailure,
     pub(super) ending: Ending,
+    /// Its standard input, if its caller writes that in pieces.
+    pub(super) input: Option<InputPipe>,
     /// A person has paused it.
     pub(super) is_paused: bool,
     /// Its end has been counted.
@@ -187,14 +190,14 @@ impl Ending {
 impl ActiveRun {
     /// A run that waits for its start.
     pub(super) fn new(
-        peer: PeerId,
+        peer: Option<PeerId>,
         pending: Result<PendingStart, StartError>,
         description: Description,
         request: Share,
         accepted: Instant,
     ) -> Self {
         Self {
-            peer: Some(peer),
+            peer,
             pending: Some(pending),
             description,
             request: Some(request),
@@ -213,6 +216,7 @@ impl ActiveRun {
             broken_pipe: BrokenPipe::default(),
             bind_failure: BindFailure::default(),
             ending: Ending::default(),
+            input: None,
             is_paused: false,
             is_tallied: false,
         }

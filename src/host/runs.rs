@@ -9,6 +9,7 @@
 //! | `runs/answers.rs` | gives terminals to people who answer prompts |
 //! | `runs/ports.rs` | finds the ports on which commands listen |
 //! | `runs/pauses.rs` | pauses, resumes and signals commands for people |
+//! | `runs/input.rs` | passes on what programs write to the inputs of their commands |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
 //! | `runs/listing.rs` | lists what runs |
 //!
@@ -16,6 +17,7 @@
 //! neither block nor die of it.
 
 mod answers;
+mod input;
 mod keys;
 mod kills;
 mod listing;
@@ -26,6 +28,7 @@ mod reports;
 mod streams;
 
 pub(super) use answers::{AnswerOver, NoAnswer};
+pub(super) use input::{INPUT_PIECE_BYTES, InputState};
 pub(super) use kills::KillRequest;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -230,5 +233,6 @@ impl Runs {
 
     fn close_streams(&mut self, job: JobId, turn: &mut Turn) {
         Stream::ALL.into_iter().for_each(|stream| self.close_stream(job, stream, turn));
+        self.close_input(job, turn);
     }
 }

@@ -35,7 +35,7 @@ use crate::core::entry::{StartError, Stream};
 use crate::core::job::{Job, Order};
 use crate::front::budget::{Budget, Share};
 use crate::front::command::Command;
-use crate::front::jsonl::CommandRequest;
+use crate::front::jsonl::{CommandRequest, OutputPlace};
 use crate::front::profile::ProfileFacts;
 use crate::io::poller::Token;
 use crate::limits;
@@ -134,7 +134,11 @@ impl Starts {
         request: &CommandRequest,
         is_attended: bool,
     ) -> (Command, Result<Vec<OwnedFd>, StartError>) {
-        let facts = ProfileFacts { has_terminal: self.options.tty == Tty::Always, is_attended };
+        let has_terminal = match request.place {
+            OutputPlace::HostsChoice => self.options.tty == Tty::Always,
+            place => matches!(place, OutputPlace::Terminal { .. }),
+        };
+        let facts = ProfileFacts { has_terminal, is_attended };
         json_command::command(request, &self.inherited, facts)
     }
 

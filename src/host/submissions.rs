@@ -11,10 +11,12 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::Host;
 use super::notices::{BUSY, RELAYED};
+use super::peers::Peers;
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
 use crate::core::engine::JobId;
 use crate::core::entry::StartError;
+use crate::core::job::Job;
 use crate::core::log::Lag;
 use crate::front::budget::Share;
 use crate::front::command::Command;
@@ -74,23 +76,52 @@ impl Host {
     fn submit(
         &mut self,
         id: PeerId,
-        mut command: Command,
+        command: Command,
         descriptors: Result<Vec<OwnedFd>, StartError>,
         share: Option<Share>,
     ) {
         let Some(share) = share else { return self.fail(id, &BUSY) };
-        let Some(job) = self.engine.submit() else { return self.fail(id, &BUSY) };
-        self.peers.attend(id, job, &mut self.engine);
+        let has_terminal = self.starts.plan(&command).has_terminal();
+        match self.enter(Some(id), command, descriptors, share) {
+            Some(job) => self.show_clients(job, has_terminal),
+            None => self.fail(id, &BUSY),
+        }
+    }
+
+    /// Makes a job of a command. `peer` is the one that it belongs to and that reads it. `None` when there are too many.
+    pub(super) fn enter(
+        &mut self,
+        peer: Option<PeerId>,
+        mut command: Command,
+        descriptors: Result<Vec<OwnedFd>, StartError>,
+        share: Share,
+    ) -> Option<JobId> {
+        let job = self.engine.submit()?;
         if self.options.markers || command.dir.is_some() {
             mark(&mut command, job);
         }
+        peer.into_iter().for_each(|id| self.peers.attend(id, job, &mut self.engine));
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
         self.record(job, &command, dir, None);
         let description = Description::of(&command, dir);
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
-        self.runs.insert(job, ActiveRun::new(id, pending, description, share, self.turn.now));
+        self.runs.insert(job, ActiveRun::new(peer, pending, description, share, self.turn.now));
+        Some(job)
+    }
+
+    /// Starts a job. What its caller has said meanwhile comes first, perhaps that it should not run.
+    pub(super) fn start(&mut self, job: JobId) {
+        let has_unread = |peers: &Peers, id| peers.get(id).is_some_and(|peer| peer.port.is_readable());
+        if let Some(peer) = self.runs.peer_of(job).filter(|&id| has_unread(&self.peers, id)) {
+            self.visit_peer(peer);
+            if !self.engine.job(job).is_some_and(Job::is_queued) {
+                return;
+            }
+        }
+        let Self { turn, engine, peers, runs, recorder, .. } = self;
+        self.starts.begin(job, turn, engine, peers, runs, recorder);
     }
 
     /// Gives the journal and the console a reader of the command's log each. `sandbox` is the one that the command runs in,

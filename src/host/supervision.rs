@@ -47,7 +47,7 @@ impl Host {
     }
 
     /// What the host is and has.
-    fn status(&mut self) -> Answer {
+    pub(super) fn status(&mut self) -> Answer {
         let Answer::List { runs } = self.list() else { unreachable!("a list is a list") };
         let count = |states: &[RunState]| {
             u64::try_from(runs.iter().filter(|run| states.contains(&run.state)).count()).unwrap_or(u64::MAX)

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use rexec_sh::protocol::wire::{self, Stdio, TerminalModes};
 
-use crate::guard::saved_terminal::{SavedTerminal, modes_of};
+use crate::guard::saved_terminal::{SavedTerminal, modes_of, process_output};
 use crate::io::outlet::Outlet;
 use rexec_sh::protocol::process::Signal;
 
@@ -17,6 +17,8 @@ use rexec_sh::protocol::process::Signal;
 pub(super) struct LentTerminal {
     terminal: Option<SavedTerminal>,
     is_background: bool,
+    /// The caller is a program that passes keys on, and brings no terminal.
+    is_programs: bool,
     /// The modes that the run's terminal got.
     lent: Option<TerminalModes>,
 }
@@ -34,12 +36,18 @@ impl LentTerminal {
         if let Some(terminal) = &mut terminal {
             terminal.take_modes_of_same(others);
         }
-        Self { terminal, is_background: stdio.background, lent: None }
+        let is_programs = descriptors.is_empty();
+        Self { terminal, is_background: stdio.background, is_programs, lent: None }
     }
 
     /// Gives the run's terminal the modes of the caller's. In the background those belong to another program. There the
     /// run's terminal keeps the usual modes, and the caller's gets them at the end.
+    ///
+    /// A program in the caller's place has no terminal: then the run's own gets the usual modes.
     pub(super) fn lend_modes(&mut self, master: &OwnedFd) {
+        if self.is_programs {
+            process_output(master);
+        }
         if let Some(terminal) = &mut self.terminal {
             if self.is_background {
                 terminal.take_modes_from(master);

@@ -37,6 +37,8 @@ pub(super) enum Source {
     Peer(PeerId),
     /// A guard has reported something, has room for orders, or is gone.
     Control(JobId),
+    /// A command's input has room, or nobody reads it any more.
+    Input(JobId),
     /// A command has written something, or no process holds the stream any more.
     Stream(JobId, Stream),
 }

@@ -1,48 +1,79 @@
-//! Base64 (RFC 4648, section 4), for journal fields that are not UTF-8. Always padded, never broken into lines.
+//! Base64 (RFC 4648, section 4), for journal fields that are not UTF-8 and for output in JSON. Always padded, never broken
+//! into lines.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// In [`VALUES`], a byte that is not a digit.
+const NO_DIGIT: u8 = 0xff;
+
+/// The value of each byte as a digit.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut at = 0_u8;
+    while at < 64 {
+        values[ALPHABET[at as usize] as usize] = at;
+        at += 1;
+    }
+    values
+};
 
 /// `bytes` in base64, with padding.
 #[must_use]
 pub fn base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            // A group of n bytes fills n + 1 digits; the rest is padding.
-            let digit = ALPHABET[(bits >> (18 - 6 * at)) as usize & 63];
-            text.push(if at <= group.len() { char::from(digit) } else { '=' });
+    let mut text = Vec::new();
+    put_base64(bytes, &mut text);
+    String::from_utf8(text).expect("the alphabet is ASCII")
+}
+
+/// Appends `bytes` in base64, with padding.
+pub fn put_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    let digit = |bits: u32, at: u32| ALPHABET[(bits >> (18 - 6 * at)) as usize & 63];
+    let start = out.len();
+    out.resize(start + bytes.len().div_ceil(3) * 4, b'=');
+    let (groups, rest) = bytes.as_chunks::<3>();
+    let (digits, last) = out[start..].split_at_mut(groups.len() * 4);
+    for (group, digits) in groups.iter().zip(digits.as_chunks_mut::<4>().0) {
+        let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
+        *digits = [digit(bits, 0), digit(bits, 1), digit(bits, 2), digit(bits, 3)];
+    }
+    // A rest of n bytes fills n + 1 digits; the others are padding.
+    if let [first, others @ ..] = rest {
+        let bits = u32::from_be_bytes([0, *first, others.first().copied().unwrap_or(0), 0]);
+        (last[0], last[1]) = (digit(bits, 0), digit(bits, 1));
+        if !others.is_empty() {
+            last[2] = digit(bits, 2);
         }
     }
-    text
 }
 
 /// The bytes that [`base64`] encoded as `text`; `None` if it never writes such a text.
 #[must_use]
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    for group in text.as_bytes().chunks(4) {
-        let padding = group.iter().rev().take_while(|&&digit| digit == b'=').count();
-        if padding > 2 {
+    let (groups, rest) = text.as_bytes().as_chunks::<4>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let padding = text.bytes().rev().take_while(|&byte| byte == b'=').count();
+    let mut bytes = Vec::with_capacity(groups.len() * 3);
+    for (at, group) in groups.iter().enumerate() {
+        let is_last = at + 1 == groups.len();
+        let filled = if is_last { 4_usize.checked_sub(padding).filter(|&filled| filled >= 2)? } else { 4 };
+        let mut bits = 0_u32;
+        for (place, &digit) in group.iter().enumerate() {
+            let value = if place < filled { VALUES[usize::from(digit)] } else { 0 };
+            if value == NO_DIGIT {
+                return None;
+            }
+            bits = bits << 6 | u32::from(value);
+        }
+        let [_, decoded @ ..] = bits.to_be_bytes();
+        let (decoded, unused) = decoded.split_at(filled - 1);
+        if unused.iter().any(|&byte| byte != 0) {
             return None;
         }
-        let value = |digit: u8| match digit {
-            b'A'..=b'Z' => Some(digit - b'A'),
-            b'a'..=b'z' => Some(digit - b'a' + 26),
-            b'0'..=b'9' => Some(digit - b'0' + 52),
-            b'+' => Some(62),
-            b'/' => Some(63),
-            _ => None,
-        };
-        let mut bits = 0_u32;
-        for &digit in &group[..group.len() - padding] {
-            bits = bits << 6 | u32::from(value(digit)?);
-        }
-        bits <<= 6 * padding;
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
+        bytes.extend_from_slice(decoded);
     }
-    (base64(&bytes) == text).then_some(bytes)
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -80,6 +80,13 @@ fn variables(agent: &str) -> Variables {
 }
 
 impl CallerMarks {
+    /// The marks of a program that says what tells its session from its others; empty for one that does not say.
+    #[must_use]
+    pub fn named(session: &str) -> Self {
+        let session = plain(session.as_bytes());
+        Self { key: session.clone(), session, ..Self::default() }
+    }
+
     /// The marks in a caller's environment. `run` is what `rexec run` says; `is_probe` is an agent's look at the shell.
     #[must_use]
     pub fn read(run: &[u8], env: &[&[u8]], is_probe: bool) -> Self {

@@ -39,6 +39,55 @@ pub struct CommandRequest {
     /// What is set in the environment before `envs`.
     #[serde(default)]
     pub profile: Profile,
+    /// Where the output goes. Requests in JSONL leave it to the host.
+    #[serde(skip)]
+    pub place: OutputPlace,
+    /// The standard input, where it is not `stdin`.
+    #[serde(skip)]
+    pub input: CommandInput,
+    /// What the program finds as its own name, where that is not its first word.
+    #[serde(skip)]
+    pub arg0: Option<String>,
+    /// What a person would call the command, where that is not all words.
+    #[serde(skip)]
+    pub text: Option<String>,
+    /// What tells the caller's session from its others.
+    #[serde(skip)]
+    pub session: String,
+    /// What the command is for, in its caller's words.
+    #[serde(skip)]
+    pub why: Option<String>,
+}
+
+/// Where the output of a command that is given as words goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputPlace {
+    /// Both outputs to one place, a pipe or the terminal, as the host's options say.
+    #[default]
+    HostsChoice,
+    /// Both outputs to one pipe.
+    OnePipe,
+    /// Each output to a pipe.
+    TwoPipes,
+    /// Everything to a terminal of this size, which is the standard input, too.
+    Terminal {
+        /// Rows.
+        rows: u16,
+        /// Columns.
+        cols: u16,
+    },
+}
+
+/// The standard input of a command that is given as words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum CommandInput {
+    /// What `stdin` says.
+    #[default]
+    Nothing,
+    /// These bytes, and then its end.
+    Bytes(Vec<u8>),
+    /// These bytes, and then what its caller writes.
+    Kept(Vec<u8>),
 }
 
 /// An answer to a command's prompt.
@@ -185,7 +234,7 @@ impl JsonLine {
         }
         value.as_object_mut().and_then(|fields| fields.remove("action"));
         let request = CommandRequest::deserialize(value).map_err(not_valid)?;
-        check(&request)?;
+        request.check().map_err(|why| violation(format_args!("not a valid request: {why}")))?;
         Ok(Self::Command(Box::new(request)))
     }
 }
@@ -195,23 +244,29 @@ pub(super) fn violation(problem: impl Display) -> Notice {
     Notice::new(OWN_FAILURE, problem, "send one line of JSON with whoami, dir and exec, or an action")
 }
 
-fn check(request: &CommandRequest) -> Result<(), Notice> {
-    let not_valid = |why: &str| Err(violation(format_args!("not a valid request: {why}")));
-    let has_nul = |text: &String| text.contains('\0');
-    let is_bad =
-        |(name, value): (&String, &String)| name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value);
-    if request.exec.first().is_none_or(String::is_empty) {
-        return not_valid("exec is empty");
+impl CommandRequest {
+    /// What no command can have, in words.
+    ///
+    /// # Errors
+    /// The words.
+    pub fn check(&self) -> Result<(), String> {
+        let has_nul = |text: &String| text.contains('\0');
+        let is_bad = |(name, value): (&String, &String)| {
+            name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value)
+        };
+        if self.exec.first().is_none_or(String::is_empty) {
+            return Err("exec is empty".to_owned());
+        }
+        if self.exec.iter().chain(&self.arg0).any(has_nul) || has_nul(&self.dir) {
+            return Err("exec or dir holds a NUL".to_owned());
+        }
+        let most = limits::TIMEOUT_MAX;
+        if !(0.0..=most.as_secs_f64()).contains(&self.timeout) {
+            return Err(format!("timeout is not a number of seconds from 0 to {}", most.as_secs()));
+        }
+        if self.envs.iter().any(is_bad) {
+            return Err("envs holds a name or value that no environment can hold".to_owned());
+        }
+        Ok(())
     }
-    if request.exec.iter().any(has_nul) || has_nul(&request.dir) {
-        return not_valid("exec or dir holds a NUL");
-    }
-    let most = limits::TIMEOUT_MAX;
-    if !(0.0..=most.as_secs_f64()).contains(&request.timeout) {
-        return not_valid(&format!("timeout is not a number of seconds from 0 to {}", most.as_secs()));
-    }
-    if request.envs.iter().any(is_bad) {
-        return not_valid("envs holds a name or value that no environment can hold");
-    }
-    Ok(())
 }

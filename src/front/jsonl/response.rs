@@ -3,13 +3,16 @@
 //! Invariants: the output stays below [`limits::JSON_OUTPUT_BYTES_MAX`] and within the share of all connections' memory;
 //! once a byte is left out, so is everything after it, and what is left out is counted.
 
-use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE, TIMED_OUT};
+use std::time::Duration;
+
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use crate::core::entry::{Outcome, Reason};
+use crate::core::entry::Outcome;
 use crate::front::budget::Share;
+use crate::front::how_ended::HowEnded;
 use crate::front::json_line::put_line;
+
 use crate::limits;
 use crate::text::sanitize::{Mode, Sanitizer};
 
@@ -61,16 +64,7 @@ impl Gathered {
         self.sanitizer.finish(&mut self.bytes);
         self.bound(before);
         self.cut(prefix_within(&self.bytes, self.share.room()));
-        let (exit, error, message) = match outcome {
-            Outcome::Ended { stopped: Some(Reason::TimedOut), .. } => (TIMED_OUT, Some("timeout"), None),
-            Outcome::Ended { exit, stopped } => (exit.code(), stopped.map(Reason::word), None),
-            Outcome::NotStarted(why) => {
-                let error = if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" };
-                (NOT_FOUND, Some(error), Some(Notice::from(why.as_ref()).to_string()))
-            }
-            Outcome::NeverRun(_) => (OWN_FAILURE, Some("aborted"), None),
-            Outcome::Lost { .. } | Outcome::Unseen => (OWN_FAILURE, Some("lost"), None),
-        };
+        let HowEnded { exit, error, message, .. } = HowEnded::of(outcome, Duration::ZERO);
         let output = String::from_utf8_lossy(&self.bytes);
         let (message, output_omitted) = (message.as_deref(), self.omitted);
         put_line(&Response { exit, output: &output, error, message, output_omitted }, out);

@@ -3,6 +3,7 @@
 //! Invariant: what one look costs is bounded, because the loop waits for it: [`limits::PORT_PROCESSES_MAX`] processes and
 //! [`limits::PORT_DESCRIPTORS_MAX`] descriptors. Nothing looks while nobody asks.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::Runs;
@@ -14,6 +15,13 @@ use crate::sys::tree::Process;
 use crate::sys::usage::Listening;
 
 impl Runs {
+    /// The ports on which a command listens now, smallest first.
+    pub(in crate::host) fn ports(&self, job: JobId) -> Vec<u16> {
+        let mut listening = Listening::within(limits::PORT_DESCRIPTORS_MAX);
+        let ports = self.get(job).into_iter().flat_map(processes).flat_map(|process| listening.ports(process.pid));
+        ports.collect::<BTreeSet<u16>>().into_iter().collect()
+    }
+
     /// A command has failed. If it could not listen on a port on which another command listens, it is told which one.
     pub(super) fn name_port_holder(&mut self, job: JobId, now: Instant, engine: &mut Engine) {
         let Some(run) = self.get(job) else { return };

@@ -57,6 +57,7 @@ fn check(asked: &PeerRequest, sent: usize) {
         PeerRequest::Terminal(TerminalEvent::Keys(keys)) => assert!(keys.len() <= sent),
         PeerRequest::Send(request) => assert!(request.text.len() <= 3 * sent),
         PeerRequest::Attach(_) => {}
+        PeerRequest::Rpc(call) => assert!(call.is_broken || call.id.is_some() || call.method.is_ok() || sent > 0),
         PeerRequest::Terminal(_) | PeerRequest::Abort | PeerRequest::OutputClosed(_) | PeerRequest::Supervise(_) => {}
     }
 }

@@ -1,0 +1,88 @@
+//! JSON-RPC 2.0 on the host's socket, for programs: many requests and many commands on one connection, a line of JSON each.
+//! A connection whose first line has a `method` speaks it for its whole life. `rexec help protocol` has all methods.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `rpc/call.rs` | a line becomes a call: the methods by their names |
+//! | `rpc/params.rs`, `rpc/start.rs` | what the methods are given |
+//! | `rpc/error.rs` | the codes and sentences of errors |
+//! | `rpc/answers.rs`, `rpc/listing.rs` | what answers and notifications say |
+//! | `rpc/reply.rs` | answers and notifications as lines |
+//! | `rpc/kept_output.rs`, `rpc/ring.rs`, `rpc/gathered.rs` | a command's output as numbered chunks, kept for later reading |
+//! | `rpc/search.rs` | looks for a text in output that comes in pieces |
+//!
+//! Invariant: every line gets one call, whatever is in it, so that one bad line costs its sender one error and nothing else.
+
+pub mod answers;
+pub mod call;
+pub mod error;
+pub mod gathered;
+pub mod kept_output;
+pub mod listing;
+pub mod params;
+pub mod reply;
+pub mod ring;
+pub mod search;
+pub mod start;
+
+use rexec_sh::protocol::exit_code::OWN_FAILURE;
+use rexec_sh::protocol::notice::Notice;
+
+use super::PeerRequest;
+use crate::limits;
+use call::RpcCall;
+use error::RpcError;
+
+/// One connection that speaks JSON-RPC.
+#[derive(Debug, Default)]
+pub struct RpcLanguage {
+    has_asked: bool,
+}
+
+impl RpcLanguage {
+    /// Whether the first line of a connection is of this language: an object with a `method`, or a batch.
+    #[must_use]
+    pub fn is_spoken_in(line: &[u8]) -> bool {
+        use serde::de::IgnoredAny;
+        #[derive(serde::Deserialize)]
+        struct FirstLine {
+            method: Option<IgnoredAny>,
+            action: Option<IgnoredAny>,
+        }
+        serde_json::from_slice::<FirstLine>(line).is_ok_and(|line| line.method.is_some() && line.action.is_none())
+    }
+
+    /// Whether a call has come.
+    #[must_use]
+    pub fn has_asked(&self) -> bool {
+        self.has_asked
+    }
+
+    /// Takes a line off the front of `inbox`, if there is a whole one.
+    ///
+    /// # Errors
+    /// A line that is longer than [`limits::JSON_LINE_BYTES_MAX`].
+    pub fn take(&mut self, inbox: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
+        while let Some(end) = memchr::memchr(b'\n', inbox) {
+            let call = RpcCall::read(&inbox[..end]);
+            inbox.drain(..=end);
+            if let Some(call) = call {
+                self.has_asked = true;
+                return Ok(Some(PeerRequest::Rpc(Box::new(call))));
+            }
+        }
+        if inbox.len() > limits::JSON_LINE_BYTES_MAX {
+            let problem = format_args!("a line of over {} bytes", limits::JSON_LINE_BYTES_MAX);
+            return Err(Notice::new(OWN_FAILURE, problem, "send longer input in pieces, with exec.write"));
+        }
+        Ok(None)
+    }
+
+    /// Writes the last line to a client that broke the rules, or that cannot be served.
+    pub fn fail(&self, notice: &Notice, out: &mut Vec<u8>) {
+        reply::put_error(None, &RpcError::from(notice), out);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The errors of JSON-RPC: a code, one plain sentence, and what helps to go on.
+
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+
+/// The line is not JSON.
+pub const PARSE_ERROR: i32 = -32_700;
+/// The line is JSON, and not a request.
+pub const INVALID_REQUEST: i32 = -32_600;
+/// There is no such method.
+pub const UNKNOWN_METHOD: i32 = -32_601;
+/// The parameters are not those of the method.
+pub const BAD_PARAMS: i32 = -32_602;
+/// The host failed inside.
+pub const FAILED: i32 = -32_603;
+/// No run has this number.
+pub const NO_SUCH_RUN: i32 = -32_001;
+/// The run has ended, so it takes no input, no size and no signal.
+pub const RUN_IS_OVER: i32 = -32_002;
+/// A limit is reached. It may work later.
+pub const BUSY: i32 = -32_003;
+/// The caller is in a sandbox.
+pub const SANDBOXED: i32 = -32_004;
+/// The host is ending.
+pub const ENDING: i32 = -32_005;
+/// Another run has this name.
+pub const NAME_TAKEN: i32 = -32_006;
+
+/// One error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RpcError {
+    /// What kind of error it is.
+    pub code: i32,
+    /// One sentence.
+    pub message: String,
+    /// What else there is to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<ErrorData>,
+}
+
+/// What helps to go on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ErrorData {
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The run that is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
+}
+
+impl RpcError {
+    /// An error with this sentence.
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The error with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.data.get_or_insert_default().hint = Some(hint.into());
+        self
+    }
+
+    /// The error that names the run in the way.
+    #[must_use]
+    pub fn of_run(mut self, run: u64) -> Self {
+        self.data.get_or_insert_default().run = Some(run);
+        self
+    }
+
+    /// No run has this number.
+    #[must_use]
+    pub fn no_such_run(run: u64) -> Self {
+        Self::new(NO_SUCH_RUN, format!("there is no run {run} here"))
+            .hint(format!("exec.list has the runs that are; rexec show {run} looks in the journal"))
+    }
+
+    /// The run has ended.
+    #[must_use]
+    pub fn run_is_over(run: u64) -> Self {
+        Self::new(RUN_IS_OVER, format!("run {run} is over")).hint("exec.status says how it ended")
+    }
+
+    /// A limit is reached.
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self::new(BUSY, message)
+    }
+}
+
+impl From<&Notice> for RpcError {
+    fn from(notice: &Notice) -> Self {
+        Self::new(FAILED, notice.problem.to_string()).hint(notice.hint.to_string())
+    }
+}

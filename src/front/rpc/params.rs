@@ -1,0 +1,239 @@
+//! The parameters of the methods, as they come. [`super::start`] has those of a start.
+
+use rexec_sh::protocol::process::Signal;
+use serde::Deserialize;
+
+use crate::text::encode::from_base64;
+
+/// How output is written in JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Encoding {
+    /// As text: what is not UTF-8 becomes U+FFFD, and no character is split between two chunks.
+    #[default]
+    Text,
+    /// As the bytes that they are.
+    Base64,
+}
+
+/// What a client may be told of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEvent {
+    /// It was taken in.
+    Start,
+    /// It has written something.
+    Output,
+    /// A program of it waits for a person's answer.
+    Prompt,
+    /// It listens on a port.
+    Port,
+    /// It has ended.
+    Exit,
+}
+
+/// `hello`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HelloParams {
+    /// The client's name, for its runs.
+    pub whoami: Option<String>,
+    /// The client's version. It changes nothing.
+    pub version: Option<serde::de::IgnoredAny>,
+}
+
+/// A method about one run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunParams {
+    /// The run's number.
+    pub run: u64,
+}
+
+/// `exec.write`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriteParams {
+    /// The run's number.
+    pub run: u64,
+    /// What is written.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// What is written, in base64.
+    #[serde(default, deserialize_with = "decoded")]
+    pub base64: Option<Vec<u8>>,
+    /// Whether nothing follows.
+    #[serde(default)]
+    pub eof: bool,
+}
+
+/// Bytes that came in base64.
+pub(super) fn decoded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    from_base64(&text)
+        .map(Some)
+        .ok_or_else(|| serde::de::Error::custom("not base64 with padding (RFC 4648, section 4)"))
+}
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizeParams {
+    /// Rows.
+    pub rows: u16,
+    /// Columns.
+    pub cols: u16,
+}
+
+/// `exec.resize`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResizeParams {
+    /// The run's number.
+    pub run: u64,
+    /// Rows.
+    pub rows: u16,
+    /// Columns.
+    pub cols: u16,
+}
+
+/// A signal by its number or its name, with or without `SIG`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum SignalName {
+    /// Its number.
+    Number(u8),
+    /// Its name.
+    Name(String),
+}
+
+impl SignalName {
+    /// The signal; `None` when there is no such signal.
+    #[must_use]
+    pub fn signal(&self) -> Option<Signal> {
+        // In the order of their numbers on Linux, from 1; see signal(7).
+        const NAMES: [&str; 31] = [
+            "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
+            "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+            "WINCH", "IO", "PWR", "SYS",
+        ];
+        let number = match self {
+            Self::Number(number) => *number,
+            Self::Name(name) => {
+                let name = name.strip_prefix("SIG").unwrap_or(name);
+                u8::try_from(NAMES.iter().position(|known| *known == name)? + 1).ok()?
+            }
+        };
+        (1..=64).contains(&number).then(|| Signal::new(number))
+    }
+}
+
+/// `exec.signal`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignalParams {
+    /// The run's number.
+    pub run: u64,
+    /// The signal.
+    pub signal: SignalName,
+}
+
+/// `exec.cancel`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CancelParams {
+    /// The run's number.
+    pub run: u64,
+    /// From SIGTERM to SIGKILL, milliseconds; the host's own choice when it is missing.
+    #[serde(default)]
+    pub grace_ms: Option<u64>,
+}
+
+/// `exec.output`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputParams {
+    /// The run's number.
+    pub run: u64,
+    /// The chunk that was read last; 0 for none.
+    #[serde(default)]
+    pub after: u64,
+    /// Bytes of output after which the answer ends. It has one chunk at least, if there is any.
+    #[serde(default)]
+    pub max_bytes: Option<usize>,
+    /// How long to wait when there is nothing, milliseconds.
+    #[serde(default)]
+    pub wait_ms: u64,
+    /// How output is written.
+    #[serde(default)]
+    pub encoding: Encoding,
+}
+
+/// What `exec.wait` waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Awaited {
+    /// The run's end.
+    Exit,
+    /// The run listens on a port.
+    Port,
+    /// The run has written a text.
+    Text,
+    /// Time.
+    Time,
+}
+
+/// `exec.wait`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitParams {
+    /// The run's number.
+    pub run: u64,
+    /// What is awaited.
+    #[serde(rename = "for")]
+    pub awaited: Awaited,
+    /// The port; any port when it is missing.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// The text.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// How long, milliseconds; for ever when it is missing.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+/// `exec.list`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListParams {
+    /// Only the runs of this session.
+    pub session: Option<String>,
+    /// Whether ended runs whose output is kept are listed, too.
+    pub all: bool,
+}
+
+/// `events.subscribe`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SubscribeParams {
+    /// The runs; all of them, and those to come, when it is missing.
+    pub runs: Option<Vec<u64>>,
+    /// What to tell; everything when it is missing.
+    pub events: Option<Vec<RunEvent>>,
+    /// How output is written.
+    pub encoding: Encoding,
+}
+
+/// `events.unsubscribe`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnsubscribeParams {
+    /// The subscription's number.
+    pub subscription: u64,
+}
+
+/// A method without parameters.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoParams {}

@@ -1,0 +1,191 @@
+//! The parameters of `exec.run` and `exec.start`, and the command that they ask for.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::error::{BAD_PARAMS, RpcError};
+use super::params::{Encoding, RunEvent, SizeParams, decoded};
+use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
+use crate::front::profile::Profile;
+use crate::limits;
+
+/// What becomes of the host's environment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvMode {
+    /// The command gets it, and `env` in addition.
+    #[default]
+    Add,
+    /// The command gets `env` and nothing else.
+    Whole,
+}
+
+/// What the command's descriptors are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamMode {
+    /// Pipes, standard output and error apart.
+    #[default]
+    Pipes,
+    /// A terminal.
+    Pty,
+}
+
+/// What is done to the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cleaning {
+    /// Escape sequences and earlier states of rewritten lines go.
+    Tidy,
+    /// Escape sequences and control characters go.
+    Strip,
+    /// The text that a terminal would end up with.
+    Collapse,
+    /// Nothing.
+    Raw,
+}
+
+/// A start.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StartParams {
+    /// A command for `sh -c`.
+    pub command: Option<String>,
+    /// In its place, a program and its arguments.
+    pub argv: Option<Vec<String>>,
+    /// What the program finds as its own name.
+    pub arg0: Option<String>,
+    /// The working directory; the host's when it is missing.
+    pub dir: Option<String>,
+    /// Variables.
+    pub env: BTreeMap<String, String>,
+    /// What becomes of the host's environment.
+    pub env_mode: EnvMode,
+    /// The caller's name.
+    pub whoami: Option<String>,
+    /// What tells the caller's session from its others.
+    pub caller_session: Option<String>,
+    /// Why it is run, for people.
+    pub why: Option<String>,
+    /// A name that no other running command of the same directory has.
+    pub name: Option<String>,
+    /// Its standard input.
+    pub stdin: Option<String>,
+    /// Its standard input in base64.
+    #[serde(deserialize_with = "decoded")]
+    pub stdin_base64: Option<Vec<u8>>,
+    /// Whether more input comes by `exec.write`.
+    pub keep_stdin: bool,
+    /// Pipes or a terminal.
+    pub mode: StreamMode,
+    /// The size of the terminal.
+    pub size: Option<SizeParams>,
+    /// Seconds after which it is ended; 0 means never.
+    pub timeout: f64,
+    /// Whether it outlives the connection.
+    pub background: bool,
+    /// Whether its output is told as it comes.
+    pub stream: bool,
+    /// What is done to the output.
+    pub sanitize: Option<Cleaning>,
+    /// How output is written.
+    pub encoding: Encoding,
+    /// Bytes of output in the answer of `exec.run`.
+    pub max_output_bytes: Option<usize>,
+    /// Whether standard output is parsed as JSON for the answer.
+    pub parse: bool,
+    /// Whether the answer has both outputs in one text.
+    pub combined: bool,
+    /// What to tell this connection of the run.
+    pub notify: Vec<RunEvent>,
+    /// Whether a running command of the same name is ended first.
+    pub restart: bool,
+    /// The variables that are set by one word.
+    pub profile: Profile,
+}
+
+fn bad(field: &str, problem: &str) -> RpcError {
+    RpcError::new(BAD_PARAMS, format!("{field}: {problem}"))
+}
+
+impl StartParams {
+    /// Whether the output is on the command's terminal.
+    #[must_use]
+    pub fn is_pty(&self) -> bool {
+        self.mode == StreamMode::Pty
+    }
+
+    /// The command that is asked for, of a client that calls itself this.
+    ///
+    /// # Errors
+    /// The field that is missing, or that no command can have.
+    pub fn request(&self, client: Option<&str>, host_dir: &str) -> Result<CommandRequest, RpcError> {
+        let (exec, text) = match (&self.command, &self.argv) {
+            (Some(_), Some(_)) => return Err(bad("argv", "command is given, too")),
+            (None, None) => return Err(bad("command", "missing, and so is argv")),
+            (Some(command), None) => {
+                (vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()], Some(command.clone()))
+            }
+            (None, Some(argv)) if argv.first().is_none_or(String::is_empty) => return Err(bad("argv", "no program")),
+            (None, Some(argv)) => (argv.clone(), None),
+        };
+        let dir = self.dir.clone().unwrap_or_else(|| host_dir.to_owned());
+        if !dir.starts_with('/') {
+            return Err(bad("dir", "not an absolute path"));
+        }
+        if self.arg0.is_some() && self.argv.is_none() {
+            return Err(bad("arg0", "it goes with argv"));
+        }
+        if self.name.as_ref().is_some_and(|name| name.is_empty() || name.len() > limits::RPC_NAME_BYTES) {
+            return Err(bad("name", &format!("not a text of 1 to {} bytes", limits::RPC_NAME_BYTES)));
+        }
+        if self.restart && self.name.is_none() {
+            return Err(bad("restart", "it goes with name"));
+        }
+        let place = match (self.mode, self.size) {
+            (StreamMode::Pty, size) => {
+                let size = size.unwrap_or(SizeParams { rows: limits::UNSEEN_ROWS, cols: limits::UNSEEN_COLS });
+                if size.rows == 0 || size.cols == 0 {
+                    return Err(bad("size", "rows and cols begin at 1"));
+                }
+                OutputPlace::Terminal { rows: size.rows, cols: size.cols }
+            }
+            (StreamMode::Pipes, Some(_)) => return Err(bad("size", "only a run in mode pty has one")),
+            (StreamMode::Pipes, None) if self.combined => OutputPlace::OnePipe,
+            (StreamMode::Pipes, None) => OutputPlace::TwoPipes,
+        };
+        let request = CommandRequest {
+            whoami: self.whoami.clone().or_else(|| client.map(str::to_owned)).unwrap_or_else(|| "rpc".to_owned()),
+            dir,
+            envs: self.env.clone(),
+            exec,
+            stdin: None,
+            clear_env: self.env_mode == EnvMode::Whole,
+            timeout: self.timeout,
+            place,
+            input: self.input()?,
+            arg0: self.arg0.clone(),
+            text,
+            profile: self.profile,
+            why: self.why.clone(),
+            session: self.caller_session.clone().unwrap_or_default(),
+        };
+        request.check().map_err(|why| RpcError::new(BAD_PARAMS, format!("params: {why}")))?;
+        Ok(request)
+    }
+
+    fn input(&self) -> Result<CommandInput, RpcError> {
+        let given = match (&self.stdin, &self.stdin_base64) {
+            (Some(_), Some(_)) => return Err(bad("stdin_base64", "stdin is given, too")),
+            (Some(text), None) => Some(text.as_bytes().to_vec()),
+            (None, bytes) => bytes.clone(),
+        };
+        Ok(match (given, self.keep_stdin) {
+            (given, _) if self.is_pty() => CommandInput::Kept(given.unwrap_or_default()),
+            (given, true) => CommandInput::Kept(given.unwrap_or_default()),
+            (Some(bytes), false) => CommandInput::Bytes(bytes),
+            (None, false) => CommandInput::Nothing,
+        })
+    }
+}

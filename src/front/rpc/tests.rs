@@ -1,0 +1,84 @@
+//! Lines and the calls that they become.
+
+use super::call::{METHODS, Method, RpcCall};
+use super::error::{BAD_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD};
+use super::*;
+
+fn error(line: &str) -> (i32, String) {
+    let error = RpcCall::read(line.as_bytes()).unwrap().method.unwrap_err();
+    (error.code, error.message)
+}
+
+#[test]
+fn each_wrong_line_gets_one_error_that_names_the_mistake() {
+    for (line, code, words) in [
+        ("{", PARSE_ERROR, "not JSON"),
+        ("[]", INVALID_REQUEST, "batches"),
+        ("7", INVALID_REQUEST, "object"),
+        (r#"{"id":1}"#, INVALID_REQUEST, "method: missing"),
+        (r#"{"id":1,"method":7}"#, INVALID_REQUEST, "method"),
+        (r#"{"id":[],"method":"hello"}"#, INVALID_REQUEST, "id"),
+        (r#"{"jsonrpc":"1.0","method":"hello"}"#, INVALID_REQUEST, "jsonrpc"),
+        (r#"{"id":1,"method":"hello","run":1}"#, INVALID_REQUEST, "run: "),
+        (r#"{"id":1,"method":"dance"}"#, UNKNOWN_METHOD, "\"dance\""),
+        (r#"{"id":1,"method":"hello","params":[1]}"#, BAD_PARAMS, "params"),
+        (r#"{"id":1,"method":"exec.status"}"#, BAD_PARAMS, "`run`"),
+        (r#"{"id":1,"method":"exec.status","params":{"run":"x"}}"#, BAD_PARAMS, "run: invalid type"),
+        (r#"{"id":1,"method":"exec.status","params":{"run":1,"colour":2}}"#, BAD_PARAMS, "`colour`"),
+        (r#"{"id":1,"method":"exec.run","params":{"command":"a","timeout":"1"}}"#, BAD_PARAMS, "timeout: invalid type"),
+        (r#"{"id":1,"method":"exec.write","params":{"run":1,"base64":"!"}}"#, BAD_PARAMS, "base64: not base64"),
+        (r#"{"id":1,"method":"exec.wait","params":{"run":1,"for":"rain"}}"#, BAD_PARAMS, "for: unknown variant"),
+    ] {
+        let (seen, message) = error(line);
+        assert!(seen == code && message.contains(words), "{line}: {seen} {message}");
+    }
+    assert!(RpcCall::read(b"  ").is_none());
+}
+
+#[test]
+fn the_first_line_tells_the_languages_apart() {
+    for (line, is_rpc) in [
+        (r#"{"method":"hello"}"#, true),
+        (r#"{"jsonrpc":"2.0","id":"a","method":"exec.list","params":{}}"#, true),
+        (r#"{"action":"ping"}"#, false),
+        (r#"{"whoami":"Me","dir":"/","exec":["ls"]}"#, false),
+        (r#"{"method":"#, false),
+    ] {
+        assert_eq!(RpcLanguage::is_spoken_in(line.as_bytes()), is_rpc, "{line}");
+    }
+}
+
+#[test]
+fn every_method_is_known_by_its_name() {
+    for name in METHODS {
+        let line = format!(r#"{{"id":1,"method":"{name}"}}"#);
+        let method = RpcCall::read(line.as_bytes()).unwrap().method;
+        assert!(method.is_ok() || method.unwrap_err().code == BAD_PARAMS, "{name}");
+    }
+}
+
+#[test]
+fn a_start_says_what_no_command_can_have() {
+    let start = |params: &str| {
+        let line = format!(r#"{{"id":1,"method":"exec.start","params":{params}}}"#);
+        let Method::Start(params) = RpcCall::read(line.as_bytes()).unwrap().method.unwrap() else { panic!("a start") };
+        params.request(Some("me"), "/home")
+    };
+    for (params, words) in [
+        ("{}", "command: missing"),
+        (r#"{"command":"a","argv":["a"]}"#, "argv:"),
+        (r#"{"argv":[]}"#, "argv:"),
+        (r#"{"command":"a","dir":"relative"}"#, "dir:"),
+        (r#"{"command":"a","timeout":-1}"#, "timeout"),
+        (r#"{"command":"a","env":{"A=B":"c"}}"#, "envs"),
+        (r#"{"command":"a","size":{"rows":1,"cols":1}}"#, "size:"),
+        (r#"{"command":"a","mode":"pty","size":{"rows":0,"cols":1}}"#, "size:"),
+        (r#"{"command":"a","restart":true}"#, "restart:"),
+        (r#"{"command":"a","stdin":"x","stdin_base64":"eA=="}"#, "stdin_base64:"),
+    ] {
+        let error = start(params).unwrap_err();
+        assert!(error.code == BAD_PARAMS && error.message.contains(words), "{params}: {}", error.message);
+    }
+    let request = start(r#"{"command":"echo $0"}"#).unwrap();
+    assert_eq!((&*request.whoami, &*request.dir, request.exec.len()), ("me", "/home", 3));
+}

@@ -1,0 +1,253 @@
+//! The clients that speak JSON-RPC: what each waits for, and the output that is kept for them.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `rpc/serve.rs` | does what a call asks |
+//! | `rpc/start.rs` | starts commands |
+//! | `rpc/control.rs` | writes to runs, signals and ends them |
+//! | `rpc/kept_run.rs` | one run: its output, who watches it, who waits for it |
+//! | `rpc/watcher.rs` | tells a client what happens to a run |
+//! | `rpc/pending_reply.rs`, `rpc/settling.rs` | answers what had to wait |
+//!
+//! Invariants: a run that this door has started, or that a client watches, is kept, and has one cursor in its log; the
+//! output that is kept is bounded in bytes, number and age; a client that takes nothing holds back its foreground
+//! streaming runs and nothing else; when a client is gone, so are its foreground runs.
+
+mod control;
+mod kept_run;
+mod pending_reply;
+mod serve;
+mod settling;
+mod start;
+mod watcher;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
+
+use super::peers::Peers;
+use super::runs::Runs;
+use super::turn::{PeerId, Turn};
+use crate::core::engine::{Engine, JobId};
+use crate::core::entry::Reason;
+use crate::front::rpc::answers::RpcAnswer;
+use crate::front::rpc::error::RpcError;
+use crate::front::rpc::params::Encoding;
+use crate::front::rpc::reply::{RequestId, put_error, put_result};
+use crate::limits;
+use kept_run::KeptRun;
+use pending_reply::Restart;
+use watcher::{ToldEvents, Watcher};
+
+/// The client to answer, and what its request calls itself. A notification is not answered.
+#[derive(Debug, Clone)]
+pub(super) struct Requester {
+    peer: PeerId,
+    id: Option<RequestId>,
+}
+
+/// What a client wants to be told of all runs.
+#[derive(Debug)]
+struct Subscription {
+    told: ToldEvents,
+    encoding: Encoding,
+    is_for_all: bool,
+}
+
+#[derive(Debug, Default)]
+struct RpcClient {
+    /// Its name for itself.
+    name: Option<String>,
+    /// It has brought a descriptor, where that is required.
+    is_proven: bool,
+    /// The runs that end with its connection.
+    foreground: BTreeSet<JobId>,
+    /// The runs of which it has not been told everything, for lack of room.
+    behind: BTreeSet<JobId>,
+    subscriptions: BTreeMap<u64, Subscription>,
+    /// Requests that wait.
+    waiting: usize,
+}
+
+/// All clients, and the runs that are kept for them.
+#[derive(Debug, Default)]
+pub(super) struct RpcClients {
+    all: BTreeMap<PeerId, RpcClient>,
+    kept: BTreeMap<JobId, KeptRun>,
+    /// Kept runs that have ended, oldest first, with the time of their end.
+    ended: VecDeque<(Instant, JobId)>,
+    /// When something is due for a run: a wait is over, or its filter has held a line for long enough.
+    timed: BTreeSet<(Instant, JobId)>,
+    /// What is kept of all runs, bytes.
+    weight: usize,
+    subscriptions: u64,
+    /// Clients that have something new to take.
+    touched: BTreeSet<PeerId>,
+    /// Starts that waited for the end of another run.
+    restarts: Vec<Restart>,
+}
+
+impl RpcClients {
+    /// A call has come from this peer.
+    fn meet(&mut self, peer: PeerId) -> &mut RpcClient {
+        self.all.entry(peer).or_default()
+    }
+
+    /// Answers a request.
+    fn answer(&mut self, to: &Requester, result: &RpcAnswer, peers: &mut Peers) {
+        if let (Some(id), Some(peer)) = (&to.id, peers.get_mut(to.peer)) {
+            put_result(id, result, peer.out.buffer());
+            self.touched.insert(to.peer);
+        }
+    }
+
+    /// Answers a request with an error.
+    fn fail(&mut self, to: &Requester, error: &RpcError, peers: &mut Peers) {
+        if let (Some(id), Some(peer)) = (&to.id, peers.get_mut(to.peer)) {
+            put_error(Some(id), error, peer.out.buffer());
+            self.touched.insert(to.peer);
+        }
+    }
+
+    /// A request of this client waits no more.
+    fn end_wait(&mut self, peer: PeerId) {
+        if let Some(client) = self.all.get_mut(&peer) {
+            client.waiting = client.waiting.saturating_sub(1);
+        }
+    }
+
+    /// Takes up what has happened to clients: these have room again, and others are gone. Returns the runs to look at.
+    pub(super) fn take_up(
+        &mut self,
+        roomy: &BTreeSet<PeerId>,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+    ) -> BTreeSet<JobId> {
+        let mut jobs = BTreeSet::new();
+        for id in peers.take_lost_clients() {
+            let Some(client) = self.all.remove(&id) else { continue };
+            for run in self.kept.values_mut() {
+                run.forget(id);
+            }
+            for &job in &client.foreground {
+                engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, turn.now);
+            }
+            jobs.extend(client.foreground);
+        }
+        for id in roomy {
+            if let Some(client) = self.all.get_mut(id) {
+                self.touched.insert(*id);
+                jobs.append(&mut client.behind);
+            }
+        }
+        jobs
+    }
+
+    /// Keeps what these runs have written, tells their watchers, and answers what waited for it.
+    pub(super) fn pump(
+        &mut self,
+        jobs: &BTreeSet<JobId>,
+        turn: &mut Turn,
+        engine: &mut Engine,
+        peers: &mut Peers,
+        runs: &mut Runs,
+    ) {
+        for &job in jobs {
+            self.pump_run(job, turn, engine, peers, runs);
+        }
+        for id in std::mem::take(&mut self.touched) {
+            peers.pump(id, turn, engine);
+            let Some(peer) = peers.get(id).filter(|peer| !peer.is_leaving) else { continue };
+            if !peer.is_deaf() && !peer.inbox.is_empty() {
+                // Requests have waited until the answers to earlier ones were taken.
+                turn.queue(peer.port.token());
+            }
+            if peer.is_half_closed && peer.inbox.is_empty() && self.all.get(&id).is_some_and(RpcClient::is_idle) {
+                peers.let_go(id, turn, engine);
+            }
+        }
+    }
+
+    fn pump_run(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers, runs: &mut Runs) {
+        let Some(mut run) = self.kept.remove(&job) else { return };
+        let before = run.output.weight();
+        while run.deliver(job, self, peers) && run.pull(turn.now, engine) {}
+        run.feed(job, self, turn, peers, runs);
+        run.settle(job, self, turn.now, peers, runs);
+        if run.is_closed() && run.note_end() {
+            self.ended.push_back((turn.now, job));
+            self.all.values_mut().for_each(|client| _ = client.foreground.remove(&job));
+            runs.close_input(job, turn);
+        }
+        run.output.shed(limits::RPC_KEPT_RUN_BYTES);
+        self.timed.extend(run.deadline().map(|at| (at, job)));
+        self.weight = self.weight + run.output.weight() - before;
+        self.kept.insert(job, run);
+        if self.weight > limits::RPC_KEPT_BYTES {
+            self.shed();
+        }
+    }
+
+    /// Drops the chunks of the oldest runs. It stops at three quarters of the bound, so that it seldom has to run.
+    fn shed(&mut self) {
+        for run in self.kept.values_mut() {
+            if self.weight <= limits::RPC_KEPT_BYTES / 4 * 3 {
+                return;
+            }
+            let before = run.output.weight();
+            run.output.shed(0);
+            self.weight -= before - run.output.weight();
+        }
+    }
+
+    /// Has the runs looked at for which something is due, and forgets those that have ended long ago.
+    pub(super) fn tick(&mut self, turn: &mut Turn) {
+        while let Some(&(at, job)) = self.timed.first().filter(|(at, _)| *at <= turn.now) {
+            self.timed.remove(&(at, job));
+            if let Some(run) = self.kept.get_mut(&job) {
+                let before = run.output.weight();
+                run.tick(turn.now);
+                self.weight = self.weight + run.output.weight() - before;
+                turn.touch(job);
+            }
+        }
+        while let Some(&(at, job)) = self.ended.front()
+            && (self.ended.len() > limits::RPC_KEPT_RUNS_MAX || at + limits::RPC_KEPT_AGE <= turn.now)
+        {
+            self.ended.pop_front();
+            if let Some(run) = self.kept.remove(&job) {
+                self.weight -= run.output.weight();
+            }
+        }
+    }
+
+    /// When [`RpcClients::tick`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let oldest = self.ended.front().map(|&(at, _)| at + limits::RPC_KEPT_AGE);
+        self.timed.first().map(|&(at, _)| at).into_iter().chain(oldest).min()
+    }
+
+    /// Adds a run that is kept from now on, and tells those who watch all runs.
+    fn keep(&mut self, job: JobId, mut run: KeptRun, turn: &mut Turn) {
+        for (&id, client) in &self.all {
+            for (&number, subscription) in client.subscriptions.iter().filter(|(_, known)| known.is_for_all) {
+                let watcher = Watcher::subscribed(id, number, subscription.told, subscription.encoding);
+                run.watch(watcher.with_beginning(|| run.listed("queued", turn.now)));
+            }
+        }
+        self.kept.insert(job, run);
+        turn.touch(job);
+    }
+
+    /// Whether a client wants to be told of every run.
+    fn has_watchers_of_all(&self) -> bool {
+        self.all.values().any(|client| client.subscriptions.values().any(|known| known.is_for_all))
+    }
+}
+
+impl RpcClient {
+    /// Whether nothing more will be said to it.
+    fn is_idle(&self) -> bool {
+        self.waiting == 0 && self.foreground.is_empty() && self.subscriptions.is_empty() && self.behind.is_empty()
+    }
+}

@@ -1,0 +1,103 @@
+//! Writes to runs, changes the size of their terminals, signals and ends them.
+
+use std::time::Duration;
+
+use super::Requester;
+use super::kept_run::PendingInput;
+use crate::core::engine::JobId;
+use crate::core::entry::Reason;
+use crate::core::job::Job;
+use crate::front::TerminalEvent;
+use crate::front::rpc::answers::RpcAnswer;
+use crate::front::rpc::error::{BAD_PARAMS, RpcError};
+use crate::front::rpc::params::{CancelParams, ResizeParams, SignalParams, WriteParams};
+use crate::host::Host;
+use crate::host::runs::{InputState, KillRequest};
+use crate::limits;
+
+impl Host {
+    /// Queues input for a run. It is answered when the run has taken it.
+    pub(super) fn write_to_run(&mut self, to: &Requester, params: WriteParams) -> Result<(), RpcError> {
+        let bytes = match (params.text, params.base64) {
+            (Some(_), Some(_)) => return Err(RpcError::new(BAD_PARAMS, "base64: text is given, too")),
+            (Some(text), None) => text.into_bytes(),
+            (None, Some(bytes)) => bytes,
+            (None, None) if params.eof => Vec::new(),
+            (None, None) => return Err(RpcError::new(BAD_PARAMS, "text: missing, and so are base64 and eof")),
+        };
+        let job = JobId(params.run);
+        self.running(job)?;
+        if self.runs.input_state(job) == InputState::Closed {
+            let sentence = format!("run {} has no input that is open", job.0);
+            let hint = "start it with \"keep_stdin\":true, or with \"mode\":\"pty\"";
+            return Err(RpcError { message: sentence, ..RpcError::run_is_over(job.0) }.hint(hint));
+        }
+        let run = self.kept(job)?;
+        let waiting: usize = run.inputs.iter().map(|input| input.bytes.len()).sum();
+        if waiting > 0 && waiting + bytes.len() > limits::RPC_INPUT_BYTES {
+            let sentence = format!("run {} has not read what was written before", job.0);
+            return Err(RpcError::busy(sentence).hint("wait for the answers to earlier writes"));
+        }
+        run.inputs.push_back(PendingInput { to: to.clone(), bytes, taken: 0, is_end: params.eof });
+        self.rpc.meet(to.peer).waiting += 1;
+        self.turn.touch(job);
+        Ok(())
+    }
+
+    /// A run that is not over.
+    fn running(&mut self, job: JobId) -> Result<(), RpcError> {
+        if self.engine.job(job).is_some_and(|known| !known.is_closed()) {
+            return Ok(());
+        }
+        self.kept(job)?;
+        Err(RpcError::run_is_over(job.0))
+    }
+
+    pub(super) fn resize_run(&mut self, params: &ResizeParams) -> Result<RpcAnswer, RpcError> {
+        let job = JobId(params.run);
+        self.running(job)?;
+        if params.rows == 0 || params.cols == 0 {
+            return Err(RpcError::new(BAD_PARAMS, "rows: rows and cols begin at 1"));
+        }
+        let has_terminal = self.runs.get(job).is_some_and(|run| run.relay.is_some() && run.peer.is_none());
+        if !has_terminal {
+            let sentence = format!("run: {} has no terminal of its own that has begun", job.0);
+            return Err(RpcError::new(BAD_PARAMS, sentence).hint("start it with \"mode\":\"pty\""));
+        }
+        let size = TerminalEvent::Size(params.rows, params.cols);
+        self.runs.at_terminal(job, size, &mut self.turn, &mut self.engine, &mut self.peers);
+        Ok(RpcAnswer::Done {})
+    }
+
+    pub(super) fn signal_for(&mut self, params: &SignalParams) -> Result<RpcAnswer, RpcError> {
+        let Some(signal) = params.signal.signal() else {
+            return Err(RpcError::new(BAD_PARAMS, "signal: neither a number from 1 to 64 nor the name of a signal"));
+        };
+        let job = JobId(params.run);
+        self.running(job)?;
+        self.runs.signal(job, signal, &mut self.engine, self.turn.now);
+        Ok(RpcAnswer::Done {})
+    }
+
+    /// Ends a run, or what it left running.
+    pub(super) fn cancel_run(&mut self, to: &Requester, params: &CancelParams) -> Result<RpcAnswer, RpcError> {
+        let job = JobId(params.run);
+        let grace = params.grace_ms.map_or(self.options.grace, Duration::from_millis).min(limits::GRACE_MAX);
+        if self.engine.job(job).is_some_and(|known| !known.is_closed()) {
+            let is_its_own = self.rpc.meet(to.peer).foreground.contains(&job);
+            let is_reported = self.engine.job(job).is_some_and(Job::is_reported);
+            if is_its_own && !is_reported {
+                self.engine.stop(job, Reason::CallerGone, grace, self.turn.now);
+                return Ok(RpcAnswer::Cancelled { running: true });
+            }
+            let ended = self.end_run(KillRequest { peer: None, job, grace });
+            return ended.map(|()| RpcAnswer::Cancelled { running: true }).map_err(|notice| RpcError::from(&notice));
+        }
+        self.kept(job)?;
+        if self.runs.get(job).is_some() {
+            // Processes that it left running end, too.
+            let _ = self.end_run(KillRequest { peer: None, job, grace });
+        }
+        Ok(RpcAnswer::Cancelled { running: false })
+    }
+}

@@ -1,0 +1,226 @@
+//! A kept run: its output for later reading, the clients that watch it, and the requests that wait for it.
+//!
+//! Invariants: its cursor holds the run back only while a watcher does that is behind; everything else that is slow finds
+//! later what the ring still has.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::pending_reply::PendingReply;
+use super::watcher::{RunSoFar, Watcher, is_full};
+use super::{Requester, RpcClients};
+use crate::core::engine::{Cursor, Engine, JobId};
+use crate::core::entry::{Entry, Reason};
+use crate::core::log::Item;
+use crate::front::how_ended::HowEnded;
+use crate::front::rpc::kept_output::KeptOutput;
+use crate::front::rpc::listing::{ListedRun, RunFacts};
+use crate::host::peers::Peers;
+use crate::host::turn::PeerId;
+use crate::limits;
+use crate::text::prompt::prompt_words;
+
+/// Input that a client has sent and the run has not taken.
+#[derive(Debug)]
+pub(super) struct PendingInput {
+    pub(super) to: Requester,
+    pub(super) bytes: Vec<u8>,
+    /// Bytes of it that the run has taken.
+    pub(super) taken: usize,
+    pub(super) is_end: bool,
+}
+
+/// One run.
+#[derive(Debug)]
+pub(super) struct KeptRun {
+    pub(super) facts: RunFacts,
+    pub(super) output: KeptOutput,
+    pub(super) accepted: Instant,
+    cursor: Option<Cursor>,
+    stopping: Option<Reason>,
+    /// How it ended, once its shell has, and the last chunk that was there then.
+    end: Option<(HowEnded, u64)>,
+    /// Its shell has ended. What it has left in its streams is still to come.
+    exited: Option<HowEnded>,
+    is_closed: bool,
+    is_noted: bool,
+    /// The prompts that waited for a person, each with the last chunk before it.
+    pub(super) prompts: Vec<(u64, String)>,
+    pub(super) watchers: Vec<Watcher>,
+    pub(super) replies: Vec<PendingReply>,
+    pub(super) inputs: VecDeque<PendingInput>,
+}
+
+impl KeptRun {
+    /// A run whose log this cursor reads.
+    pub(super) fn new(facts: RunFacts, output: KeptOutput, cursor: Option<Cursor>, accepted: Instant) -> Self {
+        Self {
+            facts,
+            output,
+            accepted,
+            cursor,
+            stopping: None,
+            end: None,
+            exited: None,
+            is_closed: false,
+            is_noted: false,
+            prompts: Vec::new(),
+            watchers: Vec::new(),
+            replies: Vec::new(),
+            inputs: VecDeque::new(),
+        }
+    }
+
+    /// Adds a watcher.
+    pub(super) fn watch(&mut self, watcher: Watcher) {
+        self.watchers.push(watcher);
+    }
+
+    /// Whether all of its output is there.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// How it ended, if its shell has.
+    pub(super) fn end(&self) -> Option<&HowEnded> {
+        self.end.as_ref().map(|(end, _)| end)
+    }
+
+    /// What has happened to it so far.
+    pub(super) fn so_far(&self) -> RunSoFar<'_> {
+        RunSoFar {
+            number: self.facts.run,
+            ring: self.output.ring(),
+            prompts: &self.prompts,
+            end: self.end.as_ref(),
+            is_closed: self.is_closed,
+        }
+    }
+
+    /// Notes the end, and returns whether that is news.
+    pub(super) fn note_end(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_noted, true)
+    }
+
+    /// What a list says of it.
+    pub(super) fn listed(&self, state: &'static str, now: Instant) -> ListedRun {
+        let age = now.saturating_duration_since(self.accepted);
+        ListedRun {
+            facts: self.facts.clone(),
+            state,
+            started_ms_ago: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+            end: self.end().cloned(),
+            ports: Vec::new(),
+            bytes: self.output.ring().bytes(),
+            last_line: self.output.last_line(),
+            processes: None,
+        }
+    }
+
+    /// Forgets a client.
+    pub(super) fn forget(&mut self, peer: PeerId) {
+        self.watchers.retain(|watcher| watcher.peer != peer);
+        self.replies.retain(|reply| reply.to().peer != peer);
+        self.inputs.retain(|input| input.to.peer != peer);
+    }
+
+    /// Tells the watchers what is new, as far as they have room. Returns whether more may be taken from the log.
+    pub(super) fn deliver(&mut self, job: JobId, clients: &mut RpcClients, peers: &mut Peers) -> bool {
+        let mut watchers = std::mem::take(&mut self.watchers);
+        let mut is_held = false;
+        watchers.retain_mut(|watcher| {
+            let Some(peer) = peers.get_mut(watcher.peer).filter(|peer| !peer.is_leaving) else { return false };
+            let before = peer.out.pending();
+            loop {
+                if is_full(peer.out.pending()) && (!peer.send() || is_full(peer.out.pending())) {
+                    is_held |= watcher.holds;
+                    if let Some(client) = clients.all.get_mut(&watcher.peer) {
+                        client.behind.insert(job);
+                    }
+                    break;
+                }
+                if !watcher.tell(&self.so_far(), peer.out.buffer()) {
+                    break;
+                }
+            }
+            if peer.out.pending() > before {
+                clients.touched.insert(watcher.peer);
+            }
+            !watcher.is_done()
+        });
+        watchers.append(&mut self.watchers);
+        self.watchers = watchers;
+        !is_held
+    }
+
+    /// Takes a piece of its log. Returns `false` when there is nothing more.
+    pub(super) fn pull(&mut self, now: Instant, engine: &mut Engine) -> bool {
+        let Some(cursor) = self.cursor else { return false };
+        let (mut taken, mut has_any) = (0, false);
+        while taken < limits::RPC_CHUNK_BYTES
+            && let Some(item) = engine.next(cursor)
+        {
+            has_any = true;
+            if let Item::Entry(entry) = item {
+                taken += entry.output_bytes();
+                self.take(entry, now);
+            }
+            engine.advance(cursor);
+            if self.is_closed {
+                engine.detach(cursor);
+                self.cursor = None;
+                return true;
+            }
+        }
+        if !has_any && let Some(end) = self.exited.take() {
+            // What its shell left in its streams has come.
+            self.output.release();
+            self.end = Some((end, self.output.ring().last_seq()));
+            return true;
+        }
+        self.output.close_chunk();
+        has_any
+    }
+
+    fn take(&mut self, entry: &Entry, now: Instant) {
+        match entry {
+            Entry::Output { stream, bytes, at } => self.output.push(*stream, bytes, *at, now),
+            Entry::Waits(prompt) => {
+                self.output.close_chunk();
+                let line = prompt_words(&prompt.prompt, limits::PROMPT_BYTES);
+                if self.prompts.len() < limits::RPC_PROMPTS_MAX {
+                    self.prompts.push((self.output.ring().last_seq(), line));
+                }
+            }
+            Entry::Stopping { reason } => self.stopping = Some(*reason),
+            Entry::Exited { exit } => {
+                let took = now.saturating_duration_since(self.accepted);
+                self.exited = Some(HowEnded::exited(*exit, self.stopping, took));
+            }
+            Entry::Closed { outcome, took } => {
+                self.output.finish();
+                let last = self.end.as_ref().map_or(self.output.ring().last_seq(), |(_, last)| *last);
+                self.end = Some((HowEnded::of(outcome, *took), last));
+                self.is_closed = true;
+            }
+            Entry::Resized { .. }
+            | Entry::PortHeld(_)
+            | Entry::Unreported { .. }
+            | Entry::WantedInput { .. }
+            | Entry::Answered { .. } => {}
+        }
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.output.deadline().is_some_and(|at| at <= now) {
+            self.output.tick(now);
+        }
+    }
+
+    /// When it has to be looked at although nothing happens.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let replies = self.replies.iter().filter_map(PendingReply::deadline);
+        replies.chain(self.output.deadline().filter(|_| !self.is_closed)).min()
+    }
+}

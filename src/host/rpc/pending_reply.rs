@@ -1,0 +1,60 @@
+//! Requests that wait for something about a run.
+
+use std::time::Instant;
+
+use super::Requester;
+use crate::front::rpc::params::Encoding;
+use crate::front::rpc::search::TextSearch;
+use crate::front::rpc::start::StartParams;
+
+/// What a request waits for.
+#[derive(Debug)]
+pub(super) enum Awaiting {
+    /// `exec.run`: the end of the run. `parses` says that its standard output is parsed as JSON.
+    Answer { parses: bool },
+    /// `exec.output`: a chunk behind this one, or the end.
+    Output { after: u64, most: usize, encoding: Encoding },
+    /// `exec.wait`: the end of the run.
+    Exit,
+    /// `exec.wait`: the run listens on this port, or on any.
+    Port { port: Option<u16>, look_at: Instant },
+    /// `exec.wait`: the run has written a text.
+    Text(TextSearch),
+    /// `exec.wait`: time.
+    Time,
+    /// `exec.start`: the end of a run that has the same name.
+    Restart(Option<Box<Restart>>),
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub(super) struct PendingReply {
+    pub(super) to: Requester,
+    pub(super) waiting: Awaiting,
+    /// When it is answered in any case.
+    pub(super) until: Option<Instant>,
+}
+
+impl PendingReply {
+    /// Who gets the answer.
+    pub(super) fn to(&self) -> &Requester {
+        &self.to
+    }
+
+    /// When it has to be looked at although nothing happens.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let look = match self.waiting {
+            Awaiting::Port { look_at, .. } => Some(look_at),
+            _ => None,
+        };
+        look.into_iter().chain(self.until).min()
+    }
+}
+
+/// A start that waits for the end of another run.
+#[derive(Debug)]
+pub(super) struct Restart {
+    pub(super) to: Requester,
+    pub(super) params: StartParams,
+    pub(super) is_run: bool,
+}

@@ -1,0 +1,248 @@
+//! Does what the calls of programs ask. A program in a sandbox gets one error and is let go.
+
+use std::time::{Duration, Instant};
+
+use super::kept_run::KeptRun;
+use super::pending_reply::{Awaiting, PendingReply};
+use super::watcher::{ToldEvents, Watcher};
+use super::{Requester, Subscription};
+use crate::core::engine::JobId;
+use crate::core::job::Job;
+use crate::front::answer::Answer;
+use crate::front::rpc::answers::{Met, RpcAnswer};
+use crate::front::rpc::call::{METHODS, Method, RpcCall};
+use crate::front::rpc::error::{BAD_PARAMS, ENDING, RpcError, SANDBOXED};
+use crate::front::rpc::listing::ListedRun;
+use crate::front::rpc::params::{Awaited, HelloParams, OutputParams, RunEvent, SubscribeParams, WaitParams};
+use crate::front::rpc::reply::put_error;
+use crate::front::rpc::search::TextSearch;
+use crate::host::turn::PeerId;
+use crate::host::{Host, unseen};
+use crate::limits;
+use crate::sys::confinement::{Doubt, Purpose};
+
+impl Host {
+    /// Serves a call.
+    pub(in crate::host) fn serve_rpc(&mut self, peer: PeerId, call: RpcCall) {
+        self.peers.end_greeting(peer);
+        let to = Requester { peer, id: call.id };
+        let answered = call.method.and_then(|method| self.obey(&to, method));
+        match answered {
+            Ok(None) => {}
+            Ok(Some(answer)) => self.rpc.answer(&to, &answer, &mut self.peers),
+            Err(error) => {
+                if (to.id.is_some() || call.is_broken)
+                    && let Some(known) = self.peers.get_mut(peer)
+                {
+                    put_error(to.id.as_ref(), &error, known.out.buffer());
+                }
+                if error.code == SANDBOXED {
+                    return self.peers.let_go(peer, &mut self.turn, &mut self.engine);
+                }
+            }
+        }
+        self.peers.touch(peer);
+    }
+
+    /// Does what a call asks. `None` when the answer comes later, or has been given.
+    fn obey(&mut self, to: &Requester, method: Method) -> Result<Option<RpcAnswer>, RpcError> {
+        self.prove(to.peer)?;
+        if !matches!(method, Method::Run(_) | Method::Start(_)) {
+            self.check_client(to.peer, Purpose::Supervise, "", "")?;
+        } else if self.is_closing() {
+            let sentence = "the host is ending; nothing was run";
+            return Err(RpcError::new(ENDING, sentence).hint("start rexec-host, then run the command again"));
+        }
+        if self.rpc.meet(to.peer).waiting >= limits::RPC_WAITING_MAX {
+            let sentence = format!("{} requests of this connection wait already", limits::RPC_WAITING_MAX);
+            return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
+        }
+        match method {
+            Method::Hello(params) => Ok(Some(self.greet_client(to.peer, params))),
+            Method::Run(params) => self.start_for(to, &params, true).map(|()| None),
+            Method::Start(params) => self.start_for(to, &params, false).map(|()| None),
+            Method::Write(params) => self.write_to_run(to, params).map(|()| None),
+            Method::Resize(params) => self.resize_run(&params).map(Some),
+            Method::Signal(params) => self.signal_for(&params).map(Some),
+            Method::Cancel(params) => self.cancel_run(to, &params).map(Some),
+            Method::Output(params) => self.read_output(to, &params).map(|()| None),
+            Method::Wait(params) => self.wait_for_run(to, &params),
+            Method::Status(params) => self.status_of(JobId(params.run)).map(Some),
+            Method::List(params) => Ok(Some(RpcAnswer::List { runs: self.list_for(params.all) })),
+            Method::Subscribe(params) => self.subscribe(to.peer, params).map(Some),
+            Method::Unsubscribe(params) => self.unsubscribe(to.peer, params.subscription).map(Some),
+            Method::HostStatus => Ok(Some(self.host_status())),
+        }
+    }
+
+    /// Has a client prove once that no relay of bytes is in between, where that is required.
+    fn prove(&mut self, peer: PeerId) -> Result<(), RpcError> {
+        let brought = self.peers.get_mut(peer).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
+        let client = self.rpc.meet(peer);
+        client.is_proven |= !brought.is_empty();
+        if self.options.require_descriptor && !client.is_proven {
+            return Err(RpcError { code: SANDBOXED, ..RpcError::from(&crate::host::notices::NO_PROOF) });
+        }
+        Ok(())
+    }
+
+    /// What speaks against serving a client now. It may have entered a sandbox since its last call.
+    pub(super) fn check_client(
+        &mut self,
+        peer: PeerId,
+        purpose: Purpose,
+        whoami: &str,
+        command: &str,
+    ) -> Result<(), RpcError> {
+        let is_run = matches!(purpose, Purpose::Run);
+        match self.doubt(peer, purpose) {
+            None => Ok(()),
+            Some(Doubt::Shortage) => Err(RpcError::busy("the host is busy: too few descriptors").hint("try again")),
+            Some(Doubt::Differs(why)) => {
+                if is_run {
+                    unseen::say_sandboxed(why, whoami, command.as_bytes(), &mut self.screen);
+                }
+                let sentence = format!("the caller is sandboxed ({why}); its commands run in its sandbox only");
+                Err(RpcError::new(SANDBOXED, sentence)
+                    .hint("run the command without rexec, or start rexec-host with --allow-sandboxed"))
+            }
+        }
+    }
+
+    fn greet_client(&mut self, peer: PeerId, params: HelloParams) -> RpcAnswer {
+        if params.whoami.is_some() {
+            self.rpc.meet(peer).name = params.whoami;
+        }
+        RpcAnswer::Hello { version: env!("CARGO_PKG_VERSION"), pid: std::process::id(), methods: &METHODS }
+    }
+
+    /// Has a run kept that a client asks for.
+    pub(super) fn kept(&mut self, job: JobId) -> Result<&mut KeptRun, RpcError> {
+        if !self.rpc.kept.contains_key(&job) && self.engine.job(job).is_some_and(|known| !known.is_closed()) {
+            let has_terminal = self.runs.get(job).is_some_and(|run| run.tty.is_some());
+            self.keep_other(job, has_terminal);
+        }
+        self.rpc.kept.get_mut(&job).ok_or_else(|| RpcError::no_such_run(job.0))
+    }
+
+    /// Has a request wait for something about a run.
+    pub(super) fn wait_for(
+        &mut self,
+        job: JobId,
+        to: &Requester,
+        waiting: Awaiting,
+        until: Option<Instant>,
+    ) -> Result<(), RpcError> {
+        let reply = PendingReply { to: to.clone(), waiting, until };
+        self.kept(job)?.replies.push(reply);
+        self.rpc.meet(to.peer).waiting += 1;
+        self.turn.touch(job);
+        Ok(())
+    }
+
+    fn read_output(&mut self, to: &Requester, params: &OutputParams) -> Result<(), RpcError> {
+        let most = params.max_bytes.unwrap_or(limits::RPC_READ_BYTES).min(limits::RPC_READ_BYTES_MAX);
+        let until = self.turn.now + Duration::from_millis(params.wait_ms).min(limits::TIMEOUT_MAX);
+        let waiting = Awaiting::Output { after: params.after, most, encoding: params.encoding };
+        self.wait_for(JobId(params.run), to, waiting, Some(until))
+    }
+
+    fn wait_for_run(&mut self, to: &Requester, params: &WaitParams) -> Result<Option<RpcAnswer>, RpcError> {
+        let job = JobId(params.run);
+        let timeout = params.timeout_ms.map(|ms| Duration::from_millis(ms).min(limits::TIMEOUT_MAX));
+        let until = timeout.map(|timeout| self.turn.now + timeout);
+        let bad = |sentence: &str| RpcError::new(BAD_PARAMS, sentence);
+        let waiting = match (params.awaited, &params.text) {
+            (Awaited::Exit, None) => Awaiting::Exit,
+            (Awaited::Port, None) => Awaiting::Port { port: params.port, look_at: self.turn.now },
+            (Awaited::Text, Some(text)) if !text.is_empty() => Awaiting::Text(TextSearch::new(text)),
+            (Awaited::Text, _) => return Err(bad("text: missing or empty")),
+            (Awaited::Time, None) if until.is_none() => return Err(bad("timeout_ms: missing")),
+            (Awaited::Time, None) => Awaiting::Time,
+            (_, Some(_)) => return Err(bad("text: only a wait for text has one")),
+        };
+        if params.port.is_some() && params.awaited != Awaited::Port {
+            return Err(bad("port: only a wait for a port has one"));
+        }
+        if self.kept(job).is_err() && (1..=self.engine.count()).contains(&params.run) {
+            return Ok(Some(RpcAnswer::Met(Met { met: "gone", ..Met::default() })));
+        }
+        self.wait_for(job, to, waiting, until).map(|()| None)
+    }
+
+    fn subscribe(&mut self, peer: PeerId, params: SubscribeParams) -> Result<RpcAnswer, RpcError> {
+        if self.rpc.meet(peer).subscriptions.len() >= limits::RPC_SUBSCRIPTIONS_MAX {
+            let sentence = format!("this connection has {} subscriptions already", limits::RPC_SUBSCRIPTIONS_MAX);
+            return Err(RpcError::busy(sentence).hint("end one of them, with events.unsubscribe"));
+        }
+        let told =
+            params.events.as_ref().map_or_else(ToldEvents::everything, |events: &Vec<RunEvent>| ToldEvents::of(events));
+        let jobs: Vec<JobId> = match &params.runs {
+            Some(runs) => runs.iter().map(|&run| JobId(run)).collect(),
+            None => self.engine.jobs().filter(|(_, job)| !job.is_closed()).map(|(job, _)| job).collect(),
+        };
+        for &job in &jobs {
+            self.kept(job)?;
+        }
+        self.rpc.subscriptions += 1;
+        let number = self.rpc.subscriptions;
+        for job in jobs {
+            let run = self.kept(job)?;
+            let watcher = Watcher::subscribed(peer, number, told, params.encoding).skip_past(&run.so_far());
+            run.watch(watcher);
+        }
+        let subscription = Subscription { told, encoding: params.encoding, is_for_all: params.runs.is_none() };
+        self.rpc.meet(peer).subscriptions.insert(number, subscription);
+        Ok(RpcAnswer::Subscribed { subscription: number })
+    }
+
+    fn unsubscribe(&mut self, peer: PeerId, number: u64) -> Result<RpcAnswer, RpcError> {
+        if self.rpc.meet(peer).subscriptions.remove(&number).is_none() {
+            return Err(RpcError::new(
+                BAD_PARAMS,
+                format!("subscription: this connection has no subscription {number}"),
+            ));
+        }
+        for run in self.rpc.kept.values_mut() {
+            run.watchers.retain(|watcher| watcher.peer != peer || watcher.subscription != Some(number));
+        }
+        Ok(RpcAnswer::Done {})
+    }
+
+    /// The word for the state of a run.
+    fn state_of(&self, job: JobId) -> &'static str {
+        let is_paused = self.runs.get(job).is_some_and(|run| run.is_paused);
+        match self.engine.job(job) {
+            None => "closed",
+            Some(known) if known.is_closed() => "closed",
+            Some(known) if known.is_queued() => "queued",
+            Some(_) if is_paused => "paused",
+            Some(known) if known.waiting().is_some() => "asks",
+            Some(known) if known.is_running() => "running",
+            Some(_) => "exited",
+        }
+    }
+
+    fn status_of(&mut self, job: JobId) -> Result<RpcAnswer, RpcError> {
+        self.kept(job)?;
+        let (state, now) = (self.state_of(job), self.turn.now);
+        let (ports, processes) = (self.runs.ports(job), self.runs.get(job).map(|run| run.processes().len()));
+        let run = self.kept(job)?;
+        let listed = ListedRun { ports, processes: Some(processes.unwrap_or(0)), ..run.listed(state, now) };
+        Ok(RpcAnswer::Run(Box::new(listed)))
+    }
+
+    fn list_for(&mut self, is_all: bool) -> Vec<ListedRun> {
+        let live: Vec<JobId> = self.engine.jobs().filter(|(_, job)| !Job::is_closed(job)).map(|(job, _)| job).collect();
+        live.into_iter().for_each(|job| _ = self.kept(job));
+        let shown = self.rpc.kept.iter().filter(|(_, run)| is_all || !run.is_closed());
+        shown.map(|(&job, run)| run.listed(self.state_of(job), self.turn.now)).collect()
+    }
+
+    fn host_status(&mut self) -> RpcAnswer {
+        match self.status() {
+            Answer::Status(status) => RpcAnswer::Host(status),
+            _ => RpcAnswer::Done {},
+        }
+    }
+}

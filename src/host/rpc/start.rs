@@ -1,0 +1,221 @@
+//! Starts commands for programs. They take the same way as those of other callers in JSON.
+
+use std::os::fd::OwnedFd;
+
+use super::Requester;
+use super::kept_run::KeptRun;
+use super::pending_reply::{Awaiting, PendingReply, Restart};
+use super::watcher::{ToldEvents, Watcher};
+use crate::core::engine::JobId;
+use crate::core::entry::{Reason, StartError};
+use crate::core::log::Lag;
+use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
+use crate::front::output_filter::OutputFilter;
+use crate::front::rpc::answers::RpcAnswer;
+use crate::front::rpc::error::{NAME_TAKEN, RpcError};
+use crate::front::rpc::gathered::GatheredOutput;
+use crate::front::rpc::kept_output::{Gathering, KeptOutput};
+use crate::front::rpc::listing::RunFacts;
+use crate::front::rpc::params::{Encoding, RunEvent};
+use crate::front::rpc::start::{Cleaning, StartParams};
+use crate::host::Host;
+use crate::host::input_pipe::InputPipe;
+use crate::host::turn::Source;
+use crate::io::port::Port;
+use crate::limits;
+use crate::sys;
+use crate::sys::confinement::Purpose;
+use crate::text::sanitize::Mode;
+
+impl Host {
+    /// Starts a command. With `is_run`, the answer comes at its end.
+    pub(super) fn start_for(&mut self, to: &Requester, params: &StartParams, is_run: bool) -> Result<(), RpcError> {
+        let host_dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        let name = self.rpc.meet(to.peer).name.clone();
+        let request = params.request(name.as_deref(), &host_dir.to_string_lossy())?;
+        let text = request.text.clone().unwrap_or_else(|| request.exec.join(" "));
+        self.check_client(to.peer, Purpose::Run, &request.whoami, &text)?;
+        if let Some(job) = self.run_of_name(params, &request.dir) {
+            if !params.restart {
+                let name = params.name.as_deref().unwrap_or_default();
+                let sentence = format!("run {} has the name {name:?} in this directory", job.0);
+                let hint = "end it first, with exec.cancel, or start with \"restart\":true";
+                return Err(RpcError::new(NAME_TAKEN, sentence).hint(hint).of_run(job.0));
+            }
+            self.engine.stop(job, Reason::CallerGone, self.options.grace, self.turn.now);
+            let restart = Restart { to: to.clone(), params: params.clone(), is_run };
+            return self.wait_for(job, to, Awaiting::Restart(Some(Box::new(restart))), None);
+        }
+        let client = self.rpc.meet(to.peer);
+        if !params.background && client.foreground.len() >= limits::RPC_RUNS_MAX {
+            let sentence = format!("this connection has {} runs in the foreground already", limits::RPC_RUNS_MAX);
+            return Err(RpcError::busy(sentence).hint("wait for one of them to end, or start it in the background"));
+        }
+        let job = self.submit_for(to, &request)?;
+        self.keep_started(job, to, params, &request, is_run);
+        Ok(())
+    }
+
+    /// Starts what waited for the end of another run.
+    pub(in crate::host) fn start_again(&mut self) {
+        for restart in std::mem::take(&mut self.rpc.restarts) {
+            let Restart { to, params, is_run } = restart;
+            if let Err(error) = self.start_for(&to, &params, is_run) {
+                self.rpc.fail(&to, &error, &mut self.peers);
+                self.peers.touch(to.peer);
+            }
+        }
+    }
+
+    /// The running command that has the name of a start, in the same directory.
+    fn run_of_name(&self, params: &StartParams, dir: &str) -> Option<JobId> {
+        params.name.as_ref()?;
+        let has_name = |run: &KeptRun| run.facts.name == params.name && run.facts.dir == dir && !run.is_closed();
+        self.rpc.kept.iter().find(|(_, run)| has_name(run)).map(|(&job, _)| job)
+    }
+
+    /// Makes a job of the command, with its input.
+    fn submit_for(&mut self, to: &Requester, request: &CommandRequest) -> Result<JobId, RpcError> {
+        let busy = || {
+            RpcError::busy("the host is busy: too many commands or too few descriptors")
+                .hint("run the command again in a moment")
+        };
+        let pid = self.peers.get(to.peer).map(|peer| peer.pid).ok_or_else(busy)?;
+        let is_attended = self.runs.prompts.wait(self.turn.now).is_some();
+        let (mut command, descriptors) = self.starts.json_command(request, is_attended);
+        self.callers.identify(&mut command, None);
+        self.starts.add_groups(pid, &mut command, &mut self.screen);
+        let given = match &request.input {
+            CommandInput::Bytes(bytes) | CommandInput::Kept(bytes) => bytes.len(),
+            CommandInput::Nothing => 0,
+        };
+        let share = self.starts.hold(command.weight() + given).ok_or_else(busy)?;
+        let is_terminal = matches!(request.place, OutputPlace::Terminal { .. });
+        let (descriptors, input) = match &request.input {
+            CommandInput::Kept(first) if !is_terminal => self.with_input(descriptors, first).map_err(|_| busy())?,
+            _ => (descriptors, None),
+        };
+        let job = self.enter(None, command, descriptors, share).ok_or_else(busy)?;
+        if let Some(input) = input {
+            self.turn.name(input.token(), Source::Input(job));
+            self.runs.set_input(job, input, &mut self.turn);
+        }
+        Ok(job)
+    }
+
+    /// A pipe in the place of the command's standard input.
+    #[expect(clippy::type_complexity, reason = "the descriptors as they came, and the pipe's other end")]
+    fn with_input(
+        &mut self,
+        descriptors: Result<Vec<OwnedFd>, StartError>,
+        first: &[u8],
+    ) -> std::io::Result<(Result<Vec<OwnedFd>, StartError>, Option<InputPipe>)> {
+        let Ok(mut descriptors) = descriptors else { return Ok((descriptors, None)) };
+        let (read, write) = sys::input_pipe()?;
+        descriptors[0] = read;
+        let port = Port::new(&mut self.turn.poller, write)?;
+        Ok((Ok(descriptors), Some(InputPipe::new(port, first))))
+    }
+
+    /// Keeps the output of a command that this door has started.
+    fn keep_started(
+        &mut self,
+        job: JobId,
+        to: &Requester,
+        params: &StartParams,
+        request: &CommandRequest,
+        is_run: bool,
+    ) {
+        let filter = || self.filter_for(job, params);
+        let most = params.max_output_bytes.unwrap_or(limits::RPC_ANSWER_BYTES).min(limits::RPC_ANSWER_BYTES_MAX);
+        let gathering = match (is_run, params.combined || params.is_pty()) {
+            (false, _) => Gathering::Nothing,
+            (true, true) => Gathering::Together(GatheredOutput::new(most)),
+            (true, false) => Gathering::Apart(Box::new([GatheredOutput::new(most), GatheredOutput::new(most)])),
+        };
+        let is_text = params.encoding == Encoding::Text;
+        let output = KeptOutput::new([filter(), filter()], params.is_pty(), is_text, gathering);
+        let cursor = self.engine.attach(job, Lag::Hold);
+        let facts = RunFacts {
+            caller_session: params.caller_session.clone(),
+            name: params.name.clone(),
+            why: params.why.clone(),
+            background: params.background,
+            ..self.facts_of(job)
+        };
+        let facts = RunFacts { dir: request.dir.clone(), ..facts };
+        let mut run = KeptRun::new(facts, output, cursor, self.turn.now);
+        if params.stream {
+            let told = ToldEvents::of(&[RunEvent::Output, RunEvent::Exit]);
+            run.watch(Watcher::of_run(to.peer, told, params.encoding, !params.background));
+        }
+        if !params.notify.is_empty() {
+            run.watch(Watcher::of_run(to.peer, ToldEvents::of(&params.notify), params.encoding, false));
+        }
+        let client = self.rpc.meet(to.peer);
+        if !params.background {
+            client.foreground.insert(job);
+        }
+        if is_run {
+            client.waiting += 1;
+            let waiting = Awaiting::Answer { parses: params.parse };
+            run.replies.push(PendingReply { to: to.clone(), waiting, until: None });
+        } else {
+            self.rpc.answer(to, &RpcAnswer::Started { run: job.0 }, &mut self.peers);
+        }
+        self.rpc.keep(job, run, &mut self.turn);
+    }
+
+    /// What is known of a run from its description.
+    pub(super) fn facts_of(&self, job: JobId) -> RunFacts {
+        let Some(run) = self.runs.get(job) else { return RunFacts { run: job.0, ..RunFacts::default() } };
+        let known = &run.description;
+        RunFacts {
+            run: job.0,
+            whoami: known.whoami.clone(),
+            dir: known.dir.clone(),
+            command: known.command.clone(),
+            ..RunFacts::default()
+        }
+    }
+
+    fn filter_for(&self, job: JobId, params: &StartParams) -> OutputFilter {
+        let size = params.size.map_or((limits::UNSEEN_ROWS, limits::UNSEEN_COLS), |size| (size.rows, size.cols));
+        let (rows, cols) = (size.0.min(limits::WINDOW_ROWS_MAX), size.1.min(limits::WINDOW_COLS_MAX));
+        let collapse = Mode::Collapse { rows, cols };
+        let mode = match params.sanitize {
+            Some(Cleaning::Raw) => Mode::Raw,
+            Some(Cleaning::Strip) => Mode::Strip,
+            Some(Cleaning::Tidy) => Mode::Tidy,
+            Some(Cleaning::Collapse) => collapse,
+            None if params.is_pty() => collapse,
+            None => Mode::Tidy,
+        };
+        let pending = self.runs.get(job).and_then(|run| run.pending.as_ref()?.as_ref().ok());
+        let redactor = pending.filter(|_| self.options.redact_agents).map(|pending| pending.command.redactor());
+        OutputFilter::new(mode, redactor)
+    }
+
+    /// A run that a client wants to watch, although this door has not started it. It is kept from now on.
+    pub(super) fn keep_other(&mut self, job: JobId, has_terminal: bool) {
+        let mode =
+            if has_terminal { Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS } } else { Mode::Tidy };
+        let redactor = || {
+            let pending = self.runs.get(job)?.pending.as_ref()?.as_ref().ok()?;
+            Some(pending.command.redactor()).filter(|_| self.options.redact_agents)
+        };
+        let filters = [OutputFilter::new(mode, redactor()), OutputFilter::new(mode, redactor())];
+        let output = KeptOutput::new(filters, has_terminal, true, Gathering::Nothing);
+        let Some(cursor) = self.engine.attach(job, Lag::Skip) else { return };
+        let accepted = self.runs.get(job).map_or(self.turn.now, |run| run.accepted);
+        let facts = RunFacts { background: true, ..self.facts_of(job) };
+        self.rpc.keep(job, KeptRun::new(facts, output, Some(cursor), accepted), &mut self.turn);
+    }
+
+    /// Has those who watch all runs told of a run that another door has started.
+    pub(in crate::host) fn show_clients(&mut self, job: JobId, has_terminal: bool) {
+        if self.rpc.has_watchers_of_all() {
+            self.keep_other(job, has_terminal);
+        }
+    }
+}

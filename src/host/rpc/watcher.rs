@@ -1,0 +1,159 @@
+//! A watcher: a client that is told what happens to one run, as far as it takes that.
+//!
+//! Invariant: what a watcher is told has the order in which it happened; chunks that went before they were told are counted
+//! to the byte.
+
+use crate::front::how_ended::HowEnded;
+use crate::front::rpc::answers::{ClosedNote, ExitedNote, PromptNote};
+use crate::front::rpc::listing::ListedRun;
+use crate::front::rpc::params::{Encoding, RunEvent};
+use crate::front::rpc::reply::{put_notification, put_output};
+use crate::front::rpc::ring::OutputRing;
+use crate::host::turn::PeerId;
+use crate::limits;
+
+/// What a client wants to be told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ToldEvents(u8);
+
+impl ToldEvents {
+    /// These events.
+    pub(super) fn of(events: &[RunEvent]) -> Self {
+        Self(events.iter().fold(0, |bits, &event| bits | 1 << event as u8))
+    }
+
+    /// Every event.
+    pub(super) fn everything() -> Self {
+        Self(u8::MAX)
+    }
+
+    /// Whether this is one of them.
+    pub(super) fn has(self, event: RunEvent) -> bool {
+        self.0 & 1 << event as u8 != 0
+    }
+}
+
+/// What has happened to a run so far.
+#[derive(Debug)]
+pub(super) struct RunSoFar<'a> {
+    pub(super) number: u64,
+    pub(super) ring: &'a OutputRing,
+    /// The prompts that waited for a person, each with the last chunk before it.
+    pub(super) prompts: &'a [(u64, String)],
+    /// How it ended, and the last chunk that was there then.
+    pub(super) end: Option<&'a (HowEnded, u64)>,
+    pub(super) is_closed: bool,
+}
+
+/// One client that watches one run.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    pub(super) peer: PeerId,
+    /// The subscription that it is part of.
+    pub(super) subscription: Option<u64>,
+    told: ToldEvents,
+    encoding: Encoding,
+    /// It holds the run back when it is slow.
+    pub(super) holds: bool,
+    /// What it is told first.
+    beginning: Option<Box<ListedRun>>,
+    /// The chunk that it was told last.
+    seq: u64,
+    /// Bytes before the next chunk, as far as it was told.
+    bytes: u64,
+    /// How many prompts it was told.
+    prompts: usize,
+    has_exited: bool,
+    has_closed: bool,
+}
+
+impl Watcher {
+    /// A watcher by a subscription.
+    pub(super) fn subscribed(peer: PeerId, subscription: u64, told: ToldEvents, encoding: Encoding) -> Self {
+        Self { subscription: Some(subscription), ..Self::of_run(peer, told, encoding, false) }
+    }
+
+    /// A watcher of one run, from its beginning.
+    pub(super) fn of_run(peer: PeerId, told: ToldEvents, encoding: Encoding, holds: bool) -> Self {
+        Self {
+            peer,
+            subscription: None,
+            told,
+            encoding,
+            holds,
+            beginning: None,
+            seq: 0,
+            bytes: 0,
+            prompts: 0,
+            has_exited: false,
+            has_closed: false,
+        }
+    }
+
+    /// The watcher that is told first that the run was taken in.
+    pub(super) fn with_beginning(self, listed: impl FnOnce() -> ListedRun) -> Self {
+        let beginning = self.told.has(RunEvent::Start).then(|| Box::new(listed()));
+        Self { beginning, ..self }
+    }
+
+    /// The watcher that is told only what happens behind what this run has done so far.
+    pub(super) fn skip_past(self, run: &RunSoFar<'_>) -> Self {
+        Self { seq: run.ring.last_seq(), bytes: run.ring.bytes(), prompts: run.prompts.len(), ..self }
+    }
+
+    /// Whether it was told everything that there ever is.
+    pub(super) fn is_done(&self) -> bool {
+        self.has_closed
+    }
+
+    /// Tells it the next thing. Returns `false` when there is none for now.
+    pub(super) fn tell(&mut self, run: &RunSoFar<'_>, out: &mut Vec<u8>) -> bool {
+        let number = run.number;
+        if let Some(beginning) = self.beginning.take() {
+            put_notification("exec.started", &beginning, out);
+            return true;
+        }
+        if !self.told.has(RunEvent::Output) {
+            (self.seq, self.bytes) = (run.ring.last_seq(), run.ring.bytes());
+        }
+        if let Some((after, line)) = run.prompts.get(self.prompts).filter(|(after, _)| *after <= self.seq) {
+            self.prompts += 1;
+            if self.told.has(RunEvent::Prompt) {
+                put_notification("exec.prompt", &PromptNote { run: number, line, after: *after }, out);
+            }
+            return true;
+        }
+        if let Some((end, _)) = run.end.filter(|(_, last)| *last <= self.seq && !self.has_exited) {
+            self.has_exited = true;
+            if self.told.has(RunEvent::Exit) {
+                put_notification("exec.exited", &ExitedNote { run: number, end }, out);
+            }
+            return true;
+        }
+        if let Some(chunk) = run.ring.after(self.seq).next() {
+            put_output(number, chunk, chunk.before - self.bytes, self.encoding, out);
+            self.seq = chunk.seq;
+            self.bytes = chunk.before + u64::try_from(chunk.bytes.len()).expect("a length fits 64 bits");
+            return true;
+        }
+        if self.seq < run.ring.last_seq() {
+            // The last chunks are gone.
+            self.seq = run.ring.last_seq();
+            return true;
+        }
+        if run.is_closed && self.has_exited && !self.has_closed {
+            self.has_closed = true;
+            if self.told.has(RunEvent::Exit) {
+                let lost_bytes = Some(run.ring.bytes() - self.bytes).filter(|&lost| lost > 0);
+                let note = ClosedNote { run: number, last_seq: run.ring.last_seq(), lost_bytes };
+                put_notification("exec.closed", &note, out);
+            }
+        }
+        false
+    }
+}
+
+/// Whether a client has so much to take that it is told no more for now.
+pub(super) fn is_full(pending: usize) -> bool {
+    pending >= limits::OUTLET_HIGH_BYTES
+}

@@ -1,0 +1,38 @@
+//! The bounds of JSON-RPC: what one client may ask for, and what is kept of the output of its commands.
+
+use std::time::Duration;
+
+/// Foreground commands of one connection. One more is refused.
+pub const RPC_RUNS_MAX: usize = 256;
+/// Requests of one connection that wait for something. One more is refused.
+pub const RPC_WAITING_MAX: usize = 1_024;
+/// Subscriptions of one connection. One more is refused.
+pub const RPC_SUBSCRIPTIONS_MAX: usize = 16;
+/// The name of a command, bytes. A longer one is refused.
+pub const RPC_NAME_BYTES: usize = 64;
+/// The longest chunk of output, bytes. A filter can make a chunk a little longer.
+pub const RPC_CHUNK_BYTES: usize = 64 << 10;
+/// Output that is kept of one command for later reading, bytes. Beyond it the oldest chunks go.
+pub const RPC_KEPT_RUN_BYTES: usize = 1 << 20;
+/// Output that is kept of all commands, bytes. Beyond it the chunks of the oldest commands go.
+pub const RPC_KEPT_BYTES: usize = 16 << 20;
+/// Ended commands whose output is kept. Beyond it the oldest are forgotten; the journal has them.
+pub const RPC_KEPT_RUNS_MAX: usize = 1_024;
+/// How long the output of an ended command is kept.
+pub const RPC_KEPT_AGE: Duration = Duration::from_secs(3_600);
+/// Chunks that have gone of which it is known how many bytes came before each.
+pub const RPC_GONE_KNOWN: usize = 4_096;
+/// Bytes of output in one answer of `exec.output`, if the client does not say.
+pub const RPC_READ_BYTES: usize = 64 << 10;
+/// The largest number of these bytes that a client may ask for. More counts as this.
+pub const RPC_READ_BYTES_MAX: usize = 4 << 20;
+/// Bytes of output in the answer of `exec.run`, if the client does not say.
+pub const RPC_ANSWER_BYTES: usize = 1 << 20;
+/// The largest number of these bytes that a client may ask for. More counts as this.
+pub const RPC_ANSWER_BYTES_MAX: usize = 8 << 20;
+/// Input that waits for room in one command's pipe or terminal, bytes. More is refused until some is taken.
+pub const RPC_INPUT_BYTES: usize = 4 << 20;
+/// Prompts of one command that its watchers are told. Further ones are not.
+pub const RPC_PROMPTS_MAX: usize = 64;
+/// How often it is looked for the ports on which a command listens, while a client waits for one.
+pub const RPC_PORT_LOOK: Duration = Duration::from_millis(100);
