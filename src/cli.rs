@@ -3,6 +3,7 @@
 //! Output goes through `io::Write`, because the printing macros panic when nobody reads. A broken pipe is a success. What
 //! fails ends as one [`Notice`] on standard error, with one of the codes in `rexec_sh::protocol::exit_code`.
 
+mod acted;
 pub mod ask;
 mod attach;
 pub mod check;

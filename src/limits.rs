@@ -373,7 +373,7 @@ pub const RECORDING_FILE_BYTES: u64 = 16 << 20;
 /// … and so does one of this age, because a file is removed as a whole.
 pub const RECORDING_FILE_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long recorded output may wait in the recorder, which then writes it in one piece.
-pub const RECORDING_DELAY: Duration = Duration::from_secs(1);
+pub const RECORDING_DELAY: Duration = Duration::from_millis(200);
 /// The largest `--raw-cap`, MiB.
 pub const RAW_CAP_MAX_MIB: u64 = 1 << 20;
 

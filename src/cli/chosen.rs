@@ -20,6 +20,8 @@ pub(super) struct Chosen {
     pub(super) numbers: Vec<u64>,
     pub(super) agent: Option<String>,
     pub(super) all: bool,
+    /// Whether the answer is JSON.
+    pub(super) is_json: bool,
 }
 
 impl Chosen {

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::notice::Notice;
 
+use super::acted::Acted;
 use super::ask;
 use super::chosen::{self, Chosen};
-use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use crate::front::answer::Answer;
 use crate::sys::signal;
 use crate::text::banner::duration;
@@ -36,13 +37,15 @@ at once, and waits.
         chosen::ALL,
         VerbOption::taking("signal", "SIGNAL", Values::Words(&SIGNALS), "send only this signal, by name or number")
             .short('s'),
+        JSON,
     ],
     codes: &[(1, "nothing to end was found, or a process cannot be killed"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec kill 12", "rexec kill 12 14", "rexec kill --agent codex", "rexec kill --signal INT 12"],
     run: |parser| {
         let ((chosen, signal), socket) = (chosen(parser)?, super::socket_path()?);
+        let is_json = chosen.is_json;
         let numbers = chosen.numbers(&socket)?;
-        super::with_output(|out| kill(&socket, &numbers, signal, out))
+        super::with_output(|out| kill(&socket, &numbers, signal, is_json, out))
     },
 };
 
@@ -54,6 +57,7 @@ fn chosen(parser: &mut lexopt::Parser) -> Result<(Chosen, Option<u8>), Notice> {
     while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
         match argument {
             Long("all") => chosen.all = true,
+            Long("json") => chosen.is_json = true,
             Long("agent") => chosen.agent = Some(VERB.value(parser)?),
             Long("signal") | Short('s') => {
                 let word = VERB.value(parser)?;
@@ -79,7 +83,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// # Errors
 /// The host cannot be asked, a command does not run, or one of its processes cannot be killed. The other commands are
 /// ended all the same, and the first failure is returned.
-fn kill(socket: &Path, numbers: &[u64], signal: Option<u8>, out: &mut impl Write) -> Result<(), Notice> {
+fn kill(socket: &Path, numbers: &[u64], signal: Option<u8>, is_json: bool, out: &mut impl Write) -> Result<(), Notice> {
     let signal = signal.map(|signal| format!(r#","signal":{signal}"#)).unwrap_or_default();
     let question = |seq: &u64| format!(r#"{{"action":"kill","seq":{seq}{signal}}}"#);
     let asked: Vec<_> = numbers.iter().map(|seq| (seq, ask::ask(socket, &question(seq)))).collect();
@@ -88,21 +92,26 @@ fn kill(socket: &Path, numbers: &[u64], signal: Option<u8>, out: &mut impl Write
     for (seq, asked) in asked {
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let failure = match asked.and_then(|asked| asked.answer(Some(left))) {
-            Ok(Answer::Kill { grace_left_ms: Some(left), .. }) => Some(Notice::failed(
-                format_args!("#{seq} has not ended yet; it got SIGTERM, and gets SIGKILL in {}", duration(left)),
-                format_args!("rexec kill {seq} kills it at once"),
-            )),
+            Ok(Answer::Kill { grace_left_ms: left @ Some(ms), .. }) => {
+                Acted { seq: *seq, result: "stopping", grace_left_ms: left, ..Acted::default() }.say(is_json, "", out);
+                Some(Notice::failed(
+                    format_args!("#{seq} has not ended yet; it got SIGTERM, and gets SIGKILL in {}", duration(ms)),
+                    format_args!("rexec kill {seq} kills it at once"),
+                ))
+            }
             Ok(Answer::Kill { unkillable, .. }) if unkillable.is_empty() => {
-                // Without a standard output there is nobody to tell.
-                let _ = writeln!(out, "#{seq} has ended");
+                Acted { seq: *seq, result: "ended", ..Acted::default() }.say(is_json, "has ended", out);
                 None
             }
-            Ok(Answer::Kill { unkillable, .. }) => Some(Notice::failed(
-                format_args!("#{seq} has processes that cannot be killed: {unkillable:?}"),
-                "they may belong to another user, as those of sudo do, or wait for a device",
-            )),
+            Ok(Answer::Kill { unkillable: pids, .. }) => {
+                Acted { seq: *seq, result: "unkillable", pids: &pids, ..Acted::default() }.say(is_json, "", out);
+                Some(Notice::failed(
+                    format_args!("#{seq} has processes that cannot be killed: {pids:?}"),
+                    "they may belong to another user, as those of sudo do, or wait for a device",
+                ))
+            }
             Ok(Answer::Signal { seq }) => {
-                let _ = writeln!(out, "#{seq} got the signal");
+                Acted { seq, result: "signalled", ..Acted::default() }.say(is_json, "got the signal", out);
                 None
             }
             Ok(_) => Some(ask::AskError::Unclear.into()),

@@ -15,6 +15,7 @@ use super::run_reference::{self, RunReference, unreadable};
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
 use super::{cannot_write, json_line};
 use crate::history::{FoundRun, OutputPiece, OutputSource, RunOutcome, WholeOutput};
+use crate::limits;
 use crate::text::count;
 use crate::text::escape::{escape_line, escape_text};
 use crate::text::safe::SafeFilter;
@@ -33,7 +34,8 @@ in its last state. What the journal did not keep is counted where it was. Line
 numbers begin with 1 and do not count such a gap. --grep is applied to what
 --lines leaves, and --head and --tail to what --grep leaves.
 
-Of a command that still runs, this is what the journal has so far.
+Of a command that still runs, this is what it has written so far. The end of a
+line that is not complete may be missing.
 ",
     options: &[
         VerbOption::taking("lines", "A:B", Values::Nothing, "lines A to B; also A:, :B and A"),
@@ -48,7 +50,12 @@ Of a command that still runs, this is what the journal has so far.
     run: |parser| {
         let (reference, part) = Part::read(parser)?;
         let home = super::home()?;
-        let run = reference.find(&home, &super::socket_path()?)?;
+        let mut run = reference.find(&home, &super::socket_path()?)?;
+        if run.is_running() {
+            // What it has just written is on its way to the journal.
+            wait_for_recorder();
+            run = reference.find(&home, &super::socket_path()?)?;
+        }
         let output = run.open_output().map_err(|error| unreadable(&home, &error))?;
         remark(&run, &output);
         part.print(output).or_else(|error| match error.kind() {
@@ -57,6 +64,12 @@ Of a command that still runs, this is what the journal has so far.
         })
     },
 };
+
+/// Waits until the recorder has written what commands have written by now.
+#[expect(clippy::disallowed_methods, reason = "a person waits for the recorder")]
+pub(super) fn wait_for_recorder() {
+    std::thread::sleep(limits::RECORDING_DELAY + limits::RECORDING_DELAY / 2);
+}
 
 /// Columns of a remark of the journal's.
 const FLAW_COLUMNS: usize = 1024;
@@ -85,9 +98,24 @@ pub(super) struct OutLine<'a> {
     pub(super) gap: Option<u64>,
 }
 
+/// Prints the last lines of an output, or all of them.
+pub(super) fn print_tail(output: WholeOutput, lines: Option<usize>) -> Result<(), Notice> {
+    let part = Part { tail: lines, ..Part::default() };
+    part.print(output).map(drop).or_else(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(cannot_write(&error)),
+    })
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self { lines: 1..=u64::MAX, grep: None, head: None, tail: None, is_raw: false, is_json: false }
+    }
+}
+
 impl Part {
     fn read(parser: &mut lexopt::Parser) -> Result<(RunReference, Self), Notice> {
-        let mut part = Self { lines: 1..=u64::MAX, grep: None, head: None, tail: None, is_raw: false, is_json: false };
+        let mut part = Self::default();
         let mut reference = None;
         while let Some(argument) = run_reference::next(parser, &VERB)? {
             match argument {
@@ -154,10 +182,10 @@ fn remark(run: &FoundRun, output: &WholeOutput) {
     let seq = run.start.seq;
     match run.outcome {
         RunOutcome::Open if run.is_alive && output.source == OutputSource::Raw => {
-            tell(format_args!("#{seq} still runs; this is what the journal has so far"));
+            tell(format_args!("#{seq} still runs; this is what it has written so far"));
         }
         RunOutcome::Open if run.is_alive => {
-            tell(format_args!("#{seq} still runs, and has written too little for a file so far; the console shows it"));
+            tell(format_args!("#{seq} still runs, and the journal has nothing of it so far"));
         }
         RunOutcome::Open | RunOutcome::Lost => tell(format_args!("the host died before #{seq} ended")),
         RunOutcome::Ended => {}

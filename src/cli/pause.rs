@@ -8,9 +8,10 @@ use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::Pid;
 
+use super::acted::Acted;
 use super::ask;
 use super::chosen::{self, Chosen};
-use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use crate::front::answer::{Answer, RunState};
 use crate::sys::tree::{self, Process};
 
@@ -31,8 +32,9 @@ Processes of other users, such as those below sudo, cannot be paused.
     examples: &["rexec pause 12", "rexec pause --all"],
     run: |parser| {
         let (chosen, socket) = (chosen_by(&PAUSE, parser)?, super::socket_path()?);
+        let is_json = chosen.is_json;
         let numbers = chosen.numbers_of(&socket, |run| may_pause(run.state), "nothing runs that can be paused")?;
-        super::with_output(|out| each(&numbers, |seq| pause(&socket, seq, out)))
+        super::with_output(|out| each(&numbers, |seq| pause(&socket, seq, is_json, out)))
     },
 };
 
@@ -51,12 +53,13 @@ Processes that were stopped before the pause stay stopped.
     examples: &["rexec resume 12", "rexec resume --all"],
     run: |parser| {
         let (chosen, socket) = (chosen_by(&RESUME, parser)?, super::socket_path()?);
+        let is_json = chosen.is_json;
         let numbers = chosen.numbers_of(&socket, |run| run.state == RunState::Paused, "nothing is paused")?;
-        super::with_output(|out| each(&numbers, |seq| resume(&socket, seq, out)))
+        super::with_output(|out| each(&numbers, |seq| resume(&socket, seq, is_json, out)))
     },
 };
 
-const OPTIONS: [VerbOption; 2] = [chosen::AGENT, chosen::ALL];
+const OPTIONS: [VerbOption; 3] = [chosen::AGENT, chosen::ALL, JSON];
 
 /// How long a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -68,6 +71,7 @@ fn chosen_by(verb: &Verb, parser: &mut lexopt::Parser) -> Result<Chosen, Notice>
     while let Some(argument) = parser.next().map_err(|error| verb.wrong(&error))? {
         match argument {
             Long("all") => chosen.all = true,
+            Long("json") => chosen.is_json = true,
             Long("agent") => chosen.agent = Some(verb.value(parser)?),
             Value(word) => chosen.add(verb, &word.to_string_lossy())?,
             other => return Err(verb.unexpected(other)),
@@ -90,17 +94,18 @@ fn question(socket: &Path, action: &str, seq: u64) -> Result<Answer, Notice> {
     Ok(asked.answer(Some(ask::PATIENCE))?)
 }
 
-fn pause(socket: &Path, seq: u64, out: &mut impl Write) -> Result<(), Notice> {
+fn pause(socket: &Path, seq: u64, is_json: bool, out: &mut impl Write) -> Result<(), Notice> {
     let Answer::Pause { guard, .. } = question(socket, "pause", seq)? else {
         return Err(ask::AskError::Unclear.into());
     };
     let going = still_going(Pid::new(guard));
     if let Some(process) = going.first() {
+        let pids: Vec<i32> = going.iter().map(|process| process.pid.number()).collect();
+        Acted { seq, result: "paused", pids: &pids, ..Acted::default() }.say(is_json, "", out);
         let problem = format_args!("#{seq} is paused, but {} ({}) goes on", process.program, process.pid);
         return Err(Notice::failed(problem, "it may belong to another user, as below sudo, or wait for a device"));
     }
-    // Without a standard output there is nobody to tell.
-    let _ = writeln!(out, "#{seq} is paused");
+    Acted { seq, result: "paused", ..Acted::default() }.say(is_json, "is paused", out);
     Ok(())
 }
 
@@ -126,9 +131,11 @@ fn goes_on(process: &Process, all: &[Process]) -> bool {
     !process.is_stopped && !waits_for_child()
 }
 
-fn resume(socket: &Path, seq: u64, out: &mut impl Write) -> Result<(), Notice> {
+fn resume(socket: &Path, seq: u64, is_json: bool, out: &mut impl Write) -> Result<(), Notice> {
     match question(socket, "resume", seq)? {
-        Answer::Resume { .. } => _ = writeln!(out, "#{seq} goes on"),
+        Answer::Resume { .. } => {
+            Acted { seq, result: "resumed", ..Acted::default() }.say(is_json, "goes on", out);
+        }
         _ => return Err(ask::AskError::Unclear.into()),
     }
     Ok(())

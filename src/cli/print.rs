@@ -3,24 +3,30 @@
 //! Invariant: no control character from a command, a caller or an output reaches the terminal, except tab and newline; and
 //! no row of output looks like a banner, an end line or a remark.
 
+mod whole_lines;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
+use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::cannot_write;
-use super::verb::{Group, Values, Verb};
+use super::verb::{Group, Values, Verb, VerbOption};
 use crate::journal::reader::{JournalReader, Record};
 use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
+use crate::recorder::{first_line, is_alive};
 use crate::text::banner::{Banner, end_line, left_line};
 use crate::text::count::{self, counted};
 use crate::text::escape::{escape_line, escape_text};
 use crate::text::reason::reason;
 use crate::text::rows::{RowStyle, Rows};
+use whole_lines::WholeLines;
 
 pub(super) const VERB: Verb = Verb {
     name: "--print",
@@ -32,15 +38,33 @@ pub(super) const VERB: Verb = Verb {
     text: "\
 NAME is a journal's name as rexec --list shows it, or a path with a slash in
 it. Control characters are printed as escapes.
+
+With -f it goes on: each command is printed when it has ended, also when the
+journal goes on in a new file, until the host ends. ^C leaves.
 ",
-    options: &[],
+    options: &[VerbOption::flag("follow", "go on with what ends later, until the host ends").short('f')],
     codes: &[(1, "there is no such journal, or it cannot be read")],
-    examples: &["rexec --print 2026-05-21-09:42:18"],
+    examples: &["rexec --print 2026-05-21-09:42:18", "rexec -p -f 2026-05-21-09:42:18"],
     run: |parser| {
-        let Some(name) = VERB.one_word(parser)? else { return Err(VERB.missing("the name of a journal")) };
-        super::with_output(|out| Ok(print(&super::home()?, &name, out)?))
+        let (name, follows) = call(parser)?;
+        super::with_output(|out| Ok(print(&super::home()?, &name, follows, out)?))
     },
 };
+
+/// The name of the journal, and whether it is followed.
+fn call(parser: &mut lexopt::Parser) -> Result<(String, bool), Notice> {
+    let mut name = parser.optional_value().map(|word| word.to_string_lossy().into_owned());
+    // The letters of -pf stand together.
+    let mut follows = name.take_if(|word| word == "f").is_some();
+    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+        match argument {
+            Arg::Short('f') | Arg::Long("follow") => follows = true,
+            Arg::Value(word) if name.is_none() => name = Some(word.to_string_lossy().into_owned()),
+            other => return Err(VERB.unexpected(other)),
+        }
+    }
+    name.map(|name| (name, follows)).ok_or_else(|| VERB.missing("the name of a journal"))
+}
 
 /// Columns of a file's name or of an error that are shown. The rest is cut.
 const NAME_COLUMNS: usize = 1024;
@@ -96,22 +120,38 @@ impl From<PrintError> for Notice {
     }
 }
 
-/// Prints a journal. `name` is its name with or without `.jsonl`, or a path with a slash in it.
+/// Prints a journal. `name` is its name with or without `.jsonl`, or a path with a slash in it. With `follows` it goes on
+/// as long as the journal's host runs.
 ///
 /// # Errors
 /// There is no such journal, it cannot be read, or the text cannot be written.
-pub fn print(home: &Path, name: &str, out: &mut impl Write) -> Result<(), PrintError> {
-    let path = find(home, name)?;
-    let file = File::open(&path).map_err(|source| PrintError::Read { path: path.clone(), source })?;
-    let mut reader = JournalReader::new(file);
-    let home = path.parent().unwrap_or(home);
-    match render(home, &mut reader, out) {
-        Err(RenderError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(RenderError::Write(error)) => Err(PrintError::Write(error)),
-        Err(RenderError::Read(source)) => Err(PrintError::Read { path, source }),
-        // A host that was killed in its first moment leaves an empty file, which is a journal all the same.
-        Ok(0) if reader.unparsable() > 0 => Err(PrintError::NotAJournal { path }),
-        Ok(_) => Ok(()),
+pub fn print(home: &Path, name: &str, follows: bool, out: &mut impl Write) -> Result<(), PrintError> {
+    let mut path = find(home, name)?;
+    let home = path.parent().unwrap_or(home).to_owned();
+    let mut printed = Printed::default();
+    loop {
+        let failed = |source| PrintError::Read { path: path.clone(), source };
+        let file = File::open(&path).map_err(failed)?;
+        let open = first_line(&file).filter(|_| follows);
+        let mut reader = JournalReader::over(WholeLines::new(file));
+        let ended = printed.file(&home, &mut reader, || open.as_ref().is_some_and(is_alive), out);
+        match ended {
+            Err(RenderError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            Err(RenderError::Write(error)) => return Err(PrintError::Write(error)),
+            Err(RenderError::Read(source)) => return Err(PrintError::Read { path, source }),
+            // A host that was killed in its first moment leaves an empty file, which is a journal all the same.
+            Ok(()) if printed.records == 0 && printed.unparsable > 0 => return Err(PrintError::NotAJournal { path }),
+            Ok(()) => {}
+        }
+        let next = printed.next.clone().filter(|_| follows).and_then(|next| find(&home, &next).ok());
+        match next {
+            Some(next) => path = next,
+            None => break,
+        }
+    }
+    match printed.finish(out) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(PrintError::Write(error)),
+        _ => Ok(()),
     }
 }
 
@@ -147,28 +187,73 @@ impl From<io::Error> for RenderError {
     }
 }
 
-/// Prints every record of a journal in this directory; returns how many there were.
-fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Result<u64, RenderError> {
-    let mut records = 0;
-    // Runs that have begun and not ended. Everything else is printed as it comes.
-    let mut begun: BTreeMap<u64, Box<StartRecord>> = BTreeMap::new();
-    let mut next = None;
-    // How often a person answered each of them.
-    let mut typed: BTreeMap<u64, u64> = BTreeMap::new();
-    for entry in reader.by_ref() {
-        let entry = entry.map_err(RenderError::Read)?;
-        records += 1;
+/// What was printed of a journal.
+#[derive(Debug, Default)]
+struct Printed {
+    records: u64,
+    /// Lines that could not be read, and those of a later version.
+    unparsable: u64,
+    unknown: u64,
+    /// Runs that have begun and not ended. Everything else is printed as it comes.
+    begun: BTreeMap<u64, Box<StartRecord>>,
+    /// How often a person answered each of them.
+    typed: BTreeMap<u64, u64>,
+    /// The name of the journal in which this one goes on.
+    next: Option<String>,
+}
+
+/// Time between two looks at a file that is followed.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+impl Printed {
+    /// Prints every record of a file, and those that come as long as it `may_grow`.
+    #[expect(clippy::disallowed_methods, reason = "a person waits for what the host writes")]
+    fn file(
+        &mut self,
+        home: &Path,
+        reader: &mut JournalReader<WholeLines>,
+        may_grow: impl Fn() -> bool,
+        out: &mut impl Write,
+    ) -> Result<(), RenderError> {
+        self.next = None;
+        let mut is_closed = false;
+        loop {
+            // Asked first, because the host may write and end before the next look.
+            let goes_on = may_grow() && !is_closed;
+            if !goes_on {
+                reader.source().end();
+            }
+            for entry in reader.by_ref() {
+                let entry = entry.map_err(RenderError::Read)?;
+                is_closed |= matches!(entry, Record::Close(_));
+                self.record(home, entry, out)?;
+            }
+            if !goes_on {
+                break;
+            }
+            if !is_closed {
+                out.flush()?;
+                std::thread::sleep(LOOK_EVERY);
+            }
+        }
+        self.unparsable += reader.unparsable();
+        self.unknown += reader.unknown();
+        Ok(())
+    }
+
+    fn record(&mut self, home: &Path, entry: Record, out: &mut impl Write) -> io::Result<()> {
+        self.records += 1;
         match entry {
             Record::Start(start) => {
-                begun.insert(start.seq, start);
+                self.begun.insert(start.seq, start);
             }
             Record::End(end) => {
-                begun.remove(&end.start.seq);
-                let answers = typed.remove(&end.start.seq).unwrap_or(0);
+                self.begun.remove(&end.start.seq);
+                let answers = self.typed.remove(&end.start.seq).unwrap_or(0);
                 render_run(home, &end, answers, out)?;
             }
             Record::Lost(lost) => {
-                begun.remove(&lost.start.seq);
+                self.begun.remove(&lost.start.seq);
                 render_lost(&lost.start, out)?;
             }
             Record::Dropped(dropped) => {
@@ -176,28 +261,30 @@ fn render(home: &Path, reader: &mut JournalReader, out: &mut impl Write) -> Resu
                 writeln!(out, "… {count} dropped while the journal could not be written\n")?;
             }
             Record::Input(input) => {
-                *typed.entry(input.seq).or_default() += 1;
+                *self.typed.entry(input.seq).or_default() += 1;
             }
-            Record::Close(close) => next = close.next,
+            Record::Close(close) => self.next = close.next,
             Record::Open(_) => {}
         }
+        Ok(())
     }
-    for start in begun.values() {
-        render_open(start, next.as_deref(), out)?;
-    }
-    if let Some(next) = next {
-        writeln!(out, "… the journal goes on in {}", escape_line(&next, NAME_COLUMNS))?;
-    }
-    for (count, what) in
-        [(reader.unparsable(), "could not be read"), (reader.unknown(), "need a newer version of rexec")]
-    {
-        // A file without a single record is something else altogether, and that is said instead.
-        if count > 0 && records > 0 {
-            writeln!(out, "… lines of the journal that {what}: {count}")?;
+
+    /// Says what is left to say at the end of the last file.
+    fn finish(&self, out: &mut impl Write) -> io::Result<()> {
+        for start in self.begun.values() {
+            render_open(start, self.next.as_deref(), out)?;
         }
+        if let Some(next) = &self.next {
+            writeln!(out, "… the journal goes on in {}", escape_line(next, NAME_COLUMNS))?;
+        }
+        for (count, what) in [(self.unparsable, "could not be read"), (self.unknown, "need a newer version of rexec")] {
+            // A file without a single record is something else altogether, and that is said instead.
+            if count > 0 && self.records > 0 {
+                writeln!(out, "… lines of the journal that {what}: {count}")?;
+            }
+        }
+        out.flush()
     }
-    out.flush()?;
-    Ok(records)
 }
 
 /// The banner's line of a run.

@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 
 use lexopt::prelude::{Long, Short, Value};
-use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
+use super::acted::Acted;
+use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use super::{ask, chosen};
 use crate::front::SendRequest;
 use crate::front::answer::Answer;
@@ -31,26 +31,32 @@ The journal has how many bytes were typed, and never which.
         VerbOption::flag("no-newline", "type no return behind TEXT").short('n'),
         VerbOption::flag("eof", "type ^D at the end, which ends the input of a program that reads lines"),
         VerbOption::flag("force", "type although the command does not wait"),
+        JSON,
     ],
     codes: &[(1, "the command does not wait, or somebody else answers it"), (3, "no such command runs"), NO_HOST],
     examples: &["rexec send 46 yes", "rexec send 46 - <password-file", "rexec send --eof 46"],
     run: |parser| {
-        let request = request(parser)?;
+        let (request, is_json) = request(parser)?;
         let asked = ask::ask(&super::socket_path()?, &request.line())?;
         match asked.answer(Some(ask::PATIENCE))? {
-            Answer::Send { .. } => Ok(exit_code::SUCCESS),
+            Answer::Send { seq, bytes } => super::with_output(|out| {
+                Acted { seq, result: "sent", bytes: Some(bytes), ..Acted::default() }.say(is_json, "", out);
+                Ok(())
+            }),
             _ => Err(ask::AskError::Unclear.into()),
         }
     },
 };
 
-fn request(parser: &mut lexopt::Parser) -> Result<SendRequest, Notice> {
+fn request(parser: &mut lexopt::Parser) -> Result<(SendRequest, bool), Notice> {
+    let mut is_json = false;
     let (mut seq, mut words, mut is_bare, mut eof, mut force) = (None, Vec::new(), false, false, false);
     while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
         match argument {
             Short('n') | Long("no-newline") => is_bare = true,
             Long("eof") => eof = true,
             Long("force") => force = true,
+            Long("json") => is_json = true,
             Value(word) if seq.is_none() => seq = Some(chosen::number(&VERB, &word.to_string_lossy())?),
             Value(word) => {
                 let word = word.into_string();
@@ -66,7 +72,7 @@ fn request(parser: &mut lexopt::Parser) -> Result<SendRequest, Notice> {
         [only] if only == "-" => standard_input()?,
         words => words.join(" ") + if is_bare || eof { "" } else { "\n" },
     };
-    Ok(SendRequest { seq, text, eof, force })
+    Ok((SendRequest { seq, text, eof, force }, is_json))
 }
 
 fn standard_input() -> Result<String, Notice> {

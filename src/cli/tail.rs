@@ -4,17 +4,18 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::look::Look;
-use super::run_reference::RunReference;
+use super::run_reference::{RunReference, unreadable};
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use super::{ask, cannot_write, chosen, out};
-use crate::front::answer::{Listed, RunState};
-use crate::history::OutputSource;
+use crate::front::answer::{Answer, Listed, RunState};
+use crate::history::WholeOutput;
 use crate::sys::poll;
 use crate::sys::signal::{HostSignal, HostSignals};
 
@@ -29,38 +30,44 @@ pub(super) const VERB: Verb = Verb {
 Without N this is the host's console on another terminal, in its width, from
 now on. ^C leaves; the commands go on. At most four terminals can watch a host.
 
-With N it prints the end of what the journal has of that command's output. With
--f it then shows what the command writes, until it ends. Of a command that runs
-the journal has the output so far only if there is much of it.
+With N it prints the end of that command's output. With -f it shows all that the
+command has written, or the last K lines of it, and then what it writes until it
+ends. Output of the hundredth of a second in between may stand there twice.
 ",
     options: &[
         VerbOption::flag("follow", "with N: go on until the command ends").short('f'),
-        VerbOption::taking("lines", "K", Values::Nothing, "with N: the last K lines so far (default 10)").short('n'),
+        VerbOption::taking("lines", "K", Values::Nothing, "with N: the last K lines (default 10; with -f all)")
+            .short('n'),
     ],
     codes: &[(1, "too many watch"), (3, "no such command"), NO_HOST],
     examples: &["rexec tail", "rexec tail -f 12", "rexec tail -n 100 12"],
     run: |parser| {
-        let (mut run, mut follows, mut lines) = (None, false, "10".to_owned());
+        let (mut run, mut follows, mut lines) = (None, false, None);
         while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
             match argument {
                 Short('f') | Long("follow") => follows = true,
-                Short('n') | Long("lines") => lines = VERB.value(parser)?,
+                Short('n') | Long("lines") => lines = Some(lines_of(parser)?),
                 Value(word) if run.is_none() => run = Some(word),
                 other => return Err(VERB.unexpected(other)),
             }
         }
         let Some(run) = run else { return watch(None) };
         if !follows {
-            return so_far(run, &lines);
+            return so_far(run, lines.unwrap_or(10));
         }
         let number = chosen::number(&VERB, &run.to_string_lossy())?;
         let is_it = |listed: &Listed| listed.seq == number && listed.state != RunState::Left;
         if chosen::runs(&super::socket_path()?)?.iter().any(is_it) {
             return watch(Some((number, lines)));
         }
-        so_far(run, &lines)
+        so_far(run, lines.unwrap_or(usize::MAX))
     },
 };
+
+fn lines_of(parser: &mut lexopt::Parser) -> Result<usize, Notice> {
+    let text = VERB.value(parser)?;
+    text.parse().map_err(|_| VERB.not_valid("--lines", &text, "a number of lines"))
+}
 
 /// The flag for the console elsewhere.
 pub(super) const ATTACH: Verb = Verb {
@@ -84,28 +91,43 @@ the commands go on.
 };
 
 /// Prints the end of what the journal has of a command's output.
-fn so_far(run: OsString, lines: &str) -> Result<u8, Notice> {
-    let words = [run, "--tail".into(), lines.into()];
+fn so_far(run: OsString, lines: usize) -> Result<u8, Notice> {
+    let words = [run, "--tail".into(), lines.to_string().into()];
     (out::VERB.run)(&mut lexopt::Parser::from_args(words))
 }
 
-/// Shows the console, or one command of it, until it ends or the person leaves.
-fn watch(only: Option<(u64, String)>) -> Result<u8, Notice> {
+/// Shows the console, or one command of it and so many lines of what it has written, until it ends or the person leaves.
+fn watch(only: Option<(u64, Option<usize>)>) -> Result<u8, Notice> {
     let look = Look::of_output();
     let seq = only.as_ref().map(|(seq, _)| format!(r#""seq":{seq},"#)).unwrap_or_default();
     let question = format!(r#"{{"action":"watch",{seq}{}}}"#, look.in_json());
-    let (_, stream) = ask::ask(&super::socket_path()?, &question)?.answer_and_more(Some(ask::PATIENCE))?;
+    let (answer, stream) = ask::ask(&super::socket_path()?, &question)?.answer_and_more(Some(ask::PATIENCE))?;
     stream.get_ref().set_read_timeout(None).map_err(ask::AskError::Lost)?;
-    if let Some((seq, lines)) = only {
-        // What comes meanwhile waits in the socket. A running command has a file only once it has written much.
-        let run: OsString = seq.to_string().into();
-        let found = RunReference::of(&run)?.find(&super::home()?, &super::socket_path()?);
-        let output = found.ok().and_then(|found| found.open_output().ok());
-        if output.is_some_and(|output| output.source == OutputSource::Raw) {
-            so_far(run, &lines)?;
-        }
+    if let (Some((seq, lines)), Answer::Watch { ran_ms: Some(ran), .. }) = (only, answer) {
+        before(seq, Duration::from_millis(ran), lines)?;
     }
     pass_on(stream)
+}
+
+/// Prints what a running command wrote in this time since its start. What comes meanwhile waits in the socket.
+fn before(seq: u64, ran: Duration, lines: Option<usize>) -> Result<(), Notice> {
+    out::wait_for_recorder();
+    let home = super::home()?;
+    let run: OsString = seq.to_string().into();
+    let found = RunReference::of(&run)?.find(&home, &super::socket_path()?)?;
+    let cannot_read = |error: io::Error| unreadable(&home, &error);
+    let output = if found.has_raw_file() {
+        // It is too long for a recording, and has no times.
+        found.open_output().map_err(cannot_read)?
+    } else {
+        let recording = match found.end {
+            Some(_) => found.recording(),
+            None => found.unfinished_recording(),
+        };
+        let Some(recording) = recording.map_err(cannot_read)? else { return Ok(()) };
+        WholeOutput::of_bytes(recording.output_before(ran))
+    };
+    out::print_tail(output, lines)
 }
 
 /// Writes what comes to standard output.

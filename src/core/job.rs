@@ -171,7 +171,8 @@ impl Job {
     }
 
     /// The time since the start.
-    fn age(&self, now: Instant) -> Duration {
+    #[must_use]
+    pub fn age(&self, now: Instant) -> Duration {
         self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started))
     }
 

@@ -51,6 +51,9 @@ pub enum Answer {
     Watch {
         /// The host's version.
         version: String,
+        /// For one command: how long it has run, milliseconds. What it wrote until then is not shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ran_ms: Option<u64>,
     },
     /// A signal is on its way to a command.
     Signal {

@@ -11,6 +11,8 @@
 mod request;
 mod response;
 
+use std::time::Duration;
+
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::Signal;
 
@@ -154,9 +156,10 @@ impl Jsonl {
         self.output.push(bytes)
     }
 
-    /// Writes the line in front of a console's bytes.
-    pub fn begin_console(&mut self, out: &mut Vec<u8>) {
-        put_line(&Answer::Watch { version: env!("CARGO_PKG_VERSION").to_owned() }, out);
+    /// Writes the line in front of a console's bytes. `ran` is how long its only command has run.
+    pub fn begin_console(&mut self, ran: Option<Duration>, out: &mut Vec<u8>) {
+        let ran_ms = ran.map(|ran| u64::try_from(ran.as_millis()).unwrap_or(u64::MAX));
+        put_line(&Answer::Watch { version: env!("CARGO_PKG_VERSION").to_owned(), ran_ms }, out);
     }
 
     /// Writes the answer to an action.

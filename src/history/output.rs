@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use super::find::FoundRun;
 use crate::journal::record::RecordedOutput;
@@ -55,17 +56,36 @@ impl Read for WholeOutput {
     }
 }
 
+impl WholeOutput {
+    /// An output of these bytes.
+    #[must_use]
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        let reader = OutputReader::Text(Cursor::new(bytes));
+        Self { source: OutputSource::Raw, omitted: None, flaw: None, reader }
+    }
+}
+
 impl FoundRun {
-    /// Opens the run's output. That of a run that has not ended is what its raw file has so far, which may be nothing.
+    /// Whether a raw file has its output, or has it so far.
+    #[must_use]
+    pub fn has_raw_file(&self) -> bool {
+        self.raw_name().and_then(|name| raw_path(&self.home, &name)).is_some_and(|path| path.is_file())
+    }
+
+    fn raw_name(&self) -> Option<String> {
+        let unfinished = || (self.end.is_none()).then(|| format!("raw/{}-{}.out", self.session, self.start.seq));
+        self.recorded.raw.clone().or_else(unfinished)
+    }
+
+    /// Opens the run's output. That of a run that has not ended is what its raw file has so far, or its recording.
     ///
     /// # Errors
     /// The raw file is there and cannot be opened.
     pub fn open_output(&self) -> io::Result<WholeOutput> {
         let recorded = &self.recorded;
         let named = recorded.raw.as_deref();
-        let unfinished = || (self.end.is_none()).then(|| format!("raw/{}-{}.out", self.session, self.start.seq));
         let flaw = recorded.raw_error.clone();
-        if let Some(name) = named.map(str::to_owned).or_else(unfinished) {
+        if let Some(name) = self.raw_name() {
             match raw_path(&self.home, &name).map(File::open) {
                 Some(Ok(file)) if file.metadata()?.is_file() => {
                     let omitted =
@@ -80,6 +100,11 @@ impl FoundRun {
                 Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
+        }
+        if self.end.is_none()
+            && let Some(recording) = self.unfinished_recording()?
+        {
+            return Ok(WholeOutput::of_bytes(recording.output_before(Duration::MAX)));
         }
         let gone = named.map(|name| format!("{name} is gone"));
         let reader = OutputReader::Text(Cursor::new(recorded.text.clone().into_bytes()));

@@ -3,8 +3,10 @@
 //! Invariants: a line that is torn or of a later version costs itself only; a file outside of the journal's directory is
 //! never read, whatever a record says.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use super::find::FoundRun;
 use super::output::raw_path;
@@ -34,17 +36,64 @@ impl FoundRun {
             _ => return Ok(None),
         };
         file.seek(SeekFrom::Start(from))?;
-        let mut lines = BufReader::with_capacity(256 << 10, file.take(to.saturating_sub(from)));
-        let (own, mut line, mut events) = (line_start(self.start.seq), Vec::new(), Vec::new());
-        while lines.read_until(b'\n', &mut line)? > 0 {
-            if line.starts_with(&own) {
-                events.extend(parse_event(line.trim_ascii_end()));
+        Ok(RunRecording::of(events(file.take(to.saturating_sub(from)), self.start.seq)?))
+    }
+
+    /// Reads what a run without an end wrote, as far as it is recorded; `None` if nothing is.
+    ///
+    /// # Errors
+    /// A file is there and cannot be read.
+    pub fn unfinished_recording(&self) -> io::Result<Option<RunRecording>> {
+        let mut found = Vec::new();
+        for path in self.recording_files()? {
+            match File::open(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                file => found.append(&mut events(file?, self.start.seq)?),
             }
-            line.clear();
         }
+        Ok(RunRecording::of(found))
+    }
+
+    /// The files in which the recordings of the run's session are. All lines of a run are in one of them.
+    fn recording_files(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = match fs::read_dir(self.home.join("raw")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let is_its = |name: &str| {
+            let number = name.strip_prefix(&self.session).and_then(|rest| rest.strip_suffix(".rec"));
+            number.is_some_and(|number| number.is_empty() || number.starts_with('.'))
+        };
+        let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+        Ok(paths.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_its)).collect())
+    }
+}
+
+/// The events of a command among those of others.
+fn events(source: impl Read, seq: u64) -> io::Result<Vec<RecordedEvent>> {
+    let mut lines = BufReader::with_capacity(256 << 10, source);
+    let (own, mut line, mut events) = (line_start(seq), Vec::new(), Vec::new());
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        if line.starts_with(&own) {
+            events.extend(parse_event(line.trim_ascii_end()));
+        }
+        line.clear();
+    }
+    Ok(events)
+}
+
+impl RunRecording {
+    /// The recording with these events, of which the first one is the terminal's size.
+    fn of(mut events: Vec<RecordedEvent>) -> Option<Self> {
         let first = events.first().filter(|event| event.kind == EventKind::Size);
-        let Some(window) = first.and_then(|event| parse_size(&event.text)) else { return Ok(None) };
+        let window = first.and_then(|event| parse_size(&event.text))?;
         events.remove(0);
-        Ok(Some(RunRecording { window, events }))
+        Some(Self { window, events })
+    }
+
+    /// What was written before this time since the run's start, as a terminal got it.
+    pub fn output_before(&self, end: Duration) -> Vec<u8> {
+        let written = self.events.iter().filter(|event| event.kind == EventKind::Output && event.at < end);
+        written.flat_map(|event| event.text.bytes()).collect()
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, TerminalModes};
@@ -235,12 +235,12 @@ impl Peers {
     }
 
     /// Tells a peer that the console follows.
-    pub(super) fn begin_console(&mut self, id: PeerId) {
+    pub(super) fn begin_console(&mut self, id: PeerId, ran: Option<Duration>) {
         self.end_greeting(id);
         if let Some(peer) = self.all.get_mut(&id)
             && let Protocol::Jsonl(jsonl) = &mut peer.protocol
         {
-            jsonl.begin_console(peer.out.buffer());
+            jsonl.begin_console(ran, peer.out.buffer());
             self.roomy.insert(id);
         }
     }

@@ -103,7 +103,8 @@ impl Host {
         if let Some(job) = only.filter(|&job| !is_running(job)) {
             return self.fail(id, &not_there(job));
         }
-        self.peers.begin_console(id);
+        let ran = only.and_then(|job| self.engine.job(job)).map(|job| job.age(self.turn.now));
+        self.peers.begin_console(id, ran);
         self.screen.watch(id, request, &mut self.engine);
     }
 

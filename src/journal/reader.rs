@@ -61,8 +61,14 @@ impl JournalReader {
 
 impl<R: BufRead> JournalReader<R> {
     /// Reads any source of lines.
-    fn over(source: R) -> JournalReader<R> {
+    #[must_use]
+    pub fn over(source: R) -> JournalReader<R> {
         JournalReader { source, line: Vec::new(), library: Library::default(), unparsable: 0, unknown: 0, prior: 0 }
+    }
+
+    /// The source of the lines.
+    pub fn source(&mut self) -> &mut R {
+        &mut self.source
     }
 
     /// How many lines so far are not records: torn, too long, or written by another program.

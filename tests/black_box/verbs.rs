@@ -1,6 +1,7 @@
 //! The verbs of `rexec`: what the table says of each is true, and every form that is made of the table works.
 
 mod diff;
+mod follow;
 pub(crate) mod live;
 mod rerun;
 mod tail;

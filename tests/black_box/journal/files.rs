@@ -55,7 +55,7 @@ fn a_long_journal_goes_on_in_new_files() {
             *ends.entry(record["seq"].as_u64().unwrap()).or_insert(0) += 1;
         }
         let mut out = Vec::new();
-        print::print(&home.0, name, &mut out).unwrap();
+        print::print(&home.0, name, false, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.contains("… it goes on in "), !is_last, "{text}");
     }

@@ -45,7 +45,7 @@ exit 101 · 14.2 s
 
 fn printed(home: &Home, name: &str) -> String {
     let mut out = Vec::new();
-    print::print(&home.0, name, &mut out).unwrap();
+    print::print(&home.0, name, false, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -74,7 +74,7 @@ fn journals_are_listed_and_printed() {
 #[test]
 fn listing_and_printing_say_why_they_fail() {
     let home = Home::new();
-    let fails = |name: &str| print::print(&home.0, name, &mut Vec::new()).unwrap_err();
+    let fails = |name: &str| print::print(&home.0, name, false, &mut Vec::new()).unwrap_err();
     assert!(matches!((fails(""), Notice::from(fails("")).code), (print::PrintError::Usage { .. }, 2)));
     assert!(matches!((fails("none"), Notice::from(fails("none")).code), (print::PrintError::NotFound { .. }, 1)));
     assert!(!Notice::from(fails("none")).hint.is_empty());
@@ -84,8 +84,8 @@ fn listing_and_printing_say_why_they_fail() {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     drop(theirs);
     list::list(&home.0, 10, &mut ours).unwrap();
-    print::print(&home.0, "2026-05-21-09:42:18", &mut ours).unwrap();
+    print::print(&home.0, "2026-05-21-09:42:18", false, &mut ours).unwrap();
     let mut full = File::options().write(true).open("/dev/full").unwrap();
     assert!(matches!(list::list(&home.0, 10, &mut full), Err(notice) if notice.problem.starts_with("cannot write")));
-    assert!(matches!(print::print(&home.0, "2026-05-21-09:42:18", &mut full), Err(print::PrintError::Write(_))));
+    assert!(matches!(print::print(&home.0, "2026-05-21-09:42:18", false, &mut full), Err(print::PrintError::Write(_))));
 }

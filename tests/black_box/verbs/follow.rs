@@ -1,0 +1,122 @@
+//! Verbs that follow what goes on: `rexec --print -f`, `rexec tail -f N`, and `rexec out N` of a command that runs.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::live::{rexec, start};
+use crate::support::host::{Host, MIRROR};
+use crate::support::programs;
+use crate::support::reader::Reader;
+use crate::support::temp::TempDir;
+use crate::support::waiting::{self, PATIENCE};
+
+/// `rexec` that goes on, and what it has printed so far.
+fn follow(args: &[&str], socket: &Path, home: &Path) -> (Child, Reader) {
+    let mut command = Command::new(programs::rexec());
+    command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.env("REXEC_SOCKET", socket).env("REXEC_HOME", home).spawn().expect("the program starts");
+    let out = child.stdout.take().expect("a pipe");
+    (child, Reader::new(out.into(), usize::MAX))
+}
+
+fn wait_for(reader: &Reader, text: &str) {
+    let has_it = || String::from_utf8_lossy(&reader.so_far()).contains(text);
+    assert!(waiting::until_true(PATIENCE, has_it), "{text}: {}", String::from_utf8_lossy(&reader.so_far()));
+}
+
+fn append(path: &Path, line: &str) {
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a journal");
+    file.write_all(line.as_bytes()).expect("a line");
+}
+
+/// The journal of a host that lives as long as this test.
+#[test]
+fn a_journal_is_followed_into_its_next_file() {
+    let home = TempDir::new(None);
+    let stat = fs::read_to_string("/proc/self/stat").expect("a process");
+    let started = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19)).expect("a start time").to_owned();
+    let pid = std::process::id();
+    let open = |more: &str| {
+        format!("{{\"v\":1,\"type\":\"open\",\"time\":\"t\",\"pid\":{pid},\"started\":{started}{more}}}\n")
+    };
+    let end = |seq: u32| {
+        format!(
+            "{{\"v\":1,\"type\":\"end\",\"seq\":{seq},\"whoami\":\"a\",\"dir\":\"/\",\"command\":\"c{seq}\",\"output\":\"out{seq}\\n\"}}\n"
+        )
+    };
+    let (first, second) =
+        (home.path().join("2026-05-21-09:42:18.jsonl"), home.path().join("2026-05-21-09:42:18-2.jsonl"));
+    append(&first, &(open("") + &end(1)));
+    let (mut child, reader) = follow(&["-p", "-f", "2026-05-21-09:42:18"], &home.path().join("none"), home.path());
+    wait_for(&reader, "out1\n");
+    // A line is printed when it is whole.
+    let line = end(2);
+    append(&first, &line[..20]);
+    append(&first, &line[20..]);
+    wait_for(&reader, "out2\n");
+    append(&second, &open(",\"continues\":\"2026-05-21-09:42:18\""));
+    append(&first, "{\"v\":1,\"type\":\"close\",\"time\":\"t\",\"next\":\"2026-05-21-09:42:18-2\"}\n");
+    append(&second, &end(3));
+    wait_for(&reader, "out3\n");
+    append(&second, "{\"v\":1,\"type\":\"close\",\"time\":\"t\"}\n");
+    assert!(waiting::until_true(PATIENCE, || child.try_wait().expect("a child").is_some() && reader.has_ended()));
+    let text = String::from_utf8_lossy(&reader.so_far()).into_owned();
+    assert!(
+        !text.contains("goes on") && ["out1", "out2", "out3"].iter().all(|out| text.matches(out).count() == 1),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_running_command_is_shown_from_its_beginning() {
+    let host = Host::with(MIRROR);
+    let script = "printf 'one\\ntwo\\n'; until test -e go; do sleep 0.05; done; echo three";
+    let mut call = start(&host, "Ann", script);
+    let has_both = || rexec(&host, &["out", "1"]).out == "one\ntwo\n";
+    assert!(waiting::until_true(PATIENCE, has_both), "{:?}", rexec(&host, &["out", "1"]).out);
+    let said = rexec(&host, &["out", "1", "--tail", "1"]);
+    assert!(said.out == "two\n" && said.err.contains("#1 still runs"), "{} {}", said.out, said.err);
+    let (mut all, shown) = follow(&["tail", "-f", "1"], &host.socket(), &host.journal_home());
+    let (mut last, cut) = follow(&["tail", "-f", "-n", "1", "1"], &host.socket(), &host.journal_home());
+    wait_for(&shown, "one\ntwo\n");
+    wait_for(&cut, "two\n");
+    fs::write(host.home.join("go"), "").expect("a file");
+    call.finish(PATIENCE).expect("it ends");
+    for (child, reader) in [(&mut all, &shown), (&mut last, &cut)] {
+        let is_over = || child.try_wait().expect("a child").is_some() && reader.has_ended();
+        assert!(waiting::until_true(PATIENCE, is_over), "it ends as well");
+    }
+    let text = |reader: &Reader| String::from_utf8_lossy(&reader.so_far()).into_owned();
+    // Between them stands the banner, which has no line of its output.
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| ["one", "two", "three"].contains(line)).map(str::to_owned).collect()
+    };
+    assert_eq!(lines(&text(&shown)), ["one", "two", "three"], "{}", text(&shown));
+    assert_eq!(lines(&text(&cut)), ["two", "three"], "{}", text(&cut));
+}
+
+#[test]
+fn verbs_that_act_say_in_json_what_they_did() {
+    let host = Host::with(MIRROR);
+    let mut call = start(&host, "Ann", "echo begun; exec sleep 1000");
+    let wait = || rexec(&host, &["ps", "--json"]).out.contains("\"running\"");
+    assert!(waiting::until_true(PATIENCE, wait), "it begins");
+    for (args, result) in [
+        (&["pause", "1", "--json"][..], "paused"),
+        (&["resume", "--all", "--json"], "resumed"),
+        (&["kill", "1", "--signal", "WINCH", "--json"], "signalled"),
+        (&["kill", "1", "--json"], "ended"),
+    ] {
+        let said = rexec(&host, args);
+        let line: Value =
+            serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{args:?}: {} {}", said.out, said.err));
+        assert_eq!((said.code, &line["seq"], &line["result"]), (0, &1.into(), &result.into()), "{args:?}");
+    }
+    call.finish(PATIENCE).expect("it was ended");
+    let said = rexec(&host, &["send", "1", "x", "--json"]);
+    assert!(said.code == 3 && said.out.is_empty(), "{}", said.out);
+}
