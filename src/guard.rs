@@ -19,7 +19,9 @@
 //! 2. `supervisor`: it reaps, obeys orders and reports. `stops` and `foreground` deal with processes that stop at the
 //!    terminal, `hunt` kills the process tree when it is ordered to.
 //! 3. When the shell ends, the guard closes the terminal and reports the exit. It stays until it has no children.
-//! 4. If a guard dies by violence, the host finds its children with [`orphans`].
+//! 4. A guard whose command has left no process, and that nobody has ordered anything, is free. The host gives it a new
+//!    terminal and the next command (`host/spares`), if its own attributes are as they were (`condition`).
+//! 5. If a guard dies by violence, the host finds its children with [`orphans`].
 //!
 //! # Invariants
 //!
@@ -27,6 +29,7 @@
 //!   descriptor of the host.
 //! * It closes the slave before it reports the exit of the shell.
 //! * Signals from its command have no effect on it, except SIGKILL and SIGSTOP. The host watches for those.
+//! * A command finds nothing of the command before it: no process, no terminal, no changed attribute of its guard.
 //! * When the host is gone, a guard ends a command that runs. It leaves alone what an ended command left behind.
 //!
 //! # Where prompts are decided
@@ -47,13 +50,14 @@
 //! * On a relayed terminal none of this happens: a person answers. `terminal_on_demand` decides how long a command
 //!   keeps a terminal that is relayed on demand.
 //!
-//! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `launch`, `supervisor`, `stops`, `asker`,
+//! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `condition`, `launch`, `supervisor`, `stops`, `asker`,
 //! `foreground`, `terminal_on_demand`, `pause`, `hunt`, `reaper`, [`orphans`].
 
 #![expect(unsafe_code, reason = "a guard forks, and its child makes system calls only")]
 
 mod asker;
 pub mod baseline;
+mod condition;
 pub mod control;
 mod extras;
 mod foreground;

@@ -296,7 +296,8 @@ impl Host {
         self.runs.tick_timeouts(engine, turn.now);
         self.rpc.tick(turn);
         self.door.tick(turn, &mut self.screen);
-        self.starts.tick(engine, turn.now);
+        self.starts.tick(engine, turn);
+        self.starts.keep(self.runs.take_free(), turn);
     }
 
     /// Ends what a person wants ended, and looks at guards that owe something or died.

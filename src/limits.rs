@@ -4,13 +4,14 @@
 
 mod callers;
 mod environments;
+mod guards;
 mod ports;
 mod reports;
 mod rpc;
 
 use std::time::Duration;
 
-pub use {callers::*, environments::*, ports::*, reports::*, rpc::*};
+pub use {callers::*, environments::*, guards::*, ports::*, reports::*, rpc::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;
@@ -169,10 +170,6 @@ pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(2);
 /// After a SIGPIPE that may have come too late, output within this time brings no second one.
 pub const BROKEN_PIPE_PAUSE: Duration = Duration::from_millis(50);
 
-/// Guards kept ready with terminal and session, ahead of demand. When none is left, the next one is made on demand.
-pub const SPARE_GUARDS: usize = 2;
-/// After a spare guard could not be made, or died younger than this, none is tried for this long.
-pub const SPARE_PAUSE: Duration = Duration::from_secs(1);
 /// Ended commands whose left-over processes are watched. For one more, the terminal of the oldest is closed.
 pub const STRAGGLERS_MAX: usize = 256;
 /// Left-over processes of one command that are counted. Beyond it the count only says that there are more.

@@ -152,8 +152,9 @@ impl Client {
         self.request = self.outgoing.len();
     }
 
-    /// Works until the end.
-    pub(crate) fn run(mut self) -> ClientEnd {
+    /// Works until the end. It does not take the client: this process exits next, and the kernel closes and unmaps
+    /// faster than destructors.
+    pub(crate) fn run(&mut self) -> ClientEnd {
         let end = loop {
             if let Some(end) = self.advance() {
                 break end;

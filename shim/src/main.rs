@@ -217,7 +217,6 @@ impl ShimCall<'_> {
         let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
         match relay.run() {
-            // The kernel frees everything faster than destructors would.
             ClientEnd::Exit(code) => sys::exit(code),
             ClientEnd::Die { signal, is_group } => sys::die_by(signal, is_group),
             ClientEnd::Failed(notice) => Err(Attempt::Failed(notice)),

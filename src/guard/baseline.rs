@@ -7,10 +7,11 @@ use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, Extras};
 use super::extras;
 
 /// The guard's own attributes, read once. Only attributes that differ are set in the child.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Baseline {
     pub(super) extras: Extras,
-    pub(super) limits: Vec<libc::rlimit64>,
+    /// Soft and hard limits, by the number of the resource.
+    pub(super) limits: Vec<(u64, u64)>,
     pub(super) oom_score_adj: i32,
     pub(super) nice: i32,
     pub(super) affinity: Vec<u8>,
@@ -26,7 +27,7 @@ impl Baseline {
             let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: the call fills the structure, and the number of the resource is valid.
             let _ = unsafe { libc::prlimit64(0, resource_number(resource), std::ptr::null(), &raw mut limit) };
-            limit
+            (limit.rlim_cur, limit.rlim_max)
         });
         let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
         // SAFETY: the call takes numbers only.
@@ -60,7 +61,7 @@ pub fn attributes() -> Attributes {
         umask: mask.bits(),
         nice: own.nice,
         oom_score_adj: own.oom_score_adj,
-        limits: own.limits.iter().map(|limit| (limit.rlim_cur, limit.rlim_max)).collect(),
+        limits: own.limits,
         extras: own.extras,
         ..Attributes::default()
     }

@@ -2,7 +2,8 @@
 //! has no versions, and every message but the RUN frame has a fixed size.
 //!
 //! ```text
-//! host ▶ guard   the plan and the RUN frame (with descriptors), then orders of two bytes
+//! host ▶ guard   the plan and the RUN frame (with descriptors), then orders of two bytes; to a guard that is free,
+//!                RENEW with the slave of a terminal, then the next plan and frame
 //! guard ▶ host   reports of 32 bytes: `Begun` before any process of the command exists, `Hunting` once the guard has
 //!                the order to kill; end of file when the guard ends
 //! ```
@@ -79,6 +80,8 @@ impl RunPlan {
 
 /// Size of an order, bytes.
 pub const ORDER_BYTES: usize = 2;
+/// To a guard that is free: prepare for another command, on the terminal whose slave comes with these bytes.
+pub const RENEW: [u8; ORDER_BYTES] = [30, 0];
 /// Size of a report, bytes.
 pub const REPORT_BYTES: usize = 32;
 
@@ -189,6 +192,8 @@ pub enum GuardReport {
     /// The shell was reaped and the guard has closed the terminal's slave. `group` was the shell's process group;
     /// `has_left` says whether processes of the command are left.
     Exited { exit: Exit, group: ProcessGroup, has_left: bool },
+    /// The command has left nothing. The guard waits for [`RENEW`].
+    Free,
     /// SIGKILL did not end this process.
     Unkillable { pid: Pid, program: Program },
     /// SIGPIPE was sent, as ordered.
@@ -217,6 +222,7 @@ impl GuardReport {
             Self::Exited { exit: Exit::Signal(signal), group, has_left } => {
                 (7, signal.number(), group.number(), u32::from(has_left), Program::default())
             }
+            Self::Free => (17, 0, 0, 0, Program::default()),
             Self::Unkillable { pid, program } => (8, 0, pid.number(), 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
@@ -264,6 +270,7 @@ impl GuardReport {
                 group: ProcessGroup::new(number),
                 has_left: count > 0,
             },
+            17 => Self::Free,
             8 => Self::Unkillable { pid: Pid::new(number), program },
             9 => Self::PipeBroken,
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
@@ -310,6 +317,7 @@ mod tests {
                 group: ProcessGroup::new(1),
                 has_left: false,
             },
+            GuardReport::Free,
             GuardReport::Unkillable { pid: Pid::new(i32::MAX), program },
             GuardReport::PipeBroken,
             GuardReport::ShellStopped { signal: process::Signal::new(20) },

@@ -97,7 +97,7 @@ impl<'a> Launch<'a> {
         let limits = (0..RESOURCES).zip(&attributes.limits).zip(&baseline.limits);
         let limits = limits.filter_map(|((resource, &(soft, hard)), own)| {
             let wanted = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
-            ((own.rlim_cur, own.rlim_max) != (soft, hard)).then_some((resource, wanted))
+            (*own != (soft, hard)).then_some((resource, wanted))
         });
         let named = attributes.extras.directory.as_deref().unwrap_or(c"/");
         let directory = descriptors.directory.as_ref().map(|fd| Directory::Open(fd.as_raw_fd()));

@@ -11,7 +11,8 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal as Named, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
 
-use super::baseline::Baseline;
+use super::condition::{Condition, SleepCount};
+use super::control::{self, GuardReport};
 use super::launch::GUARD_IGNORES;
 use super::orphans;
 use super::request::{self, NotStarted};
@@ -75,35 +76,71 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
             let (slave, _) = (pty.slave, std::mem::ManuallyDrop::new((pty.master, control)));
             // SAFETY: this process has copies of its own, and what owned them before the fork is never dropped here.
             let held = held.iter().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
-            let code = match enter(far, slave, held) {
-                Ok(Some(supervisor)) => supervisor.run(),
-                Ok(None) => 0,
-                Err(error) => error.raw_os_error().unwrap_or(1),
-            };
-            process::exit(code)
+            let code = serve(far, slave, held);
+            process::exit(code.unwrap_or_else(|error| error.raw_os_error().unwrap_or(1)))
         }
     }
 }
 
-/// Becomes a guard, waits for a command and starts it. `None` when there is nothing to supervise.
-fn enter(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<Supervisor>> {
-    let signals = become_guard(&control, &slave, &held)?;
-    let baseline = Baseline::read();
-    let Some(received) = request::receive(&control, held)? else { return Ok(None) };
-    let plan = received.plan;
-    match received.start(&control, &slave, &baseline) {
-        Ok(started) => {
-            let supervisor = Supervisor::new(control, signals, slave, started.shell, plan);
-            let mut supervisor = supervisor.with_relayed(started.relayed);
-            supervisor.take_early(started.orders, started.rest);
-            Ok(Some(supervisor))
+/// Becomes a guard and serves commands, one after the other, each on a terminal of its own. It ends after one that has
+/// left anything. Returns the exit code.
+fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<i32> {
+    let mut signals = become_guard(&control, &slave, &held)?;
+    let condition = Condition::read();
+    let mut held = Some(held);
+    loop {
+        let Some(received) = request::receive(&control, held.take().unwrap_or_default())? else { return Ok(0) };
+        let mut sleeps = SleepCount::begin();
+        let plan = received.plan;
+        let started = match received.start(&control, &slave, &condition.baseline) {
+            Ok(started) => started,
+            Err(NotStarted::HostGone) => return Ok(0),
+            Err(NotStarted::Report(report)) => {
+                sys::write(&control, &report.encode())?;
+                return Ok(0);
+            }
+        };
+        sleeps.reasons += 1;
+        let supervisor = Supervisor::new(control, signals, slave, started.shell, plan);
+        let mut supervisor = supervisor.with_relayed(started.relayed);
+        supervisor.take_early(started.orders, started.rest);
+        (control, signals) = match supervisor.run(&mut sleeps).map_err(sys::io)? {
+            Some(free) if !sleeps.was_disturbed() && Condition::read() == condition => free,
+            _ => return Ok(0),
+        };
+        sys::write(&control, &GuardReport::Free.encode())?;
+        let Some(next) = next_terminal(&control)? else { return Ok(0) };
+        lead(&next)?;
+        slave = next;
+    }
+}
+
+/// Waits for the terminal of the next command. `None` when the host is gone, or lets the guard go.
+fn next_terminal(control: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let (mut order, mut slaves) = ([0; control::ORDER_BYTES], Vec::new());
+    loop {
+        if socket::receive_with_descriptors(control, &mut order, &mut slaves)?.bytes == 0 {
+            return Ok(None);
         }
-        Err(NotStarted::HostGone) => Ok(None),
-        Err(NotStarted::Report(report)) => {
-            sys::write(&control, &report.encode())?;
-            Ok(None)
+        // Other orders were for the command that has ended.
+        if order == control::RENEW && !slaves.is_empty() {
+            return Ok(slaves.pop());
         }
     }
+}
+
+/// Makes a terminal the controlling one of this session, in place of the last command's.
+fn lead(slave: &OwnedFd) -> io::Result<()> {
+    // SAFETY: the ioctl takes a number: 0, do not take the terminal away from another session.
+    let take = || sys::check(unsafe { libc::ioctl(slave.as_raw_fd(), libc::TIOCSCTTY, 0) });
+    if take().is_ok() {
+        return Ok(());
+    }
+    // The host has not closed the old terminal yet.
+    let old = std::fs::File::open("/dev/tty")?;
+    // SAFETY: the ioctl takes no argument. It sends SIGHUP to the guard's own group, which ignores it.
+    unsafe { libc::ioctl(old.as_raw_fd(), libc::TIOCNOTTY) };
+    take().map(drop)
 }
 
 /// Replaces what the fork inherited from the host: descriptors, session, signal dispositions and mask.
@@ -117,8 +154,7 @@ fn become_guard(control: &OwnedFd, slave: &OwnedFd, held: &[OwnedFd]) -> io::Res
         }
     }
     setsid().map_err(sys::io)?;
-    // SAFETY: the ioctl takes a number: 0, do not take the terminal away from another session.
-    sys::check(unsafe { libc::ioctl(slave.as_raw_fd(), libc::TIOCSCTTY, 0) })?;
+    lead(slave)?;
     nix::sys::prctl::set_child_subreaper(true).map_err(sys::io)?;
     let _ = nix::sys::prctl::set_name(rexec_sh::protocol::mark::GUARD_NAME);
     for signal in 1..=64 {

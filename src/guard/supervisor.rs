@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 
+use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan};
 use super::foreground::Foreground;
 use super::hunt::Hunt;
@@ -52,6 +53,8 @@ pub(super) struct Supervisor {
     pub(super) relayed: Option<RelayedTerminal>,
     /// Where the command gets keys only while it asks for them.
     pub(super) demand: Option<Demand>,
+    /// The guard may serve another command after this one.
+    is_reusable: bool,
 }
 
 /// A run's terminal that stands for its caller's.
@@ -85,6 +88,7 @@ impl Supervisor {
             stopped_before_pause: Vec::new(),
             relayed: None,
             demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
+            is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
     }
 
@@ -102,18 +106,23 @@ impl Supervisor {
         orders.into_iter().for_each(|order| self.obey(order));
     }
 
-    /// Works until no process is left to watch; returns the exit code of the guard.
-    pub(super) fn run(mut self) -> i32 {
+    /// Works until no process is left to watch. Returns what the guard needs for another command, if this one's shell
+    /// was its last process and nobody has ordered anything.
+    ///
+    /// # Errors
+    /// As poll(2).
+    pub(super) fn run(mut self, sleeps: &mut SleepCount) -> nix::Result<Option<(OwnedFd, SignalFd)>> {
         loop {
+            let had_shell = self.shell.is_some();
             let has_children = self.reap();
             if self.shell.is_none() && (!has_children || (!self.host_lives && matches!(self.hunt, Hunt::No))) {
-                return 0;
+                let is_free = had_shell && self.is_reusable && self.host_lives && self.orders.is_empty();
+                return Ok(is_free.then_some((self.control, self.signals)));
             }
             self.tick(Instant::now());
-            match self.wait() {
-                Ok(true) => self.take_orders(),
-                Ok(false) => {}
-                Err(_) => return 1,
+            sleeps.reasons += 1;
+            if self.wait()? {
+                self.take_orders();
             }
         }
     }
@@ -270,6 +279,8 @@ impl Supervisor {
     }
 
     fn obey(&mut self, order: Order) {
+        // A look changes nothing. Anything else may have stopped, signalled or given something to a process.
+        self.is_reusable &= order == Order::Look;
         match order {
             Order::Signal(signal) if self.shell.is_some() => {
                 self.signalled |= 1 << (signal.number() & 127);

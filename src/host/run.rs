@@ -93,6 +93,8 @@ pub(super) struct GuardLink {
     pub(super) shell_is_over: bool,
     /// Processes of the command were alive when its shell ended.
     pub(super) has_left: bool,
+    /// The command has left nothing, and the guard waits for another one.
+    pub(super) is_free: bool,
     /// The process group of a shell that has ended, until it was noted what it left running.
     pub(super) left_by: Option<ProcessGroup>,
 }

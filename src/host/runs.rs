@@ -46,6 +46,7 @@ use crate::core::entry::{Reason, Stream};
 use crate::core::job::{Job, Order};
 use crate::guard::orphans::Kin;
 use crate::guard::spawn;
+use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{pty, socket};
 use rexec_sh::protocol::process::{Pid, Signal};
@@ -68,6 +69,8 @@ pub(super) struct Runs {
     answered: BTreeSet<JobId>,
     /// Answers that are over, until the person is told.
     answers_over: Vec<AnswerOver>,
+    /// Guards whose commands have left nothing, until they are kept for others.
+    free: Vec<(Pid, Port)>,
     /// Terminals that have another size, until their jobs are told.
     resized: Vec<(JobId, pty::Size)>,
     /// What happens when a command asks for terminal input.
@@ -90,6 +93,7 @@ impl Runs {
             timeouts: BTreeSet::new(),
             answered: BTreeSet::new(),
             answers_over: Vec::new(),
+            free: Vec::new(),
             resized: Vec::new(),
             prompts,
             sought_holder: None,

@@ -1,15 +1,19 @@
-//! Spare guards, made ahead of demand, so that a command does not wait for a fork and a terminal.
+//! Spare guards: ready ahead of demand, so that a command does not wait for a fork and a terminal.
+//!
+//! A guard whose command has left nothing is parked, without a terminal. It becomes a spare guard again when it gets a
+//! new one. Parked guards are used newest first, so those that were not needed lately are the oldest ones, and they go.
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
 
+use crate::guard::control::RENEW;
 use crate::guard::spawn;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::Port;
 use crate::limits;
-use crate::sys::{self, pty};
+use crate::sys::{self, pty, socket};
 use rexec_sh::protocol::process::Pid;
 
 /// ^D, which a reader in line mode takes for the end of its input.
@@ -21,7 +25,16 @@ pub(super) struct Spare {
     pub(super) pid: Pid,
     pub(super) control: Port,
     pub(super) master: Port,
-    made: Instant,
+    /// When it was forked, unless it has served before.
+    made: Option<Instant>,
+}
+
+/// A guard that has served and has no terminal.
+#[derive(Debug)]
+struct Parked {
+    pid: Pid,
+    control: Port,
+    since: Instant,
 }
 
 /// What a new terminal holds for a reader.
@@ -38,6 +51,8 @@ pub(super) enum FirstInput {
 #[derive(Debug)]
 pub(super) struct Spares {
     waiting: VecDeque<Spare>,
+    /// Oldest first.
+    parked: VecDeque<Parked>,
     size: pty::Size,
     paused_until: Option<Instant>,
     /// When a guard that died soon after its birth is replaced.
@@ -47,7 +62,7 @@ pub(super) struct Spares {
 impl Spares {
     /// No guards yet. Their terminals get this size.
     pub(super) fn new(size: pty::Size) -> Self {
-        Self { waiting: VecDeque::new(), size, paused_until: None, replace_at: None }
+        Self { waiting: VecDeque::new(), parked: VecDeque::new(), size, paused_until: None, replace_at: None }
     }
 
     /// Whether to make another guard when there is nothing else to do.
@@ -70,23 +85,71 @@ impl Spares {
         self.replace_at
     }
 
-    /// Makes a guard.
+    /// Makes a guard ready.
     ///
     /// # Errors
     /// No terminal, process or descriptor is left.
     pub(super) fn prepare(&mut self, poller: &mut Poller) -> io::Result<()> {
         self.replace_at = None;
-        let spare = make(poller, self.size, &[], FirstInput::End)?;
+        let spare = self.renew_or_make(poller)?;
         self.waiting.push_back(spare);
         Ok(())
     }
 
-    /// Takes a guard that waits, or makes one.
+    /// Takes a guard that waits, or makes one ready.
+    ///
+    /// # Errors
+    /// As [`Spares::prepare`].
     pub(super) fn take(&mut self, poller: &mut Poller) -> io::Result<Spare> {
         match self.waiting.pop_front() {
             Some(spare) => Ok(spare),
-            None => make(poller, self.size, &[], FirstInput::End),
+            None => self.renew_or_make(poller),
         }
+    }
+
+    /// Keeps a guard whose command has left nothing.
+    pub(super) fn park(&mut self, poller: &mut Poller, (pid, control): (Pid, Port), now: Instant) {
+        if self.parked.len() < limits::PARKED_GUARDS_MAX {
+            self.parked.push_back(Parked { pid, control, since: now });
+        } else {
+            control.close(poller);
+        }
+    }
+
+    /// When the next parked guard goes.
+    pub(super) fn leave_at(&self) -> Option<Instant> {
+        let is_one_of_many = self.parked.len() > limits::PARKED_GUARDS;
+        let patience = if is_one_of_many { limits::PARKED_TIME } else { limits::PARKED_IDLE };
+        self.parked.front().map(|oldest| oldest.since + patience)
+    }
+
+    /// Lets parked guards go that were not needed for a while.
+    pub(super) fn let_go(&mut self, poller: &mut Poller, now: Instant) {
+        while self.leave_at().is_some_and(|at| at <= now)
+            && let Some(oldest) = self.parked.pop_front()
+        {
+            oldest.control.close(poller);
+        }
+    }
+
+    /// Lets all parked guards go, because descriptors or processes are short.
+    pub(super) fn let_all_go(&mut self, poller: &mut Poller) {
+        self.parked.drain(..).for_each(|parked| parked.control.close(poller));
+    }
+
+    /// Gives a parked guard a new terminal, or makes a guard. Without a terminal for it, the guard stays parked.
+    fn renew_or_make(&mut self, poller: &mut Poller) -> io::Result<Spare> {
+        while !self.parked.is_empty() {
+            let pty = pty::open(self.size)?;
+            let Some(Parked { pid, mut control, .. }) = self.parked.pop_back() else { break };
+            let slave = [pty.slave.as_raw_fd()];
+            // One that has died, or does not listen, is followed by the next.
+            if let Ok(Some(_)) = control.write(|fd| socket::send(fd, &RENEW, &slave)) {
+                return spare(poller, pid, control, pty.master, FirstInput::End, None);
+            }
+            control.close(poller);
+        }
+        make(poller, self.size, &[], FirstInput::End)
     }
 
     /// Makes a guard that inherits copies of these descriptors.
@@ -97,9 +160,12 @@ impl Spares {
     /// Forgets the guard with this registration, which died while it waited. Whatever killed a guard that was just made
     /// may kill the next one too, so that one is not made at once.
     pub(super) fn forget(&mut self, poller: &mut Poller, token: Token, now: Instant) {
+        if let Some(at) = self.parked.iter().position(|parked| parked.control.token() == token) {
+            self.parked.remove(at).into_iter().for_each(|parked| parked.control.close(poller));
+        }
         let Some(at) = self.waiting.iter().position(|spare| spare.control.token() == token) else { return };
         if let Some(spare) = self.waiting.remove(at) {
-            if now.saturating_duration_since(spare.made) < limits::SPARE_PAUSE {
+            if spare.made.is_some_and(|made| now.saturating_duration_since(made) < limits::SPARE_PAUSE) {
                 self.pause(now);
                 self.replace_at = self.paused_until;
             }
@@ -117,7 +183,7 @@ impl Spares {
 
     /// The processes of the guards that wait.
     pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
-        self.waiting.iter().map(|spare| spare.pid)
+        self.waiting.iter().map(|spare| spare.pid).chain(self.parked.iter().map(|parked| parked.pid))
     }
 }
 
@@ -131,18 +197,29 @@ impl Spare {
 
 fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd], first: FirstInput) -> io::Result<Spare> {
     let guard = spawn::make(size, held)?;
-    if first == FirstInput::End {
-        let _ = sys::write(&guard.master, END_OF_FILE);
-    }
     let control = Port::new(poller, guard.control)?;
-    let master = match Port::new(poller, guard.master) {
-        Ok(master) => master,
+    spare(poller, guard.pid, control, guard.master, first, Some(Instant::now()))
+}
+
+/// A guard with its terminal, which is registered and gets its first input.
+fn spare(
+    poller: &mut Poller,
+    pid: Pid,
+    control: Port,
+    master: OwnedFd,
+    first: FirstInput,
+    made: Option<Instant>,
+) -> io::Result<Spare> {
+    if first == FirstInput::End {
+        let _ = sys::write(&master, END_OF_FILE);
+    }
+    match Port::new(poller, master) {
+        Ok(master) => Ok(Spare { pid, control, master, made }),
         Err(error) => {
             control.close(poller);
-            return Err(error);
+            Err(error)
         }
-    };
-    Ok(Spare { pid: guard.pid, control, master, made: Instant::now() })
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ use crate::front::command::Command;
 use crate::front::jsonl::{CommandRequest, OutputPlace};
 use crate::front::profile::ProfileFacts;
 use crate::io::poller::Token;
+use crate::io::port::Port;
 use crate::limits;
 use crate::sys::cgroup::Groups;
 use crate::sys::{self, pty};
@@ -116,14 +117,26 @@ impl Starts {
     /// When a start has to be tried again, or a spare guard replaced.
     pub(super) fn deadline(&self, engine: &Engine) -> Option<Instant> {
         let replace_at = self.spares.replace_at().filter(|_| engine.is_idle() && !self.is_closing);
-        self.retry_at.into_iter().chain(replace_at).min()
+        self.retry_at.into_iter().chain(replace_at).chain(self.spares.leave_at()).min()
     }
 
     /// Time has passed.
-    pub(super) fn tick(&mut self, engine: &mut Engine, now: Instant) {
-        if self.retry_at.is_some_and(|at| at <= now) {
+    pub(super) fn tick(&mut self, engine: &mut Engine, turn: &mut Turn) {
+        if self.retry_at.is_some_and(|at| at <= turn.now) {
             self.retry_at = None;
             engine.start_queued();
+        }
+        self.spares.let_go(&mut turn.poller, turn.now);
+    }
+
+    /// Keeps guards whose commands have left nothing, for other commands.
+    pub(super) fn keep(&mut self, free: Vec<(Pid, Port)>, turn: &mut Turn) {
+        for (pid, control) in free {
+            if self.is_closing {
+                control.close(&mut turn.poller);
+            } else {
+                self.spares.park(&mut turn.poller, (pid, control), turn.now);
+            }
         }
     }
 
@@ -198,6 +211,7 @@ impl Starts {
                 self.retry_at = None;
             }
             Err(error) if self.may_wait(&error, accepted, turn.now) => {
+                self.spares.let_all_go(&mut turn.poller);
                 engine.retry(job);
                 self.retry_at = Some(turn.now + limits::START_RETRY);
             }

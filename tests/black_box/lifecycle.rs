@@ -5,4 +5,5 @@ mod kills;
 mod leftovers;
 mod loads;
 mod orders;
+mod reuse;
 mod shutdown;

@@ -17,6 +17,7 @@ use crate::host::orphan_hunt::{HUNT_PAUSE, OrphanHunt};
 use crate::host::peers::Peers;
 use crate::host::run::ActiveRun;
 use crate::host::turn::Turn;
+use crate::io::port::Port;
 use crate::limits;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
@@ -38,6 +39,23 @@ impl Runs {
             run.hunt = Some(OrphanHunt::new(orphans, is_killing, link.left_by, turn.now));
         }
         self.owe(job);
+    }
+
+    /// A guard's command has left nothing. The guard is kept for another one, unless an order is on its way to it.
+    pub(super) fn on_guard_free(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        let Some(link) = self.get_mut(job).and_then(|run| run.guard.take()) else { return };
+        if link.orders.out.is_empty() && link.orders.deadline().is_none() {
+            turn.forget(link.control.token());
+            self.free.push((link.pid, link.control));
+        } else {
+            turn.close(link.control);
+        }
+        self.on_tree_gone(job, turn, engine);
+    }
+
+    /// The guards that have become free, with their control sockets.
+    pub(in crate::host) fn take_free(&mut self) -> Vec<(Pid, Port)> {
+        std::mem::take(&mut self.free)
     }
 
     /// The whole tree is dead, or given up, or left to itself.

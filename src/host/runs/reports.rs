@@ -61,6 +61,9 @@ impl Runs {
             self.on_guard_gone(job, turn, engine);
         } else if let Some(link) = self.link(job) {
             link.inbox = rest;
+            if link.is_free {
+                self.on_guard_free(job, turn, engine);
+            }
         }
         turn.touch(job);
     }
@@ -116,6 +119,7 @@ impl Runs {
                 self.on_terminal_returned(job, peers);
             }
             GuardReport::PipeBroken => run.broken_pipe.on_signalled(turn.now),
+            GuardReport::Free => run.guard.iter_mut().for_each(|link| link.is_free = true),
             GuardReport::Exited { exit, group, has_left } => {
                 self.on_shell_over(job, has_left.then_some(group));
                 self.on_exited(job, exit, turn, engine, peers);

@@ -158,6 +158,6 @@ fn bind(job: JobId, run: &mut ActiveRun, spare: Spare, orders: Orders, mut strea
     }
     turn.name(control.token(), Source::Control(job));
     run.streams = streams;
-    let (inbox, shell_is_over, has_left, left_by) = (Vec::new(), false, false, None);
-    run.guard = Some(GuardLink { pid, control, orders, inbox, shell_is_over, has_left, left_by });
+    let (inbox, shell_is_over, has_left, is_free, left_by) = (Vec::new(), false, false, false, None);
+    run.guard = Some(GuardLink { pid, control, orders, inbox, shell_is_over, has_left, is_free, left_by });
 }

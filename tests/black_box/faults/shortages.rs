@@ -155,6 +155,9 @@ fn no_command_runs_twice() {
     _ = host.leave();
 }
 
+/// A guard for which a signal is queued serves no other command.
+const ENDS_ITS_GUARD: &str = "kill -s RTMIN $PPID";
+
 fn nproc_host() -> Option<(Host, Option<u32>)> {
     let user = programs::plain_user()?;
     Some((Host::with(Setup { user, ..PLAIN }), user))
@@ -163,7 +166,9 @@ fn nproc_host() -> Option<(Host, Option<u32>)> {
 /// Starts commands of which more than the guards in reserve can serve need a fork, which fails.
 fn start_beyond_reserve(host: &Host, user: Option<u32>) -> Vec<Calling> {
     set_limit(host, user, "--nproc=1:");
-    let start = |n| host.call(&format!("echo {n}; exit 7")).start(Target::Shim(&host.socket())).expect("a shim");
+    let start = |n| {
+        host.call(&format!("{ENDS_ITS_GUARD}; echo {n}; exit 7")).start(Target::Shim(&host.socket())).expect("a shim")
+    };
     let callings = (0..5).map(start).collect();
     let is_known = |journal: &Journal| (journal.of_type("start").count() == 5).then_some(());
     host.wait_for("every start", is_known);
@@ -194,8 +199,11 @@ fn commands_wait_for_processes() {
 fn a_command_that_waits_can_be_ended() {
     let Some((host, user)) = nproc_host() else { return };
     set_limit(&host, user, "--nproc=1:");
-    let mut reserve = (0..2).map(|n| start_and_wait(&host, &format!("echo {n}"), n + 1)).collect::<Vec<_>>();
+    let last = |n| format!("{ENDS_ITS_GUARD}; echo {n}");
+    let mut reserve = (0..2).map(|n| start_and_wait(&host, &last(n), n + 1)).collect::<Vec<_>>();
     assert!(reserve.iter_mut().all(|calling| calling.finish(PATIENCE).is_some_and(|seen| seen.code() == 0)));
+    let has_guards = || procs::children(host.pid()).iter().any(|child| child.comm == "rexec-guard");
+    waiting::wait_until("the end of their guards", || !has_guards());
     let mut count = 2;
     for (signal, code) in [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129), (SIGUSR1, 138)] {
         count += 1;

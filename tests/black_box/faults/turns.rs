@@ -44,7 +44,8 @@ fn callers_that_come_at_once_keep_no_command_from_its_end() {
     let guard = waiting::until(PATIENCE, guard).expect("it never started");
     host.stop();
     fs::write(host.home.join("go"), "").expect("a file");
-    assert!(waiting::until_true(PATIENCE, || !procs::is_alive(guard)), "{:#?}", host.tree());
+    let is_over = || procs::children(guard).is_empty() && procs::Process::of(guard).is_none_or(|it| it.state == 'S');
+    assert!(waiting::until_true(PATIENCE, is_over), "{:#?}", host.tree());
     let streams = (0..CALLERS).map(|_| ask(&host, &["no-such-program"])).collect();
     host.signal(Signal::SIGCONT);
     answer_all(streams);

@@ -1,0 +1,121 @@
+//! What a process started by a guard inherits from it: the condition that one command could leave for the next.
+//!
+//! A command cannot change its guard from within, but any process of the same user can from outside: setpriority(2),
+//! prlimit(2), sched_setaffinity(2), ioprio_set(2), a write to oom_score_adj, to autogroup or to the file of a control
+//! group, KEYCTL_SESSION_TO_PARENT, ptrace(2). So a guard reads its condition when it begins and after each command, and
+//! serves only while nothing has changed.
+//!
+//! A process that traced the guard and left again shows in nothing that the guard could read, nor does a stop that
+//! somebody continued. But each made the guard sleep and wake once more ([`SleepCount`]). What a tracer wrote to the guard's
+//! memory is beyond this check: a process that may trace the guard may trace the agents and the host, too.
+
+use nix::libc::{self, c_int};
+use nix::sys::resource::{UsageWho, getrusage};
+
+use super::baseline::Baseline;
+
+/// Lines of /proc/self/status that change by themselves. Pending signals are not inherited; those that queue are looked
+/// at apart from these lines.
+const RESTLESS: [&[u8]; 13] = [
+    b"State:",
+    b"FDSize:",
+    b"Vm",
+    b"Rss",
+    b"HugetlbPages:",
+    b"SigQ:",
+    b"SigPnd:",
+    b"ShdPnd:",
+    b"voluntary_ctxt_switches:",
+    b"nonvoluntary_ctxt_switches:",
+    b"Cpus_allowed_list:",
+    b"Mems_allowed_list:",
+    b"CoreDumping:",
+];
+
+/// The signals that queue (signal(7), real-time signals), as bits of a set.
+const QUEUING: u64 = !0 << 31;
+
+/// Asks for the number of a keyring (keyctl(2)).
+const KEYCTL_GET_KEYRING_ID: c_int = 0;
+
+/// What a child of this process inherits, as far as another process can change it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Condition {
+    pub(super) baseline: Baseline,
+    /// The lines of /proc/self/status that should not change: credentials, signals, tracer, CPUs, memory nodes.
+    status: Vec<u8>,
+    has_queued_signals: bool,
+    cgroups: Vec<u8>,
+    /// The priority of the session (sched(7), autogroup).
+    session_priority: Vec<u8>,
+    session_keyring: libc::c_long,
+    is_dumpable: c_int,
+    /// A struct sched_attr (sched_setattr(2)), which has more than policy and priority.
+    scheduling: [u64; 7],
+    /// Which processes may share a core with this one (PR_SCHED_CORE, prctl(2)).
+    core_cookie: u64,
+}
+
+impl Condition {
+    /// Reads the condition of this process.
+    pub(super) fn read() -> Self {
+        let read = |path: &str| std::fs::read(path).unwrap_or_default();
+        let status = read("/proc/self/status");
+        let lines = || status.split_inclusive(|&byte| byte == b'\n');
+        let is_kept = |line: &&[u8]| !RESTLESS.iter().any(|name| line.starts_with(name));
+        let pending = lines().filter(|line| line.starts_with(b"SigPnd:") || line.starts_with(b"ShdPnd:"));
+        let (mut scheduling, mut core_cookie) = ([0_u64; 7], 0_u64);
+        // SAFETY: the calls take numbers, and structures of the given sizes that the kernel fills.
+        let (session_keyring, is_dumpable) = unsafe {
+            libc::syscall(libc::SYS_sched_getattr, 0, scheduling.as_mut_ptr(), size_of_val(&scheduling), 0);
+            libc::prctl(libc::PR_SCHED_CORE, libc::PR_SCHED_CORE_GET, 0, 0, &raw mut core_cookie);
+            let own_keyring = libc::KEY_SPEC_SESSION_KEYRING;
+            (
+                libc::syscall(libc::SYS_keyctl, KEYCTL_GET_KEYRING_ID, own_keyring, 0),
+                libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0),
+            )
+        };
+        Self {
+            baseline: Baseline::read(),
+            has_queued_signals: pending.map(signals).any(|set| set & QUEUING != 0),
+            status: lines().filter(is_kept).flatten().copied().collect(),
+            cgroups: read("/proc/self/cgroup"),
+            session_priority: read("/proc/self/autogroup"),
+            session_keyring,
+            is_dumpable,
+            scheduling,
+            core_cookie,
+        }
+    }
+}
+
+/// The set of signals on a line of /proc/self/status.
+fn signals(line: &[u8]) -> u64 {
+    let set = std::str::from_utf8(line).ok().and_then(|line| line.split_once(':'));
+    set.and_then(|(_, digits)| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// How often this process has slept, against how often it had a reason to.
+#[derive(Debug)]
+pub(super) struct SleepCount {
+    before: i64,
+    /// System calls that may have slept.
+    pub(super) reasons: i64,
+}
+
+impl SleepCount {
+    /// Begins to count.
+    pub(super) fn begin() -> Self {
+        Self { before: sleeps(), reasons: 0 }
+    }
+
+    /// Whether it slept more often than it had a reason to, as a process does that was stopped or traced.
+    pub(super) fn was_disturbed(&self) -> bool {
+        sleeps() - self.before > self.reasons
+    }
+}
+
+/// How often this process has slept (voluntary context switches, getrusage(2)).
+fn sleeps() -> i64 {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.voluntary_context_switches())
+}
