@@ -2,6 +2,7 @@
 
 mod checks;
 mod live;
+mod permanent;
 
 use std::io::{self, Write};
 

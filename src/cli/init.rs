@@ -16,6 +16,7 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::log::tell;
+use super::run;
 use super::run::permanent::{self, KnownAgent, PermanentSetting};
 use super::verb::{Group, Values, Verb, VerbOption};
 use super::{installed, quoted, say};
@@ -91,7 +92,7 @@ fn agent(word: &str) -> Result<KnownAgent, Notice> {
 }
 
 fn init(mut call: InitCall) -> Result<u8, Notice> {
-    let shim = installed::shim().ok_or(super::run::NO_SHIM)?;
+    let shim = installed::shim().ok_or(run::NO_SHIM)?;
     let store = InitStore::of_user()?;
     let links = store.links();
     let Some(shown_links) = links.to_str() else {
@@ -101,7 +102,7 @@ fn init(mut call: InitCall) -> Result<u8, Notice> {
     let mut record = store.record()?;
     if call.agents.is_empty() {
         call.agents = permanent::installed();
-        if call.agents.is_empty() {
+        if call.agents.is_empty() && record.files.is_empty() {
             return Err(Notice::failed("no agent that rexec knows is on PATH", "name one, as in rexec init claude"));
         }
     }
@@ -127,11 +128,14 @@ fn init(mut call: InitCall) -> Result<u8, Notice> {
     changes.retain(PlannedChange::is_needed);
     let code = if is_left { exit_code::FAILURE } else { exit_code::SUCCESS };
     if changes.is_empty() {
-        if !record.files.is_empty() {
-            // The programs may have moved.
+        // The programs may have moved.
+        if !record.files.is_empty() && !run::links::faults(&links, &shim).is_empty() {
             store.keep(&mut record, &shim)?;
+            say(&format!("the links in {shown_links} lead to this rexec now\n"))?;
+        } else if !is_left {
+            say("nothing to do\n")?;
         }
-        return if is_left { Ok(code) } else { say("nothing to do\n") };
+        return Ok(code);
     }
     plan::show(&changes)?;
     if !call.is_sure && !plan::is_wanted(changes.len(), "rexec init")? {

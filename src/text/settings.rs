@@ -157,6 +157,15 @@ fn is_strict(format: SettingsFormat) -> bool {
     format == SettingsFormat::Json
 }
 
+/// Whether the text has this setting.
+///
+/// # Errors
+/// The text cannot be understood.
+pub fn has(format: SettingsFormat, text: &str, setting: &Setting) -> Result<bool, SettingsError> {
+    let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    Ok(without(format, &facts(format, body)?, setting, &SettingEdit::default()).is_some())
+}
+
 /// Takes an edit back; returns the text without the setting, or `None` if the text does not have the setting any more.
 ///
 /// # Errors

@@ -6,8 +6,6 @@ mod init;
 mod launched;
 mod recipes;
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -29,8 +27,7 @@ impl Place {
     /// Writes a program.
     fn program(&self, name: &str, text: &str) -> PathBuf {
         let path = self.home.join(name);
-        fs::write(&path, text).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        programs::write(&path, text.as_bytes());
         path
     }
 

@@ -7,8 +7,8 @@ use rexec_sh::protocol::environment::{is_recipe, names_shim};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place::{self, PlaceError};
 
-use super::live;
 use super::{CheckResult, FindingState};
+use super::{live, permanent};
 use crate::cli::run::probe::InstalledAgent;
 use crate::cli::run::{links, probe};
 use crate::cli::{check, installed, socket_path};
@@ -44,6 +44,7 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
             findings.push(live::round_trip(&agent));
         }
     }
+    findings.extend(permanent::all(&shim, is_live && has_host));
     if is_live && !has_host {
         findings.push(CheckResult::new(
             FindingState::Broken,

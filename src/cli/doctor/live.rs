@@ -1,6 +1,8 @@
 //! The checks that start something: a shell as each agent would start it, and how long a login shell takes.
 #![expect(clippy::disallowed_methods, reason = "a person has asked for these probes, and waits for them")]
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,12 +18,17 @@ const SAID_COLUMNS: usize = 200;
 
 /// Runs a command by the shell that the agent would start. It prints 1 if the host has run it.
 pub(super) fn round_trip(agent: &InstalledAgent) -> CheckResult {
-    let check = format!("{}, live", agent.name);
-    let mut command = Command::new(&agent.shell);
+    probe(agent.name, &agent.shell, &agent.set)
+}
+
+/// The same by a shell with these variables.
+pub(super) fn probe(name: &str, shell: &Path, set: &[(String, OsString)]) -> CheckResult {
+    let check = format!("{name}, live");
+    let mut command = Command::new(shell);
     command.args(["-c", "echo $REXEC_INSIDE"]).stdin(Stdio::null());
-    command.envs(agent.set.iter().map(|(name, value)| (name, value)));
+    command.envs(set.iter().map(|(name, value)| (name, value)));
     command.env("REXEC_WHOAMI", "rexec doctor").env_remove("REXEC_INSIDE");
-    let shell = agent.shell.display();
+    let shell = shell.display();
     match command.output() {
         Ok(output) if output.status.success() && output.stdout == b"1\n" => {
             CheckResult::ok(check, format!("a command of {shell} arrived at the host"))

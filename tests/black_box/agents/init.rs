@@ -283,3 +283,28 @@ fn a_profile_is_changed_when_asked_for_and_only_in_a_block() {
     place.does(&["uninit", "--yes"]);
     assert_eq!(place.all(), untouched);
 }
+
+#[test]
+fn doctor_says_when_a_link_or_a_setting_is_gone() {
+    let place = Place::new();
+    let path = place.settings(".claude/settings.json", "{}");
+    place.does(&["init", "--yes", "claude"]);
+    let doctor = || String::from_utf8(place.rexec(&["doctor"]).stdout).expect("text");
+    let has = |text: &str, state: &str, words: &str| {
+        assert!(text.lines().any(|line| line.starts_with(state) && line.contains(words)), "{state} {words}:\n{text}");
+    };
+    has(&doctor(), "ok", "lead to this rexec");
+    has(&doctor(), "ok", "Claude Code, init");
+    let link = place.home.join(".local/share/rexec/shells/rexec-bash");
+    for (target, state) in [("/nowhere/rexec-sh", "broken"), ("/bin/bash", "note")] {
+        fs::remove_file(&link).expect("it is there");
+        symlink(target, &link).expect("a link");
+        has(&doctor(), state, "rexec-bash");
+        assert!(place.does(&["init", "claude"]).contains("lead to this rexec now"));
+        assert_eq!(place.does(&["init", "claude"]), "nothing to do\n");
+    }
+    fs::write(&path, "{}").expect("it is ours");
+    has(&doctor(), "note", "Claude Code, init");
+    place.does(&["uninit", "claude"]);
+    assert!(!doctor().contains(", init"));
+}

@@ -73,6 +73,26 @@ fn each_agent_is_caught_and_its_commands_cannot_tell() {
     host.finish();
 }
 
+#[test]
+fn with_all_variables_at_once_each_agent_is_caught_as_well() {
+    let (place, host) = (Place::new(), host());
+    // rexec does not know this program, and sets whatever may help.
+    let starter = place.program("starter", "#!/bin/sh\nexec \"$@\"\n");
+    let starter = starter.to_str().expect("a path in UTF-8");
+    for agent in AGENTS {
+        let text = format!("#!/bin/sh\ncommand='{COMMAND} all {}'\n{}\n", agent.program, agent.call);
+        let program = place.program(agent.program, &text);
+        let program = program.to_str().expect("a path in UTF-8");
+        let alone = printed(place.alone(program).env("SHLVL", "3"));
+        let output = place.run(&host, &[starter, program]).env("SHLVL", "3").output().expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), alone, "{}", agent.program);
+        let command = format!("{COMMAND} all {}", agent.program);
+        host.wait_for(&command, |journal| journal.end_of(&command).map(|_| ()));
+    }
+    host.finish();
+}
+
 /// The class that mini-swe-agent imports, as far as our own uses it.
 const LOCAL: &str = r#"
 import os, subprocess

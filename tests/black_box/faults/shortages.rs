@@ -2,7 +2,6 @@
 //! so.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -320,8 +319,7 @@ fn a_shell_that_cannot_be_executed_is_told() {
     ];
     for (name, bytes, code, words) in cases {
         let path = host.home.join(name);
-        fs::write(&path, bytes).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
+        programs::write(&path, bytes);
         let path = path.to_str().expect("a path in UTF-8");
         let theirs = Command::new("/bin/bash").args(["-c", path]).output().expect("bash");
         let ours = host.call("echo ran").env(&format!("REXEC_SHELL={path}")).run(Target::Shim(&host.socket()));

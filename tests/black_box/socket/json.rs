@@ -70,7 +70,7 @@ fn words_are_found_and_placed_as_execvp_would() {
     let path = format!("/no/such/place:{}:/usr/bin:/bin", place.join("bin").display());
     let seen = ask(&host, &request(&["tool", "a b"], &path, place));
     assert_eq!((&seen["exit"], &seen["error"]), (&json!(127), &json!("spawn_failed")), "not executable: {seen}");
-    fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    programs::write(&tool, b"echo script \"$@\" in $PWD");
     let said = format!("script a b in {}\n", fs::canonicalize(place).expect("it is there").display());
     assert_eq!(output(&host, &request(&["tool", "a b"], &path, place)), said, "a script without #! is one for sh");
     assert_eq!(output(&host, &request(&["tool", "a b"], "bin", place)), said, "a PATH is relative to dir");

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 /// The search path of every call, whoever makes it.
@@ -36,6 +36,17 @@ pub(crate) fn shims() -> &'static Path {
         }
         dir
     })
+}
+
+/// Writes a program. Another process does it: a file that is open for writing here is also open in each child that another
+/// test starts meanwhile, until that child executes its own program, and cannot be executed so long (ETXTBSY).
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
+    let mut shell = Command::new("/bin/sh");
+    let mut shell = shell.args(["-c", "cat >\"$1\" && chmod 755 \"$1\"", "sh"]).arg(path);
+    shell = shell.stdin(Stdio::piped());
+    let mut child = shell.spawn().expect("sh starts");
+    child.stdin.take().expect("a pipe").write_all(bytes).expect("it is read");
+    assert!(child.wait().expect("it ends").success(), "{} is written", path.display());
 }
 
 /// Cargo builds the binaries of the package under test only; the shim is a package of its own, and examples are built
