@@ -20,6 +20,7 @@ pub mod rpc;
 pub mod sessions;
 pub mod shim;
 pub mod trimmer;
+pub mod unseen_notes;
 
 use rexec_sh::protocol::notice::Notice;
 

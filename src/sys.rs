@@ -25,6 +25,7 @@ pub mod program;
 pub mod pty;
 pub mod signal;
 pub mod socket;
+pub mod spool;
 mod stat;
 pub mod terminal;
 pub mod tree;

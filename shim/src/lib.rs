@@ -19,6 +19,7 @@
 //! ├─ reporter               writes records to the host's FIFO
 //! └─ local_run              runs the shell as a child, and ends as it does
 //!    └─ output_relay        passes the output on
+//! unseen                    leaves a note about a command that no host sees
 //! notice                    problems as text on standard error
 //! sys                       the C `main` and all system calls
 //! ```

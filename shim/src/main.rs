@@ -21,6 +21,7 @@ mod report;
 mod reporter;
 mod shell;
 mod sys;
+mod unseen;
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString};
@@ -36,6 +37,7 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
 use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::run_changes::RunChanges;
+use rexec_sh::protocol::unseen::UnseenReason;
 use rexec_sh::protocol::wire::{
     Attributes, CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
 };
@@ -138,10 +140,12 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     };
     let changes = RunChanges(given(options.run_set));
     let become_shell = || shell::become_shell(shell, argv, env, Some(changes));
-    let lacks_sockets = match invocation.attempt(&mut standard, choices) {
+    let (lacks_sockets, unseen) = match invocation.attempt(&mut standard, choices) {
         Ok(never) => match never {},
-        Err(Attempt::Locally { lacks_sockets }) => lacks_sockets,
-        Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => false,
+        Err(Attempt::Locally { lacks_sockets: true }) => (true, Some(UnseenReason::Sandboxed)),
+        // The host that refused the command shows it.
+        Err(Attempt::Locally { lacks_sockets: false }) => (false, None),
+        Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => (false, Some(UnseenReason::NoHost)),
         Err(Attempt::Told) => return become_shell(),
         Err(Attempt::Absent(notice) | Attempt::Failed(notice)) => return notice,
     };
@@ -149,6 +153,8 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         && let Some(reporter) = report::begin(&invocation, lacks_sockets, inside == Inside::Unseen)
     {
         local_run::run(reporter, &standard, become_shell);
+    } else if let Some(reason) = unseen {
+        unseen::leave(&invocation, reason);
     }
     become_shell()
 }

@@ -12,9 +12,12 @@
 //! | [`run_changes`] | what `rexec run` has changed for an agent, and how it is undone for commands |
 //! | [`direct`] | how `rexec exec` asks the shim for a program instead of a shell's command string |
 //! | [`options`], [`choice`] | the shim's `REXEC_` variables, and the choices in them |
+//! | [`agents`] | which agent calls, by its variables |
+//! | [`unseen`] | notes about commands that ran without a host |
 //! | [`mark`] | `REXEC_INSIDE`, and whether a guard is above |
 //! | [`notice`], [`exit_code`] | how a problem is told, and the exit codes |
 
+pub mod agents;
 pub mod choice;
 pub mod direct;
 pub mod environment;
@@ -28,4 +31,5 @@ pub mod process;
 pub mod report;
 pub mod run_changes;
 pub mod shell_places;
+pub mod unseen;
 pub mod wire;

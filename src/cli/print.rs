@@ -23,7 +23,7 @@ use crate::journal::record::{EndRecord, RecordedOutput, StartRecord};
 use crate::recorder::{first_line, is_alive};
 use crate::text::banner::{Banner, end_line, left_line};
 use crate::text::count::{self, counted};
-use crate::text::escape::{escape_line, escape_text};
+use crate::text::escape::{escape_line, escape_text, name_of};
 use crate::text::reason::reason;
 use crate::text::rows::{RowStyle, Rows};
 use whole_lines::WholeLines;
@@ -259,6 +259,13 @@ impl Printed {
             Record::Dropped(dropped) => {
                 let count = counted(dropped.count, "record was", "records were");
                 writeln!(out, "… {count} dropped while the journal could not be written\n")?;
+            }
+            Record::Unseen(unseen) => {
+                let commands = counted(unseen.count, "command", "commands");
+                let (whoami, reason) =
+                    (name_of(&unseen.whoami, NAME_COLUMNS), escape_line(&unseen.reason, NAME_COLUMNS));
+                let since = escape_line(&unseen.since, NAME_COLUMNS);
+                writeln!(out, "… {commands} of {whoami} ran unseen since {since}: {reason}\n")?;
             }
             Record::Input(input) => {
                 *self.typed.entry(input.seq).or_default() += 1;

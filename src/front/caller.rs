@@ -5,6 +5,7 @@ mod programs;
 
 pub use marks::{CallerMarks, Role};
 pub use programs::{is_between, named_by_program};
+use rexec_sh::protocol::agents::{known_name, started};
 
 use crate::limits;
 use crate::text::escape::name_of;
@@ -23,11 +24,6 @@ pub fn name<'a>(given: &[u8], run: &[u8], env: impl Iterator<Item = &'a [u8]>) -
     }
 }
 
-/// The name of the agent that `rexec run` has started.
-fn started(run: &[u8]) -> &[u8] {
-    memchr::memchr(b':', run).map_or(b"", |colon| &run[colon + 1..])
-}
-
 /// The agent whose wrapper the caller's command may be in. The caller's name for itself does not count as a proof.
 pub fn agent<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
     match known_name(run, env)? {
@@ -44,13 +40,6 @@ pub fn is_known<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> bool {
     !run.is_empty() || known_name(run, env).is_some()
 }
 
-/// The name that the surest of its variables stands for. Inside another agent, variables of both are there. The one that
-/// `rexec run` has started goes first then.
-fn known_name<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<&'static str> {
-    let rank = |(rank, name): &(usize, &str)| (name.as_bytes() != started(run), *rank);
-    env.filter_map(known).min_by_key(rank).map(|(_, name)| name)
-}
-
 /// Whether Claude Code's own program reads the output, and no model.
 pub fn is_harness<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"AI_AGENT=claude-code") && entry.ends_with(b"_harness"))
@@ -60,34 +49,6 @@ pub fn is_harness<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
 /// every command. The group that it kills is the shim's, so the host has to kill the command's.
 pub fn kills_group<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
     env.any(|entry| entry.starts_with(b"CODEX_THREAD_ID=") || entry.starts_with(b"CODEX_CI="))
-}
-
-/// Variables that name an agent, the surer ones first. An agent inside another one inherits the outer one's variables.
-/// So variables that only an agent's own commands get rank before those of a session.
-const KNOWN: [(&[u8], &str); 17] = [
-    (b"CODEX_THREAD_ID=", "Codex"),
-    (b"CODEX_CI=", "Codex"),
-    (b"GEMINI_CLI=", "Gemini CLI"),
-    (b"QWEN_CODE=", "Qwen Code"),
-    (b"OPENCODE=", "opencode"),
-    (b"PI_CODING_AGENT=", "pi"),
-    (b"COPILOT_CLI=", "Copilot CLI"),
-    (b"CLINE_CONNECTOR_CLI_LAUNCH=", "Cline"),
-    (b"CRUSH=", "Crush"),
-    (b"GOOSE_TERMINAL=", "Goose"),
-    (b"OR_APP_NAME=Aider", "Aider"),
-    (b"MSWEA_", "mini-swe-agent"),
-    (b"CLAUDECODE=", "Claude Code"),
-    (b"AI_AGENT=claude-code", "Claude Code"),
-    (b"GEMINI_SESSION_ID=", "Gemini CLI"),
-    (b"QWEN_CODE_SESSION_ID=", "Qwen Code"),
-    // Codex starts its hooks and its looks at the shell with its own environment only.
-    (b"CODEX_", "Codex"),
-];
-
-fn known(entry: &[u8]) -> Option<(usize, &'static str)> {
-    let at = KNOWN.iter().position(|(prefix, _)| entry.starts_with(prefix))?;
-    Some((at, KNOWN[at].1))
 }
 
 #[cfg(test)]

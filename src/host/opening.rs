@@ -74,7 +74,7 @@ impl Host {
             door,
             signals,
             sandbox_check,
-            reports: Reports::new(&options.socket, options.reports),
+            reports: Reports::new(&options.socket, options.reports, std::time::Instant::now()),
             peers: Peers::new(),
             starts: Starts::new(options.clone(), inherited, console),
             runs,

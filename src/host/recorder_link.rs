@@ -17,7 +17,7 @@ use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::core::engine::{Engine, JobId};
 use crate::io::poller::{Poller, Ready, Token};
-use crate::journal::record::{RunEnd, StartRecord, Straggler};
+use crate::journal::record::{RunEnd, StartRecord, Straggler, UnseenRecord};
 use crate::journal::status::RecorderStatus;
 use crate::limits;
 use crate::recorder::Bounds;
@@ -91,6 +91,11 @@ impl RecorderLink {
     /// Adds to a command's end record.
     pub(super) fn note(&mut self, job: JobId, note: impl FnOnce(&mut RunEnd)) {
         self.feed.note(job, note);
+    }
+
+    /// Commands ran without a host.
+    pub(super) fn on_unseen(&mut self, unseen: &UnseenRecord, now: Instant) {
+        self.feed.on_unseen(unseen, self.process.out.buffer(), now);
     }
 
     /// A command left these processes running.

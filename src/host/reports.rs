@@ -28,6 +28,7 @@ use rexec_sh::protocol::report::RunKey;
 
 use super::screen::Screen;
 use super::turn::Turn;
+use super::unseen::UnseenNotes;
 use crate::core::engine::JobId;
 use crate::io::poller::{Ready, Token};
 use crate::limits;
@@ -54,6 +55,8 @@ pub(super) struct Reports {
     /// The lines about refused callers that are shown unless a report comes first.
     refused: Vec<Refused>,
     told: Told,
+    /// What shims have left that could not even report.
+    pub(super) notes: UnseenNotes,
 }
 
 /// A caller whose command was refused, and that is about to report it.
@@ -67,13 +70,15 @@ struct Refused {
 
 impl Reports {
     /// Reports beside this socket.
-    pub(super) fn new(socket: &Path, is_on: bool) -> Self {
+    pub(super) fn new(socket: &Path, is_on: bool, now: Instant) -> Self {
         let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
-        Self { fifo, fifo_identity: None, runs: BTreeMap::new(), refused: Vec::new(), told: Told::default() }
+        let (runs, refused, notes) = (BTreeMap::new(), Vec::new(), UnseenNotes::new(socket, now));
+        Self { fifo, fifo_identity: None, runs, refused, told: Told::default(), notes }
     }
 
     /// Makes the FIFO if it is not there.
     pub(super) fn check(&mut self, turn: &mut Turn, screen: &mut Screen) {
+        self.notes.look(turn.now);
         let Some(fifo) = &mut self.fifo else { return };
         let checked = fifo.check(turn);
         self.fifo_identity = fifo.identity();
@@ -106,7 +111,10 @@ impl Reports {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let runs = self.runs.values().map(ReportedRun::deadline);
         let refused = self.refused.iter().map(|refused| refused.until);
-        runs.chain(refused).chain(self.fifo.as_ref().and_then(ReportFifo::resumes_at)).min()
+        runs.chain(refused)
+            .chain(self.notes.deadline())
+            .chain(self.fifo.as_ref().and_then(ReportFifo::resumes_at))
+            .min()
     }
 
     /// Notes that a caller was refused. Its shim runs the command itself, and probably reports it. Returns `false` if it

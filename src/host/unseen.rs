@@ -1,5 +1,9 @@
 //! The console's lines about commands that callers run without this host.
 
+mod notes;
+
+pub(super) use notes::UnseenNotes;
+
 use super::screen::Screen;
 use crate::limits;
 use crate::text::ends::escape_ends;

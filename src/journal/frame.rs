@@ -22,7 +22,7 @@
 
 use std::time::Duration;
 
-use super::record::{RunEnd, StartRecord};
+use super::record::{RunEnd, StartRecord, UnseenRecord};
 use crate::text::redact::is_secret;
 
 /// The longest payload, bytes. The largest one is a start record with every field at its bound.
@@ -44,6 +44,7 @@ const LOST: u8 = 7;
 const DROPPED: u8 = 8;
 const RESIZED: u8 = 9;
 const INPUT: u8 = 10;
+const UNSEEN: u8 = 12;
 
 /// Appends the frames of a run that begins in this environment (entries `NAME=value`). Unless the start says that all of
 /// the environment is sent, only its secrets are.
@@ -143,6 +144,11 @@ pub fn encode_input(seq: u64, bytes: u64, is_hidden: bool, out: &mut Vec<u8>) {
     });
 }
 
+/// Appends the frame of commands that ran without a host.
+pub fn encode_unseen(unseen: &UnseenRecord, out: &mut Vec<u8>) {
+    encode(UNSEEN, 0, out, |out| put_json(unseen, out));
+}
+
 /// Appends the frame that says how many records the host gave up.
 pub fn encode_dropped(count: u64, out: &mut Vec<u8>) {
     encode(DROPPED, 0, out, |out| out.extend_from_slice(&count.to_le_bytes()));
@@ -212,6 +218,8 @@ pub enum Frame<'a> {
         is_hidden: bool,
     },
     End(Box<RunEnd>),
+    /// Commands ran without a host.
+    Unseen(Box<UnseenRecord>),
     /// How many records the host gave up.
     Dropped(u64),
     /// The host leaves in order.
@@ -262,6 +270,7 @@ impl Decoder {
                 Some(Frame::Resized { seq, at, window }) => return Some(Frame::Resized { seq, at, window }),
                 Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
                 Some(Frame::Input { seq, bytes, is_hidden }) => return Some(Frame::Input { seq, bytes, is_hidden }),
+                Some(Frame::Unseen(unseen)) => return Some(Frame::Unseen(unseen)),
                 Some(Frame::Dropped(count)) => return Some(Frame::Dropped(count)),
                 Some(Frame::Close) => return Some(Frame::Close),
                 None => {}
@@ -294,6 +303,7 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
         }
         DROPPED => Some(Frame::Dropped(u64::from_le_bytes(payload.try_into().ok()?))),
         END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),
+        UNSEEN => serde_json::from_slice(payload).ok().map(|unseen| Frame::Unseen(Box::new(unseen))),
         CLOSE => Some(Frame::Close),
         _ => None,
     }

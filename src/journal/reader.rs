@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::prior;
 use super::record::{
     CloseRecord, DroppedRecord, EndRecord, InputRecord, LINE_BYTES_MAX, Library, LostRecord, OpenRecord, StartRecord,
-    VERSION,
+    UnseenRecord, VERSION,
 };
 
 /// A record of any type that a user of the journal looks at.
@@ -26,6 +26,7 @@ pub enum Record {
     Lost(Box<LostRecord>),
     Dropped(DroppedRecord),
     Input(InputRecord),
+    Unseen(UnseenRecord),
     Close(CloseRecord),
 }
 
@@ -199,6 +200,7 @@ impl<R> JournalReader<R> {
             }
             "lost" => Record::Lost(serde_json::from_slice(line)?),
             "input" => Record::Input(serde_json::from_slice(line)?),
+            "unseen" => Record::Unseen(serde_json::from_slice(line)?),
             "dropped" => Record::Dropped(serde_json::from_slice(line)?),
             "close" => Record::Close(serde_json::from_slice(line)?),
             "text" => {

@@ -9,6 +9,7 @@
 //! lost       a start without an end, found when a later host repaired the file
 //! dropped    records that are missing, because the disk or the recorder did not take them
 //! input      a person typed for a run: how much, never what
+//! unseen     commands that a caller ran without a host
 //! mark       what a reader of the file's last few MiB needs to know about the part before
 //! close      last line of a file whose host left in order or went on in another file
 //! ```
@@ -34,6 +35,7 @@ mod open;
 mod start;
 mod text;
 mod text_ref;
+mod unseen;
 
 use std::time::SystemTime;
 
@@ -53,6 +55,7 @@ pub use open::OpenRecord;
 pub use start::StartRecord;
 pub use text::{Library, TextRecord, Texts};
 pub use text_ref::TextRef;
+pub use unseen::UnseenRecord;
 
 /// The version of every record that this build writes, and the newest that it reads.
 pub const VERSION: u32 = 1;

@@ -1,8 +1,16 @@
 //! Bounds of what is known about callers.
 
+use std::time::Duration;
+
 /// Bytes of an agent's session, call or version. The rest is cut.
 pub const CALLER_ID_BYTES: usize = 80;
 /// Processes above a shim that are looked at for the agent that calls. Beyond them it has no name.
 pub const ANCESTORS_MAX: usize = 12;
 /// Parents of shims for which it is remembered which agent is above. The oldest one is looked at again.
 pub const ANCESTORS_KNOWN_MAX: usize = 64;
+/// Callers whose unseen commands are told apart. Those of others are counted together.
+pub const UNSEEN_CALLERS_MAX: usize = 8;
+/// How long notes of unseen commands gather before a host takes them.
+pub const UNSEEN_GATHER: Duration = Duration::from_secs(1);
+/// How often a host tries to take notes that a process holds. Then it waits for another one.
+pub const UNSEEN_TRIES_MAX: u32 = 5;

@@ -122,7 +122,7 @@ impl Appender {
         while let Some(oldest) = self.queue.pop_excess() {
             self.dropped += match oldest {
                 Unwritten::Dropped(count) => count,
-                Unwritten::Start(_) | Unwritten::End(_) | Unwritten::Input(_) => 1,
+                Unwritten::Start(_) | Unwritten::End(_) | Unwritten::Input(_) | Unwritten::Unseen(_) => 1,
             };
             self.acknowledge(&oldest);
         }
@@ -132,7 +132,7 @@ impl Appender {
         match record {
             Unwritten::Start(start) => self.done.starts.push(start.seq),
             Unwritten::End(end) => self.done.ends.push(end.start.seq),
-            Unwritten::Input(_) => {}
+            Unwritten::Input(_) | Unwritten::Unseen(_) => {}
             Unwritten::Dropped(count) => self.done.dropped += count,
         }
     }
@@ -325,6 +325,7 @@ impl Appender {
                 self.running.remove(&end.start.seq);
             }
             Unwritten::Input(input) => volume.write_input(input)?,
+            Unwritten::Unseen(unseen) => volume.write_unseen(unseen)?,
             Unwritten::Dropped(count) => volume.write_dropped(*count)?,
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::volume::Volume;
-use crate::journal::record::{EndRecord, InputRecord, StartRecord};
+use crate::journal::record::{EndRecord, InputRecord, StartRecord, UnseenRecord};
 
 /// A record that the file does not have yet.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(super) enum Unwritten {
     End(Box<EndRecord>),
     /// A person typed for a run.
     Input(InputRecord),
+    /// Commands ran without a host.
+    Unseen(Box<UnseenRecord>),
     /// How many records the host gave up.
     Dropped(u64),
 }
@@ -26,6 +28,7 @@ impl Unwritten {
         match self {
             Unwritten::Start(start) => words(start),
             Unwritten::End(end) => words(&end.start) + end.output.text.len(),
+            Unwritten::Unseen(_) => 512,
             Unwritten::Input(_) | Unwritten::Dropped(_) => 64,
         }
     }
@@ -35,7 +38,7 @@ impl Unwritten {
         match self {
             Unwritten::Start(start) => volume.start_lines(start),
             Unwritten::End(end) => volume.end_lines(end),
-            Unwritten::Input(_) | Unwritten::Dropped(_) => Vec::new(),
+            Unwritten::Input(_) | Unwritten::Unseen(_) | Unwritten::Dropped(_) => Vec::new(),
         }
     }
 }

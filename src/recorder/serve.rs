@@ -136,6 +136,7 @@ impl Recorder {
                 let input = InputRecord { seq, bytes, hidden: is_hidden, time };
                 self.appender.push(Unwritten::Input(input), now);
             }
+            Frame::Unseen(unseen) => self.appender.push(Unwritten::Unseen(unseen), now),
             Frame::Dropped(count) => self.appender.push(Unwritten::Dropped(count), now),
             Frame::Close => self.is_closing = true,
         }

@@ -18,8 +18,8 @@ use super::summary_file::SummaryMaker;
 use super::tail::Tail;
 use crate::journal::reader::closing;
 use crate::journal::record::{
-    CloseRecord, DroppedRecord, EndRecord, Environments, InputRecord, MarkRecord, OpenRecord, StartRecord, Texts, line,
-    timestamp,
+    CloseRecord, DroppedRecord, EndRecord, Environments, InputRecord, MarkRecord, OpenRecord, StartRecord, Texts,
+    UnseenRecord, line, timestamp,
 };
 use crate::limits;
 
@@ -234,6 +234,11 @@ impl Volume {
     /// Writes down that a person typed for a run.
     pub(super) fn write_input(&mut self, input: &InputRecord) -> io::Result<()> {
         self.write(&line("input", input)).map(drop)
+    }
+
+    /// Writes down that commands ran without a host.
+    pub(super) fn write_unseen(&mut self, unseen: &UnseenRecord) -> io::Result<()> {
+        self.write(&line("unseen", unseen)).map(drop)
     }
 
     /// Writes the last line. `next` is the name of the file in which the journal goes on.

@@ -26,7 +26,7 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
 use crate::core::log::{Item, Lag};
 use crate::journal::frame;
-use crate::journal::record::{PortHolder, RunEnd, StartRecord, Straggler};
+use crate::journal::record::{PortHolder, RunEnd, StartRecord, Straggler, UnseenRecord};
 use crate::journal::status::Done;
 use crate::limits;
 
@@ -302,6 +302,11 @@ impl Feed {
         }
         engine.advance(cursor);
         true
+    }
+
+    /// Commands ran without a host.
+    pub fn on_unseen(&mut self, unseen: &UnseenRecord, out: &mut Vec<u8>, now: Instant) {
+        self.has_record |= self.send(out, now, |out| frame::encode_unseen(unseen, out));
     }
 
     /// Queues frames if there is a recorder. Returns whether it did; otherwise the next recorder gets them by

@@ -1,4 +1,4 @@
-//! Watches a directory for entries that disappear, without a timer (inotify(7)).
+//! Watches a directory for entries that come and go, without a timer (inotify(7)).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -11,17 +11,18 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 pub struct Watch(Inotify);
 
 impl Watch {
-    /// Watches a directory for removed entries, and for its own removal.
+    /// Watches a directory for made and removed entries, and for its own removal.
     ///
     /// # Errors
     /// EMFILE or ENOSPC, as inotify_init(2) and inotify_add_watch(2).
     pub fn on(directory: &Path) -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).map_err(super::io)?;
-        let gone = AddWatchFlags::IN_DELETE
+        let events = AddWatchFlags::IN_CREATE
+            | AddWatchFlags::IN_DELETE
             | AddWatchFlags::IN_MOVED_FROM
             | AddWatchFlags::IN_DELETE_SELF
             | AddWatchFlags::IN_MOVE_SELF;
-        inotify.add_watch(directory, gone).map_err(super::io)?;
+        inotify.add_watch(directory, events).map_err(super::io)?;
         Ok(Self(inotify))
     }
 

@@ -5,6 +5,7 @@ mod doctor;
 mod init;
 mod launched;
 mod recipes;
+mod unseen;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

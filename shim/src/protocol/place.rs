@@ -130,11 +130,23 @@ pub fn lock_path(socket: &Path) -> PathBuf {
 /// a socket of another name.
 #[must_use]
 pub fn report_path(socket: &Path) -> PathBuf {
+    beside(socket, "report")
+}
+
+/// The file with notes about commands that ran without a host: `unseen` beside `host.sock`, and `NAME.unseen` beside a
+/// socket of another name.
+#[must_use]
+pub fn unseen_path(socket: &Path) -> PathBuf {
+    beside(socket, "unseen")
+}
+
+fn beside(socket: &Path, what: &str) -> PathBuf {
     if socket.file_name().is_some_and(|name| name == "host.sock") {
-        return socket.with_file_name("report");
+        return socket.with_file_name(what);
     }
     let mut path = socket.as_os_str().to_owned();
-    path.push(".report");
+    path.push(".");
+    path.push(what);
     PathBuf::from(path)
 }
 

@@ -109,6 +109,38 @@ pub(crate) fn lock(file: &OwnedFd) -> bool {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
+/// Takes a shared flock(2) on an open file, which lasts until the file is closed. Returns whether nobody has it alone.
+pub(crate) fn lock_shared(file: &OwnedFd) -> bool {
+    // SAFETY: flock takes any descriptor.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) == 0 }
+}
+
+/// Opens a file to add to its end, and creates it for this user alone. Neither a symbolic link is followed nor a FIFO's reader
+/// waited for.
+pub(crate) fn open_to_append(path: &CStr) -> Result<OwnedFd> {
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    // SAFETY: the path is a C string, and a mode follows the flags.
+    own(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags | libc::O_CLOEXEC, 0o600) })
+}
+
+/// The size of a regular file of this user's that has one name and is closed to others; `None` for any other file.
+pub(crate) fn private_file_size(file: &OwnedFd, uid: u32) -> Option<u64> {
+    // SAFETY: a stat of zeros is a valid one, and fstat fills it.
+    let raw = unsafe {
+        let mut raw: libc::stat = std::mem::zeroed();
+        check(libc::fstat(file.as_raw_fd(), &raw mut raw).into()).ok()?;
+        raw
+    };
+    let is_private = raw.st_mode & libc::S_IFMT == libc::S_IFREG && raw.st_mode & 0o177 == 0;
+    (is_private && raw.st_uid == uid && raw.st_nlink == 1).then(|| u64::try_from(raw.st_size).ok()).flatten()
+}
+
+/// Creates a directory with mode 0700, whatever the umask. Returns whether it did.
+pub(crate) fn make_private_directory(path: &CStr) -> bool {
+    // SAFETY: the path is a C string.
+    unsafe { libc::mkdir(path.as_ptr(), 0o700) == 0 && libc::chmod(path.as_ptr(), 0o700) == 0 }
+}
+
 /// Whether a process holds an exclusive flock(2) on this file.
 pub(crate) fn is_locked(path: &CStr) -> bool {
     let Ok(file) = open(path, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK) else { return false };

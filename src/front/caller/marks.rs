@@ -4,7 +4,8 @@
 //! search, which nothing is decided by. Claude Code gives a subagent's commands the variables of its own ones, so those
 //! cannot be told apart.
 
-use super::known_name;
+use rexec_sh::protocol::agents::known_name;
+
 use crate::limits;
 use crate::text::agent_name::short_name;
 

@@ -157,6 +157,7 @@ impl Host {
         for key in due.collect::<Vec<_>>() {
             self.look_at_reported(key);
         }
+        self.tick_unseen();
     }
 
     fn look_at_reported(&mut self, key: RunKey) {

@@ -123,6 +123,11 @@ fn records_about_the_file_are_written_as_ever() {
     assert_line(&line("mark", &mark), r#"{"v":1,"type":"mark","commands":5,"open":[[4,100],[5,200]]}"#);
     let input = InputRecord { seq: 46, bytes: 9, hidden: true, time: time() };
     assert_line(&line("input", &input), r#"{"v":1,"type":"input","seq":46,"bytes":9,"hidden":true,"time":"t"}"#);
+    let unseen =
+        UnseenRecord { whoami: "Codex".into(), count: 3, reason: "no host ran".into(), ..UnseenRecord::default() };
+    let expected =
+        r#"{"v":1,"type":"unseen","whoami":"Codex","count":3,"reason":"no host ran","since":"","until":"","time":""}"#;
+    assert_line(&line("unseen", &unseen), expected);
     let dropped = DroppedRecord { count: 6, time: time() };
     assert_line(&line("dropped", &dropped), r#"{"v":1,"type":"dropped","count":6,"time":"t"}"#);
     let close = CloseRecord { time: time(), commands: Some(8), next: Some("b".into()) };
