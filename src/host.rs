@@ -355,6 +355,9 @@ impl Host {
             runs.tell_unkillable(job, turn, engine, peers, screen, recorder);
             runs.note_left(job, turn.now, engine, screen, recorder);
             tally.note(job, engine, runs, turn.now);
+            // A caller may just have got its last output, which the record of the end counts.
+            runs.peer_of(job).map(|peer| peers.pump(peer, turn, engine));
+            recorder.note_received(peers.take_received());
             recorder.pump(engine, job, turn.now);
         }
         if !dirty.is_empty() {

@@ -29,7 +29,8 @@ pub(super) const VERB: Verb = Verb {
     text: "\
 Counts commands that have ended, from all journals. Below the table stand the
 slowest commands and those that failed most often. OUTPUT is what the commands
-wrote. MASKED is how many secrets the journal masked.
+wrote. SAVED is how much less of it their callers got: escape sequences, redraws
+and what a budget left out. MASKED is how many secrets the journal masked.
 ",
     options: &[
         VerbOption::flag("today", "commands that began today, by your clock"),
@@ -69,7 +70,7 @@ const COMMANDS_MAX: usize = 100_000;
 /// How much of a command tells it from others, bytes.
 const COMMAND_BYTES: usize = 200;
 /// Columns of an agent's name.
-const NAME_COLUMNS: usize = 16;
+const NAME_COLUMNS: usize = 14;
 
 /// What is counted for an agent.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -79,6 +80,11 @@ struct AgentStats {
     lost: u64,
     duration_ms: u64,
     bytes: u64,
+    /// How much of that the callers got, and how much less that is. Where it is not known, they got all.
+    received: u64,
+    saved: u64,
+    /// Secrets that were masked for callers, and in the journal.
+    hidden: u64,
     secrets: u64,
 }
 
@@ -132,6 +138,10 @@ impl Stats {
         agent.lost += u64::from(run.outcome == RunOutcome::Lost);
         agent.duration_ms += run.duration_ms;
         agent.bytes += run.bytes;
+        let received = run.received.unwrap_or(run.bytes);
+        agent.received += received;
+        agent.saved += run.bytes.saturating_sub(received);
+        agent.hidden += run.hidden;
         agent.secrets += run.secrets;
         let chars = run.command.char_indices().map(|(at, c)| at + c.len_utf8());
         let end = chars.take_while(|end| *end <= COMMAND_BYTES).last().unwrap_or(0);
@@ -165,7 +175,7 @@ impl Stats {
             return writeln!(out, "no command has ended");
         }
         let heading =
-            format!("{}  COMMANDS    FAILED          TIME      OUTPUT    MASKED", padded("AGENT", NAME_COLUMNS));
+            format!("{}  COMMANDS  FAILED         TIME     OUTPUT      SAVED  MASKED", padded("AGENT", NAME_COLUMNS));
         writeln!(out, "{}", sheet.tinted(Tint::Dim, &heading))?;
         let mut total = AgentStats::default();
         for (name, stats) in &self.agents {
@@ -174,6 +184,7 @@ impl Stats {
             total.failed += stats.failed;
             total.duration_ms += stats.duration_ms;
             total.bytes += stats.bytes;
+            total.saved += stats.saved;
             total.secrets += stats.secrets;
         }
         if self.agents.len() > 1 {
@@ -204,9 +215,10 @@ impl Stats {
 }
 
 fn write_row(name: &str, stats: &AgentStats, out: &mut impl Write) -> io::Result<()> {
-    let AgentStats { commands, failed, duration_ms, bytes, secrets, .. } = stats;
-    let (time, size) = (duration(*duration_ms), count::size(*bytes));
-    writeln!(out, "{}  {commands:>8}  {failed:>8}  {time:>12}  {size:>10}  {secrets:>8}", padded(name, NAME_COLUMNS))
+    let AgentStats { commands, failed, duration_ms, bytes, saved, secrets, .. } = stats;
+    let (time, size, saved) = (duration(*duration_ms), count::size(*bytes), count::size(*saved));
+    let name = padded(name, NAME_COLUMNS);
+    writeln!(out, "{name}  {commands:>8}  {failed:>6}  {time:>11}  {size:>9}  {saved:>9}  {secrets:>6}")
 }
 
 /// Writes a line that ends with as much of a command as fits.

@@ -11,6 +11,15 @@ use crate::limits;
 use crate::text::redact::Redactor;
 use crate::text::sanitize::{Mode, Sanitizer};
 
+/// What a caller got of its command's output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReceivedOutput {
+    /// Bytes of both streams, behind all filters.
+    pub bytes: u64,
+    /// Secrets that were masked for it.
+    pub hidden: u64,
+}
+
 /// The filter of one stream.
 #[derive(Debug, Default)]
 pub struct OutputFilter {
@@ -148,6 +157,12 @@ impl OutputFilter {
                 sanitizer.finish(out);
             }
         }
+    }
+
+    /// How many secrets it has masked.
+    #[must_use]
+    pub fn hidden(&self) -> u64 {
+        self.redactor.as_ref().map_or(0, Redactor::count)
     }
 
     /// Bytes that full-screen programs drew and the caller did not get.

@@ -10,7 +10,7 @@ use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::wire::{self, Decoded, FromShim, Hello};
 
 use super::command::Command;
-use super::output_filter::OutputFilter;
+use super::output_filter::{OutputFilter, ReceivedOutput};
 use super::{PeerRequest, TerminalEvent};
 use crate::core::entry::{Entry, Outcome, Reason, Stream};
 use crate::core::log::Item;
@@ -128,6 +128,12 @@ impl Shim {
     /// A model reads the command's output.
     pub fn is_for_model(&mut self) {
         self.is_agents = true;
+    }
+
+    /// What the caller got of the output so far.
+    #[must_use]
+    pub fn received(&self) -> ReceivedOutput {
+        self.streams.received()
     }
 
     /// When [`Shim::tick`] has output to release.

@@ -75,6 +75,10 @@ pub struct Facts {
     pub queued_ms: u64,
     /// Bytes that it wrote.
     pub bytes: u64,
+    /// How much of that its caller got.
+    pub received: Option<u64>,
+    /// Secrets that were masked for its caller.
+    pub hidden: u64,
     /// Why it did not end by itself.
     pub error: Option<String>,
     /// Processes that outlived its shell.
@@ -114,12 +118,12 @@ impl Facts {
         };
         let StartRecord { seq, time, whoami, dir, command, unwrapped, probe, .. } = start;
         let StartRecord { agent, session, session_number, call, role, .. } = start;
-        let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, .. } = end;
+        let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, received, hidden, .. } = end;
         let RecordedOutput { text, raw, secrets, .. } = output.unwrap_or_default();
         #[rustfmt::skip]
         let facts = Facts {
             seq, time, whoami, dir, command, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error,
-            left_count, secrets, raw, outcome, agent, session, session_number, call, role,
+            left_count, received, hidden, secrets, raw, outcome, agent, session, session_number, call, role,
         };
         Some((facts, Some(text)))
     }

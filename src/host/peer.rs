@@ -13,6 +13,7 @@ use super::turn::Turn;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
 use crate::core::log::Item;
+use crate::front::output_filter::ReceivedOutput;
 use crate::front::protocol::Protocol;
 use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::outlet::Outlet;
@@ -233,6 +234,12 @@ impl Peer {
             self.read = 0;
         }
         is_whole
+    }
+
+    /// What a shim's caller got of its command's output.
+    pub(super) fn received(&self) -> Option<ReceivedOutput> {
+        let Protocol::Shim(shim) = &self.protocol else { return None };
+        Some(shim.received())
     }
 
     /// Queues what the peer is told in its place in the output, once it has read all output before.

@@ -15,14 +15,13 @@ use super::peer::{Peer, Progress};
 use super::terminal_relay::RelayEvent;
 use super::turn::{PeerId, Source, Turn};
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::Entry;
-use crate::core::entry::Reason;
-use crate::core::log::Item;
-use crate::core::log::Lag;
+use crate::core::entry::{Entry, Reason};
+use crate::core::log::{Item, Lag};
 use crate::front::answer::Answer;
 use crate::front::attached::Attached;
 use crate::front::budget::Budget;
 use crate::front::json_line::put_line;
+use crate::front::output_filter::ReceivedOutput;
 use crate::front::protocol::Protocol;
 use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::poller::Ready;
@@ -51,6 +50,7 @@ pub(super) struct Peers {
     has_left: bool,
     /// Peers that spoke JSON-RPC and have left, or are about to.
     lost_clients: Vec<PeerId>,
+    received: Vec<(JobId, ReceivedOutput)>,
 }
 
 impl Peers {
@@ -67,6 +67,7 @@ impl Peers {
             roomy: BTreeSet::new(),
             has_left: false,
             lost_clients: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -276,6 +277,11 @@ impl Peers {
         idle.into_iter().for_each(|id| self.fail(id, &ENDING, turn, engine));
     }
 
+    /// What callers got of their commands' output, of those that have ended since the last call.
+    pub(super) fn take_received(&mut self) -> Vec<(JobId, ReceivedOutput)> {
+        std::mem::take(&mut self.received)
+    }
+
     /// Gives a peer what its command's log has for it. Returns the job whose log it read.
     pub(super) fn pump(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) -> Option<JobId> {
         let peer = self.all.get_mut(&id)?;
@@ -291,6 +297,7 @@ impl Peers {
             self.settling.remove(&id);
         }
         if progress == Progress::End {
+            self.received.extend(job.zip(peer.received()));
             self.let_go(id, turn, engine);
         } else {
             self.flush(id, turn, engine);

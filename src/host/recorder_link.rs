@@ -16,6 +16,7 @@ use super::recorder_process::{Loss, RecorderProcess};
 use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::core::engine::{Engine, JobId};
+use crate::front::output_filter::ReceivedOutput;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::journal::record::{RunEnd, StartRecord, Straggler, UnseenRecord};
 use crate::journal::status::RecorderStatus;
@@ -96,6 +97,13 @@ impl RecorderLink {
     /// Commands ran without a host.
     pub(super) fn on_unseen(&mut self, unseen: &UnseenRecord, now: Instant) {
         self.feed.on_unseen(unseen, self.process.out.buffer(), now);
+    }
+
+    /// These callers have all that they get of their commands' output.
+    pub(super) fn note_received(&mut self, received: Vec<(JobId, ReceivedOutput)>) {
+        for (job, ReceivedOutput { bytes, hidden }) in received {
+            self.feed.note(job, |end| (end.received, end.hidden) = (Some(bytes), hidden));
+        }
     }
 
     /// A command left these processes running.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rexec_sh::protocol::wire;
 
 use crate::core::entry::Stream;
-use crate::front::output_filter::OutputFilter;
+use crate::front::output_filter::{OutputFilter, ReceivedOutput};
 use crate::limits;
 
 /// The caller's two streams.
@@ -19,11 +19,13 @@ pub(super) struct CallerStreams {
     stdout: OutputFilter,
     stderr: OutputFilter,
     filtered: Vec<u8>,
+    /// What the caller got so far, bytes.
+    received: u64,
 }
 
 impl CallerStreams {
     pub(super) fn new(tty: Option<wire::CallerStream>, [stdout, stderr]: [OutputFilter; 2]) -> Self {
-        Self { tty, stdout, stderr, filtered: Vec::new() }
+        Self { tty, stdout, stderr, filtered: Vec::new(), received: 0 }
     }
 
     /// When [`CallerStreams::tick`] has something to release.
@@ -52,9 +54,10 @@ impl CallerStreams {
             None => return bytes.len(),
         };
         other.release(&mut self.filtered);
-        send(other_to, &mut self.filtered, out);
+        self.received += send(other_to, &mut self.filtered, out);
         if filter.is_none() {
             wire::encode_output(to, bytes, out);
+            self.received += bytes.len() as u64;
             return bytes.len();
         }
         let mut taken = 0;
@@ -65,7 +68,7 @@ impl CallerStreams {
                 break;
             }
         }
-        send(to, &mut self.filtered, out);
+        self.received += send(to, &mut self.filtered, out);
         taken
     }
 
@@ -76,15 +79,23 @@ impl CallerStreams {
         self.stdout.withheld_bytes() + self.stderr.withheld_bytes()
     }
 
+    /// What the caller got so far.
+    pub(super) fn received(&self) -> ReceivedOutput {
+        ReceivedOutput { bytes: self.received, hidden: self.stdout.hidden() + self.stderr.hidden() }
+    }
+
     fn each(&mut self, out: &mut Vec<u8>, mut act: impl FnMut(&mut OutputFilter, &mut Vec<u8>)) {
         for (filter, to) in [(&mut self.stdout, wire::CallerStream::Out), (&mut self.stderr, wire::CallerStream::Err)] {
             act(filter, &mut self.filtered);
-            send(to, &mut self.filtered, out);
+            self.received += send(to, &mut self.filtered, out);
         }
     }
 }
 
-fn send(to: wire::CallerStream, filtered: &mut Vec<u8>, out: &mut Vec<u8>) {
+/// Returns how many bytes it sent.
+fn send(to: wire::CallerStream, filtered: &mut Vec<u8>, out: &mut Vec<u8>) -> u64 {
     wire::encode_output(to, filtered, out);
+    let sent = filtered.len() as u64;
     filtered.clear();
+    sent
 }

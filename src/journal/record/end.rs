@@ -34,6 +34,11 @@ pub struct RunEnd {
     pub queued_ms: u64,
     /// Raw bytes of all streams, also of output that never reached the recorder.
     pub bytes: u64,
+    /// How much of them its caller got, behind all filters. `None` if that was not known yet when the record was made: its
+    /// caller is slow to read, or is not a shim.
+    pub received: Option<u64>,
+    /// How many secrets were masked for its caller.
+    pub hidden: u64,
     /// Why the run did not end by itself: `aborted`, `not_found`, …
     pub error: Option<String>,
     /// Processes that outlived the shell, the first few of them.
@@ -154,6 +159,8 @@ impl Serialize for EndRecord {
         fields.put("queued_ms", &end.queued_ms)?;
         fields.put_set("signal", &end.signal)?;
         fields.put("bytes", &end.bytes)?;
+        fields.put_set("received", &end.received)?;
+        fields.put_set("hidden", &end.hidden)?;
         fields.put_set("output_omitted", &output.omitted)?;
         fields.put_set("output_cut", &output.cut)?;
         fields.put_set("output_lost", &output.lost)?;

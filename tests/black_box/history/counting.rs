@@ -26,22 +26,23 @@ fn stats_count_each_agent() {
     assert_eq!(said(home, &["stats"]).1, 1);
     Sample::new("2026-05-21-09:42:18")
         .run(1, "cargo test", "\"exit\":101,\"duration_ms\":5000,\"bytes\":10,\"secrets\":2")
-        .run(2, "cargo test", "\"exit\":0,\"duration_ms\":7000,\"bytes\":20")
+        .run(2, "cargo test", "\"exit\":0,\"duration_ms\":7000,\"bytes\":20,\"received\":5,\"hidden\":3")
         .run(3, "ls", "\"exit\":0,\"duration_ms\":1")
         .start(4, "runs")
         .line("{\"v\":1,\"type\":\"lost\",\"seq\":5,\"whoami\":\"Claude Code\",\"command\":\"x\\u001b[2J\"}")
         .write(home);
     let lines = json(home, &["stats", "--json"]);
     let codex = lines.iter().find(|line| line["agent"] == "Codex").unwrap();
-    for (field, value) in
-        [("commands", 3), ("failed", 1), ("lost", 0), ("duration_ms", 12_001), ("bytes", 30), ("secrets", 2)]
+    for (field, value) in [("commands", 3), ("failed", 1), ("lost", 0), ("duration_ms", 12_001), ("bytes", 30)]
+        .into_iter()
+        .chain([("secrets", 2), ("received", 15), ("saved", 15), ("hidden", 3)])
     {
         assert_eq!(codex[field], value, "{field}");
     }
     let claude = lines.iter().find(|line| line["agent"] == "Claude Code").unwrap();
     assert_eq!((&claude["failed"], &claude["lost"]), (&1.into(), &1.into()));
     let (text, _) = said(home, &["stats"]);
-    assert!(text.contains("7.0 s  Codex             #2  cargo test") && text.contains("1 of 2  cargo test"), "{text}");
+    assert!(text.contains("7.0 s  Codex           #2  cargo test") && text.contains("1 of 2  cargo test"), "{text}");
     assert!(!text.contains('\x1b'), "{text:?}");
     assert_eq!(json(home, &["stats", "--json", "--since", "2026-05-21T10:00:02Z"])[0]["commands"], 2);
     assert_eq!(said(home, &["stats", "--today"]).1, 1);

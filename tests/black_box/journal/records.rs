@@ -12,7 +12,8 @@ use rexec_host::recorder::Bounds;
 use serde_json::json;
 
 use super::recording::*;
-use crate::support::host::Host;
+use crate::support::call::Target;
+use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::own_process::alone;
 
 #[test]
@@ -220,4 +221,31 @@ fn bytes_that_are_not_utf8_are_kept_in_base64() {
         assert_eq!((&record["dir"], &record["dir_b64"]), (&json!("/tmp/\u{fffd}"), &json!("L3RtcC/k")));
     }
     assert_eq!(records[2]["output"], "\u{fffd}\u{fffd}\n");
+}
+
+#[test]
+fn a_record_counts_what_the_caller_got() {
+    let host = Host::with(Setup { flags: &["--redact-agents"], ..MIRROR });
+    let socket = host.socket();
+    for (script, entry) in [
+        ("echo plain; echo more >&2", "A=b"),
+        ("printf '\\033[31mred\\033[0m\\n10%%\\r20%%\\n'", "A=b"),
+        ("seq 1 5000", "REXEC_BUDGET=1K"),
+        ("echo $API_TOKEN $API_TOKEN", "API_TOKEN=very-much-hidden"),
+    ] {
+        // A turn of the host that takes too long leaves the count out.
+        let (outcome, end) = (0..20)
+            .map(|_| {
+                let before = host.journal().of_type("end").count();
+                let outcome = host.call(script).env(entry).run(Target::Shim(&socket));
+                let end = host.wait_for("the end", |journal| journal.of_type("end").nth(before).cloned());
+                (outcome, end)
+            })
+            .find(|(_, end)| !end["received"].is_null())
+            .expect("a count");
+        let got = outcome.out().len() + outcome.err().len();
+        assert_eq!(end["received"], got, "{script}: {outcome:?} {end}");
+        assert!(!script.contains("seq") || end["bytes"].as_u64() > end["received"].as_u64(), "{end}");
+        assert_eq!(end["hidden"].as_u64().unwrap_or(0), if script.contains("TOKEN") { 2 } else { 0 }, "{end}");
+    }
 }
