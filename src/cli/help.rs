@@ -28,7 +28,7 @@ macro_rules! page {
 }
 
 /// The pages of the manual, in the order of [`all`]: Markdown that reads well as it is.
-pub(super) const PAGES: [Page; 10] = [
+pub(super) const PAGES: [Page; 11] = [
     page!("agents", "how to start each agent so that you see its commands"),
     page!("console", "how to read the console, and what it never lets through"),
     page!("shell", "what a command gets, and how the real shell differs"),
@@ -37,6 +37,7 @@ pub(super) const PAGES: [Page; 10] = [
     page!("journal", "what is kept, in which format, and which secrets are masked"),
     page!("security", "who can use the host, and what happens to sandboxed agents"),
     page!("json", "requests from programs"),
+    page!("protocol", "many commands on one connection: JSON-RPC"),
     page!("limits", "what rexec does not do, and its numbers"),
     page!("measured", "what it costs"),
 ];

@@ -3,6 +3,7 @@
 //!
 //! The loops are short unless `REXEC_FUZZ_SECONDS` is set.
 
+mod calls;
 mod core;
 mod languages;
 mod living;

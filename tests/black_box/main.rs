@@ -23,6 +23,7 @@
 //! | the reading verbs: run references, search, what they print | `history` |
 //! | the socket: who may connect, and what is said over it | `socket` |
 //! | `rexec export`, `rexec replay` | `export`, `replay` |
+//! | JSON-RPC: what programs do over the socket | `rpc` |
 //! | callers in a sandbox | `sandbox` |
 //! | `rexec exec` and `rexec --whoami` | `exec` |
 //! | error messages and hints | `errors` |
@@ -71,6 +72,7 @@ mod prompts;
 mod regressions;
 mod relay;
 mod replay;
+mod rpc;
 mod runs;
 mod sandbox;
 mod socket;

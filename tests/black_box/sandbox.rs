@@ -6,6 +6,7 @@ mod blind;
 mod relays;
 mod reporters;
 mod reports;
+mod rpc_clients;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

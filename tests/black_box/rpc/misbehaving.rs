@@ -1,0 +1,129 @@
+//! Clients that break the rules, take nothing, or are gone. Each harms itself alone.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::client::Client;
+use crate::support::dice::Dice;
+use crate::support::host::{Host, MIRROR};
+use crate::support::procs;
+use crate::support::waiting;
+
+#[test]
+fn a_bad_line_costs_one_error_and_nothing_else() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    assert_eq!(client.call("exec.run", &json!({"command": "echo one"}))["stdout"], "one\n");
+    for (line, code) in [
+        ("nonsense", -32700),
+        ("{\"id\":1", -32700),
+        ("[{\"id\":1,\"method\":\"hello\"}]", -32600),
+        ("\"hello\"", -32600),
+        ("{\"method\":1}", -32600),
+        ("{\"id\":{},\"method\":\"hello\"}", -32600),
+        ("\u{fffd}\0", -32700),
+    ] {
+        client.say(line);
+        let answer = client.hear().expect("the connection stays");
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &Value::Null), "{line}: {answer}");
+    }
+    client.say("{\"id\":\"text\",\"method\":\"dance\"}");
+    let answer = client.hear().expect("the connection stays");
+    assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32601), &json!("text")));
+    // Notifications are never answered, not even with an error.
+    client.say("{\"method\":\"dance\"}");
+    client.say("{\"method\":\"exec.status\",\"params\":{\"run\":9}}");
+    client.say("{\"method\":\"exec.run\",\"params\":{\"command\":\"true\"}}");
+    assert_eq!(client.call("exec.run", &json!({"command": "echo two"}))["stdout"], "two\n");
+    let mut batch = Client::new(&host);
+    batch.say("[]");
+    assert_eq!(batch.hear().expect("an error")["error"]["code"], -32600);
+}
+
+#[test]
+fn a_line_without_an_end_ends_its_connection() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    client.call("hello", &json!({}));
+    let run = client.start(&json!({"command": "sleep 1000"}));
+    let piece = vec![b'x'; 64 << 10];
+    while client.stream.write_all(&piece).is_ok() {}
+    let last = client.hear().expect("one last word");
+    assert_eq!(last["error"]["code"], -32603, "{last}");
+    let mut other = Client::new(&host);
+    assert_eq!(other.call("exec.wait", &json!({"run": run, "for": "exit"}))["met"], "exit", "its run ends with it");
+}
+
+/// The host does not gather answers for it.
+#[test]
+fn a_client_that_asks_and_takes_nothing_is_not_heard_for_a_while() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    client.call("hello", &json!({}));
+    client.stream.set_nonblocking(true).expect("a socket");
+    let line = b"{\"id\":1,\"method\":\"hello\"}\n";
+    let (mut sent, mut is_full) = (0_usize, 0);
+    // Until the socket stays full, because the host reads no more.
+    while is_full < 200 {
+        match client.stream.write(line) {
+            Ok(length) => (sent, is_full) = (sent + length, 0),
+            Err(_) => {
+                is_full += 1;
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        }
+        assert!(sent < 64 << 20, "the host takes everything in");
+    }
+    let memory = procs::memory(host.pid(), "VmRSS");
+    assert!(memory < 40 << 20, "{memory} bytes");
+    assert_eq!(host.run("echo on").out(), "on\n");
+    client.stream.set_nonblocking(false).expect("a socket");
+    for _ in 0..sent / line.len() {
+        assert_eq!(client.hear().expect("an answer")["id"], 1);
+    }
+}
+
+#[test]
+fn too_many_waits_runs_and_subscriptions_are_refused_with_the_number() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "sleep 1000"}));
+    for _ in 0..1_024 {
+        client.ask("exec.wait", &json!({"run": run, "for": "exit"}));
+    }
+    let (code, sentence) = client.error("exec.wait", &json!({"run": run, "for": "exit"}));
+    assert!(code == -32003 && sentence.contains("1024"), "{sentence}");
+    let mut client = Client::new(&host);
+    for _ in 0..16 {
+        client.call("events.subscribe", &json!({}));
+    }
+    let (code, sentence) = client.error("events.subscribe", &json!({}));
+    assert!(code == -32003 && sentence.contains("16"), "{sentence}");
+}
+
+/// They come and go in every state, with commands that run, wait and write.
+#[test]
+fn clients_that_die_at_any_moment_leave_nothing_behind() {
+    let host = Host::with(MIRROR);
+    let mut dice = Dice::new(7);
+    for _ in 0..waiting::size(40, 400) {
+        let mut client = Client::new(&host);
+        for _ in 0..dice.below(6) {
+            let run = dice.below(60);
+            match dice.below(6) {
+                0 => client.ask("exec.run", &json!({"command": "echo x; sleep 1000"})),
+                1 => client.ask("exec.start", &json!({"command": "yes", "stream": true})),
+                2 => client.ask("exec.start", &json!({"command": "cat", "keep_stdin": true, "mode": "pty"})),
+                3 => client.ask("exec.output", &json!({"run": run, "wait_ms": 100_000})),
+                4 => client.ask("events.subscribe", &json!({})),
+                _ => client.ask("exec.write", &json!({"run": run, "text": "x".repeat(10_000)})),
+            };
+        }
+        if dice.below(2) == 0 {
+            let _ = client.stream.write_all(b"{\"id\":1,\"meth");
+        }
+    }
+    let mut last = Client::new(&host);
+    waiting::wait_until("their runs have ended", || last.call("exec.list", &json!({}))["runs"] == json!([]));
+}

@@ -1,0 +1,203 @@
+//! What the methods do with commands.
+
+use serde_json::json;
+
+use super::client::{Client, text_of};
+use crate::support::host::{Host, MIRROR};
+use crate::support::procs::Process;
+use crate::support::waiting::{self, PATIENCE};
+
+#[test]
+fn a_terminal_takes_keys_sizes_and_interrupts() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let script = "stty size; tty -s && echo terminal; read x; echo got $x; stty size; sleep 1000";
+    let run = client.start(&json!({"command": script, "mode": "pty", "size": {"rows": 11, "cols": 33}, "stream": true,
+        "sanitize": "raw"}));
+    let begun = json!({"run": run, "for": "text", "text": "terminal"});
+    assert_eq!(client.call("exec.wait", &begun)["met"], "text");
+    assert_eq!(client.call("exec.resize", &json!({"run": run, "rows": 44, "cols": 55})), json!({}));
+    assert_eq!(client.call("exec.write", &json!({"run": run, "text": "word\n"}))["accepted"], 5);
+    let wait = json!({"run": run, "for": "text", "text": "44 55"});
+    assert_eq!(client.call("exec.wait", &wait)["met"], "text");
+    client.call("exec.write", &json!({"run": run, "text": "\u{3}"}));
+    let story = client.story(run);
+    let text = text_of(&story);
+    assert!(text.contains("11 33\r\nterminal\r\n") && text.contains("got word\r\n"), "{text:?}");
+    let exited = story.iter().find(|note| note["method"] == "exec.exited").expect("an exit");
+    assert_eq!((&exited["params"]["exit"], &exited["params"]["signal"]), (&json!(130), &json!(2)), "{exited}");
+}
+
+#[test]
+fn input_of_megabytes_goes_through_a_pipe_as_fast_as_it_is_read() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "sleep 0.2; wc -c", "keep_stdin": true}));
+    let piece = "x".repeat(500_000);
+    let asked: Vec<u64> = (0..6).map(|_| client.ask("exec.write", &json!({"run": run, "text": piece}))).collect();
+    for id in asked {
+        assert_eq!(client.result(id)["accepted"], 500_000);
+    }
+    client.call("exec.write", &json!({"run": run, "eof": true}));
+    assert_eq!(client.error("exec.write", &json!({"run": run, "text": "late"})).0, -32002, "the input is closed");
+    assert_eq!(client.call("exec.wait", &json!({"run": run, "for": "exit"}))["exit"], 0);
+    let seen = client.call("exec.output", &json!({"run": run}));
+    assert_eq!(seen["chunks"][0]["text"], "3000000\n", "{seen}");
+}
+
+/// It is told so and nothing hangs.
+#[test]
+fn a_command_that_reads_nothing_fills_up_and_is_left_alone() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "sleep 1000", "keep_stdin": true}));
+    let piece = "x".repeat(900_000);
+    let waiting: Vec<u64> = (0..4).map(|_| client.ask("exec.write", &json!({"run": run, "text": piece}))).collect();
+    assert_eq!(client.error("exec.write", &json!({"run": run, "text": piece})).0, -32003);
+    assert_eq!(client.call("exec.run", &json!({"command": "echo on"}))["stdout"], "on\n");
+    assert_eq!(client.call("exec.cancel", &json!({"run": run})), json!({"running": true}));
+    for id in waiting {
+        let answer = client.reply(id);
+        let is_told = answer["result"]["accepted"] == 900_000 || answer["error"]["code"] == -32002;
+        assert!(is_told, "{answer}");
+    }
+}
+
+#[test]
+fn a_connection_that_ends_takes_its_foreground_runs_along_and_leaves_the_others() {
+    let host = Host::with(MIRROR);
+    let (mut client, mut other) = (Client::new(&host), Client::new(&host));
+    let fore = client.start(&json!({"command": "sleep 1000"}));
+    let back = client.start(&json!({"command": "sleep 1000", "background": true}));
+    client.ask("exec.run", &json!({"command": "sleep 1000"}));
+    client.call("exec.status", &json!({"run": back}));
+    drop(client);
+    for run in [fore, back + 1] {
+        let met = other.call("exec.wait", &json!({"run": run, "for": "exit"}));
+        assert_eq!(met["met"], "exit", "{met}");
+    }
+    let mut listed = || {
+        let runs = other.call("exec.list", &json!({}));
+        let runs = runs["runs"].as_array().expect("a list");
+        runs.iter().filter_map(|run| run["run"].as_u64()).collect::<Vec<u64>>()
+    };
+    waiting::wait_until("the others have gone", || listed() == [back]);
+    assert_eq!(other.call("exec.cancel", &json!({"run": back, "grace_ms": 0}))["running"], true);
+    assert_eq!(other.call("exec.wait", &json!({"run": back, "for": "exit"}))["met"], "exit");
+    assert_eq!(other.call("exec.cancel", &json!({"run": back}))["running"], false);
+    host.wait_for("their ends", |journal| {
+        (journal.of_type("end").filter(|end| end["error"] == "aborted").count() == 3).then_some(())
+    });
+}
+
+#[test]
+fn half_a_connection_gets_all_its_answers() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let (one, two) = (json!({"command": "sleep 0.3; echo one"}), json!({"command": "echo two"}));
+    let (one, two) = (client.ask("exec.run", &one), client.ask("exec.run", &two));
+    client.stream.shutdown(std::net::Shutdown::Write).expect("a socket");
+    assert_eq!(client.result(two)["stdout"], "two\n", "the second does not wait for the first");
+    assert_eq!(client.result(one)["stdout"], "one\n");
+    assert_eq!(client.hear(), None, "nothing more can come");
+}
+
+#[test]
+fn a_name_is_taken_until_its_command_ends_or_is_restarted() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let web = json!({"command": "echo up; sleep 1000", "name": "web", "background": true});
+    let first = client.start(&web);
+    let id = client.ask("exec.start", &web);
+    let refused = client.reply(id);
+    assert_eq!((&refused["error"]["code"], &refused["error"]["data"]["run"]), (&json!(-32006), &json!(first)));
+    let mut elsewhere = web.clone();
+    elsewhere["dir"] = json!("/");
+    let other = client.start(&elsewhere);
+    let mut again = web.clone();
+    again["restart"] = json!(true);
+    let second = client.start(&again);
+    assert!(second > other);
+    assert_eq!(client.call("exec.status", &json!({"run": first}))["state"], "closed", "it has ended before");
+    for run in [second, other] {
+        client.call("exec.cancel", &json!({"run": run}));
+        client.call("exec.wait", &json!({"run": run, "for": "exit"}));
+    }
+    let third = client.start(&json!({"command": "true", "name": "web"}));
+    assert_eq!(client.call("exec.wait", &json!({"run": third, "for": "exit"}))["exit"], 0);
+}
+
+#[test]
+fn ports_and_texts_and_times_are_awaited() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let script = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',0)); print('starting', flush=True); s.listen(); \
+                  print('on', s.getsockname()[1], flush=True); time.sleep(1000)";
+    let run = client.start(&json!({"argv": ["python3", "-c", script], "background": true}));
+    let port = client.call("exec.wait", &json!({"run": run, "for": "port"}));
+    let line = client.call("exec.wait", &json!({"run": run, "for": "text", "text": "on "}))["line"].take();
+    let port = port["port"].as_u64().unwrap_or_else(|| panic!("{port}"));
+    assert!(line.as_str().is_some_and(|line| line.starts_with("on ")), "{line}");
+    assert_eq!(client.call("exec.status", &json!({"run": run}))["ports"], json!([port]));
+    let nothing = json!({"run": run, "for": "text", "text": "never", "timeout_ms": 50});
+    assert_eq!(client.call("exec.wait", &nothing), json!({"met": "time"}));
+    assert_eq!(client.call("exec.wait", &json!({"run": run, "for": "time", "timeout_ms": 1}))["met"], "time");
+    let waits = client.ask("exec.wait", &json!({"run": run, "for": "text", "text": "never"}));
+    client.call("exec.signal", &json!({"run": run, "signal": "SIGTERM"}));
+    assert_eq!(client.result(waits), json!({"met": "exit", "exit": 143}));
+    assert_eq!(client.error("exec.signal", &json!({"run": run, "signal": 15})).0, -32002);
+}
+
+#[test]
+fn a_subscriber_sees_what_agents_run() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    client.call("events.subscribe", &json!({}));
+    assert_eq!(host.run("echo by an agent; exit 4").code(), 4);
+    let story = client.story(1);
+    let methods: Vec<&str> = story.iter().filter_map(|note| note["method"].as_str()).collect();
+    assert_eq!(methods, ["exec.started", "exec.output", "exec.exited", "exec.closed"], "{story:?}");
+    assert_eq!((text_of(&story).as_str(), &story[2]["params"]["exit"]), ("by an agent\n", &json!(4)));
+    assert_eq!(client.call("exec.output", &json!({"run": 1}))["chunks"][0]["text"], "by an agent\n");
+    assert_eq!(client.call("events.unsubscribe", &json!({"subscription": 1})), json!({}));
+    assert_eq!(client.error("events.unsubscribe", &json!({"subscription": 1})).0, -32602);
+}
+
+#[test]
+fn json_is_parsed_and_a_command_gets_the_environment_it_asks_for() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let mut run = |params| client.call("exec.run", &params);
+    assert_eq!(run(json!({"command": "echo '{\"a\":[1]}'", "parse": true}))["json"], json!({"a": [1]}));
+    let lines = run(json!({"command": "echo 1; echo '{}'", "parse": true}));
+    assert_eq!((lines.get("json"), &lines["json_lines"]), (None, &json!([1, {}])));
+    let together = run(json!({"command": "echo a; echo b >&2; echo c", "combined": true}));
+    assert_eq!(together["output"], "a\nb\nc\n");
+    let whole = run(json!({"argv": ["/usr/bin/env"], "env": {"A": "b"}, "env_mode": "whole"}));
+    let names: Vec<&str> =
+        whole["stdout"].as_str().expect("text").lines().filter_map(|line| line.split('=').next()).collect();
+    assert_eq!(names, ["A", "REXEC_INSIDE"]);
+    assert_eq!(run(json!({"argv": ["sh", "-c", "echo $0"], "arg0": "other"}))["stdout"], "other\n");
+    assert_eq!(run(json!({"command": "cat", "stdin_base64": "aGk="}))["stdout"], "hi");
+    let cut = run(json!({"command": "seq 100000", "max_output_bytes": 1000}));
+    let text = cut["stdout"].as_str().expect("text");
+    assert!(text.starts_with("1\n2\n") && text.ends_with("\n100000\n") && text.len() < 1_100, "{text}");
+    assert_eq!(cut["omitted_bytes"], 588_895 - 1_000);
+    let late = run(json!({"command": "echo before; exec sleep 1000", "timeout": 0.2}));
+    assert_eq!((&late["exit"], &late["error"], &late["stdout"]), (&json!(124), &json!("timeout"), &json!("before\n")));
+}
+
+/// What they leave behind would stay otherwise.
+#[test]
+fn the_end_of_the_host_ends_background_runs_and_is_told() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "echo $$ > pid; exec sleep 1000", "background": true, "dir": host.home.path(), "notify": ["exit"]}));
+    let pid = waiting::until(PATIENCE, || std::fs::read_to_string(host.home.join("pid")).ok()?.trim().parse().ok());
+    let process = Process::of(pid.expect("it runs")).expect("it runs");
+    host.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(client.note("exec.exited", run)["error"], "aborted");
+    assert!(waiting::until_true(PATIENCE, || !process.is_alive()));
+    while client.hear().is_some() {}
+    host.finish();
+}
