@@ -11,8 +11,8 @@ usage() {
     cat <<'USAGE'
 usage: scripts/agents.sh [--bash-only] [--keep] [--prefix DIR] [AGENT …]
 
-  AGENT          claude, claude-terminal, codex, codex-sandboxed, gemini, gemini-terminal, opencode, qwen,
-                 qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal (default: all); at a terminal a command of
+  AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, gemini, gemini-terminal, opencode,
+                 qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal (default: all); at a terminal a command of
                  theirs is cancelled by a key, too
   --bash-only    only the reference: no build, no host
   --keep         keep the folder with all that was recorded, and print its name
@@ -41,11 +41,11 @@ declare -A package=(
     [mini]=mini-swe-agent@2.4.6
 )
 # Those that are also driven after `rexec init`.
-permanent=(claude codex codex-sandboxed opencode pi aider-terminal)
+permanent=(claude claude-sandboxed codex codex-sandboxed opencode pi aider-terminal)
 # Those that come from PyPI, not from npm.
 python=(aider mini)
-all=(claude claude-terminal codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi copilot cline cn
-    mini aider-terminal)
+all=(claude claude-terminal claude-sandboxed codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi
+    copilot cline cn mini aider-terminal)
 # All in seconds: the time for everything, the latest start of an agent, and the longest time of one agent.
 limit=450
 last_start=380
@@ -149,11 +149,17 @@ prepare() { # AGENT HOME PORT
     local agent=$1 home=$2 url=http://127.0.0.1:$3 say="Run the commands."
     cancels='\e'
     case $agent in
-        claude | claude-terminal)
+        claude | claude-terminal | claude-sandboxed)
             settings=(ANTHROPIC_BASE_URL="$url" ANTHROPIC_API_KEY=none DISABLE_AUTOUPDATER=1
                 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1)
             line=("$program" --print "$say" --allowedTools Bash)
-            [[ $agent == claude ]] || greet_claude
+            case $agent in
+                claude-terminal) greet_claude ;;
+                claude-sandboxed)
+                    mkdir -p -- "$home/.claude"
+                    printf '{ "sandbox": { "enabled": true, "autoAllowBashIfSandboxed": true } }\n' >"$home/.claude/settings.json"
+                    ;;
+            esac
             ;;
         codex | codex-sandboxed)
             local freedom=(--dangerously-bypass-approvals-and-sandbox)
@@ -397,6 +403,10 @@ run() { # AGENT
     said=$(timeout 60 "$program" "$version" 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
     if [[ $agent == *-terminal ]] && ! command -v script >/dev/null; then
         skip "$agent" "script(1) is missing, which makes its terminal"
+        return
+    fi
+    if [[ $agent == claude-sandboxed ]] && ! { command -v bwrap && command -v socat; } >/dev/null; then
+        skip "$agent" "bubblewrap or socat is missing, which its sandbox needs"
         return
     fi
     if [[ $agent == codex* && $(getent passwd "$(id -u)") != */bash ]]; then

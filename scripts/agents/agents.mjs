@@ -250,6 +250,22 @@ const sandboxed = {
   cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/rexec-forbidden; } 2>/dev/null; echo marker-forbidden $?", "marker-forbidden 1")],
 };
 
+/// With its sandbox: no network but its own proxy, and its working directory alone can be written.
+const claudeSandboxed = {
+  ...claude,
+  wrapper: /^exec 3<&- \|\| exit 126; source \S+snapshot/,
+  cases: [
+    ...usual,
+    command("what the sandbox forbids", "{ echo >/var/tmp/rexec-forbidden; } 2>/dev/null; echo marker-forbidden $?", "marker-forbidden 1"),
+    command("no connection", "{ : >/dev/tcp/127.0.0.1/${ANTHROPIC_BASE_URL##*:}; } 2>/dev/null; echo marker-connection $?", "marker-connection 1"),
+    command("what it allows", "echo marker-file >file && cat file", "marker-file"),
+    ...[1, 2, 7, 42, 126, 127, 255].map((code, n) => {
+      const marker = `marker-exit${"abcdefg"[n]}`;
+      return command(`exit code ${code}`, `echo ${marker}; exit ${code}`, marker, { code });
+    }),
+  ],
+};
+
 /// Their interactive shells: the shell has a terminal of its own, and hangs up when it ends.
 const interactive = (agent, more = {}) => ({
   ...agent,
@@ -271,6 +287,7 @@ const interactive = (agent, more = {}) => ({
 export const agents = {
   claude,
   "claude-terminal": claudeAtTerminal,
+  "claude-sandboxed": claudeSandboxed,
   codex,
   "codex-sandboxed": sandboxed,
   gemini,

@@ -1,6 +1,6 @@
 //! Claude Code's shell calls. The model's text is one quoted word; the rest is Claude Code's.
 //!
-//! Measured with 2.1.197 and 2.1.329, in bash.
+//! Measured with 2.1.197 and 2.1.329, in bash; with the sandbox 2.1.329.
 
 use super::scan::{Rest, all};
 use super::{Caller, Short};
@@ -19,14 +19,26 @@ const NAMES: [&[u8]; 2] = [
     b"{ \\builtin unalias -- 'unsetenv'; \\builtin unset -f -- 'unsetenv'; } >/dev/null 2>&1 || true && ",
 ];
 
+/// What Claude Code puts before all of it in its sandbox: the end of the descriptor of its helper.
+const SANDBOX: &[u8] = b"exec 3<&- || exit 126; ";
+/// Before the port of the sandbox's proxy …
+const PROXY: &[u8] = b"export GIT_CONFIG_PARAMETERS=\"${GIT_CONFIG_PARAMETERS:+${GIT_CONFIG_PARAMETERS} }\
+                       'credential.http://127.0.0.1:";
+/// … and behind it.
+const NO_HELPER: &[u8] = b".helper='\" && ";
+
 /// Removes the wrapper from the command.
 pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let mut rest = Rest(text);
     let mut short = Short::default();
+    let is_sandboxed = rest.literal(SANDBOX).is_some();
     if rest.literal(b"source ").is_some() {
         let snapshot = rest.word()?;
         rest.literal(b" 2>/dev/null || true && ")?;
         short.show_unless(is_snapshot(&snapshot, caller), b"source ", &snapshot, b" 2>/dev/null || true");
+    }
+    if is_sandboxed {
+        of_sandbox(&mut rest)?;
     }
     let _ = rest.any_of(&OPTIONS);
     NAMES.iter().for_each(|name| {
@@ -39,6 +51,19 @@ pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let file = rest.word()?;
     rest.end()?;
     is_directory_file(&file).then(|| short.with(&command))?
+}
+
+/// Removes the variables of the sandbox. Neither a folder nor a port can execute anything.
+fn of_sandbox(rest: &mut Rest<'_>) -> Option<()> {
+    if rest.literal(b"export TMPDIR=").is_some() {
+        rest.word()?;
+        rest.literal(b" && ")?;
+    }
+    if rest.literal(PROXY).is_some() {
+        rest.until(b'.').filter(|port| all(port, 1, u8::is_ascii_digit))?;
+        rest.literal(NO_HELPER)?;
+    }
+    Some(())
 }
 
 /// Whether this is a file to which Claude Code wrote the user's functions and aliases.
@@ -66,7 +91,10 @@ fn is_snapshot(path: &[u8], caller: &Caller<'_>) -> bool {
 /// Whether this is a file from which Claude Code reads the directory after a command.
 fn is_directory_file(path: &[u8]) -> bool {
     let name = path.strip_prefix(b"/").and_then(|path| path.rsplit(|byte| *byte == b'/').next());
-    let hex = name.and_then(|name| name.strip_prefix(b"claude-")?.strip_suffix(b"-cwd"));
+    // The second form is that of the sandbox.
+    let hex = name.and_then(|name| {
+        name.strip_prefix(b"claude-").and_then(|name| name.strip_suffix(b"-cwd")).or_else(|| name.strip_prefix(b"cwd-"))
+    });
     hex.is_some_and(|hex| all(hex, 4, u8::is_ascii_hexdigit))
 }
 

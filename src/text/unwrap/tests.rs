@@ -60,6 +60,31 @@ fn claude_codes_wrapper_comes_off() {
     );
 }
 
+/// Claude Code's own text in its sandbox, with this in front of the command.
+fn claude_in_its_sandbox(folder: &str, port: &str, command: &str) -> String {
+    let git = "${GIT_CONFIG_PARAMETERS:+${GIT_CONFIG_PARAMETERS} }";
+    claude(&format!("eval {command}"))
+        .replace("source /h", "exec 3<&- || exit 126; source /h")
+        .replace("true && \\builtin", &format!("true && export TMPDIR={folder} && export GIT_CONFIG_PARAMETERS=\"{git}'credential.http://127.0.0.1:{port}.helper='\" && \\builtin"))
+        .replace("claude-1a2b-cwd", "claude-0/cwd-1a2b")
+}
+
+#[test]
+fn claude_codes_wrapper_in_its_sandbox_comes_off() {
+    let text = claude_in_its_sandbox("/tmp/claude-0", "3128", "'echo a; exit 3'");
+    assert_eq!(short(Some(Agent::Claude), &CLAUDE, &text), ("echo a; exit 3".to_owned(), true));
+    for text in [
+        claude_in_its_sandbox("$(EVIL)", "3128", "ls"),
+        claude_in_its_sandbox("/tmp/x EVIL", "3128", "ls"),
+        claude_in_its_sandbox("/tmp/x", "$(EVIL)", "ls"),
+        claude_in_its_sandbox("/tmp/x", "1\"; EVIL; \"1", "ls"),
+        text.replace("3<&-", "3</EVIL"),
+        text.replace("exec 3<&- || exit 126; ", ""),
+    ] {
+        assert_whole(Some(Agent::Claude), &CLAUDE, text.as_bytes());
+    }
+}
+
 #[test]
 fn a_text_that_is_only_like_claude_codes_wrapper_is_shown_whole() {
     let real = claude("eval 'cargo test'");
