@@ -138,6 +138,9 @@ fn the_fields_of_a_start_are_masked() {
     assert_eq!((cut.len(), &cut[cut.len() - 5..]), (filler.len() + 3, "xx…"));
 }
 
+/// Longer than a token, and than a name with its value.
+const PIECE_BYTES: usize = 151;
+
 #[test]
 fn output_is_masked_wherever_it_is_cut_into_frames() {
     let home = TempDir::new(None);
@@ -146,12 +149,19 @@ fn output_is_masked_wherever_it_is_cut_into_frames() {
     // The excerpt is short, so that the output goes to raw files, too.
     let bounds = Bounds { head_bytes: 700, tail_bytes: 900, ..Bounds::default() };
     let start = |seq: usize| StartRecord { seq: seq as u64, command: "env".into(), ..StartRecord::default() };
-    let mut runs: Vec<_> =
-        (0..=bytes.len()).map(|at| (start(at), vec![(0, &bytes[..at]), (0, &bytes[at..])])).collect();
-    runs.push((start(bytes.len() + 1), bytes.chunks(1).map(|byte| (0, byte)).collect()));
+    // Each run is cut at every so many bytes, each from another byte on, so that every place is a cut in one of them and
+    // has many whole bytes on both sides.
+    let mut runs: Vec<_> = (0..PIECE_BYTES)
+        .map(|at| {
+            let (first, rest) = bytes.split_at(at);
+            let pieces = [first].into_iter().chain(rest.chunks(PIECE_BYTES)).filter(|piece| !piece.is_empty());
+            (start(at), pieces.map(|piece| (0, piece)).collect::<Vec<_>>())
+        })
+        .collect();
+    runs.push((start(PIECE_BYTES), bytes.chunks(1).map(|byte| (0, byte)).collect()));
     // Another stream writes between any two pieces.
     let mixed = bytes.chunks(7).flat_map(|piece| [(1, piece), (2, &b"."[..])]).collect();
-    runs.push((start(bytes.len() + 2), mixed));
+    runs.push((start(PIECE_BYTES + 1), mixed));
     let (records, kept) = record(home.path(), &runs, bounds);
     assert_clean(&kept, "output");
     let ends: Vec<&Value> = records.iter().filter(|record| record["type"] == "end").collect();

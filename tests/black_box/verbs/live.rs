@@ -84,6 +84,35 @@ fn a_paused_command_stands_still_and_goes_on_where_it_was() {
     host.finish();
 }
 
+/// A process that is started during the pause, and that nobody has stopped, stops for a read of its own.
+#[test]
+fn a_process_that_asks_during_a_pause_gets_end_of_file_when_the_command_goes_on() {
+    let host = Host::with(PLAIN);
+    let script = "echo $$ >pids; until test -e go; do sleep 0.01; done; \
+                  (sh -c 'echo $$ >asker.new; mv asker.new asker; read x </dev/tty; echo asked >done' &); \
+                  until test -e done; do sleep 0.01; done; echo over";
+    let mut call = start(&host, "claude", script);
+    let guard = processes(&host, 1)[0].parent;
+    assert_eq!(rexec(&host, &["pause", "#1"]).code, 0);
+    // The guard knows of the pause, and the command goes on by another hand.
+    fs::write(host.home.join("go"), "").expect("a file");
+    let asker = || fs::read_to_string(host.home.join("asker")).ok()?.trim().parse::<i32>().ok().and_then(Process::of);
+    let has_asked = waiting::until_true(PATIENCE, || {
+        let ours = |process: &Process| asker().is_none_or(|asker| asker.pid != process.pid);
+        crate::support::procs::descendants(guard)
+            .iter()
+            .filter(|process| ours(process))
+            .for_each(|process| process.signal(nix::sys::signal::Signal::SIGCONT));
+        asker().is_some_and(|asker| asker.state == 'T' && asker.parent == guard)
+    });
+    assert!(has_asked, "it never asked");
+    assert!(waiting::until_true(PATIENCE, || Process::of(guard).is_some_and(|guard| guard.state == 'S')));
+    let said = rexec(&host, &["resume", "#1"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let outcome = call.finish(PATIENCE).expect("it goes on");
+    assert!(outcome.out().contains("over"), "{outcome:?}");
+}
+
 #[test]
 fn a_paused_command_can_be_ended_by_a_person_and_by_its_caller() {
     let host = Host::start();
