@@ -15,10 +15,12 @@ pub mod jsonl;
 pub mod opencode;
 pub mod output_filter;
 pub mod profile;
+pub mod projects;
 pub mod protocol;
 pub mod rpc;
 pub mod sessions;
 pub mod shim;
+pub mod span;
 pub mod trimmer;
 pub mod unseen_notes;
 

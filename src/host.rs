@@ -33,8 +33,10 @@
 //! | `Screen` (`screen.rs`) | the human's terminal and the console on it |
 //! | `Tally` (`tally.rs`) | how commands ended |
 //! | `Notifier` (`notifier.rs`) | the human's command for when a run waits |
+//! | `Spans` (`spans.rs`) | the spans of OpenTelemetry, and the process that exports them |
 //! | `RecorderLink` (`recorder_link.rs`) | the feed of the journal and the recorder's process |
 //! | `Callers` (`callers.rs`) | which agents call, and the numbers of their sessions |
+//! | `ProjectSessions` (`project_sessions.rs`) | which project session each command is in |
 //! | `RpcClients` (`rpc.rs`) | the connections of programs, what they wait for, and the output that is kept for them |
 //!
 //! Where to look for:
@@ -69,6 +71,7 @@ mod orphan_hunt;
 mod overview;
 mod peer;
 mod peers;
+mod project_sessions;
 mod prompt_policy;
 mod recorder_link;
 mod recorder_process;
@@ -80,6 +83,7 @@ mod runs;
 mod sandbox_check;
 mod screen;
 mod shutdown;
+mod spans;
 mod spares;
 mod start_errors;
 mod starts;
@@ -103,13 +107,13 @@ use crate::io::poller::Ready;
 use crate::limits;
 use crate::sys::signal::HostSignals;
 use crate::text::reason::reason;
-use rexec_sh::protocol::process::Pid;
 
 use callers::Callers;
 use door::Door;
 use notifier::Notifier;
 pub use options::{Color, HostOptions};
 use peers::Peers;
+use project_sessions::ProjectSessions;
 pub use prompt_policy::PromptChoice;
 use recorder_link::RecorderLink;
 use reports::Reports;
@@ -118,6 +122,7 @@ use runs::Runs;
 use sandbox_check::SandboxCheck;
 use screen::Screen;
 pub use screen::new_console;
+use spans::Spans;
 use starts::Starts;
 use tally::Tally;
 use turn::{Source, Turn};
@@ -146,9 +151,11 @@ pub struct Host {
     recorder: RecorderLink,
     tally: Tally,
     notifier: Notifier,
+    spans: Spans,
     /// The commands that wait for the human, who was called.
     called: BTreeSet<JobId>,
     callers: Callers,
+    projects: ProjectSessions,
     rpc: RpcClients,
     closing: Closing,
 }
@@ -247,6 +254,7 @@ impl Host {
                 self.reports.remember(event);
                 event.readable
             }
+            Source::Spans => self.spans.remember(event),
             Source::Door | Source::Watch | Source::Signals | Source::Keys => event.readable,
         };
         if calls_for_visit {
@@ -268,6 +276,7 @@ impl Host {
                 Source::Reports => self.visit_reports(),
                 Source::Signals => self.visit_signals(),
                 Source::Screen => {}
+                Source::Spans => self.spans.visit(turn, &mut self.screen),
                 Source::Keys => self.visit_keys(token),
                 Source::Recorder => self.recorder.visit(turn, engine, &mut self.screen),
                 Source::Peer(id) => self.visit_peer(id),
@@ -300,31 +309,6 @@ impl Host {
         self.starts.keep(self.runs.take_free(), turn);
     }
 
-    /// Ends what a person wants ended, and looks at guards that owe something or died.
-    fn tick_runs(&mut self) {
-        let now = self.turn.now;
-        if self.runs.has_due_endings(now) {
-            let helpers = self.helper_pids();
-            self.runs.tick_endings(&helpers, &mut self.turn, &mut self.engine, &mut self.peers);
-        }
-        let due = self.runs.due_owing(now);
-        if due.is_empty() {
-            return;
-        }
-        let helpers = self.helper_pids();
-        let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);
-        for job in due {
-            if self.runs.tick_owing(job, &helpers, turn, engine, peers) {
-                self.starts.begin_again(job, turn, engine, peers, &mut self.runs);
-            }
-        }
-    }
-
-    /// The host's children that belong to no run.
-    fn helper_pids(&self) -> Vec<Pid> {
-        self.starts.pids().chain(self.recorder.pid()).chain(self.screen.helper()).chain(self.notifier.pids()).collect()
-    }
-
     /// Performs what the engine wants done.
     fn perform(&mut self) {
         while let Some(effect) = self.engine.next_effect() {
@@ -339,7 +323,7 @@ impl Host {
     fn pump(&mut self) {
         self.settle_answers();
         let is_closing = self.is_closing();
-        let Self { turn, engine, peers, runs, screen, recorder, tally, rpc, .. } = self;
+        let Self { turn, engine, peers, runs, screen, recorder, tally, rpc, spans, .. } = self;
         let mut dirty = turn.take_dirty();
         dirty.append(&mut engine.take_changed());
         let mut roomy = peers.take_roomy();
@@ -358,6 +342,7 @@ impl Host {
             // A caller may just have got its last output, which the record of the end counts.
             runs.peer_of(job).map(|peer| peers.pump(peer, turn, engine));
             recorder.note_received(peers.take_received());
+            spans.note(job, engine, runs, screen);
             recorder.pump(engine, job, turn.now);
         }
         if !dirty.is_empty() {

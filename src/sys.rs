@@ -22,6 +22,7 @@ pub mod namespace;
 pub mod poll;
 pub mod process;
 pub mod program;
+pub mod project;
 pub mod pty;
 pub mod signal;
 pub mod socket;

@@ -52,6 +52,8 @@ pub struct Command {
     pub text: Vec<u8>,
     /// Whether the text lacks a wrapper.
     pub is_unwrapped: bool,
+    /// How many directories above the working directory the top of its git project is, as a shim has found.
+    pub depth: Option<u8>,
     /// The working directory, if the caller named it. A shim sends a descriptor instead.
     pub dir: Option<String>,
     /// Variables that its caller named one by one. Never those of a shim's environment.
@@ -115,6 +117,7 @@ impl Command {
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             text: unwrapped.command,
             is_unwrapped: unwrapped.is_unwrapped,
+            depth: run.attributes.extras.project,
             dir: None,
             envs: given(run),
             is_probe: unwrapped.is_probe,

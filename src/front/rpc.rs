@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `rpc/call.rs` | a line becomes a call: the methods by their names |
 //! | `rpc/params.rs`, `rpc/start.rs` | what the methods are given |
+//! | `rpc/projects.rs` | project sessions |
 //! | `rpc/error.rs` | the codes and sentences of errors |
 //! | `rpc/answers.rs`, `rpc/listing.rs` | what answers and notifications say |
 //! | `rpc/reply.rs` | answers and notifications as lines |
@@ -20,6 +21,7 @@ pub mod gathered;
 pub mod kept_output;
 pub mod listing;
 pub mod params;
+pub mod projects;
 pub mod reply;
 pub mod ring;
 pub mod search;

@@ -120,6 +120,7 @@ pub(super) fn command(
         text: request.text.clone().map_or_else(|| exec.join(&b' '), String::into_bytes),
         is_unwrapped: false,
         exec,
+        depth: None,
         dir: Some(request.dir.clone()),
         envs: request.envs.clone(),
         why: request.why.clone().unwrap_or_default(),

@@ -11,6 +11,7 @@ use super::json_command::Inherited;
 use super::notifier::Notifier;
 use super::options::HostOptions;
 use super::peers::Peers;
+use super::project_sessions::ProjectSessions;
 use super::prompt_policy::PromptPolicy;
 use super::recorder_link::RecorderLink;
 use super::reports::Reports;
@@ -18,12 +19,15 @@ use super::rpc::RpcClients;
 use super::runs::Runs;
 use super::sandbox_check::SandboxCheck;
 use super::screen::Screen;
+use super::spans::Spans;
 use super::starts::Starts;
 use super::tally::Tally;
 use super::turn::{Source, Turn};
 use super::{Closing, Host};
 use crate::core::engine::Engine;
+use crate::front::projects::Projects;
 use crate::io::poller::Poller;
+use crate::recorder;
 use crate::sys::process;
 use crate::sys::signal::HostSignals;
 use crate::text::escape::escape_line;
@@ -60,7 +64,9 @@ impl Host {
         let console = screen.measure(std::time::Instant::now());
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;
         let signals_token = poller.register(&signals).map_err(failed)?;
+        let spans = Spans::start(&mut poller, options.otlp.as_ref(), recorder.path())?;
         let mut turn = Turn::new(poller);
+        spans.name_source(&mut turn);
         turn.name(signals_token, Source::Signals);
         door.name_sources(&mut turn);
         let named =
@@ -68,6 +74,7 @@ impl Host {
         for (token, source) in named {
             token.into_iter().for_each(|token| turn.name(token, source));
         }
+        let projects = ProjectSessions::new(Projects::read(&recorder::read_projects(&options.home)));
         let mut host = Self {
             turn,
             engine: Engine::default(),
@@ -82,8 +89,10 @@ impl Host {
             recorder,
             tally: Tally::new(std::time::Instant::now()),
             notifier: Notifier::new(options.notify.clone()),
+            spans,
             called: BTreeSet::new(),
             callers: Callers::default(),
+            projects,
             rpc: RpcClients::default(),
             closing: Closing::No,
             options,

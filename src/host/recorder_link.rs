@@ -106,6 +106,11 @@ impl RecorderLink {
         }
     }
 
+    /// Keeps the text of the project sessions for the next host.
+    pub(super) fn keep_projects(&mut self, text: Vec<u8>, now: Instant) {
+        self.feed.keep_projects(text, self.process.out.buffer(), now);
+    }
+
     /// A command left these processes running.
     pub(super) fn on_left(&mut self, job: JobId, left: Vec<Straggler>) {
         self.feed.on_left(job, left);

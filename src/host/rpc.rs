@@ -5,6 +5,7 @@
 //! | `rpc/serve.rs` | does what a call asks |
 //! | `rpc/start.rs` | starts commands |
 //! | `rpc/control.rs` | writes to runs, signals and ends them |
+//! | `rpc/projects.rs` | defines, lists, pauses and ends project sessions |
 //! | `rpc/kept_run.rs` | one run: its output, who watches it, who waits for it |
 //! | `rpc/watcher.rs` | tells a client what happens to a run |
 //! | `rpc/pending_reply.rs`, `rpc/settling.rs` | answers what had to wait |
@@ -16,6 +17,7 @@
 mod control;
 mod kept_run;
 mod pending_reply;
+mod projects;
 mod serve;
 mod settling;
 mod start;

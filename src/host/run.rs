@@ -21,6 +21,7 @@ use crate::front::answer::Listed;
 use crate::front::budget::Share;
 use crate::front::caller::CallerMarks;
 use crate::front::command::Command;
+use crate::front::projects::ProjectId;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{self, tree};
@@ -110,6 +111,8 @@ pub(super) struct Description {
     /// The program itself was named, and no shell.
     pub(super) is_words: bool,
     pub(super) kills_group: bool,
+    /// The project session that it runs in.
+    pub(super) project: Option<ProjectId>,
 }
 
 impl Description {
@@ -143,6 +146,7 @@ impl Description {
             command: clipped(&command.text),
             is_words: command.is_words,
             kills_group: command.kills_group,
+            project: None,
         }
     }
 }

@@ -65,6 +65,7 @@ impl Host {
     /// Shows what is left to show, gives the terminal back, and gives the recorder the rest.
     pub(super) fn close(mut self) {
         self.recorder.tell_given_up(&mut self.screen, self.turn.now);
+        self.spans.close(&mut self.screen);
         let now = Instant::now();
         let end = now + limits::CONSOLE_FAREWELL;
         self.screen.thaw();

@@ -104,8 +104,11 @@ impl Host {
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
+        self.spans.begin(job, &mut command, dir);
         self.record(job, &command, dir, None);
-        let description = Description::of(&command, dir);
+        let project = self.projects.of_run(&command, dir);
+        self.keep_projects();
+        let description = Description { project, ..Description::of(&command, dir) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         self.runs.insert(job, ActiveRun::new(peer, pending, description, share, self.turn.now));
         Some(job)

@@ -4,7 +4,7 @@
 
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::process::{Pid, Signal};
 
 use super::Host;
 use super::runs::KillRequest;
@@ -90,6 +90,32 @@ impl Host {
             return Ok(());
         }
         self.kill_reported(request).unwrap_or_else(|| Err(not_there(request.job)))
+    }
+
+    /// Ends what a person wants ended, and looks at guards that owe something or died.
+    pub(super) fn tick_runs(&mut self) {
+        let now = self.turn.now;
+        if self.runs.has_due_endings(now) {
+            let helpers = self.helper_pids();
+            self.runs.tick_endings(&helpers, &mut self.turn, &mut self.engine, &mut self.peers);
+        }
+        let due = self.runs.due_owing(now);
+        if due.is_empty() {
+            return;
+        }
+        let helpers = self.helper_pids();
+        let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);
+        for job in due {
+            if self.runs.tick_owing(job, &helpers, turn, engine, peers) {
+                self.starts.begin_again(job, turn, engine, peers, &mut self.runs);
+            }
+        }
+    }
+
+    /// The host's children that belong to no run.
+    pub(super) fn helper_pids(&self) -> Vec<Pid> {
+        let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.spans.pid());
+        helpers.chain(self.screen.helper()).chain(self.notifier.pids()).collect()
     }
 
     /// Shows the console to this peer, too.

@@ -10,6 +10,7 @@
 //! LOST      a count u64: bytes of the run's output that went to a recorder that died
 //! END       how the run ended, JSON
 //! INPUT     a count u64: bytes that a person typed for the run; a flag u8: the terminal did not show them
+//! PROJECTS  the project sessions, JSON; seq is 0
 //! DROPPED   a count u64: records that the host gave up; seq is 0
 //! CLOSE     nothing; seq is 0
 //! ```
@@ -45,6 +46,7 @@ const DROPPED: u8 = 8;
 const RESIZED: u8 = 9;
 const INPUT: u8 = 10;
 const UNSEEN: u8 = 12;
+const PROJECTS: u8 = 11;
 
 /// Appends the frames of a run that begins in this environment (entries `NAME=value`). Unless the start says that all of
 /// the environment is sent, only its secrets are.
@@ -149,6 +151,13 @@ pub fn encode_unseen(unseen: &UnseenRecord, out: &mut Vec<u8>) {
     encode(UNSEEN, 0, out, |out| put_json(unseen, out));
 }
 
+/// Appends the frame with the project sessions. A text that no frame can hold is left out.
+pub fn encode_projects(text: &[u8], out: &mut Vec<u8>) {
+    if text.len() <= FRAME_BYTES_MAX {
+        encode(PROJECTS, 0, out, |out| out.extend_from_slice(text));
+    }
+}
+
 /// Appends the frame that says how many records the host gave up.
 pub fn encode_dropped(count: u64, out: &mut Vec<u8>) {
     encode(DROPPED, 0, out, |out| out.extend_from_slice(&count.to_le_bytes()));
@@ -220,6 +229,8 @@ pub enum Frame<'a> {
     End(Box<RunEnd>),
     /// Commands ran without a host.
     Unseen(Box<UnseenRecord>),
+    /// The text of the file of project sessions.
+    Projects(&'a [u8]),
     /// How many records the host gave up.
     Dropped(u64),
     /// The host leaves in order.
@@ -264,7 +275,7 @@ impl Decoder {
             let payload = payload_at..self.taken;
             match understand(kind, seq, &self.buffer[payload.clone()]) {
                 // These borrow from the buffer, and a borrow that leaves the function must not begin inside the loop.
-                Some(Frame::Output { .. } | Frame::Entries { .. }) => break (kind, seq, payload),
+                Some(Frame::Output { .. } | Frame::Entries { .. } | Frame::Projects(_)) => break (kind, seq, payload),
                 Some(Frame::Start { start, has_entries }) => return Some(Frame::Start { start, has_entries }),
                 Some(Frame::End(end)) => return Some(Frame::End(end)),
                 Some(Frame::Resized { seq, at, window }) => return Some(Frame::Resized { seq, at, window }),
@@ -304,6 +315,7 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
         DROPPED => Some(Frame::Dropped(u64::from_le_bytes(payload.try_into().ok()?))),
         END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),
         UNSEEN => serde_json::from_slice(payload).ok().map(|unseen| Frame::Unseen(Box::new(unseen))),
+        PROJECTS => Some(Frame::Projects(payload)),
         CLOSE => Some(Frame::Close),
         _ => None,
     }

@@ -12,6 +12,7 @@ use super::bounds::Bounds;
 use super::link::HostLink;
 use super::output_directory::OutputDirectory;
 use super::output_files::OutputFiles;
+use super::projects_file::ProjectsFile;
 use super::queue::Unwritten;
 use super::repair::Repairs;
 use super::runs::RecordedRuns;
@@ -62,6 +63,7 @@ struct Recorder {
     repairs: Repairs,
     /// How many runs the repairs marked as lost, until the host is told.
     repaired: Option<u64>,
+    projects: ProjectsFile,
     /// Whether the host leaves in order.
     is_closing: bool,
     /// Bytes that came from the host.
@@ -85,6 +87,7 @@ impl Recorder {
             runs: RecordedRuns::new(known, files, bounds),
             repairs: Repairs::of(&home, &own),
             repaired: None,
+            projects: ProjectsFile::new(&home),
             appender,
             is_closing: false,
             fed: 0,
@@ -137,6 +140,7 @@ impl Recorder {
                 self.appender.push(Unwritten::Input(input), now);
             }
             Frame::Unseen(unseen) => self.appender.push(Unwritten::Unseen(unseen), now),
+            Frame::Projects(text) => self.projects.write(text),
             Frame::Dropped(count) => self.appender.push(Unwritten::Dropped(count), now),
             Frame::Close => self.is_closing = true,
         }
@@ -149,7 +153,8 @@ impl Recorder {
     /// Queues what the host should know now. If this `is_last`, no acknowledgement waits for more.
     fn tell(&mut self, now: Instant, is_last: bool, link: &mut HostLink) {
         self.appender.take_news().iter().for_each(|news| link.send(news));
-        self.runs.files.take_news().into_iter().for_each(|text| link.send(&RecorderStatus::Say(text)));
+        let news = self.runs.files.take_news().into_iter().chain(self.projects.take_news());
+        news.for_each(|text| link.send(&RecorderStatus::Say(text)));
         if let Some(lost @ 1..) = self.repaired.take() {
             let one = "command of an earlier host has no end and is marked as lost";
             let more = "commands of an earlier host have no end and are marked as lost";

@@ -43,6 +43,8 @@ pub struct Feed {
     is_leaving: bool,
     /// Records that were given up and that the human has not been told about.
     given_up: u64,
+    /// The text of the file of project sessions, if that has changed since the host's start.
+    projects: Vec<u8>,
     /// Records that were given up and that the file does not count yet.
     uncounted: u64,
     /// The job that had the last turn.
@@ -93,6 +95,12 @@ impl Feed {
         self.held += frames.len();
         self.has_record |= self.send(out, now, |out| out.extend_from_slice(&frames));
         self.runs.insert(cursor.job, Held::new(cursor, frames));
+    }
+
+    /// Has the recorder write the project sessions, also the next one if this one dies before.
+    pub fn keep_projects(&mut self, text: Vec<u8>, out: &mut Vec<u8>, now: Instant) {
+        self.has_record |= self.send(out, now, |out| frame::encode_projects(&text, out));
+        self.projects = text;
     }
 
     /// Lets the caller add a fact about the command's end.
@@ -148,6 +156,9 @@ impl Feed {
         let before = out.len();
         for (job, held) in self.runs.iter().filter(|(_, held)| !held.start.is_empty()) {
             held.replay(*job, out);
+        }
+        if !self.projects.is_empty() {
+            frame::encode_projects(&self.projects, out);
         }
         if self.uncounted > 0 {
             frame::encode_dropped(self.uncounted, out);

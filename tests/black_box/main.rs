@@ -18,7 +18,7 @@
 //! | what callers get of the output, and callers on a terminal | `relay` |
 //! | start, signals, kills, shutdown, leftovers, many commands at once | `lifecycle` |
 //! | the console: whose output is shown when | `console`; how it survives hostile output: `hygiene` |
-//! | what a run can have: markers, a profile, ports | `runs` |
+//! | what a run can have: markers, a profile, ports, spans, a project session | `runs` |
 //! | the journal: files, records, repairs, masked secrets | `journal` |
 //! | the reading verbs: run references, search, what they print | `history` |
 //! | the socket: who may connect, and what is said over it | `socket` |

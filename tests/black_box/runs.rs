@@ -1,4 +1,6 @@
 //! What every run can have beside its command: markers, an environment profile, ports, spans.
 
 mod ports;
+mod projects;
+mod spans;
 mod variables;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::gathered::GatheredOutput;
 use super::kept_output::Gathering;
 use super::listing::ListedRun;
+use super::projects::ListedSession;
 use super::ring::{Gone, OutputRing};
 use crate::front::answer::HostStatus;
 use crate::front::how_ended::HowEnded;
@@ -56,6 +57,18 @@ pub enum RpcAnswer {
     },
     /// What the host is and has.
     Host(Box<HostStatus>),
+    /// A project session.
+    Session(Box<ListedSession>),
+    /// The project sessions.
+    Sessions {
+        /// They.
+        sessions: Vec<ListedSession>,
+    },
+    /// A project session was ended.
+    SessionEnded {
+        /// Its commands that are ending now.
+        ended: Vec<u64>,
+    },
     /// How a run has ended, and what it wrote.
     Whole(Box<WholeAnswer>),
 }

@@ -8,8 +8,10 @@ use super::params::{
     CancelParams, HelloParams, ListParams, NoParams, OutputParams, ResizeParams, RunParams, SignalParams,
     SubscribeParams, UnsubscribeParams, WaitParams, WriteParams,
 };
+use super::projects::SessionParams;
 use super::reply::RequestId;
 use super::start::{StartParams, StreamMode};
+use crate::front::projects::ProjectDefinition;
 
 /// A method and its parameters.
 #[derive(Debug)]
@@ -40,12 +42,22 @@ pub enum Method {
     Subscribe(SubscribeParams),
     /// Ends a subscription.
     Unsubscribe(UnsubscribeParams),
+    /// Defines a project session.
+    CreateSession(Box<ProjectDefinition>),
+    /// The project sessions.
+    ListSessions,
+    /// Ends a project session.
+    DestroySession(SessionParams),
+    /// Pauses a project session.
+    SuspendSession(SessionParams),
+    /// Has a project session go on.
+    ResumeSession(SessionParams),
     /// What the host is and has.
     HostStatus,
 }
 
 /// Every name of a method.
-pub const METHODS: [&str; 20] = [
+pub const METHODS: [&str; 25] = [
     "hello",
     "exec.run",
     "exec.start",
@@ -60,6 +72,11 @@ pub const METHODS: [&str; 20] = [
     "exec.list",
     "events.subscribe",
     "events.unsubscribe",
+    "session.create",
+    "session.list",
+    "session.destroy",
+    "session.suspend",
+    "session.resume",
     "host.status",
     "pty.spawn",
     "pty.write",
@@ -149,6 +166,11 @@ fn named(name: &str, params: Map<String, Value>) -> Result<Method, RpcError> {
         "exec.list" => Method::List(read(params)?),
         "events.subscribe" => Method::Subscribe(read(params)?),
         "events.unsubscribe" => Method::Unsubscribe(read(params)?),
+        "session.create" => Method::CreateSession(read(params)?),
+        "session.list" => read(params).map(|NoParams {}| Method::ListSessions)?,
+        "session.destroy" => Method::DestroySession(read(params)?),
+        "session.suspend" => Method::SuspendSession(read(params)?),
+        "session.resume" => Method::ResumeSession(read(params)?),
         "host.status" => read(params).map(|NoParams {}| Method::HostStatus)?,
         _ => {
             let name: String = name.chars().take(64).collect();

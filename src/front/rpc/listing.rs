@@ -21,6 +21,9 @@ pub struct RunFacts {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The project session that it runs in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Why it is run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

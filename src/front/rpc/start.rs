@@ -103,6 +103,13 @@ pub struct StartParams {
     pub restart: bool,
     /// The variables that are set by one word.
     pub profile: Profile,
+    /// The project session: its identifier, name or directory.
+    pub session: Option<String>,
+    /// The ports that this project session gets, if it has none.
+    pub ports: Option<u16>,
+    /// The shell of a project session.
+    #[serde(skip)]
+    pub shell: Option<String>,
 }
 
 fn bad(field: &str, problem: &str) -> RpcError {
@@ -125,7 +132,8 @@ impl StartParams {
             (Some(_), Some(_)) => return Err(bad("argv", "command is given, too")),
             (None, None) => return Err(bad("command", "missing, and so is argv")),
             (Some(command), None) => {
-                (vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()], Some(command.clone()))
+                let shell = self.shell.clone().unwrap_or_else(|| "/bin/sh".to_owned());
+                (vec![shell, "-c".to_owned(), command.clone()], Some(command.clone()))
             }
             (None, Some(argv)) if argv.first().is_none_or(String::is_empty) => return Err(bad("argv", "no program")),
             (None, Some(argv)) => (argv.clone(), None),

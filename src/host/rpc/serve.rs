@@ -9,11 +9,14 @@ use super::{Requester, Subscription};
 use crate::core::engine::JobId;
 use crate::core::job::Job;
 use crate::front::answer::Answer;
+use crate::front::projects::ProjectId;
 use crate::front::rpc::answers::{Met, RpcAnswer};
 use crate::front::rpc::call::{METHODS, Method, RpcCall};
 use crate::front::rpc::error::{BAD_PARAMS, ENDING, RpcError, SANDBOXED};
 use crate::front::rpc::listing::ListedRun;
-use crate::front::rpc::params::{Awaited, HelloParams, OutputParams, RunEvent, SubscribeParams, WaitParams};
+use crate::front::rpc::params::{
+    Awaited, HelloParams, ListParams, OutputParams, RunEvent, SubscribeParams, WaitParams,
+};
 use crate::front::rpc::reply::put_error;
 use crate::front::rpc::search::TextSearch;
 use crate::host::turn::PeerId;
@@ -68,9 +71,14 @@ impl Host {
             Method::Output(params) => self.read_output(to, &params).map(|()| None),
             Method::Wait(params) => self.wait_for_run(to, &params),
             Method::Status(params) => self.status_of(JobId(params.run)).map(Some),
-            Method::List(params) => Ok(Some(RpcAnswer::List { runs: self.list_for(params.all) })),
+            Method::List(params) => self.list_for(&params).map(|runs| Some(RpcAnswer::List { runs })),
             Method::Subscribe(params) => self.subscribe(to.peer, params).map(Some),
             Method::Unsubscribe(params) => self.unsubscribe(to.peer, params.subscription).map(Some),
+            Method::CreateSession(wanted) => self.create_session(*wanted).map(Some),
+            Method::ListSessions => Ok(Some(self.list_sessions())),
+            Method::DestroySession(params) => self.destroy_session(&params.session).map(Some),
+            Method::SuspendSession(params) => self.suspend_session(&params.session, true).map(Some),
+            Method::ResumeSession(params) => self.suspend_session(&params.session, false).map(Some),
             Method::HostStatus => Ok(Some(self.host_status())),
         }
     }
@@ -232,11 +240,13 @@ impl Host {
         Ok(RpcAnswer::Run(Box::new(listed)))
     }
 
-    fn list_for(&mut self, is_all: bool) -> Vec<ListedRun> {
+    fn list_for(&mut self, params: &ListParams) -> Result<Vec<ListedRun>, RpcError> {
+        let session = params.session.as_ref().map(|word| self.session_named(word)).transpose()?.map(ProjectId::name);
+        let is_in = |run: &KeptRun| session.is_none() || run.facts.session == session;
         let live: Vec<JobId> = self.engine.jobs().filter(|(_, job)| !Job::is_closed(job)).map(|(job, _)| job).collect();
         live.into_iter().for_each(|job| _ = self.kept(job));
-        let shown = self.rpc.kept.iter().filter(|(_, run)| is_all || !run.is_closed());
-        shown.map(|(&job, run)| run.listed(self.state_of(job), self.turn.now)).collect()
+        let shown = self.rpc.kept.iter().filter(|(_, run)| is_in(run) && (params.all || !run.is_closed()));
+        Ok(shown.map(|(&job, run)| run.listed(self.state_of(job), self.turn.now)).collect())
     }
 
     fn host_status(&mut self) -> RpcAnswer {

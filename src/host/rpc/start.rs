@@ -11,6 +11,7 @@ use crate::core::entry::{Reason, StartError};
 use crate::core::log::Lag;
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::output_filter::OutputFilter;
+use crate::front::projects::ProjectId;
 use crate::front::rpc::answers::RpcAnswer;
 use crate::front::rpc::error::{NAME_TAKEN, RpcError};
 use crate::front::rpc::gathered::GatheredOutput;
@@ -32,18 +33,20 @@ impl Host {
     pub(super) fn start_for(&mut self, to: &Requester, params: &StartParams, is_run: bool) -> Result<(), RpcError> {
         let host_dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let name = self.rpc.meet(to.peer).name.clone();
+        let asked = params;
+        let (params, session) = &self.in_session(asked)?;
         let request = params.request(name.as_deref(), &host_dir.to_string_lossy())?;
         let text = request.text.clone().unwrap_or_else(|| request.exec.join(" "));
         self.check_client(to.peer, Purpose::Run, &request.whoami, &text)?;
-        if let Some(job) = self.run_of_name(params, &request.dir) {
+        if let Some(job) = self.run_of_name(params, &request.dir, *session) {
             if !params.restart {
                 let name = params.name.as_deref().unwrap_or_default();
-                let sentence = format!("run {} has the name {name:?} in this directory", job.0);
+                let sentence = format!("run {} has the name {name:?} in this project", job.0);
                 let hint = "end it first, with exec.cancel, or start with \"restart\":true";
                 return Err(RpcError::new(NAME_TAKEN, sentence).hint(hint).of_run(job.0));
             }
             self.engine.stop(job, Reason::CallerGone, self.options.grace, self.turn.now);
-            let restart = Restart { to: to.clone(), params: params.clone(), is_run };
+            let restart = Restart { to: to.clone(), params: asked.clone(), is_run };
             return self.wait_for(job, to, Awaiting::Restart(Some(Box::new(restart))), None);
         }
         let client = self.rpc.meet(to.peer);
@@ -52,6 +55,9 @@ impl Host {
             return Err(RpcError::busy(sentence).hint("wait for one of them to end, or start it in the background"));
         }
         let job = self.submit_for(to, &request)?;
+        if let (Some(id), Some(run)) = (session, self.runs.get_mut(job)) {
+            run.description.project = Some(*id);
+        }
         self.keep_started(job, to, params, &request, is_run);
         Ok(())
     }
@@ -67,10 +73,16 @@ impl Host {
         }
     }
 
-    /// The running command that has the name of a start, in the same directory.
-    fn run_of_name(&self, params: &StartParams, dir: &str) -> Option<JobId> {
+    /// The running command that has the name of a start, in the same project session, or in the same directory if there
+    /// is none.
+    fn run_of_name(&self, params: &StartParams, dir: &str, session: Option<ProjectId>) -> Option<JobId> {
         params.name.as_ref()?;
-        let has_name = |run: &KeptRun| run.facts.name == params.name && run.facts.dir == dir && !run.is_closed();
+        let session = session.or_else(|| self.projects.known.of_dir(dir)).map(ProjectId::name);
+        let is_near = |run: &KeptRun| match &session {
+            Some(_) => run.facts.session == session,
+            None => run.facts.dir == dir,
+        };
+        let has_name = |run: &KeptRun| run.facts.name == params.name && is_near(run) && !run.is_closed();
         self.rpc.kept.iter().find(|(_, run)| has_name(run)).map(|(&job, _)| job)
     }
 
@@ -175,6 +187,7 @@ impl Host {
             whoami: known.whoami.clone(),
             dir: known.dir.clone(),
             command: known.command.clone(),
+            session: known.project.map(ProjectId::name),
             ..RunFacts::default()
         }
     }

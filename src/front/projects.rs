@@ -1,0 +1,352 @@
+//! Project sessions: a directory with what its commands are given (environment, shell, ports), and a name under which
+//! people and programs list, pause and end these commands together. A project session is not an agent's session
+//! ([`super::sessions`]), and not a host's (`rexec sessions`).
+//!
+//! A command belongs to the innermost one whose directory it runs in. The first command in a git project makes one for
+//! the project; `session.create` makes others.
+//!
+//! Invariants: no two have the same directory, name or port; their number is bounded; the values of secret-named
+//! variables are in memory only, never in the text that is kept on the disk.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+use crate::text::redact::{Redactor, is_secret};
+
+/// The number of a project session, never used again by one host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProjectId(pub u32);
+
+impl ProjectId {
+    /// The identifier that clients use.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("p{}", self.0)
+    }
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectSession {
+    /// Its number.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// Its directory, an absolute path.
+    pub dir: String,
+    /// What its commands get besides the host's environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Secret-named variables that were not kept over a restart of the host.
+    #[serde(default)]
+    pub lost: Vec<String>,
+    /// The shell of its commands.
+    #[serde(default)]
+    pub shell: Option<String>,
+    /// The first and the last of its ports.
+    #[serde(default)]
+    pub ports: Option<(u16, u16)>,
+    /// Whether its first command made it, and nobody has defined it.
+    #[serde(default)]
+    pub is_implied: bool,
+    /// Whether it is suspended.
+    #[serde(default)]
+    pub is_suspended: bool,
+    /// When it was made, RFC 3339.
+    pub created_at: String,
+    /// When its last command began.
+    pub last_activity: String,
+}
+
+impl ProjectSession {
+    /// The variables that name its ports.
+    #[must_use]
+    pub fn port_variables(&self) -> Vec<(&'static str, String)> {
+        const NAMES: [&str; 3] = ["PORT", "DEV_SERVER_PORT", "STORYBOOK_PORT"];
+        let (first, last) = self.ports.unwrap_or((1, 0));
+        NAMES.into_iter().zip(first..=last).map(|(name, port)| (name, port.to_string())).collect()
+    }
+
+    /// What goes to the disk.
+    fn kept(&self) -> Self {
+        let (lost, env) = self.env.clone().into_iter().partition::<BTreeMap<_, _>, _>(|(name, value)| {
+            is_secret(name.as_bytes(), value.as_bytes()) || has_secret(value.as_bytes())
+        });
+        let lost = self.lost.iter().cloned().chain(lost.into_keys()).collect();
+        Self { env, lost, ..self.clone() }
+    }
+}
+
+/// What a client wants one to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectDefinition {
+    /// Its directory.
+    pub dir: String,
+    /// Its name; the directory's without it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its variables.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The shell of its commands; `/bin/sh` without it.
+    #[serde(default)]
+    pub shell: Option<String>,
+    /// Its ports.
+    #[serde(default)]
+    pub ports: Option<WantedPorts>,
+}
+
+/// The ports that a client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum WantedPorts {
+    /// As many as this, wherever they are free.
+    Count(u16),
+    /// From the first to the last.
+    Range(u16, u16),
+}
+
+/// Why there is no such project session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProjectError {
+    /// This field is not valid, for this reason.
+    Bad(&'static str, String),
+    /// Another one has this name, or this directory.
+    Taken(ProjectId, String),
+    /// There are too many.
+    Full,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Projects {
+    all: BTreeMap<ProjectId, ProjectSession>,
+    last: u32,
+    /// What is on the disk is older.
+    has_changed: bool,
+}
+
+impl Projects {
+    /// Reads what an earlier host kept. A text that is not understood counts as empty.
+    #[must_use]
+    pub fn read(text: &[u8]) -> Self {
+        let kept: Vec<ProjectSession> = serde_json::from_slice(text).unwrap_or_default();
+        let is_sound = |kept: &ProjectSession| kept.dir.starts_with('/') && !kept.name.is_empty();
+        let mut all = BTreeMap::new();
+        for kept in kept.into_iter().filter(is_sound).take(limits::PROJECTS_MAX) {
+            // The commands of the earlier host are gone, so none is paused.
+            all.insert(kept.id, ProjectSession { is_suspended: false, ..kept });
+        }
+        let last = all.keys().next_back().map_or(0, |id| id.0);
+        Self { all, last, has_changed: false }
+    }
+
+    /// The text for the disk, if that has an older one.
+    pub fn take_changed(&mut self) -> Option<Vec<u8>> {
+        let kept = || self.all.values().map(ProjectSession::kept).collect::<Vec<_>>();
+        let text = self.has_changed.then(|| serde_json::to_vec(&kept()).expect("these types always serialize"));
+        self.has_changed = false;
+        text
+    }
+
+    /// All, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &ProjectSession> {
+        self.all.values()
+    }
+
+    /// The one with this number.
+    #[must_use]
+    pub fn get(&self, id: ProjectId) -> Option<&ProjectSession> {
+        self.all.get(&id)
+    }
+
+    /// The one with this identifier, name or directory.
+    #[must_use]
+    pub fn find(&self, word: &str) -> Option<&ProjectSession> {
+        let by = |is_it: &dyn Fn(&ProjectSession) -> bool| self.all.values().find(|known| is_it(known));
+        by(&|known| known.id.name() == word)
+            .or_else(|| by(&|known| known.name == word))
+            .or_else(|| by(&|known| known.dir == word))
+    }
+
+    /// The innermost one that this directory is in.
+    #[must_use]
+    pub fn of_dir(&self, dir: &str) -> Option<ProjectId> {
+        let around = self.all.values().filter(|known| Path::new(dir).starts_with(&known.dir));
+        around.max_by_key(|known| known.dir.len()).map(|known| known.id)
+    }
+
+    /// The one of a command in `dir`, whose git project's top is `top`. The first command of a project makes it. `None`
+    /// for a command outside of all of them.
+    pub fn of_run(&mut self, dir: &str, top: Option<&str>, now: &str) -> Option<ProjectId> {
+        let inner = self.of_dir(dir).filter(|id| top.is_none_or(|top| self.all[id].dir.len() >= top.len()));
+        let id = match (inner, top) {
+            (Some(id), _) => id,
+            (None, Some(top)) => self.imply(top, now)?,
+            (None, None) => return None,
+        };
+        if let Some(known) = self.all.get_mut(&id) {
+            now.clone_into(&mut known.last_activity);
+        }
+        Some(id)
+    }
+
+    fn imply(&mut self, top: &str, now: &str) -> Option<ProjectId> {
+        if self.all.len() >= limits::PROJECTS_MAX {
+            let idle = self.all.values().filter(|known| known.is_implied && !known.is_suspended);
+            let oldest = idle.min_by(|one, other| one.last_activity.cmp(&other.last_activity))?.id;
+            self.all.remove(&oldest);
+        }
+        Some(self.insert(top, now, true))
+    }
+
+    /// Adds one, with a name that is free.
+    fn insert(&mut self, dir: &str, now: &str, is_implied: bool) -> ProjectId {
+        self.last = self.last.saturating_add(1);
+        let id = ProjectId(self.last);
+        let base = Path::new(dir).file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
+        let numbered = (2..).map(|number| format!("{base}-{number}"));
+        let name = std::iter::once(base.to_string()).chain(numbered).find(|name| self.find(name).is_none());
+        let made = ProjectSession {
+            id,
+            name: name.expect("numbers do not run out"),
+            dir: dir.to_owned(),
+            env: BTreeMap::new(),
+            lost: Vec::new(),
+            shell: None,
+            ports: None,
+            is_implied,
+            is_suspended: false,
+            created_at: now.to_owned(),
+            last_activity: now.to_owned(),
+        };
+        self.all.insert(id, made);
+        self.has_changed = true;
+        id
+    }
+
+    /// Defines one. One that a command has made is defined by this.
+    ///
+    /// # Errors
+    /// A field is not valid, the name or the directory is another one's, or there are too many.
+    pub fn define(&mut self, wanted: ProjectDefinition, now: &str) -> Result<ProjectId, ProjectError> {
+        let dir = check(&wanted)?;
+        let known = self.all.values().find(|known| known.dir == dir).cloned();
+        if let Some(known) = known.as_ref().filter(|known| !known.is_implied) {
+            return Err(ProjectError::Taken(known.id, format!("{dir} has the project session {}", known.name)));
+        }
+        let own = known.as_ref().map(|known| known.id);
+        if let Some(name) = &wanted.name
+            && let Some(other) = self.find(name).filter(|other| Some(other.id) != own)
+        {
+            return Err(ProjectError::Taken(other.id, format!("the name {name} is taken")));
+        }
+        let ports = wanted.ports.map(|ports| self.allocate(ports, own)).transpose()?;
+        if own.is_none() && self.all.len() >= limits::PROJECTS_MAX {
+            return Err(ProjectError::Full);
+        }
+        let id = own.unwrap_or_else(|| self.insert(dir, now, false));
+        let made = self.all.get_mut(&id).expect("it was inserted");
+        made.is_implied = false;
+        made.env = wanted.env;
+        made.lost = Vec::new();
+        made.shell = wanted.shell;
+        made.ports = ports.or(made.ports);
+        if let Some(name) = wanted.name {
+            made.name = name;
+        }
+        self.has_changed = true;
+        Ok(id)
+    }
+
+    /// Gives this one ports, if it has none.
+    ///
+    /// # Errors
+    /// No such number of ports is free.
+    pub fn need_ports(&mut self, id: ProjectId, count: u16) -> Result<(), ProjectError> {
+        if self.all.get(&id).is_none_or(|known| known.ports.is_some()) {
+            return Ok(());
+        }
+        let ports = self.allocate(WantedPorts::Count(count), Some(id))?;
+        if let Some(known) = self.all.get_mut(&id) {
+            known.ports = Some(ports);
+            self.has_changed = true;
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, wanted: WantedPorts, own: Option<ProjectId>) -> Result<(u16, u16), ProjectError> {
+        let bad = |why: &str| Err(ProjectError::Bad("ports", why.to_owned()));
+        let taken: Vec<(u16, u16)> =
+            self.all.values().filter(|known| Some(known.id) != own).filter_map(|known| known.ports).collect();
+        let is_free = |first: u16, last: u16| taken.iter().all(|&(from, to)| last < from || to < first);
+        match wanted {
+            WantedPorts::Range(first, last) if first == 0 || last < first => bad("not a first and a last port"),
+            WantedPorts::Range(first, last) if is_free(first, last) => Ok((first, last)),
+            WantedPorts::Range(..) => bad("another project session has some of these ports"),
+            WantedPorts::Count(count) if !(1..=limits::PROJECT_PORTS_MAX).contains(&count) => {
+                bad(&format!("not a number from 1 to {}", limits::PROJECT_PORTS_MAX))
+            }
+            WantedPorts::Count(count) => {
+                let starts = (limits::PROJECT_PORTS_FIRST..=limits::PROJECT_PORTS_LAST)
+                    .step_by(limits::PROJECT_PORTS_MAX.into());
+                let mut ranges = starts.map(|first| (first, first + (count - 1)));
+                ranges.find(|&(first, last)| is_free(first, last)).map_or_else(|| bad("none are free"), Ok)
+            }
+        }
+    }
+
+    /// Notes whether it is suspended.
+    pub fn suspend(&mut self, id: ProjectId, is_suspended: bool) {
+        if let Some(known) = self.all.get_mut(&id) {
+            known.is_suspended = is_suspended;
+        }
+    }
+
+    /// Forgets one.
+    pub fn remove(&mut self, id: ProjectId) {
+        self.has_changed |= self.all.remove(&id).is_some();
+    }
+}
+
+/// Whether a value has the shape of a secret, as a token or an address with a password.
+fn has_secret(value: &[u8]) -> bool {
+    let mut redactor = Redactor::new(std::iter::empty::<(&[u8], &[u8])>());
+    redactor.redact(value, &mut Vec::new());
+    redactor.count() > 0
+}
+
+/// The directory of a definition, if all of it is valid.
+fn check(wanted: &ProjectDefinition) -> Result<&str, ProjectError> {
+    let bad = |field, why: &str| Err(ProjectError::Bad(field, why.to_owned()));
+    let has_nul = |text: &String| text.contains('\0');
+    if !wanted.dir.starts_with('/') || has_nul(&wanted.dir) || wanted.dir.len() > limits::PROJECT_TEXT_BYTES {
+        return bad("dir", "not an absolute path");
+    }
+    let is_name = |name: &String| {
+        let is_id = name.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
+        let is_long = name.len() > limits::PROJECT_NAME_BYTES;
+        !name.is_empty() && !is_long && !is_id && !name.contains('/') && !name.contains(char::is_control)
+    };
+    if wanted.name.as_ref().is_some_and(|name| !is_name(name)) {
+        return bad("name", "empty, too long, with a slash or a control character, or like an identifier (p1)");
+    }
+    if wanted.shell.as_ref().is_some_and(|shell| !shell.starts_with('/') || has_nul(shell)) {
+        return bad("shell", "not an absolute path");
+    }
+    let is_variable =
+        |name: &String, value: &String| !name.is_empty() && !name.contains('=') && !has_nul(name) && !has_nul(value);
+    let bytes: usize = wanted.env.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes > limits::PROJECT_ENV_BYTES || !wanted.env.iter().all(|(name, value)| is_variable(name, value)) {
+        return bad("env", "too long, or with a name or value that no environment can hold");
+    }
+    let dir = wanted.dir.trim_end_matches('/');
+    Ok(if dir.is_empty() { "/" } else { dir })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Which project session a command is in, and what is kept of one.
+
+use super::*;
+
+const NOW: &str = "2026-05-21T09:42:18Z";
+
+fn defined(projects: &mut Projects, dir: &str, name: Option<&str>) -> Result<ProjectId, ProjectError> {
+    let (dir, name) = (dir.to_owned(), name.map(str::to_owned));
+    projects.define(ProjectDefinition { dir, name, ..ProjectDefinition::default() }, NOW)
+}
+
+#[test]
+fn a_command_is_in_the_innermost_one() {
+    let mut projects = Projects::default();
+    assert_eq!(projects.of_run("/tmp", None, NOW), None, "no project");
+    let shop = projects.of_run("/srv/shop/src", Some("/srv/shop"), NOW).unwrap();
+    assert_eq!(projects.of_run("/srv/shop", Some("/srv/shop"), NOW), Some(shop));
+    let inner = projects.of_run("/srv/shop/vendor/lib", Some("/srv/shop/vendor/lib"), NOW).unwrap();
+    assert_ne!(inner, shop, "a project in a project");
+    assert_eq!(projects.of_run("/srv/shop2", None, NOW), None, "a name that begins alike");
+    let api = defined(&mut projects, "/srv/shop/api/", None).unwrap();
+    assert_eq!(projects.of_run("/srv/shop/api/src", Some("/srv/shop"), NOW), Some(api), "defined within a project");
+    let other = projects.of_run("/home/ann/shop", Some("/home/ann/shop"), NOW).unwrap();
+    assert_eq!(projects.get(other).unwrap().name, "shop-2");
+    for word in ["shop-2", "/home/ann/shop", &other.name()] {
+        assert_eq!(projects.find(word).map(|found| found.id), Some(other), "{word}");
+    }
+}
+
+#[test]
+fn definitions_are_checked_and_do_not_collide() {
+    let mut projects = Projects::default();
+    let implied = projects.of_run("/a", Some("/a"), NOW).unwrap();
+    assert_eq!(defined(&mut projects, "/a", Some("mine")), Ok(implied), "one that a command has made");
+    assert!(matches!(defined(&mut projects, "/a", None), Err(ProjectError::Taken(id, _)) if id == implied));
+    assert!(matches!(defined(&mut projects, "/b", Some("mine")), Err(ProjectError::Taken(..))));
+    for (dir, name) in [("b", None), ("/b\0", None), ("/b", Some("")), ("/b", Some("p7")), ("/b", Some("x/y"))] {
+        assert!(matches!(defined(&mut projects, dir, name), Err(ProjectError::Bad(..))), "{dir:?} {name:?}");
+    }
+    let mut with_ports = |dir: &str, ports| {
+        let wanted = ProjectDefinition { dir: dir.to_owned(), ports: Some(ports), ..ProjectDefinition::default() };
+        projects.define(wanted, NOW).map(|id| projects.get(id).unwrap().ports)
+    };
+    assert_eq!(with_ports("/c", WantedPorts::Count(3)), Ok(Some((3_100, 3_102))));
+    assert_eq!(with_ports("/d", WantedPorts::Count(100)), Ok(Some((3_200, 3_299))));
+    assert_eq!(with_ports("/e", WantedPorts::Range(9_000, 9_001)), Ok(Some((9_000, 9_001))));
+    for (at, bad) in
+        [WantedPorts::Range(3_102, 3_110), WantedPorts::Range(5, 4), WantedPorts::Range(0, 4), WantedPorts::Count(0)]
+            .into_iter()
+            .enumerate()
+    {
+        assert!(matches!(with_ports(&format!("/f{at}"), bad), Err(ProjectError::Bad("ports", _))), "{bad:?}");
+    }
+    let seen = projects.find("/c").unwrap().port_variables();
+    assert_eq!(seen[0], ("PORT", "3100".to_owned()));
+    assert_eq!(seen.len(), 3);
+}
+
+#[test]
+fn secrets_are_not_kept_and_the_number_is_bounded() {
+    let mut projects = Projects::default();
+    let env = [("NODE_ENV", "dev"), ("API_TOKEN", "sk-123456789abcdef"), ("DB", "postgres://me:hunter22@db/x")]
+        .map(|(n, v)| (n.to_owned(), v.to_owned()));
+    let wanted = ProjectDefinition { dir: "/a".to_owned(), env: env.into(), ..ProjectDefinition::default() };
+    let id = projects.define(wanted, NOW).unwrap();
+    projects.suspend(id, true);
+    let text = projects.take_changed().unwrap();
+    let text_of = String::from_utf8_lossy(&text);
+    assert!(!text_of.contains("sk-") && !text_of.contains("hunter22"), "{text_of}");
+    assert_eq!(projects.take_changed(), None);
+    let again = Projects::read(&text);
+    let kept = again.get(id).unwrap();
+    assert_eq!((kept.env.len(), kept.lost.as_slice()), (1, &["API_TOKEN".to_owned(), "DB".to_owned()][..]));
+    assert!(!kept.is_suspended);
+    for number in 0..2 * limits::PROJECTS_MAX {
+        let dir = format!("/x/{number}");
+        assert!(projects.of_run(&dir, Some(&dir), &format!("{number:06}")).is_some());
+    }
+    assert_eq!(projects.iter().count(), limits::PROJECTS_MAX);
+    assert!(projects.get(id).is_some(), "somebody has defined it");
+    for nonsense in [&b""[..], b"{}", b"[1]", b"\xff"] {
+        assert_eq!(Projects::read(nonsense).iter().count(), 0);
+    }
+}

@@ -1,0 +1,119 @@
+//! Project sessions in JSON-RPC: `session.create`, `session.list`, `session.destroy`, `session.suspend` and
+//! `session.resume`, and what a start takes from one.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{BAD_PARAMS, BUSY, NAME_TAKEN, RpcError};
+use super::start::{EnvMode, StartParams};
+use crate::front::projects::{ProjectError, ProjectSession};
+use crate::limits;
+
+/// No project session has this name.
+pub const NO_SUCH_SESSION: i32 = -32_007;
+
+/// A method about one project session.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionParams {
+    /// Its identifier, name or directory.
+    pub session: String,
+}
+
+/// A project session in an answer.
+#[derive(Debug, Clone, Serialize)]
+pub struct ListedSession {
+    /// Its identifier.
+    pub session: String,
+    /// Its name.
+    pub name: String,
+    /// Its directory.
+    pub dir: String,
+    /// `active`, `idle` or `suspended`.
+    pub state: &'static str,
+    /// Its commands that run.
+    pub runs: Vec<u64>,
+    /// Those of them that outlive their connections, and ended ones that left something running.
+    pub background: Vec<u64>,
+    /// The first and the last of its ports.
+    pub ports: Vec<u16>,
+    /// The names of its variables. Their values may be secrets.
+    pub env: Vec<String>,
+    /// Secret-named variables that were not kept over a restart of the host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_env: Vec<String>,
+    /// The shell of its commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    /// Whether nobody has defined it.
+    pub implied: bool,
+    /// When it was made.
+    pub created_at: String,
+    /// When its last command began.
+    pub last_activity: String,
+}
+
+impl ListedSession {
+    /// The answer about one of which these commands run.
+    #[must_use]
+    pub fn of(known: &ProjectSession, runs: Vec<u64>, background: Vec<u64>) -> Self {
+        let state = match (known.is_suspended, runs.is_empty() && background.is_empty()) {
+            (true, _) => "suspended",
+            (false, true) => "idle",
+            (false, false) => "active",
+        };
+        Self {
+            session: known.id.name(),
+            name: known.name.clone(),
+            dir: known.dir.clone(),
+            state,
+            runs,
+            background,
+            ports: known.ports.map(|(first, last)| vec![first, last]).unwrap_or_default(),
+            env: known.env.keys().cloned().collect(),
+            lost_env: known.lost.clone(),
+            shell: known.shell.clone(),
+            implied: known.is_implied,
+            created_at: known.created_at.clone(),
+            last_activity: known.last_activity.clone(),
+        }
+    }
+}
+
+impl RpcError {
+    /// No project session has this identifier, name or directory.
+    #[must_use]
+    pub fn no_such_session(word: &str) -> Self {
+        let word: String = word.chars().take(limits::PROJECT_NAME_BYTES).collect();
+        Self::new(NO_SUCH_SESSION, format!("there is no session {word:?}"))
+            .hint("session.list has those that are; session.create makes one")
+    }
+}
+
+impl From<ProjectError> for RpcError {
+    fn from(error: ProjectError) -> Self {
+        match error {
+            ProjectError::Bad(field, why) => Self::new(BAD_PARAMS, format!("{field}: {why}")),
+            ProjectError::Taken(_, why) => {
+                Self::new(NAME_TAKEN, why).hint("use that one, or end it first with session.destroy")
+            }
+            ProjectError::Full => Self::new(BUSY, format!("there are {} sessions already", limits::PROJECTS_MAX))
+                .hint("end one of them, with session.destroy"),
+        }
+    }
+}
+
+impl StartParams {
+    /// The start with what its project session gives: directory, shell, and variables, of which its own win.
+    #[must_use]
+    pub fn within(&self, known: &ProjectSession) -> Self {
+        let mut params = self.clone();
+        params.dir.get_or_insert_with(|| known.dir.clone());
+        params.shell = known.shell.clone();
+        if self.env_mode == EnvMode::Add {
+            params.env.clone_from(&known.env);
+        }
+        params.env.extend(known.port_variables().into_iter().map(|(name, port)| (name.to_owned(), port)));
+        params.env.extend(self.env.clone());
+        params
+    }
+}

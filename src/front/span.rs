@@ -1,0 +1,201 @@
+//! A command as a span of OpenTelemetry: its place in a trace, and its form in OTLP's JSON (opentelemetry.io, "OTLP
+//! Specification" and "JSON Protobuf Encoding"; W3C, "Trace Context").
+//!
+//! Invariants: a span has the identifiers that its command got in `TRACEPARENT`; its texts were masked as the journal's
+//! are before they come here.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+use serde_json::{Value, json};
+
+/// The columns of a command in a span's name.
+const NAME_CHARS: usize = 60;
+
+/// Where a span is in its trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceContext {
+    trace: u128,
+    span: u64,
+    /// The caller's span.
+    parent: Option<u64>,
+    flags: u8,
+}
+
+/// Makes identifiers that no other host makes.
+#[derive(Debug, Default)]
+pub struct SpanIds(RandomState);
+
+impl SpanIds {
+    /// The context of a command. `caller` is the value of its `TRACEPARENT`, if it has one; one that is not valid counts
+    /// as missing, and the command begins a trace.
+    #[must_use]
+    pub fn context(&self, run: u64, caller: Option<&[u8]>) -> TraceContext {
+        // Zero means that there is none.
+        let id = |part: u8| self.0.hash_one((run, part)).max(1);
+        match caller.and_then(read_parent) {
+            Some((trace, parent, flags)) => TraceContext { trace, span: id(0), parent: Some(parent), flags },
+            None => {
+                let trace = u128::from(id(1)) << 64 | u128::from(id(2));
+                TraceContext { trace, span: id(0), parent: None, flags: 1 }
+            }
+        }
+    }
+}
+
+impl TraceContext {
+    /// The value of `TRACEPARENT` for the command.
+    #[must_use]
+    pub fn header(&self) -> String {
+        format!("00-{:032x}-{:016x}-{:02x}", self.trace, self.span, self.flags)
+    }
+}
+
+/// Trace, span and flags of a header of version 00, or of what a later version has in common with it.
+fn read_parent(value: &[u8]) -> Option<(u128, u64, u8)> {
+    let text = std::str::from_utf8(value).ok()?;
+    let mut fields = text.split('-');
+    let mut field = |length: usize| {
+        let is_hex = |field: &&str| field.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        fields.next().filter(|field| field.len() == length).filter(is_hex)
+    };
+    let version = field(2).filter(|version| *version != "ff")?;
+    let trace = u128::from_str_radix(field(32)?, 16).ok().filter(|&trace| trace != 0)?;
+    let span = u64::from_str_radix(field(16)?, 16).ok().filter(|&span| span != 0)?;
+    let flags = u8::from_str_radix(field(2)?, 16).ok()?;
+    (version != "00" || fields.next().is_none()).then_some((trace, span, flags))
+}
+
+/// A command that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Its place.
+    pub context: TraceContext,
+    /// Its number.
+    pub seq: u64,
+    /// The host's session, as the journal names it.
+    pub host_session: String,
+    /// Nanoseconds since 1970.
+    pub began_ns: u128,
+    /// Nanoseconds since 1970.
+    pub ended_ns: u128,
+    /// The command, masked.
+    pub command: String,
+    /// Its directory, masked.
+    pub dir: String,
+    /// Its caller's name.
+    pub whoami: String,
+    /// The project session that it ran in.
+    pub project: Option<String>,
+    /// Its exit code.
+    pub exit: u8,
+    /// The signal that ended it.
+    pub signal: Option<u8>,
+    /// Why it did not end by itself.
+    pub error: Option<String>,
+}
+
+impl Span {
+    /// The element of `resourceSpans`, on one line.
+    #[must_use]
+    pub fn element(&self) -> String {
+        let text = |key: &str, value: &str| Some(json!({"key": key, "value": {"stringValue": value}}));
+        // Integers of 64 bits are strings in protobuf's JSON.
+        let number = |key: &str, value: u64| Some(json!({"key": key, "value": {"intValue": value.to_string()}}));
+        let attributes: Vec<Value> = [
+            text("exec.command", &self.command),
+            number("exec.exit_code", self.exit.into()),
+            text("exec.session_id", &self.host_session),
+            self.project.as_ref().and_then(|project| text("exec.project_id", project)),
+            number("exec.run", self.seq),
+            text("exec.agent", &self.whoami),
+            text("exec.directory", &self.dir),
+            self.signal.and_then(|signal| number("exec.signal", signal.into())),
+            self.error.as_ref().and_then(|error| text("exec.error", error)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let first = self.command.lines().next().unwrap_or_default();
+        let name: String = first.chars().take(NAME_CHARS).collect();
+        let mut span = json!({
+            "traceId": format!("{:032x}", self.context.trace),
+            "spanId": format!("{:016x}", self.context.span),
+            "flags": self.context.flags,
+            "name": format!("exec: {name}"),
+            "kind": 1,
+            "startTimeUnixNano": self.began_ns.to_string(),
+            "endTimeUnixNano": self.ended_ns.to_string(),
+            "attributes": attributes,
+            "status": {"code": if self.exit == 0 { 1 } else { 2 }},
+        });
+        if let Some(parent) = self.context.parent {
+            span["parentSpanId"] = format!("{parent:016x}").into();
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        let resource = [text("service.name", "rexec"), text("service.version", version)];
+        json!({
+            "resource": {"attributes": resource},
+            "scopeSpans": [{"scope": {"name": "rexec", "version": version}, "spans": [span]}],
+        })
+        .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_command_continues_its_callers_trace_or_begins_one() {
+        let ids = SpanIds::default();
+        let child = ids.context(7, Some(PARENT.as_bytes())).header();
+        assert_eq!((child.len(), &child[..36]), (PARENT.len(), &PARENT[..36]));
+        assert_ne!(child[36..52], PARENT[36..52]);
+        assert!(child.ends_with("-01"));
+        let (own, other) = (ids.context(7, None), ids.context(8, None));
+        assert!(own.trace != other.trace && own.span != other.span && own.parent.is_none());
+        assert_eq!(ids.context(7, None), own, "the same command has the same");
+        for bad in [
+            "",
+            "00",
+            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
+            "00-+af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        ] {
+            assert_eq!(read_parent(bad.as_bytes()), None, "{bad}");
+        }
+        assert!(read_parent(b"01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00-new").is_some());
+    }
+
+    #[test]
+    fn a_span_is_one_line_in_the_form_of_the_protocol() {
+        let span = Span {
+            context: SpanIds::default().context(3, Some(PARENT.as_bytes())),
+            seq: 3,
+            host_session: "2026-05-21-09:42:18".to_owned(),
+            began_ns: 1_779_356_538_000_000_001,
+            ended_ns: 1_779_356_539_000_000_002,
+            command: "npm test\nnpm run lint".to_owned(),
+            dir: "/srv/shop".to_owned(),
+            whoami: "Codex".to_owned(),
+            project: None,
+            exit: 1,
+            signal: None,
+            error: None,
+        };
+        let line = span.element();
+        assert!(!line.contains('\n'));
+        let seen: Value = serde_json::from_str(&line).unwrap();
+        let seen = &seen["scopeSpans"][0]["spans"][0];
+        assert_eq!(seen["parentSpanId"], "b7ad6b7169203331");
+        assert_eq!((&seen["name"], &seen["status"]["code"]), (&json!("exec: npm test"), &json!(2)));
+        assert_eq!(seen["startTimeUnixNano"], "1779356538000000001");
+        assert_eq!(seen["attributes"][1], json!({"key": "exec.exit_code", "value": {"intValue": "1"}}));
+    }
+}

@@ -1,0 +1,108 @@
+//! Project sessions for programs: defines, lists, pauses and ends them.
+
+use crate::core::engine::JobId;
+use crate::core::entry::Reason;
+use crate::front::projects::{ProjectDefinition, ProjectId};
+use crate::front::rpc::answers::RpcAnswer;
+use crate::front::rpc::error::{BAD_PARAMS, RpcError};
+use crate::front::rpc::projects::ListedSession;
+use crate::front::rpc::start::StartParams;
+use crate::host::Host;
+use crate::host::project_sessions::{commands, now};
+use crate::host::runs::KillRequest;
+
+impl Host {
+    pub(super) fn create_session(&mut self, wanted: ProjectDefinition) -> Result<RpcAnswer, RpcError> {
+        let id = self.projects.known.define(wanted, &now())?;
+        self.keep_projects();
+        self.listed_session(id).map(|listed| RpcAnswer::Session(Box::new(listed)))
+    }
+
+    pub(super) fn list_sessions(&self) -> RpcAnswer {
+        let all = self.projects.known.iter().filter_map(|known| self.listed_session(known.id).ok());
+        RpcAnswer::Sessions { sessions: all.collect() }
+    }
+
+    fn listed_session(&self, id: ProjectId) -> Result<ListedSession, RpcError> {
+        let (running, left) = commands(id, &self.runs, &self.engine);
+        let is_background = |job: &&JobId| self.rpc.kept.get(job).is_some_and(|run| run.facts.background);
+        let number = |job: &JobId| job.0;
+        let background = running.iter().filter(is_background).chain(&left).map(number).collect();
+        let runs = running.iter().map(number).collect();
+        let known = self.projects.known.get(id).ok_or_else(|| RpcError::no_such_session(&id.name()))?;
+        Ok(ListedSession::of(known, runs, background))
+    }
+
+    /// The project session with this identifier, name or directory.
+    pub(super) fn session_named(&self, word: &str) -> Result<ProjectId, RpcError> {
+        let known = self.projects.known.find(word).map(|known| known.id);
+        known.ok_or_else(|| RpcError::no_such_session(word))
+    }
+
+    /// Ends its commands, and what they left running, and forgets it.
+    pub(super) fn destroy_session(&mut self, word: &str) -> Result<RpcAnswer, RpcError> {
+        let id = self.session_named(word)?;
+        let (running, left) = commands(id, &self.runs, &self.engine);
+        for &job in &running {
+            // A paused command gets its signals when it goes on.
+            self.runs.resume(job, self.turn.now);
+            self.engine.stop(job, Reason::Asked, self.options.grace, self.turn.now);
+        }
+        for &job in &left {
+            let _ = self.end_run(KillRequest { peer: None, job, grace: self.options.grace });
+        }
+        self.projects.known.remove(id);
+        self.keep_projects();
+        Ok(RpcAnswer::SessionEnded { ended: running.iter().chain(&left).map(|job| job.0).collect() })
+    }
+
+    /// Pauses its commands, or has them go on.
+    pub(super) fn suspend_session(&mut self, word: &str, is_suspended: bool) -> Result<RpcAnswer, RpcError> {
+        let id = self.session_named(word)?;
+        let (running, left) = commands(id, &self.runs, &self.engine);
+        let name = self.projects.known.get(id).map(|known| known.name.clone()).unwrap_or_default();
+        for job in running.into_iter().chain(left) {
+            if is_suspended {
+                self.runs.visit_control(job, &mut self.turn, &mut self.engine, &mut self.peers);
+                self.runs.pause(job, &self.engine, self.turn.now);
+            } else {
+                self.runs.resume(job, self.turn.now);
+            }
+            self.turn.touch(job);
+        }
+        self.projects.known.suspend(id, is_suspended);
+        let done = if is_suspended { "suspended" } else { "resumed" };
+        self.screen.say(&format!("… the session {name} is {done}, as a program asked"));
+        self.listed_session(id).map(|listed| RpcAnswer::Session(Box::new(listed)))
+    }
+
+    /// What a start becomes in the project session that it names, and which one that is.
+    pub(super) fn in_session(&mut self, params: &StartParams) -> Result<(StartParams, Option<ProjectId>), RpcError> {
+        let Some(word) = &params.session else {
+            return match params.ports {
+                None => Ok((params.clone(), None)),
+                Some(_) => Err(RpcError::new(BAD_PARAMS, "ports: it goes with session")),
+            };
+        };
+        let known = &mut self.projects.known;
+        let id = match known.find(word).map(|known| known.id) {
+            Some(id) => id,
+            // A client that knows the top of its project need not define it.
+            None if word.starts_with('/') => {
+                known.of_run(word, Some(word), &now()).ok_or_else(|| RpcError::no_such_session(word))?
+            }
+            None => return Err(RpcError::no_such_session(word)),
+        };
+        if let Some(count) = params.ports {
+            known.need_ports(id, count)?;
+        }
+        let found = known.get(id).ok_or_else(|| RpcError::no_such_session(word))?;
+        if found.is_suspended {
+            let sentence = format!("the session {} is suspended", found.name);
+            return Err(RpcError::busy(sentence).hint("session.resume has it go on"));
+        }
+        let params = params.within(found);
+        self.keep_projects();
+        Ok((params, Some(id)))
+    }
+}

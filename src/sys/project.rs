@@ -1,0 +1,87 @@
+//! The top of the git project that a directory is in.
+//!
+//! Invariant: the look never waits for a file server. No directory is looked at below a mount of a network file system
+//! or of one in user space, or behind a symbolic link.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use std::os::fd::AsFd;
+
+/// Ancestors that are looked at.
+const DEPTH_MAX: usize = 64;
+
+/// The innermost directory at or above `dir` that has a `.git`. `None` if there is none, or if a look might wait.
+#[must_use]
+pub fn top(dir: &Path) -> Option<PathBuf> {
+    if !dir.is_absolute() || may_wait(dir, &fs::read_to_string("/proc/self/mountinfo").ok()?) {
+        return None;
+    }
+    let root = fs::File::open("/").ok()?;
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    let has_git = |above: &&Path| openat2(root.as_fd(), &above.join(".git"), how).is_ok();
+    dir.ancestors().take(DEPTH_MAX).find(has_git).map(Path::to_owned)
+}
+
+/// Whether a file system on the way to this directory may take for ever. `mounts` is proc_pid_mountinfo(5).
+fn may_wait(dir: &Path, mounts: &str) -> bool {
+    mounts.lines().any(|mount| {
+        let mut fields = mount.split(' ');
+        let (place, kind) = (fields.nth(4), mount.split(" - ").nth(1).and_then(|rest| rest.split(' ').next()));
+        // A space within a path is written as \040. No such path is taken for another one.
+        let is_above = place.is_some_and(|place| dir.starts_with(place) || place.contains('\\'));
+        is_above && kind.is_none_or(is_far)
+    })
+}
+
+/// Whether a file system of this type is elsewhere, or is a program.
+fn is_far(kind: &str) -> bool {
+    const FAR: [&str; 14] = [
+        "9p",
+        "afs",
+        "autofs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "gfs2",
+        "glusterfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "smb3",
+    ];
+    FAR.contains(&kind) || kind.starts_with("fuse")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_project_is_found_and_no_file_server_is_asked() {
+        let place = std::env::temp_dir().join(format!("rexec-top-{}", std::process::id()));
+        let place = {
+            fs::create_dir_all(place.join("one/two/three")).unwrap();
+            fs::canonicalize(place).unwrap()
+        };
+        fs::create_dir(place.join("one/.git")).unwrap();
+        fs::write(place.join("one/two/.git"), "gitdir: elsewhere").unwrap();
+        std::os::unix::fs::symlink(place.join("one"), place.join("link")).unwrap();
+        assert_eq!(top(&place.join("one/two/three")), Some(place.join("one/two")), "a work tree has a file");
+        assert_eq!(top(&place.join("one")), Some(place.join("one")));
+        assert_eq!(top(&place.join("one/no such")), Some(place.join("one")));
+        assert_eq!(top(&place.join("link")), None);
+        assert_eq!(top(Path::new("one")), None);
+        fs::remove_dir_all(place).unwrap();
+        let mounts = "22 1 0:1 / / rw - ext4 /dev/a rw\n23 1 0:2 / /home/far rw - nfs4 x:/y rw\n\
+                      24 1 0:3 / /home/s rw shared:1 - fuse.sshfs x rw";
+        let waits = ["/home", "/home/far", "/home/far/a", "/home/farther", "/home/s/b"]
+            .map(|dir| may_wait(Path::new(dir), mounts));
+        assert_eq!(waits, [false, true, true, false, true]);
+    }
+}

@@ -1,0 +1,200 @@
+//! Project sessions: which commands they have, what these are given, and that definitions outlive the host.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+
+use serde_json::{Value, json};
+
+use crate::support::host::{Host, MIRROR};
+use crate::support::waiting::{self, PATIENCE};
+
+/// A program that speaks JSON-RPC, and asks one thing after the other.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    fn of(host: &Host) -> Self {
+        let stream = UnixStream::connect(host.socket()).expect("a host");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Self(BufReader::new(stream))
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.0.get_mut().write_all(format!("{request}\n").as_bytes()).expect("it takes bytes");
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("an answer");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    fn result(&mut self, method: &str, params: &Value) -> Value {
+        let answer = self.ask(method, params);
+        assert!(answer.get("error").is_none(), "{method} {params}: {answer}");
+        answer["result"].clone()
+    }
+
+    fn code(&mut self, method: &str, params: &Value) -> i64 {
+        let answer = self.ask(method, params);
+        answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{method} {params}: {answer}"))
+    }
+
+    fn session(&mut self, name: &str) -> Value {
+        let all = self.result("session.list", &json!({}));
+        let all = all["sessions"].as_array().expect("an array");
+        all.iter().find(|known| known["name"] == name).unwrap_or_else(|| panic!("{name}: {all:#?}")).clone()
+    }
+
+    fn wait_for_state(&mut self, name: &str, state: &str) {
+        let is_so = || self.session(name)["state"] == state;
+        assert!(waiting::until_true(PATIENCE, is_so), "{name} is never {state}");
+    }
+}
+
+/// A directory below the host's that is a git project.
+fn project(host: &Host, name: &str) -> String {
+    let place = host.home.join(name);
+    fs::create_dir_all(place.join(".git")).expect("a directory");
+    fs::create_dir(place.join("src")).expect("a directory");
+    fs::canonicalize(place).expect("it is there").display().to_string()
+}
+
+#[test]
+fn the_first_command_in_a_git_project_makes_its_session() {
+    let host = Host::with(MIRROR);
+    let shop = project(&host, "shop");
+    let mut client = Client::of(&host);
+    assert_eq!(client.result("session.list", &json!({}))["sessions"], json!([]));
+    let run = json!({"command": "true", "dir": format!("{shop}/src")});
+    assert_eq!(client.result("exec.run", &run)["exit"], 0);
+    let seen = client.session("shop");
+    assert_eq!((&seen["dir"], &seen["state"], &seen["implied"]), (&json!(shop), &json!("idle"), &json!(true)));
+    let of_shim = format!("cd {shop}/src && exec {} -c 'sleep 1000'", "/bin/sh");
+    assert_eq!(client.result("exec.run", &json!({"command": "true", "dir": "/"}))["exit"], 0);
+    assert_eq!(client.result("session.list", &json!({}))["sessions"].as_array().map(Vec::len), Some(1));
+    let started =
+        client.result("exec.start", &json!({"command": of_shim, "dir": shop, "background": true}))["run"].clone();
+    let seen = client.session("shop");
+    assert_eq!((&seen["runs"], &seen["background"]), (&json!([started]), &json!([started])));
+    assert_eq!(client.result("exec.list", &json!({"session": "shop"}))["runs"][0]["session"], seen["session"]);
+    assert_eq!(client.result("session.destroy", &json!({"session": shop}))["ended"], json!([started]));
+    assert_eq!(client.result("session.list", &json!({}))["sessions"], json!([]));
+    assert_eq!(client.result("exec.wait", &json!({"run": started, "for": "exit"}))["met"], "exit");
+}
+
+#[test]
+fn a_session_gives_its_commands_directory_shell_variables_and_ports() {
+    let host = Host::with(MIRROR);
+    let shop = project(&host, "shop");
+    let mut client = Client::of(&host);
+    let made =
+        json!({"dir": shop, "name": "web", "env": {"MODE": "dev", "KIND": "s"}, "shell": "/bin/bash", "ports": 10});
+    let made = client.result("session.create", &made);
+    assert_eq!(
+        (&made["name"], &made["ports"], &made["env"]),
+        (&json!("web"), &json!([3100, 3109]), &json!(["KIND", "MODE"]))
+    );
+    let mut run = json!({"session": "web", "env": {"KIND": "own"},
+        "command": "pwd; echo $MODE $KIND $PORT $DEV_SERVER_PORT ${BASH_VERSION:+bash}"});
+    assert_eq!(client.result("exec.run", &run)["stdout"], format!("{shop}\ndev own 3100 3101 bash\n"));
+    run["session"] = made["session"].clone();
+    run["dir"] = json!("/");
+    assert_eq!(client.result("exec.run", &run)["stdout"], "/\ndev own 3100 3101 bash\n");
+    let outside = json!({"dir": shop, "command": "echo ${MODE-none} ${PORT-none}"});
+    assert_eq!(client.result("exec.run", &outside)["stdout"], "none none\n", "only where it is asked for");
+    let asked = json!({"session": format!("{shop}/src"), "ports": 2, "command": "echo $PORT"});
+    assert_eq!(client.result("exec.run", &asked)["stdout"], "3200\n", "a directory is a session's name, too");
+    for (params, code) in [
+        (json!({"dir": "relative"}), -32_602),
+        (json!({"dir": "/a", "ports": [3105, 3106]}), -32_602),
+        (json!({"dir": "/a", "name": "web"}), -32_006),
+        (json!({"dir": shop}), -32_006),
+        (json!({"dir": "/a", "env": {"A=B": "c"}}), -32_602),
+    ] {
+        assert_eq!(client.code("session.create", &params), code, "{params}");
+    }
+    assert_eq!(client.code("exec.run", &json!({"session": "nowhere", "command": "true"})), -32_007);
+    assert_eq!(client.code("session.suspend", &json!({"session": "nowhere"})), -32_007);
+    assert_eq!(client.code("exec.run", &json!({"ports": 3, "command": "true"})), -32_602);
+}
+
+#[test]
+fn a_session_is_paused_and_goes_on_as_a_whole() {
+    let host = Host::with(MIRROR);
+    let shop = project(&host, "shop");
+    let mut client = Client::of(&host);
+    let ticks = json!({"command": "while sleep 0.02; do echo tick; done", "dir": shop, "background": true});
+    let runs: Vec<Value> = (0..2).map(|_| client.result("exec.start", &ticks)["run"].clone()).collect();
+    let bytes = |client: &mut Client, run: &Value| {
+        client.result("exec.status", &json!({"run": run}))["bytes"].as_u64().expect("a number")
+    };
+    for run in &runs {
+        let wait = json!({"run": run, "for": "text", "text": "tick"});
+        assert_eq!(client.result("exec.wait", &wait)["met"], "text");
+    }
+    assert_eq!(client.result("session.suspend", &json!({"session": "shop"}))["state"], "suspended");
+    for run in &runs {
+        assert_eq!(client.result("exec.status", &json!({"run": run}))["state"], "paused");
+    }
+    assert_eq!(client.code("exec.run", &json!({"session": "shop", "command": "true"})), -32_003);
+    assert_eq!(client.result("session.resume", &json!({"session": "shop"}))["state"], "active");
+    for run in &runs {
+        let before = bytes(&mut client, run);
+        assert!(waiting::until_true(PATIENCE, || bytes(&mut client, run) > before), "{run} goes on");
+    }
+    client.result("session.suspend", &json!({"session": "shop"}));
+    client.result("session.destroy", &json!({"session": "shop"}));
+    for run in &runs {
+        assert_eq!(
+            client.result("exec.wait", &json!({"run": run, "for": "exit"}))["met"],
+            "exit",
+            "paused ones end, too"
+        );
+    }
+}
+
+#[test]
+fn one_service_of_a_name_runs_in_a_project() {
+    let host = Host::with(MIRROR);
+    let (shop, other) = (project(&host, "shop"), project(&host, "other"));
+    let mut client = Client::of(&host);
+    let web = |dir: &str| json!({"command": "sleep 1000", "dir": dir, "name": "web", "background": true});
+    let first = client.result("exec.start", &web(&shop))["run"].clone();
+    let second = client.ask("exec.start", &web(&format!("{shop}/src")));
+    assert_eq!((&second["error"]["code"], &second["error"]["data"]["run"]), (&json!(-32_006), &first), "{second}");
+    client.result("exec.start", &web(&other));
+    let mut again = web(&format!("{shop}/src"));
+    again["restart"] = json!(true);
+    let third = client.result("exec.start", &again)["run"].clone();
+    assert_ne!(third, first);
+    assert_eq!(client.session("shop")["background"], json!([third]));
+    assert_eq!(client.result("exec.wait", &json!({"run": first, "for": "exit"}))["met"], "exit");
+    for project in ["shop", "other"] {
+        client.result("session.destroy", &json!({"session": project}));
+    }
+}
+
+#[test]
+fn definitions_outlive_the_host_but_secrets_do_not() {
+    let host = Host::with(MIRROR);
+    let shop = project(&host, "shop");
+    let mut client = Client::of(&host);
+    let env = json!({"MODE": "dev", "API_TOKEN": "hunter2hunter2"});
+    client.result("session.create", &json!({"dir": shop, "name": "web", "env": env, "ports": [4000, 4009]}));
+    let shows = json!({"session": "web", "command": "echo $MODE ${API_TOKEN-none} $PORT"});
+    assert_eq!(client.result("exec.run", &shows)["stdout"], "dev hunter2hunter2 4000\n");
+    let file = host.journal_home().join("projects.json");
+    assert!(waiting::until_true(PATIENCE, || fs::read_to_string(&file).is_ok_and(|text| text.contains("web"))));
+    assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+    assert!(!fs::read_to_string(&file).expect("a file").contains("hunter2"));
+    drop(client);
+    let home = host.leave();
+    let host = Host::in_dir(home, MIRROR);
+    let mut client = Client::of(&host);
+    let seen = client.session("web");
+    assert_eq!((&seen["state"], &seen["lost_env"]), (&json!("idle"), &json!(["API_TOKEN"])), "{seen}");
+    assert_eq!(client.result("exec.run", &shows)["stdout"], "dev none 4000\n");
+    client.wait_for_state("web", "idle");
+    client.result("session.destroy", &json!({"session": "web"}));
+    assert!(waiting::until_true(PATIENCE, || fs::read_to_string(&file).is_ok_and(|text| text == "[]")));
+}
