@@ -63,7 +63,7 @@ list=lib/rexec/installed
 remove() {
     [[ -f $prefix/$list ]] || { [[ $quiet == yes ]] || printf 'Nothing of rexec is installed below %s.\n' "$prefix"; return 0; }
     # Their shell would be gone, and some agents would go on without a word.
-    local listed path links=${XDG_DATA_HOME:-$HOME/.local/share}/rexec/shells
+    local listed path links=${XDG_DATA_HOME:-${HOME-}/.local/share}/rexec/shells
     if [[ $(readlink -- "$links/rexec-sh") == "$(realpath -- "$prefix/lib/rexec/rexec-sh")" ]]; then
         "$prefix/bin/rexec" uninit "${sure[@]}" >&2 || die "the settings of agents still name this shell; nothing was removed"
     fi
