@@ -79,6 +79,8 @@ pub const JSON_OUTPUTS_BYTES: usize = 64 << 20;
 pub const JSON_OUTPUT_OWN_BYTES: usize = 16 << 10;
 /// Blocks of memory from this size on, bytes, go back to the system when they are freed.
 pub const LARGE_BLOCK_BYTES: i32 = 512 << 10;
+/// Free memory at the end of the heap that the host and its recorder keep, bytes. More goes back to the system.
+pub const KEPT_HEAP_BYTES: i32 = 1 << 20;
 /// Output filtered for one reader at a time, bytes read or made. Then the host looks at the reader's queue and at the
 /// clock.
 pub const FILTERED_BYTES: usize = 16 << 10;

@@ -122,7 +122,10 @@ impl RecorderProcess {
     fn connect(&mut self, poller: &mut Poller) -> io::Result<()> {
         let (near, far) = socket::pair()?;
         let (session, bounds, fd) = (self.session.clone(), self.bounds, far.as_raw_fd());
-        let work = move || recorder::serve(session, UnixStream::from(far), bounds);
+        let work = move || {
+            process::give_way();
+            recorder::serve(session, UnixStream::from(far), bounds);
+        };
         let pid = process::fork_helper(c"rexec-recorder", &[fd], work)?;
         let port = Port::new(poller, near)?;
         self.link = Some(LiveRecorder { port, pid, born: Instant::now(), has_written: false, has_left: false });

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::poller::{Poller, Ready, Token};
+use super::poller::{Poller, Ready, RoomWatch, Token};
 use crate::sys;
 
 /// The outcome of one read.
@@ -22,6 +22,7 @@ pub enum ReadOutcome {
 pub struct Port {
     fd: OwnedFd,
     token: Token,
+    room: RoomWatch,
     readable: bool,
     writable: bool,
 }
@@ -33,8 +34,8 @@ impl Port {
     /// # Errors
     /// As [`Poller::register`].
     pub fn new(poller: &mut Poller, fd: OwnedFd) -> io::Result<Self> {
-        let token = poller.register(&fd)?;
-        Ok(Self { fd, token, readable: false, writable: true })
+        let (token, room) = poller.register_reader(&fd)?;
+        Ok(Self { fd, token, room, readable: false, writable: true })
     }
 
     /// The registration.
@@ -93,6 +94,7 @@ impl Port {
         match sys::uninterrupted(|| write(&self.fd)) {
             Err(error) if sys::is_transient(&error) => {
                 self.writable = false;
+                self.room.begin(&self.fd, self.token);
                 Ok(None)
             }
             answer => answer.map(Some),

@@ -37,13 +37,17 @@ pub fn raise_descriptor_limit() {
 }
 
 /// Makes malloc(3) of glibc use mmap(2) for every large block. By default it moves large blocks to the heap once a few
-/// were freed, and buffers that grow side by side leave holes there, together as large as the buffers.
+/// were freed, and buffers that grow side by side leave holes there, together as large as the buffers. The end of the heap
+/// is kept: output in flight grows and shrinks it all the time, and fresh pages cost more than what is done with them.
 pub fn keep_large_blocks_apart() {
     #[cfg(target_env = "gnu")]
     {
         use nix::libc;
         // SAFETY: the call takes numbers, and the process has one thread.
-        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, limits::LARGE_BLOCK_BYTES) };
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, limits::LARGE_BLOCK_BYTES);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, limits::KEPT_HEAP_BYTES);
+        }
     }
 }
 
@@ -94,6 +98,17 @@ pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -
             work();
             exit(0)
         }
+    }
+}
+
+/// Lets this process wait for its turn when it wakes (SCHED_BATCH, sched(7)), instead of taking the place of one that runs:
+/// nobody waits for its answer.
+pub fn give_way() {
+    use nix::libc;
+    // SAFETY: every field of the structure is a number, for which zero is a value, and the call reads it only.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameter);
     }
 }
 
