@@ -22,6 +22,7 @@ pub mod list;
 pub mod log;
 mod look;
 mod man;
+mod mcp;
 mod nearest;
 mod out;
 mod pause;

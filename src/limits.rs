@@ -6,6 +6,7 @@ mod callers;
 mod environments;
 mod guards;
 mod journal;
+mod mcp;
 mod ports;
 mod projects;
 mod reports;
@@ -14,7 +15,7 @@ mod spans;
 
 use std::time::Duration;
 
-pub use {callers::*, environments::*, guards::*, journal::*, ports::*, projects::*, reports::*, rpc::*, spans::*};
+pub use {callers::*, environments::*, guards::*, journal::*, mcp::*, ports::*, projects::*, remcp::*, ports::*, rpc::*, spans::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;

@@ -74,12 +74,12 @@ impl From<AskError> for Notice {
 #[derive(Debug)]
 pub struct PendingAnswer(BufReader<UnixStream>);
 
-/// Sends a question: one line of JSON without its newline.
+/// Connects to the host.
 ///
 /// # Errors
-/// There is no host, the socket belongs to another user, or the connection broke.
-pub fn ask(path: &Path, question: &str) -> Result<PendingAnswer, AskError> {
-    let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+/// There is no host, or the socket belongs to another user.
+pub fn connect(path: &Path) -> Result<UnixStream, AskError> {
+    let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NoHost { socket: path.to_owned() },
         _ => AskError::Lost(error),
     })?;
@@ -88,6 +88,15 @@ pub fn ask(path: &Path, question: &str) -> Result<PendingAnswer, AskError> {
     if uid != process::uid() {
         return Err(AskError::Stranger { uid });
     }
+    Ok(stream)
+}
+
+/// Sends a question: one line of JSON without its newline.
+///
+/// # Errors
+/// There is no host, the socket belongs to another user, or the connection broke.
+pub fn ask(path: &Path, question: &str) -> Result<PendingAnswer, AskError> {
+    let mut stream = connect(path)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(AskError::Lost)?;
     // The host may require a descriptor, because a relay of bytes cannot pass one on.
     let proof = file::null().map_err(AskError::Lost)?;

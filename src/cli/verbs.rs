@@ -18,6 +18,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::init::INIT,
     &super::init::UNINIT,
     &super::doctor::VERB,
+    &super::mcp::VERB,
     // Commands that run.
     &super::ps::VERB,
     &super::kill::VERB,
@@ -46,6 +47,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::exec::whoami::VERB,
     &super::check::VERB,
     &super::start::VERB,
+    &super::mcp::FLAG,
     &super::list::VERB,
     &super::print::VERB,
     &super::tail::ATTACH,

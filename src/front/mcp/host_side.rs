@@ -1,0 +1,358 @@
+//! The requests to the host that tool calls need, and what becomes of its answers.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rexec_sh::protocol::notice::HOST_NOT_FOUND;
+use serde_json::{Value, json};
+
+use super::arguments::WriteCall;
+use super::call::{Call, Ending, KnownRun, Reading, Work};
+use super::excerpt::Excerpt;
+use super::keys::{Instead, Key};
+use super::{McpServer, wording};
+use crate::front::json_line::put_line;
+use crate::limits;
+
+/// The connection to the host.
+#[derive(Debug, Default)]
+pub(super) struct HostSide {
+    is_up: bool,
+    /// Calls that begin once there is a host.
+    waiting: Vec<u64>,
+    last_id: u64,
+    asked: BTreeMap<u64, Asked>,
+    out: Vec<u8>,
+}
+
+/// A request that has no answer yet.
+#[derive(Debug)]
+struct Asked {
+    call: u64,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Start,
+    Output,
+    Write,
+    Act,
+    List,
+    Hello,
+    /// Nobody waits for the answer.
+    Nothing,
+}
+
+impl HostSide {
+    pub(super) fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Sends a request. False if it is longer than the host takes.
+    fn ask(&mut self, call: u64, what: What, method: &str, params: &Value) -> bool {
+        self.last_id += 1;
+        let before = self.out.len();
+        put_line(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}), &mut self.out);
+        if self.out.len() - before > limits::JSON_LINE_BYTES_MAX {
+            self.out.truncate(before);
+            return false;
+        }
+        self.asked.insert(self.last_id, Asked { call, what });
+        true
+    }
+
+    /// Ends a run that nobody waits for.
+    pub(super) fn end(&mut self, run: u64) {
+        let grace = u64::try_from(limits::GRACE_CALLER_GONE.as_millis()).unwrap_or(u64::MAX);
+        self.ask(0, What::Nothing, "exec.cancel", &json!({"run": run, "grace_ms": grace}));
+    }
+}
+
+impl McpServer {
+    /// Whether a call waits for a connection to a host.
+    #[must_use]
+    pub fn wants_host(&self) -> bool {
+        !self.host.waiting.is_empty()
+    }
+
+    /// There is a connection to a host.
+    pub fn host_is_up(&mut self, now: Instant) {
+        self.host.is_up = true;
+        for call in std::mem::take(&mut self.host.waiting) {
+            self.begin(call, now);
+        }
+    }
+
+    /// There is no host, for this reason.
+    pub fn host_is_absent(&mut self, reason: &str) {
+        for key in std::mem::take(&mut self.host.waiting) {
+            let is_question = self.calls.get(&key).is_some_and(|call| matches!(call.work, Work::CheckHost));
+            if is_question && reason.starts_with(HOST_NOT_FOUND) {
+                self.finish(key, HOST_NOT_FOUND, false);
+            } else {
+                self.finish(key, reason, true);
+            }
+        }
+    }
+
+    /// The connection has ended, and with it everything that the host knew.
+    pub fn host_is_gone(&mut self) {
+        self.host = HostSide { last_id: self.host.last_id, ..HostSide::default() };
+        self.former_runs.extend(std::mem::take(&mut self.runs).into_keys());
+        while self.former_runs.len() > limits::MCP_RUNS_MAX {
+            self.former_runs.pop_first();
+        }
+        let hint = "look at rexec log; start rexec-host in a terminal if none runs, then call again";
+        for (_, call) in std::mem::take(&mut self.calls) {
+            let (shown, problem) = match call.work {
+                Work::Follow { run, excerpt, .. } => {
+                    let what = format!("the host went away while run {run} ran; its outcome is unknown");
+                    (excerpt.finish(), what)
+                }
+                Work::Starting { .. } => (String::new(), "the host went away; the command may have run".to_owned()),
+                _ => (String::new(), "the host went away".to_owned()),
+            };
+            self.result(&call.id, call.era, &(shown + &wording::problem(&problem, hint)), true);
+        }
+    }
+
+    /// Takes the first step of a call.
+    pub(super) fn begin(&mut self, key: u64, now: Instant) {
+        if !self.host.is_up {
+            self.host.waiting.push(key);
+            return;
+        }
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        if let Some(run) = about(&call.work).filter(|run| self.former_runs.contains(run)) {
+            let what = format!("run {run} was one of an earlier host's, which has ended");
+            self.finish(key, &wording::problem(&what, "rexec log lists it"), true);
+            return;
+        }
+        let (what, method, params) = match &mut call.work {
+            Work::Start(exec) => {
+                let params = Value::Object(std::mem::take(&mut exec.params));
+                call.work = Work::Starting { background: exec.background, tty: exec.tty };
+                (What::Start, "exec.start", params)
+            }
+            Work::Read(reading) => {
+                let until = now + reading.wait;
+                reading.until = Some(until);
+                call.limit = until + limits::MCP_ANSWER;
+                self.ask_output(key, now);
+                return;
+            }
+            Work::Write(write) => {
+                let tty = self.runs.get(&write.run).is_none_or(|known| known.tty);
+                let mut requests = typed(write, tty);
+                let (method, params) = requests.pop().expect("there is always one");
+                requests.iter().for_each(|(method, params)| _ = self.host.ask(0, What::Nothing, method, params));
+                (What::Write, method, params)
+            }
+            Work::Kill { run, signal: Some(signal) } => {
+                let signal = signal.parse::<u8>().map_or_else(|_| json!(signal), |number| json!(number));
+                (What::Act, "exec.signal", json!({"run": run, "signal": signal}))
+            }
+            Work::Kill { run, signal: None } => (What::Act, "exec.cancel", json!({"run": run})),
+            Work::List { all } => (What::List, "exec.list", json!({"all": all})),
+            Work::CheckHost => (What::Hello, "hello", json!({})),
+            Work::Starting { .. } | Work::Follow { .. } => return,
+        };
+        if !self.host.ask(key, what, method, &params) {
+            let problem = format!("the call is too long: the host takes {} bytes", limits::JSON_LINE_BYTES_MAX);
+            self.finish(key, &wording::problem(&problem, "write long input to a file, and read it from there"), true);
+        }
+    }
+
+    /// Asks for what a run has written since the cursor.
+    fn ask_output(&mut self, key: u64, now: Instant) {
+        let Some(Call { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
+        reading.ask_at = None;
+        let seen = self.runs.get(&reading.run).map_or(0, |known| known.seen);
+        let after = *reading.after.get_or_insert(seen);
+        let left = reading.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+        let wait = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        let params = json!({
+            "run": reading.run, "after": after, "max_bytes": limits::MCP_READ_BYTES, "wait_ms": wait,
+        });
+        self.host.ask(key, What::Output, "exec.output", &params);
+    }
+
+    /// A line has come from the host.
+    pub fn host_line(&mut self, line: &[u8], now: Instant) {
+        let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else { return };
+        if let Some(Value::String(method)) = message.get("method") {
+            let run = message.get("params").and_then(|params| params.get("run")).and_then(Value::as_u64);
+            if let (Some(run), Some(params)) = (run, message.get("params")) {
+                match method.as_str() {
+                    "exec.output" => self.on_output(run, params),
+                    "exec.exited" => self.on_exited(run, params),
+                    _ => {}
+                }
+            }
+            return;
+        }
+        let id = message.get("id").and_then(Value::as_u64);
+        let Some(Asked { call, what }) = id.and_then(|id| self.host.asked.remove(&id)) else { return };
+        match message.remove("error") {
+            Some(error) => self.finish(call, &wording::host_error(&error), true),
+            None => self.on_answer(call, what, &message.remove("result").unwrap_or_default(), now),
+        }
+    }
+
+    fn on_answer(&mut self, key: u64, what: What, answer: &Value, now: Instant) {
+        match what {
+            What::Start => self.on_started(key, answer, now),
+            What::Output => self.on_chunks(key, answer, now),
+            What::Write => {
+                let Some(call) = self.calls.get_mut(&key) else { return };
+                if let Work::Write(write) = &call.work {
+                    call.work = Work::Read(Reading::new(write.run, None, write.wait));
+                    self.begin(key, now);
+                }
+            }
+            What::Act => {
+                let Some(Call { work: Work::Kill { run, signal }, .. }) = self.calls.get(&key) else { return };
+                let text = match answer.get("running").and_then(Value::as_bool) {
+                    _ if signal.is_some() => format!("run {run} was sent the signal\n"),
+                    Some(false) => format!("run {run} was over\n"),
+                    _ => format!("run {run} is ended\n"),
+                };
+                self.finish(key, &text, false);
+            }
+            What::List => self.finish(key, &wording::list(answer), false),
+            What::Hello => self.finish(key, "HOST RUNNING\n", false),
+            What::Nothing => {}
+        }
+    }
+
+    fn on_started(&mut self, key: u64, answer: &Value, now: Instant) {
+        let Some(run) = answer.get("run").and_then(Value::as_u64) else { return };
+        self.former_runs.remove(&run);
+        let Some(call) = self.calls.get_mut(&key) else {
+            // The client has cancelled the call, or was told that the host does not answer.
+            self.host.end(run);
+            return;
+        };
+        let Work::Starting { background, tty } = call.work else { return };
+        if background {
+            call.limit = call.limit.min(now + limits::MCP_BACKGROUND_LOOK);
+        }
+        call.work = Work::Follow { run, background, excerpt: Excerpt::new(format!("rexec out {run}")) };
+        self.runs.insert(run, KnownRun { call: Some(key), seen: 0, tty });
+        while self.runs.len() > limits::MCP_RUNS_MAX {
+            self.runs.pop_first();
+        }
+    }
+
+    fn on_output(&mut self, run: u64, params: &Value) {
+        let Some(known) = self.runs.get_mut(&run) else { return };
+        let Some(call) = known.call.and_then(|key| self.calls.get_mut(&key)) else { return };
+        let Some(excerpt) = call.excerpt() else { return };
+        if let Some(lost) = params.get("lost_bytes") {
+            excerpt.push(&wording::gone(&json!({"bytes": lost}), run));
+        }
+        excerpt.push(params.get("text").and_then(Value::as_str).unwrap_or_default());
+        known.seen = params.get("seq").and_then(Value::as_u64).unwrap_or(known.seen);
+    }
+
+    fn on_exited(&mut self, run: u64, params: &Value) {
+        let Some(key) = self.runs.get_mut(&run).and_then(|known| known.call.take()) else { return };
+        let Some(Call { work: Work::Follow { excerpt, .. }, .. }) = self.calls.get_mut(&key) else { return };
+        let text = std::mem::replace(excerpt, Excerpt::new(String::new())).finish();
+        let ending = Ending::of(params).unwrap_or(Ending { exit: -1, signal: None, error: None, message: None });
+        self.finish(key, &(text + &wording::ending(&ending)), ending.exit != 0);
+    }
+
+    /// The answer to a question for output.
+    fn on_chunks(&mut self, key: u64, answer: &Value, now: Instant) {
+        let Some(Call { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
+        if let Some(gone) = answer.get("gone").filter(|gone| gone.is_object()) {
+            reading.excerpt.push(&wording::gone(gone, reading.run));
+        }
+        let chunks = answer.get("chunks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for chunk in chunks {
+            reading.excerpt.push(chunk.get("text").and_then(Value::as_str).unwrap_or_default());
+        }
+        let next = answer.get("next").and_then(Value::as_u64).or(reading.after).unwrap_or_default();
+        reading.after = Some(next);
+        // Of a run that another client has started it is not known whether it has a terminal.
+        self.runs.entry(reading.run).or_insert(KnownRun { call: None, seen: 0, tty: true }).seen = next;
+        let ending = Ending::of(answer).filter(|_| chunks.is_empty());
+        if ending.is_none() && reading.until.is_some_and(|until| until > now) {
+            // What a command writes in the meantime comes in one answer.
+            reading.ask_at = Some(now + limits::MCP_READ_EVERY);
+        } else {
+            self.finish_reading(key, ending);
+        }
+    }
+
+    fn finish_reading(&mut self, key: u64, ending: Option<Ending>) {
+        let Some(Call { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
+        let (run, next) = (reading.run, reading.after.unwrap_or_default());
+        let text = std::mem::replace(&mut reading.excerpt, Excerpt::new(String::new())).finish();
+        let last = ending.map_or_else(|| wording::running(run, next), |ending| wording::ending(&ending));
+        self.finish(key, &(text + &last), false);
+    }
+
+    /// Ends a call whose time is over, or takes its next step.
+    pub(super) fn time_is_over(&mut self, key: u64, now: Instant) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        if call.limit > now {
+            if matches!(&call.work, Work::Read(reading) if reading.ask_at.is_some_and(|at| at <= now)) {
+                self.ask_output(key, now);
+            }
+            return;
+        }
+        match &mut call.work {
+            Work::Follow { run, background, excerpt } => {
+                let (run, background) = (*run, *background);
+                let text = std::mem::replace(excerpt, Excerpt::new(String::new())).finish();
+                self.unfollow(run);
+                let last = if background { wording::in_background(run) } else { wording::still_running(run) };
+                self.finish(key, &(text + &last), false);
+            }
+            _ => {
+                let hint = "rexec status says how it is; the user sees it in its terminal";
+                self.finish(key, &wording::problem("the host does not answer", hint), true);
+            }
+        }
+    }
+
+    /// The output of a run goes to no call any more.
+    pub(super) fn unfollow(&mut self, run: u64) {
+        if let Some(known) = self.runs.get_mut(&run) {
+            known.call = None;
+        }
+    }
+}
+
+/// The run that a call names.
+fn about(work: &Work) -> Option<u64> {
+    match work {
+        Work::Read(Reading { run, .. }) | Work::Kill { run, .. } => Some(*run),
+        Work::Write(write) => Some(write.run),
+        _ => None,
+    }
+}
+
+/// The requests that type something for a run, which has a terminal or not.
+fn typed(write: &mut WriteCall, tty: bool) -> Vec<(&'static str, Value)> {
+    let (run, mut text, mut eof, mut signal) = (write.run, std::mem::take(&mut write.text), write.eof, None);
+    match write.key {
+        None => {}
+        Some(key) if tty || key.instead == Instead::Text => text.push_str(key.text),
+        Some(Key { instead: Instead::Signal(name), .. }) => signal = Some(name),
+        Some(_) => eof = true,
+    }
+    let mut requests = Vec::new();
+    if signal.is_none() || eof || !text.is_empty() {
+        requests.push(("exec.write", json!({"run": run, "text": text, "eof": eof})));
+    }
+    requests.extend(signal.map(|signal| ("exec.signal", json!({"run": run, "signal": signal}))));
+    requests
+}

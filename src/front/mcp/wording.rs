@@ -1,0 +1,121 @@
+//! The texts of results. Each ends with a newline: some clients join texts without one.
+
+use std::fmt::Write as _;
+
+use rexec_sh::protocol::notice::Notice;
+use serde_json::Value;
+
+use super::call::Ending;
+use crate::text::escape::escape_line;
+
+/// Columns of a command or another text in a list. The rest is cut.
+const COLUMNS: usize = 160;
+/// Runs that a list names. The others are counted.
+const LISTED_MAX: usize = 50;
+
+/// The last line of a command's result.
+pub(super) fn ending(ending: &Ending) -> String {
+    let mut text = format!("[exit {}", ending.exit);
+    if let Some(signal) = &ending.signal {
+        let _ = write!(text, ", killed by signal {}", escape_line(signal, COLUMNS));
+    }
+    match (&ending.message, ending.error.as_deref()) {
+        (Some(message), _) => {
+            let _ = write!(text, ": {}", escape_line(message, COLUMNS));
+        }
+        (None, Some("aborted")) => text.push_str(": it was stopped"),
+        (None, Some("timeout")) => text.push_str(": its timeout was over"),
+        (None, Some("not_found")) => text.push_str(": there is no such program"),
+        (None, Some("spawn_failed")) => text.push_str(": it could not be started"),
+        (None, Some(other)) => {
+            let _ = write!(text, ": {}", escape_line(other, COLUMNS));
+        }
+        (None, None) => {}
+    }
+    text.push_str("]\n");
+    text
+}
+
+/// The last line of a call that a command outlives.
+pub(super) fn still_running(run: u64) -> String {
+    format!("[still running, run {run}: call output with run {run} and wait for the rest, or write or kill]\n")
+}
+
+/// The last line of a call that has started a command in the background.
+pub(super) fn in_background(run: u64) -> String {
+    format!("[runs in the background, run {run}: output shows what it writes, kill ends it]\n")
+}
+
+/// The last line of a look at a run that goes on.
+pub(super) fn running(run: u64, next: u64) -> String {
+    format!("[run {run} is running; next: after {next}]\n")
+}
+
+/// What the host does not have any more.
+pub(super) fn gone(gone: &Value, run: u64) -> String {
+    let bytes = gone.get("bytes").and_then(Value::as_u64).unwrap_or_default();
+    format!("… rexec: {bytes} bytes before this are no longer kept here; rexec out {run} prints them …\n")
+}
+
+/// A problem with a hint.
+pub(super) fn problem(problem: &str, hint: &str) -> String {
+    if hint.is_empty() {
+        Notice::without_hint(1, problem).to_string()
+    } else {
+        Notice::failed(problem, hint).to_string()
+    }
+}
+
+/// The host's error.
+pub(super) fn host_error(error: &Value) -> String {
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("the host refused without a reason");
+    let hint = error.get("data").and_then(|data| data.get("hint")).and_then(Value::as_str).unwrap_or_default();
+    let shown = |text: &str| escape_line(text, COLUMNS * 4);
+    problem(&shown(message), &shown(hint))
+}
+
+/// The runs of the host.
+pub(super) fn list(answer: &Value) -> String {
+    let runs = answer.get("runs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if runs.is_empty() {
+        return "nothing runs\n".to_owned();
+    }
+    let mut text = String::new();
+    for run in runs.iter().take(LISTED_MAX) {
+        text.push_str(&line(run));
+    }
+    if runs.len() > LISTED_MAX {
+        let _ = writeln!(text, "… and {} more", runs.len() - LISTED_MAX);
+    }
+    text
+}
+
+fn line(run: &Value) -> String {
+    let of = |name: &str| run.get(name).and_then(Value::as_str).unwrap_or_default();
+    let number = |name: &str| run.get(name).and_then(Value::as_u64);
+    let mut parts = vec![format!("run {}", number("run").unwrap_or_default())];
+    parts.push(match run.get("exit").and_then(Value::as_i64) {
+        Some(exit) => format!("exit {exit}"),
+        None => of("state").to_owned(),
+    });
+    parts.extend(number("started_ms_ago").map(|ms| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100)));
+    if run.get("background").and_then(Value::as_bool) == Some(true) {
+        parts.push("background".to_owned());
+    }
+    for (name, label) in [("name", "name "), ("whoami", "by "), ("dir", "")] {
+        if !of(name).is_empty() {
+            parts.push(format!("{label}{}", of(name)));
+        }
+    }
+    let ports: Vec<String> =
+        run.get("ports").and_then(Value::as_array).into_iter().flatten().map(Value::to_string).collect();
+    if !ports.is_empty() {
+        parts.push(format!("ports {}", ports.join(", ")));
+    }
+    parts.push(of("command").to_owned());
+    if !of("last_line").is_empty() {
+        parts.push(format!("last line: {}", of("last_line")));
+    }
+    let shown: Vec<String> = parts.iter().map(|part| escape_line(part, COLUMNS)).collect();
+    shown.join(" · ") + "\n"
+}
