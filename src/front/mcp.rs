@@ -17,6 +17,8 @@ mod keys;
 mod lines;
 mod message;
 mod revision;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod wording;
 

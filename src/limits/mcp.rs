@@ -21,6 +21,8 @@ pub const MCP_CALL: Duration = Duration::from_secs(45);
 pub const MCP_ANSWER: Duration = Duration::from_secs(4);
 /// How long a call waits for the end of a command that it has started in the background, which would be a failure.
 pub const MCP_BACKGROUND_LOOK: Duration = Duration::from_secs(1);
+/// How long a call waits for the end of a run that it ends. The result says if the run goes on.
+pub const MCP_KILL: Duration = Duration::from_secs(5);
 /// Output in one result, bytes. Of more, the beginning and the end are returned.
 pub const MCP_TEXT_BYTES: usize = 10_000;
 /// Time between two progress notifications of one call.

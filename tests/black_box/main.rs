@@ -68,6 +68,7 @@ mod journal;
 mod keyboard;
 mod lifecycle;
 mod manual;
+mod mcp;
 mod prompts;
 mod regressions;
 mod relay;

@@ -216,13 +216,18 @@ impl McpServer {
                 }
             }
             What::Act => {
-                let Some(Call { work: Work::Kill { run, signal }, .. }) = self.calls.get(&key) else { return };
-                let text = match answer.get("running").and_then(Value::as_bool) {
-                    _ if signal.is_some() => format!("run {run} was sent the signal\n"),
-                    Some(false) => format!("run {run} was over\n"),
-                    _ => format!("run {run} is ended\n"),
-                };
-                self.finish(key, &text, false);
+                let Some(call) = self.calls.get_mut(&key) else { return };
+                let Work::Kill { run, signal } = &call.work else { return };
+                let (run, is_signal) = (*run, signal.is_some());
+                if is_signal {
+                    self.finish(key, &format!("run {run} was sent the signal\n"), false);
+                } else if answer.get("running").and_then(Value::as_bool) == Some(false) {
+                    self.finish(key, &format!("run {run} was over\n"), false);
+                } else {
+                    // What it says at its end comes with the result.
+                    call.work = Work::Read(Reading::new(run, None, limits::MCP_KILL));
+                    self.begin(key, now);
+                }
             }
             What::List => self.finish(key, &wording::list(answer), false),
             What::Hello => self.finish(key, "HOST RUNNING\n", false),
@@ -315,6 +320,10 @@ impl McpServer {
                 self.unfollow(run);
                 let last = if background { wording::in_background(run) } else { wording::still_running(run) };
                 self.finish(key, &(text + &last), false);
+            }
+            Work::Write(write) => {
+                let text = format!("[typed; run {} has not read it yet]\n", write.run);
+                self.finish(key, &text, false);
             }
             _ => {
                 let hint = "rexec status says how it is; the user sees it in its terminal";

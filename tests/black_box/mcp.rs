@@ -1,0 +1,4 @@
+//! `rexec mcp`: what agents say to it, and what becomes of it in the host.
+
+mod agent;
+mod revisions;
