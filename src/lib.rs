@@ -97,6 +97,7 @@
 //! * When a command is stopped, and how: `core/job.rs` decides, `guard/supervisor.rs` does it.
 //! * Prompts (a command reads the terminal): `core/job/prompts.rs` decides; [`guard`] names every place that takes part.
 //! * A record's or a `--json` form's field: `cli/help/schema.txt` lists it too, and a test compares.
+//! * MCP: `front/mcp.rs` has the protocol and the calls, `cli/mcp.rs` the agent's and the host's descriptors.
 //! * Which run `44`, `SESSION:44` or `-1` is: `cli/run_reference.rs`; how it is found: `history/find.rs`.
 //! * A method for programs (JSON-RPC): `front/rpc.rs` translates, `host/rpc.rs` serves.
 //! * The console on other terminals (`rexec tail`): `host/viewers.rs`.

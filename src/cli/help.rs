@@ -36,6 +36,7 @@ pub(super) const PAGES: [Page; 11] = [
     page!("exit-codes", "what each exit code says"),
     page!("journal", "what is kept, in which format, and which secrets are masked"),
     page!("security", "who can use the host, and what happens to sandboxed agents"),
+    page!("mcp", "tools for an agent that speaks the Model Context Protocol"),
     page!("json", "requests from programs"),
     page!("protocol", "many commands on one connection: JSON-RPC"),
     page!("limits", "what rexec does not do, and its numbers"),

@@ -22,6 +22,7 @@
 //! | the journal: files, records, repairs, masked secrets | `journal` |
 //! | the reading verbs: run references, search, what they print | `history` |
 //! | the socket: who may connect, and what is said over it | `socket` |
+//! | `rexec mcp` | `mcp` |
 //! | `rexec export`, `rexec replay` | `export`, `replay` |
 //! | JSON-RPC: what programs do over the socket | `rpc` |
 //! | callers in a sandbox | `sandbox` |
