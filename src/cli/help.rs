@@ -28,7 +28,7 @@ macro_rules! page {
 }
 
 /// The pages of the manual, in the order of [`all`]: Markdown that reads well as it is.
-pub(super) const PAGES: [Page; 11] = [
+pub(super) const PAGES: [Page; 10] = [
     page!("agents", "how to start each agent so that you see its commands"),
     page!("console", "how to read the console, and what it never lets through"),
     page!("shell", "what a command gets, and how the real shell differs"),
@@ -36,7 +36,6 @@ pub(super) const PAGES: [Page; 11] = [
     page!("exit-codes", "what each exit code says"),
     page!("journal", "what is kept, in which format, and which secrets are masked"),
     page!("security", "who can use the host, and what happens to sandboxed agents"),
-    page!("mcp", "tools for an agent that speaks the Model Context Protocol"),
     page!("json", "requests from programs"),
     page!("protocol", "many commands on one connection: JSON-RPC"),
     page!("limits", "what rexec does not do, and its numbers"),

@@ -26,21 +26,14 @@ use crate::text::reason::reason;
 const WHOAMI: VerbOption =
     VerbOption::taking("whoami", "NAME", Values::Nothing, "the caller's name (default: the one that the agent gives)");
 
-const TEXT: &str = "\
-An agent starts this program and speaks the Model Context Protocol with it. Its
-tools run commands in your host, where you see and stop them as all others:
-exec, output, write, kill, list and check_host. No host needs to run when the
-agent starts; a call that finds none says so.
-";
-
 pub(super) const VERB: Verb = Verb {
     name: "mcp",
     short: None,
     group: Group::Agents,
     arguments: "",
     values: Values::Nothing,
-    summary: "serve an agent over the Model Context Protocol; see rexec help mcp",
-    text: TEXT,
+    summary: "give an agent tools that run commands in the host (MCP)",
+    text: include_str!("help/mcp.txt"),
     options: &[WHOAMI],
     codes: &[(0, "the agent has closed its side, or a signal came")],
     examples: &["rexec mcp", "claude mcp add rexec -- rexec mcp"],
@@ -53,6 +46,10 @@ pub(super) const FLAG: Verb = Verb {
     short: Some('m'),
     group: Group::Flag,
     summary: "the same as rexec mcp",
+    text: "\
+An agent starts this program and speaks the Model Context Protocol with it.
+rexec help mcp has the settings of agents.
+",
     examples: &["rexec --mcp-stdio --whoami Codex"],
     run: |parser| serve(&FLAG, parser),
     ..VERB

@@ -7,5 +7,6 @@ mod calls;
 mod core;
 mod languages;
 mod living;
+mod mcp;
 mod mutation;
 mod recorder;

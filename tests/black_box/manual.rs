@@ -243,8 +243,6 @@ fn each_number_is_the_one_of_the_code() {
         ("limits", format!("`--grace` is at most {}", seconds(GRACE_MAX))),
         ("limits", format!("after {} of silence, later after up to {}", seconds(LOOK_AFTER), seconds(LOOK_EVERY_MAX))),
         ("limits", format!("{} values and {} are looked for", number(SECRETS_MAX), bytes(SECRETS_BYTES_MAX as u64))),
-        ("mcp", format!("more than {} bytes the beginning", number(MCP_TEXT_BYTES))),
-        ("mcp", format!("takes longer than {} seconds runs on", MCP_CALL.as_secs())),
         ("json", format!("at most {}", bytes(JSON_OUTPUT_BYTES_MAX as u64))),
         ("json", format!("A line may have {}", bytes(JSON_LINE_BYTES_MAX as u64))),
         ("console", format!("succeeded within {}", seconds(CONSOLE_LONG))),

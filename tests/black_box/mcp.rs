@@ -1,4 +1,6 @@
 //! `rexec mcp`: what agents say to it, and what becomes of it in the host.
 
 mod agent;
+mod calls;
+mod hosts;
 mod revisions;

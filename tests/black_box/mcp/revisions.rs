@@ -182,6 +182,21 @@ fn tools_are_described_as_agents_need_it() {
 }
 
 #[test]
+fn the_help_has_the_numbers_of_the_code() {
+    use rexec_host::limits::{MCP_BACKGROUND_LOOK, MCP_CALL, MCP_PROGRESS_EVERY, MCP_TEXT_BYTES};
+    let help = std::process::Command::new(crate::support::programs::rexec()).args(["help", "mcp"]).output();
+    let help = String::from_utf8(help.expect("rexec").stdout).expect("text");
+    assert_eq!((MCP_TEXT_BYTES, MCP_CALL.as_secs(), MCP_BACKGROUND_LOOK.as_secs()), (10_000, 45, 1));
+    assert_eq!(MCP_PROGRESS_EVERY.as_millis(), 250);
+    for words in ["more than 10,000 bytes", "longer than 45 seconds", "after a second", "up to four\ntimes a second"] {
+        assert!(help.contains(words), "{words}");
+    }
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        assert!(help.contains(version), "{version}");
+    }
+}
+
+#[test]
 fn wrong_arguments_are_results_that_a_model_can_read() {
     let (_home, mut agent) = alone();
     for (tool, arguments, says) in [

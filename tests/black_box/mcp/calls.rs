@@ -1,0 +1,183 @@
+//! Calls of the tools, with a host.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::agent::{Agent, run_in};
+use crate::support::host::{Host, MIRROR};
+use crate::support::procs::Process;
+use crate::support::waiting::wait_until;
+
+fn host() -> Host {
+    Host::with(MIRROR)
+}
+
+#[test]
+fn a_command_runs_in_the_host_under_the_agents_name() {
+    let host = host();
+    let mut agent = Agent::of(&host);
+    let home = host.home.path().display().to_string();
+    assert_eq!(agent.run("echo one; echo two >&2; pwd"), format!("one\ntwo\n{home}\n"));
+    let failed = agent.call("exec", &json!({"argv": ["sh", "-c", "printf half; exit 7"]}));
+    assert_eq!((failed.text.as_str(), failed.is_error), ("half\n[exit 7]\n", true));
+    assert_eq!(agent.run("true"), "");
+    let given =
+        json!({"command": "cat; echo $A $B; pwd", "dir": "/", "stdin": "in\n", "envs": ["A=1"], "env": {"B": "2"}});
+    assert_eq!(agent.call("exec", &given).text, "in\n1 2\n/\n[exit 0]\n");
+    let cleared = json!({"argv": ["/usr/bin/env"], "clear_env": true, "env": {"ONLY": "this"}});
+    let text = agent.call("exec", &cleared).text;
+    assert!(text.contains("ONLY=this\n") && !text.contains("PATH="), "{text}");
+    let missing = agent.call("exec", &json!({"argv": ["no-such-program"]}));
+    assert!(missing.is_error && missing.text.contains("[exit 127"), "{}", missing.text);
+    let nowhere = agent.call("exec", &json!({"command": "true", "dir": "/no/such/dir"}));
+    assert!(nowhere.is_error && nowhere.text.contains("/no/such/dir"), "{}", nowhere.text);
+    let slow = agent.call("exec", &json!({"command": "echo begun; sleep 300", "timeout": 0.3}));
+    assert!(slow.is_error && slow.text.starts_with("begun\n[exit 124"), "{}", slow.text);
+    assert_eq!(agent.call("check_host", &json!({})).text, "HOST RUNNING\n");
+    let whoami = host.wait_for("the first command", |journal| {
+        let mut ends = journal.of_type("end");
+        Some(ends.find(|end| end["output"] == "half")?["whoami"].clone())
+    });
+    assert_eq!(whoami, "Claude Code");
+    assert_eq!(agent.leave(), Some(0));
+}
+
+#[test]
+fn the_name_may_be_given() {
+    let host = host();
+    for args in
+        [&["mcp", "--whoami", "My Agent"][..], &["--mcp-stdio", "--whoami", "My Agent"], &["-m", "--whoami=My Agent"]]
+    {
+        let mut agent = Agent::at(host.home.path(), args);
+        agent.shake_hands("codex-mcp-client");
+        assert_eq!(agent.run("echo hello"), "hello\n");
+        assert_eq!(agent.leave(), Some(0));
+    }
+    let named = host.wait_for("three ends", |journal| {
+        let ends: Vec<_> = journal.of_type("end").collect();
+        (ends.len() == 3).then(|| ends.iter().all(|end| end["whoami"] == "My Agent"))
+    });
+    assert!(named);
+}
+
+#[test]
+fn a_cancelled_call_ends_its_command_at_once_and_is_not_answered() {
+    let host = host();
+    let mut agent = Agent::of(&host);
+    let id = agent.begin("exec", &json!({"command": "sleep 300 & echo $! >child; echo $$ >shell; wait"}));
+    let files = ["shell", "child"].map(|name| host.home.join(name));
+    wait_until("the command runs", || {
+        files.iter().all(|file| fs::read_to_string(file).is_ok_and(|text| text.ends_with('\n')))
+    });
+    let pids = files.map(|file| fs::read_to_string(file).expect("a number").trim().parse::<i32>().expect("a number"));
+    agent.cancel(id);
+    agent.cancel(id);
+    agent.cancel(12_345);
+    wait_until("its processes are gone", || {
+        pids.iter().all(|&pid| Process::of(pid).is_none_or(|left| left.is_zombie()))
+    });
+    assert_eq!(agent.run("echo after"), "after\n");
+    assert!(!agent.has_answered(id), "{:#?}", agent.said());
+}
+
+#[test]
+fn progress_shows_the_last_line() {
+    let host = host();
+    let mut agent = Agent::of(&host);
+    let command = "for n in 1 2 3 4 5 6 7 8 9; do echo step $n; sleep 0.1; done";
+    let id = agent.begin_with_progress("exec", &json!({"command": command}), "bar");
+    assert!(!agent.result(id).is_error);
+    let said = agent.said();
+    let told: Vec<_> = said.iter().filter(|one| one["method"] == "notifications/progress").collect();
+    assert!(!told.is_empty() && told.len() <= 9, "{told:#?}");
+    for one in told {
+        assert_eq!(one["params"]["progressToken"], "bar");
+        assert!(one["params"]["message"].as_str().expect("text").starts_with("step "), "{one}");
+    }
+    let id = agent.begin("exec", &json!({"command": "echo one; sleep 0.6; echo two"}));
+    agent.result(id);
+    assert_eq!(agent.said().len(), said.len() + 1, "without a token there is no progress");
+}
+
+#[test]
+fn of_long_output_both_ends_come_and_the_rest_can_be_printed() {
+    let host = host();
+    let mut agent = Agent::of(&host);
+    let text = agent.run("seq 1 20000");
+    assert!(text.starts_with("1\n2\n3\n") && text.ends_with("19999\n20000\n") && text.len() < 10_200, "{}", text.len());
+    let line = text.lines().find(|line| line.contains(" left out; rexec out ")).expect("a line about the rest");
+    let hint = line.split_once("left out; ").expect("it says so").1.split(" | ").next().expect("a command");
+    let words: Vec<&str> = hint.split_whitespace().skip(1).collect();
+    host.wait_for("the end", |journal| journal.of_type("end").next().map(drop));
+    let mut command = std::process::Command::new(crate::support::programs::rexec());
+    command.args(words).env("REXEC_HOME", host.journal_home()).env("REXEC_SOCKET", host.socket());
+    let printed = command.output().expect("rexec");
+    let printed = String::from_utf8(printed.stdout).expect("text");
+    let head = text.lines().take_while(|line| !line.contains("left out")).count();
+    assert!(printed.starts_with(&format!("{}\n", head + 1)), "{hint}: {printed}");
+}
+
+#[test]
+fn eight_calls_run_at_once() {
+    let host = host();
+    let mut agent = Agent::of(&host);
+    // Each waits for all others to have begun.
+    let command =
+        |n: usize| format!("touch {n}; while [ $(ls [1-8] 2>/dev/null | wc -l) -lt 8 ]; do sleep 0.05; done; echo {n}");
+    let ids: Vec<u64> = (1..=8).map(|n| agent.begin("exec", &json!({"command": command(n)}))).collect();
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(agent.result(*id).text, format!("{}\n[exit 0]\n", n + 1));
+    }
+}
+
+#[test]
+fn a_command_in_the_background_is_looked_at_and_ended() {
+    let host = host();
+    let mut agent = Agent::of(&host);
+    let server = json!({"command": "echo ready; while ! [ -e go ]; do sleep 0.05; done; echo more; sleep 300",
+                        "background": true, "name": "web", "why": "to see the page"});
+    let started = agent.call("exec", &server);
+    assert!(started.text.starts_with("ready\n[runs in the background, run ") && !started.is_error, "{}", started.text);
+    let run = run_in(&started.text);
+    let again = agent.call("exec", &server);
+    assert!(again.is_error && again.text.contains(&format!("run {run}")), "one name, one command: {}", again.text);
+    let listed = agent.call("list", &json!({})).text;
+    assert!(listed.contains(&format!("run {run} · running")) && listed.contains("name web"), "{listed}");
+    let nothing = agent.call("output", &json!({"run": run})).text;
+    assert!(nothing.starts_with(&format!("[run {run} is running; next: after ")), "{nothing}");
+    fs::write(host.home.join("go"), "").expect("a file");
+    wait_until("more is there", || {
+        agent.call("output", &json!({"run": run, "after": 0})).text.starts_with("ready\nmore\n")
+    });
+    let killed = agent.call("kill", &json!({"run": run}));
+    assert!(killed.text.contains("[exit 143") || killed.text.contains("[exit 137"), "{}", killed.text);
+    let over = agent.call("kill", &json!({"run": run}));
+    assert_eq!(over.text, format!("run {run} was over\n"));
+    let failed = agent.call("exec", &json!({"command": "echo no port; exit 3", "background": true}));
+    assert_eq!((failed.text.as_str(), failed.is_error), ("no port\n[exit 3]\n", true), "a failure is told at once");
+    let unknown = agent.call("output", &json!({"run": 999}));
+    assert!(unknown.is_error && unknown.text.starts_with("rexec: "), "{}", unknown.text);
+}
+
+#[test]
+fn a_terminal_and_a_pipe_can_be_typed_to() {
+    let host = host();
+    let mut agent = Agent::of(&host);
+    let ask = json!({"command": "printf 'Name? '; read name; echo \"hello $name\"; sleep 300", "tty": true, "background": true});
+    let run = run_in(&agent.call("exec", &ask).text);
+    let said = agent.call("write", &json!({"run": run, "text": "Ann\n", "wait": 0.2})).text;
+    let mut all = said.clone();
+    wait_until("the greeting is there", || {
+        all = agent.call("output", &json!({"run": run, "after": 0})).text;
+        all.contains("hello Ann")
+    });
+    let ended = agent.call("write", &json!({"run": run, "key": "ctrl-c", "wait": 40})).text;
+    assert!(ended.contains("[exit 130"), "{ended}");
+    let cat = json!({"command": "cat; echo end of file", "keep_stdin": true, "background": true});
+    let run = run_in(&agent.call("exec", &cat).text);
+    let ended = agent.call("write", &json!({"run": run, "text": "line\n", "eof": true, "wait": 40})).text;
+    assert_eq!(ended, "line\nend of file\n[exit 0]\n");
+    let late = agent.call("write", &json!({"run": run, "text": "x"}));
+    assert!(late.is_error, "{}", late.text);
+}

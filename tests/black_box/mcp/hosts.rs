@@ -1,0 +1,81 @@
+//! The server's life: it outlives hosts, and leaves nothing behind when it ends.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use super::agent::{Agent, run_in};
+use crate::support::host::{Host, MIRROR};
+use crate::support::procs::Process;
+use crate::support::waiting::{self, PATIENCE, wait_until};
+
+#[test]
+fn the_server_lives_on_when_the_host_dies_and_finds_the_next_one() {
+    let host = Host::with(MIRROR);
+    let mut agent = Agent::of(&host);
+    assert_eq!(agent.run("echo one"), "one\n");
+    let id = agent.begin("exec", &json!({"command": "echo begun; touch begun; sleep 300"}));
+    wait_until("it runs", || host.home.join("begun").exists());
+    let (home, _warden) = host.kill();
+    let lost = agent.result(id);
+    assert!(lost.is_error && lost.text.contains("rexec: the host went away while run "), "{}", lost.text);
+    let absent = agent.call("exec", &json!({"command": "echo two"}));
+    assert!(
+        absent.is_error && absent.text.starts_with("HOST NOT FOUND\nrexec: no rexec-host is listening on "),
+        "{}",
+        absent.text
+    );
+    assert_eq!(agent.call("check_host", &json!({})).text, "HOST NOT FOUND\n");
+    let host = Host::in_dir(home, MIRROR);
+    assert_eq!(agent.call("check_host", &json!({})).text, "HOST RUNNING\n");
+    assert_eq!(agent.run("echo three"), "three\n");
+    let former = agent.call("output", &json!({"run": run_in(&lost.text)}));
+    assert!(former.is_error && former.text.contains("an earlier host's"), "{}", former.text);
+    drop(agent);
+    host.kill();
+}
+
+/// What a way of ending the server leaves: the foreground command ends, the background one stays.
+fn end_by(end: impl FnOnce(Agent)) {
+    let host = Host::with(MIRROR);
+    let mut agent = Agent::of(&host);
+    let stays =
+        run_in(&agent.call("exec", &json!({"command": "echo $$ >stays; exec sleep 300", "background": true})).text);
+    agent.begin("exec", &json!({"command": "sleep 300 & echo $! >child; wait"}));
+    let number = |name: &str| {
+        let read = || fs::read_to_string(host.home.join(name)).ok().filter(|text| text.ends_with('\n'));
+        waiting::until(PATIENCE, read).expect("a number").trim().parse::<i32>().expect("a number")
+    };
+    let (child, background) = (number("child"), number("stays"));
+    let lives = |pid: i32| Process::of(pid).is_some_and(|process| !process.is_zombie());
+    end(agent);
+    wait_until("the foreground command is gone", || !lives(child));
+    assert!(lives(background));
+    let mut next = Agent::of(&host);
+    let listed = next.call("list", &json!({})).text;
+    assert!(listed.contains(&format!("run {stays} · running")) && listed.lines().count() == 1, "{listed}");
+    next.call("kill", &json!({"run": stays}));
+    wait_until("it is ended", || !lives(background));
+}
+
+#[test]
+fn a_killed_server_leaves_only_what_it_started_in_the_background() {
+    end_by(|mut agent| agent.child.kill().expect("it runs"));
+}
+
+#[test]
+fn an_agent_that_closes_its_side_ends_the_server() {
+    end_by(|agent| assert_eq!(agent.leave(), Some(0)));
+}
+
+#[test]
+fn signals_end_the_server() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        end_by(|mut agent| {
+            kill(Pid::from_raw(agent.process().pid), signal).expect("it runs");
+            assert_eq!(agent.exit_code(), Some(0), "{signal}");
+        });
+    }
+}
