@@ -72,12 +72,6 @@ pub const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 pub const JSON_LINE_BYTES_MAX: usize = 1 << 20;
 /// How much `rexec ps` gets of a command, of its directory and of its caller's name, bytes each. The rest is cut.
 pub const ROSTER_TEXT_BYTES: usize = 256;
-/// Output in one JSONL response, bytes. The rest is only counted.
-pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
-/// Output in all JSONL responses that are not sent yet, bytes. Beyond it the rest is only counted …
-pub const JSON_OUTPUTS_BYTES: usize = 64 << 20;
-/// … except this much of each response, bytes.
-pub const JSON_OUTPUT_OWN_BYTES: usize = 16 << 10;
 /// Blocks of memory from this size on, bytes, go back to the system when they are freed.
 pub const LARGE_BLOCK_BYTES: i32 = 512 << 10;
 /// Free memory at the end of the heap that the host and its recorder keep, bytes. More goes back to the system.

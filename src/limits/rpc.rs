@@ -1,4 +1,5 @@
-//! The bounds of JSON-RPC: what one client may ask for, and what is kept of the output of its commands.
+//! The bounds of JSON-RPC: what one client may ask for, and what is kept of the output of its commands. The output in
+//! JSONL responses has its bounds here, too.
 
 use std::time::Duration;
 
@@ -36,3 +37,10 @@ pub const RPC_INPUT_BYTES: usize = 4 << 20;
 pub const RPC_PROMPTS_MAX: usize = 64;
 /// How often it is looked for the ports on which a command listens, while a client waits for one.
 pub const RPC_PORT_LOOK: Duration = Duration::from_millis(100);
+
+/// Output in one JSONL response, bytes. The rest is only counted.
+pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
+/// Output in all JSONL responses that are not sent yet, bytes. Beyond it the rest is only counted …
+pub const JSON_OUTPUTS_BYTES: usize = 64 << 20;
+/// … except this much of each response, bytes.
+pub const JSON_OUTPUT_OWN_BYTES: usize = 16 << 10;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::notice::{Notice, hint_in, problem_in};
 use serde_json::Value;
 
 use super::call::Ending;
@@ -13,26 +13,20 @@ const COLUMNS: usize = 160;
 /// Runs that a list names. The others are counted.
 const LISTED_MAX: usize = 50;
 
-/// The last line of a command's result.
+/// The end of a command's result: what went wrong, if the host says so, and the exit code.
 pub(super) fn ending(ending: &Ending) -> String {
-    let mut text = format!("[exit {}", ending.exit);
-    if let Some(signal) = &ending.signal {
-        let _ = write!(text, ", killed by signal {}", escape_line(signal, COLUMNS));
+    let mut text = String::new();
+    if let Some(message) = &ending.message {
+        let shown = |part: &str| escape_line(part, COLUMNS * 4);
+        text = problem(&shown(problem_in(message)), &shown(hint_in(message)));
     }
-    match (&ending.message, ending.error.as_deref()) {
-        (Some(message), _) => {
-            let _ = write!(text, ": {}", escape_line(message, COLUMNS));
-        }
-        (None, Some("aborted")) => text.push_str(": it was stopped"),
-        (None, Some("timeout")) => text.push_str(": its timeout was over"),
-        (None, Some("not_found")) => text.push_str(": there is no such program"),
-        (None, Some("spawn_failed")) => text.push_str(": it could not be started"),
-        (None, Some(other)) => {
-            let _ = write!(text, ": {}", escape_line(other, COLUMNS));
-        }
-        (None, None) => {}
-    }
-    text.push_str("]\n");
+    let why = match (&ending.signal, ending.error.as_deref()) {
+        (_, Some("timeout")) => ": its timeout was over".to_owned(),
+        (_, Some("aborted")) => ": it was stopped".to_owned(),
+        (Some(signal), _) => format!(": killed by signal {}", escape_line(signal, COLUMNS)),
+        (None, _) => String::new(),
+    };
+    let _ = writeln!(text, "[exit {}{why}]", ending.exit);
     text
 }
 
