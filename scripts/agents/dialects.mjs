@@ -43,10 +43,15 @@ const messages = {
   },
 };
 
-/// OpenAI's Responses API.
+function inNamespace(name) {
+  const [first, second] = name.split("/");
+  return second === undefined ? { name } : { namespace: first, name: second };
+}
+
+/// OpenAI's Responses API. A tool of an MCP server is in a namespace, and is called with it.
 const responses = {
   isMine: (path) => path.endsWith("/responses"),
-  toolsOf: (body) => (body.tools ?? []).map((tool) => tool.name),
+  toolsOf: (body) => (body.tools ?? []).flatMap((tool) => tool.tools?.map(({ name }) => `${tool.name}/${name}`) ?? tool.name),
   resultsOf: (body) =>
     body.input
       .filter((item) => item.type === "function_call_output")
@@ -55,7 +60,7 @@ const responses = {
     const tokens = { input_tokens: usage.input, output_tokens: usage.output, total_tokens: usage.input + usage.output };
     yield named({ type: "response.created", response: { id: `resp_${id}` } });
     const item = call
-      ? { type: "function_call", call_id: `call_${id}`, name: call.name, arguments: JSON.stringify(call.input) }
+      ? { type: "function_call", call_id: `call_${id}`, ...inNamespace(call.name), arguments: JSON.stringify(call.input) }
       : { type: "message", role: "assistant", content: [{ type: "output_text", text }] };
     yield named({ type: "response.output_item.done", item });
     yield named({ type: "response.completed", response: { id: `resp_${id}`, usage: tokens } });

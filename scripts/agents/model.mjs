@@ -7,10 +7,9 @@
 // { requests, paths: [what was asked for], results: [{ text, isError }] }. The port is the kernel's choice, printed as
 // one line on stdout; another line says `done` when every case has its result.
 
-import { createServer } from "node:http";
 import { renameSync, writeFileSync } from "node:fs";
 import { agents } from "./agents.mjs";
-import { dialects } from "./dialects.mjs";
+import { standIn } from "./stand_in.mjs";
 
 const [agentName, recordPath] = process.argv.slice(2);
 const { tool, input, cases, last } = agents[agentName];
@@ -33,35 +32,20 @@ function answerTo(dialect, body) {
   return { call: next.call?.(results) ?? { name: tool, input: input(next) } };
 }
 
-function reply(response, status, body) {
-  response.writeHead(status, { "content-type": "application/json" });
-  response.end(JSON.stringify(body));
-}
-
-const server = createServer((request, response) => {
-  const chunks = [];
-  request.on("data", (chunk) => chunks.push(chunk));
-  request.on("end", () => {
-    record.requests += 1;
-    const path = request.url.split("?")[0];
-    record.paths.push(`${request.method} ${path}`);
-    if (path.endsWith("/count_tokens")) return reply(response, 200, { input_tokens: 10 });
-    const text = Buffer.concat(chunks).toString("utf8");
-    const body = request.method === "POST" ? JSON.parse(text || "{}") : {};
-    const dialect = dialects.find(({ isMine }) => request.method === "POST" && isMine(path, body));
-    if (dialect === undefined) {
-      save();
-      return reply(response, 404, { type: "error", error: { type: "not_found_error", message: path } });
-    }
+save();
+standIn({
+  answerTo(dialect, body) {
     const answer = answerTo(dialect, body);
     save();
-    if (body.stream !== true && dialect.wholeOf) return reply(response, 200, dialect.wholeOf(answer, body, record.requests));
-    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
-    for (const event of dialect.streamOf(answer, body, record.requests)) response.write(event);
-    response.end(() => {
-      if (record.results.length === cases.length) process.stdout.write("done\n");
-    });
-  });
+    return answer;
+  },
+  seen(request, path) {
+    record.requests += 1;
+    record.paths.push(`${request.method} ${path}`);
+    save();
+  },
+  answered() {
+    if (record.results.length === cases.length) process.stdout.write("done\n");
+  },
+  listening: (port) => process.stdout.write(`${port}\n`),
 });
-save();
-server.listen(0, "127.0.0.1", () => process.stdout.write(`${server.address().port}\n`));
