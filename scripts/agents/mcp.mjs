@@ -13,7 +13,7 @@ import { standIn } from "./stand_in.mjs";
 const [agentName, program, rexec, folder] = process.argv.slice(2);
 const [home, project] = ["home", "project"].map((name) => join(folder, name));
 /// In milliseconds: how long an agent may take.
-const PATIENCE = 90_000;
+const PATIENCE = 110_000;
 
 const json = (path, value) => file(path, JSON.stringify(value));
 function file(path, text) {
@@ -132,6 +132,9 @@ function drive(port) {
   });
 }
 
+/// Both ends of a text.
+const shown = (text) => (text?.length > 600 ? `${text.slice(0, 200)} … ${text.slice(-400)}` : text);
+
 function judge() {
   writeFileSync(join(folder, "results.json"), JSON.stringify(results, null, 1));
   let failed = 0;
@@ -139,7 +142,7 @@ function judge() {
     const text = results[n] && read(results[n].text);
     if (text !== undefined && expected.test(text)) continue;
     failed += 1;
-    process.stdout.write(`  FAILED  ${agentName}, call ${n + 1}, ${name}: ${JSON.stringify(text?.slice(0, 400))}\n`);
+    process.stdout.write(`  FAILED  ${agentName}, call ${n + 1}, ${name}: ${JSON.stringify(shown(text))}\n`);
   }
   if (results.length === 0) process.stdout.write(`${readFileSync(join(folder, "output"), "utf8").slice(-2_000)}\n`);
   process.stdout.write(`${agentName}: ${cases.length - failed} of ${cases.length} calls are right\n`);

@@ -36,11 +36,12 @@ pub(super) enum Work {
         background: bool,
         tty: bool,
     },
-    /// The output of this run comes by itself.
+    /// The output of this run comes by itself. It has ended, or not yet.
     Follow {
         run: u64,
         background: bool,
         excerpt: Excerpt,
+        ending: Option<Ending>,
     },
     /// The output of a run is asked for.
     Read(Reading),

@@ -190,7 +190,8 @@ impl McpServer {
             if let (Some(run), Some(params)) = (run, message.get("params")) {
                 match method.as_str() {
                     "exec.output" => self.on_output(run, params),
-                    "exec.exited" => self.on_exited(run, params),
+                    "exec.exited" => self.on_exited(run, params, now),
+                    "exec.closed" => self.on_closed(run),
                     _ => {}
                 }
             }
@@ -247,7 +248,7 @@ impl McpServer {
         if background {
             call.limit = call.limit.min(now + limits::MCP_BACKGROUND_LOOK);
         }
-        call.work = Work::Follow { run, background, excerpt: Excerpt::new(format!("rexec out {run}")) };
+        call.work = Work::Follow { run, background, excerpt: Excerpt::new(format!("rexec out {run}")), ending: None };
         self.runs.insert(run, KnownRun { call: Some(key), seen: 0, tty });
         while self.runs.len() > limits::MCP_RUNS_MAX {
             self.runs.pop_first();
@@ -265,12 +266,38 @@ impl McpServer {
         known.seen = params.get("seq").and_then(Value::as_u64).unwrap_or(known.seen);
     }
 
-    fn on_exited(&mut self, run: u64, params: &Value) {
-        let Some(key) = self.runs.get_mut(&run).and_then(|known| known.call.take()) else { return };
-        let Some(Call { work: Work::Follow { excerpt, .. }, .. }) = self.calls.get_mut(&key) else { return };
+    /// A run's shell has ended. The rest of its output follows, and then the run is closed.
+    fn on_exited(&mut self, run: u64, params: &Value, now: Instant) {
+        let Some(call) = self.runs.get(&run).and_then(|known| self.calls.get_mut(&known.call?)) else { return };
+        if let Work::Follow { ending, .. } = &mut call.work {
+            let unknown = Ending { exit: -1, signal: None, error: None, message: None };
+            *ending = Some(Ending::of(params).unwrap_or(unknown));
+            call.limit = now + limits::MCP_ANSWER;
+        }
+    }
+
+    /// All output of a run is there.
+    fn on_closed(&mut self, run: u64) {
+        if let Some(key) = self.runs.get(&run).and_then(|known| known.call) {
+            self.finish_following(key);
+        }
+    }
+
+    /// Ends a call that follows a run, which has ended or goes on.
+    fn finish_following(&mut self, key: u64) {
+        let Some(Call { work: Work::Follow { run, background, excerpt, ending }, .. }) = self.calls.get_mut(&key)
+        else {
+            return;
+        };
         let text = std::mem::replace(excerpt, Excerpt::new(String::new())).finish();
-        let ending = Ending::of(params).unwrap_or(Ending { exit: -1, signal: None, error: None, message: None });
-        self.finish(key, &(text + &wording::ending(&ending)), ending.exit != 0);
+        let (run, background, ending) = (*run, *background, ending.take());
+        self.unfollow(run);
+        let last = match &ending {
+            Some(ending) => wording::ending(ending),
+            None if background => wording::in_background(run),
+            None => wording::still_running(run),
+        };
+        self.finish(key, &(text + &last), ending.is_some_and(|ending| ending.exit != 0));
     }
 
     /// The answer to a question for output.
@@ -287,8 +314,11 @@ impl McpServer {
         reading.after = Some(next);
         // Of a run that another client has started it is not known whether it has a terminal.
         self.runs.entry(reading.run).or_insert(KnownRun { call: None, seen: 0, tty: true }).seen = next;
-        let ending = Ending::of(answer).filter(|_| chunks.is_empty());
-        if ending.is_none() && reading.until.is_some_and(|until| until > now) {
+        // Once a run has ended, the rest of its output is waited for in any case. That does not take long.
+        let ending = Ending::of(answer);
+        let has_all = chunks.is_empty() && answer.get("closed").and_then(Value::as_bool) != Some(false);
+        let is_over = if ending.is_some() { has_all } else { reading.until.is_none_or(|until| until <= now) };
+        if !is_over {
             // What a command writes in the meantime comes in one answer.
             reading.ask_at = Some(now + limits::MCP_READ_EVERY);
         } else {
@@ -314,13 +344,7 @@ impl McpServer {
             return;
         }
         match &mut call.work {
-            Work::Follow { run, background, excerpt } => {
-                let (run, background) = (*run, *background);
-                let text = std::mem::replace(excerpt, Excerpt::new(String::new())).finish();
-                self.unfollow(run);
-                let last = if background { wording::in_background(run) } else { wording::still_running(run) };
-                self.finish(key, &(text + &last), false);
-            }
+            Work::Follow { .. } => self.finish_following(key),
             Work::Write(write) => {
                 let text = format!("[typed; run {} has not read it yet]\n", write.run);
                 self.finish(key, &text, false);

@@ -92,6 +92,7 @@ impl Scene {
 
     fn exited(&mut self, run: u64, exit: i64) {
         self.host(&json!({"method": "exec.exited", "params": {"run": run, "exit": exit, "duration_ms": 1}}));
+        self.host(&json!({"method": "exec.closed", "params": {"run": run, "last_seq": 1}}));
     }
 
     fn pass(&mut self, time: Duration) {
@@ -116,6 +117,31 @@ fn a_command_is_a_request_and_its_output_the_result() {
     scene.exited(7, 7);
     assert!(scene.client().is_empty(), "one result");
     assert_eq!(scene.server.deadline(), None);
+}
+
+#[test]
+fn output_that_comes_behind_the_exit_is_in_the_result() {
+    let mut scene = Scene::new();
+    scene.call("exec", json!({"command": "make"}));
+    scene.answer("exec.start", json!({"run": 7}));
+    scene.output(7, 1, "one\n");
+    scene.host(&json!({"method": "exec.exited", "params": {"run": 7, "exit": 0}}));
+    scene.output(7, 2, "two\n");
+    assert!(scene.client().is_empty());
+    scene.host(&json!({"method": "exec.closed", "params": {"run": 7, "last_seq": 2}}));
+    assert_eq!(scene.result(), ("one\ntwo\n[exit 0]\n".to_owned(), false));
+    // A look waits for it, too.
+    scene.call("output", json!({"run": 7, "after": 0}));
+    scene.answer("exec.output", json!({"chunks": [], "next": 1, "exited": true, "exit": 0, "closed": false}));
+    assert!(scene.client().is_empty());
+    scene.pass(Duration::from_millis(100));
+    let chunk = json!({"seq": 2, "stream": "stdout", "text": "two\n"});
+    let answer = json!({"chunks": [chunk], "next": 2, "exited": true, "exit": 0, "closed": true});
+    scene.answer("exec.output", answer);
+    scene.pass(Duration::from_millis(100));
+    scene.client();
+    scene.answer("exec.output", json!({"chunks": [], "next": 2, "exited": true, "exit": 0, "closed": true}));
+    assert_eq!(scene.result().0, "two\n[exit 0]\n");
 }
 
 #[test]

@@ -28,7 +28,7 @@ const FROM_AGENTS: [&str; 16] = [
     r#"{"jsonrpc":"2.0","id":12,"result":{}}"#,
 ];
 
-const FROM_HOSTS: [&str; 10] = [
+const FROM_HOSTS: [&str; 11] = [
     r#"{"jsonrpc":"2.0","id":1,"result":{"run":1}}"#,
     r#"{"jsonrpc":"2.0","id":2,"result":{"run":2}}"#,
     r#"{"jsonrpc":"2.0","id":3,"result":{"run":2,"running":true,"runs":[{"run":1,"state":"running","started_ms_ago":1,"ports":[3000],"command":"x"}]}}"#,
@@ -39,6 +39,7 @@ const FROM_HOSTS: [&str; 10] = [
     r#"{"jsonrpc":"2.0","method":"exec.output","params":{"run":2,"seq":9,"stream":"pty","text":"x","lost_bytes":7}}"#,
     r#"{"jsonrpc":"2.0","method":"exec.exited","params":{"run":1,"exit":1,"error":"aborted","message":"m"}}"#,
     r#"{"jsonrpc":"2.0","method":"exec.exited","params":{"run":2,"exit":0}}"#,
+    r#"{"jsonrpc":"2.0","method":"exec.closed","params":{"run":1,"last_seq":2}}"#,
 ];
 
 /// Checks and takes what waits: lines of JSON, within the bounds.

@@ -127,6 +127,17 @@ fn of_long_output_both_ends_come_and_the_rest_can_be_printed() {
     assert!(printed.starts_with(&format!("{}\n", head + 1)), "{hint}: {printed}");
 }
 
+/// More than the host holds of it at once, from a program that does not wait for a reader.
+#[test]
+fn the_end_of_long_output_is_always_there() {
+    let host = host();
+    let mut agent = Agent::of(&host);
+    for _ in 0..20 {
+        let text = agent.run("seq 100001 120000");
+        assert!(text.ends_with("\n119999\n120000\n"), "{}", &text[text.len() - 40..]);
+    }
+}
+
 #[test]
 fn eight_calls_run_at_once() {
     let host = host();
