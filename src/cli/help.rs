@@ -28,7 +28,7 @@ macro_rules! page {
 }
 
 /// The pages of the manual, in the order of [`all`]: Markdown that reads well as it is.
-pub(super) const PAGES: [Page; 10] = [
+pub(super) const PAGES: [Page; 11] = [
     page!("agents", "how to start each agent so that you see its commands"),
     page!("console", "how to read the console, and what it never lets through"),
     page!("shell", "what a command gets, and how the real shell differs"),
