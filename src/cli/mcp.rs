@@ -16,7 +16,7 @@ use rexec_sh::protocol::notice::{Notice, remark};
 
 use super::ask;
 use super::verb::{Group, Values, Verb, VerbOption};
-use crate::front::mcp::{Line, Lines, McpIdentity, McpServer};
+use crate::front::mcp::{ArrivedLine, Lines, McpIdentity, McpServer};
 use crate::limits;
 use crate::sys::poll::{Watched, ready};
 use crate::sys::signal::{HostSignal, HostSignals};
@@ -181,15 +181,15 @@ impl Connections {
     fn take_lines(&mut self, now: Instant) {
         while self.server.may_read_host() {
             match self.host.as_mut().and_then(|host| host.lines.take()) {
-                Some(Line::Whole(line)) => self.server.host_line(&line, now),
-                Some(Line::TooLong) => self.lose_host(),
+                Some(ArrivedLine::Whole(line)) => self.server.host_line(&line, now),
+                Some(ArrivedLine::TooLong) => self.lose_host(),
                 None => break,
             }
         }
         while self.server.may_read_client() {
             match self.lines.take() {
-                Some(Line::Whole(line)) => self.server.client_line(&line, now),
-                Some(Line::TooLong) => self.server.client_line_too_long(),
+                Some(ArrivedLine::Whole(line)) => self.server.client_line(&line, now),
+                Some(ArrivedLine::TooLong) => self.server.client_line_too_long(),
                 None => break,
             }
         }

@@ -31,9 +31,9 @@ use super::json_line::put_line;
 use crate::limits;
 use crate::text::escape::name_of;
 use arguments::ToolCall;
-use call::{Call, KnownRun, Work};
+use call::{KnownRun, PendingCall, Work};
 use host_side::HostSide;
-pub use lines::{Line, Lines};
+pub use lines::{ArrivedLine, Lines};
 use message::{ClientMessage, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, ProtocolError};
 use revision::Era;
 
@@ -57,7 +57,7 @@ pub struct McpServer {
     /// The revision that the handshake has settled.
     revision: &'static str,
     host: HostSide,
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, PendingCall>,
     last_call: u64,
     runs: BTreeMap<u64, KnownRun>,
     /// Runs of an earlier host, whose numbers may mean other runs now.
@@ -121,7 +121,7 @@ impl McpServer {
     /// When [`McpServer::tick`] has something to do, if nothing comes before.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.calls.values().map(Call::deadline).min()
+        self.calls.values().map(PendingCall::deadline).min()
     }
 
     /// A line has come from the client.
@@ -239,7 +239,7 @@ impl McpServer {
             exec.params.insert("caller_session".to_owned(), json!(self.identity.session));
         }
         self.last_call += 1;
-        self.calls.insert(self.last_call, Call::new(id.clone(), era, &params, call, now));
+        self.calls.insert(self.last_call, PendingCall::new(id.clone(), era, &params, call, now));
         self.begin(self.last_call, now);
         Ok(())
     }
@@ -258,7 +258,7 @@ impl McpServer {
         let cancelled: Vec<u64> = self.calls.iter().filter(|(_, call)| call.id == *id).map(|(key, _)| *key).collect();
         for key in cancelled {
             // A run that has no number yet is ended when the host says its number.
-            if let Some(Call { work: Work::Follow { run, .. }, .. }) = self.calls.remove(&key) {
+            if let Some(PendingCall { work: Work::Follow { run, .. }, .. }) = self.calls.remove(&key) {
                 self.unfollow(run);
                 self.host.end(run);
             }
@@ -277,7 +277,7 @@ impl McpServer {
     fn report_progress(&mut self, key: u64, now: Instant) {
         let Some(call) = self.calls.get_mut(&key).filter(|call| call.quiet_until <= now) else { return };
         let Some(token) = call.token.clone() else { return };
-        let Some(line) = call.excerpt().and_then(excerpt::Excerpt::take_news) else { return };
+        let Some(line) = call.excerpt().and_then(excerpt::OutputExcerpt::take_news) else { return };
         call.progress += 1;
         call.quiet_until = now + limits::MCP_PROGRESS_EVERY;
         let params = json!({"progressToken": token, "progress": call.progress, "message": line});

@@ -29,7 +29,7 @@ pub struct Watched<'a> {
 
 /// What a descriptor is ready for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Found {
+pub struct Readiness {
     /// It can be read, or it is over.
     pub readable: bool,
     /// It can be written, or it is over.
@@ -43,7 +43,7 @@ pub struct Found {
 ///
 /// # Errors
 /// As poll(2), but for EINTR, which counts as nothing ready.
-pub fn ready(watched: &[Watched<'_>], most: Option<Duration>) -> io::Result<Vec<Found>> {
+pub fn ready(watched: &[Watched<'_>], most: Option<Duration>) -> io::Result<Vec<Readiness>> {
     let wanted = watched.iter().map(|watched| {
         let mut events = PollFlags::empty();
         events.set(PollFlags::POLLIN, watched.reads);
@@ -56,14 +56,14 @@ pub fn ready(watched: &[Watched<'_>], most: Option<Duration>) -> io::Result<Vec<
         PollTimeout::try_from(most + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
     });
     match poll(&mut wanted, timeout) {
-        Err(nix::errno::Errno::EINTR) => return Ok(vec![Found::default(); watched.len()]),
+        Err(nix::errno::Errno::EINTR) => return Ok(vec![Readiness::default(); watched.len()]),
         answer => answer.map_err(super::io)?,
     };
     let found = wanted.iter().map(|found| {
         let events = found.revents().unwrap_or(PollFlags::empty());
         let is_over = events.intersects(PollFlags::POLLERR | PollFlags::POLLHUP | PollFlags::POLLNVAL);
         let (readable, writable) = (events.contains(PollFlags::POLLIN), events.contains(PollFlags::POLLOUT));
-        Found { readable: readable || is_over, writable: writable || is_over, is_over }
+        Readiness { readable: readable || is_over, writable: writable || is_over, is_over }
     });
     Ok(found.collect())
 }

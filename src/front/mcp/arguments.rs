@@ -10,9 +10,9 @@ use crate::limits;
 /// What a client wants of a tool.
 #[derive(Debug)]
 pub(super) enum ToolCall {
-    Exec(ExecCall),
+    Exec(ExecArguments),
     Output { run: u64, after: Option<u64>, wait: Duration },
-    Write(WriteCall),
+    Write(WriteArguments),
     Kill { run: u64, signal: Option<String> },
     List { all: bool },
     CheckHost,
@@ -20,7 +20,7 @@ pub(super) enum ToolCall {
 
 /// A command to run.
 #[derive(Debug)]
-pub(super) struct ExecCall {
+pub(super) struct ExecArguments {
     /// The parameters of `exec.start`, but for the caller's name.
     pub(super) params: Map<String, Value>,
     pub(super) background: bool,
@@ -29,7 +29,7 @@ pub(super) struct ExecCall {
 
 /// Something to type.
 #[derive(Debug)]
-pub(super) struct WriteCall {
+pub(super) struct WriteArguments {
     pub(super) run: u64,
     pub(super) text: String,
     pub(super) key: Option<keys::Key>,
@@ -93,7 +93,7 @@ fn exec(given: &mut Arguments, dir: &str) -> Result<ToolCall, String> {
     if let Some(timeout) = given.seconds("timeout", limits::TIMEOUT_MAX)? {
         set("timeout", json!(timeout));
     }
-    Ok(ToolCall::Exec(ExecCall { params, background, tty }))
+    Ok(ToolCall::Exec(ExecArguments { params, background, tty }))
 }
 
 /// The directory, made absolute. The host judges it.
@@ -141,7 +141,7 @@ fn write(given: &mut Arguments) -> Result<ToolCall, String> {
     if text.is_empty() && key.is_none() && !eof {
         return Err(given.wrong("needs text, key or eof"));
     }
-    Ok(ToolCall::Write(WriteCall { run, text, key, eof, wait }))
+    Ok(ToolCall::Write(WriteArguments { run, text, key, eof, wait }))
 }
 
 fn kill(given: &mut Arguments) -> Result<ToolCall, String> {

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::arguments::{ExecCall, ToolCall, WriteCall};
-use super::excerpt::Excerpt;
+use super::arguments::{ExecArguments, ToolCall, WriteArguments};
+use super::excerpt::OutputExcerpt;
 use super::revision::Era;
 use crate::limits;
 
 /// A call.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct PendingCall {
     /// The client's id for it.
     pub(super) id: Value,
     pub(super) era: Era,
@@ -30,7 +30,7 @@ pub(super) struct Call {
 #[derive(Debug)]
 pub(super) enum Work {
     /// The host gets these parameters.
-    Start(ExecCall),
+    Start(ExecArguments),
     /// The host was asked to start a command.
     Starting {
         background: bool,
@@ -40,12 +40,12 @@ pub(super) enum Work {
     Follow {
         run: u64,
         background: bool,
-        excerpt: Excerpt,
-        ending: Option<Ending>,
+        excerpt: OutputExcerpt,
+        ending: Option<RunEnding>,
     },
     /// The output of a run is asked for.
-    Read(Reading),
-    Write(WriteCall),
+    Read(OutputReading),
+    Write(WriteArguments),
     Kill {
         run: u64,
         signal: Option<String>,
@@ -58,7 +58,7 @@ pub(super) enum Work {
 
 /// A look at the output of a run.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct OutputReading {
     pub(super) run: u64,
     /// The cursor. Without one, what the client has not seen.
     pub(super) after: Option<u64>,
@@ -68,22 +68,22 @@ pub(super) struct Reading {
     pub(super) until: Option<Instant>,
     /// The next question to the host comes then.
     pub(super) ask_at: Option<Instant>,
-    pub(super) excerpt: Excerpt,
+    pub(super) excerpt: OutputExcerpt,
 }
 
-impl Reading {
+impl OutputReading {
     pub(super) fn new(run: u64, after: Option<u64>, wait: Duration) -> Self {
-        Self { run, after, wait, until: None, ask_at: None, excerpt: Excerpt::new(String::new()) }
+        Self { run, after, wait, until: None, ask_at: None, excerpt: OutputExcerpt::new(String::new()) }
     }
 }
 
-impl Call {
+impl PendingCall {
     /// A call that begins now. `params` are those of its request.
     pub(super) fn new(id: Value, era: Era, params: &Map<String, Value>, call: ToolCall, now: Instant) -> Self {
         let token = params.get("_meta").and_then(|meta| meta.get("progressToken"));
         let work = match call {
             ToolCall::Exec(exec) => Work::Start(exec),
-            ToolCall::Output { run, after, wait } => Work::Read(Reading::new(run, after, wait)),
+            ToolCall::Output { run, after, wait } => Work::Read(OutputReading::new(run, after, wait)),
             ToolCall::Write(write) => Work::Write(write),
             ToolCall::Kill { run, signal } => Work::Kill { run, signal },
             ToolCall::List { all } => Work::List { all },
@@ -102,9 +102,9 @@ impl Call {
     }
 
     /// What the call has of a run's output.
-    pub(super) fn excerpt(&mut self) -> Option<&mut Excerpt> {
+    pub(super) fn excerpt(&mut self) -> Option<&mut OutputExcerpt> {
         match &mut self.work {
-            Work::Follow { excerpt, .. } | Work::Read(Reading { excerpt, .. }) => Some(excerpt),
+            Work::Follow { excerpt, .. } | Work::Read(OutputReading { excerpt, .. }) => Some(excerpt),
             _ => None,
         }
     }
@@ -112,7 +112,7 @@ impl Call {
     /// When the call needs attention, if nothing comes before.
     pub(super) fn deadline(&self) -> Instant {
         let has_news = match &self.work {
-            Work::Follow { excerpt, .. } | Work::Read(Reading { excerpt, .. }) => excerpt.has_news(),
+            Work::Follow { excerpt, .. } | Work::Read(OutputReading { excerpt, .. }) => excerpt.has_news(),
             _ => false,
         };
         let progress = (has_news && self.token.is_some()).then_some(self.quiet_until);
@@ -137,14 +137,14 @@ pub(super) struct KnownRun {
 
 /// How a run has ended.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct RunEnding {
     pub(super) exit: i64,
     pub(super) signal: Option<String>,
     pub(super) error: Option<String>,
     pub(super) message: Option<String>,
 }
 
-impl Ending {
+impl RunEnding {
     /// The end in what the host says; `None` if the run has not ended.
     pub(super) fn of(said: &Value) -> Option<Self> {
         let text = |name: &str| match said.get(name)? {

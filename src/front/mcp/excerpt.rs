@@ -11,14 +11,14 @@ const LINE_COLUMNS: usize = 120;
 
 /// The output of one call.
 #[derive(Debug)]
-pub(super) struct Excerpt {
+pub(super) struct OutputExcerpt {
     trimmer: Trimmer,
     text: Vec<u8>,
     recent: Vec<u8>,
     is_news: bool,
 }
 
-impl Excerpt {
+impl OutputExcerpt {
     /// Of nothing yet. `handle` is the command that prints the whole output, if it counts the same lines.
     pub(super) fn new(handle: String) -> Self {
         let trimmer = Trimmer::new(limits::MCP_TEXT_BYTES, handle);
@@ -33,7 +33,7 @@ impl Excerpt {
         self.is_news |= !output.is_empty();
     }
 
-    /// Whether something came since the last call of [`Excerpt::take_news`].
+    /// Whether something came since the last call of [`OutputExcerpt::take_news`].
     pub(super) fn has_news(&self) -> bool {
         self.is_news
     }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_last_line_is_told_once_and_bounded() {
-        let mut excerpt = Excerpt::new(String::new());
+        let mut excerpt = OutputExcerpt::new(String::new());
         assert_eq!(excerpt.take_news(), None);
         excerpt.push("one\ntwo \x1b[1m\n\n");
         assert_eq!(excerpt.take_news().as_deref(), Some("two \\x1b[1m"));

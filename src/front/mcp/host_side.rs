@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::HOST_NOT_FOUND;
 use serde_json::{Value, json};
 
-use super::arguments::WriteCall;
-use super::call::{Call, Ending, KnownRun, Reading, Work};
-use super::excerpt::Excerpt;
+use super::arguments::WriteArguments;
+use super::call::{KnownRun, OutputReading, PendingCall, RunEnding, Work};
+use super::excerpt::OutputExcerpt;
 use super::keys::{Instead, Key};
 use super::{McpServer, wording};
 use crate::front::json_line::put_line;
@@ -170,7 +170,7 @@ impl McpServer {
 
     /// Asks for what a run has written since the cursor.
     fn ask_output(&mut self, key: u64, now: Instant) {
-        let Some(Call { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
+        let Some(PendingCall { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
         reading.ask_at = None;
         let seen = self.runs.get(&reading.run).map_or(0, |known| known.seen);
         let after = *reading.after.get_or_insert(seen);
@@ -212,7 +212,7 @@ impl McpServer {
             What::Write => {
                 let Some(call) = self.calls.get_mut(&key) else { return };
                 if let Work::Write(write) = &call.work {
-                    call.work = Work::Read(Reading::new(write.run, None, write.wait));
+                    call.work = Work::Read(OutputReading::new(write.run, None, write.wait));
                     self.begin(key, now);
                 }
             }
@@ -226,7 +226,7 @@ impl McpServer {
                     self.finish(key, &format!("run {run} was over\n"), false);
                 } else {
                     // What it says at its end comes with the result.
-                    call.work = Work::Read(Reading::new(run, None, limits::MCP_KILL));
+                    call.work = Work::Read(OutputReading::new(run, None, limits::MCP_KILL));
                     self.begin(key, now);
                 }
             }
@@ -248,7 +248,8 @@ impl McpServer {
         if background {
             call.limit = call.limit.min(now + limits::MCP_BACKGROUND_LOOK);
         }
-        call.work = Work::Follow { run, background, excerpt: Excerpt::new(format!("rexec out {run}")), ending: None };
+        call.work =
+            Work::Follow { run, background, excerpt: OutputExcerpt::new(format!("rexec out {run}")), ending: None };
         self.runs.insert(run, KnownRun { call: Some(key), seen: 0, tty });
         while self.runs.len() > limits::MCP_RUNS_MAX {
             self.runs.pop_first();
@@ -270,8 +271,8 @@ impl McpServer {
     fn on_exited(&mut self, run: u64, params: &Value, now: Instant) {
         let Some(call) = self.runs.get(&run).and_then(|known| self.calls.get_mut(&known.call?)) else { return };
         if let Work::Follow { ending, .. } = &mut call.work {
-            let unknown = Ending { exit: -1, signal: None, error: None, message: None };
-            *ending = Some(Ending::of(params).unwrap_or(unknown));
+            let unknown = RunEnding { exit: -1, signal: None, error: None, message: None };
+            *ending = Some(RunEnding::of(params).unwrap_or(unknown));
             call.limit = now + limits::MCP_ANSWER;
         }
     }
@@ -285,11 +286,12 @@ impl McpServer {
 
     /// Ends a call that follows a run, which has ended or goes on.
     fn finish_following(&mut self, key: u64) {
-        let Some(Call { work: Work::Follow { run, background, excerpt, ending }, .. }) = self.calls.get_mut(&key)
+        let Some(PendingCall { work: Work::Follow { run, background, excerpt, ending }, .. }) =
+            self.calls.get_mut(&key)
         else {
             return;
         };
-        let text = std::mem::replace(excerpt, Excerpt::new(String::new())).finish();
+        let text = std::mem::replace(excerpt, OutputExcerpt::new(String::new())).finish();
         let (run, background, ending) = (*run, *background, ending.take());
         self.unfollow(run);
         let last = match &ending {
@@ -302,7 +304,7 @@ impl McpServer {
 
     /// The answer to a question for output.
     fn on_chunks(&mut self, key: u64, answer: &Value, now: Instant) {
-        let Some(Call { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
+        let Some(PendingCall { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
         if let Some(gone) = answer.get("gone").filter(|gone| gone.is_object()) {
             reading.excerpt.push(&wording::gone(gone, reading.run));
         }
@@ -315,7 +317,7 @@ impl McpServer {
         // Of a run that another client has started it is not known whether it has a terminal.
         self.runs.entry(reading.run).or_insert(KnownRun { call: None, seen: 0, tty: true }).seen = next;
         // Once a run has ended, the rest of its output is waited for in any case. That does not take long.
-        let ending = Ending::of(answer);
+        let ending = RunEnding::of(answer);
         let has_all = chunks.is_empty() && answer.get("closed").and_then(Value::as_bool) != Some(false);
         let is_over = if ending.is_some() { has_all } else { reading.until.is_none_or(|until| until <= now) };
         if !is_over {
@@ -326,10 +328,10 @@ impl McpServer {
         }
     }
 
-    fn finish_reading(&mut self, key: u64, ending: Option<Ending>) {
-        let Some(Call { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
+    fn finish_reading(&mut self, key: u64, ending: Option<RunEnding>) {
+        let Some(PendingCall { work: Work::Read(reading), .. }) = self.calls.get_mut(&key) else { return };
         let (run, next) = (reading.run, reading.after.unwrap_or_default());
-        let text = std::mem::replace(&mut reading.excerpt, Excerpt::new(String::new())).finish();
+        let text = std::mem::replace(&mut reading.excerpt, OutputExcerpt::new(String::new())).finish();
         let last = ending.map_or_else(|| wording::running(run, next), |ending| wording::ending(&ending));
         self.finish(key, &(text + &last), false);
     }
@@ -367,14 +369,14 @@ impl McpServer {
 /// The run that a call names.
 fn about(work: &Work) -> Option<u64> {
     match work {
-        Work::Read(Reading { run, .. }) | Work::Kill { run, .. } => Some(*run),
+        Work::Read(OutputReading { run, .. }) | Work::Kill { run, .. } => Some(*run),
         Work::Write(write) => Some(write.run),
         _ => None,
     }
 }
 
 /// The requests that type something for a run, which has a terminal or not.
-fn typed(write: &mut WriteCall, tty: bool) -> Vec<(&'static str, Value)> {
+fn typed(write: &mut WriteArguments, tty: bool) -> Vec<(&'static str, Value)> {
     let (run, mut text, mut eof, mut signal) = (write.run, std::mem::take(&mut write.text), write.eof, None);
     match write.key {
         None => {}

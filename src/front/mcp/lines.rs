@@ -4,7 +4,7 @@ use memchr::memchr;
 
 /// What came before a newline.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum ArrivedLine {
     /// A line, without its newline.
     Whole(Vec<u8>),
     /// A line that is longer than it may be. It was not kept.
@@ -35,7 +35,7 @@ impl Lines {
     }
 
     /// Takes the next line.
-    pub fn take(&mut self) -> Option<Line> {
+    pub fn take(&mut self) -> Option<ArrivedLine> {
         loop {
             let Some(end) = memchr(b'\n', &self.bytes[self.searched..]) else {
                 self.searched = self.bytes.len();
@@ -53,10 +53,10 @@ impl Lines {
             }
             line.pop();
             if std::mem::take(&mut self.is_skipping) || line.len() > self.most {
-                return Some(Line::TooLong);
+                return Some(ArrivedLine::TooLong);
             }
             if !line.is_empty() {
-                return Some(Line::Whole(line));
+                return Some(ArrivedLine::Whole(line));
             }
         }
     }
@@ -76,8 +76,12 @@ mod tests {
                 found.extend(std::iter::from_fn(|| lines.take()));
                 assert!(lines.bytes.len() <= 5, "{}", lines.bytes.len());
             }
-            let whole = |text: &str| Line::Whole(text.into());
-            assert_eq!(found, [whole("ab"), whole("abcd"), Line::TooLong, Line::TooLong, whole("x")], "{piece}");
+            let whole = |text: &str| ArrivedLine::Whole(text.into());
+            assert_eq!(
+                found,
+                [whole("ab"), whole("abcd"), ArrivedLine::TooLong, ArrivedLine::TooLong, whole("x")],
+                "{piece}"
+            );
         }
     }
 }

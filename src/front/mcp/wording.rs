@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rexec_sh::protocol::notice::{Notice, hint_in, problem_in};
 use serde_json::Value;
 
-use super::call::Ending;
+use super::call::RunEnding;
 use crate::text::escape::escape_line;
 
 /// Columns of a command or another text in a list. The rest is cut.
@@ -14,7 +14,7 @@ const COLUMNS: usize = 160;
 const LISTED_MAX: usize = 50;
 
 /// The end of a command's result: what went wrong, if the host says so, and the exit code.
-pub(super) fn ending(ending: &Ending) -> String {
+pub(super) fn ending(ending: &RunEnding) -> String {
     let mut text = String::new();
     if let Some(message) = &ending.message {
         let shown = |part: &str| escape_line(part, COLUMNS * 4);

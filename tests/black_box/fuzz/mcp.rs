@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rexec_host::front::mcp::{Line, Lines, McpIdentity, McpServer};
+use rexec_host::front::mcp::{ArrivedLine, Lines, McpIdentity, McpServer};
 use rexec_host::limits;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ fn check(waiting: &mut Vec<u8>) {
     waiting.clear();
 }
 
-fn heard(dice: &mut Dice, from: &[&str], lines: &mut Lines) -> Vec<Line> {
+fn heard(dice: &mut Dice, from: &[&str], lines: &mut Lines) -> Vec<ArrivedLine> {
     let line = from[dice.below(from.len())];
     let mut bytes = mutated(dice, line.as_bytes());
     bytes.push(b'\n');
@@ -79,14 +79,14 @@ fn what_agents_and_hosts_send_to_the_mcp_server() {
                 0..=3 => {
                     for line in heard(dice, &FROM_AGENTS, &mut agent) {
                         match line {
-                            Line::Whole(line) => server.client_line(&line, now),
-                            Line::TooLong => server.client_line_too_long(),
+                            ArrivedLine::Whole(line) => server.client_line(&line, now),
+                            ArrivedLine::TooLong => server.client_line_too_long(),
                         }
                     }
                 }
                 4..=5 => {
                     for line in heard(dice, &FROM_HOSTS, &mut host) {
-                        if let Line::Whole(line) = line {
+                        if let ArrivedLine::Whole(line) = line {
                             server.host_line(&line, now);
                         }
                     }
