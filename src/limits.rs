@@ -15,7 +15,9 @@ mod spans;
 
 use std::time::Duration;
 
-pub use {callers::*, environments::*, guards::*, journal::*, mcp::*, ports::*, projects::*, remcp::*, ports::*, rpc::*, spans::*};
+pub use {
+    callers::*, environments::*, guards::*, journal::*, mcp::*, ports::*, projects::*, reports::*, rpc::*, spans::*,
+};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;
