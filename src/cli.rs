@@ -41,6 +41,7 @@ mod show;
 mod start;
 mod stats;
 mod status;
+mod stop_host;
 mod tail;
 mod unified;
 mod verb;

@@ -76,6 +76,13 @@ pub enum Supervision {
     List,
     /// Answer with what the host is and has.
     Status,
+    /// `rexec run` starts an agent in the process that asks.
+    Agent,
+    /// The end of the host.
+    Stop {
+        /// Also if commands run.
+        force: bool,
+    },
     /// End the command, or what it left running; `at_once` is without a grace.
     Kill { seq: u64, at_once: bool },
     /// Deliver this signal to the command, or to what it left running.

@@ -60,6 +60,7 @@ mod broken_pipe;
 mod callers;
 mod console_keys;
 mod door;
+mod idle_end;
 mod input_pipe;
 mod json_command;
 mod notices;
@@ -195,6 +196,7 @@ impl Host {
             self.peers.deadline(),
             self.reports.deadline(),
             self.runs.deadline(),
+            self.callers.idle.deadline(),
             self.starts.deadline(&self.engine),
             self.door.deadline(),
             self.screen.deadline(),
@@ -298,6 +300,7 @@ impl Host {
         peers.tick(turn, engine);
         self.tick_runs();
         self.tick_reports();
+        self.tick_idle();
         let (turn, engine) = (&mut self.turn, &mut self.engine);
         if self.recorder.tick(turn, engine, &mut self.screen) {
             self.runs.jobs().for_each(|job| turn.touch(job));

@@ -63,6 +63,7 @@ fn defaults() -> HostOptions {
         allow_sandboxed: false,
         unseen_landlock: false,
         require_descriptor: false,
+        end_idle: None,
         reports: true,
     }
 }
@@ -146,6 +147,7 @@ fn parse(parser: &mut lexopt::Parser) -> Result<Invocation, Notice> {
             }
             Long("no-record") => options.records = false,
             Long("no-environments") => options.environments = false,
+            Long("end-idle") => options.end_idle = minutes(&value(parser)?)?,
             Long("grace") => {
                 options.grace = seconds("--grace", &value(parser)?, limits::GRACE_MAX, "as in 2 or 0.5")?;
             }
@@ -225,6 +227,17 @@ fn otlp(text: &str) -> Result<OtlpTarget, Notice> {
         let hint = "a file, or a collector on this machine as in http://127.0.0.1:4318";
         Notice::usage(format_args!("--otlp: {problem}"), hint)
     })
+}
+
+/// Minutes; 0 is none.
+fn minutes(text: &str) -> Result<Option<Duration>, Notice> {
+    let most = limits::END_IDLE_MAX.as_secs() / 60;
+    let time = text.parse().ok().and_then(|minutes: f64| Duration::try_from_secs_f64(minutes * 60.0).ok());
+    let time = time.filter(|time| *time <= limits::END_IDLE_MAX).ok_or_else(|| {
+        let hint = format_args!("minutes from 0 to {most}, as in 30; 0 means never");
+        Notice::usage(format_args!("--end-idle: {} is not a valid time", super::quoted(text)), hint)
+    })?;
+    Ok((!time.is_zero()).then_some(time))
 }
 
 /// MiB as bytes.

@@ -23,7 +23,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::log::tell;
 use super::verb::{Group, Values, Verb, VerbOption};
-use super::{check, help, installed};
+use super::{ask, check, help, installed};
 use crate::sys::{self, file, process};
 use crate::text::reason::reason;
 use launch::{AgentStart, Situation};
@@ -46,7 +46,9 @@ files are: rexec gives it variables, or an option, for this one start. It gets
 your terminal, and rexec ends with its exit code.
 
 Where no host runs, one is started in the background. It has no console, but
-the whole journal; rexec tail shows its commands.
+the whole journal; rexec tail shows its commands. It ends when nobody has needed
+it for half an hour: no agent of rexec run, no command, no rexec tail. rexec
+--stop-host ends it at once.
 
 rexec run --list shows what rexec sees of which agent. For a program that it
 does not know, it tries what works for most, and says so.
@@ -158,16 +160,24 @@ fn plan(recipe: &Recipe, call: &AgentCall, links: &Path) -> Result<AgentStart, N
 /// Starts a host if that is wanted and none runs.
 fn see_to_host(call: &AgentCall, socket: &Path) -> Result<(), Notice> {
     if check::is_running(socket) {
-        return Ok(());
-    }
-    if call.without_host {
+        // An idle host stays for the agent, which this process becomes.
+        announce(socket);
+    } else if call.without_host {
         tell("no host runs, so the agent's commands fail until you start one (REXEC_FALLBACK=shell: run unseen)");
-    } else if let Some(pid) = background::start(socket)? {
-        tell(format!(
-            "no host was running, so one was started in the background; rexec tail shows it, kill {pid} ends it"
-        ));
+    } else {
+        if background::start(socket)?.is_some() {
+            tell(
+                "no host was running, so one was started in the background; rexec tail shows it, rexec --stop-host ends it",
+            );
+        }
+        announce(socket);
     }
     Ok(())
+}
+
+/// Tells the host that this process becomes an agent. A host of an earlier release does not understand it.
+fn announce(socket: &Path) {
+    let _ = ask::ask(socket, r#"{"action":"agent"}"#).and_then(|asked| asked.answer(Some(ask::PATIENCE)));
 }
 
 /// Becomes the agent. Returns only why that failed.

@@ -48,6 +48,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::check::VERB,
     &super::start::VERB,
     &super::mcp::FLAG,
+    &super::stop_host::VERB,
     &super::list::VERB,
     &super::print::VERB,
     &super::tail::ATTACH,

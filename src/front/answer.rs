@@ -47,6 +47,11 @@ pub enum Answer {
     },
     /// What the host is and has.
     Status(Box<HostStatus>),
+    /// The host ends.
+    Stop {
+        /// Its process id.
+        pid: u32,
+    },
     /// The console follows: its bytes, without any form, until the connection ends.
     Watch {
         /// The host's version.

@@ -105,6 +105,8 @@ impl Jsonl {
                 Err(violation("an action about other commands on a connection that has one"))
             }
             JsonLine::Action(Action::List {}) => Ok(Some(PeerRequest::Supervise(Supervision::List))),
+            JsonLine::Action(Action::Agent {}) => Ok(Some(PeerRequest::Supervise(Supervision::Agent))),
+            JsonLine::Action(Action::Stop { force }) => Ok(Some(PeerRequest::Supervise(Supervision::Stop { force }))),
             JsonLine::Action(Action::Status {}) => Ok(Some(PeerRequest::Supervise(Supervision::Status))),
             JsonLine::Action(Action::Watch(request)) => {
                 self.has_asked = true;

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use rexec_sh::protocol::process::Pid;
 
+use super::idle_end::IdleEnd;
 use crate::front::caller::{Role, is_between, named_by_program};
 use crate::front::command::Command;
 use crate::front::sessions::Sessions;
@@ -33,11 +34,17 @@ struct Origin {
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     sessions: Sessions,
+    pub(super) idle: IdleEnd,
     /// A shim's parent, by number, start and program, with what was found from there.
     known: VecDeque<((Pid, u64, Program), Origin)>,
 }
 
 impl Callers {
+    /// No caller has been seen.
+    pub(super) fn new(idle: IdleEnd) -> Self {
+        Self { sessions: Sessions::default(), idle, known: VecDeque::new() }
+    }
+
     /// Completes what is known of a command's caller. `shim` is the process that asks, if it is of this host's pid namespace.
     pub(super) fn identify(&mut self, command: &mut Command, shim: Option<Pid>) {
         let is_asked = command.is_unnamed || command.caller.lacks_sessions();

@@ -7,6 +7,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::callers::Callers;
 use super::door::{self, Door};
+use super::idle_end::IdleEnd;
 use super::json_command::Inherited;
 use super::notifier::Notifier;
 use super::options::HostOptions;
@@ -91,7 +92,7 @@ impl Host {
             notifier: Notifier::new(options.notify.clone()),
             spans,
             called: BTreeSet::new(),
-            callers: Callers::default(),
+            callers: Callers::new(IdleEnd::new(options.end_idle, std::time::Instant::now())),
             projects,
             rpc: RpcClients::default(),
             closing: Closing::No,

@@ -71,6 +71,8 @@ pub struct HostOptions {
     pub unseen_landlock: bool,
     /// Whether shims in sandboxes can report the commands that they run.
     pub reports: bool,
+    /// How long nobody must have needed the host before it ends; `None`: it goes on.
+    pub end_idle: Option<Duration>,
     /// Whether a request must come with a descriptor. No relay of bytes can pass one on.
     pub require_descriptor: bool,
 }

@@ -32,7 +32,7 @@ use crate::sys::{process, socket};
 /// All connections.
 #[derive(Debug)]
 pub(super) struct Peers {
-    all: BTreeMap<PeerId, Peer>,
+    pub(super) all: BTreeMap<PeerId, Peer>,
     last: u64,
     /// How many may be connected at once, by the descriptors that the host may have.
     most: usize,

@@ -10,7 +10,7 @@ use super::Host;
 use super::runs::KillRequest;
 use super::turn::PeerId;
 use crate::core::engine::JobId;
-use crate::front::answer::{Answer, HostStatus, RunState};
+use crate::front::answer::{Answer, HostStatus, Listed, RunState};
 use crate::front::{Supervision, WatchRequest};
 use crate::limits;
 
@@ -24,6 +24,11 @@ impl Host {
         let answer = match asked {
             Supervision::List => Ok(self.list()),
             Supervision::Status => Ok(self.status()),
+            Supervision::Agent => {
+                let Some(agent) = self.peers.get(id).map(|peer| peer.pid) else { return };
+                Ok(self.expect_agent(agent))
+            }
+            Supervision::Stop { force } => return self.stop(id, force),
             Supervision::Signal(seq, signal) => self.signal_run(JobId(seq), signal),
             Supervision::Pause(seq) => self.pause(JobId(seq)),
             Supervision::Resume(seq) => self.resume(JobId(seq)),
@@ -37,18 +42,38 @@ impl Host {
         }
     }
 
+    /// Ends the host, unless commands run and the person does not want to end them.
+    fn stop(&mut self, id: PeerId, is_forced: bool) {
+        let runs = self.all_running();
+        if !runs.is_empty() && !is_forced {
+            let numbers: Vec<String> = runs.iter().take(5).map(|run| format!("#{}", run.seq)).collect();
+            let more = if runs.len() > numbers.len() { ", …" } else { "" };
+            let problem = format_args!("commands run or left processes: {}{more}", numbers.join(", "));
+            let hint = "rexec ps shows them; rexec --stop-host --force ends them with the host";
+            return self.fail(id, &Notice::failed(problem, hint));
+        }
+        let answer = Answer::Stop { pid: std::process::id() };
+        self.peers.answer(id, &answer, &mut self.turn, &mut self.engine);
+        self.ask_to_end();
+    }
+
     /// Everything that runs.
     fn list(&mut self) -> Answer {
+        Answer::List { runs: self.all_running() }
+    }
+
+    /// The same, oldest first.
+    pub(super) fn all_running(&mut self) -> Vec<Listed> {
         let helpers = self.helper_pids();
         let mut runs = self.runs.list(&helpers, &mut self.turn, &mut self.engine);
         runs.append(&mut self.list_reported());
         runs.sort_by_key(|run| run.seq);
-        Answer::List { runs }
+        runs
     }
 
     /// What the host is and has.
     pub(super) fn status(&mut self) -> Answer {
-        let Answer::List { runs } = self.list() else { unreachable!("a list is a list") };
+        let runs = self.all_running();
         let count = |states: &[RunState]| {
             u64::try_from(runs.iter().filter(|run| states.contains(&run.state)).count()).unwrap_or(u64::MAX)
         };

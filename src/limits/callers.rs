@@ -14,3 +14,11 @@ pub const UNSEEN_CALLERS_MAX: usize = 8;
 pub const UNSEEN_GATHER: Duration = Duration::from_secs(1);
 /// How often a host tries to take notes that a process holds. Then it waits for another one.
 pub const UNSEEN_TRIES_MAX: u32 = 5;
+/// Agents of `rexec run` for which a host stays. It may end, when it is idle, while another one runs.
+pub const AGENTS_AWAITED_MAX: usize = 256;
+/// The longest time for `--end-idle`. More is refused.
+pub const END_IDLE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// A host with `--end-idle` that has had no agent yet ends no earlier than this long after its start.
+pub const END_IDLE_FIRST: Duration = Duration::from_secs(60);
+/// When a host ends that `rexec run` has started and nobody needs, minutes.
+pub const END_IDLE_MINUTES: u64 = 30;

@@ -91,7 +91,7 @@ fn the_loop_touches_no_file_but_its_socket() {
     }
 }
 
-/// What the wall's clock may be asked for beside the time stamps of records: a file's age.
+/// What the wall's clock may be asked for beside the time stamps of records: a file's age, and whether a note is of the future.
 const ASK_THE_WALL: [&str; 2] = ["host/unseen/notes.rs", "recorder/output_directory.rs"];
 
 /// Somebody may set the wall's clock at any time, so no duration and no deadline comes from it.

@@ -158,7 +158,7 @@ fn each_variable_of_the_code_has_its_entry_and_no_other_is_named() {
 
 #[test]
 fn each_agent_that_is_known_by_a_variable_is_listed() {
-    let source = fs::read_to_string(root().join("src/front/caller.rs")).expect("a source");
+    let source = fs::read_to_string(root().join("shim/src/protocol/agents.rs")).expect("a source");
     let known = source.lines().filter_map(|line| {
         let (variable, name) = line.trim().strip_prefix("(b\"")?.split_once("\", \"")?;
         Some((variable, name.split('"').next()?))

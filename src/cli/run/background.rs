@@ -1,7 +1,7 @@
 //! A host in the background, for agents that are started where no host runs.
 //!
 //! It has no terminal: its console goes nowhere, and what it says about itself goes to a file beside its socket. Its
-//! journal is complete, and `rexec tail` shows what its console would.
+//! journal is complete, it ends when nobody needs it, and `rexec tail` shows what its console would.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -14,6 +14,7 @@ use rexec_sh::protocol::notice::{Notice, problem_in};
 use rexec_sh::protocol::process::Pid;
 
 use crate::cli::{check, installed};
+use crate::limits;
 use crate::sys::background;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -47,7 +48,9 @@ pub(super) fn start(socket: &Path) -> Result<Option<Pid>, Notice> {
     let env = std::env::vars_os().filter(|(name, _)| !is_mark(name));
     let env: Vec<CString> = env.filter_map(|(name, value)| entry(&name, &value)).collect();
     let path = CString::new(program.as_os_str().as_bytes()).expect("a path that was found has no NUL");
-    let pid = background::start(&path, std::slice::from_ref(&path), &env, &file).map_err(|error| failed(&error))?;
+    let minutes = CString::new(limits::END_IDLE_MINUTES.to_string()).expect("a number has no NUL");
+    let line = [path.clone(), c"--end-idle".to_owned(), minutes];
+    let pid = background::start(&path, &line, &env, &file).map_err(|error| failed(&error))?;
     let until = Instant::now() + START;
     loop {
         let lives = !background::has_ended_within(pid, PAUSE);

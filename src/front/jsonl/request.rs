@@ -208,6 +208,13 @@ pub(super) enum Action {
         seq: u64,
     },
     Status {},
+    /// `rexec run` starts an agent in the process that asks.
+    Agent {},
+    /// Ends the host; with `force` also if commands run.
+    Stop {
+        #[serde(default)]
+        force: bool,
+    },
     Watch(WatchRequest),
     Resize {
         columns: u16,

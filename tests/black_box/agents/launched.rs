@@ -107,7 +107,7 @@ fn a_host_is_started_in_the_background_where_none_runs() {
     assert_eq!(text("out"), "caught 1\n");
     assert_eq!(text("errors").lines().count(), 1, "{}", text("errors"));
     let pid: i32 = text("run/host.sock.lock").trim().parse().expect("the host's number");
-    assert!(text("errors").contains(&format!("kill {pid} ends it")), "{}", text("errors"));
+    assert!(text("errors").contains("rexec --stop-host ends it"), "{}", text("errors"));
     let session = nix::unistd::getsid(Some(Pid::from_raw(pid))).expect("it lives");
     assert_ne!(text("session").trim(), session.to_string(), "a session of its own");
 
