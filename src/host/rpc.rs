@@ -157,17 +157,24 @@ impl RpcClients {
         for &job in jobs {
             self.pump_run(job, turn, engine, peers, runs);
         }
+        let mut behind = BTreeSet::new();
         for id in std::mem::take(&mut self.touched) {
             peers.pump(id, turn, engine);
             let Some(peer) = peers.get(id).filter(|peer| !peer.is_leaving) else { continue };
-            if !peer.is_deaf() && !peer.inbox.is_empty() {
+            let client = self.all.get(&id);
+            if !peer.is_deaf() && (!peer.inbox.is_empty() || peer.port.is_readable()) {
                 // Requests have waited until the answers to earlier ones were taken.
                 turn.queue(peer.port.token());
             }
-            if peer.is_half_closed && peer.inbox.is_empty() && self.all.get(&id).is_some_and(RpcClient::is_idle) {
+            if !peer.is_deaf() && client.is_some_and(|client| !client.behind.is_empty()) {
+                // It has taken everything at once: no event will tell that it has room.
+                behind.insert(id);
+            }
+            if peer.is_half_closed && peer.inbox.is_empty() && client.is_some_and(RpcClient::is_idle) {
                 peers.let_go(id, turn, engine);
             }
         }
+        behind.into_iter().for_each(|id| peers.touch(id));
     }
 
     fn pump_run(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers, runs: &mut Runs) {

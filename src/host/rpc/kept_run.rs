@@ -130,7 +130,7 @@ impl KeptRun {
         let mut is_held = false;
         watchers.retain_mut(|watcher| {
             let Some(peer) = peers.get_mut(watcher.peer).filter(|peer| !peer.is_leaving) else { return false };
-            let before = peer.out.pending();
+            let mut is_told = false;
             loop {
                 if is_full(peer.out.pending()) && (!peer.send() || is_full(peer.out.pending())) {
                     is_held |= watcher.holds;
@@ -139,11 +139,13 @@ impl KeptRun {
                     }
                     break;
                 }
-                if !watcher.tell(&self.so_far(), peer.out.buffer()) {
+                let is_last = !watcher.tell(&self.so_far(), peer.out.buffer());
+                is_told = true;
+                if is_last {
                     break;
                 }
             }
-            if peer.out.pending() > before {
+            if is_told || is_full(peer.out.pending()) {
                 clients.touched.insert(watcher.peer);
             }
             !watcher.is_done()

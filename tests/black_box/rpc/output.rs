@@ -76,6 +76,17 @@ fn a_slow_client_of_a_stream_holds_that_command_only() {
     assert!(story.iter().all(|note| note["params"].get("lost_bytes").is_none()));
 }
 
+/// A client that reads on takes everything at once now and then, so that no event tells of room.
+#[test]
+fn a_long_stream_comes_whole_to_a_client_that_reads_on() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run =
+        client.start(&json!({"command": "head -c 20000000 /dev/zero | tr '\\0' x", "stream": true, "sanitize": "raw"}));
+    let story = client.story(run);
+    assert_eq!(text_of(&story).len(), 20_000_000);
+}
+
 #[test]
 fn a_slow_subscriber_holds_nothing_and_learns_what_it_lost() {
     let host = Host::with(MIRROR);
