@@ -2,17 +2,17 @@
 # Drives real agents through rexec and checks that nothing is lost on the way.
 #
 # The model is a stand-in on loopback (agents/model.mjs) that asks for the commands of agents/agents.mjs. Each agent
-# runs them by itself, with `rexec run`, and by itself after `rexec init`, where that can change its settings. The model
-# must get the same results except for colours, and the host's journal must have every command under the agent's name.
-# Agents are installed outside of the tree.
+# runs them by itself, with `rexec run`, and by itself after `rexec init`, where that can change its settings. Codex runs
+# them also through a server, its own one and `rexec exec-server`. The model must get the same results except for colours,
+# and the host's journal must have every command under the agent's name. Agents are installed outside of the tree.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: scripts/agents.sh [--bash-only] [--keep] [--prefix DIR] [AGENT …]
 
-  AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, gemini, gemini-terminal, opencode,
-                 qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal (default: all); at a terminal a command of
+  AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, codex-served, gemini,
+                 gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal (default: all); at a terminal a command of
                  theirs is cancelled by a key, too
   --bash-only    only the reference: no build, no host
   --keep         keep the folder with all that was recorded, and print its name
@@ -44,7 +44,7 @@ declare -A package=(
 permanent=(claude claude-sandboxed codex codex-sandboxed opencode pi aider-terminal)
 # Those that come from PyPI, not from npm.
 python=(aider mini)
-all=(claude claude-terminal claude-sandboxed codex codex-sandboxed gemini gemini-terminal opencode qwen qwen-terminal pi
+all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served gemini gemini-terminal opencode qwen qwen-terminal pi
     copilot cline cn mini aider-terminal)
 # All in seconds: the time for everything, the latest start of an agent, and the longest time of one agent.
 limit=450
@@ -161,10 +161,10 @@ prepare() { # AGENT HOME PORT
                     ;;
             esac
             ;;
-        codex | codex-sandboxed)
+        codex | codex-sandboxed | codex-served)
             local freedom=(--dangerously-bypass-approvals-and-sandbox)
             # Two sandboxes that share /tmp disturb each other.
-            [[ $agent == codex ]] || freedom=(--sandbox workspace-write -c sandbox_workspace_write.exclude_slash_tmp=true
+            [[ $agent != codex-sandboxed ]] || freedom=(--sandbox workspace-write -c sandbox_workspace_write.exclude_slash_tmp=true
                 -c sandbox_workspace_write.exclude_tmpdir_env_var=true)
             # rexec run switches its snapshot of the shell off, which brings TERM and more into its commands.
             freedom+=(-c features.shell_snapshot=false)
@@ -172,6 +172,7 @@ prepare() { # AGENT HOME PORT
             cat >"$home/.codex/hooks.json" <<'JSON'
 { "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "cat >hooked", "timeout": 20 }] }] } }
 JSON
+            [[ $agent != codex-served ]] || serve_codex
             settings=(OPENAI_API_KEY=none)
             line=("$program" exec --skip-git-repo-check "${freedom[@]}" --dangerously-bypass-hook-trust --model mock
                 -c model_provider=mock -c model_providers.mock.name=mock -c model_providers.mock.wire_api=responses
@@ -258,6 +259,21 @@ JSON
     esac
 }
 
+# Has Codex run its commands through a server: its own one for the reference, and rexec's.
+serve_codex() {
+    local server=("$program" '"exec-server", "--listen", "stdio"')
+    [[ $name != ours ]] || server=("$prefix/bin/rexec" '"exec-server"')
+    cat >"$home/.codex/environments.toml" <<TOML
+default = "served"
+include_local = false
+[[environments]]
+id = "served"
+program = "${server[0]}"
+args = [${server[1]}]
+TOML
+    printf 'marker-instructions\n' >"${home%/home}/project/AGENTS.md"
+}
+
 # Answers what Claude Code asks at its first start at a terminal: changes `line`.
 greet_claude() {
     cat >"$home/.claude.json" <<JSON
@@ -329,7 +345,7 @@ drive() { # AGENT NAME [VARIABLE=VALUE …]
     wait_for "$record.port" . "the stand-in of the model"
     prepare "$agent" "$record/home" "$(<"$record.port")"
     case $name in
-        ours) line=("$prefix/bin/rexec" run -- "${line[@]}") ;;
+        ours) [[ $agent == codex-served ]] || line=("$prefix/bin/rexec" run -- "${line[@]}") ;;
         init)
             env -i PATH="$PATH" HOME="$record/home" SHELL="$(command -v bash)" \
                 "$prefix/bin/rexec" init --yes "${agent%-*}" >"$record.init" 2>&1 || die "rexec init: $(<"$record.init")"

@@ -12,6 +12,7 @@ mod completions;
 mod diff;
 mod doctor;
 mod exec;
+mod exec_server;
 mod export;
 mod help;
 pub mod host;

@@ -4,6 +4,7 @@
 
 mod callers;
 mod environments;
+mod exec_server;
 mod guards;
 mod journal;
 mod mcp;
@@ -15,9 +16,8 @@ mod spans;
 
 use std::time::Duration;
 
-pub use {
-    callers::*, environments::*, guards::*, journal::*, mcp::*, ports::*, projects::*, reports::*, rpc::*, spans::*,
-};
+pub use {callers::*, environments::*, exec_server::*, guards::*, journal::*, mcp::*, ports::*};
+pub use {projects::*, reports::*, rpc::*, spans::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;

@@ -266,6 +266,30 @@ const claudeSandboxed = {
   ],
 };
 
+/// A command that does not end by itself, without a child that outlives it.
+const patient = "echo $$ >stopped; echo marker-stopped; while :; do sleep 0.1; done";
+
+/// Commands and files go through a server that environments.toml names: Codex's own, and `rexec exec-server`. Both leave
+/// alone what a command leaves in the background.
+const served = {
+  ...codex,
+  alsoRuns: [],
+  instructions: "marker-instructions",
+  cases: [
+    ...codex.cases
+      .filter(({ name }) => !["a hook's input", "output of a job that holds the streams", "that job is ended", "what it waited for is ended"].includes(name))
+      .map((one) => (one.name === "a background job is ended" ? lives("a background job is left alone", "left") : one))
+      // Codex's own server waits for a child that holds the streams.
+      .map((one) => (one.name === "a command that is interrupted" ? { ...one, text: one.text.replace(endless, patient) } : one)),
+    {
+      name: "an edit, which is no command",
+      call: () => ({ name: "exec_command", input: { cmd: "apply_patch <<'END'\n*** Begin Patch\n*** Add File: inner/added.txt\n+marker-added\n*** End Patch\nEND" } }),
+      isRight: ({ code }) => code === 0 || code === undefined,
+    },
+    command("what the edit has written", "cat inner/added.txt", "marker-added"),
+  ],
+};
+
 /// Their interactive shells: the shell has a terminal of its own, and hangs up when it ends.
 const interactive = (agent, more = {}) => ({
   ...agent,
@@ -290,6 +314,7 @@ export const agents = {
   "claude-sandboxed": claudeSandboxed,
   codex,
   "codex-sandboxed": sandboxed,
+  "codex-served": served,
   gemini,
   "gemini-terminal": interactive(gemini),
   opencode,

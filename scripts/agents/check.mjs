@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { agents } from "./agents.mjs";
 
 const [agentName, folder, run] = process.argv.slice(2);
-const { whoami, cases, input, read, last, wrapper, alsoRuns = [] } = agents[agentName];
+const { whoami, cases, input, read, last, wrapper, instructions, alsoRuns = [] } = agents[agentName];
 let count = 0;
 let failed = 0;
 
@@ -34,8 +34,8 @@ function comparable(text) {
     .replace(/\/(pi-bash-\w+\.log|tool-output\/\w+)/g, "/…");
 }
 
-function resultsIn(name) {
-  return JSON.parse(readFileSync(join(folder, name), "utf8")).results;
+function recordIn(run) {
+  return JSON.parse(readFileSync(join(folder, `${run}.json`), "utf8"));
 }
 
 function records() {
@@ -57,19 +57,20 @@ function leftBy(run) {
 
 function judge(who, results, run) {
   check(!existsSync(join(folder, `${run}.left-open`)), `with ${who}: what was left open ends with the agent`);
+  if (instructions) check(recordIn(run).instructed, `with ${who}: the model is told what AGENTS.md says`);
   check(results.length === cases.length, `with ${who}, ${cases.length} results reached the model`, results.length);
   if (last) check(!leftBy(run).some((name) => name !== "withstands"), `with ${who}: ${last.name} ends`, leftBy(run));
   for (const [n, { name }] of cases.entries()) check(isRightIn(results, n), `with ${who}: ${name}`, results[n]);
 }
 
-const reference = resultsIn("reference.json");
+const reference = recordIn("reference").results;
 judge("bash", reference, "reference");
 if (failed > 0) {
   process.stdout.write(`${agentName}: ${failed} of ${count} checks of the reference failed\n`);
   process.exit(3);
 }
 if (run !== "--bash-only") {
-  const ours = resultsIn(`${run}.json`);
+  const ours = recordIn(run).results;
   judge(run === "init" ? "rexec init" : "rexec", ours, run);
   for (const [n, { name }] of cases.entries()) {
     const [a, b] = [reference[n], ours[n]].map((result) => result && [comparable(result.text), result.isError]);

@@ -12,7 +12,7 @@ import { agents } from "./agents.mjs";
 import { standIn } from "./stand_in.mjs";
 
 const [agentName, recordPath] = process.argv.slice(2);
-const { tool, input, cases, last } = agents[agentName];
+const { tool, input, cases, last, instructions } = agents[agentName];
 const record = { requests: 0, paths: [], results: [] };
 
 /// Keeps what is known on disk; a reader never sees half of it.
@@ -35,6 +35,8 @@ function answerTo(dialect, body) {
 save();
 standIn({
   answerTo(dialect, body) {
+    // What a file of the project tells the model.
+    if (instructions && JSON.stringify(body).includes(instructions)) record.instructed = true;
     const answer = answerTo(dialect, body);
     save();
     return answer;

@@ -17,6 +17,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::exec::VERB,
     &super::init::INIT,
     &super::init::UNINIT,
+    &super::exec_server::VERB,
     &super::doctor::VERB,
     &super::mcp::VERB,
     // Commands that run.

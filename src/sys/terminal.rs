@@ -105,6 +105,16 @@ impl Output {
     }
 }
 
+impl AsFd for Output {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Pollable(file) => file.as_fd(),
+            Self::Writer(writer) => writer.as_fd(),
+            Self::Socket(fd) | Self::Plain(fd) => fd.as_fd(),
+        }
+    }
+}
+
 impl AsRawFd for Output {
     fn as_raw_fd(&self) -> RawFd {
         match self {

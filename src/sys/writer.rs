@@ -7,7 +7,7 @@
 //! socket and everything is written, when the descriptor fails, or when [`Writer::end`] has waited long enough.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -76,6 +76,12 @@ impl Writer {
         if let Some(process) = &self.process {
             process.send(Signal::KILL);
         }
+    }
+}
+
+impl AsFd for Writer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

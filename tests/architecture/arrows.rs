@@ -56,11 +56,15 @@ fn names(code: &str, name: &str) -> bool {
     code.match_indices(&path).any(|(at, _)| is_whole(at))
 }
 
+/// A door that serves files, too, which no language in `front` may touch. It speaks JSON.
+const SERVES_FILES: &str = "cli/exec_server";
+
 #[test]
 fn foreign_crates_stay_where_they_belong() {
     for source in sources("src") {
         for (foreign, allowed) in CONFINED {
-            let may = allowed.contains(&source.part());
+            let speaks = foreign == "serde_json" && source.file.starts_with(SERVES_FILES);
+            let may = speaks || allowed.contains(&source.part());
             assert!(may || !names(&source.code, foreign), "{} names {foreign}", source.file.display());
         }
     }

@@ -26,7 +26,7 @@
 //! | `rexec export`, `rexec replay` | `export`, `replay` |
 //! | JSON-RPC: what programs do over the socket | `rpc` |
 //! | callers in a sandbox | `sandbox` |
-//! | `rexec exec` and `rexec --whoami` | `exec` |
+//! | `rexec exec` and `rexec --whoami` | `exec`; `rexec exec-server`: `exec_server` |
 //! | error messages and hints | `errors` |
 //! | the manual and `--help` | `manual` |
 //! | the verbs of `rexec`: their help, options, completions and man pages | `verbs` |
@@ -60,6 +60,7 @@ mod conformance;
 mod console;
 mod errors;
 mod exec;
+mod exec_server;
 mod export;
 mod faults;
 mod fuzz;

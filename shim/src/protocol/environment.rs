@@ -184,7 +184,8 @@ fn is_listed(name: &[u8], list: &[u8]) -> bool {
 }
 
 /// Whether a name matches a glob of `*` (any bytes) and `?` (any one byte).
-fn matches_glob(name: &[u8], glob: &[u8]) -> bool {
+#[must_use]
+pub fn matches_glob(name: &[u8], glob: &[u8]) -> bool {
     let (mut n, mut g) = (0, 0);
     // Where to go on when what follows the last `*` did not match: with one byte more for the `*`.
     let mut retry = None;

@@ -9,6 +9,7 @@ use super::params::{Encoding, RunEvent, SizeParams, decoded};
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::profile::Profile;
 use crate::limits;
+use crate::text::unwrap::unwrap;
 
 /// What becomes of the host's environment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -136,7 +137,10 @@ impl StartParams {
                 (vec![shell, "-c".to_owned(), command.clone()], Some(command.clone()))
             }
             (None, Some(argv)) if argv.first().is_none_or(String::is_empty) => return Err(bad("argv", "no program")),
-            (None, Some(argv)) => (argv.clone(), None),
+            (None, Some(argv)) => {
+                let shown = unwrap(argv.iter().map(String::as_bytes), &[], None).command;
+                (argv.clone(), Some(String::from_utf8_lossy(&shown).into_owned()))
+            }
         };
         let dir = self.dir.clone().unwrap_or_else(|| host_dir.to_owned());
         if !dir.starts_with('/') {

@@ -1,0 +1,69 @@
+//! The host's lines: answers and notifications. Output in base64 is passed on as it came, without a copy.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One line.
+#[derive(Debug, Deserialize)]
+pub(super) struct HostLine<'a> {
+    #[serde(default)]
+    pub(super) id: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) method: Option<&'a str>,
+    #[serde(borrow, default)]
+    pub(super) params: HostParams<'a>,
+    #[serde(default)]
+    pub(super) result: Option<Value>,
+    #[serde(default)]
+    pub(super) error: Option<HostError>,
+}
+
+/// The parameters of the notifications that count here.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct HostParams<'a> {
+    #[serde(default)]
+    pub(super) run: Option<u64>,
+    #[serde(borrow, default)]
+    stream: Option<&'a str>,
+    #[serde(borrow, default)]
+    pub(super) base64: Option<&'a str>,
+    #[serde(default)]
+    pub(super) exit: Option<i64>,
+    #[serde(borrow, default)]
+    pub(super) message: Option<Cow<'a, str>>,
+}
+
+impl HostParams<'_> {
+    /// The stream's word, which is the same for clients.
+    pub(super) fn stream(&self) -> Option<&'static str> {
+        ["stdout", "stderr", "pty"].into_iter().find(|word| self.stream == Some(*word))
+    }
+}
+
+/// Why the host refuses.
+#[derive(Debug, Deserialize)]
+pub(super) struct HostError {
+    message: String,
+    #[serde(default)]
+    data: Option<Value>,
+}
+
+impl HostError {
+    /// One sentence, with the hint if there is one.
+    pub(super) fn sentence(&self) -> String {
+        let hint = self.data.as_ref().and_then(|data| data.get("hint")?.as_str());
+        match hint {
+            Some(hint) => format!("rexec: {}; {hint}", self.message),
+            None => format!("rexec: {}", self.message),
+        }
+    }
+}
+
+impl<'a> HostLine<'a> {
+    /// Reads a line; `None` for one that is not understood.
+    pub(super) fn read(line: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+}

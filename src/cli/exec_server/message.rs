@@ -1,0 +1,114 @@
+//! The lines of both protocols: what a client asks, and how it is answered. The lines have no `jsonrpc`, as Codex writes
+//! them.
+
+use rexec_sh::protocol::notice::{hint_in, problem_in};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::front::json_line::put_line;
+
+/// The request cannot be done in this state, or at all.
+pub(super) const INVALID_REQUEST: i32 = -32600;
+/// There is no such method.
+pub(super) const UNKNOWN_METHOD: i32 = -32601;
+/// A parameter is missing or wrong.
+pub(super) const BAD_PARAMS: i32 = -32602;
+/// It could not be done.
+pub(super) const FAILED: i32 = -32603;
+/// There is no such file.
+pub(super) const NO_FILE: i32 = -32004;
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Refusal {
+    code: i32,
+    message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// The refusal that a notice stands for, in one line: a model reads it.
+    pub(super) fn of_notice(rendered: &str) -> Self {
+        let (problem, hint) = (problem_in(rendered), hint_in(rendered));
+        let headline = if rendered.starts_with("HOST NOT FOUND") { "HOST NOT FOUND" } else { "" };
+        let problem = if headline.is_empty() { problem } else { rendered.lines().nth(1).map_or("", problem_in) };
+        let parts = [headline, problem].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+        Self::new(FAILED, if hint.is_empty() { parts } else { format!("{parts}; {hint}") })
+    }
+}
+
+/// What a client says.
+#[derive(Debug)]
+pub(super) enum Message {
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+    },
+    /// An answer to something that nobody has asked.
+    Answer,
+}
+
+impl Message {
+    /// Reads a line; `None` for a line that is not a message.
+    pub(super) fn read(line: &[u8]) -> Option<Self> {
+        let Ok(Value::Object(mut fields)) = serde_json::from_slice(line) else { return None };
+        let id = fields.remove("id").filter(|id| !id.is_null());
+        match (fields.remove("method"), id) {
+            (Some(Value::String(method)), Some(id @ (Value::Number(_) | Value::String(_)))) => {
+                Some(Self::Request { id, method, params: fields.remove("params").unwrap_or(Value::Null) })
+            }
+            (Some(Value::String(method)), None) => Some(Self::Notification { method }),
+            (None, Some(_)) => Some(Self::Answer),
+            _ => None,
+        }
+    }
+}
+
+/// Reads parameters.
+pub(super) fn params<P: DeserializeOwned>(params: Value) -> Result<P, Refusal> {
+    serde_json::from_value(params).map_err(|error| Refusal::new(BAD_PARAMS, error.to_string()))
+}
+
+#[derive(Serialize)]
+struct AnswerLine<'a, T> {
+    id: &'a Value,
+    result: &'a T,
+}
+
+#[derive(Serialize)]
+struct RefusalLine<'a> {
+    error: &'a Refusal,
+    id: &'a Value,
+}
+
+#[derive(Serialize)]
+struct ToldLine<'a, T> {
+    method: &'a str,
+    params: &'a T,
+}
+
+/// Answers a request with a result.
+pub(super) fn put_result(id: &Value, result: &impl Serialize, out: &mut Vec<u8>) {
+    put_line(&AnswerLine { id, result }, out);
+}
+
+/// Answers a request.
+pub(super) fn put_answer(id: &Value, answer: &Result<Value, Refusal>, out: &mut Vec<u8>) {
+    match answer {
+        Ok(result) => put_result(id, result, out),
+        Err(error) => put_line(&RefusalLine { error, id }, out),
+    }
+}
+
+/// Tells the client something that it did not ask for.
+pub(super) fn put_notification(method: &str, params: &impl Serialize, out: &mut Vec<u8>) {
+    put_line(&ToldLine { method, params }, out);
+}

@@ -1,0 +1,290 @@
+//! One client's session: what it asks is asked of the host, and what its runs do is told to it.
+//!
+//! Invariants: a request is answered exactly once; a process that the host has lost ends for the client, too; without a
+//! host every start is refused with one sentence, and the next one looks for a host again.
+
+mod host_side;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::dialect::Dialect;
+use super::files;
+use super::message::{FAILED, INVALID_REQUEST, Message, Refusal, UNKNOWN_METHOD, params, put_answer};
+use super::process::{Ask, ClientProcess, Stage};
+use super::requests::{self, Identity};
+use crate::front::json_line::put_line;
+use crate::limits;
+
+/// A client that waits for output.
+#[derive(Debug)]
+struct WaitingRead {
+    id: Value,
+    process: String,
+    after: u64,
+    most: usize,
+    until: Instant,
+}
+
+/// How far the handshake has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Handshake {
+    None,
+    Initialized,
+    Done,
+}
+
+/// The session.
+#[derive(Debug)]
+pub(super) struct ExecSession {
+    dialect: Dialect,
+    identity: Identity,
+    handshake: Handshake,
+    processes: BTreeMap<String, ClientProcess>,
+    /// The processes' names by their runs.
+    runs: BTreeMap<u64, String>,
+    /// Closed processes, the oldest first.
+    closed: VecDeque<String>,
+    asked: BTreeMap<u64, Ask>,
+    asked_last: u64,
+    reads: Vec<WaitingRead>,
+    /// Lines for the client.
+    pub(super) to_client: Vec<u8>,
+    /// Lines for the host.
+    pub(super) to_host: Vec<u8>,
+}
+
+impl ExecSession {
+    pub(super) fn new(dialect: Dialect, identity: Identity) -> Self {
+        Self {
+            dialect,
+            identity,
+            handshake: Handshake::None,
+            processes: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            closed: VecDeque::new(),
+            asked: BTreeMap::new(),
+            asked_last: 0,
+            reads: Vec::new(),
+            to_client: Vec::new(),
+            to_host: Vec::new(),
+        }
+    }
+
+    /// A line of the client's.
+    pub(super) fn client_line(&mut self, line: &[u8], now: Instant) {
+        match Message::read(line) {
+            Some(Message::Request { id, method, params }) => {
+                if let Some(answer) = self.request(&id, &method, params, now) {
+                    put_answer(&id, &answer, &mut self.to_client);
+                }
+            }
+            Some(Message::Notification { method }) if method == "initialized" => {
+                if self.handshake == Handshake::Initialized {
+                    self.handshake = Handshake::Done;
+                }
+            }
+            Some(Message::Notification { method }) => {
+                let method: String = method.chars().take(64).collect();
+                self.complain(&format!("unexpected notification `{method}`"));
+            }
+            Some(Message::Answer) => {}
+            None => self.complain("not a message: an object in JSON with a method is needed"),
+        }
+    }
+
+    /// A line of the client's was longer than a line may be.
+    pub(super) fn client_line_too_long(&mut self) {
+        self.complain(&format!("a line of more than {} bytes", limits::EXEC_SERVER_LINE_BYTES_MAX));
+    }
+
+    /// Tells the client of something that it has said and that cannot be answered.
+    fn complain(&mut self, problem: &str) {
+        put_answer(&json!(-1), &Err(Refusal::new(INVALID_REQUEST, problem)), &mut self.to_client);
+    }
+
+    /// Serves a request; returns the answer if it is known by now.
+    fn request(&mut self, id: &Value, method: &str, given: Value, now: Instant) -> Option<files::FileAnswer> {
+        if method == "initialize" {
+            return Some(self.initialize(&given));
+        }
+        if self.handshake != Handshake::Done && method != "environment/status" {
+            let missing = if self.handshake == Handshake::None { "call initialize" } else { "send initialized" };
+            let group = match method.split('/').next() {
+                Some("fs") => "filesystem",
+                Some("environment") => "environment info",
+                _ => "exec",
+            };
+            let message = format!("client must {missing} before using {group} methods");
+            return Some(Err(Refusal::new(INVALID_REQUEST, message)));
+        }
+        let answer = match self.dialect.method(method) {
+            Some("start") => self.start(id, given).err().map(Err),
+            Some("read") => self.read(id, given, now).transpose(),
+            Some("write") => self.write(id, given).transpose(),
+            Some("signal") => self.signal(id, given).transpose(),
+            Some("terminate") => self.terminate(id, given).transpose(),
+            Some("resize") => self.resize(id, given).transpose(),
+            Some("environment/info") => Some(Ok(requests::environment())),
+            Some("environment/status") => Some(Ok(json!({"status": "ready"}))),
+            Some(_) => files::answer(method, &given),
+            None => return Some(Err(unknown(method))),
+        };
+        match answer {
+            None if self.dialect.method(method).is_some_and(|known| known == "file") => Some(Err(unknown(method))),
+            answer => answer,
+        }
+    }
+
+    fn initialize(&mut self, given: &Value) -> files::FileAnswer {
+        if self.handshake != Handshake::None {
+            return Err(Refusal::new(INVALID_REQUEST, "initialize may only be sent once per connection"));
+        }
+        self.handshake = Handshake::Initialized;
+        self.identity.meet(given.get("clientName").and_then(Value::as_str).unwrap_or_default());
+        Ok(self.dialect.greeting(&self.identity))
+    }
+
+    fn start(&mut self, id: &Value, given: Value) -> Result<(), Refusal> {
+        let start = self.dialect.start(given)?;
+        let name = start.process_id.clone();
+        if self.processes.contains_key(&name) {
+            return Err(Refusal::new(INVALID_REQUEST, format!("process {name} already exists")));
+        }
+        self.processes.insert(name.clone(), ClientProcess::new(start.tty, start.tty || start.pipe_stdin));
+        let ask = start.ask(&self.identity);
+        self.ask("exec.start", &ask, Ask::Start { process: name, id: id.clone() });
+        Ok(())
+    }
+
+    fn read(&mut self, id: &Value, given: Value, now: Instant) -> Result<Option<Value>, Refusal> {
+        let read: requests::ReadAsk = params(given)?;
+        let Some(process) = self.processes.get(&read.process_id) else {
+            return Err(Refusal::new(INVALID_REQUEST, format!("unknown process id {}", read.process_id)));
+        };
+        let after = read.after_seq.unwrap_or(0);
+        let most = read.max_bytes.unwrap_or(usize::MAX);
+        if process.has_news(after) || read.wait().is_zero() || self.reads.len() >= limits::EXEC_SERVER_READS_MAX {
+            return Ok(Some(process.read(after, most)));
+        }
+        let until = now + read.wait();
+        self.reads.push(WaitingRead { id: id.clone(), process: read.process_id, after, most, until });
+        Ok(None)
+    }
+
+    fn write(&mut self, id: &Value, given: Value) -> Result<Option<Value>, Refusal> {
+        let write: requests::WriteAsk = params(given)?;
+        write.check()?;
+        let is_old = self.dialect == Dialect::V0;
+        let Some(process) = self.processes.get_mut(&write.process_id) else {
+            return match is_old {
+                true => Err(Refusal::new(INVALID_REQUEST, format!("unknown process id {}", write.process_id))),
+                false => Ok(Some(json!({"status": "unknownProcess"}))),
+            };
+        };
+        if !process.takes_input {
+            return match is_old {
+                true => Err(Refusal::new(INVALID_REQUEST, "stdin is closed for this process")),
+                false => Ok(Some(json!({"status": "stdinClosed"}))),
+            };
+        }
+        if process.exit().is_some() {
+            return Err(Refusal::new(FAILED, "failed to write to process stdin"));
+        }
+        let result = if is_old { json!({"accepted": true}) } else { json!({"status": "accepted"}) };
+        if write.chunk.is_empty() || !process.is_new_write(&write.write_id) {
+            return Ok(Some(result));
+        }
+        let ask = json!({"base64": write.chunk});
+        self.ask_of(&write.process_id, "exec.write", ask, Ask::Answer { id: id.clone(), result });
+        Ok(None)
+    }
+
+    fn signal(&mut self, id: &Value, given: Value) -> Result<Option<Value>, Refusal> {
+        let signal: requests::SignalAsk = params(given)?;
+        if self.processes.get(&signal.process_id).is_none_or(|process| process.exit().is_some()) {
+            return Ok(Some(json!({})));
+        }
+        let ask = Ask::Answer { id: id.clone(), result: json!({}) };
+        self.ask_of(&signal.process_id, "exec.signal", json!({"signal": signal.signal.name()}), ask);
+        Ok(None)
+    }
+
+    fn resize(&mut self, id: &Value, given: Value) -> Result<Option<Value>, Refusal> {
+        let resize: requests::ResizeAsk = params(given)?;
+        let (rows, cols) = resize.size()?;
+        if self.processes.get(&resize.process_id).is_none_or(|process| process.exit().is_some() || !process.is_tty) {
+            return Ok(Some(json!({})));
+        }
+        let ask = Ask::Answer { id: id.clone(), result: json!({}) };
+        self.ask_of(&resize.process_id, "exec.resize", json!({"rows": rows, "cols": cols}), ask);
+        Ok(None)
+    }
+
+    fn terminate(&mut self, id: &Value, given: Value) -> Result<Option<Value>, Refusal> {
+        let terminate: requests::ProcessAsk = params(given)?;
+        if self.processes.get(&terminate.process_id).is_none_or(|process| process.exit().is_some()) {
+            return Ok(Some(json!({"running": false})));
+        }
+        let ask = Ask::Answer { id: id.clone(), result: json!({"running": true}) };
+        let grace = u64::try_from(limits::GRACE_CALLER_GONE.as_millis()).unwrap_or(0);
+        self.ask_of(&terminate.process_id, "exec.cancel", json!({"grace_ms": grace}), ask);
+        Ok(None)
+    }
+
+    /// Asks the host about a process, as soon as it has told the run's number.
+    fn ask_of(&mut self, name: &str, method: &'static str, mut ask: Value, then: Ask) {
+        let Some(process) = self.processes.get_mut(name) else { return };
+        match process.stage {
+            Stage::Runs(run) => {
+                ask["run"] = json!(run);
+                self.ask(method, &ask, then);
+            }
+            _ => process.waiting.push((json!({"method": method, "params": ask}), then)),
+        }
+    }
+
+    fn ask(&mut self, method: &str, ask: &Value, then: Ask) {
+        self.asked_last += 1;
+        self.asked.insert(self.asked_last, then);
+        let line = json!({"jsonrpc": "2.0", "id": self.asked_last, "method": method, "params": ask});
+        put_line(&line, &mut self.to_host);
+    }
+
+    /// Answers the clients that wait for output that is there, and those whose time is over.
+    fn serve_reads(&mut self, now: Option<Instant>) {
+        for read in std::mem::take(&mut self.reads) {
+            let process = self.processes.get(&read.process);
+            let is_over = now.is_some_and(|now| read.until <= now);
+            match process {
+                Some(process) if process.has_news(read.after) || is_over => {
+                    put_answer(&read.id, &Ok(process.read(read.after, read.most)), &mut self.to_client);
+                }
+                Some(_) => self.reads.push(read),
+                None => {
+                    let gone = Refusal::new(INVALID_REQUEST, format!("unknown process id {}", read.process));
+                    put_answer(&read.id, &Err(gone), &mut self.to_client);
+                }
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.deadline().is_some_and(|at| at <= now) {
+            self.serve_reads(Some(now));
+        }
+    }
+
+    /// When [`ExecSession::tick`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.reads.iter().map(|read| read.until).min()
+    }
+}
+
+fn unknown(method: &str) -> Refusal {
+    let method: String = method.chars().take(64).collect();
+    Refusal::new(UNKNOWN_METHOD, format!("rexec exec-server does not implement `{method}`"))
+}
