@@ -59,7 +59,7 @@ commands, reads and edits files through it. The commands run in your host. No
 host needs to run when Codex starts; a command that finds none says so.
 ",
     options: &[
-        VerbOption::taking("protocol", "NAME", Values::Words(&PROTOCOLS), "current, or v0 for exec-server.v0"),
+        VerbOption::taking("protocol", "PROTOCOL", Values::Words(&PROTOCOLS), "current, or v0 for exec-server.v0"),
         VerbOption::taking("as", "NAME", Values::Nothing, "the caller's name (default: the one that it gives)"),
     ],
     codes: &[(0, "the client has closed its side, or a signal came")],

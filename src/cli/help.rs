@@ -30,7 +30,7 @@ macro_rules! page {
 /// The pages of the manual, in the order of [`all`]: Markdown that reads well as it is.
 pub(super) const PAGES: [Page; 12] = [
     page!("agents", "how to start each agent so that you see its commands"),
-    page!("codex", "how Codex runs its commands in your host through rexec exec-server"),
+    page!("codex", "how Codex runs commands through rexec exec-server"),
     page!("console", "how to read the console, and what it never lets through"),
     page!("shell", "what a command gets, and how the real shell differs"),
     page!("environment", "the variables for callers, rexec-host and rexec"),

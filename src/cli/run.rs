@@ -46,9 +46,9 @@ files are: rexec gives it variables, or an option, for this one start. It gets
 your terminal, and rexec ends with its exit code.
 
 Where no host runs, one is started in the background. It has no console, but
-the whole journal; rexec tail shows its commands. It ends when nobody has needed
-it for half an hour: no agent of rexec run, no command, no rexec tail. rexec
---stop-host ends it at once.
+the whole journal; rexec tail shows its commands. It ends after half an hour
+without an agent of rexec run, a command or a rexec tail. It ends at once with
+rexec --stop-host.
 
 rexec run --list shows what rexec sees of which agent. For a program that it
 does not know, it tries what works for most, and says so.

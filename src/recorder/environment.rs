@@ -1,7 +1,7 @@
 //! Which variables of a run's environment the journal keeps, so that the run can be repeated.
 //!
-//! Invariant: a value is kept only if nothing in it may be a secret. It is left out if its name is a secret's, if any of
-//! it would be masked in output, or if a part of it looks random. Of those that are left out the names are kept.
+//! Invariant: a value is kept only if its variable is known to hold no secret, because nobody can tell a password from a
+//! word. Of all others the names are kept. A known one is left out as well if any of its value would be masked in output.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use crate::journal::frame::variables;
 use crate::journal::record::KeptEnvironment;
 use crate::limits;
-use crate::text::redact::{Redactor, is_secret_name, looks_random};
+use crate::text::redact::Redactor;
 
 /// The newest environments, because that of the next run is often the same.
 #[derive(Debug, Default)]
@@ -70,10 +70,76 @@ fn may_be_named(name: &str, redactor: &mut Redactor) -> bool {
 fn may_be_kept(name: &str, value: &str, redactor: &mut Redactor) -> bool {
     value.is_empty()
         || (value.len() <= limits::JOURNAL_VALUE_BYTES
-            && !is_secret_name(name.as_bytes())
-            && !looks_random(value)
+            && holds_no_secret(name)
             && is_unmasked(value, redactor)
             && is_unmasked(&format!("{name}={value}"), redactor))
+}
+
+/// The variables that programs use for places, language, look and mode of work, and that hold no secret.
+const KNOWN: &[&str] = &[
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "COLUMNS",
+    "CONDA_DEFAULT_ENV",
+    "CONDA_PREFIX",
+    "DEBIAN_FRONTEND",
+    "DISPLAY",
+    "EDITOR",
+    "FORCE_COLOR",
+    "GIT_EDITOR",
+    "GIT_OPTIONAL_LOCKS",
+    "GIT_TERMINAL_PROMPT",
+    "GOPATH",
+    "GOROOT",
+    "HOME",
+    "HOSTNAME",
+    "JAVA_HOME",
+    "LANG",
+    "LANGUAGE",
+    "LD_LIBRARY_PATH",
+    "LESS",
+    "LINES",
+    "LOGNAME",
+    "LS_COLORS",
+    "MANPATH",
+    "MAKEFLAGS",
+    "NODE_ENV",
+    "NODE_PATH",
+    "NO_COLOR",
+    "NVM_DIR",
+    "OLDPWD",
+    "PAGER",
+    "PATH",
+    "PKG_CONFIG_PATH",
+    "PWD",
+    "PYENV_ROOT",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "RAILS_ENV",
+    "RUSTFLAGS",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "SHELL",
+    "SHLVL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+    "VISUAL",
+];
+
+/// Whether a variable is known to hold no secret.
+fn holds_no_secret(name: &str) -> bool {
+    let is_of_kind = name.starts_with("LC_") || name.starts_with("XDG_") || name.ends_with("PAGER");
+    KNOWN.contains(&name) || is_of_kind
 }
 
 /// Whether the journal would keep this text as it is.
@@ -93,21 +159,19 @@ mod tests {
     }
 
     #[test]
-    fn values_that_may_be_secret_are_left_out_and_named() {
+    fn values_are_kept_of_known_variables_only() {
         let token = format!("ghp_{}", "aB3".repeat(12));
         let environment = of(&[
-            "HOME=/home/ann",
+            "HOME=/srv/ann",
             "PATH=/usr/bin:/opt/x1/y2",
+            "LC_ALL=C.UTF-8",
+            "GIT_PAGER=cat",
             "EMPTY=",
-            "GITHUB_TOKEN=short",
-            "API_KEY=",
-            &format!("NOTE=the token is {token}"),
+            "NOTE=a word",
             "DATABASE=postgres://ann:hunter22@db/app",
-            "SERVICE_SECRET=very long secret words",
-            "COPY=has very long secret words in it",
-            "PLAIN_NAME=8Jk2mQz7LpXv4Rt9WnYb3Hc6",
-            "HEX=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
-            "RUN_OF=550e8400-e29b-41d4-a716-446655440000",
+            &format!("PYTHONPATH=/a:{token}"),
+            "GITHUB_TOKEN=short",
+            "TERM=short",
             "PWD=/work",
             "_=/usr/bin/env",
             "REXEC_INSIDE=1",
@@ -115,21 +179,20 @@ mod tests {
             "NO_EQUALS",
         ]);
         let names: Vec<&str> = environment.set.keys().map(String::as_str).collect();
-        assert_eq!(names, ["API_KEY", "EMPTY", "HOME", "PATH", "RUN_OF"]);
+        assert_eq!(names, ["EMPTY", "GIT_PAGER", "HOME", "LC_ALL", "PATH", "TERM"]);
         let left_out: Vec<&str> = environment.left_out.iter().map(String::as_str).collect();
-        let secret = ["COPY", "DATABASE", "GITHUB_TOKEN", "HEX", "NOTE", "PLAIN_NAME", "SERVICE_SECRET"];
-        assert_eq!(left_out, secret);
+        assert_eq!(left_out, ["DATABASE", "GITHUB_TOKEN", "NOTE", "PYTHONPATH"]);
     }
 
     #[test]
     fn an_environment_is_bounded_and_names_what_did_not_fit() {
-        let long = format!("LONG={}", "x ".repeat(limits::JOURNAL_VALUE_BYTES));
+        let long = format!("XDG_LONG={}", "x ".repeat(limits::JOURNAL_VALUE_BYTES));
         let many: Vec<String> =
-            (0..limits::JOURNAL_VARIABLES_MAX + 9).map(|n| format!("N{n}={}", "y ".repeat(60))).collect();
+            (0..limits::JOURNAL_VARIABLES_MAX + 9).map(|n| format!("LC_{n}={}", "y ".repeat(60))).collect();
         let entries: Vec<&str> = [long.as_str()].into_iter().chain(many.iter().map(String::as_str)).collect();
         let environment = of(&entries);
         let bytes: usize = environment.set.values().map(String::len).sum();
-        assert!(bytes <= limits::JOURNAL_ENVIRONMENT_BYTES && environment.left_out.contains("LONG"), "{bytes}");
+        assert!(bytes <= limits::JOURNAL_ENVIRONMENT_BYTES && environment.left_out.contains("XDG_LONG"), "{bytes}");
         assert_eq!(environment.set.len() + environment.left_out.len(), limits::JOURNAL_VARIABLES_MAX);
     }
 }

@@ -14,7 +14,6 @@
 //! | `assigned`, `names`, `plausible`, `value` | `NAME=value` and its kin: which names, and which values behind them |
 //! | `command_options`, `urls` | `--token value`, `scheme://user:password@host` |
 //! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document |
-//! | `random` | values of no known shape, for places where a doubt is enough |
 //! | `finding`, `mask` | a secret that was found, and what takes its place |
 //!
 //! Masking is best effort: a secret that a program encodes, or prints in two parts with something between them, is not
@@ -40,7 +39,6 @@ mod pattern_masker;
 mod plausible;
 mod prefixed;
 mod private_keys;
-mod random;
 mod tokens;
 mod urls;
 mod value;
@@ -48,7 +46,6 @@ mod value_masker;
 
 pub use mask::{is_masked, masked};
 pub use names::is_secret_name;
-pub use random::looks_random;
 
 use mask::{mask, shown};
 use pattern_masker::PatternMasker;

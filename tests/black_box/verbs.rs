@@ -99,6 +99,7 @@ fn valid(word: &str) -> &'static str {
         "SIZE" => "256K",
         "SIGNAL" => "KILL",
         "WHEN" => "never",
+        "PROTOCOL" => "current",
         "A:B" => "1:2",
         "T" | "TIME" | "S" | "SECONDS" | "SPAN" | "DURATION" => "1h",
         _ => "1",

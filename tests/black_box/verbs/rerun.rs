@@ -15,7 +15,7 @@ use crate::support::temp::TempDir;
 
 /// Prints its arguments' and its environment's parts, and ends with 7.
 const SCRIPT: &str =
-    r#"if test -t 1; then on=terminal; else on=pipe; fi; echo "$KEPT/$SOME_TOKEN/$PWD $on"; echo e >&2; exit 7"#;
+    r#"if test -t 1; then on=terminal; else on=pipe; fi; echo "$NODE_ENV/${#SOME_WORD}/$PWD $on"; echo e >&2; exit 7"#;
 
 fn ends(host: &Host, count: usize) {
     host.wait_for("the ends", |journal| (journal.of_type("end").count() == count).then_some(()));
@@ -39,24 +39,25 @@ fn rerun_with(host: &Host, home: &Path, args: &[&str], (name, value): (&str, &st
 #[test]
 fn a_command_runs_again_with_its_own_variables_directory_and_code() {
     let host = Host::with(MIRROR);
-    let call = |script: &str| host.call(script).env("KEPT=a b").env("SOME_TOKEN=hunter2hunter2").env("CLAUDECODE=1");
+    let call = |script: &str| host.call(script).env("NODE_ENV=a b").env("SOME_WORD=open sesame").env("CLAUDECODE=1");
     let first = call(SCRIPT).run(crate::support::call::Target::Shim(&host.socket()));
     assert_eq!(first.code(), 7);
     ends(&host, 1);
     let dir = host.home.path().display().to_string();
     let said = rexec(&host, &["rerun", "1"]);
-    assert_eq!((said.code, said.out), (7, format!("a b//{dir} pipe\n")));
-    assert!(said.err.ends_with("e\n") && said.err.contains("in neither the journal nor this environment: SOME_TOKEN"));
+    assert_eq!((said.code, said.out), (7, format!("a b/0/{dir} pipe\n")));
+    let (err, lacks) = (said.err, "in neither the journal nor this environment: ");
+    assert!(err.ends_with("e\n") && err.contains(lacks) && err.contains(" SOME_WORD"), "{err}");
     // The secret comes from whoever runs it again.
-    let said = rerun_with(&host, &host.journal_home(), &["1", "--as", "me"], ("SOME_TOKEN", "from here"));
-    assert_eq!((said.code, said.out), (7, format!("a b/from here/{dir} pipe\n")));
-    assert!(said.err.contains("taken from this environment: SOME_TOKEN"), "{}", said.err);
+    let said = rerun_with(&host, &host.journal_home(), &["1", "--as", "me"], ("SOME_WORD", "from here"));
+    assert_eq!((said.code, said.out), (7, format!("a b/9/{dir} pipe\n")));
+    assert!(said.err.contains("taken from this environment: SOME_WORD"), "{}", said.err);
     ends(&host, 3);
     let names: Vec<String> =
         host.journal().of_type("end").map(|end| end["whoami"].as_str().expect("a name").to_owned()).collect();
     assert_eq!(names, ["Claude Code", "claude-rerun", "me"]);
     let text = text_of_journal(&host);
-    assert!(!text.contains("hunter2") && text.matches("\"type\":\"environment\"").count() == 1, "{text}");
+    assert!(!text.contains("sesame") && text.matches("\"type\":\"environment\"").count() == 1, "{text}");
     // The second one's own record leads to the same.
     assert_eq!(rexec(&host, &["rerun", "-2"]).code, 7);
 }
@@ -123,7 +124,7 @@ fn what_cannot_run_again_is_refused_with_its_reason() {
 #[test]
 fn a_host_can_be_told_to_keep_no_environments() {
     let host = Host::with(Setup { flags: &["--no-environments"], ..MIRROR });
-    host.call("true").env("KEPT=plain words").run(crate::support::call::Target::Shim(&host.socket()));
+    host.call("true").env("NODE_ENV=plain words").run(crate::support::call::Target::Shim(&host.socket()));
     ends(&host, 1);
     let text = text_of_journal(&host);
     assert!(!text.contains("plain words") && !text.contains("\"environment\""), "{text}");
