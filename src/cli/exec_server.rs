@@ -52,7 +52,7 @@ pub(super) const VERB: Verb = Verb {
     group: Group::Agents,
     arguments: "",
     values: Values::Nothing,
-    summary: "run the commands of Codex, which starts this; see rexec help codex",
+    summary: "run Codex's commands in the host (see rexec help codex)",
     text: "\
 Codex starts this program when its environments.toml says so, and then runs its
 commands, reads and edits files through it. The commands run in your host. No

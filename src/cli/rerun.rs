@@ -45,10 +45,11 @@ then. Output and exit code are the command's. Standard input is your own.
 
 It is shown under its agent's name, as in claude-rerun, or as NAME.
 
-The journal keeps the values of variables that are known to hold no secret, such
-as PATH, LANG and VIRTUAL_ENV. All others are taken from your own environment,
-and rerun names those that are not set there. Limits (ulimit) and umask are your own. A run that an older
-host recorded, or one with --no-environments, gets your environment.
+The journal keeps the values of variables that are known to hold no secret,
+such as PATH, LANG and VIRTUAL_ENV. All others are taken from your own
+environment, and rerun names those that are not set there. Limits (ulimit) and
+umask are your own. A run that an older host recorded, or one with
+--no-environments, gets your environment.
 ",
     options: &[
         VerbOption::taking("as", "NAME", Values::Nothing, "show it under this name"),

@@ -30,9 +30,10 @@ pub(super) const VERB: Verb = Verb {
 Without N this is the host's console on another terminal, in its width, from
 now on. ^C leaves; the commands go on. At most four terminals can watch a host.
 
-With N it prints the end of that command's output. With -f it shows all that the
-command has written, or the last K lines of it, and then what it writes until it
-ends. Output of the hundredth of a second in between may stand there twice.
+With N it prints the end of that command's output. With -f it shows all that
+the command has written, or the last K lines of it, and then what it writes
+until it ends. Output of the hundredth of a second in between may stand there
+twice.
 ",
     options: &[
         VerbOption::flag("follow", "with N: go on until the command ends").short('f'),

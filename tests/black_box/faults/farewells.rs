@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::peers::{connect, request, send};
 use crate::support::clock;
 use crate::support::host::{Host, Setup};
-use crate::support::procs;
+use crate::support::procs::{self, Process};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -54,11 +54,12 @@ fn pass(host: &Host, time: Duration) {
 /// What a command does last, so that [`wait_for_end`] sees its end.
 const OVER: &str = "echo $PPID > over.new; mv over.new over";
 
-/// Waits until a command is over and its guard, which leaves after that, has told the host.
+/// Waits until a command is over and its guard has told the host. The guard has no child then and waits, or has left.
 fn wait_for_end(host: &Host) {
     let guard = || fs::read_to_string(host.home.join("over")).ok()?.trim().parse().ok();
     let guard = waiting::until(PATIENCE, guard).expect("it never came to its end");
-    assert!(waiting::until_true(PATIENCE, || !procs::is_alive(guard)), "{:#?}", host.tree());
+    let waits = || procs::descendants(guard).is_empty() && Process::of(guard).is_none_or(|now| now.state == 'S');
+    assert!(waiting::until_true(PATIENCE, waits), "{:#?}", host.tree());
     pass(host, Duration::ZERO);
 }
 
