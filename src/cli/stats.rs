@@ -30,7 +30,8 @@ pub(super) const VERB: Verb = Verb {
 Counts commands that have ended, from all journals. Below the table stand the
 slowest commands and those that failed most often. OUTPUT is what the commands
 wrote. SAVED is how much less of it their callers got: escape sequences,
-redraws and what a budget left out. MASKED is how many secrets the journal masked.
+redraws and what a budget left out. MASKED is how many secrets the journal
+masked.
 ",
     options: &[
         VerbOption::flag("today", "commands that began today, by your clock"),
