@@ -86,7 +86,7 @@ struct InitCall {
 
 fn agent(word: &str) -> Result<KnownAgent, Notice> {
     permanent::named(word).ok_or_else(|| {
-        let problem = format_args!("rexec does not know an agent {}", quoted(word));
+        let problem = format!("rexec does not know an agent {}", quoted(word));
         Notice::usage(problem, "rexec run --list names the agents")
     })
 }
@@ -96,7 +96,7 @@ fn init(mut call: InitCall) -> Result<u8, Notice> {
     let store = InitStore::of_user()?;
     let links = store.links();
     let Some(shown_links) = links.to_str() else {
-        let problem = format_args!("the folder {} has a name that is not UTF-8", links.display());
+        let problem = format!("the folder {} has a name that is not UTF-8", links.display());
         return Err(Notice::failed(problem, "settings files cannot name it; set XDG_DATA_HOME"));
     };
     let mut record = store.record()?;
@@ -273,7 +273,7 @@ fn profile(home: &Path) -> Result<PathBuf, Notice> {
         () if kind("zsh") => Ok(folder("ZDOTDIR", home.to_owned()).join(".zshrc")),
         () if kind("fish") => Ok(folder("XDG_CONFIG_HOME", home.join(".config")).join("fish/config.fish")),
         () => {
-            let problem = format_args!("rexec does not know the profile of the shell {}", quoted(&shell));
+            let problem = format!("rexec does not know the profile of the shell {}", quoted(&shell));
             Err(Notice::failed(problem, "SHELL must name bash, zsh or fish for --profile"))
         }
     }

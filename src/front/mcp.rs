@@ -6,7 +6,7 @@
 //! because its owner reads on only while [`McpServer::may_read_client`] and
 //! [`McpServer::may_read_host`] say so.
 //!
-//! [`message`] reads what the client sends, `revision` knows the revisions of the protocol, `tools` and `arguments` the
+//! `message` reads what the client sends, `revision` knows the revisions of the protocol, `tools` and `arguments` the
 //! tools, `call` has the calls that wait, and `host_side` asks the host and takes its answers.
 
 mod arguments;

@@ -70,7 +70,7 @@ impl Spans {
         let Some(target) = target else { return Ok(Self::default()) };
         let destination = target.open()?;
         let failed = |error: std::io::Error| {
-            let problem = format_args!("--otlp: no exporter can be started: {}", reason(&error));
+            let problem = format!("--otlp: no exporter can be started: {}", reason(&error));
             Notice::failed(problem, "raise the limits on processes and descriptors (ulimit -u, ulimit -n)")
         };
         let (near, far) = socket::pair().map_err(failed)?;

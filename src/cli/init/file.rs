@@ -71,7 +71,7 @@ impl SettingsFile {
             read => read.map_err(|error| cannot("read", &self.path, &error))?.is_some_and(|now| self.text == Some(now)),
         };
         if !is_same {
-            let problem = format_args!("{} was changed in the meantime, and is as it was left", self.path.display());
+            let problem = format!("{} was changed in the meantime, and is as it was left", self.path.display());
             return Err(Notice::failed(problem, "run the command again"));
         }
         let failed = |error: io::Error| cannot("write", &self.path, &error);

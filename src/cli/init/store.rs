@@ -46,7 +46,7 @@ impl InitStore {
             text => text.map_err(|error| self.failed(&error))?,
         };
         InitRecord::read(&text).ok_or_else(|| {
-            let problem = format_args!("{} cannot be understood", path.display());
+            let problem = format!("{} cannot be understood", path.display());
             Notice::failed(problem, "it was written by another version of rexec, or changed by hand")
         })
     }

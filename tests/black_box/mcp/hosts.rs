@@ -18,6 +18,8 @@ fn the_server_lives_on_when_the_host_dies_and_finds_the_next_one() {
     assert_eq!(agent.run("echo one"), "one\n");
     let id = agent.begin("exec", &json!({"command": "echo begun; touch begun; sleep 300"}));
     wait_until("it runs", || host.home.join("begun").exists());
+    // The server has read the run's number when it has an answer to what it asked later.
+    assert!(agent.call("list", &json!({})).text.contains("running"));
     let (home, _warden) = host.kill();
     let lost = agent.result(id);
     assert!(lost.is_error && lost.text.contains("rexec: the host went away while run "), "{}", lost.text);
