@@ -70,6 +70,16 @@ enum StringKind {
     Other,
 }
 
+/// Whether a byte means nothing between characters and sequences.
+fn is_ignored(byte: u8) -> bool {
+    matches!(byte, 0 | CAN | SUB | DEL)
+}
+
+/// The bytes at the start that mean nothing.
+fn ignored_len(input: &[u8]) -> usize {
+    input.iter().position(|&byte| !is_ignored(byte)).unwrap_or(input.len())
+}
+
 /// The parser of one stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Parser {
@@ -139,6 +149,11 @@ impl Parser {
         }
         if at_end {
             return run.len;
+        }
+        // Binary data has long runs of them, each byte of which would cost a search for text.
+        let ignored = ignored_len(&input[run.len..]);
+        if ignored > 0 {
+            return run.len + ignored;
         }
         let taken = sink.shortcut(&input[run.len..]);
         if taken > 0 {
@@ -224,7 +239,7 @@ impl Parser {
     fn execute<S: Sink>(&mut self, byte: u8, sink: &mut S) {
         match byte {
             b'\t' | b'\n' => sink.text(&[byte]),
-            0 | CAN | SUB | DEL => {}
+            byte if is_ignored(byte) => {}
             _ => sink.control(byte),
         }
     }
