@@ -179,8 +179,8 @@ impl RpcClients {
 
     fn pump_run(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers, runs: &mut Runs) {
         let Some(mut run) = self.kept.remove(&job) else { return };
-        let before = run.output.weight();
-        while run.deliver(job, self, peers) && run.pull(turn.now, engine) {}
+        let (before, has_unread) = (run.output.weight(), runs.has_unread(job));
+        while run.deliver(job, self, peers) && run.pull(has_unread, turn.now, engine) {}
         run.feed(job, self, turn, peers, runs);
         run.settle(job, self, turn.now, peers, runs);
         if run.is_closed() && run.note_end() {

@@ -42,6 +42,8 @@ pub(super) struct KeptRun {
     end: Option<(HowEnded, u64)>,
     /// Its shell has ended. What it has left in its streams is still to come.
     exited: Option<HowEnded>,
+    /// Output since its shell's end, bytes.
+    since_exit: usize,
     is_closed: bool,
     is_noted: bool,
     /// The prompts that waited for a person, each with the last chunk before it.
@@ -62,6 +64,7 @@ impl KeptRun {
             stopping: None,
             end: None,
             exited: None,
+            since_exit: 0,
             is_closed: false,
             is_noted: false,
             prompts: Vec::new(),
@@ -117,6 +120,11 @@ impl KeptRun {
         }
     }
 
+    /// Whether a client was told of everything else that it watches of this run. An answer about the end comes behind it.
+    pub(super) fn is_told(&self, peer: PeerId) -> bool {
+        self.watchers.iter().filter(|watcher| watcher.peer == peer).all(|watcher| watcher.has_told_end(self.is_closed))
+    }
+
     /// Forgets a client.
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.watchers.retain(|watcher| watcher.peer != peer);
@@ -155,8 +163,9 @@ impl KeptRun {
         !is_held
     }
 
-    /// Takes a piece of its log. Returns `false` when there is nothing more.
-    pub(super) fn pull(&mut self, now: Instant, engine: &mut Engine) -> bool {
+    /// Takes a piece of its log. `has_unread` says that its streams hold output that the log does not have yet. Returns
+    /// `false` when there is nothing more.
+    pub(super) fn pull(&mut self, has_unread: bool, now: Instant, engine: &mut Engine) -> bool {
         let Some(cursor) = self.cursor else { return false };
         let (mut taken, mut has_any) = (0, false);
         while taken < limits::RPC_CHUNK_BYTES
@@ -174,7 +183,9 @@ impl KeptRun {
                 return true;
             }
         }
-        if !has_any && let Some(end) = self.exited.take() {
+        // A pipe that a shell has left holds less than that: the rest is from other processes, and may never end.
+        let is_drained = !has_any && (!has_unread || self.since_exit >= limits::DRAIN_BYTES);
+        if is_drained && let Some(end) = self.exited.take() {
             // What its shell left in its streams has come.
             self.output.release();
             self.end = Some((end, self.output.ring().last_seq()));
@@ -186,7 +197,10 @@ impl KeptRun {
 
     fn take(&mut self, entry: &Entry, now: Instant) {
         match entry {
-            Entry::Output { stream, bytes, at } => self.output.push(*stream, bytes, *at, now),
+            Entry::Output { stream, bytes, at } => {
+                self.since_exit += if self.exited.is_some() { bytes.len() } else { 0 };
+                self.output.push(*stream, bytes, *at, now);
+            }
             Entry::Waits(prompt) => {
                 self.output.close_chunk();
                 let line = prompt_words(&prompt.prompt, limits::PROMPT_BYTES);

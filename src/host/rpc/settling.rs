@@ -48,9 +48,12 @@ impl KeptRun {
                     }
                     None
                 }
-                Awaiting::Answer { parses } => self.is_closed().then(|| self.whole_answer(job, *parses)),
+                Awaiting::Answer { parses } => {
+                    let is_over = self.is_closed() && self.is_told(reply.to.peer);
+                    is_over.then(|| self.whole_answer(job, *parses))
+                }
                 waiting => self
-                    .awaited(job, waiting, now, runs)
+                    .awaited(job, &reply.to, waiting, now, runs)
                     .or(is_late.then(|| Met { met: "time", ..Met::default() }))
                     .map(RpcAnswer::Met),
             };
@@ -65,7 +68,7 @@ impl KeptRun {
     }
 
     /// The answer to `exec.wait`, if there is one.
-    fn awaited(&self, job: JobId, waiting: &mut Awaiting, now: Instant, runs: &Runs) -> Option<Met> {
+    fn awaited(&self, job: JobId, to: &Requester, waiting: &mut Awaiting, now: Instant, runs: &Runs) -> Option<Met> {
         match waiting {
             Awaiting::Text(search) => {
                 for chunk in self.output.ring().after(search.seen) {
@@ -90,7 +93,7 @@ impl KeptRun {
             }
             _ => {}
         }
-        let end = self.end()?;
+        let end = self.end().filter(|_| self.is_told(to.peer))?;
         Some(Met { met: "exit", exit: Some(end.exit), ..Met::default() })
     }
 

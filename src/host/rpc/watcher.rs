@@ -106,6 +106,12 @@ impl Watcher {
         self.has_closed
     }
 
+    /// Whether it was told how the run ended and everything that came before; with `is_closed`, whether it was told that
+    /// nothing follows.
+    pub(super) fn has_told_end(&self, is_closed: bool) -> bool {
+        if is_closed { self.has_closed } else { self.has_exited }
+    }
+
     /// Tells it the next thing. Returns `false` when there is none for now.
     pub(super) fn tell(&mut self, run: &RunSoFar<'_>, out: &mut Vec<u8>) -> bool {
         let number = run.number;

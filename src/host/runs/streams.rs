@@ -8,7 +8,7 @@ use crate::core::entry::Stream;
 use crate::core::job::Job;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
-use crate::io::port::ReadOutcome;
+use crate::io::port::{Port, ReadOutcome};
 use crate::sys;
 
 impl Runs {
@@ -30,6 +30,11 @@ impl Runs {
                 self.visit_stream(job, stream, turn, engine);
             }
         }
+    }
+
+    /// Whether the streams of a command may hold output that was not read yet.
+    pub(in crate::host) fn has_unread(&self, job: JobId) -> bool {
+        self.get(job).is_some_and(|run| run.streams.iter().flatten().any(Port::is_readable))
     }
 
     /// Reads a budget's worth of what the command has written to a stream.

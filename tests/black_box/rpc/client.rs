@@ -66,6 +66,11 @@ impl Client {
 
     fn sort_next(&mut self) {
         let line = self.hear().expect("the connection stays");
+        self.keep(line);
+    }
+
+    /// Keeps a line for later.
+    pub(super) fn keep(&mut self, line: Value) {
         match line["id"].as_u64() {
             Some(id) => _ = self.answers.insert(id, line),
             None => self.notes.push_back(line),
@@ -113,6 +118,13 @@ impl Client {
     /// The notifications about a run until it is closed, in their order.
     pub(super) fn story(&mut self, run: u64) -> Vec<Value> {
         let closed = self.note("exec.closed", run);
+        let mut story = self.told(run);
+        story.push(json!({"method": "exec.closed", "params": closed}));
+        story
+    }
+
+    /// The notifications about a run that have come.
+    pub(super) fn told(&mut self, run: u64) -> Vec<Value> {
         let mut story: Vec<Value> = Vec::new();
         self.notes.retain(|note| {
             let is_its = note["params"]["run"] == run;
@@ -121,7 +133,6 @@ impl Client {
             }
             !is_its
         });
-        story.push(json!({"method": "exec.closed", "params": closed}));
         story
     }
 }

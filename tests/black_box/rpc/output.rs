@@ -76,6 +76,61 @@ fn a_slow_client_of_a_stream_holds_that_command_only() {
     assert!(story.iter().all(|note| note["params"].get("lost_bytes").is_none()));
 }
 
+/// A command that writes more at once than the host reads in a turn ends while its pipe still holds the rest.
+#[test]
+fn the_end_comes_behind_the_last_output_that_was_there() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let (command, most) = ("seq 100001 120000", 2 << 20);
+    for round in 0..50 {
+        let run = client.start(&json!({"command": command, "stream": true}));
+        let waiting = client.ask("exec.wait", &json!({"run": run, "for": "exit"}));
+        let exited = client.note("exec.exited", run);
+        let story = client.told(run);
+        assert_eq!((exited["exit"].as_u64(), text_of(&story).len()), (Some(0), 140_000), "round {round}");
+        assert_eq!(client.result(waiting)["met"], "exit");
+        let (mut seen, mut after) = (0, 0);
+        loop {
+            let read = client.call("exec.output", &json!({"run": run, "after": after}));
+            assert_eq!(read["exited"], true, "round {round}: {read}");
+            let chunks = read["chunks"].as_array().expect("chunks");
+            seen += chunks.iter().filter_map(|chunk| chunk["text"].as_str()).map(str::len).sum::<usize>();
+            if chunks.is_empty() {
+                break;
+            }
+            after = read["next"].as_u64().expect("a number");
+        }
+        assert_eq!(seen, 140_000, "round {round}");
+    }
+    for round in 0..50 {
+        let params = json!({"command": command, "stream": true, "combined": true, "max_output_bytes": most});
+        let asked = client.ask("exec.run", &params);
+        let answer = loop {
+            // The stream comes first, on a connection that has both.
+            let line = client.hear().expect("the connection stays");
+            if line["id"] == asked {
+                break line;
+            }
+            client.keep(line);
+        };
+        let text = answer["result"]["output"].as_str().expect("output");
+        assert!(text.len() == 140_000 && text.ends_with("120000\n"), "round {round}: {}", text.len());
+        let run = answer["result"]["run"].as_u64().expect("a number");
+        assert_eq!(text_of(&client.told(run)).len(), 140_000, "round {round}");
+    }
+}
+
+/// A process that writes on when its shell has ended does not put off the word of the end for ever.
+#[test]
+fn the_end_comes_although_another_process_goes_on_writing() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "yes & exit 3", "stream": true}));
+    assert_eq!(client.note("exec.exited", run)["exit"], 3);
+    client.note("exec.closed", run);
+    client.call("exec.cancel", &json!({"run": run}));
+}
+
 /// A client that reads on takes everything at once now and then, so that no event tells of room.
 #[test]
 fn a_long_stream_comes_whole_to_a_client_that_reads_on() {
