@@ -57,6 +57,9 @@ pub const OUTLET_HIGH_BYTES: usize = 128 << 10;
 
 /// A connection that has not said hello after this time is ended.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection in the one-shot language that has its answer is ended when no other request begins within this time. A
+/// client may ask first whether the host is there; one that waits for the end of the connection does not wait long.
+pub const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// A connection whose request is not whole after this time is ended.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Requests that are still arriving, over all connections, bytes. Beyond it a caller with a long request is told to try

@@ -1,5 +1,5 @@
-//! The JSONL language: one request per connection, lines in, one line out. The `rexec` command and programs that write
-//! JSON speak it. Its commands get the host's environment and `envs`. [`super::answer`] has the answers to actions.
+//! The JSONL language: one request at a time, lines in, one line out. The `rexec` command and programs that write JSON
+//! speak it. Its commands get the host's environment and `envs`. [`super::answer`] has the answers to actions.
 //!
 //! ```text
 //! {"action":"ping"}                                              ▶ {"result":"pong","version":"…","pid":…}
@@ -35,13 +35,23 @@ pub struct Jsonl {
     has_begun: bool,
     has_asked: bool,
     is_over: bool,
+    /// The client broke the rules, or cannot be served.
+    has_failed: bool,
+    outputs: Budget,
 }
 
 impl Jsonl {
     /// A new connection. What it holds of its command's output counts against `outputs`.
     #[must_use]
     pub fn new(outputs: &Budget) -> Self {
-        Self { output: Gathered::new(outputs.share()), has_begun: false, has_asked: false, is_over: false }
+        Self {
+            output: Gathered::new(outputs.share()),
+            has_begun: false,
+            has_asked: false,
+            is_over: false,
+            has_failed: false,
+            outputs: outputs.clone(),
+        }
     }
 
     /// Whether a line has come.
@@ -62,12 +72,29 @@ impl Jsonl {
         self.is_over
     }
 
+    /// Whether the answer is written, and the client may make another request when it has taken that.
+    #[must_use]
+    pub fn may_go_on(&self) -> bool {
+        self.is_over && !self.has_failed
+    }
+
+    /// Makes ready for another request. Returns `false` when the connection carries no other.
+    pub fn go_on(&mut self) -> bool {
+        let goes_on = self.may_go_on();
+        if goes_on {
+            *self = Self { has_begun: true, ..Self::new(&self.outputs) };
+        }
+        goes_on
+    }
+
     /// Takes whole lines off the front of `inbox`; returns the next request, if there is one.
     ///
     /// # Errors
     /// A line that is longer than [`limits::JSON_LINE_BYTES_MAX`], not JSON, or not a request.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
-        while let Some(end) = memchr::memchr(b'\n', inbox) {
+        while !self.is_over
+            && let Some(end) = memchr::memchr(b'\n', inbox)
+        {
             let line: Vec<u8> = inbox.drain(..=end).collect();
             self.has_begun = true;
             if line.trim_ascii().is_empty() {
@@ -85,14 +112,16 @@ impl Jsonl {
 
     fn translate(&mut self, line: JsonLine, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
         match line {
-            JsonLine::Command(_) if self.has_asked => Err(violation("a second request on one connection")),
+            JsonLine::Command(_) if self.has_asked => Err(violation("a second request before the answer to the first")),
             JsonLine::Command(request) => {
                 self.has_asked = true;
                 Ok(Some(PeerRequest::RunWords(request)))
             }
             JsonLine::Action(Action::Ping {}) => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
-                self.answer(&Answer::Pong { version, pid: std::process::id() }, out);
+                put_line(&Answer::Pong { version, pid: std::process::id() }, out);
+                // In the middle of a request, it is no request of its own.
+                self.is_over |= !self.has_asked;
                 Ok(None)
             }
             JsonLine::Action(Action::Abort {}) if self.has_asked => Ok(Some(PeerRequest::Abort)),
@@ -173,7 +202,7 @@ impl Jsonl {
     /// Writes the last line to a client that broke the rules, or that cannot be served.
     pub fn fail(&mut self, notice: &Notice, out: &mut Vec<u8>) {
         response::refuse(notice, out);
-        self.is_over = true;
+        (self.is_over, self.has_failed) = (true, true);
     }
 }
 

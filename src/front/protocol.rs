@@ -160,6 +160,19 @@ impl Protocol {
         matches!(self, Self::Jsonl(_) | Self::Rpc(_))
     }
 
+    /// Whether the answer is written, and the client may make another request when it has taken that.
+    pub fn may_go_on(&self) -> bool {
+        matches!(self, Self::Jsonl(jsonl) if jsonl.may_go_on())
+    }
+
+    /// Makes ready for another request. Returns `false` when the connection carries no other.
+    pub fn go_on(&mut self) -> bool {
+        match self {
+            Self::Jsonl(jsonl) => jsonl.go_on(),
+            Self::Undecided(_) | Self::Shim(_) | Self::Rpc(_) | Self::Attached(_) => false,
+        }
+    }
+
     /// Whether the answer is written.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Jsonl(jsonl) if jsonl.is_over())

@@ -34,8 +34,10 @@ pub(super) struct Peer {
     pub(super) out: Outlet,
     /// Nothing but a hello was queued for it so far.
     is_only_greeted: bool,
-    /// When it was accepted, for its deadlines.
+    /// When it was accepted or had its last answer, for its deadlines.
     pub(super) since: Instant,
+    /// It has had an answer, and may ask again.
+    pub(super) has_answer: bool,
     /// When it was accepted, for the sandbox check.
     pub(super) accepted: Moment,
     /// The process that connected.
@@ -95,6 +97,7 @@ impl Peer {
             out: Outlet::default(),
             is_only_greeted: true,
             since: now,
+            has_answer: false,
             accepted: Moment::now(),
             pid,
             is_shared: false,
@@ -121,9 +124,28 @@ impl Peer {
         matches!(self.protocol, Protocol::Rpc(_))
     }
 
-    /// Whether nothing more is read from it for now: it asks for more than it takes.
+    /// Whether nothing more is read from it for now: it asks for more than it takes, or it may ask again once it has taken
+    /// its answer.
     pub(super) fn is_deaf(&self) -> bool {
-        self.is_rpc() && self.out.pending() >= limits::OUTLET_HIGH_BYTES
+        match &self.protocol {
+            Protocol::Rpc(_) => self.out.pending() >= limits::OUTLET_HIGH_BYTES,
+            protocol => self.is_leaving && protocol.may_go_on() && !self.out.is_empty(),
+        }
+    }
+
+    /// Makes ready for another request, when everything that was said is sent. Returns `false` when there is none.
+    pub(super) fn go_on(&mut self, now: Instant) -> bool {
+        let goes_on = self.is_leaving && self.out.is_empty() && self.protocol.go_on();
+        if goes_on {
+            (self.is_leaving, self.job, self.stuck_since) = (false, None, None);
+            (self.has_answer, self.since) = (true, now);
+        }
+        goes_on
+    }
+
+    /// Whether it has its answer and has not begun another request.
+    pub(super) fn may_be_closed(&self) -> bool {
+        self.has_answer && !self.is_leaving && self.inbox.is_empty() && !self.protocol.has_asked()
     }
 
     /// Reads a budget's worth of what the peer has said.

@@ -3,6 +3,8 @@
 //! Invariants: the bytes of a peer are bounded, and so is its time until a whole request; a peer that breaks the rules
 //! gets one error and is let go, and no other peer notices; a peer that hangs up ends its command.
 
+mod deadlines;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -10,7 +12,6 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::{self, TerminalModes};
 
-use super::notices::{ENDING, TOO_SLOW};
 use super::peer::{Peer, Progress};
 use super::terminal_relay::RelayEvent;
 use super::turn::{PeerId, Source, Turn};
@@ -183,14 +184,6 @@ impl Peers {
         self.all.iter().filter(|(_, peer)| is_one(peer)).map(|(&id, _)| id).collect()
     }
 
-    /// A peer has asked for something, so the deadlines for its request are over.
-    pub(super) fn end_greeting(&mut self, id: PeerId) {
-        let Some(peer) = self.all.get(&id) else { return };
-        for timeout in [limits::HELLO_TIMEOUT, limits::REQUEST_TIMEOUT] {
-            self.greeting.remove(&(peer.since + timeout, id));
-        }
-    }
-
     /// A peer hung up, or has everything: closes its connection and ends its command.
     pub(super) fn lose(&mut self, id: PeerId, turn: &mut Turn, engine: &mut Engine) {
         self.end_greeting(id);
@@ -270,13 +263,6 @@ impl Peers {
         self.flush(id, turn, engine);
     }
 
-    /// The host ends: lets go every peer that has not asked for anything, so that it does not have to ask.
-    pub(super) fn dismiss(&mut self, turn: &mut Turn, engine: &mut Engine) {
-        let is_idle = |peer: &Peer| peer.protocol.has_said_hello() && !peer.protocol.has_asked() && !peer.is_leaving;
-        let idle: Vec<PeerId> = self.all.iter().filter(|(_, peer)| is_idle(peer)).map(|(&id, _)| id).collect();
-        idle.into_iter().for_each(|id| self.fail(id, &ENDING, turn, engine));
-    }
-
     /// What callers got of their commands' output, of those that have ended since the last call.
     pub(super) fn take_received(&mut self) -> Vec<(JobId, ReceivedOutput)> {
         std::mem::take(&mut self.received)
@@ -309,7 +295,9 @@ impl Peers {
         let Some(peer) = self.all.get_mut(&id) else { return };
         let is_lost = !peer.send();
         if is_lost || (peer.is_leaving && peer.out.is_empty()) {
-            return self.lose(id, turn, engine);
+            return if is_lost || !self.go_on(id, turn) {
+                self.lose(id, turn, engine)
+            };
         }
         let has_ended = |job| engine.job(job).is_none_or(|known| !known.is_queued() && !known.is_running());
         if !peer.out.is_empty() && (peer.is_leaving || peer.job.is_some_and(has_ended)) {
@@ -318,42 +306,6 @@ impl Peers {
         } else {
             self.leaving.remove(&id);
         }
-    }
-
-    /// Lets go the peers that took too long for their hello, their request or their last bytes, and sends the redrawn
-    /// lines that have stood still.
-    pub(super) fn tick(&mut self, turn: &mut Turn, engine: &mut Engine) {
-        while let Some(&(at, id)) = self.greeting.first().filter(|(at, _)| *at <= turn.now) {
-            self.greeting.remove(&(at, id));
-            let Some(peer) = self.all.get(&id) else { continue };
-            let request_by = peer.since + limits::REQUEST_TIMEOUT;
-            if peer.protocol.has_said_hello() && turn.now < request_by {
-                self.greeting.insert((request_by, id));
-            } else {
-                self.fail(id, &TOO_SLOW, turn, engine);
-            }
-        }
-        let is_due =
-            |id: &PeerId| self.all.get(id).and_then(|peer| peer.protocol.deadline()).is_some_and(|at| at <= turn.now);
-        for id in self.settling.iter().copied().filter(is_due).collect::<Vec<_>>() {
-            if let Some(peer) = self.all.get_mut(&id) {
-                peer.protocol.tick(turn.now, peer.out.buffer());
-                self.roomy.insert(id);
-            }
-        }
-        let is_late = |peer: &Peer| peer.leaves_by().is_some_and(|at| at <= turn.now);
-        let late = |id: &PeerId| self.all.get(id).is_none_or(is_late);
-        for id in self.leaving.iter().copied().filter(late).collect::<Vec<_>>() {
-            self.leaving.remove(&id);
-            self.lose(id, turn, engine);
-        }
-    }
-
-    /// When [`Peers::tick`] has something to do.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let leaving = self.leaving.iter().filter_map(|id| self.all.get(id)?.leaves_by());
-        let settling = self.settling.iter().filter_map(|id| self.all.get(id)?.protocol.deadline());
-        self.greeting.first().map(|&(at, _)| at).into_iter().chain(leaving).chain(settling).min()
     }
 
     /// A run whose terminal its caller's shim relays has begun: the shim may attach.

@@ -9,7 +9,7 @@ use rexec_sh::protocol::wire::AtStart;
 
 use super::door::Arrival;
 use super::notices::{BUSY, ENDING, NO_PROOF, TOO_MANY_DESCRIPTORS};
-use super::peer::Heard;
+use super::peer::{Heard, Peer};
 use super::turn::PeerId;
 use super::{Host, unseen};
 use crate::core::engine::JobId;
@@ -66,8 +66,9 @@ impl Host {
             self.fail(id, &BUSY);
         }
         // A peer that will say no more, and has said nothing whole, waits for nothing.
-        let is_futile =
-            |peer: &super::peer::Peer| peer.is_half_closed && !peer.is_leaving && !peer.protocol.has_asked();
+        let is_futile = |peer: &Peer| {
+            peer.is_half_closed && !peer.is_leaving && peer.inbox.is_empty() && !peer.protocol.has_asked()
+        };
         if self.peers.get(id).is_some_and(is_futile) {
             self.peers.lose(id, &mut self.turn, &mut self.engine);
         }

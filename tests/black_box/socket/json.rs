@@ -148,6 +148,74 @@ fn a_client_that_shut_only_its_writing_side_gets_its_answer() {
     }
 }
 
+/// One line over a connection, and the line that answers it.
+fn say_and_hear(stream: &mut UnixStream, line: &str) -> String {
+    stream.write_all(format!("{line}\n").as_bytes()).expect("it takes a line");
+    let mut heard = Vec::new();
+    let mut byte = [0];
+    while heard.last() != Some(&b'\n') {
+        assert_eq!(stream.read(&mut byte).expect("a line"), 1, "it ends after {}", heard.escape_ascii());
+        heard.push(byte[0]);
+    }
+    String::from_utf8(heard).expect("text")
+}
+
+/// The published client asks whether the host is there before each request, and keeps its connection.
+#[test]
+fn one_connection_carries_requests_one_after_another() {
+    let host = Host::start();
+    let mut stream = UnixStream::connect(host.socket()).expect("a host");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    for round in 0..20 {
+        assert!(say_and_hear(&mut stream, r#"{"action":"ping"}"#).starts_with(r#"{"result":"pong""#), "{round}");
+        let request = format!(r#"{{"whoami":"Me","dir":"/","envs":{{"N":"{round}"}},"exec":["sh","-c","echo $N"]}}"#);
+        assert_eq!(say_and_hear(&mut stream, &request), format!("{{\"exit\":0,\"output\":\"{round}\\n\"}}\n"));
+    }
+    let long = json!({"whoami": "Me", "dir": "/", "exec": ["sh", "-c", "head -c 900000 /dev/zero | tr '\\0' x"]});
+    let answer: Value = serde_json::from_str(&say_and_hear(&mut stream, &long.to_string())).expect("JSON");
+    assert_eq!(answer["output"].as_str().map(str::len), Some(900_000));
+    assert!(say_and_hear(&mut stream, r#"{"action":"list"}"#).starts_with(r#"{"result":"list""#));
+    let slow = json!({"whoami": "Me", "dir": host.home.path(), "exec": ["sh", "-c", "echo >began; sleep 1000"]});
+    stream.write_all(format!("{slow}\n").as_bytes()).expect("it takes a line");
+    assert!(waiting::until_true(PATIENCE, || host.home.join("began").exists()));
+    assert!(say_and_hear(&mut stream, r#"{"action":"ping"}"#).contains("pong"), "in the middle of a command");
+    let aborted: Value = serde_json::from_str(&say_and_hear(&mut stream, r#"{"action":"abort"}"#)).expect("JSON");
+    assert_eq!(aborted["error"], "aborted", "{aborted}");
+    let missing = say_and_hear(&mut stream, r#"{"whoami":"Me","dir":"/","exec":["no-such-tool"]}"#);
+    assert!(missing.starts_with(r#"{"exit":127,"output":"","error":"not_found""#), "{missing}");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).expect("the host ends it");
+    assert_eq!(rest, "", "without a word");
+}
+
+#[test]
+fn requests_that_come_together_are_answered_in_their_order() {
+    let host = Host::start();
+    let one = r#"{"whoami":"Me","dir":"/","exec":["echo","one"]}"#;
+    for (text, shuts, answers) in [
+        (format!("{{\"action\":\"ping\"}}\n{one}\n"), true, 2),
+        (format!("{{\"action\":\"ping\"}}\n{{\"action\":\"ping\"}}\n{one}\n"), false, 3),
+        (format!("{{\"action\":\"ping\"}}\n\n{{\"action\":\"status\"}}\n{one}"), true, 3),
+    ] {
+        let mut stream = UnixStream::connect(host.socket()).expect("a host");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.write_all(text.as_bytes()).expect("it takes lines");
+        if shuts {
+            stream.shutdown(Shutdown::Write).expect("a socket");
+        }
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("answers and an end");
+        assert_eq!(said.lines().count(), answers, "{text}: {said}");
+        assert!(said.ends_with("\n{\"exit\":0,\"output\":\"one\\n\"}\n"), "{text}: {said}");
+    }
+    // A second command while the first one runs is refused, and ends it.
+    let slow = r#"{"whoami":"Me","dir":"/","exec":["sleep","1000"]}"#;
+    let mut stream = UnixStream::connect(host.socket()).expect("a host");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    assert!(say_and_hear(&mut stream, &format!("{slow}\n{one}")).contains("refused"));
+    host.wait_idle();
+}
+
 #[test]
 fn a_client_that_is_gone_ends_its_command() {
     let host = Host::start();
@@ -185,10 +253,8 @@ fn twenty_five_answers_of_three_megabytes_stay_within_one_bound() {
     let peak: usize = peak.trim().trim_end_matches(" kB").parse().expect("a number");
     assert!(peak < 100 << 10, "the host took {peak} KiB");
     let mut omitted = 0;
-    for mut socket in asked.drain(..) {
-        let mut said = Vec::new();
-        socket.read_to_end(&mut said).expect("an answer");
-        let answer: Value = serde_json::from_slice(&said).expect("a line of JSON");
+    for socket in asked.drain(..) {
+        let answer = answer(socket);
         let length = answer["output"].as_str().expect("output").len();
         omitted += answer["output_omitted"].as_u64().unwrap_or(0);
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Many callers at once, without a warden each, and a gate at which their commands wait.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -43,9 +43,9 @@ pub(crate) fn ask_in_json(host: &Host, request: &Value) -> UnixStream {
 }
 
 /// The answer to a command that was asked for in JSON.
-pub(crate) fn answer(mut stream: UnixStream) -> Value {
+pub(crate) fn answer(stream: UnixStream) -> Value {
     let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).expect("an answer and an end");
+    BufReader::new(stream).read_until(b'\n', &mut bytes).expect("an answer");
     serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {}", bytes.escape_ascii()))
 }
 
