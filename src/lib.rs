@@ -53,7 +53,8 @@
 //!      goes to `recorder/timed_output.rs`, whose lines are in `journal/recording.rs`.
 //! 7. The shell ends. The guard reports it, `host/runs/reports.rs` tells the job, and the job closes when its output
 //!    has ended too (`core/job.rs` has the diagram). Each reader finds the end behind the output. The shim leaves with
-//!    the exit code. The guard stays until the command has left no process.
+//!    the exit code. The guard stays until the command has left no process. If nothing has changed it meanwhile
+//!    (`guard/condition.rs`), it serves again.
 //!
 //! # Who may name whom
 //!
@@ -97,6 +98,13 @@
 //! * When a command is stopped, and how: `core/job.rs` decides, `guard/supervisor.rs` does it.
 //! * Prompts (a command reads the terminal): `core/job/prompts.rs` decides; [`guard`] names every place that takes part.
 //! * A record's or a `--json` form's field: `cli/help/schema.txt` lists it too, and a test compares.
+//! * On which ports a command listens, and which one holds a port that another wants: `host/runs/ports.rs`.
+//! * What a project's commands are given, and how they are paused and ended together: `front/projects.rs` has the sessions,
+//!   `host/project_sessions.rs` their runs, `recorder/projects_file.rs` the file.
+//! * Spans for OpenTelemetry: `front/span.rs` has the format, `host/spans.rs` fills them, `recorder/span_exporter.rs` sends
+//!   them.
+//! * A command that a person or a script gives to the host: `cli/exec.rs`, which becomes the shim
+//!   (`protocol/direct.rs`).
 //! * MCP: `front/mcp.rs` has the protocol and the calls, `cli/mcp.rs` the agent's and the host's descriptors.
 //! * Which run `44`, `SESSION:44` or `-1` is: `cli/run_reference.rs`; how it is found: `history/find.rs`.
 //! * A method for programs (JSON-RPC): `front/rpc.rs` translates, `host/rpc.rs` serves.
@@ -123,6 +131,7 @@
 //! | left-over process | a process of a command that lives after the command's shell has ended |
 //! | caller's terminal, relayed | the shim passes keys and output between it and the run's terminal |
 //! | prompt | a process of the command reads the terminal, for which nobody has typed anything |
+//! | project session | what the commands of one project share: directory, variables, shell, ports |
 //! | grace | the time between SIGTERM and SIGKILL |
 //! | sandbox | any confinement in which the caller may do less than the host |
 //! | reported run | a command that its shim runs in its caller's sandbox and reports to the host |
