@@ -234,7 +234,7 @@ impl ExecServer {
         Ok(length > 0)
     }
 
-    /// Connects to the host if something is to be asked.
+    /// Connects to the host if there is something to ask.
     fn find_host(&mut self) {
         if self.session.to_host.is_empty() {
             return;

@@ -34,7 +34,7 @@ fn local_time(time: &str) -> PrimitiveDateTime {
     PrimitiveDateTime::new(local.date(), local.time())
 }
 
-/// Tells a command its number and its caller's name, unless its environment is to be as its caller gave it.
+/// Tells a command its number and its caller's name, unless its caller gave it a whole environment.
 fn mark(command: &mut Command, job: JobId) {
     let markers = [format!("REXEC_SEQ={}", job.0), format!("REXEC_AGENT={}", command.whoami)];
     for marker in markers.into_iter().filter(|_| !command.is_bare) {

@@ -78,10 +78,10 @@ mod tests {
         assert_eq!(top(&place.join("link")), None);
         assert_eq!(top(Path::new("one")), None);
         fs::remove_dir_all(place).unwrap();
-        let mounts = "22 1 0:1 / / rw - ext4 /dev/a rw\n23 1 0:2 / /home/far rw - nfs4 x:/y rw\n\
-                      24 1 0:3 / /home/s rw shared:1 - fuse.sshfs x rw";
-        let waits = ["/home", "/home/far", "/home/far/a", "/home/farther", "/home/s/b"]
-            .map(|dir| may_wait(Path::new(dir), mounts));
+        let mounts = "22 1 0:1 / / rw - ext4 /dev/a rw\n23 1 0:2 / /srv/far rw - nfs4 x:/y rw\n\
+                      24 1 0:3 / /srv/s rw shared:1 - fuse.sshfs x rw";
+        let waits =
+            ["/srv", "/srv/far", "/srv/far/a", "/srv/farther", "/srv/s/b"].map(|dir| may_wait(Path::new(dir), mounts));
         assert_eq!(waits, [false, true, true, false, true]);
     }
 }

@@ -4,7 +4,7 @@ use rexec_host::text::settings::{
     Setting, SettingChange, SettingEdit, SettingValue, SettingsFormat, applied, set, undo,
 };
 
-const SHELL: &str = "/home/user/.local/share/rexec/shells/rexec-bash";
+const SHELL: &str = "/srv/user/.local/share/rexec/shells/rexec-bash";
 
 fn setting(keys: &[&str], value: &str) -> Setting {
     let value = if value == "false" { SettingValue::False } else { SettingValue::Text(value.to_owned()) };

@@ -16,7 +16,7 @@ use crate::limits;
 use crate::sys::process;
 use crate::text::encode::from_base64;
 
-/// Who calls.
+/// The name of the client.
 #[derive(Debug)]
 pub(super) struct Identity {
     /// The name that the user has chosen, or the one that the client gives itself.
@@ -98,7 +98,7 @@ impl From<OldStartAsk> for StartAsk {
     }
 }
 
-/// Whose command it is.
+/// What the client tells about the call.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {

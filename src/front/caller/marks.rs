@@ -1,7 +1,7 @@
 //! What an agent's variables tell about one call: its program, version, session and call, and which part of it calls.
 //!
 //! The variables are those that the agents were seen to set. They are words of the caller's: names for people to read and
-//! search, which nothing is decided by. Claude Code gives a subagent's commands the variables of its own ones, so those
+//! search, and nothing is decided by them. Claude Code gives a subagent's commands the variables of its own ones, so those
 //! cannot be told apart.
 
 use rexec_sh::protocol::agents::known_name;
@@ -52,7 +52,7 @@ pub struct CallerMarks {
     pub number: u32,
 }
 
-/// Where an agent's variables have what is to be known.
+/// The names of the variables in which an agent tells about a call.
 struct Variables {
     version: &'static [u8],
     /// The surer ones first.

@@ -20,9 +20,9 @@ fn a_command_is_in_the_innermost_one() {
     assert_eq!(projects.of_run("/srv/shop2", None, NOW), None, "a name that begins alike");
     let api = defined(&mut projects, "/srv/shop/api/", None).unwrap();
     assert_eq!(projects.of_run("/srv/shop/api/src", Some("/srv/shop"), NOW), Some(api), "defined within a project");
-    let other = projects.of_run("/home/ann/shop", Some("/home/ann/shop"), NOW).unwrap();
+    let other = projects.of_run("/srv/ann/shop", Some("/srv/ann/shop"), NOW).unwrap();
     assert_eq!(projects.get(other).unwrap().name, "shop-2");
-    for word in ["shop-2", "/home/ann/shop", &other.name()] {
+    for word in ["shop-2", "/srv/ann/shop", &other.name()] {
         assert_eq!(projects.find(word).map(|found| found.id), Some(other), "{word}");
     }
 }

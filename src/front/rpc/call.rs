@@ -16,7 +16,7 @@ use crate::front::projects::ProjectDefinition;
 /// A method and its parameters.
 #[derive(Debug)]
 pub enum Method {
-    /// Who calls, and what there is.
+    /// Tells the client's name; the answer tells the methods.
     Hello(HelloParams),
     /// Runs a command; the answer comes at its end.
     Run(Box<StartParams>),

@@ -62,7 +62,7 @@ fn a_start_says_what_no_command_can_have() {
     let start = |params: &str| {
         let line = format!(r#"{{"id":1,"method":"exec.start","params":{params}}}"#);
         let Method::Start(params) = RpcCall::read(line.as_bytes()).unwrap().method.unwrap() else { panic!("a start") };
-        params.request(Some("me"), "/home")
+        params.request(Some("me"), "/srv")
     };
     for (params, words) in [
         ("{}", "command: missing"),
@@ -80,5 +80,5 @@ fn a_start_says_what_no_command_can_have() {
         assert!(error.code == BAD_PARAMS && error.message.contains(words), "{params}: {}", error.message);
     }
     let request = start(r#"{"command":"echo $0"}"#).unwrap();
-    assert_eq!((&*request.whoami, &*request.dir, request.exec.len()), ("me", "/home", 3));
+    assert_eq!((&*request.whoami, &*request.dir, request.exec.len()), ("me", "/srv", 3));
 }

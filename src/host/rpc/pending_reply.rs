@@ -36,7 +36,7 @@ pub(super) struct PendingReply {
 }
 
 impl PendingReply {
-    /// Who gets the answer.
+    /// The request that is answered.
     pub(super) fn to(&self) -> &Requester {
         &self.to
     }

@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn an_environment_is_written_once_and_found_again_for_every_run() {
         let path = "/usr/bin:".repeat(40);
-        let base = [("HOME", "/home/ann"), ("PATH", path.as_str()), ("TOKENS_SEEN", "1")];
+        let base = [("HOME", "/srv/ann"), ("PATH", path.as_str()), ("TOKENS_SEEN", "1")];
         let all = [
             environment(&base, &["GITHUB_TOKEN"]),
             environment(&base, &["GITHUB_TOKEN"]),
-            environment(&[("HOME", "/home/ann"), ("PATH", &path), ("LANG", "C")], &["GITHUB_TOKEN", "TOKENS_SEEN"]),
+            environment(&[("HOME", "/srv/ann"), ("PATH", &path), ("LANG", "C")], &["GITHUB_TOKEN", "TOKENS_SEEN"]),
             environment(&[("HOME", "/root"), ("PATH", &path), ("GITHUB_TOKEN", "")], &[]),
             environment(&[], &[]),
         ];

@@ -56,7 +56,7 @@ const TOML: [&str; 10] = [
     "model = \"x\"\r\n\r\n[features]\r\n# none yet\r\n\r\n[tui]\r\ntheme = \"a\"\r\n",
     "\u{feff}shell_environment_policy = { inherit = \"core\", set = {} }\n",
     "features.web_search = true\nshell_environment_policy.set.\"GRÖSSE\" = '✓'\n[profiles.x]\nmodel = \"y\"\n",
-    "[projects.\"/home/me/a b\"]\ntrust_level = \"trusted\"\n\n[shell_environment_policy.set]\n\tB = \"\"\"\n[features]\n\"\"\"",
+    "[projects.\"/srv/me/a b\"]\ntrust_level = \"trusted\"\n\n[shell_environment_policy.set]\n\tB = \"\"\"\n[features]\n\"\"\"",
     "\n\n[[hooks.x]]\nname = \"a\"\n\n\n",
 ];
 
