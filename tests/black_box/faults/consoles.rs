@@ -162,7 +162,8 @@ fn many_commands_behind_a_stuck_console_are_bounded() {
         assert!(status.success());
     }
     let peak = procs::memory(host.pid(), "VmHWM");
-    assert!(peak <= before + (10 << 20), "{before} bytes before, at most {peak} for {} written", COMMANDS * BYTES);
+    // What is held for the console, what is on its way to the recorder, and the holes between them in the heap.
+    assert!(peak <= before + (15 << 20), "{before} bytes before, at most {peak} for {} written", COMMANDS * BYTES);
     assert!(peak >= before + (3 << 20), "{before} bytes before, at most {peak}: nothing was kept");
     host.read_console();
     let is_all = || {
