@@ -34,7 +34,9 @@ fn set_limit_of(pid: i32, user: Option<u32>, option: &str) {
     if let Some(user) = user {
         prlimit.uid(user).gid(user);
     }
-    assert!(prlimit.status().expect("prlimit is part of util-linux").success(), "{option}");
+    let is_set = prlimit.status().expect("prlimit is part of util-linux").success();
+    // A guard whose command has ended may leave at any moment.
+    assert!(is_set || !procs::is_alive(pid), "{option}");
 }
 
 /// Leaves a host so many numbers for new descriptors.
