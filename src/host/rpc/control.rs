@@ -83,15 +83,17 @@ impl Host {
     pub(super) fn cancel_run(&mut self, to: &Requester, params: &CancelParams) -> Result<RpcAnswer, RpcError> {
         let job = JobId(params.run);
         let grace = params.grace_ms.map_or(self.options.grace, Duration::from_millis).min(limits::GRACE_MAX);
-        if self.engine.job(job).is_some_and(|known| !known.is_closed()) {
+        if let Some(known) = self.engine.job(job).filter(|known| !known.is_closed()) {
+            // What is left to read of a command that has ended does not make it run.
+            let running = known.is_queued() || known.is_running();
             let is_its_own = self.rpc.meet(to.peer).foreground.contains(&job);
             let is_reported = self.engine.job(job).is_some_and(Job::is_reported);
             if is_its_own && !is_reported {
                 self.engine.stop(job, Reason::CallerGone, grace, self.turn.now);
-                return Ok(RpcAnswer::Cancelled { running: true });
+                return Ok(RpcAnswer::Cancelled { running });
             }
             let ended = self.end_run(KillRequest { peer: None, job, grace });
-            return ended.map(|()| RpcAnswer::Cancelled { running: true }).map_err(|notice| RpcError::from(&notice));
+            return ended.map(|()| RpcAnswer::Cancelled { running }).map_err(|notice| RpcError::from(&notice));
         }
         self.kept(job)?;
         if self.runs.get(job).is_some() {

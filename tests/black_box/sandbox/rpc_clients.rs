@@ -5,9 +5,9 @@ use std::process::Command;
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
 
-/// Says each of its arguments as a line, and prints what comes until the connection ends.
+/// Says all of its arguments at once, a line each, and prints what comes until the connection ends.
 const SAY: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1])\n\
-                   for line in sys.argv[2:]: s.sendall(line.encode()+b'\\n')\n\
+                   s.sendall(''.join(line+'\\n' for line in sys.argv[2:]).encode())\n\
                    s.shutdown(socket.SHUT_WR)\nprint(s.makefile().read())";
 
 fn say(host: &Host, wrapper: &[&str], lines: &[&str]) -> String {
