@@ -44,7 +44,8 @@ const session = (results) => Number(/session ID (\d+)/.exec(results.at(-1).text)
 /// A call of Codex's second tool, for the session that the result before this one names.
 const typing = (name, chars, isRight, more = {}) => ({
   name,
-  call: (results) => ({ name: "write_stdin", input: { session_id: session(results), chars, ...more } }),
+  // The call returns at the end of the command; what was typed ends it.
+  call: (results) => ({ name: "write_stdin", input: { session_id: session(results), chars, yield_time_ms: 10_000, ...more } }),
   isRight,
 });
 const isRunning = ({ code }) => code === undefined;
