@@ -61,7 +61,7 @@ be stopped there, like every command of an agent.
     },
 };
 
-/// A command, and how the shim is to run it.
+/// A command, and how the shim should run it.
 #[derive(Debug)]
 struct ExecCall {
     environment: Direct,

@@ -77,7 +77,7 @@ pub enum Answer {
         /// The command's number.
         seq: u64,
     },
-    /// A command that was to be ended has ended, or has not in the time that an answer may take.
+    /// A command that a client wanted to end has ended, or has not in the time that an answer may take.
     Kill {
         /// The command's number.
         seq: u64,

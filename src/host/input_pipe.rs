@@ -45,7 +45,7 @@ impl InputPipe {
         self.waiting.pending()
     }
 
-    /// Writes as much as the pipe takes. Returns whether it is to be closed now.
+    /// Writes as much as the pipe takes. Returns whether the caller should close it now.
     pub(super) fn flush(&mut self) -> bool {
         let port = &mut self.port;
         match self.waiting.flush(|bytes| port.write(|fd| sys::write(fd, bytes))) {

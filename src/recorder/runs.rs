@@ -1,4 +1,4 @@
-//! The runs that have not ended, and whose turn it is to have output dealt with.
+//! The runs that have not ended, and the order in which their output is read.
 //!
 //! Invariants: a run that has ended has its turn before those that go on; each turn is one piece of output; `waiting`
 //! is the sum of all output that waits; a run that the file has already is not written again.

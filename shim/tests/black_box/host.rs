@@ -27,8 +27,8 @@ pub(crate) struct Place {
     pub(crate) dir: PathBuf,
 }
 
-/// What the tests start is to have the usual signals. Whoever started the tests may ignore some: nohup(1) does, and a
-/// shell for its jobs in the background.
+/// Programs that the tests start should have the usual signals. Whoever started the tests may ignore some: nohup(1)
+/// does, and a shell for its jobs in the background.
 #[expect(unsafe_code, reason = "sigaction(2)")]
 fn heed_signals() {
     static ONCE: Once = Once::new();

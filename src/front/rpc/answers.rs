@@ -31,7 +31,7 @@ pub enum RpcAnswer {
         /// Its number.
         run: u64,
     },
-    /// Whether a run that is to end was still running.
+    /// Whether the run was still running.
     Cancelled {
         /// Whether it was.
         running: bool,
