@@ -112,7 +112,7 @@ impl Spares {
         if self.parked.len() < limits::PARKED_GUARDS_MAX {
             self.parked.push_back(Parked { pid, control, since: now });
         } else {
-            control.close(poller);
+            dismiss(poller, pid, control);
         }
     }
 
@@ -128,13 +128,13 @@ impl Spares {
         while self.leave_at().is_some_and(|at| at <= now)
             && let Some(oldest) = self.parked.pop_front()
         {
-            oldest.control.close(poller);
+            dismiss(poller, oldest.pid, oldest.control);
         }
     }
 
     /// Lets all parked guards go, because descriptors or processes are short.
     pub(super) fn let_all_go(&mut self, poller: &mut Poller) {
-        self.parked.drain(..).for_each(|parked| parked.control.close(poller));
+        self.parked.drain(..).for_each(|parked| dismiss(poller, parked.pid, parked.control));
     }
 
     /// Gives a parked guard a new terminal, or makes a guard. Without a terminal for it, the guard stays parked.
@@ -147,7 +147,7 @@ impl Spares {
             if let Ok(Some(_)) = control.write(|fd| socket::send(fd, &RENEW, &slave)) {
                 return spare(poller, pid, control, pty.master, FirstInput::End, None);
             }
-            control.close(poller);
+            dismiss(poller, pid, control);
         }
         make(poller, self.size, &[], FirstInput::End)
     }
@@ -193,6 +193,12 @@ impl Spare {
         self.control.close(poller);
         self.master.close(poller);
     }
+}
+
+/// Ends a guard that serves nobody. Its socket's end alone would not end one that somebody has stopped.
+fn dismiss(poller: &mut Poller, pid: Pid, control: Port) {
+    spawn::kill(pid, control.fd());
+    control.close(poller);
 }
 
 fn make(poller: &mut Poller, size: pty::Size, held: &[RawFd], first: FirstInput) -> io::Result<Spare> {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nix::libc;
+use nix::sys::signal::Signal::SIGSTOP;
 
 use crate::support::host::Host;
-use crate::support::procs;
+use crate::support::procs::{self, Process};
 use crate::support::waiting::{self, PATIENCE};
 
 /// What a process inherits, and where it is: the numbers of processes are replaced by their roles.
@@ -31,14 +32,11 @@ fn wait_for_reuse(host: &Host) {
     });
 }
 
-#[test]
-fn a_guard_whose_command_left_nothing_serves_the_next_one_and_goes_when_it_is_not_needed() {
-    let host = Host::start();
-    wait_for_reuse(&host);
+/// Runs eight commands at the same time, so that eight guards have served.
+fn run_eight_at_once(host: &Host) {
     let gates: Vec<_> = (0..8).map(|n| host.home.join(&format!("go-{n}"))).collect();
     std::thread::scope(|scope| {
         for (n, gate) in gates.iter().enumerate() {
-            let host = &host;
             scope.spawn(move || {
                 host.run(&format!("echo > on-{n}; until [ -e {} ]; do sleep 0.01; done", gate.display()))
             });
@@ -46,12 +44,32 @@ fn a_guard_whose_command_left_nothing_serves_the_next_one_and_goes_when_it_is_no
         waiting::wait_until("eight commands at once", || (0..8).all(|n| host.home.join(&format!("on-{n}")).exists()));
         gates.iter().for_each(|gate| std::fs::write(gate, "").expect("a file"));
     });
-    let guards = || procs::children(host.pid()).iter().filter(|child| child.comm == "rexec-guard").count();
-    assert!(guards() > 2, "some wait for more commands");
-    let is_rest = waiting::until_true(PATIENCE, || guards() == 2);
-    assert!(is_rest, "{} guards wait although there are no commands", guards());
+}
+
+fn guards(host: &Host) -> Vec<Process> {
+    procs::children(host.pid()).into_iter().filter(|child| child.comm == "rexec-guard").collect()
+}
+
+#[test]
+fn a_guard_whose_command_left_nothing_serves_the_next_one_and_goes_when_it_is_not_needed() {
+    let host = Host::start();
+    wait_for_reuse(&host);
+    run_eight_at_once(&host);
+    assert!(guards(&host).len() > 2, "some wait for more commands");
+    let is_rest = waiting::until_true(PATIENCE, || guards(&host).len() == 2);
+    assert!(is_rest, "{} guards wait although there are no commands", guards(&host).len());
     let slept = waiting::until_steady(std::time::Duration::from_secs(2), || procs::sleeps(host.pid()));
     assert!(slept > 0, "and the host sleeps");
+    host.finish();
+}
+
+#[test]
+fn a_guard_that_was_stopped_after_its_command_goes_when_it_is_not_needed() {
+    let host = Host::start();
+    run_eight_at_once(&host);
+    guards(&host).iter().for_each(|guard| guard.signal(SIGSTOP));
+    let is_rest = waiting::until_true(PATIENCE, || guards(&host).len() == 2);
+    assert!(is_rest, "{} guards wait although there are no commands", guards(&host).len());
     host.finish();
 }
 
