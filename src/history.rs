@@ -12,6 +12,7 @@
 //! Invariants: memory is bounded by a chunk and by the runs that are wanted; a line that is not a record costs itself
 //! only; a file that grows, shrinks or vanishes while it is read is no error.
 
+mod answers;
 mod beginning;
 mod chunks;
 mod facts;

@@ -200,7 +200,7 @@ fn as_html(run: &FoundRun, recording: Option<&RunRecording>) -> io::Result<Strin
                             .into_iter()
                             .for_each(|size| styled.resize(size));
                     }
-                    EventKind::Remark => {}
+                    EventKind::Input | EventKind::Remark => {}
                 }
             }
         }

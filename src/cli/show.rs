@@ -7,12 +7,12 @@ use std::path::Path;
 use lexopt::prelude::{Long, Value};
 use serde::Serialize;
 
-use super::run_reference::{self, RunReference};
+use super::run_reference::{self, RunReference, unreadable};
 use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Group, JSON, Values, Verb};
 use super::{print, when, written};
 use crate::history::{self, FoundRun, RunOutcome};
-use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
+use crate::journal::record::{EndRecord, InputRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::text::agent_name::short_name;
 use crate::text::banner::{duration, left_line, signal_name};
 use crate::text::count;
@@ -43,12 +43,14 @@ shows the beginning and the end; rexec out has all of it.
             }
         }
         let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec show 44"))?;
-        let run = reference.find(&super::home()?, &super::socket_path()?)?;
+        let home = super::home()?;
+        let run = reference.find(&home, &super::socket_path()?)?;
+        let answers = run.answers().map_err(|error| unreadable(&home, &error))?;
         super::with_output(|out| {
             if is_json {
-                return super::put_json([ShownRun::of(&run)].into_iter(), out);
+                return super::put_json([ShownRun::of(&run, answers)].into_iter(), out);
             }
-            written(write_run(&run, &Sheet::standard(), out))
+            written(write_run(&run, &answers, &Sheet::standard(), out))
         })
     },
 };
@@ -57,12 +59,17 @@ shows the beginning and the end; rexec out has all of it.
 const LABEL_COLUMNS: usize = 10;
 /// Columns of a fact. The rest is cut.
 const FACT_COLUMNS: usize = 4_096;
+/// Answers that are shown, the last ones.
+const ANSWERS_SHOWN: usize = 10;
 
 /// A run in `rexec show --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct ShownRun<'a> {
     session: &'a str,
     state: &'static str,
+    /// What people typed for it: how much, and where.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    answers: Vec<InputRecord>,
     /// The journal's file.
     file: Cow<'a, str>,
     record: ShownRecord<'a>,
@@ -77,13 +84,13 @@ enum ShownRecord<'a> {
 }
 
 impl<'a> ShownRun<'a> {
-    pub(super) fn of(run: &'a FoundRun) -> Self {
+    pub(super) fn of(run: &'a FoundRun, answers: Vec<InputRecord>) -> Self {
         let record = match &run.end {
             Some(end) => ShownRecord::Ended(Box::new(record(run, end))),
             None => ShownRecord::Begun(&run.start),
         };
         let (state, file) = (run.outcome.word(run.is_alive), run.file.to_string_lossy());
-        Self { session: &run.session, state, file, record }
+        Self { session: &run.session, state, answers, file, record }
     }
 }
 
@@ -91,9 +98,9 @@ fn record(run: &FoundRun, end: &RunEnd) -> EndRecord {
     EndRecord { start: run.start.clone(), end: end.clone(), output: run.recorded.clone() }
 }
 
-fn write_run(run: &FoundRun, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
+fn write_run(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
     let FoundRun { start, end, .. } = run;
-    for (label, text) in facts(run, sheet) {
+    for (label, text) in facts(run, answers, sheet) {
         let label = sheet.tinted(Tint::Dim, &padded(label, LABEL_COLUMNS));
         writeln!(out, "{label}{}", escape_line(&text, FACT_COLUMNS))?;
     }
@@ -110,7 +117,7 @@ fn write_run(run: &FoundRun, sheet: &Sheet, out: &mut impl Write) -> io::Result<
 }
 
 /// Each fact with its name.
-fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
+fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'static str, String)> {
     let FoundRun { start, end, recorded, .. } = run;
     let mut facts = vec![("run", format!("#{} of session {}", start.seq, run.session))];
     facts.push(("state", state(run)));
@@ -128,6 +135,7 @@ fn facts(run: &FoundRun, sheet: &Sheet) -> Vec<(&'static str, String)> {
     facts.extend((!start.why.is_empty()).then(|| ("why", start.why.clone())));
     facts.push(("directory", start.dir.clone()));
     facts.push(("shell", start.shell.clone()));
+    facts.extend(typed(answers, sheet).into_iter().map(|answer| ("answer", answer)));
     facts.extend(start.sandbox.clone().map(|sandbox| ("sandbox", sandbox)));
     if start.unwrapped {
         facts.push(("call", start.exec.join(" ")));
@@ -160,6 +168,26 @@ fn caller(start: &StartRecord) -> String {
         name if start.session_number > 1 || !start.role.is_empty() => format!("{caller} ({name})"),
         _ => caller,
     }
+}
+
+/// Each answer: when, how much, and where.
+fn typed(answers: &[InputRecord], sheet: &Sheet) -> Vec<String> {
+    let earlier = answers.len().saturating_sub(ANSWERS_SHOWN);
+    let more = (earlier > 0)
+        .then(|| format!("{} before these: rexec show --json", count::counted(earlier as u64, "answer", "answers")));
+    let shown = answers[earlier..].iter().map(|answer| {
+        let local = history::milliseconds(&answer.time).and_then(|at| sheet.clock.local(at));
+        let time = local.map_or_else(|| answer.time.clone(), when::time_shown);
+        let place = match answer.from.as_str() {
+            "console" => " at the console",
+            "send" => " by rexec send",
+            "attach" => " by rexec attach",
+            _ => "",
+        };
+        let shown = if answer.hidden { ", not shown" } else { "" };
+        format!("{time} {}{place}{shown}", count::counted(answer.bytes, "byte", "bytes"))
+    });
+    more.into_iter().chain(shown).collect()
 }
 
 fn state(run: &FoundRun) -> String {

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::entry::{Entry, PortHeld, Reason, StartError, Stream, Streams};
+use super::entry::{Entry, PortHeld, Reason, StartError, Stream, Streams, Typed};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag};
 use crate::limits;
@@ -142,8 +142,8 @@ impl Engine {
     }
 
     /// A person typed this much for the job.
-    pub fn on_answered(&mut self, id: JobId, bytes: u64, is_hidden: bool) {
-        self.tell(id, |job| job.on_answered(bytes, is_hidden));
+    pub fn on_answered(&mut self, id: JobId, typed: Typed) {
+        self.tell(id, |job| job.on_answered(typed));
     }
 
     /// The person who answers the job's prompt leaves.

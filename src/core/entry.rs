@@ -123,6 +123,40 @@ pub struct Prompt {
     pub until: Instant,
 }
 
+/// One answer of a person, complete: how much was typed, and where. What was typed is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Typed {
+    /// Its length, bytes.
+    pub bytes: u64,
+    /// The terminal did not show it, as for a password.
+    pub is_hidden: bool,
+    /// Where it was typed.
+    pub place: AnswerPlace,
+}
+
+/// Where a person types for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerPlace {
+    /// On the host's console.
+    Console,
+    /// By `rexec send`.
+    Send,
+    /// On a terminal that stands for the command's: `rexec attach`.
+    Attach,
+}
+
+impl AnswerPlace {
+    /// The word for it in records.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Console => "console",
+            Self::Send => "send",
+            Self::Attach => "attach",
+        }
+    }
+}
+
 /// A port on which another command listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortHeld {
@@ -149,8 +183,8 @@ pub enum Entry {
     WantedInput { program: String },
     /// A program of it waits for a person's answer.
     Waits(Box<Prompt>),
-    /// A person typed this many bytes for it. `is_hidden` says that its terminal did not show them.
-    Answered { bytes: u64, is_hidden: bool },
+    /// A person typed for it.
+    Answered(Typed),
     /// A port that it could not listen on is another command's.
     PortHeld(Box<PortHeld>),
     /// It was asked to end, and has its grace to do so.

@@ -7,6 +7,7 @@ use super::runs::{AnswerOver, NoAnswer};
 use super::turn::PeerId;
 use super::{Host, supervision};
 use crate::core::engine::JobId;
+use crate::core::entry::AnswerPlace;
 use crate::core::job::Job;
 use crate::front::answer::Answer;
 use crate::front::{AttachRequest, SendRequest, TerminalEvent};
@@ -19,7 +20,7 @@ impl Host {
             return;
         }
         let (job, by) = (JobId(request.seq), Answerer::Peer(id));
-        let begun = self.runs.begin_answer(job, by, request.force, &mut self.engine);
+        let begun = self.runs.begin_answer(job, (by, AnswerPlace::Send), request.force, &mut self.engine);
         if let Err(why) = begun.and_then(|()| self.runs.type_answer(job, &request.keys(), &mut self.engine)) {
             self.runs.end_answer_of(job, by, &mut self.engine);
             let notice = self.no_answer(request.seq, why);
@@ -38,7 +39,7 @@ impl Host {
         let begun = match request.watch {
             true if self.engine.job(job).is_some_and(Job::is_alive) => Ok(()),
             true => Err(NoAnswer::NotRunning),
-            false => self.runs.begin_answer(job, by, true, &mut self.engine),
+            false => self.runs.begin_answer(job, (by, AnswerPlace::Attach), true, &mut self.engine),
         };
         if let Err(why) = begun {
             let notice = self.no_answer(request.seq, why);

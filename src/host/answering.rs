@@ -4,6 +4,7 @@
 //! typed before; they are counted for the journal and never kept.
 
 use super::turn::PeerId;
+use crate::core::entry::{AnswerPlace, Typed};
 use crate::io::outlet::Outlet;
 use crate::io::port::Port;
 use crate::sys::{self, pty};
@@ -15,13 +16,6 @@ pub(super) enum Answerer {
     Console,
     /// Behind this peer: `rexec send` or `rexec attach`.
     Peer(PeerId),
-}
-
-/// One answer, complete: how many bytes, and whether the terminal did not show them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Typed {
-    pub(super) bytes: u64,
-    pub(super) is_hidden: bool,
 }
 
 /// The person who has a run's terminal.
@@ -45,8 +39,8 @@ pub(super) struct Answering {
 
 impl Answering {
     /// Somebody begins.
-    pub(super) fn new(by: Answerer) -> Self {
-        let typed = Typed { bytes: 0, is_hidden: false };
+    pub(super) fn new(by: Answerer, place: AnswerPlace) -> Self {
+        let typed = Typed { bytes: 0, is_hidden: false, place };
         Self {
             by,
             is_given: false,
@@ -113,7 +107,7 @@ impl Answering {
             typed.bytes += count;
             typed.is_hidden |= hides && length > 0;
             if reads_lines && length == line && bytes[..line].last().is_some_and(|byte| ENDS.contains(byte)) {
-                answers.push(std::mem::replace(typed, Typed { bytes: 0, is_hidden: false }));
+                answers.push(std::mem::replace(typed, Typed { bytes: 0, is_hidden: false, ..*typed }));
             }
             Ok(written)
         });

@@ -8,7 +8,7 @@ use super::Host;
 use super::answering::Answerer;
 use super::runs::KillRequest;
 use crate::core::engine::JobId;
-use crate::core::entry::Reason;
+use crate::core::entry::{AnswerPlace, Reason};
 use crate::core::job::Job;
 use crate::io::poller::Token;
 use crate::sink::console::keyboard::{KeyAction, Situation};
@@ -88,7 +88,8 @@ impl Host {
 
     fn answer_by_key(&mut self) {
         let Some(job) = self.waiting() else { return self.screen.end_answering() };
-        match self.runs.begin_answer(job, Answerer::Console, false, &mut self.engine) {
+        let at_console = (Answerer::Console, AnswerPlace::Console);
+        match self.runs.begin_answer(job, at_console, false, &mut self.engine) {
             Ok(()) => {
                 self.screen.mark_pastes(false);
                 self.screen.tell(&format!("your keys go to #{}; ^] takes them back", job.0), self.turn.now);

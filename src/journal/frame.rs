@@ -9,7 +9,7 @@
 //! RESIZED   microseconds since the run's start u64, rows u16, columns u16
 //! LOST      a count u64: bytes of the run's output that went to a recorder that died
 //! END       how the run ended, JSON
-//! INPUT     a count u64: bytes that a person typed for the run; a flag u8: the terminal did not show them
+//! INPUT     microseconds since the run's start u64, an input record, JSON
 //! PROJECTS  the project sessions, JSON; seq is 0
 //! DROPPED   a count u64: records that the host gave up; seq is 0
 //! CLOSE     nothing; seq is 0
@@ -23,7 +23,7 @@
 
 use std::time::Duration;
 
-use super::record::{RunEnd, StartRecord, UnseenRecord};
+use super::record::{InputRecord, RunEnd, StartRecord, UnseenRecord};
 use crate::text::redact::is_secret;
 
 /// The longest payload, bytes. The largest one is a start record with every field at its bound.
@@ -139,10 +139,10 @@ pub fn encode_lost(seq: u64, bytes: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends the frame that says how much a person typed for a run.
-pub fn encode_input(seq: u64, bytes: u64, is_hidden: bool, out: &mut Vec<u8>) {
-    encode(INPUT, seq, out, |out| {
-        out.extend_from_slice(&bytes.to_le_bytes());
-        out.push(u8::from(is_hidden));
+pub fn encode_input(input: &InputRecord, at: Duration, out: &mut Vec<u8>) {
+    encode(INPUT, input.seq, out, |out| {
+        put_time(at, out);
+        put_json(input, out);
     });
 }
 
@@ -222,9 +222,8 @@ pub enum Frame<'a> {
     },
     /// A person typed this much for the run.
     Input {
-        seq: u64,
-        bytes: u64,
-        is_hidden: bool,
+        at: Duration,
+        input: Box<InputRecord>,
     },
     End(Box<RunEnd>),
     /// Commands ran without a host.
@@ -280,7 +279,7 @@ impl Decoder {
                 Some(Frame::End(end)) => return Some(Frame::End(end)),
                 Some(Frame::Resized { seq, at, window }) => return Some(Frame::Resized { seq, at, window }),
                 Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
-                Some(Frame::Input { seq, bytes, is_hidden }) => return Some(Frame::Input { seq, bytes, is_hidden }),
+                Some(Frame::Input { at, input }) => return Some(Frame::Input { at, input }),
                 Some(Frame::Unseen(unseen)) => return Some(Frame::Unseen(unseen)),
                 Some(Frame::Dropped(count)) => return Some(Frame::Dropped(count)),
                 Some(Frame::Close) => return Some(Frame::Close),
@@ -309,8 +308,8 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
         }
         LOST => Some(Frame::Lost { seq, bytes: u64::from_le_bytes(payload.try_into().ok()?) }),
         INPUT => {
-            let (bytes, flag) = payload.split_first_chunk()?;
-            Some(Frame::Input { seq, bytes: u64::from_le_bytes(*bytes), is_hidden: flag == [1] })
+            let (at, input) = split_time(payload)?;
+            Some(Frame::Input { at, input: Box::new(serde_json::from_slice(input).ok()?) })
         }
         DROPPED => Some(Frame::Dropped(u64::from_le_bytes(payload.try_into().ok()?))),
         END => serde_json::from_slice(payload).ok().map(|end| Frame::End(Box::new(end))),

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Behind the command's number, a line is an event of asciicast v2: `o` is output as a terminal gets it, `r` the
-//! terminal's size from then on, `m` a remark. The lines of commands that ran at once stand between each other. The end
+//! terminal's size from then on, `m` a remark. `i` says how much a person typed; in a cast, whose `i` would be the keys, it
+//! is a marker. The lines of commands that ran at once stand between each other. The end
 //! record of a command names the file and the part of it that has the command's lines.
 //!
 //! Invariants: the first event of a command is its size; times do not decrease; the text of an event is whole: neither a
@@ -15,6 +16,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use super::record::InputRecord;
+use crate::text::count::counted;
 
 /// What an event of a recording says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +29,9 @@ pub enum EventKind {
     /// The terminal has this size: `COLSxROWS`.
     #[serde(rename = "r")]
     Size,
+    /// A person typed this much: [`input_text`], never the keys.
+    #[serde(rename = "i")]
+    Input,
     /// A remark on the recording.
     #[serde(rename = "m")]
     Remark,
@@ -58,6 +65,13 @@ pub fn line_start(seq: u64) -> Vec<u8> {
 pub fn parse_event(line: &[u8]) -> Option<RecordedEvent> {
     let (_, seconds, kind, text) = serde_json::from_slice::<(u64, f64, EventKind, String)>(line).ok()?;
     Some(RecordedEvent { at: Duration::try_from_secs_f64(seconds).ok()?, kind, text })
+}
+
+/// An answer as an event of kind [`EventKind::Input`] has it.
+#[must_use]
+pub fn input_text(input: &InputRecord) -> String {
+    let shown = if input.hidden { ", not shown" } else { "" };
+    format!("{} typed{shown}", counted(input.bytes, "byte", "bytes"))
 }
 
 /// A terminal's size as an event of kind [`EventKind::Size`] has it.
@@ -98,6 +112,7 @@ pub fn cast(header: &CastHeader, events: &[RecordedEvent]) -> Vec<u8> {
     let mut out = serde_json::to_vec(header).expect("memory does not fail to write");
     out.push(b'\n');
     for RecordedEvent { at, kind, text } in events {
+        let kind = if *kind == EventKind::Input { EventKind::Remark } else { *kind };
         let line = serde_json::to_vec(&(at.as_secs_f64(), kind, text)).expect("memory does not fail to write");
         out.extend_from_slice(&line);
         out.push(b'\n');
@@ -112,6 +127,7 @@ impl EventKind {
         match self {
             Self::Output => "o",
             Self::Size => "r",
+            Self::Input => "i",
             Self::Remark => "m",
         }
     }

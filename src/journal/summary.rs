@@ -120,7 +120,9 @@ impl Summary {
         }
     }
 
-    fn has_begun(&self, seq: u64) -> bool {
+    /// Whether the run began in the part of the file that this is of.
+    #[must_use]
+    pub fn has_begun(&self, seq: u64) -> bool {
         self.begun.is_some_and(|(first, last)| (first..=last).contains(&seq))
     }
 

@@ -53,6 +53,8 @@ enum Waiting {
     },
     /// The terminal's size from then on.
     Size(Duration, (u16, u16)),
+    /// A person typed this much.
+    Input(Duration, String),
 }
 
 /// The raw file of a run.
@@ -112,6 +114,11 @@ impl Live {
         }
     }
 
+    /// Adds what the recording says of an answer.
+    pub(super) fn answer(&mut self, at: Duration, text: String) {
+        self.waiting.push_back(Waiting::Input(at, text));
+    }
+
     /// Whether none of its output waits.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
@@ -123,6 +130,10 @@ impl Live {
             None => 0,
             Some(Waiting::Size(at, window)) => {
                 self.timed.resize(window, at);
+                0
+            }
+            Some(Waiting::Input(at, text)) => {
+                self.timed.answer(&text, at);
                 0
             }
             Some(Waiting::Output { stream, at, bytes }) => {

@@ -13,7 +13,8 @@ use super::environment::EnvironmentCache;
 use super::live::Live;
 use super::output_files::OutputFiles;
 use super::queue::Unwritten;
-use crate::journal::record::{RunEnd, StartRecord};
+use crate::journal::record::{InputRecord, RunEnd, StartRecord};
+use crate::journal::recording;
 use crate::limits;
 
 /// How much output of a run is dealt with in one turn, bytes.
@@ -119,6 +120,15 @@ impl RecordedRuns {
             self.turns.push_back(seq);
         }
         live.resize(at, window);
+    }
+
+    /// A person typed for a run this long after its start.
+    pub(super) fn on_input(&mut self, input: &InputRecord, at: Duration) {
+        let Some(live) = self.live.get_mut(&input.seq).filter(|live| live.end.is_none()) else { return };
+        if live.is_idle() {
+            self.turns.push_back(input.seq);
+        }
+        live.answer(at, recording::input_text(input));
     }
 
     /// Counts output that was lost with an earlier recorder. Returns whether the run is known.

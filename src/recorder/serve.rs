@@ -134,9 +134,9 @@ impl Recorder {
                 }
             }
             Frame::End(end) => self.runs.on_end(*end, &mut self.appender, now),
-            Frame::Input { seq, bytes, is_hidden } => {
-                let time = timestamp(SystemTime::now());
-                let input = InputRecord { seq, bytes, hidden: is_hidden, time };
+            Frame::Input { at, input } => {
+                let input = InputRecord { time: timestamp(SystemTime::now()), ..*input };
+                self.runs.on_input(&input, at);
                 self.appender.push(Unwritten::Input(input), now);
             }
             Frame::Unseen(unseen) => self.appender.push(Unwritten::Unseen(unseen), now),

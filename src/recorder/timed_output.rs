@@ -121,6 +121,16 @@ impl TimedOutput {
         }
     }
 
+    /// Notes that a person typed this much.
+    pub(super) fn answer(&mut self, text: &str, at: Duration) {
+        if self.failure.is_none() && self.taken < self.cap {
+            self.last = self.last.max(at);
+            self.put_size();
+            self.end_event();
+            push_event(self.seq, self.last, EventKind::Input, text, &mut self.lines);
+        }
+    }
+
     /// Notes that output was lost with an earlier recorder.
     pub(super) fn lose(&mut self, bytes: u64) {
         if self.cap > 0 {

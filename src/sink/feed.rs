@@ -23,10 +23,10 @@ use std::time::Instant;
 use self::held::Held;
 use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
-use crate::core::entry::Entry;
+use crate::core::entry::{Entry, Typed};
 use crate::core::log::{Item, Lag};
 use crate::journal::frame;
-use crate::journal::record::{PortHolder, RunEnd, StartRecord, Straggler, UnseenRecord};
+use crate::journal::record::{InputRecord, PortHolder, RunEnd, StartRecord, Straggler, UnseenRecord};
 use crate::journal::status::Done;
 use crate::limits;
 
@@ -302,9 +302,11 @@ impl Feed {
                 keep(held, &out[before..], &mut self.held);
                 self.pace.on_sent(out.len() - before, now);
             }
-            Item::Entry(Entry::Answered { bytes, is_hidden }) => {
-                let (bytes, is_hidden) = (*bytes, *is_hidden);
-                self.has_record |= self.send(out, now, |out| frame::encode_input(job.0, bytes, is_hidden, out));
+            Item::Entry(Entry::Answered(typed)) => {
+                held.end.answers += 1;
+                let at = engine.job(job).map_or_else(Default::default, |job| job.age(now));
+                let input = input(job, *typed);
+                self.has_record |= self.send(out, now, |out| frame::encode_input(&input, at, out));
             }
             Item::Entry(Entry::PortHeld(port)) => {
                 held.end.port_held = Some(PortHolder { port: port.port, seq: port.run });
@@ -331,6 +333,11 @@ impl Feed {
         self.pace.on_sent(out.len() - before, now);
         out.len() > before
     }
+}
+
+/// The record of an answer. The recorder adds the time.
+fn input(job: JobId, Typed { bytes, is_hidden, place }: Typed) -> InputRecord {
+    InputRecord { seq: job.0, bytes, hidden: is_hidden, from: place.word().to_owned(), time: String::new() }
 }
 
 /// Keeps frames of a run for the next recorder, and counts them in `all`, the bytes of all runs' frames.

@@ -263,7 +263,7 @@ impl Player {
                 parse_size(&event.text).into_iter().for_each(|(rows, _)| filter.resize(rows));
             }
             (EventKind::Remark, None) => self.console.say(&format!("… {}", event.text), &mut self.out),
-            (EventKind::Size | EventKind::Remark, _) => {}
+            (EventKind::Size | EventKind::Input | EventKind::Remark, _) => {}
         }
         self.schedule(job);
     }

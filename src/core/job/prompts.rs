@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::look::LookSchedule;
 use super::{Job, JobState, Order, Stop};
-use crate::core::entry::{Entry, Prompt};
+use crate::core::entry::{Entry, Prompt, Typed};
 use crate::core::log::Log;
 use crate::limits;
 
@@ -169,10 +169,10 @@ impl Job {
         (self.state == JobState::Running && self.guard).then(|| self.prompts.answer())
     }
 
-    /// A person typed this much. `is_hidden` says that the terminal did not show it.
-    pub fn on_answered(&mut self, bytes: u64, is_hidden: bool) {
+    /// A person typed this much.
+    pub fn on_answered(&mut self, typed: Typed) {
         if self.state != JobState::Closed {
-            self.log.push(Entry::Answered { bytes, is_hidden });
+            self.log.push(Entry::Answered(typed));
         }
     }
 

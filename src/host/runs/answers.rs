@@ -5,7 +5,7 @@
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::Stream;
+use crate::core::entry::{AnswerPlace, Stream};
 use crate::core::job::Job;
 use crate::host::answering::{Answerer, Answering};
 use crate::limits;
@@ -45,7 +45,7 @@ impl Runs {
     pub(in crate::host) fn begin_answer(
         &mut self,
         job: JobId,
-        by: Answerer,
+        (by, place): (Answerer, AnswerPlace),
         is_forced: bool,
         engine: &mut Engine,
     ) -> Result<(), NoAnswer> {
@@ -61,7 +61,7 @@ impl Runs {
         if !is_waiting && !is_forced {
             return Err(NoAnswer::NotWaiting);
         }
-        run.answering = Some(Answering::new(by));
+        run.answering = Some(Answering::new(by, place));
         self.answered.insert(job);
         engine.answer(job);
         Ok(())
@@ -149,7 +149,7 @@ impl Runs {
         let is_complete = answering.is_leaving && answering.is_given && !answering.has_keys();
         self.answers_over.push(AnswerOver { job, by: answering.by, bytes: answering.written, is_complete });
         if let Some(typed) = answering.unfinished() {
-            engine.on_answered(job, typed.bytes, typed.is_hidden);
+            engine.on_answered(job, typed);
         }
         engine.leave(job);
     }
@@ -169,7 +169,7 @@ impl Runs {
         let Some(answering) = &mut run.answering else { return };
         let Some(port) = run.streams[Stream::Tty as usize].as_mut() else { return };
         for typed in answering.flush(port) {
-            engine.on_answered(job, typed.bytes, typed.is_hidden);
+            engine.on_answered(job, typed);
         }
         if answering.is_leaving && answering.is_given && !answering.has_keys() {
             self.end_answer(job, engine);

@@ -47,6 +47,8 @@ pub struct RunEnd {
     pub left_count: u32,
     /// Process IDs that SIGKILL did not end.
     pub unkillable: Vec<i32>,
+    /// How many answers of people it got: see [`super::InputRecord`].
+    pub answers: u32,
     /// The port that the command could not listen on, because another run did.
     pub port_held: Option<PortHolder>,
 }
@@ -177,6 +179,7 @@ impl Serialize for EndRecord {
         fields.put_set("left", &end.left)?;
         fields.put_set("left_count", &end.left_count)?;
         fields.put_set("unkillable", &end.unkillable)?;
+        fields.put_set("answers", &end.answers)?;
         fields.put_set("port_held", &end.port_held)?;
         fields.put_set("exec_b64", &start.exec_b64)?;
         fields.put_set("dir_b64", &start.dir_b64)?;

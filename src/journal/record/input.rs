@@ -14,6 +14,9 @@ pub struct InputRecord {
     /// Whether the terminal did not show it, as for a password.
     #[serde(skip_serializing_if = "is_default")]
     pub hidden: bool,
+    /// Where it was typed: `console`, `send` or `attach`. Older records do not say it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub from: String,
     /// When it was written down: see [`super::timestamp`].
     pub time: String,
 }

@@ -1,8 +1,9 @@
 //! Answers by `send`: to programs that read lines, that switch echo off, and that ask several times.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ATTENDED, ends, send, start, waits};
+use crate::export::rexec;
 use crate::support::call::Target;
 use crate::support::crowd::{answer, ask_in_json};
 use crate::support::host::{Host, MIRROR, Setup};
@@ -88,6 +89,34 @@ fn the_journal_has_how_much_was_typed_and_never_what() {
     let (absent, yes) = (json!(null), json!(true));
     assert_eq!(typed, [(&json!(1), &json!(15), &absent), (&json!(1), &json!(14), &yes)]);
     assert!(!format!("{journal:?}").contains("hidden-answer"), "{journal:?}");
+}
+
+#[test]
+fn show_and_casts_say_how_much_was_typed_where_and_when() {
+    let host = Host::with(ATTENDED);
+    let mut call = start(&host, "read -p 'a? ' x </dev/tty; read -sp 'b? ' y </dev/tty; echo $x ${#y}");
+    waits(&host, 1);
+    send(&host, 1, "ann\n");
+    waits(&host, 1);
+    let running = rexec(&host, &["show", "1"]).out();
+    assert_eq!(running.matches("\nanswer    ").count(), 1, "{running}");
+    send(&host, 1, "top-secret\n");
+    assert_eq!(ends(&mut call).out(), "ann 10\n");
+    host.wait_for("the end", |journal| journal.of_type("end").next().cloned());
+    let shown = rexec(&host, &["show", "1"]).out();
+    let answers: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix("answer    ")).collect();
+    assert!(answers.len() == 2 && answers[0].ends_with(" 4 bytes by rexec send"), "{shown}");
+    assert!(answers[1].ends_with(" 11 bytes by rexec send, not shown"), "{shown}");
+    let json: Value = serde_json::from_str(&rexec(&host, &["show", "--json", "1"]).out()).expect("an object");
+    let typed = |at: usize| (json["answers"][at]["bytes"].as_u64(), json["answers"][at]["from"].as_str());
+    assert_eq!((typed(0), typed(1)), ((Some(4), Some("send")), (Some(11), Some("send"))), "{json}");
+    let cast = rexec(&host, &["export", "1", "--cast"]).out();
+    let events: Vec<Value> = cast.lines().skip(1).map(|line| serde_json::from_str(line).expect("an event")).collect();
+    let marks: Vec<&str> =
+        events.iter().filter(|event| event[1] == "m").filter_map(|event| event[2].as_str()).collect();
+    assert_eq!(marks, ["4 bytes typed", "11 bytes typed, not shown"]);
+    assert!(events.iter().all(|event| event[1] != "i") && !cast.contains("top-secret"), "{cast}");
+    assert_eq!(rexec(&host, &["replay", "1"]).code(), 0);
 }
 
 #[test]
