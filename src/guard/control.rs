@@ -204,8 +204,9 @@ pub enum GuardReport {
     KeysRead,
     /// The command does not ask for keys any more. The next process that does will be stopped again.
     TerminalReturned,
-    /// The order to resume was obeyed: keys now reach the process group they are for.
-    Resumed,
+    /// The shell has begun in the foreground, or the order to resume was obeyed: keys now reach the process group they
+    /// are for.
+    InForeground,
 }
 
 impl GuardReport {
@@ -228,7 +229,7 @@ impl GuardReport {
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
             Self::KeysRead => (12, 0, 0, 0, Program::default()),
             Self::TerminalReturned => (13, 0, 0, 0, Program::default()),
-            Self::Resumed => (14, 0, 0, 0, Program::default()),
+            Self::InForeground => (14, 0, 0, 0, Program::default()),
             Self::OutOfReach { descriptor, limit } => (10, 0, descriptor, limit, Program::default()),
             Self::Begun => (1, 0, 0, 0, Program::default()),
             Self::Hunting => (5, 0, 0, 0, Program::default()),
@@ -276,7 +277,7 @@ impl GuardReport {
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
             12 => Self::KeysRead,
             13 => Self::TerminalReturned,
-            14 => Self::Resumed,
+            14 => Self::InForeground,
             15 => Self::Given,
             16 => Self::AskerGone,
             10 => Self::OutOfReach { descriptor: number, limit: count },
@@ -323,7 +324,7 @@ mod tests {
             GuardReport::ShellStopped { signal: process::Signal::new(20) },
             GuardReport::KeysRead,
             GuardReport::TerminalReturned,
-            GuardReport::Resumed,
+            GuardReport::InForeground,
             GuardReport::Given,
             GuardReport::AskerGone,
             GuardReport::OutOfReach { descriptor: 5_000, limit: u32::MAX },

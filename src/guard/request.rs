@@ -109,6 +109,10 @@ impl ReceivedRun {
         early.take(&run)?;
         sys::write(control, &GuardReport::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
         let shell = launch_patiently(&launch, &run, &mut early)?;
+        if self.plan.has(control::PLAN_FOREGROUND) {
+            // A host that is gone shows at the next read of orders.
+            let _ = sys::write(control, &GuardReport::InForeground.encode());
+        }
         Ok(StartedRun { shell, relayed, orders: early.kept, rest: early.bytes })
     }
 }

@@ -313,7 +313,7 @@ impl Supervisor {
                 if let Some(demand) = self.demand.as_mut().filter(|_| foreground) {
                     demand.on_granted(Instant::now());
                 }
-                self.report(&[GuardReport::Resumed]);
+                self.report(&[GuardReport::InForeground]);
             }
             Order::Typed => {
                 if let Some(demand) = &mut self.demand {

@@ -61,7 +61,7 @@ impl LentTerminal {
     pub(super) fn relay(&self, stdio: Stdio) -> TerminalRelay {
         TerminalRelay {
             is_on_demand: stdio.on_demand,
-            resuming: 0,
+            resuming: u32::from(!stdio.background && !stdio.on_demand),
             is_returned: false,
             keys: Outlet::default(),
             unread: 0,
@@ -81,7 +81,8 @@ impl LentTerminal {
 pub(super) struct TerminalRelay {
     /// Keys come only while the command asks for them, and count as taken once it has read them.
     pub(super) is_on_demand: bool,
-    /// Resumptions that the guard has not obeyed yet.
+    /// How often the command comes to the foreground before it may get keys: at its beginning, if it begins there, and by
+    /// each resumption that the guard has not obeyed yet.
     pub(super) resuming: u32,
     /// The command has given its terminal back and has not asked again.
     pub(super) is_returned: bool,

@@ -84,8 +84,8 @@ impl Runs {
         }
     }
 
-    /// The guard has obeyed a resumption.
-    pub(super) fn on_resumed(&mut self, job: JobId, turn: &Turn, peers: &mut Peers) {
+    /// The command has begun in the foreground, or the guard has obeyed a resumption.
+    pub(super) fn on_in_foreground(&mut self, job: JobId, turn: &Turn, peers: &mut Peers) {
         if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
             relay.resuming = relay.resuming.saturating_sub(1);
         }

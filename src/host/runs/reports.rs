@@ -113,7 +113,7 @@ impl Runs {
                 self.tell_in_place(job, RelayEvent::Stopped(signal), peers);
             }
             GuardReport::KeysRead => self.on_keys_read(job, peers),
-            GuardReport::Resumed => self.on_resumed(job, turn, peers),
+            GuardReport::InForeground => self.on_in_foreground(job, turn, peers),
             GuardReport::TerminalReturned => {
                 self.drain_streams(job, turn, engine);
                 self.on_terminal_returned(job, peers);

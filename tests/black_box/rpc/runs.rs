@@ -11,28 +11,37 @@ use crate::support::waiting::{self, PATIENCE};
 fn a_terminal_takes_keys_sizes_and_interrupts() {
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);
-    let script = "stty size; tty -s && echo terminal; read x; echo got $x; stty size; sleep 1000";
+    let script = "stty size; tty -s && echo terminal; read x; echo got $x; stty size; exec sed -u s/^/:/";
     let run = client.start(&json!({"command": script, "mode": "pty", "size": {"rows": 11, "cols": 33}, "stream": true,
         "sanitize": "raw"}));
     let begun = json!({"run": run, "for": "text", "text": "terminal"});
     assert_eq!(client.call("exec.wait", &begun)["met"], "text");
     assert_eq!(client.call("exec.resize", &json!({"run": run, "rows": 44, "cols": 55})), json!({}));
     assert_eq!(client.call("exec.write", &json!({"run": run, "text": "word\n"}))["accepted"], 5);
-    let wait = json!({"run": run, "for": "text", "text": "44 55"});
+    // A shell may lose an interrupt that comes between its programs, on any terminal. So the last one has begun.
+    client.call("exec.write", &json!({"run": run, "text": "again\n"}));
+    let wait = json!({"run": run, "for": "text", "text": ":again"});
     assert_eq!(client.call("exec.wait", &wait)["met"], "text");
-    // A key that comes between two programs of the command may reach neither, so a person presses it again.
-    let has_ended = (0..20).any(|_| {
-        let typed = client.ask("exec.write", &json!({"run": run, "text": "\u{3}"}));
-        let written = client.reply(typed);
-        let met = client.call("exec.wait", &json!({"run": run, "for": "exit", "timeout_ms": 2_000}));
-        written["error"]["code"] == -32002 || met["met"] == "exit"
-    });
-    assert!(has_ended, "no interrupt arrives");
+    client.call("exec.write", &json!({"run": run, "text": "\u{3}"}));
     let story = client.story(run);
     let text = text_of(&story);
     assert!(text.contains("11 33\r\nterminal\r\n") && text.contains("got word\r\n"), "{text:?}");
+    assert!(text.contains("44 55\r\n"), "{text:?}");
     let exited = story.iter().find(|note| note["method"] == "exec.exited").expect("an exit");
     assert_eq!((&exited["params"]["exit"], &exited["params"]["signal"]), (&json!(130), &json!(2)), "{exited}");
+}
+
+/// Before, half of these were lost: the terminal had no foreground process group yet.
+#[test]
+fn an_interrupt_that_is_typed_at_once_ends_a_command_that_has_hardly_begun() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    for _ in 0..32 {
+        let run = client.start(&json!({"argv": ["sleep", "1000"], "mode": "pty"}));
+        assert_eq!(client.call("exec.write", &json!({"run": run, "text": "\u{3}"}))["accepted"], 1);
+        let ended = client.call("exec.wait", &json!({"run": run, "for": "exit", "timeout_ms": 60_000}));
+        assert_eq!(ended["met"], "exit", "run {run} lives on");
+    }
 }
 
 #[test]
@@ -197,7 +206,7 @@ fn json_is_parsed_and_a_command_gets_the_environment_it_asks_for() {
 /// What they leave behind would stay otherwise.
 #[test]
 fn the_end_of_the_host_ends_background_runs_and_is_told() {
-    let host = Host::with(MIRROR);
+    let mut host = Host::with(MIRROR);
     let mut client = Client::new(&host);
     let run = client.start(&json!({"command": "echo $$ > pid; exec sleep 1000", "background": true, "dir": host.home.path(), "notify": ["exit"]}));
     let pid = waiting::until(PATIENCE, || std::fs::read_to_string(host.home.join("pid")).ok()?.trim().parse().ok());
@@ -206,5 +215,5 @@ fn the_end_of_the_host_ends_background_runs_and_is_told() {
     assert_eq!(client.note("exec.exited", run)["error"], "aborted");
     assert!(waiting::until_true(PATIENCE, || !process.is_alive()));
     while client.hear().is_some() {}
-    host.finish();
+    host.check_end();
 }
