@@ -4,19 +4,23 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/bench.sh [BENCH …] [-- ARGUMENT …]
+usage: scripts/bench.sh [path|text|load …] [OPTION …]
 
-Without BENCH, all benches of Cargo.toml run. Options of the bench `path`, the cost of the way from an agent to its command:
+  path   time and CPU of one command, and the rate of many callers
+  text   speed of the filters and of the masking
+  load   large outputs, and the host's memory
 
-  --quick                    fewer rounds: half a minute, coarse numbers
-  --only GROUP,…             footprint, latency, instructions, volume, rate, soak, modes
-  --base DIR                 for `modes`: compare with the binaries of another build in DIR, too
-  --console null|terminal    send the host's console there (default: null)
+Without a part, all three run, which takes less than five minutes on two cores that have nothing else to do.
+
+  --base DIR   measure the binaries of another build in DIR, too, in the same run
+  --quick      fewer rounds: a look rather than numbers
+  --only GROUP,…
+               of the parts path and load: one, many, shim, volume, memory; of the part text: the name of an input
+  --record     put the tables into tests/bench/README.md as well
 
 Examples:
-  scripts/bench.sh path
-  scripts/bench.sh path --quick --only latency,rate
-  scripts/bench.sh path --only modes --base ../base/target/rexec/bin
+  scripts/bench.sh path --quick
+  scripts/bench.sh --base ../base/target/rexec/bin --record
 USAGE
 }
 
@@ -24,21 +28,23 @@ die() { printf 'bench.sh: %s\n' "$*" >&2; exit 1; }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 target_dir=${CARGO_TARGET_DIR:-$root/target}
-benches=()
-args=()
+parts=()
+commands_args=()
+text_args=()
+record=
 while (($#)); do
     case $1 in
         -h | --help) usage; exit 0 ;;
-        --base) (($# >= 2)) || die "$1 needs a value"; args+=("$1" "$(realpath -- "$2")"); shift 2 ;;
-        --only | --console) (($# >= 2)) || die "$1 needs a value"; args+=("$1" "$2"); shift 2 ;;
-        --) shift; args+=("$@"); break ;;
-        -*) args+=("$1"); shift ;;
-        *) benches+=("$1"); shift ;;
+        --base) (($# >= 2)) || die "$1 needs a value"; commands_args+=("$1" "$(realpath -- "$2")"); shift 2 ;;
+        --only) (($# >= 2)) || die "$1 needs a value"; commands_args+=("$1" "$2"); text_args+=("${2//,/ }"); shift 2 ;;
+        --quick) commands_args+=("$1"); shift ;;
+        --record) record=yes; shift ;;
+        path | text | load) parts+=("$1"); shift ;;
+        *) usage >&2; die "unknown argument $1" ;;
     esac
 done
+((${#parts[@]})) || parts=(path text load)
 cd -- "$root"
-known=$(sed -n '/^\[\[bench\]\]/,/^$/s/^name = "\(.*\)"$/\1/p' Cargo.toml)
-((${#benches[@]})) || mapfile -t benches <<<"$known"
 
 # However a bench ends, its sockets, journals and input files go with this script.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/rexec-bench.XXXXXX")
@@ -48,9 +54,44 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 scripts/build.sh >&2
-for bench in "${benches[@]}"; do
-    grep -qx -- "$bench" <<<"$known" || die "no bench $bench; there are: ${known//$'\n'/, }"
-    bench_args=("${args[@]}")
-    [[ $bench != path ]] || bench_args+=(--bin "$target_dir/rexec/bin")
-    cargo bench --quiet --locked --target-dir "$target_dir" --package rexec-host --bench "$bench" -- "${bench_args[@]}"
+mkdir -- "$TMPDIR/floor"
+cc -O2 -o "$TMPDIR/floor/host" tests/bench/floor/host.c -lutil
+cc -O2 -static -o "$TMPDIR/floor/shell" tests/bench/floor/shell.c
+
+run_part() {
+    if [[ $1 == text ]]; then
+        cargo bench --quiet --locked --target-dir "$target_dir" --package rexec-host --bench text -- "${text_args[@]}"
+    else
+        # This one starts programs and waits, which needs no optimizer.
+        cargo bench --quiet --locked --target-dir "$target_dir" --package rexec-host --bench commands --profile dev -- \
+            --part "$1" --bin "$target_dir/rexec/bin" --floor "$TMPDIR/floor" "${commands_args[@]}"
+    fi
+}
+
+# What a number has to be read with: when, on how many cores, and what else the machine did.
+circumstances() {
+    printf '%s, %s cores, kernel %s, load before the run %s\n' \
+        "$(date -u +%Y-%m-%d)" "$(nproc)" "$(uname -r | cut -d. -f1,2)" "$(cut -d' ' -f1 /proc/loadavg)"
+}
+
+# Replaces what stands between the two marks of a part.
+put_into_readme() {
+    local readme=tests/bench/README.md
+    awk -v part="$1" -v table="$2" '
+        $0 == "<!-- end of " part " -->" { skips = 0 }
+        !skips { print }
+        $0 == "<!-- " part " -->" { skips = 1; while ((getline line < table) > 0) print line }
+    ' "$readme" >"$TMPDIR/readme"
+    cp -- "$TMPDIR/readme" "$readme"
+}
+
+for part in "${parts[@]}"; do
+    { circumstances; printf '\n'; } >"$TMPDIR/$part"
+    printf '\n%s: ' "$part"
+    cat -- "$TMPDIR/$part"
+    # The table of the part text is for a terminal.
+    [[ $part != text ]] || printf '```text\n' >>"$TMPDIR/$part"
+    run_part "$part" | tee -a "$TMPDIR/$part"
+    [[ $part != text ]] || printf '```\n' >>"$TMPDIR/$part"
+    [[ -z $record ]] || put_into_readme "$part" "$TMPDIR/$part"
 done

@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder with mode 0700, removed on drop.
@@ -20,10 +20,6 @@ impl Scratch {
         let path = std::env::temp_dir().join(format!("rexec-bench-{}-{number}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self { path, folders: AtomicU32::new(0) })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// A new folder in it, short of name because a socket's path has 107 bytes at most.

@@ -1,13 +1,10 @@
 //! One way to run a command: a shell, called as an agent calls it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Error, Read};
+use std::io::{self, Error};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-use crate::Bench;
-use crate::host::Host;
 
 /// A shell and the environment it is called with.
 #[derive(Debug, Clone)]
@@ -16,22 +13,15 @@ pub(crate) struct Shell {
     env: Vec<(String, String)>,
 }
 
-/// Where the three kinds of shell come from.
 impl Shell {
     /// The system's own.
     pub(crate) fn real(name: &str) -> Self {
-        Self { program: Path::new("/bin").join(name), env: environment() }
+        Self::at(Path::new("/bin").join(name))
     }
 
-    /// The shim, under the name that stands for that shell.
-    pub(crate) fn ours(bench: &Bench, host: &Host, name: &str) -> Self {
-        Self::shim(bench, host.socket(), name)
-    }
-
-    /// The shim, with any socket.
-    pub(crate) fn shim(bench: &Bench, socket: &Path, name: &str) -> Self {
-        let program = bench.scratch.path().join(format!("rexec-{name}"));
-        Self { program, env: environment() }.with("REXEC_SOCKET", &socket.to_string_lossy())
+    /// Another program that takes `-c TEXT`.
+    pub(crate) fn at(program: PathBuf) -> Self {
+        Self { program, env: environment() }
     }
 
     /// The same with one more variable.
@@ -73,30 +63,6 @@ impl Shell {
     }
 }
 
-/// Lays the links of the shim: the name it is called by says which shell it stands for.
-pub(crate) fn lay_links(bench: &Bench) -> io::Result<()> {
-    for name in ["sh", "bash"] {
-        std::os::unix::fs::symlink(bench.bin.join("rexec-sh"), bench.scratch.path().join(format!("rexec-{name}")))?;
-    }
-    Ok(())
-}
-
-/// Stops early, in words, when a command does not come through.
-pub(crate) fn check(bench: &Bench) -> io::Result<()> {
-    let host = Host::start(bench)?;
-    let (mut output, writer) = io::pipe()?;
-    let mut command = Shell::ours(bench, &host, "sh").command("echo through the host");
-    command.stdout(writer.try_clone()?).stderr(writer);
-    let status = command.spawn()?.wait()?;
-    drop(command);
-    let mut text = String::new();
-    output.read_to_string(&mut text)?;
-    if !status.success() || text != "through the host\n" {
-        return Err(Error::other(format!("a first command through the host: {status}, output {text:?}")));
-    }
-    Ok(())
-}
-
 /// One open file to nowhere.
 pub(crate) fn nowhere() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open("/dev/null")
@@ -115,14 +81,18 @@ pub(crate) fn environment() -> Vec<(String, String)> {
     env
 }
 
-/// Writes a file of `bytes` bytes or a little more by repeating lines.
-pub(crate) fn write_lines(path: &Path, bytes: usize, mut line: impl FnMut(usize) -> String) -> io::Result<usize> {
+/// Writes a file of `bytes` bytes or a little more by repeating lines. Returns its bytes and its lines.
+pub(crate) fn write_lines(
+    path: &Path,
+    bytes: usize,
+    mut line: impl FnMut(usize) -> String,
+) -> io::Result<(usize, usize)> {
     let mut text = String::with_capacity(bytes + 256);
-    let mut at = 0;
+    let mut lines = 0;
     while text.len() < bytes {
-        text.push_str(&line(at));
-        at += 1;
+        text.push_str(&line(lines));
+        lines += 1;
     }
     fs::write(path, &text)?;
-    Ok(text.len())
+    Ok((text.len(), lines))
 }

@@ -1,7 +1,7 @@
 //! A host for a measurement: its start, what /proc says about it, and its end.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Error, Read};
+use std::io::{self, Error};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
@@ -16,48 +16,41 @@ use nix::sys::termios::{OutputFlags, SetArg, tcgetattr, tcsetattr};
 use nix::unistd::Pid;
 
 use crate::Bench;
-use crate::shell::environment;
+use crate::shell::{Shell, environment};
 
 const START_MAX: Duration = Duration::from_secs(10);
 const STOP_MAX: Duration = Duration::from_secs(5);
 /// How long a host gets to make its spare guards before anything is measured.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Where the host's console goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Console {
-    Null,
-    /// A pseudo-terminal that a thread of this program reads as fast as it can.
-    Terminal,
-}
-
 /// A running host; its end comes with the drop.
 #[derive(Debug)]
 pub(crate) struct Host {
     child: Child,
-    socket: PathBuf,
+    /// Where its socket and the links of its shim are.
+    folder: PathBuf,
+    bin: PathBuf,
+    /// Whether it knows modes of terminals.
+    pub(crate) has_modes: bool,
     started_in: Duration,
 }
 
 impl Host {
     /// Starts a host and waits until it has settled.
-    pub(crate) fn start(bench: &Bench) -> io::Result<Self> {
-        let host = Self::start_cold(bench)?;
+    pub(crate) fn start(bench: &Bench, bin: &Path) -> io::Result<Self> {
+        let host = Self::start_cold(bench, bin)?;
         std::thread::sleep(SETTLE);
         Ok(host)
     }
 
     /// Starts a host and measures the time until it takes a connection.
-    pub(crate) fn start_cold(bench: &Bench) -> io::Result<Self> {
+    pub(crate) fn start_cold(bench: &Bench, bin: &Path) -> io::Result<Self> {
         let folder = bench.scratch.folder()?;
         let socket = folder.join("host.sock");
-        let mut command = Command::new(bench.bin.join("rexec-host"));
-        if has_modes(&bench.bin)? {
-            command.args(["--tty", bench.tty]);
-        }
+        let mut command = Command::new(bin.join("rexec-host"));
         command.env_clear().envs(environment()).env_remove("REXEC_WHOAMI");
         command.env("REXEC_SOCKET", &socket).env("REXEC_HOME", folder.join("home"));
-        command.stdin(Stdio::null()).stdout(console(bench.console)?);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(File::create(folder.join("stderr"))?);
         let start = Instant::now();
         let mut child = command.spawn()?;
@@ -71,11 +64,21 @@ impl Host {
             }
             std::thread::sleep(Duration::from_micros(50));
         }
-        Ok(Self { child, socket, started_in: start.elapsed() })
+        let started_in = start.elapsed();
+        Ok(Self { child, folder, bin: bin.to_owned(), has_modes: has_modes(bin)?, started_in })
     }
 
-    pub(crate) fn socket(&self) -> &Path {
-        &self.socket
+    /// Its shim, under the name that stands for this shell.
+    pub(crate) fn shell(&self, name: &str) -> io::Result<Shell> {
+        let link = self.folder.join(format!("rexec-{name}"));
+        std::os::unix::fs::symlink(self.bin.join("rexec-sh"), &link)?;
+        let shell = Shell::at(link).with("REXEC_SOCKET", &self.folder.join("host.sock").to_string_lossy());
+        Ok(if self.has_modes { shell } else { shell.with("REXEC_TTY", "never") })
+    }
+
+    /// The value of `REXEC_TTY` with which a command writes to a terminal although its caller has none.
+    pub(crate) fn always_tty(&self) -> &'static str {
+        if self.has_modes { "always" } else { "auto" }
     }
 
     pub(crate) fn started_in(&self) -> Duration {
@@ -92,12 +95,13 @@ impl Host {
         fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
     }
 
-    /// User and system time the host has used so far (clock ticks of 10 ms).
-    pub(crate) fn cpu(&self) -> io::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let (_, fields) = stat.rsplit_once(')').ok_or_else(|| Error::other("no name in /proc/PID/stat"))?;
-        let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
-        Ok(Duration::from_millis(ticks.sum::<u64>() * 10))
+    /// The CPU time that the host has used so far, and its recorder.
+    pub(crate) fn cpu(&self) -> io::Result<[Duration; 2]> {
+        let recorder = self.children()?.into_iter().find(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| !name.starts_with("rexec-guard"))
+        });
+        let recorder = recorder.ok_or_else(|| Error::other("the host has no recorder"))?;
+        Ok([cpu(self.child.id())?, cpu(recorder)?])
     }
 
     /// The host's children: guards, and what it keeps for its console and journal.
@@ -125,6 +129,13 @@ impl Drop for Host {
     }
 }
 
+/// The CPU time of a process (/proc/PID/schedstat).
+fn cpu(pid: u32) -> io::Result<Duration> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
+    let nanos = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
+    nanos.map(Duration::from_nanos).ok_or_else(|| Error::other(format!("schedstat: {text:?}")))
+}
+
 /// A number from /proc/PID/status.
 pub(crate) fn status(pid: u32, field: &str) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -134,24 +145,10 @@ pub(crate) fn status(pid: u32, field: &str) -> io::Result<u64> {
         .ok_or_else(|| Error::other(format!("/proc/{pid}/status has no {field}")))
 }
 
-/// Whether a build lets the human choose which descriptors are a terminal. In older ones stdout is one unless
-/// `REXEC_TTY` is `never`.
-pub(crate) fn has_modes(bin: &Path) -> io::Result<bool> {
+/// Whether a build has modes of terminals. In older ones stdout is one unless `REXEC_TTY` is `never`.
+fn has_modes(bin: &Path) -> io::Result<bool> {
     let help = Command::new(bin.join("rexec-host")).arg("--help").output()?;
     Ok(help.stdout.windows(5).any(|word| word == b"--tty"))
-}
-
-fn console(console: Console) -> io::Result<Stdio> {
-    if console == Console::Null {
-        return Ok(Stdio::null());
-    }
-    let (mut master, slave) = terminal()?;
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 64 << 10];
-        // The read fails with EIO once the host and everything it started is gone.
-        while matches!(master.read(&mut buffer), Ok(1..)) {}
-    });
-    Ok(slave.into())
 }
 
 /// A pseudo-terminal that leaves output as it was written: the side to read, and the side of the program.

@@ -12,34 +12,41 @@ use rexec_sh::protocol::wire::{Decoded, FromShim, HELLO_BYTES, Hello, encode_exi
 
 use crate::Bench;
 use crate::shell::{Shell, nowhere};
-use crate::table::{Goal, Table, median, millis};
+use crate::table::{Goal, Row, SIDES, Table, median_and_best, millis};
 
 pub(crate) fn measure(bench: &Bench, table: &mut Table) -> io::Result<()> {
-    let shim = shim_to_stand_in(bench)?;
-    let (nowhere, floor) = (nowhere()?, Shell::real("true"));
-    let (mut ours, mut least) = (Vec::new(), Vec::new());
+    let (nowhere, least, shim) = (nowhere()?, Shell::real("true"), shim_to_stand_in(bench)?);
+    let mut times = [Vec::new(), Vec::new()];
     for _ in 0..bench.rounds(500, 100) {
-        ours.push(shim.time("true", &nowhere)?);
-        least.push(floor.time("true", &nowhere)?);
-    }
-    let (ours, least) = (median(&ours), median(&least));
-    let ratio = ours.as_secs_f64() / least.as_secs_f64();
-    table.compare("the shim alone, no host's work : /bin/true", [millis(ours), millis(least)], ratio, Goal::None);
-    match instructions(&shim)? {
-        Some(count) => {
-            table.absolute("shim, instructions from exec to exit", (count, "instr."), Goal::AtMost(90_000.0))
+        for (shell, times) in [&least, &shim].into_iter().zip(&mut times) {
+            times.push(shell.time("true", &nowhere)?);
         }
-        None => table.remark("shim, instructions: valgrind is missing, not measured".to_owned()),
+    }
+    let cells = times.each_ref().map(|times| {
+        let (median, best) = median_and_best(times);
+        format!("{} ({})", millis(median), millis(best))
+    });
+    let [least, ours] = cells;
+    table.push(Row::new("the shim alone; reference: `/bin/true`, ms").cell(SIDES[0], least).cell(SIDES[2], ours));
+    match instructions(&shim)? {
+        None => table.remark("the shim's instructions were not counted: valgrind is missing".to_owned()),
+        Some(count) => {
+            let row = Row::new("the shim alone, instructions").cell(SIDES[2], format!("{count}"));
+            table.push(row.goal(count, Goal::AtMost(90_000.0)));
+        }
     }
     Ok(())
 }
 
-/// The shim, calling a stand-in that lives as long as this program.
-pub(crate) fn shim_to_stand_in(bench: &Bench) -> io::Result<Shell> {
-    let socket = bench.scratch.folder()?.join("host.sock");
+/// This build's shim, calling a stand-in that lives as long as this program. Other builds may speak another version of
+/// the protocol.
+fn shim_to_stand_in(bench: &Bench) -> io::Result<Shell> {
+    let folder = bench.scratch.folder()?;
+    let (socket, link) = (folder.join("host.sock"), folder.join("rexec-sh"));
+    std::os::unix::fs::symlink(bench.bin.join("rexec-sh"), &link)?;
     let listener = UnixListener::bind(&socket)?;
     std::thread::spawn(move || listener.incoming().flatten().for_each(|peer| drop(answer(peer))));
-    Ok(Shell::shim(bench, &socket, "sh"))
+    Ok(Shell::at(link).with("REXEC_SOCKET", &socket.to_string_lossy()))
 }
 
 /// What callgrind counts for one command through the shim; nothing when there is no valgrind.
