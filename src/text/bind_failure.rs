@@ -34,8 +34,9 @@ pub struct BindFailure {
 impl BindFailure {
     /// The command wrote this.
     pub fn push(&mut self, bytes: &[u8]) {
-        let at = memmem::rfind(bytes, WORDS).max(memmem::rfind(bytes, NAME));
-        if let Some(at) = at {
+        // Not from the end: only the search forwards looks at many bytes at once.
+        let last = |words| memmem::find_iter(bytes, words).last();
+        if let Some(at) = last(WORDS).max(last(NAME)) {
             let end = bytes.len().min(at + NEAR_BYTES);
             self.near.clear();
             self.near.extend_from_slice(&bytes[at.saturating_sub(NEAR_BYTES)..end]);

@@ -55,23 +55,27 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Takes output, of which the first `head_lines_max` lines since the last [`Backlog::take`] are kept.
-    pub(super) fn push(&mut self, stream: Stream, bytes: &[u8], head_lines_max: usize) {
-        let fits = if self.is_head_full { 0 } else { self.fits_head(bytes, head_lines_max) };
+    /// Takes output, of which the first `head_lines_max` lines since the last [`Backlog::take`] are kept. Returns how many
+    /// newlines are in it.
+    pub(super) fn push(&mut self, stream: Stream, bytes: &[u8], head_lines_max: usize) -> usize {
+        let lines = count_lines(bytes);
+        let fits = if self.is_head_full { 0 } else { self.fits_head(bytes, lines, head_lines_max) };
         let (head, tail) = bytes.split_at(fits);
+        let head_lines = if tail.is_empty() { lines } else { count_lines(head) };
         if !head.is_empty() {
-            self.head_lines += count_lines(head);
+            self.head_lines += head_lines;
             self.head_bytes += head.len();
             match self.head.last_mut() {
-                Some(last) if last.stream == Some(stream) => last.append(head),
+                Some(last) if last.stream == Some(stream) => last.append(head, head_lines),
                 _ => {
-                    self.head.push(BacklogPiece::output(stream, head));
+                    self.head.push(BacklogPiece::output(stream, head, head_lines));
                     self.head_bytes += PIECE_OVERHEAD;
                 }
             }
         }
         self.is_head_full |= fits < bytes.len();
-        self.push_tail(stream, tail);
+        self.push_tail(stream, tail, lines - head_lines);
+        lines
     }
 
     /// Takes a remark of the host's, which is shown behind the output before it.
@@ -88,9 +92,12 @@ impl Backlog {
     }
 
     /// How many of these bytes still belong to the beginning: whole lines, unless a line is longer than all of it.
-    fn fits_head(&self, bytes: &[u8], lines_max: usize) -> usize {
+    fn fits_head(&self, bytes: &[u8], lines: usize, lines_max: usize) -> usize {
         let room = CONSOLE_HEAD_BYTES.saturating_sub(self.head_bytes).min(bytes.len());
         let Some(more) = lines_max.checked_sub(self.head_lines).filter(|&more| more > 0) else { return 0 };
+        if room == bytes.len() && lines < more {
+            return room;
+        }
         match memchr_iter(b'\n', &bytes[..room]).nth(more - 1) {
             Some(newline) => newline + 1,
             None if room == bytes.len() => room,
@@ -98,26 +105,27 @@ impl Backlog {
         }
     }
 
-    fn push_tail(&mut self, stream: Stream, bytes: &[u8]) {
+    fn push_tail(&mut self, stream: Stream, bytes: &[u8], lines: usize) {
         let (passed, kept) = bytes.split_at(bytes.len().saturating_sub(CONSOLE_TAIL_BYTES));
+        let kept_lines = if passed.is_empty() { lines } else { count_lines(kept) };
         if !passed.is_empty() {
             while let Some(piece) = self.tail.pop_front() {
                 self.give_up(&piece);
             }
             (self.tail_bytes, self.tail_lines) = (0, 0);
-            self.gap.add(passed);
+            self.gap.add(passed.len(), lines - kept_lines);
         }
         if kept.is_empty() {
             return;
         }
         self.tail_bytes += kept.len();
-        self.tail_lines += count_lines(kept);
+        self.tail_lines += kept_lines;
         match self.tail.back_mut() {
             Some(last) if last.stream == Some(stream) && last.bytes.len() + kept.len() <= CONSOLE_TAIL_BYTES => {
-                last.append(kept);
+                last.append(kept, kept_lines);
             }
             _ => {
-                self.tail.push_back(BacklogPiece::output(stream, kept));
+                self.tail.push_back(BacklogPiece::output(stream, kept, kept_lines));
                 self.tail_bytes += PIECE_OVERHEAD;
             }
         }
@@ -139,7 +147,7 @@ impl Backlog {
 
     fn give_up(&mut self, piece: &BacklogPiece) {
         if piece.stream.is_some() {
-            self.gap.add(&piece.bytes);
+            self.gap.add(piece.bytes.len(), piece.lines);
         }
     }
 
@@ -219,7 +227,9 @@ impl Backlog {
         if gap == Gap::default() {
             pieces.splice(0..0, head);
         } else {
-            head.iter().filter(|piece| piece.stream.is_some()).for_each(|piece| gap.add(&piece.bytes));
+            head.iter()
+                .filter(|piece| piece.stream.is_some())
+                .for_each(|piece| gap.add(piece.bytes.len(), piece.lines));
         }
         let cut = last_lines(&mut pieces, lines_max);
         (gap.lines, gap.bytes) = (gap.lines + cut.lines, gap.bytes + cut.bytes);
@@ -229,24 +239,24 @@ impl Backlog {
 
 impl Gap {
     /// Adds this output.
-    pub(super) fn add(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
-        self.lines += count_lines(bytes) as u64;
+    pub(super) fn add(&mut self, bytes: usize, lines: usize) {
+        self.bytes += bytes as u64;
+        self.lines += lines as u64;
     }
 }
 
 impl BacklogPiece {
-    fn output(stream: Stream, bytes: &[u8]) -> Self {
-        Self { stream: Some(stream), bytes: bytes.to_vec(), lines: count_lines(bytes) }
+    fn output(stream: Stream, bytes: &[u8], lines: usize) -> Self {
+        Self { stream: Some(stream), bytes: bytes.to_vec(), lines }
     }
 
     fn weight(&self) -> usize {
         self.bytes.len() + PIECE_OVERHEAD
     }
 
-    fn append(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8], lines: usize) {
         self.bytes.extend_from_slice(bytes);
-        self.lines += count_lines(bytes);
+        self.lines += lines;
     }
 }
 
@@ -309,7 +319,9 @@ mod tests {
         let all = numbers(1, 100_000);
         for size in [1, 7, 4_096, 65_536, all.len()] {
             let mut backlog = Backlog::default();
-            all.as_bytes().chunks(size).for_each(|chunk| backlog.push(Stream::Out, chunk, 200));
+            for chunk in all.as_bytes().chunks(size) {
+                assert_eq!(backlog.push(Stream::Out, chunk, 200), count_lines(chunk));
+            }
             assert_eq!(backlog.lines(), 100_000);
             let excerpt = backlog.take(40);
             assert_eq!(text(&excerpt.head), numbers(1, 200), "{size}");

@@ -93,8 +93,8 @@ impl CommandBlock {
         {
             match item {
                 Item::Entry(Entry::Output { stream, bytes, .. }) => {
-                    self.written.add(bytes);
-                    self.backlog.push(*stream, bytes, self.allowance.lines());
+                    let lines = self.backlog.push(*stream, bytes, self.allowance.lines());
+                    self.written.add(bytes.len(), lines);
                     self.note_news(now);
                 }
                 Item::Missed { bytes } => {

@@ -17,6 +17,8 @@ const STRIDE: usize = 4;
 /// The distance if each value is long enough to contain one of these words.
 const LONG_STRIDE: usize = 8;
 const TABLE_BITS: u32 = 16;
+/// Of the table that the quick look reads first, which stays in the processor's cache.
+const FIRST_TABLE_BITS: u32 = 14;
 pub(super) const ROOT: u32 = 0;
 
 /// The automaton of a set of values.
@@ -27,6 +29,8 @@ pub(super) struct Automaton {
     bytes: Vec<u8>,
     /// One bit for each hash of a word of four bytes near a value's start.
     grams: Box<[u64; 1 << (TABLE_BITS - 6)]>,
+    /// The same with a byte, 0 or 1, for each shorter hash: one read tells that there is none in most blocks.
+    blocks: Box<[u8; 1 << FIRST_TABLE_BITS]>,
     /// The root's children by byte.
     first: Box<[u32; 256]>,
     /// Whether the quick look takes the longer stride.
@@ -53,6 +57,7 @@ impl Automaton {
             nodes: vec![root],
             bytes: vec![0],
             grams: Box::new([0; 1 << (TABLE_BITS - 6)]),
+            blocks: Box::new([0; 1 << FIRST_TABLE_BITS]),
             first: Box::new([0; 256]),
             is_long: values.iter().all(|value| value.len() >= LONG_STRIDE + GRAM - 1),
         };
@@ -61,6 +66,7 @@ impl Automaton {
             for offset in 0..stride {
                 let (word, bit) = place(&value[offset..]);
                 automaton.grams[word] |= bit;
+                automaton.blocks[first_place(&value[offset..])] = 1;
             }
         }
         // By depth, so that the nodes that `fail` links lead to are finished first.
@@ -137,8 +143,10 @@ impl Automaton {
         };
         // One branch for a block of words.
         let (blocks, rest) = text.as_chunks::<BLOCK>();
-        let block =
-            blocks.iter().position(|block| block.as_chunks().0.iter().fold(0, |hit, word| hit | is_near(word)) != 0);
+        let block = blocks.iter().position(|block| {
+            block.as_chunks::<STRIDE>().0.iter().fold(0, |hit, word| hit | self.blocks[first_place(word)]) != 0
+                && block.as_chunks().0.iter().fold(0, |hit, word| hit | is_near(word)) != 0
+        });
         let start = block.unwrap_or(blocks.len()) * BLOCK;
         let rest = if block.is_some() { &text[start..] } else { rest };
         let hit = rest.as_chunks().0.iter().position(|word| is_near(word) != 0).map(|hit| start + hit * STRIDE);
@@ -157,9 +165,19 @@ impl Automaton {
 /// The word and the bit of the first four bytes in `grams`.
 #[inline]
 fn place(bytes: &[u8]) -> (usize, u64) {
-    let word = u32::from_le_bytes(*bytes.first_chunk().expect("a word has four bytes"));
-    let hash = word.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS);
+    let hash = hash(bytes) >> (32 - TABLE_BITS);
     ((hash >> 6) as usize, 1 << (hash & 63))
+}
+
+/// The place of the first four bytes in `blocks`.
+#[inline]
+fn first_place(bytes: &[u8]) -> usize {
+    (hash(bytes) >> (32 - FIRST_TABLE_BITS)) as usize
+}
+
+#[inline]
+fn hash(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(*bytes.first_chunk().expect("a word has four bytes")).wrapping_mul(0x9E37_79B1)
 }
 
 fn number(length: usize) -> u32 {
