@@ -15,54 +15,23 @@ The SDK and the inspector are installed beside them: in rexec-agents below XDG_C
 USAGE
 }
 
-die() { printf 'mcp.sh: %s\n' "$*" >&2; exit 1; }
-skip() { printf '%s: SKIPPED, not run: %s\n' "$1" "$2"; skipped+=("$1"); }
-
 sdk=mcp==2.3.0
 inspector=@modelcontextprotocol/inspector@2.12.0
 # The inspector needs a newer Node.js than many systems have.
 inspectors_node=node@22
 all=(python inspector claude codex gemini opencode)
+declare -A flags=()
 
-scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/rexec-agents
-prefix=
-clients=()
-while (($#)); do
-    case $1 in
-        --prefix) (($# >= 2)) || die "--prefix needs a folder"; prefix=$2; shift 2 ;;
-        -h | --help) usage; exit 0 ;;
-        *)
-            [[ " ${all[*]} " == *" $1 "* ]] || { usage >&2; die "unknown argument $1"; }
-            clients+=("$1")
-            shift
-            ;;
-    esac
-done
-((${#clients[@]})) || clients=("${all[@]}")
+# shellcheck source=scripts/agents/common.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/agents/common.sh"
+read_options "$@"
 
 host=
 clean_up() {
-    if [[ -n $host ]]; then kill "$host" 2>/dev/null || true; wait "$host" 2>/dev/null || true; fi
+    [[ -z $host ]] || end "$host"
     rm -rf -- "$work"
 }
-work=$(mktemp -d "${TMPDIR:-/tmp}/rexec-mcp.XXXXXX")
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-start_host() {
-    mkdir -m 700 -- "$work/run"
-    export REXEC_SOCKET=$work/run/host.sock
-    env -u REXEC_INSIDE REXEC_HOME="$work/journal" "$prefix/bin/rexec-host" </dev/null >"$work/console" 2>&1 &
-    host=$!
-    local tries
-    for ((tries = 0; tries < 200; tries++)); do
-        if grep -qs '^rexec journal:' "$work/console"; then return; fi
-        sleep 0.05
-    done
-    die "the host did not get ready: $(<"$work/console")"
-}
+make_work
 
 # Installs with this command unless it was done before. What is installed is named in a file beside it.
 install() { # FOLDER WHAT COMMAND …
@@ -110,14 +79,11 @@ try_agent() { # AGENT
     timeout 120 node "$scripts/agents/mcp.mjs" "$1" "$program" "$prefix/bin/rexec" "$work/$1"
 }
 
-command -v node >/dev/null || { printf 'mcp.sh: SKIPPED, no client was run: node is missing\n'; exit 0; }
-if [[ -z $prefix ]]; then
-    prefix=$work/prefix
-    "$scripts/install.sh" --quiet --prefix "$prefix" >"$work/install" 2>&1 || die "the build failed: $(tail -n 20 "$work/install")"
-fi
-start_host
-failed=() skipped=()
-for client in "${clients[@]}"; do
+command -v node >/dev/null || { printf '%s: SKIPPED, no client was run: node is missing\n' "$me"; exit 0; }
+provide_rexec
+start_host "$work" mcp
+export REXEC_SOCKET=$socket
+for client in "${chosen[@]}"; do
     mkdir -- "$work/$client"
     code=0
     case $client in
@@ -127,5 +93,4 @@ for client in "${clients[@]}"; do
     esac
     ((code == 0)) || failed+=("$client")
 done
-((${#skipped[@]} == 0)) || printf 'mcp.sh: SKIPPED, not run: %s\n' "${skipped[*]}"
-((${#failed[@]} == 0)) || die "a check failed of: ${failed[*]}"
+sum_up

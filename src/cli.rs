@@ -11,6 +11,7 @@ mod chosen;
 mod completions;
 mod diff;
 mod doctor;
+mod enclosing;
 mod exec;
 mod exec_server;
 mod export;
@@ -159,7 +160,8 @@ fn cannot_write(error: &io::Error) -> Notice {
 /// The path of the host's socket.
 fn socket_path() -> Result<PathBuf, Notice> {
     use std::os::unix::ffi::OsStrExt;
-    let explicit = std::env::var_os(SOCKET_VARIABLE);
+    let explicit = std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty());
+    let explicit = explicit.or_else(|| enclosing::path(SOCKET_VARIABLE));
     place::socket_path(explicit.as_deref().map(OsStr::as_bytes), process::uid())
         .map_err(|error| Notice::failed(error, format_args!("set {SOCKET_VARIABLE} to a shorter path")))
 }
@@ -167,7 +169,7 @@ fn socket_path() -> Result<PathBuf, Notice> {
 /// The directory of the journals.
 fn home() -> Result<PathBuf, Notice> {
     let set = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
-    if let Some(home) = set(HOME_VARIABLE) {
+    if let Some(home) = set(HOME_VARIABLE).or_else(|| enclosing::path(HOME_VARIABLE)) {
         return Ok(PathBuf::from(home));
     }
     set("HOME").map(|home| PathBuf::from(home).join(".rexec")).ok_or_else(|| {

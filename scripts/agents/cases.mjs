@@ -54,3 +54,30 @@ export const leaving = command(
   `echo marker-left; ${nap("left")} setsid ${nap("left-apart")} until [[ -s left && -s left-apart ]]; do :; done`,
   "marker-left",
 );
+
+/// The command whose agent is killed: the shell, a child, one that only SIGKILL ends, and one in a session of its own. It
+/// writes all the time, because some agents end what is silent. Plain sh, because one agent has no other shell.
+const killed = command(
+  "a command whose agent is killed",
+  "echo marker-orphaned; bash -c 'trap : INT TERM HUP; echo $$ >withstands; while :; do sleep 0.1; done' & " +
+    "sleep 300 & echo $! >child; setsid bash -c 'echo $$ >apart; exec sleep 300' & " +
+    "until [ -s withstands ] && [ -s apart ]; do sleep 0.1; done; echo $$ >cancelled; while :; do echo on; sleep 0.5; done",
+  "",
+);
+
+/// The commands of an agent that works beside others: each prints its number and exits with one of four codes.
+export function numbered(n) {
+  return command(`command ${n}`, `echo marker-together ${n}; exit ${n % 4}`, `marker-together ${n}`, { code: n % 4 });
+}
+
+/// What the model asks for in a run of this name: cases of which each must have its result, and a last one.
+export function asked({ cases, last }, run, count) {
+  switch (run) {
+    case "killed":
+      return { cases: [], last: killed };
+    case "together":
+      return { cases: Array.from({ length: count }, (_, n) => numbered(n)), last };
+    default:
+      return { cases, last };
+  }
+}

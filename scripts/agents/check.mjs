@@ -1,17 +1,23 @@
 // Judges what an agent's model was told: by each case, against the same agent with plain bash, and in the journal.
 //
-// usage: node check.mjs AGENT FOLDER ours|init|--bash-only
+// usage: node check.mjs AGENT FOLDER ours|all|init|killed|--bash-only
 //
-// FOLDER has reference.json and, of the agent with `rexec run` or after `rexec init`, ours.json or init.json, as
-// model.mjs wrote them, and the host's journals. Prints what failed, and how
-// many checks there were. Exits 1 when any failed, 3 when the agent was wrong with plain bash already.
+// FOLDER has reference.json and, of the agent with `rexec run`, with all of its variables, or after `rexec init`,
+// ours.json, all.json or init.json, as model.mjs wrote them, and the host's journals. Of an agent that was killed it has
+// what lived on. Prints what failed, and how many checks there were. Exits 1 when any failed, 3 when the agent was wrong
+// with plain bash already.
 
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agents } from "./agents.mjs";
+import { asked } from "./cases.mjs";
+import { recordsIn } from "./journal.mjs";
 
 const [agentName, folder, run] = process.argv.slice(2);
-const { whoami, cases, input, read, last, wrapper, instructions, alsoRuns = [] } = agents[agentName];
+const { input, read, wrapper, instructions, alsoRuns = [] } = agents[agentName];
+const { cases, last } = asked(agents[agentName], run);
+// An agent that was started by a program that rexec does not know has the name that agents.sh gives it.
+const whoami = run === "all" ? agentName : agents[agentName].whoami;
 let count = 0;
 let failed = 0;
 
@@ -30,7 +36,7 @@ function comparable(text) {
     .replace(/\b(Wall time: |PGID: |token count: )[\d.]+/g, "$1…")
     .replace(/Background PIDs: [\d, ]+/g, "Background PIDs: …")
     .replace(/\/\S*\/tasks\/\w+\.output/g, "…")
-    .replace(/\/(reference|ours|init)\//g, "/…/")
+    .replace(/\/(reference|ours|all|init)\//g, "/…/")
     .replace(/\/(pi-bash-\w+\.log|tool-output\/\w+)/g, "/…");
 }
 
@@ -38,21 +44,12 @@ function recordIn(run) {
   return JSON.parse(readFileSync(join(folder, `${run}.json`), "utf8"));
 }
 
-function records() {
-  const journals = join(folder, `${run}-journal`);
-  return (existsSync(journals) ? readdirSync(journals) : [])
-    .filter((name) => name.endsWith(".jsonl"))
-    .flatMap((name) => readFileSync(join(journals, name), "utf8").split("\n"))
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line));
-}
-
 const isRightIn = (results, n) => results[n] !== undefined && cases[n].isRight(read(results[n]));
 
-/// The processes of the last command that lived three seconds after it was cancelled.
+/// The processes of the last command that lived some seconds after it was cancelled, or its agent was killed.
 function leftBy(run) {
   const file = join(folder, `${run}.left`);
-  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter((name) => name !== "") : [];
 }
 
 function judge(who, results, run) {
@@ -63,13 +60,22 @@ function judge(who, results, run) {
   for (const [n, { name }] of cases.entries()) check(isRightIn(results, n), `with ${who}: ${name}`, results[n]);
 }
 
-const reference = recordIn("reference").results;
-judge("bash", reference, "reference");
-if (failed > 0) {
-  process.stdout.write(`${agentName}: ${failed} of ${count} checks of the reference failed\n`);
-  process.exit(3);
+/// Of an agent that was killed while its command ran, nothing lives on, and the journal has the command's end.
+function judgeKilled() {
+  check(leftBy(run).length === 0, "nothing of a command lives on when its agent is killed", leftBy(run));
+  const ends = recordsIn(join(folder, `${run}-journal`)).filter((record) => record.type === "end");
+  const end = ends.find(({ output }) => output.includes(last.marker));
+  check(end?.whoami === whoami && (end.signal !== undefined || end.exit > 0), "the journal has how it ended", end ?? ends);
 }
-if (run !== "--bash-only") {
+
+function judgeAgainstBash() {
+  const reference = recordIn("reference").results;
+  judge("bash", reference, "reference");
+  if (failed > 0) {
+    process.stdout.write(`${agentName}: ${failed} of ${count} checks of the reference failed\n`);
+    process.exit(3);
+  }
+  if (run === "--bash-only") return;
   const ours = recordIn(run).results;
   judge(run === "init" ? "rexec init" : "rexec", ours, run);
   for (const [n, { name }] of cases.entries()) {
@@ -78,7 +84,7 @@ if (run !== "--bash-only") {
   }
   const more = leftBy(run).filter((name) => !leftBy("reference").includes(name));
   check(more.length === 0, "as with bash: what a cancelled command leaves behind", more);
-  const known = records();
+  const known = recordsIn(join(folder, `${run}-journal`));
   const names = [...new Set(known.map((record) => record.whoami))];
   const ends = known.filter((record) => record.type === "end" && record.whoami === whoami);
   const knows = (text, marker) => ends.some(({ command, output }) => command === text && output.includes(marker));
@@ -93,5 +99,9 @@ if (run !== "--bash-only") {
     check(ends.some(isWrapped), "commands come in the agent's wrapper and are known without it", ends[0]?.exec);
   }
 }
-process.stdout.write(`${agentName}${run === "init" ? " after rexec init" : ""}: ${count - failed} of ${count} checks passed\n`);
+
+if (run === "killed") judgeKilled();
+else judgeAgainstBash();
+const runs = { all: " with all variables", init: " after rexec init", killed: ", killed" };
+process.stdout.write(`${agentName}${runs[run] ?? ""}: ${count - failed} of ${count} checks passed\n`);
 process.exit(failed === 0 ? 0 : 1);

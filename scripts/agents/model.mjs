@@ -1,18 +1,21 @@
 // A stand-in for an agent's model on loopback: asks the agent to run given commands, records what it reports.
 //
-// usage: node model.mjs AGENT RECORD.json
+// usage: node model.mjs AGENT RECORD.json RUN COUNT
 //
-// To a conversation that offers the agent's shell tool, answer number N is the Nth case of the agent (agents.mjs),
-// then its last command, if it has one, then a closing text; to any other (a title, a summary) it is a short text. RECORD.json holds the last state:
+// To a conversation that offers the agent's shell tool, answer number N is the Nth case of the run (cases.mjs), then the
+// last command, if there is one, then a closing text; to any other (a title, a summary) it is a short text. COUNT is the
+// number of cases where the run has no cases of the agent's own. RECORD.json holds the last state:
 // { requests, paths: [what was asked for], results: [{ text, isError }] }. The port is the kernel's choice, printed as
 // one line on stdout; another line says `done` when every case has its result.
 
 import { renameSync, writeFileSync } from "node:fs";
 import { agents } from "./agents.mjs";
+import { asked } from "./cases.mjs";
 import { standIn } from "./stand_in.mjs";
 
-const [agentName, recordPath] = process.argv.slice(2);
-const { tool, input, cases, last, instructions } = agents[agentName];
+const [agentName, recordPath, run, count] = process.argv.slice(2);
+const { tool, input, instructions } = agents[agentName];
+const { cases, last } = asked(agents[agentName], run, Number(count));
 const record = { requests: 0, paths: [], results: [] };
 
 /// Keeps what is known on disk; a reader never sees half of it.

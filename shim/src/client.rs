@@ -38,6 +38,9 @@ const OUTPUT_LOST: u8 = 1;
 /// How long the host has to confirm a signal that asks the command to end. A host that does not confirm it is stopped,
 /// and does not pass the signal on either.
 const SIGNAL_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a parent may take to be dead once the kernel has sent the signal that it sends for this. It sends it when the
+/// parent's thread dies that made this process, and the process may have others.
+const DEATH_PATIENCE: Duration = Duration::from_millis(500);
 /// The exit code of an aborted command: that of SIGTERM.
 const ABORTED: u8 = 128 + Signal::TERM.number();
 
@@ -91,6 +94,8 @@ pub(crate) struct Client {
     came: SignalSet,
     /// A signal that asks the command to end and that the host has not confirmed, and the deadline for that.
     unheard: Option<(Instant, Signal)>,
+    /// A signal that may say that the parent has died, and when it counts as one that somebody has sent.
+    held_signal: Option<(Instant, Signal)>,
     /// The caller's terminal, if the host may relay it.
     terminal: Option<ControllingTerminal>,
     /// The terminal whose size the command's terminal has.
@@ -128,6 +133,7 @@ impl Client {
             aborting: None,
             came: 0,
             unheard: None,
+            held_signal: None,
             terminal: None,
             window: None,
             hold_back: None,
@@ -253,6 +259,7 @@ impl Client {
         if parent != 0 {
             self.on_orphaned();
         }
+        self.release_signal();
         if keys != 0 {
             self.on_keys();
         }
@@ -275,13 +282,12 @@ impl Client {
     /// How long to sleep, milliseconds: until the nearest deadline, or forever (−1).
     fn patience_ms(&self) -> i32 {
         let retry = self.terminal.as_ref().and_then(ControllingTerminal::retry_at);
-        self.aborting.into_iter().chain(self.hears_by()).chain(retry).chain(self.hold_back).min().map_or(
-            -1,
-            |deadline| {
-                let left = deadline.saturating_duration_since(Instant::now());
-                i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
-            },
-        )
+        let held = self.held_signal.map(|(until, _)| until);
+        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back];
+        deadlines.into_iter().flatten().min().map_or(-1, |deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
+        })
     }
 
     /// The deadline for the host's confirmation of a signal. It does not count while an output is blocked, because
@@ -290,11 +296,12 @@ impl Client {
         self.unheard.filter(|_| self.chunk.is_none()).map(|(by, _)| by)
     }
 
-    /// Aborts the command when its parent has died, unless its output still has a reader, which could stop it.
+    /// Aborts the command when its parent has died, unless its output still has a reader, which could stop it. With a
+    /// signal for its parent's death the caller has asked for the end in any case.
     fn on_orphaned(&mut self) {
         self.parent = None;
         self.is_orphan = true;
-        if !self.outputs[index(CallerStream::Out)].has_reader() {
+        if self.held_signal.take().is_some() || !self.outputs[index(CallerStream::Out)].has_reader() {
             self.abort();
         }
     }

@@ -99,6 +99,9 @@ impl ExecCall {
         // The command is a run of its own, also where this process is part of one.
         let own = std::env::vars_os().filter(|(name, _)| !is_mark(name));
         let own = own.filter(|(name, _)| self.environment == Direct::Caller || name == super::SOCKET_VARIABLE);
+        let host = super::enclosing::path(super::SOCKET_VARIABLE).map(|path| (super::SOCKET_VARIABLE.into(), path));
+        // In the place of one that is set to nothing.
+        let own = own.filter(|(name, _)| host.is_none() || name != super::SOCKET_VARIABLE).chain(host.clone());
         let set = self.options.into_iter().map(|(name, value)| (OsString::from(name), value)).chain(self.set);
         let set: Vec<(OsString, OsString)> = set.collect();
         let own = own.filter(|(name, _)| set.iter().all(|(other, _)| other != name));

@@ -150,6 +150,7 @@ impl Repetition {
             command.env_clear().envs(environment.iter().cloned());
             command.envs([SOCKET_VARIABLE, HOME_VARIABLE].into_iter().filter_map(own));
         }
+        command.envs(super::enclosing::path(SOCKET_VARIABLE).map(|path| (SOCKET_VARIABLE, path)));
         // A run's mark would make the shim run it itself, and a budget is for agents.
         command.env_remove("REXEC_INSIDE").env("REXEC_WHOAMI", name).env("REXEC_BUDGET", "off");
         if Path::new(&start.shell).is_absolute() && Path::new(&start.shell).is_file() {

@@ -23,7 +23,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::log::tell;
 use super::verb::{Group, Values, Verb, VerbOption};
-use super::{ask, check, help, installed};
+use super::{HOME_VARIABLE, SOCKET_VARIABLE, ask, check, help, installed};
 use crate::sys::{self, file, process};
 use crate::text::reason::reason;
 use launch::{AgentStart, Situation};
@@ -114,6 +114,10 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     let socket = super::socket_path()?;
     let links = links::provide(&socket, &shim)?;
     let mut launch = plan(recipe, &call, &links)?;
+    // The agent's shell looks for the socket by itself.
+    for name in [SOCKET_VARIABLE, HOME_VARIABLE] {
+        launch.set.extend(super::enclosing::path(name).map(|path| (name.to_owned(), path)));
+    }
     launch.set.extend(call.budget.iter().map(|size| ("REXEC_BUDGET".to_owned(), size.into())));
     launch.remarks.iter().for_each(tell);
     see_to_host(&call, &socket)?;

@@ -5,6 +5,7 @@ mod doctor;
 mod ends;
 mod init;
 mod launched;
+mod nesting;
 mod recipes;
 mod unseen;
 

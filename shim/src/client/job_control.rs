@@ -9,7 +9,7 @@ use std::time::Instant;
 use rexec_sh::protocol::process::{Exit, Signal};
 use rexec_sh::protocol::wire::{TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
 
-use super::{Client, ClientEnd, ENDING, SIGNAL_PATIENCE};
+use super::{Client, ClientEnd, DEATH_PATIENCE, ENDING, SIGNAL_PATIENCE};
 use crate::controlling_terminal::{ControllingTerminal, KeyInput};
 use crate::sys::{self, bit};
 
@@ -118,8 +118,25 @@ impl Client {
                         sys::stop_self();
                     }
                 }
-                _ => self.pass_on(signal),
+                _ => self.hold_or_pass(signal),
             }
+        }
+    }
+
+    /// Passes a signal on, unless the kernel may have sent it because the parent dies (prctl(2), `PR_SET_PDEATHSIG`). The
+    /// shell alone would get that one, and what it has started in other sessions would live on.
+    fn hold_or_pass(&mut self, signal: Signal) {
+        if self.parent.is_some() && self.held_signal.is_none() && sys::death_signal() == Some(signal) {
+            self.held_signal = Some((Instant::now() + DEATH_PATIENCE, signal));
+        } else {
+            self.pass_on(signal);
+        }
+    }
+
+    /// Passes on a signal that was held back, if the parent lives for long enough.
+    pub(super) fn release_signal(&mut self) {
+        if let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= Instant::now()) {
+            self.pass_on(signal);
         }
     }
 

@@ -84,7 +84,7 @@ impl<'a> Rules<'a> {
         let ours = match entry.first() {
             Some(b'R') => name.starts_with(b"REXEC_"),
             Some(b'C') => entry.strip_prefix(b"CLAUDE_CODE_SHELL=").is_some_and(|path| self.is_ours(path)),
-            Some(b'B') => is_recipe(entry),
+            Some(b'B' | b'Z') => is_recipe(entry),
             _ => false,
         };
         if ours || is_listed(name, self.drop) {
@@ -144,11 +144,12 @@ pub fn missing<'s, const N: usize>(
     defaults.into_iter().zip(unset).filter_map(|(default, unset)| unset.then_some(default))
 }
 
-/// Whether an entry is the recipe that makes bash hand its commands to the shim: a `BASH_ENV` whose file is ours. Such
-/// a bash would come round to the shim again and again, so no real shell ever gets it from us.
+/// Whether an entry is the recipe that makes bash or zsh hand its commands to the shim: a `BASH_ENV` whose file, or a
+/// `ZDOTDIR` whose folder is ours. Such a shell would come round to the shim again and again, so no real shell ever gets
+/// it from us.
 #[must_use]
 pub fn is_recipe(entry: &[u8]) -> bool {
-    entry.strip_prefix(b"BASH_ENV=").is_some_and(|path| {
+    entry.strip_prefix(b"BASH_ENV=").or_else(|| entry.strip_prefix(b"ZDOTDIR=")).is_some_and(|path| {
         let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         file.starts_with(b"rexec")
     })
@@ -236,6 +237,7 @@ mod tests {
             "CLAUDE_CODE_SHELL=/x/bash-only/bash",
             "BASH_ENV=/usr/lib/rexec/rexec-env",
             "BASH_ENV=rexec.sh",
+            "ZDOTDIR=/run/x/shells/rexec-zdotdir",
         ] {
             assert_eq!(rules.fate(entry.as_bytes()), Fate::Drop, "{entry}");
         }
@@ -270,6 +272,7 @@ mod tests {
             b"BASH_ENV=/rexec/env",
             b"CLAUDE_CODE_SHELL=/bin/zsh",
             b"BASH_ENV=",
+            b"ZDOTDIR=/home/x/.config/zsh",
             b"BASH_ENVX=rexec",
             b"LD_PRELOAD=/x.so",
             b"BASH_FUNC_ls%%=() { :; }",

@@ -22,16 +22,21 @@ pub const GUARD_NAME: &CStr = c"rexec-guard";
 const ANCESTORS_MAX: u32 = 4_096;
 
 /// Whether a guard is among the ancestors. `parent` is the caller's own, `stat_of` reads `/proc/PID/stat`.
-pub fn is_guard_above(parent: Pid, mut stat_of: impl FnMut(Pid) -> Option<ProcessStat>) -> bool {
+pub fn is_guard_above(parent: Pid, stat_of: impl FnMut(Pid) -> Option<ProcessStat>) -> bool {
+    guard_above(parent, stat_of).is_some()
+}
+
+/// The nearest guard among the ancestors. Its parent is the host.
+pub fn guard_above(parent: Pid, mut stat_of: impl FnMut(Pid) -> Option<ProcessStat>) -> Option<ProcessStat> {
     let mut pid = parent;
     for _ in 0..ANCESTORS_MAX {
-        let Some(stat) = (pid.number() > 1).then(|| stat_of(pid)).flatten() else { return false };
+        let stat = (pid.number() > 1).then(|| stat_of(pid)).flatten()?;
         if stat.has_guards_name && stat.session == pid {
-            return true;
+            return Some(stat);
         }
         pid = stat.parent;
     }
-    false
+    None
 }
 
 /// What counts of a `/proc/PID/stat`.

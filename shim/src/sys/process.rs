@@ -6,7 +6,7 @@ use std::ptr;
 
 use nix::errno::Errno;
 use nix::libc;
-use rexec_sh::protocol::process::{Pid, ProcessGroup};
+use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 
 use super::{Result, own};
 
@@ -61,6 +61,14 @@ pub(crate) fn is_session_leader() -> bool {
 pub(crate) fn parent() -> Pid {
     // SAFETY: getppid has no preconditions.
     Pid::new(unsafe { libc::getppid() })
+}
+
+/// The signal that this process gets when its parent dies, if its caller has asked for one.
+pub(crate) fn death_signal() -> Option<Signal> {
+    let mut number: libc::c_int = 0;
+    // SAFETY: the call writes one number.
+    unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut number) };
+    u8::try_from(number).ok().filter(|&number| number > 0).map(Signal::new)
 }
 
 /// A descriptor that becomes readable when the process ends (pidfd_open(2)).

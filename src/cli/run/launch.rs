@@ -11,6 +11,7 @@ use rexec_sh::protocol::invocation::Shell;
 use rexec_sh::protocol::process::Pid;
 use rexec_sh::protocol::run_changes::{BASH_ONLY, OWN, RunChanges, SET};
 
+use super::links::ZSH_FOLDER;
 use super::recipes::{Recipe, RecipeStep};
 use crate::front::opencode;
 
@@ -69,7 +70,7 @@ pub(super) fn launch(recipe: &Recipe, name: Option<&OsStr>, user: &Situation<'_>
     started.push(agent);
     launch.put(AGENT, started);
     if recipe.agent == "Codex" {
-        launch.remarks.extend(user.login_shell.and_then(codex_ignores));
+        launch.remarks.extend(codex_ignores(user));
     }
     Ok(launch)
 }
@@ -83,6 +84,8 @@ impl AgentStart {
             RecipeStep::Shell => self.put("SHELL", link(users_link(user))),
             RecipeStep::Path => self.put("PATH", in_front(link(BASH_ONLY), get("PATH"))),
             RecipeStep::BashEnv => self.put("BASH_ENV", link("rexec-env.sh")),
+            RecipeStep::ZshFolder if user.has_account_with("zsh") => self.put("ZDOTDIR", link(ZSH_FOLDER)),
+            RecipeStep::ZshFolder => {}
             RecipeStep::Level => {
                 let level = get("SHLVL").and_then(|level| level.to_str()?.parse::<u32>().ok());
                 if level.unwrap_or(0) == 0 {
@@ -129,12 +132,17 @@ impl AgentStart {
 
 impl Situation<'_> {
     /// The user's own value of a variable, also inside an agent that `rexec run` has started.
-    fn own(&self, name: &str) -> Option<OsString> {
+    pub(super) fn own(&self, name: &str) -> Option<OsString> {
         let changed = (self.variable)(SET).unwrap_or_default();
         match RunChanges(changed.as_bytes()).names(name.as_bytes()) {
             true => (self.variable)(&format!("{OWN}{name}")),
             false => (self.variable)(name),
         }
+    }
+
+    /// Whether the login shell has this file name.
+    pub(super) fn has_account_with(&self, shell: &str) -> bool {
+        self.login_shell.and_then(Path::file_name).is_some_and(|name| name == shell)
     }
 }
 
@@ -172,15 +180,12 @@ pub(super) fn claudes_link(user: &Situation<'_>) -> &'static str {
     }
 }
 
-/// Codex starts the login shell of the account if it is bash, zsh or sh, and bash otherwise. Only a bash reads `BASH_ENV`.
-fn codex_ignores(login_shell: &Path) -> Option<String> {
-    let name = login_shell.file_name()?.to_str()?;
-    ["zsh", "sh"].contains(&name).then(|| {
-        let shell = login_shell.display();
-        format!(
-            "Codex runs commands in {shell}, your login shell, so rexec cannot see them; it could if that were bash"
-        )
-    })
+/// Codex starts the login shell of the account if it is bash, zsh or sh, and bash otherwise. A sh reads no file for a
+/// command string.
+fn codex_ignores(user: &Situation<'_>) -> Option<String> {
+    let shell = user.login_shell.filter(|_| user.has_account_with("sh"))?.display();
+    let could = "it could if that were bash or zsh";
+    Some(format!("Codex runs commands in {shell}, your login shell, so rexec cannot see them; {could}"))
 }
 
 #[cfg(test)]
@@ -188,18 +193,23 @@ mod tests {
     use super::super::recipes::{RECIPES, UNKNOWN, named};
     use super::*;
 
-    /// The changes of a recipe for a user with these variables.
-    fn changes(recipe: &Recipe, name: Option<&str>, env: &[(&str, &str)]) -> Vec<String> {
+    /// How a recipe starts its agent for a user with this login shell and these variables.
+    fn started(recipe: &Recipe, name: Option<&str>, login_shell: &str, env: &[(&str, &str)]) -> AgentStart {
         let variable = |wanted: &str| env.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).into());
         let user = Situation {
             variable: &variable,
-            login_shell: None,
+            login_shell: Some(Path::new(login_shell)),
             has_zsh: false,
             links: Path::new("/run/x/shells"),
             program: OsStr::new(recipe.programs[0]),
             pid: Pid::new(7),
         };
-        let mut launch = launch(recipe, name.map(OsStr::new), &user).unwrap();
+        launch(recipe, name.map(OsStr::new), &user).unwrap()
+    }
+
+    /// The changes of a recipe for a user with these variables, whose login shell is bash.
+    fn changes(recipe: &Recipe, name: Option<&str>, env: &[(&str, &str)]) -> Vec<String> {
+        let mut launch = started(recipe, name, "/bin/bash", env);
         let (variable, started) = launch.set.pop().unwrap();
         assert!(variable == AGENT && started.to_str().unwrap().starts_with("7:"));
         launch.set.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect()
@@ -275,9 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn a_user_of_zsh_is_told_what_codex_does() {
-        let told = |shell: &str| codex_ignores(Path::new(shell)).is_some();
-        assert_eq!((told("/usr/bin/zsh"), told("/bin/sh")), (true, true));
-        assert_eq!((told("/bin/bash"), told("/usr/bin/fish")), (false, false));
+    fn codex_starts_the_login_shell_of_the_account() {
+        let codex = named(b"codex").unwrap();
+        let zsh = started(codex, None, "/usr/bin/zsh", &[("ZDOTDIR", "/mine")]);
+        let set = |name: &str| zsh.set.iter().find(|(set, _)| set == name).map(|(_, value)| value.to_str().unwrap());
+        assert_eq!(set("ZDOTDIR"), Some("/run/x/shells/rexec-zdotdir"));
+        assert_eq!((set("REXEC_OWN_ZDOTDIR"), set(SET)), (Some("/mine"), Some("BASH_ENV:ZDOTDIR")));
+        let is_told = |shell: &str| !started(codex, None, shell, &[]).remarks.is_empty();
+        assert_eq!(["/bin/sh", "/bin/bash", "/bin/zsh", "/usr/bin/fish"].map(is_told), [true, false, false, false]);
     }
 }

@@ -19,16 +19,20 @@ use crate::text::reason::reason;
 /// The folder's name, beside the socket.
 const NAME: &str = "shells";
 
+/// The folder for `ZDOTDIR`.
+pub(super) const ZSH_FOLDER: &str = "rexec-zdotdir";
+
 /// The folders inside.
-const FOLDERS: [&str; 2] = ["bash-only", "python"];
+const FOLDERS: [&str; 3] = ["bash-only", "python", ZSH_FOLDER];
 
 /// The links to `rexec-sh`. Their names say which real shell runs a command; some agents want a name that contains bash
 /// or zsh, and opencode treats one that is just `bash` in another way.
 const LINKS: [&str; 6] = ["rexec-sh", "rexec-bash", "rexec-zsh", "sh", "zsh", "bash-only/bash"];
 
 /// The files, and what they hold.
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 3] = [
     ("rexec-env.sh", include_str!("../../../shim/rexec-env.sh")),
+    ("rexec-zdotdir/.zshenv", include_str!("../../../shim/rexec-zshenv")),
     ("python/rexec_mini.py", include_str!("rexec_mini.py")),
 ];
 

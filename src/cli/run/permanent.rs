@@ -9,9 +9,13 @@ use std::path::{Path, PathBuf};
 use rexec_sh::protocol::process::Pid;
 
 use super::launch::{self, Situation};
+use super::links::ZSH_FOLDER;
 use super::recipes::{RECIPES, Recipe};
 use crate::sys::process;
 use crate::text::settings::{Setting, SettingValue, SettingsFormat};
+
+/// The variable with the user's own `ZDOTDIR`.
+const OWN_ZDOTDIR: &str = concat!("REXEC_OWN_", "ZDOTDIR");
 
 /// The file of an agent, and what it must hold.
 #[derive(Debug)]
@@ -70,10 +74,16 @@ impl KnownAgent {
             }
             "Codex" => {
                 // In its sandbox, its snapshot of the shell would hide BASH_ENV from the shell.
-                let settings: Vec<(&[&str], _)> = vec![
+                let mut settings: Vec<(&[&str], _)> = vec![
                     (&["features", "shell_snapshot"], SettingValue::False),
                     (&["shell_environment_policy", "set", "BASH_ENV"], link("rexec-env.sh")),
                 ];
+                if with_situation(|user| user.has_account_with("zsh")) {
+                    settings.push((&["shell_environment_policy", "set", "ZDOTDIR"], link(ZSH_FOLDER)));
+                    let own = with_situation(|user| user.own("ZDOTDIR")).and_then(|path| path.into_string().ok());
+                    let own = own.map(SettingValue::Text);
+                    settings.extend(own.map(|own| (&["shell_environment_policy", "set", OWN_ZDOTDIR][..], own)));
+                }
                 (folder("CODEX_HOME", home, ".codex").join("config.toml"), Toml, settings)
             }
             "opencode" => {

@@ -56,7 +56,12 @@ fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
         RecipeStep::Path => first_bash(value("PATH")?.as_os_str()),
         RecipeStep::OpencodeShell => Some(links.join("rexec-bash")),
         RecipeStep::Python => Some(links.join("sh")),
-        RecipeStep::BashEnv | RecipeStep::Level | RecipeStep::Name => Some(PathBuf::from("/bin/bash")),
+        RecipeStep::BashEnv if user.has_account_with("zsh") && recipe.steps.contains(&RecipeStep::ZshFolder) => {
+            user.login_shell.map(Path::to_owned)
+        }
+        RecipeStep::BashEnv | RecipeStep::ZshFolder | RecipeStep::Level | RecipeStep::Name => {
+            Some(PathBuf::from("/bin/bash"))
+        }
     });
     let (name, seen, unseen, works) = (recipe.agent, recipe.seen, recipe.unseen, recipe.works());
     Some(InstalledAgent { name, program, seen, unseen, works, faults, shell: shell.unwrap_or_default(), set })

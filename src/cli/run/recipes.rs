@@ -15,6 +15,8 @@ pub(super) enum RecipeStep {
     Path,
     /// `BASH_ENV` is a file that hands each command string of a bash to the shim.
     BashEnv,
+    /// `ZDOTDIR` is a folder whose .zshenv hands each command string of a zsh to the shim, if the account's shell is zsh.
+    ZshFolder,
     /// `SHLVL` is 1 unless it is more. A bash that gets 0 and a socket as its input takes itself for one that a network
     /// daemon has started, and reads ~/.bashrc instead of `BASH_ENV`.
     Level,
@@ -62,12 +64,12 @@ pub(super) const RECIPES: [Recipe; 14] = [
     Recipe {
         agent: "Codex",
         programs: &["codex"],
-        steps: &[RecipeStep::BashEnv],
+        steps: &[RecipeStep::BashEnv, RecipeStep::ZshFolder],
         // Its terminal interface would hand commands to a daemon, which may have been started without rexec.
         // In its sandbox, its snapshot of the shell would hide BASH_ENV from the shell.
         options: &["-c", "features.daemon_auto_start=false", "-c", "features.shell_snapshot=false"],
         seen: "every command, terminals and hooks too",
-        unseen: "all if the account's shell is zsh or sh",
+        unseen: "all if the account's shell is sh",
     },
     Recipe {
         agent: "Gemini CLI",
@@ -176,6 +178,7 @@ pub(super) const UNKNOWN: Recipe = Recipe {
         RecipeStep::Shell,
         RecipeStep::Path,
         RecipeStep::BashEnv,
+        RecipeStep::ZshFolder,
         RecipeStep::Level,
         RecipeStep::OpencodeShell,
     ],

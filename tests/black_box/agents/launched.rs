@@ -73,7 +73,7 @@ fn links_are_made_once_and_repaired() {
     printed(&mut place.run(&host, &[agent]));
     assert!(["rexec-bash", "sh"].iter().all(|name| fs::read_link(folder.join(name)).is_ok_and(|to| to == shim)));
     assert!(fs::read_to_string(folder.join("rexec-env.sh")).expect("a file").contains("BASH_EXECUTION_STRING"));
-    assert_eq!(fs::read_dir(&folder).expect("a directory").count(), 8, "nothing else is left behind");
+    assert_eq!(fs::read_dir(&folder).expect("a directory").count(), 9, "nothing else is left behind");
     host.finish();
 }
 
@@ -152,5 +152,32 @@ fn what_cannot_be_started_is_told() {
     host.wait_for("the program's name", named);
     let bad = place.run(&host, &["opencode"]).env("OPENCODE_CONFIG_CONTENT", "[").output().expect("it starts");
     assert!(!bad.status.success());
+    host.finish();
+}
+
+/// Codex asks the kernel to send its shells SIGTERM when it dies (prctl(2), `PR_SET_PDEATHSIG`). The command then ends with
+/// all that it has started, as that of an agent that asks for nothing.
+#[test]
+fn an_agent_that_is_killed_takes_its_command_along_with_all_of_it() {
+    if !programs::has("setpriv") || !programs::has("setsid") {
+        return;
+    }
+    let (place, host) = (Place::new(), host());
+    let command =
+        "setsid sh -c \"echo \\$\\$ >apart; exec sleep 300\" & until [ -s apart ]; do sleep 0.1; done; sleep 300";
+    let text = |caller: &str| {
+        format!(
+            "#!/bin/sh\nrm -f apart\n{caller} $CLAUDE_CODE_SHELL -c '{command}' >out &\n\
+             until [ -s apart ]; do sleep 0.1; done\nkill -KILL $$\n"
+        )
+    };
+    for (round, caller) in ["setpriv --pdeathsig TERM", "setpriv --pdeathsig INT", ""].into_iter().enumerate() {
+        let agent = place.program("claude", &text(caller));
+        let ended = place.run(&host, &[agent.to_str().expect("a path in UTF-8")]).status().expect("it starts");
+        assert!(!ended.success(), "it has killed itself");
+        let apart = fs::read_to_string(place.home.join("apart")).expect("a file").trim().parse().expect("a number");
+        waiting::wait_until("the process in a session of its own ends", || !crate::support::procs::is_alive(apart));
+        host.wait_for("its end", |journal| (journal.of_type("end").count() == round + 1).then_some(()));
+    }
     host.finish();
 }

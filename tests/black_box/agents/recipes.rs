@@ -146,3 +146,41 @@ fn scripts_of_a_caught_agent_still_read_the_users_own_file() {
     assert_eq!(printed, "script read\nscript read\ncommand read\n");
     host.finish();
 }
+
+#[test]
+fn an_agent_that_starts_zsh_by_its_full_path_is_caught_for_accounts_with_zsh() {
+    let Some(zsh) = programs::has("zsh").then(|| programs::find("zsh")).flatten() else { return };
+    let (place, host) = (Place::new(), host());
+    place.program(".zshenv", "export FROM=home\n");
+    std::fs::create_dir(place.home.join("dots")).expect("a directory");
+    place.program("dots/.zshenv", "export FROM=dots\n");
+    place.program("script", "#!/usr/bin/env zsh\necho script $FROM $ZDOTDIR\n");
+    // The account of the tests may have another shell, so the agent sets what `rexec run` would.
+    let recipe = "[ -z \"$BASH_ENV\" ] || { [ -z \"$ZDOTDIR\" ] || export REXEC_OWN_ZDOTDIR=$ZDOTDIR
+export ZDOTDIR=${BASH_ENV%/*}/rexec-zdotdir REXEC_RUN_SET=$REXEC_RUN_SET:ZDOTDIR; }";
+    let zsh = zsh.display();
+    let calls = [
+        "-c \"$command\"",
+        "-lc \"$command\"",
+        "-c \"$command\" name one 'two words'",
+        "-o pipefail -o extendedglob -ec \"$command\"",
+    ];
+    // With extendedglob a bare `^` would match files.
+    let command = "env | grep -v \"^\\(_\\|REXEC_INSIDE\\)=\" | sort; echo $0 $# $1 $2; setopt; echo $options[login]";
+    let lines: Vec<String> = calls.iter().map(|call| format!("PI_CODING_AGENT=1 {zsh} {call}\n")).collect();
+    let text = format!("#!/bin/sh\n{recipe}\ncommand='{command}'\n{}./script\n", lines.concat());
+    let program = place.program("pi", &text);
+    let program = program.to_str().expect("a path in UTF-8");
+    let dots = place.home.join("dots");
+    for (round, own) in [None, Some(dots.to_str().expect("a path in UTF-8"))].into_iter().enumerate() {
+        let own = || own.map(|path| ("ZDOTDIR", path));
+        let alone = printed(place.alone(program).envs(own()));
+        assert_eq!(printed(place.run(&host, &[program]).envs(own())), alone);
+        let seen = |journal: &crate::support::journal::Journal| {
+            (journal.of_type("end").filter(|end| end["whoami"] == "pi").count() == calls.len() * (round + 1))
+                .then_some(())
+        };
+        host.wait_for("each call", seen);
+    }
+    host.finish();
+}
