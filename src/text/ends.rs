@@ -3,7 +3,8 @@
 //! Runs of blanks and repetitions, with which a text can be padded, are shortened to a count first.
 //!
 //! Invariants: the first and the last character are always shown; the part left out is counted exactly, in characters and
-//! lines. So padding cannot push any part of a text out of sight unnoticed.
+//! lines. So padding cannot push any part of a text out of sight unnoticed. A note stands in brackets that the text's own
+//! characters never show.
 
 use super::count::counted;
 use super::escape::push_escaped;
@@ -55,12 +56,14 @@ fn left_out(pieces: &[Piece<'_>]) -> String {
     });
     let characters = counted(characters as u64, "character", "characters");
     let lines = if lines == 0 { String::new() } else { format!(", {}", counted(lines as u64, "line", "lines")) };
-    format!(" …⟨{characters}{lines} left out⟩… ")
+    format!(" ⟨… +{characters}{lines}⟩ ")
 }
 
 impl Piece<'_> {
     fn push(&self, line: &mut String) {
         match *self {
+            // Only this module's notes stand in these brackets, so that no text can imitate one.
+            Self::Char(c @ ('⟨' | '⟩')) => *line += &format!("⟨{:X}⟩", u32::from(c)),
             Self::Char(c) => push_escaped(line, c, false),
             Self::Blanks(blanks) => match lines(blanks) {
                 0 => *line += &format!(" ⟨{} blanks⟩ ", blanks.len()),
@@ -81,6 +84,20 @@ impl Piece<'_> {
             Self::Repeated(unit, times) => (unit.len() * times, lines(unit) * times),
         }
     }
+}
+
+/// The parts of what [`escape_ends`] returns, each with whether it is a note.
+pub fn noted(mut shown: &str) -> impl Iterator<Item = (bool, &str)> {
+    std::iter::from_fn(move || {
+        let is_note = shown.starts_with('⟨');
+        let end = match is_note {
+            true => shown.find('⟩').map(|at| at + '⟩'.len_utf8()),
+            false => shown.find('⟨'),
+        };
+        let (part, rest) = shown.split_at_checked(end.unwrap_or(shown.len()))?;
+        shown = rest;
+        (!part.is_empty()).then_some((is_note, part))
+    })
 }
 
 fn lines(chars: &[char]) -> usize {
@@ -153,12 +170,20 @@ mod tests {
             assert!(shown.chars().count() <= 400, "{shown}");
         }
         assert_eq!(escape_ends("ls", 400), "ls");
+        assert_eq!(escape_ends("a ⟨… +9 characters⟩ b", 400), "a ⟨27E8⟩… +9 characters⟨27E9⟩ b", "it is not a note");
         let lines: String = (0..1_000).map(|n| format!("echo {n}\n")).collect();
         let lines = escape_ends(&lines, 100);
         assert!(lines.starts_with("echo 0\\necho 1") && lines.ends_with("echo 999\\n"), "{lines}");
-        let (_, count) = lines.split_once('⟨').unwrap();
+        let (_, count) = lines.split_once("⟨… +").unwrap();
         let numbers: Vec<usize> = count.split(' ').filter_map(|word| word.parse().ok()).collect();
         assert!(numbers[0] > 8_000 && numbers[1] > 980, "{lines}");
+    }
+
+    #[test]
+    fn notes_are_told_from_the_text() {
+        let parts: Vec<(bool, &str)> = noted("cargo ⟨… +9 characters⟩ x⟨×30⟩").collect();
+        assert_eq!(parts, [(false, "cargo "), (true, "⟨… +9 characters⟩"), (false, " x"), (true, "⟨×30⟩")]);
+        assert_eq!(noted("").count() + noted("⟨").count(), 1);
     }
 
     #[test]
@@ -181,8 +206,8 @@ mod tests {
         for columns in [0, 1, 60, 80, 400] {
             let text = varied(500);
             let shown = escape_ends(&text, columns);
-            let (head, rest) = shown.split_once(" …⟨").unwrap();
-            let (count, tail) = rest.split_once(" characters left out⟩… ").unwrap();
+            let (head, rest) = shown.split_once(" ⟨… +").unwrap();
+            let (count, tail) = rest.split_once(" characters⟩ ").unwrap();
             let count: usize = count.parse().unwrap();
             assert_eq!(head.chars().count() + count + tail.chars().count(), text.len(), "{columns}");
             assert!(text.starts_with(head) && text.ends_with(tail));

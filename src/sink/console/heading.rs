@@ -14,7 +14,7 @@ use crate::limits;
 use crate::text::agent_name::agent_name;
 use crate::text::banner::{Banner, escape_dir};
 use crate::text::count::{counted, grouped};
-use crate::text::ends::escape_ends;
+use crate::text::ends::{escape_ends, noted};
 use crate::text::escape::escape_line;
 
 /// The most columns of what a caller says that its command is for.
@@ -175,15 +175,10 @@ impl Heading {
         let command =
             face.spelled(&if room < ENDS_COLUMNS { escape_line(command, room) } else { escape_ends(command, room) });
         let gap = " ".repeat(if end.1.is_empty() { 0 } else { room.saturating_sub(columns(&command)) });
-        let parts = [
-            (Ink::Dim, lead.as_str()),
-            (self.ink(), &agent),
-            (Ink::Plain, &format!(" {place}  ")),
-            (ink, &command),
-            (Ink::Dim, &note),
-            (Ink::Plain, &gap),
-            (end.0, &end.1),
-        ];
+        let place = format!(" {place}  ");
+        let mut parts = vec![(Ink::Dim, lead.as_str()), (self.ink(), &agent), (Ink::Plain, &place)];
+        parts.extend(noted(&command).map(|(is_note, part)| (if is_note { Ink::Dim } else { ink }, part)));
+        parts.extend([(Ink::Dim, note.as_str()), (Ink::Plain, &gap), (end.0, &end.1)]);
         face.row(self.ink(), &parts, out);
     }
 
