@@ -337,6 +337,8 @@ pub const RECORDER_TELL_BYTES: u64 = 128 << 10;
 pub const RECORDER_TELL_RECORDS: usize = 64;
 /// The recorder takes in what is new after this time at the latest, so that records overtake output.
 pub const RECORDER_TURN: Duration = Duration::from_millis(5);
+/// How long the helper that gives the terminal back after the host's death waits for room in it.
+pub const KEEPER_PATIENCE: Duration = Duration::from_secs(2);
 /// At the host's end, how long the recorder may take to write what is queued, on a slow disk. What it has not taken by
 /// then is not in the journal.
 pub const RECORDER_FAREWELL: Duration = Duration::from_secs(10);

@@ -29,6 +29,7 @@ pub mod socket;
 pub mod spool;
 mod stat;
 pub mod terminal;
+pub mod terminal_keeper;
 pub mod tree;
 pub mod usage;
 pub mod watch;

@@ -316,9 +316,9 @@ impl Screen {
         }
     }
 
-    /// The process that writes to the terminal on the host's behalf, if there is one.
-    pub(super) fn helper(&self) -> Option<Pid> {
-        self.output.helper()
+    /// The processes that write to the terminal on the host's behalf.
+    pub(super) fn helpers(&self) -> impl Iterator<Item = Pid> {
+        self.output.helper().into_iter().chain(self.taken.as_ref().and_then(TakeOver::keeper))
     }
 
     /// Gives the terminal back after it has got everything that was written, or after `most`.

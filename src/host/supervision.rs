@@ -140,7 +140,7 @@ impl Host {
     /// The host's children that belong to no run.
     pub(super) fn helper_pids(&self) -> Vec<Pid> {
         let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.spans.pid());
-        helpers.chain(self.screen.helper()).chain(self.notifier.pids()).collect()
+        helpers.chain(self.screen.helpers()).chain(self.notifier.pids()).collect()
     }
 
     /// Shows the console to this peer, too.

@@ -127,7 +127,7 @@ fn is_ignored(signal: Signal) -> bool {
 /// Ignores the signals that a terminal sends, in a helper process of the host. The host receives them too, and closes
 /// the helper's socket when it ends.
 pub fn leave_to_host() {
-    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
+    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM, libc::SIGTTOU] {
         // SAFETY: a disposition without a handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }

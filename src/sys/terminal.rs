@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use nix::libc;
-use nix::sys::termios::{LocalFlags, SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 
 use super::pty::{self, Size};
 use super::writer::Writer;
@@ -168,7 +168,7 @@ impl Keys {
             .ok()?;
         // No program is started with a terminal like this, so a host that was killed has left it.
         if (before.local_flags & TAKEN).is_empty() {
-            before.local_flags.insert(TAKEN);
+            make_cooked(&mut before);
         }
         let mut modes = before.clone();
         change(&mut modes);
@@ -214,6 +214,23 @@ impl AsRawFd for Keys {
 impl Drop for Keys {
     fn drop(&mut self) {
         restore();
+    }
+}
+
+/// Has the terminal read lines, and translate what is written to it, as every shell expects it.
+fn make_cooked(modes: &mut Termios) {
+    modes.local_flags.insert(TAKEN);
+    modes.input_flags.insert(InputFlags::ICRNL | InputFlags::IXON | InputFlags::BRKINT);
+    modes.output_flags.insert(OutputFlags::OPOST | OutputFlags::ONLCR);
+}
+
+/// Ends the raw mode of a host that was killed, unless another program has already given the terminal modes of its own.
+/// Works in the background of a terminal, too.
+pub(super) fn restore_raw(terminal: &File) {
+    let Ok(mut modes) = tcgetattr(terminal) else { return };
+    if (modes.local_flags & TAKEN).is_empty() && !modes.output_flags.contains(OutputFlags::OPOST) {
+        make_cooked(&mut modes);
+        let _ = tcsetattr(terminal, SetArg::TCSANOW, &modes);
     }
 }
 

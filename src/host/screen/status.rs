@@ -14,11 +14,17 @@ use crate::sink::console::status_line::{self, StatusFacts};
 const MARK_PASTES: &[u8] = b"\x1b[?2004h";
 pub(super) const MARK_NO_PASTES: &[u8] = b"\x1b[?2004l";
 
+/// The normal screen, with the cursor where it is (xterm): a host may have been killed in the alternate one.
+const NORMAL_SCREEN: &[u8] = b"\x1b[?1047l";
+
 impl Screen {
     /// Prepares the terminal, which a host that was killed may have left otherwise.
     pub(super) fn enter(&mut self, is_after_kill: bool) {
         if !self.is_clever {
             return;
+        }
+        if is_after_kill {
+            self.out.buffer().extend_from_slice(NORMAL_SCREEN);
         }
         status_line::forget_region(self.out.buffer());
         if is_after_kill {

@@ -12,10 +12,12 @@ use crate::core::entry::Entry;
 use crate::core::log::{Item, Lag};
 use crate::limits;
 use crate::sink::console::status_line;
+use crate::sys::terminal_keeper::TerminalKeeper;
 use crate::sys::{pty, terminal};
 use crate::text::alternate_screen::AlternateScreen;
 use crate::text::banner::duration;
-use crate::text::safe::raw::RawFilter;
+use crate::text::safe::raw::{RawFilter, repairs};
+use rexec_sh::protocol::process::Pid;
 
 /// An empty alternate screen, and the way back.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H";
@@ -33,9 +35,16 @@ pub(super) struct TakeOver {
     since: Instant,
     /// The human had the screen stand still before.
     was_frozen: bool,
+    /// Gives the screen back if the host is killed meanwhile.
+    keeper: Option<TerminalKeeper>,
 }
 
 impl TakeOver {
+    /// The process that gives the screen back if the host is killed.
+    pub(super) fn keeper(&self) -> Option<Pid> {
+        self.keeper.as_ref().map(TerminalKeeper::pid)
+    }
+
     /// Passes on what the command writes, up to the end of its full screen.
     fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>) {
         while out.len() < limits::CONSOLE_HIGH_BYTES
@@ -80,9 +89,11 @@ impl Screen {
         let was_frozen = self.frozen.is_some();
         self.frozen.get_or_insert_default();
         self.out.buffer().extend_from_slice(ENTER);
-        self.set_undo(LEAVE);
+        let undo = self.set_undo(&[repairs().as_slice(), LEAVE].concat());
+        // Without one, the next host on this terminal puts it back.
+        let keeper = TerminalKeeper::start(&self.output, &undo).ok().flatten();
         self.keys.iter().for_each(|keys| keys.pass_everything(true));
-        self.taken = Some(TakeOver { job, cursor, repair: RawFilter::new(), screen, since: now, was_frozen });
+        self.taken = Some(TakeOver { job, cursor, repair: RawFilter::new(), screen, since: now, was_frozen, keeper });
         Some(size)
     }
 
@@ -94,6 +105,7 @@ impl Screen {
         self.out.buffer().extend_from_slice(LEAVE);
         self.set_undo(b"");
         self.keys.iter().for_each(|keys| keys.pass_everything(false));
+        taken.keeper.take().into_iter().for_each(TerminalKeeper::end);
         self.size_status(now);
         if !taken.was_frozen {
             self.thaw();
@@ -109,11 +121,12 @@ impl Screen {
         }
     }
 
-    /// Notes what puts the terminal back when the host panics.
-    pub(super) fn set_undo(&self, first: &[u8]) {
+    /// Notes what puts the terminal back when the host panics, and returns it.
+    pub(super) fn set_undo(&self, first: &[u8]) -> Vec<u8> {
         let mut undo = [first, super::status::MARK_NO_PASTES].concat();
         status_line::forget_region(&mut undo);
         self.attention.clean_up(&mut undo);
-        terminal::write_on_panic(&self.output, undo);
+        terminal::write_on_panic(&self.output, undo.clone());
+        undo
     }
 }

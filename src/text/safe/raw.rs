@@ -130,6 +130,19 @@ impl RawFilter {
     }
 }
 
+/// What repairs a terminal in which nobody has recorded the changes: the modes that make it useless to a shell.
+#[must_use]
+pub fn repairs() -> Vec<u8> {
+    let is_harmful = |what: Touched| match what {
+        Touched::Private(mode) => ![6, 69, 1049].contains(&mode),
+        Touched::Mode(mode) => mode == 4,
+        Touched::Keypad | Touched::ModifiedKeys | Touched::KittyKeys | Touched::Charset => true,
+        Touched::Osc(_) | Touched::Margins | Touched::Coding | Touched::CursorShape | Touched::Tabs => false,
+    };
+    let resets = RESETS.iter().filter(|(what, _)| is_harmful(*what)).flat_map(|(_, reset)| *reset);
+    START.iter().chain(resets).chain(b"\x1b[0m").copied().collect()
+}
+
 impl Seen {
     fn touch(&mut self, what: Touched) {
         if let Some(at) = RESETS.iter().position(|(known, _)| *known == what) {

@@ -2,6 +2,9 @@
 
 use std::io::Write;
 
+use nix::sys::signal::Signal;
+use nix::sys::termios::{LocalFlags, OutputFlags, Termios};
+
 use super::{ends, start, waits};
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
@@ -12,6 +15,10 @@ const CONSOLE: Setup = Setup { terminal: true, flags: &["--prompts", "ask", "--p
 
 fn types(host: &Host, keys: &[u8]) {
     host.terminal.as_ref().expect("it has one").master_file().write_all(keys).expect("the terminal takes keys");
+}
+
+fn modes(host: &Host) -> Termios {
+    host.terminal.as_ref().expect("it has one").modes()
 }
 
 fn shows(host: &Host, text: &str) {
@@ -49,6 +56,28 @@ fn the_way_back_leaves_the_prompt_for_the_next_answer() {
     waits(&host, 1);
     super::send(&host, 1, "n\n");
     assert_eq!(ends(&mut call).out(), "<ann>\n");
+}
+
+#[test]
+fn a_host_that_is_killed_leaves_no_full_screen_behind() {
+    if !programs::has("vi") {
+        return;
+    }
+    let mut host = Host::with(CONSOLE);
+    let _call = start(&host, "TERM=xterm vi -u NONE f </dev/tty >/dev/tty");
+    waits(&host, 1);
+    types(&host, b"i");
+    let screen = |text: &str| Screen::of(text.as_bytes(), (120, 40)).text();
+    wait_until("vi has the screen", || screen(&host.console_text()).starts_with("\n~"));
+    wait_until("keys pass as they are", || !modes(&host).output_flags.contains(OutputFlags::OPOST));
+    host.end_unchecked(Signal::SIGKILL);
+    wait_until("the screen is the human's", || screen(&host.console_text()).contains("rexec journal: "));
+    wait_until("keys are lines", || modes(&host).local_flags.contains(LocalFlags::ICANON | LocalFlags::ECHO));
+    wait_until("the keyboard's modes are reset", || {
+        let text = host.console_text();
+        text.ends_with("\x1b[J") || text.ends_with("\x1b[23;2t")
+    });
+    assert!(modes(&host).output_flags.contains(OutputFlags::OPOST));
 }
 
 #[test]
