@@ -65,6 +65,7 @@ mod hunt;
 mod launch;
 pub mod orphans;
 mod pause;
+pub mod paused_tree;
 mod reaper;
 mod request;
 pub mod saved_terminal;

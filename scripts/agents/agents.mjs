@@ -254,7 +254,7 @@ const sandboxed = {
 /// With its sandbox: no network but its own proxy, and its working directory alone can be written.
 const claudeSandboxed = {
   ...claude,
-  wrapper: /^exec 3<&- \|\| exit 126; source \S+snapshot/,
+  wrapper: /exec 3<&- \|\| exit 126; source \S+snapshot/,
   cases: [
     ...usual,
     command("what the sandbox forbids", "{ echo >/var/tmp/rexec-forbidden; } 2>/dev/null; echo marker-forbidden $?", "marker-forbidden 1"),

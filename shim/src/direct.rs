@@ -13,6 +13,7 @@ use rexec_sh::protocol::options::{ShimOptions, given};
 use rexec_sh::protocol::run_changes::RunChanges;
 
 use crate::collect::StandardStreams;
+use crate::report::Reporting;
 use crate::{Attempt, ShimCall, choices, local_run, report, shell};
 
 /// Does what the call asks for. Returns only when something failed.
@@ -42,13 +43,15 @@ fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'st
     };
     let words = [shell, c"-c", c"exec \"$@\"", shell].into_iter().chain(call.argv.iter().copied());
     let words: Vec<&CStr> = words.collect();
-    let become_shell = || shell::become_shell(shell, &words, env, Some(RunChanges(given(options.run_set))));
+    let changes = RunChanges(given(options.run_set));
     if choices.reports
-        && let Some(reporter) = report::begin(&shim_call, lacks_sockets, false)
+        && let Reporting::Own(reporter) = report::begin(&shim_call, lacks_sockets, false)
     {
-        local_run::run(reporter, &standard, become_shell);
+        let mark = reporter.mark();
+        let env = report::marked(env, &mark);
+        local_run::run(reporter, &standard, || shell::become_shell(shell, &words, &env, Some(changes)));
     }
-    become_shell()
+    shell::become_shell(shell, &words, env, Some(changes))
 }
 
 const NOT_HERE: Notice = Notice::fixed(

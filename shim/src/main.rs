@@ -48,6 +48,7 @@ use connect::NoHost;
 use controlling_terminal::ControllingTerminal;
 use inside::Inside;
 use output_descriptor::OutputDescriptor;
+use report::Reporting;
 use sys::{SignalSet, bit};
 
 /// The pause, milliseconds, and the number of retries when the user has too many descriptors in flight (sendmsg(2),
@@ -138,25 +139,20 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         Ok(choices) => choices,
         Err(notice) => return notice,
     };
-    let changes = RunChanges(given(options.run_set));
-    let become_shell = || shell::become_shell(shell, argv, env, Some(changes));
     let (lacks_sockets, unseen) = match invocation.attempt(&mut standard, choices) {
         Ok(never) => match never {},
         Err(Attempt::Locally { lacks_sockets: true }) => (true, Some(UnseenReason::Sandboxed)),
         // The host that refused the command shows it.
         Err(Attempt::Locally { lacks_sockets: false }) => (false, None),
         Err(Attempt::Absent(_)) if choices.fallback || inside == Inside::Unseen => (false, Some(UnseenReason::NoHost)),
-        Err(Attempt::Told) => return become_shell(),
+        Err(Attempt::Told) => return invocation.become_shell(env),
         Err(Attempt::Absent(notice) | Attempt::Failed(notice)) => return notice,
     };
-    if choices.reports
-        && let Some(reporter) = report::begin(&invocation, lacks_sockets, inside == Inside::Unseen)
-    {
-        local_run::run(reporter, &standard, become_shell);
-    } else if let Some(reason) = unseen {
-        unseen::leave(&invocation, reason);
-    }
-    become_shell()
+    let reporting = match choices.reports {
+        true => report::begin(&invocation, lacks_sockets, inside == Inside::Unseen),
+        false => Reporting::Nobody,
+    };
+    invocation.run_here(reporting, unseen, &standard)
 }
 
 /// The options with a choice of words.
@@ -237,6 +233,25 @@ impl ShimCall<'_> {
 }
 
 impl<'a> ShimCall<'a> {
+    /// Runs the command in this process, or in a child that is reported. Returns only when that failed.
+    fn run_here(&self, reporting: Reporting, unseen: Option<UnseenReason>, standard: &StandardStreams) -> Notice {
+        match reporting {
+            Reporting::Own(reporter) => {
+                let mark = reporter.mark();
+                let env = report::marked(self.env, &mark);
+                local_run::run(reporter, standard, || self.become_shell(&env));
+            }
+            Reporting::Above => {}
+            Reporting::Nobody => unseen.into_iter().for_each(|reason| unseen::leave(self, reason)),
+        }
+        self.become_shell(self.env)
+    }
+
+    /// Becomes the real shell, in which the command runs. Returns only when that failed.
+    fn become_shell(&self, env: &[&CStr]) -> Notice {
+        shell::become_shell(self.shell, self.argv, env, Some(RunChanges(given(self.options.run_set))))
+    }
+
     /// Adds what the options and a direct call say.
     fn choose(&self, choices: Choices, standard: &StandardStreams, attributes: &mut Attributes) {
         (attributes.tty, attributes.sanitize) = (choices.tty, choices.sanitize);

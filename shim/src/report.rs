@@ -8,7 +8,7 @@ use rexec_sh::protocol::environment::Rules;
 use rexec_sh::protocol::options::given;
 use rexec_sh::protocol::place;
 use rexec_sh::protocol::process::Signal;
-use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, ShimPlace};
+use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, ShimPlace, marked_run};
 use rexec_sh::protocol::wire::{Attributes, encode_run};
 
 use crate::ShimCall;
@@ -23,12 +23,35 @@ const STAT_BYTES: usize = 1024;
 /// Fields of `/proc/self/stat` from the state, the third, to the start, the twenty-second.
 const START_PLACE: usize = 19;
 
-/// Begins a report on this call. `None` when no host takes it.
-pub(crate) fn begin(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Reporter> {
-    if !shares_namespace_with_children() {
-        return None;
-    }
+/// What reports the command of this call.
+#[derive(Debug)]
+pub(crate) enum Reporting {
+    /// This process.
+    Own(Reporter),
+    /// A shim above it, which reports all that is written below.
+    Above,
+    /// Nobody: no host takes reports.
+    Nobody,
+}
+
+/// Begins a report on this call.
+pub(crate) fn begin(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Reporting {
     if is_below_reporter() {
+        return Reporting::Above;
+    }
+    tell(call, lacks_sockets, may_be_inside).map_or(Reporting::Nobody, Reporting::Own)
+}
+
+/// The environment of the command that is reported: shims below it that cannot see this process must not report it a
+/// second time.
+pub(crate) fn marked<'a>(env: &[&'a CStr], mark: &'a CStr) -> Vec<&'a CStr> {
+    let others = env.iter().copied().filter(|entry| !entry.to_bytes().starts_with(b"REXEC_REPORTED="));
+    others.chain([mark]).collect()
+}
+
+/// Reports the beginning. `None` when no host takes it.
+fn tell(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Reporter> {
+    if !shares_namespace_with_children() {
         return None;
     }
     let socket = place::socket_path(call.options.socket.map(CStr::to_bytes), sys::effective_uid()).ok()?;
@@ -69,7 +92,9 @@ fn is_below_reporter() -> bool {
 fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Vec<u8>> {
     let rules = Rules::new(call.shell, given(call.options.env_drop));
     let mut room = REPORTED_ENV_BYTES;
-    let env = rules.apply(call.env.iter().copied()).into_iter().filter(|entry| {
+    // An agent's sandbox calls the shell again by the path that it was set to. The host compares the two.
+    let set = call.env.iter().copied().filter(|entry| entry.to_bytes().starts_with(b"CLAUDE_CODE_SHELL="));
+    let env = set.chain(rules.apply(call.env.iter().copied())).filter(|entry| {
         let bytes = entry.to_bytes_with_nul().len();
         let fits = bytes <= room;
         room -= if fits { bytes } else { 0 };
@@ -79,7 +104,8 @@ fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Opti
     let names = (given(call.options.whoami), call.shell);
     encode_run(&Attributes::default(), names, call.argv.iter().copied(), env, &mut frame).ok()?;
     let dir = std::env::current_dir().unwrap_or_default();
-    let place = place_of_this(lacks_sockets, may_be_inside);
+    let within = marked_run(given(call.options.reported));
+    let place = ShimPlace { within, ..place_of_this(lacks_sockets, may_be_inside) };
     let beginning = Beginning { place, dir: dir.as_os_str().as_encoded_bytes(), frame: &frame };
     let mut bytes = Vec::with_capacity(frame.len() + 256);
     beginning.encode(&mut bytes);
@@ -97,6 +123,7 @@ fn place_of_this(lacks_sockets: bool, may_be_inside: bool) -> ShimPlace {
         no_new_privs,
         has_filter,
         may_be_inside,
+        ..ShimPlace::default()
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use rexec_sh::protocol::place::{self, PlaceError};
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::report::{PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, Report, RunKey, encode_report};
+use rexec_sh::protocol::report::{PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, Report, RunKey, encode_report, reported_mark};
 use rexec_sh::protocol::wire::CallerStream;
 
 use crate::sys;
@@ -65,6 +65,11 @@ impl Reporter {
             room,
             is_full: false,
         })
+    }
+
+    /// The variable that names this run.
+    pub(crate) fn mark(&self) -> CString {
+        reported_mark(&self.key)
     }
 
     /// Reports the beginning. Returns whether the FIFO has all of it.

@@ -29,8 +29,8 @@ rexec kill returns when they have ended, or after ten seconds with what still
 lives. A second rexec kill kills at once.
 
 With --signal the command's process group gets that signal, or what an ended
-command left running, and rexec kill does not wait. KILL is for the whole tree,
-at once, and waits.
+command left running, and rexec kill does not wait. Of a command in its agent's
+sandbox, all processes get it. KILL is for the whole tree, at once, and waits.
 ",
     options: &[
         chosen::AGENT,

@@ -52,6 +52,8 @@ pub struct Command {
     pub text: Vec<u8>,
     /// Whether the text lacks a wrapper.
     pub is_unwrapped: bool,
+    /// Whether that wrapper is the one of the agent's own sandbox.
+    pub is_in_agents_sandbox: bool,
     /// How many directories above the working directory the top of its git project is, as a shim has found.
     pub depth: Option<u8>,
     /// The working directory, if the caller named it. A shim sends a descriptor instead.
@@ -117,6 +119,7 @@ impl Command {
             exec: run.argv.iter().map(|argument| argument.to_bytes().to_vec()).collect(),
             text: unwrapped.command,
             is_unwrapped: unwrapped.is_unwrapped,
+            is_in_agents_sandbox: unwrapped.is_sandboxed,
             depth: run.attributes.extras.project,
             dir: None,
             envs: given(run),

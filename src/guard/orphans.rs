@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::sys::kill::{CONT, Pidfd};
+use crate::sys::kill::{self as sending, CONT, Pidfd};
 use crate::sys::process;
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::{Pid, Signal};
@@ -107,22 +107,29 @@ pub fn kill_child(pid: Pid) {
 
 /// Kills processes, each one only if its number still belongs to it.
 pub fn kill(processes: &[Process]) {
-    processes.iter().for_each(|process| signal(process, Signal::KILL));
+    signal(processes, Signal::KILL);
 }
 
 /// Sends SIGTERM to processes, then SIGCONT, so that stopped ones act on it.
 pub fn terminate(processes: &[Process]) {
     for process in processes {
-        signal(process, Signal::TERM);
-        signal(process, CONT);
+        signal(&[*process], Signal::TERM);
+        signal(&[*process], CONT);
     }
 }
 
-fn signal(process: &Process, signal: Signal) {
-    if let Some(pidfd) = Pidfd::open(process.pid)
-        && tree::process(process.pid).is_some_and(|now| now.start == process.start)
-    {
-        pidfd.send(signal);
+/// Sends a signal to processes, each one only if its number still belongs to it.
+pub fn signal(processes: &[Process], signal: Signal) {
+    for process in processes {
+        let pidfd = Pidfd::open(process.pid);
+        if tree::process(process.pid).is_none_or(|now| now.start != process.start) {
+            continue;
+        }
+        match pidfd {
+            Some(pidfd) => pidfd.send(signal),
+            // There is no descriptor left.
+            None => drop(sending::process(process.pid, signal)),
+        }
     }
 }
 

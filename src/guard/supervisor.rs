@@ -14,6 +14,7 @@ use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan};
 use super::foreground::Foreground;
 use super::hunt::Hunt;
+use super::paused_tree::PausedTree;
 use super::reaper::{self, ChildEvent};
 use super::saved_terminal::SavedTerminal;
 use super::terminal_on_demand::Demand;
@@ -47,7 +48,7 @@ pub(super) struct Supervisor {
     orders: Vec<u8>,
     hunt: Hunt,
     /// The processes that an order to pause stopped, until they are continued.
-    pub(super) paused: Option<Vec<Process>>,
+    pub(super) paused: Option<PausedTree>,
     /// Stops at the terminal that the guard noticed only after the pause had begun.
     pub(super) stopped_before_pause: Vec<(Pid, Signal)>,
     pub(super) relayed: Option<RelayedTerminal>,

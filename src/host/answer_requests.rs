@@ -48,7 +48,8 @@ impl Host {
         if !request.watch {
             self.runs.size_answer(job, pty::Size { rows: request.rows, cols: request.cols });
         }
-        let command = self.runs.get(job).map(|run| run.description.command.clone()).unwrap_or_default();
+        let described = self.runs.get(job).map(|run| &run.description).or_else(|| self.reports.description(job));
+        let command = described.map(|description| description.command.clone()).unwrap_or_default();
         self.peers.attach(id, job, &Answer::Attach { seq: job.0, command }, &mut self.engine);
     }
 
@@ -70,9 +71,12 @@ impl Host {
     }
 
     /// Why a person cannot answer.
-    pub(super) fn no_answer(&self, seq: u64, why: NoAnswer) -> Notice {
+    pub(super) fn no_answer(&mut self, seq: u64, why: NoAnswer) -> Notice {
+        let job = JobId(seq);
         let (problem, hint) = match why {
-            NoAnswer::NotRunning => return supervision::not_there(JobId(seq)),
+            NoAnswer::NotRunning => {
+                return self.reports.no_terminal(job).unwrap_or_else(|| supervision::not_there(job));
+            }
             NoAnswer::NotWaiting => (
                 format!("#{seq} does not wait for an answer"),
                 format!("rexec send --force {seq} types all the same; rexec attach {seq} shows it"),

@@ -119,6 +119,7 @@ pub(super) fn command(
         shell: request.exec[0].clone(),
         text: request.text.clone().map_or_else(|| exec.join(&b' '), String::into_bytes),
         is_unwrapped: false,
+        is_in_agents_sandbox: false,
         exec,
         depth: None,
         dir: Some(request.dir.clone()),

@@ -5,6 +5,7 @@
 //! | `reports/fifo.rs` | keeps the FIFO beside the socket, and reads it within a bound per second |
 //! | `reports/run.rs` | one reported run: its records in order, and its process as seen from here |
 //! | `reports/kills.rs` | ends reported runs for people |
+//! | `reports/signals.rs` | signals, pauses and resumes them |
 //! | `reports/intake.rs` | makes jobs of beginnings, and facts of the rest |
 //!
 //! Everybody who runs as this user can write there. So a report makes the host run nothing, and a signal goes only to
@@ -18,12 +19,14 @@ mod fifo;
 mod intake;
 mod kills;
 mod run;
+mod signals;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::place;
+use rexec_sh::protocol::process::Pid;
 use rexec_sh::protocol::report::RunKey;
 
 use super::screen::Screen;
@@ -32,6 +35,7 @@ use super::unseen::UnseenNotes;
 use crate::core::engine::JobId;
 use crate::io::poller::{Ready, Token};
 use crate::limits;
+use crate::sys::namespace::{self, InnerProcess};
 use crate::text::reason::reason;
 use fifo::ReportFifo;
 use run::ReportedRun;
@@ -55,8 +59,26 @@ pub(super) struct Reports {
     /// The lines about refused callers that are shown unless a report comes first.
     refused: Vec<Refused>,
     told: Told,
+    searches: SearchBudget,
     /// What shims have left that could not even report.
     pub(super) notes: UnseenNotes,
+}
+
+/// How many searches through all processes new reports have caused in the second that began then.
+#[derive(Debug)]
+struct SearchBudget {
+    second: Instant,
+    count: u32,
+}
+
+impl SearchBudget {
+    fn take(&mut self, now: Instant) -> bool {
+        if now >= self.second + Duration::from_secs(1) {
+            *self = Self { second: now, count: 0 };
+        }
+        self.count += 1;
+        self.count <= limits::REPORT_SEARCHES_A_SECOND
+    }
 }
 
 /// A caller whose command was refused, and that is about to report it.
@@ -66,6 +88,17 @@ struct Refused {
     why: &'static str,
     whoami: String,
     command: Vec<u8>,
+    exec: Vec<Vec<u8>>,
+}
+
+/// What is known of a command that was refused, and why it was.
+#[derive(Debug)]
+pub(super) struct ExpectedReport<'a> {
+    pub(super) why: &'static str,
+    pub(super) whoami: &'a str,
+    pub(super) command: &'a [u8],
+    /// The arguments, by which its report is recognized.
+    pub(super) exec: &'a [Vec<u8>],
 }
 
 impl Reports {
@@ -73,7 +106,8 @@ impl Reports {
     pub(super) fn new(socket: &Path, is_on: bool, now: Instant) -> Self {
         let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
         let (runs, refused, notes) = (BTreeMap::new(), Vec::new(), UnseenNotes::new(socket, now));
-        Self { fifo, fifo_identity: None, runs, refused, told: Told::default(), notes }
+        let searches = SearchBudget { second: now, count: 0 };
+        Self { fifo, fifo_identity: None, runs, refused, told: Told::default(), searches, notes }
     }
 
     /// Makes the FIFO if it is not there.
@@ -119,19 +153,32 @@ impl Reports {
 
     /// Notes that a caller was refused. Its shim runs the command itself, and probably reports it. Returns `false` if it
     /// will not.
-    pub(super) fn expect(&mut self, why: &'static str, whoami: &str, command: &[u8], now: Instant) -> bool {
+    pub(super) fn expect(&mut self, expected: &ExpectedReport<'_>, now: Instant) -> bool {
         let has_room = self.refused.len() < limits::REPORTS_EXPECTED_MAX;
         if has_room && self.fifo.is_some() {
-            let (whoami, command) = (whoami.to_owned(), command.to_vec());
-            self.refused.push(Refused { until: now + limits::REPORT_PATIENCE, why, whoami, command });
+            let ExpectedReport { why, whoami, command, exec } = *expected;
+            let (whoami, command, exec) = (whoami.to_owned(), command.to_vec(), exec.to_vec());
+            self.refused.push(Refused { until: now + limits::REPORT_PATIENCE, why, whoami, command, exec });
         }
         has_room && self.fifo.is_some()
     }
 
     /// Takes the refusal that a report belongs to.
-    fn take_refused(&mut self, whoami: &str, command: &[u8]) -> Option<Refused> {
-        let is_it = |refused: &Refused| refused.whoami == whoami && refused.command == command;
+    fn take_refused(&mut self, whoami: &str, exec: &[Vec<u8>]) -> Option<Refused> {
+        let is_it = |refused: &Refused| refused.whoami == whoami && refused.exec == exec;
         self.refused.iter().position(is_it).map(|at| self.refused.remove(at))
+    }
+
+    /// Looks for reports in the next visit, although no event has told of any.
+    pub(super) fn expect_input(&mut self) {
+        self.fifo.iter_mut().for_each(ReportFifo::expect_input);
+    }
+
+    /// Whether a process is below the shim of a reported run, so that the command is seen already.
+    pub(super) fn is_below_shim(&self, pid: Pid) -> bool {
+        let begun = self.runs.values().filter(|run| run.job.is_some());
+        let shims: Vec<InnerProcess> = begun.map(ReportedRun::named).collect();
+        !shims.is_empty() && self.fifo_identity.is_some_and(|open| namespace::is_one_above(pid, &shims, open))
     }
 
     fn of_job(&mut self, job: JobId) -> Option<&mut ReportedRun> {

@@ -10,6 +10,7 @@ use rexec_sh::protocol::wire::AtStart;
 use super::door::Arrival;
 use super::notices::{BUSY, ENDING, NO_PROOF, TOO_MANY_DESCRIPTORS};
 use super::peer::{Heard, Peer};
+use super::reports::ExpectedReport;
 use super::turn::PeerId;
 use super::{Host, unseen};
 use crate::core::engine::JobId;
@@ -104,12 +105,12 @@ impl Host {
         match asked {
             PeerRequest::Run(_) | PeerRequest::RunWords(_) if self.is_closing() => self.fail(id, &ENDING),
             PeerRequest::Run(command) => {
-                if self.may_run(id, &command.whoami, &command.text) {
+                if self.may_run(id, &command.whoami, &command.text, &command.exec) {
                     self.submit_command(id, *command);
                 }
             }
             PeerRequest::RunWords(request) => {
-                if self.has_proof(id) && self.may_run(id, &request.whoami, request.exec.join(" ").as_bytes()) {
+                if self.has_proof(id) && self.may_run(id, &request.whoami, request.exec.join(" ").as_bytes(), &[]) {
                     self.submit_words(id, &request);
                 }
             }
@@ -169,12 +170,13 @@ impl Host {
     }
 
     /// Whether a caller's command may run here. If not, the caller has been answered and the human told.
-    fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8]) -> bool {
+    fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8], exec: &[Vec<u8>]) -> bool {
         match self.doubt(id, Purpose::Run) {
             None => return true,
             Some(Doubt::Shortage) => self.fail(id, &BUSY),
             Some(Doubt::Differs(why)) => {
-                if !self.reports.expect(why, whoami, command, self.turn.now) {
+                let expected = ExpectedReport { why, whoami, command, exec };
+                if !self.is_told_by_report(id) && !self.reports.expect(&expected, self.turn.now) {
                     unseen::say_sandboxed(why, whoami, command, &mut self.screen);
                 }
                 let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
@@ -183,6 +185,14 @@ impl Host {
             }
         }
         false
+    }
+
+    /// Whether a caller runs in a command that is reported, so that its own one is seen. What the shim above it has
+    /// reported before may still have to be read.
+    fn is_told_by_report(&mut self, id: PeerId) -> bool {
+        self.reports.expect_input();
+        self.visit_reports();
+        self.peers.get(id).is_some_and(|peer| self.reports.is_below_shim(peer.pid))
     }
 
     /// Whether a caller may see and end what others run. If not, it has been answered.

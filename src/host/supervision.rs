@@ -114,7 +114,7 @@ impl Host {
         if self.runs.kill(request, &helpers, &mut self.turn, &mut self.engine, &mut self.screen) {
             return Ok(());
         }
-        self.kill_reported(request).unwrap_or_else(|| Err(not_there(request.job)))
+        self.kill_reported(request)
     }
 
     /// Ends what a person wants ended, and looks at guards that owe something or died.
@@ -159,9 +159,10 @@ impl Host {
         self.screen.watch(id, request, &mut self.engine);
     }
 
-    fn signal_run(&mut self, job: JobId, signal: Signal) -> Result<Answer, Notice> {
+    /// Sends a signal to a command wherever it runs, or to what it left running.
+    pub(super) fn signal_run(&mut self, job: JobId, signal: Signal) -> Result<Answer, Notice> {
         if !self.runs.signal(job, signal, &mut self.engine, self.turn.now) {
-            return Err(not_there(job));
+            self.signal_reported(job, signal)?;
         }
         Ok(Answer::Signal { seq: job.0 })
     }
@@ -169,34 +170,31 @@ impl Host {
     fn pause(&mut self, job: JobId) -> Result<Answer, Notice> {
         // Its guard may have reported since the last turn that it has begun.
         self.runs.visit_control(job, &mut self.turn, &mut self.engine, &mut self.peers);
-        let guard = self.runs.pause(job, &self.engine, self.turn.now).ok_or_else(|| self.not_begun(job))?;
+        let guard = match self.runs.pause(job, &self.engine, self.turn.now) {
+            Some(guard) => guard,
+            None if self.runs.get(job).is_some() => return Err(not_begun(job)),
+            None => self.pause_reported(job)?,
+        };
         self.screen.say(&format!("… #{} is paused: you asked", job.0));
         Ok(Answer::Pause { seq: job.0, guard: guard.number() })
     }
 
     fn resume(&mut self, job: JobId) -> Result<Answer, Notice> {
-        if !self.runs.resume(job, self.turn.now) {
-            let problem = format_args!("#{} is not paused", job.0);
-            return Err(if self.runs.get(job).is_none() {
-                not_there(job)
-            } else {
-                Notice::failed(problem, "rexec ps shows what is paused")
-            });
+        if !self.runs.resume(job, self.turn.now) && !self.resume_reported(job) {
+            if self.runs.get(job).is_none() && self.reports.description(job).is_none() {
+                return Err(not_there(job));
+            }
+            return Err(Notice::failed(format_args!("#{} is not paused", job.0), "rexec ps shows what is paused"));
         }
         self.screen.say(&format!("… #{} is resumed", job.0));
         Ok(Answer::Resume { seq: job.0 })
     }
+}
 
-    /// Why a command cannot be paused.
-    fn not_begun(&self, job: JobId) -> Notice {
-        match self.runs.get(job) {
-            None => not_there(job),
-            Some(_) => Notice::failed(
-                format_args!("#{} cannot be paused: it has not begun, or is about to end", job.0),
-                "rexec ps shows what runs",
-            ),
-        }
-    }
+/// Why a command with a guard cannot be paused.
+fn not_begun(job: JobId) -> Notice {
+    let problem = format_args!("#{} cannot be paused: it has not begun, or is about to end", job.0);
+    Notice::failed(problem, "rexec ps shows what runs")
 }
 
 /// The notice for a number that no command has.

@@ -25,3 +25,8 @@ pub const REPORT_LIFE_MAX: Duration = Duration::from_secs(3_600);
 pub const REPORT_KILL_PAUSE: Duration = Duration::from_millis(100);
 /// SIGKILLs for the processes below a shim before it gets one itself.
 pub const REPORT_KILLS_MIN: u32 = 5;
+/// Looks at the tree of a reported run that a pause takes. What is forked faster goes on, and is named.
+pub const REPORT_PAUSE_ROUNDS_MAX: u32 = 4;
+/// Searches through all processes for the shims of reports that have just begun, in a second. Further reports are shown
+/// although another run may show the same command.
+pub const REPORT_SEARCHES_A_SECOND: u32 = 30;

@@ -39,9 +39,12 @@ pub fn find(inner: &InnerProcess, open: (u64, u64)) -> Whereabouts {
         return Whereabouts::Unknown;
     }
     let Ok(entries) = fs::read_dir("/proc") else { return Whereabouts::Unknown };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut pids: Vec<i32> = numbers.collect();
+    // It is mostly looked for when it has just begun.
+    pids.sort_unstable_by(|one, other| other.cmp(one));
     let mut answer = Whereabouts::Gone;
-    for entry in entries.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).map(Pid::new) else { continue };
+    for pid in pids.into_iter().map(Pid::new) {
         if own_number(pid) != Some(inner.pid) {
             continue;
         }
@@ -81,7 +84,28 @@ fn has_open(pid: Pid, open: (u64, u64)) -> Option<bool> {
     Some(files.into_iter().any(|data| (data.dev(), data.ino()) == open))
 }
 
-/// The processes below this one that are this user's, except those that execute the same file: helpers of its own.
+/// Whether this process, or one above it, is one of these. Of the latter, only those count that have this file open.
+#[must_use]
+pub fn is_one_above(pid: Pid, inners: &[InnerProcess], open: (u64, u64)) -> bool {
+    is_below(pid, |above| {
+        let Some(process) = tree::process(above) else { return false };
+        let alike = inners.iter().filter(|inner| inner.start == process.start);
+        alike
+            .into_iter()
+            .any(|inner| own_number(above) == Some(inner.pid) && judge(above, inner, open).flatten().is_some())
+    })
+}
+
+/// The processes below this one that are this user's. Empty if it has ended meanwhile.
+#[must_use]
+pub fn all_below(root: &Process) -> Vec<Process> {
+    let owner = |pid: Pid| fs::metadata(format!("/proc/{pid}")).ok().map(|data| data.uid());
+    let found = tree::walk(root.pid).filter(|process| owner(process.pid) == Some(process::uid())).collect();
+    // Its number may have come to belong to another process before its children were read.
+    if tree::process(root.pid).is_some_and(|now| now.start == root.start) { found } else { Vec::new() }
+}
+
+/// The same without those that execute the same file: helpers of its own.
 #[must_use]
 pub fn below(root: &Process) -> Vec<Process> {
     let program = |pid: Pid| {
@@ -89,11 +113,9 @@ pub fn below(root: &Process) -> Vec<Process> {
         Some((data.dev(), data.ino()))
     };
     let own = program(root.pid);
-    let is_ours = |process: &Process| {
-        let owner = fs::metadata(format!("/proc/{}", process.pid)).ok().map(|data| data.uid());
-        owner == Some(process::uid()) && (own.is_none() || program(process.pid) != own)
-    };
-    tree::walk(root.pid).filter(is_ours).collect()
+    let mut found = all_below(root);
+    found.retain(|process| own.is_none() || program(process.pid) != own);
+    found
 }
 
 /// Whether one of these processes is this one or above it.

@@ -46,6 +46,8 @@ pub struct Unwrapped {
     pub command: Vec<u8>,
     /// Whether an agent's wrapper was left out; otherwise the command is the caller's whole text.
     pub is_unwrapped: bool,
+    /// Whether that wrapper is the one of the agent's own sandbox.
+    pub is_sandboxed: bool,
     /// Whether this is an agent's own look at the shell, known to its last byte, and not a command of the model.
     pub is_probe: bool,
     /// Whether it begins like an agent's look at the shell, so that its output is for a program.
@@ -73,6 +75,8 @@ const SHELLS: [&[u8]; 4] = [b"bash", b"sh", b"zsh", b"dash"];
 struct Short {
     /// The variable parts of the wrapper that are not known to be harmless.
     before: Vec<u8>,
+    /// Whether the wrapper is that of the agent's sandbox.
+    is_sandboxed: bool,
 }
 
 impl Short {
@@ -125,8 +129,9 @@ pub fn unwrap<'a>(argv: impl Iterator<Item = &'a [u8]>, env: &[&[u8]], agent: Op
         Some(Agent::Gemini) => others::gemini(text),
         None => None,
     };
-    if let Some(short) = short {
-        return Unwrapped { command: short.before, is_unwrapped: true, is_for_program, ..Unwrapped::default() };
+    if let Some(Short { before, is_sandboxed }) = short {
+        let unwrapped = Unwrapped { command: before, is_unwrapped: true, is_sandboxed, ..Unwrapped::default() };
+        return Unwrapped { is_for_program, ..unwrapped };
     }
     // The text may execute its positional arguments, so they are shown with it.
     let command = if is_plain { text.to_vec() } else { others::spelled(&argv) };

@@ -4,6 +4,7 @@
 
 mod blind;
 mod relays;
+mod report_control;
 mod reporters;
 mod reports;
 mod rpc_clients;

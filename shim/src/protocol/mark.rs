@@ -13,7 +13,7 @@ pub const INSIDE: &CStr = c"REXEC_INSIDE=1";
 /// not pass it on.
 #[must_use]
 pub fn is_mark(name: &std::ffi::OsStr) -> bool {
-    ["REXEC_INSIDE", "REXEC_SEQ", "REXEC_AGENT"].iter().any(|mark| name == *mark)
+    ["REXEC_INSIDE", "REXEC_REPORTED", "REXEC_SEQ", "REXEC_AGENT"].iter().any(|mark| name == *mark)
 }
 
 /// The name that a guard's process has.

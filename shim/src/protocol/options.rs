@@ -31,6 +31,8 @@ pub struct ShimOptions<'a> {
     pub sanitize: Option<&'a CStr>,
     /// `REXEC_REPORT`: whether a command that this process runs itself is reported to the host.
     pub report: Option<&'a CStr>,
+    /// `REXEC_REPORTED`: the reported run that this process is inside of.
+    pub reported: Option<&'a CStr>,
     /// `REXEC_LIVE`: whether runtimes are asked not to buffer output on pipes.
     pub live: Option<&'a CStr>,
     /// `REXEC_BUDGET`: how much of the output the caller gets.
@@ -109,6 +111,7 @@ impl<'a> ShimOptions<'a> {
             b"REXEC_RUN_SET" => &mut self.run_set,
             b"REXEC_RUN_AGENT" => &mut self.run_agent,
             b"REXEC_REPORT" => &mut self.report,
+            b"REXEC_REPORTED" => &mut self.reported,
             _ => return,
         };
         let value = CStr::from_bytes_with_nul(&bytes[equals + 1..]).expect("the tail of a C string is one");

@@ -12,6 +12,8 @@
 //! Every process of the same user can write there, so a reader trusts nothing: what is not a record is skipped, and the
 //! records of a run count only with the run's own key, one after the other. A report never makes the host run anything.
 
+use std::ffi::CString;
+
 use super::process::{Exit, Signal};
 use super::wire::CallerStream;
 
@@ -29,7 +31,7 @@ pub const REPORTED_ENV_BYTES: usize = 64 << 10;
 const RECORD_MAGIC: [u8; 4] = *b"\x1fRXR";
 const CHECKED_FROM: usize = 12;
 /// Size of what a beginning says before its directory, bytes.
-const PLACE_BYTES: usize = 28;
+const PLACE_BYTES: usize = 44;
 
 const BEGIN: u8 = 1;
 const OUTPUT: u8 = 2;
@@ -38,6 +40,21 @@ const END: u8 = 4;
 
 /// The number of a run that reports, drawn by chance.
 pub type RunKey = [u8; 16];
+
+/// The entry that tells shims below a reported run which one it is.
+#[must_use]
+pub fn reported_mark(key: &RunKey) -> CString {
+    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    CString::new(format!("REXEC_REPORTED={digits}")).expect("made of digits")
+}
+
+/// The run that such a variable's value names. Zero if it names none.
+#[must_use]
+pub fn marked_run(value: &[u8]) -> RunKey {
+    let digits = std::str::from_utf8(value).unwrap_or_default();
+    let is_one = digits.len() == 2 * size_of::<RunKey>() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if is_one { u128::from_str_radix(digits, 16).unwrap_or(0).to_be_bytes() } else { RunKey::default() }
+}
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,6 +191,8 @@ pub struct ShimPlace {
     pub has_filter: bool,
     /// A variable says that it is inside a run, but no guard is in sight.
     pub may_be_inside: bool,
+    /// The reported run that it is inside of, as a variable says.
+    pub within: RunKey,
 }
 
 /// What a report begins with.
@@ -190,9 +209,8 @@ pub struct Beginning<'a> {
 impl<'a> Beginning<'a> {
     /// Appends its bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let ShimPlace { namespace, pid, began, lacks_sockets, is_read_only, no_new_privs, has_filter, may_be_inside } =
-            self.place;
-        let flags = [lacks_sockets, is_read_only, no_new_privs, has_filter, may_be_inside];
+        let ShimPlace { namespace, pid, began, lacks_sockets, is_read_only, no_new_privs, has_filter, .. } = self.place;
+        let flags = [lacks_sockets, is_read_only, no_new_privs, has_filter, self.place.may_be_inside];
         let bits = flags.iter().rev().fold(0_u32, |bits, &flag| bits << 1 | u32::from(flag));
         out.extend_from_slice(&namespace.to_le_bytes());
         out.extend_from_slice(&began.to_le_bytes());
@@ -200,6 +218,7 @@ impl<'a> Beginning<'a> {
         out.extend_from_slice(&bits.to_le_bytes());
         let length = u32::try_from(self.dir.len()).expect("a path is short");
         out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(&self.place.within);
         out.extend_from_slice(self.dir);
         out.extend_from_slice(self.frame);
     }
@@ -223,6 +242,7 @@ impl<'a> Beginning<'a> {
             no_new_privs: has(2),
             has_filter: has(3),
             may_be_inside: has(4),
+            within: *fixed[28..].first_chunk().expect("within the fixed part"),
         };
         Some(Self { place, dir, frame })
     }
@@ -260,6 +280,17 @@ mod tests {
             for end in 0..bytes.len() {
                 assert_eq!(decode_report(&bytes[..end]), FoundRecord::Incomplete);
             }
+        }
+    }
+
+    #[test]
+    fn a_mark_names_its_run() {
+        let mark = reported_mark(&[0, 1, 2, 250, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
+        assert_eq!(mark.as_c_str(), c"REXEC_REPORTED=000102fa0405060708090a0b0c0d0eff");
+        let value = &mark.to_bytes()[15..];
+        assert_eq!(reported_mark(&marked_run(value)), mark);
+        for value in [&b""[..], b"1", &value[1..], b"+00102fa0405060708090a0b0c0d0eff", &[0xff; 32]] {
+            assert_eq!(marked_run(value), RunKey::default());
         }
     }
 
@@ -305,6 +336,7 @@ mod tests {
             began: 9,
             is_read_only: true,
             may_be_inside: true,
+            within: KEY,
             ..ShimPlace::default()
         };
         let beginning = Beginning { place, dir: b"/a b", frame: b"frame" };

@@ -90,6 +90,11 @@ impl ReportFifo {
         }
     }
 
+    /// Counts it as readable without an event.
+    pub(super) fn expect_input(&mut self) {
+        self.port.iter_mut().for_each(Port::expect_input);
+    }
+
     /// When reading goes on, if it has paused.
     pub(super) fn resumes_at(&self) -> Option<Instant> {
         let (since, bytes) = self.slice?;

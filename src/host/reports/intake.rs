@@ -115,31 +115,43 @@ impl Host {
         let Some(Beginning { place, dir, frame }) = Beginning::decode(&bytes) else { return self.tell_forged() };
         let Ok(Decoded::Item(FromShim::Run(request), _)) = FromShim::decode(frame) else { return self.tell_forged() };
         let mut command = Command::of(&request, frame);
-        let refused = self.reports.take_refused(&command.whoami, &command.text);
-        if place.may_be_inside && self.is_in_a_run(&mut run, place) {
+        let refused = self.reports.take_refused(&command.whoami, &command.exec);
+        run.place = place;
+        if self.is_seen_already(&mut run) {
             return;
         }
         let what = words(&command, place, refused.map(|refused| refused.why));
         let Some(job) = self.engine.submit_reported(self.turn.now) else { return };
         self.callers.identify(&mut command, None);
         self.record(job, &command, dir, Some(&what));
-        run.begin(job, place, Description::of(&command, dir), what);
+        run.begin(job, Description::of(&command, dir), what);
         self.reports.runs.insert(key, run);
         self.turn.touch(job);
     }
 
-    /// Whether a command runs below one of this host's guards, so that it is seen already.
-    fn is_in_a_run(&self, run: &mut ReportedRun, place: ShimPlace) -> bool {
-        run.place = place;
-        let open = self.reports.fifo_identity;
+    /// Whether a command runs below one of this host's guards, or inside of another reported run that its shim does not
+    /// see, because it has a pid namespace of its own.
+    fn is_seen_already(&mut self, run: &mut ReportedRun) -> bool {
+        let (now, open, place) = (self.turn.now, self.reports.fifo_identity, run.place);
+        let above = self.reports.runs.get(&place.within).and_then(|above| above.job);
+        if above.and_then(|job| self.engine.job(job)).is_some_and(Job::is_running) {
+            return true;
+        }
+        // A sandbox that clears the environment takes the mark away.
+        let is_elsewhere = |other: &ReportedRun| other.job.is_some() && other.place.namespace != place.namespace;
+        let is_possible = place.may_be_inside || self.reports.runs.values().any(is_elsewhere);
+        if !is_possible || !self.reports.searches.take(now) {
+            return false;
+        }
         let Whereabouts::Here(shim) = run.find(open) else { return false };
         let guards = self.runs.guards();
-        namespace::is_below(shim.pid, |pid| guards.contains(&pid))
+        namespace::is_below(shim.pid, |pid| guards.contains(&pid)) || self.reports.is_below_shim(shim.parent)
     }
 
     /// Forgets a run that is closed, and answers the peers that wait for its end.
     fn close_reported(&mut self, key: RunKey) {
-        let Some(run) = self.reports.runs.remove(&key) else { return };
+        let Some(mut run) = self.reports.runs.remove(&key) else { return };
+        run.unpause();
         self.answer_reported(run.job, run.waiting);
     }
 
@@ -176,7 +188,9 @@ impl Host {
     pub(in crate::host) fn leave_reports(&mut self) {
         let jobs: Vec<JobId> = self.reports.runs.values().filter_map(|run| run.job).collect();
         jobs.into_iter().for_each(|job| self.engine.on_guard_gone(job, self.turn.now));
-        self.reports.runs.clear();
+        for (_, mut run) in std::mem::take(&mut self.reports.runs) {
+            run.unpause();
+        }
         self.reports.close(&mut self.turn);
     }
 }
@@ -186,7 +200,7 @@ fn words(command: &Command, place: ShimPlace, why: Option<&str>) -> String {
     match command.whoami.as_str() {
         "Codex" if place.is_read_only => return "codex read-only".to_owned(),
         "Codex" if place.lacks_sockets => return "codex workspace-write".to_owned(),
-        "Claude Code" if place.lacks_sockets => return "claude".to_owned(),
+        "Claude Code" if place.lacks_sockets || command.is_in_agents_sandbox => return "claude".to_owned(),
         _ => {}
     }
     let seen = [

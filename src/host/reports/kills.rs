@@ -17,23 +17,18 @@ use crate::limits;
 use crate::sys::namespace::{self, Whereabouts};
 
 impl Host {
-    /// Ends a command that a shim reports; asked twice, at once. `None` when it is not one.
-    pub(in crate::host) fn kill_reported(&mut self, request: KillRequest) -> Option<Result<(), Notice>> {
+    /// Ends a command that a shim reports; asked twice, at once.
+    pub(in crate::host) fn kill_reported(&mut self, request: KillRequest) -> Result<(), Notice> {
         let KillRequest { peer, job, grace } = request;
-        let (now, open) = (self.turn.now, self.reports.fifo_identity);
-        let run = self.reports.of_job(job)?;
-        if !matches!(run.find(open), Whereabouts::Here(_)) {
-            let problem =
-                format_args!("#{} runs in its sandbox ({}), and its process cannot be found", job.0, run.sandbox);
-            return Some(Err(Notice::failed(problem, "end it in its agent")));
-        }
+        let now = self.turn.now;
+        let (run, _) = self.reports.found(job)?;
         if peer.is_some() {
             run.answer_at = Some(now + limits::KILL_ANSWER);
         }
         run.waiting.extend(peer);
         run.hurry(now);
         self.engine.stop(job, Reason::Asked, grace, now);
-        Some(Ok(()))
+        Ok(())
     }
 
     /// Signals the processes of a run that was told to end, and answers peers that have waited long enough.
@@ -58,6 +53,7 @@ impl Host {
                     run.kills += 1;
                 }
             }
+            run.unpause();
         }
         run.look_again(now + limits::REPORT_KILL_PAUSE);
         if run.answer_at.is_some_and(|at| at <= now) {
@@ -98,7 +94,11 @@ impl Host {
             let is_stopping = self.engine.job(job).is_some_and(Job::is_stopping);
             let mut row = Listed {
                 seq: job.0,
-                state: if is_stopping { RunState::Stopping } else { RunState::Running },
+                state: match run.paused {
+                    _ if is_stopping => RunState::Stopping,
+                    Some(_) => RunState::Paused,
+                    None => RunState::Running,
+                },
                 age_ms: u64::try_from(now.saturating_duration_since(run.since).as_millis()).unwrap_or(u64::MAX),
                 sandbox: Some(run.sandbox.clone()),
                 ..known.listed()

@@ -8,6 +8,7 @@ use rexec_sh::protocol::wire::CallerStream;
 
 use crate::core::engine::JobId;
 use crate::core::entry::Stream;
+use crate::guard::paused_tree::PausedTree;
 use crate::host::run::Description;
 use crate::host::turn::PeerId;
 use crate::limits;
@@ -43,6 +44,8 @@ pub(super) struct ReportedRun {
     pub(super) has_terminated: bool,
     /// How often it was killed.
     pub(super) kills: u32,
+    /// What a person's pause has stopped.
+    pub(super) paused: Option<PausedTree>,
 }
 
 /// What a record means for a run.
@@ -94,6 +97,7 @@ impl ReportedRun {
             answer_at: None,
             has_terminated: false,
             kills: 0,
+            paused: None,
         }
     }
 
@@ -103,8 +107,8 @@ impl ReportedRun {
     }
 
     /// Its beginning was understood.
-    pub(super) fn begin(&mut self, job: JobId, place: ShimPlace, description: Description, sandbox: String) {
-        (self.job, self.place, self.description, self.sandbox) = (Some(job), place, Some(description), sandbox);
+    pub(super) fn begin(&mut self, job: JobId, description: Description, sandbox: String) {
+        (self.job, self.description, self.sandbox) = (Some(job), Some(description), sandbox);
         self.beginning = Vec::new();
         self.look_at = self.since + self.pause;
     }
@@ -185,6 +189,12 @@ impl ReportedRun {
         if is_lost { Sight::Lost } else { Sight::Well }
     }
 
+    /// Its shim, as that names itself.
+    pub(super) fn named(&self) -> InnerProcess {
+        let ShimPlace { namespace, pid, began, .. } = self.place;
+        InnerProcess { namespace, pid, start: began }
+    }
+
     /// Finds its shim.
     pub(super) fn find(&mut self, open: Option<(u64, u64)>) -> Whereabouts {
         let Some(open) = open else { return Whereabouts::Unknown };
@@ -193,12 +203,16 @@ impl ReportedRun {
             let lives = now.is_some_and(|now| now.start == known.start && !now.is_zombie);
             return if lives { Whereabouts::Here(known) } else { Whereabouts::Gone };
         }
-        let ShimPlace { namespace, pid, began, .. } = self.place;
-        let found = namespace::find(&InnerProcess { namespace, pid, start: began }, open);
+        let found = namespace::find(&self.named(), open);
         if let Whereabouts::Here(process) = found {
             self.shim = Some(process);
         }
         found
+    }
+
+    /// Continues what a pause has stopped. Returns `false` when it is not paused.
+    pub(super) fn unpause(&mut self) -> bool {
+        self.paused.take().map(PausedTree::resume).is_some()
     }
 
     /// The shim as it was found.

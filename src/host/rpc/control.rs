@@ -75,7 +75,7 @@ impl Host {
         };
         let job = JobId(params.run);
         self.running(job)?;
-        self.runs.signal(job, signal, &mut self.engine, self.turn.now);
+        self.signal_run(job, signal).map_err(|notice| RpcError::from(&notice))?;
         Ok(RpcAnswer::Done {})
     }
 

@@ -27,11 +27,62 @@ const PROXY: &[u8] = b"export GIT_CONFIG_PARAMETERS=\"${GIT_CONFIG_PARAMETERS:+$
 /// … and behind it.
 const NO_HELPER: &[u8] = b".helper='\" && ";
 
+/// What the shell around it does in the sandbox: it waits for the two ways to the proxy.
+const SANDBOX_SCRIPT: &[u8] = include_bytes!("claude-sandbox.sh");
+/// Before the shell that the sandbox's helper starts with the command.
+const HELPER: &[u8] = b"SRT_ALLOW_NESTED_USERNS=0 ARGV0=apply-seccomp /proc/self/fd/3 ";
+
 /// Removes the wrapper from the command.
 pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
+    match helped(text, caller) {
+        Some(text) => plain(&text, caller).filter(|short| short.is_sandboxed),
+        None => plain(text, caller),
+    }
+}
+
+/// Removes the shell around the helper of the sandbox. It calls the caller's own shell twice, one inside the other.
+fn helped(text: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
+    let script = text_for_shell(Rest(text), caller)?;
+    let mut rest = Rest(&script);
+    way_to_proxy(&mut rest, b"_srt_http=$!\n")?;
+    way_to_proxy(&mut rest, b"_srt_socks=$!\n")?;
+    rest.literal(SANDBOX_SCRIPT)?;
+    rest.literal(HELPER)?;
+    text_for_shell(rest, caller)
+}
+
+/// The text that the caller's own shell is called with, if there is nothing else.
+fn text_for_shell(mut rest: Rest<'_>, caller: &Caller<'_>) -> Option<Vec<u8>> {
+    rest.word().filter(|shell| is_own_shell(shell, caller))?;
+    rest.literal(b" -c ")?;
+    let text = rest.word()?;
+    rest.end()?;
+    Some(text)
+}
+
+/// Whether this is the caller's shell, or the one that Claude Code is set to.
+fn is_own_shell(path: &[u8], caller: &Caller<'_>) -> bool {
+    caller.is_shell(path) || caller.var("CLAUDE_CODE_SHELL").is_some_and(|set| set.starts_with(b"/") && set == path)
+}
+
+/// Removes a listener on a port that passes everything to the proxy's socket. Neither a port nor a path without a comma
+/// can execute anything.
+fn way_to_proxy(rest: &mut Rest<'_>, name: &[u8]) -> Option<()> {
+    let is_path = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
+    rest.literal(b"{ socat TCP6-LISTEN:")?;
+    let port = rest.until(b',').filter(|port| all(port, 1, u8::is_ascii_digit))?;
+    rest.literal(b",ipv6only=0,fork,reuseaddr,backlog=4096 UNIX-CONNECT:")?;
+    let socket = rest.until(b' ').filter(|socket| all(socket, 1, is_path))?;
+    rest.literal(b" || exec socat TCP4-LISTEN:")?;
+    rest.literal(&[port, b",fork,reuseaddr,backlog=4096 UNIX-CONNECT:", socket].concat())?;
+    rest.literal(b"; } >/dev/null 2>&1 &\n")?;
+    rest.literal(name)
+}
+
+fn plain(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let mut rest = Rest(text);
-    let mut short = Short::default();
     let is_sandboxed = rest.literal(SANDBOX).is_some();
+    let mut short = Short { is_sandboxed, ..Short::default() };
     if rest.literal(b"source ").is_some() {
         let snapshot = rest.word()?;
         rest.literal(b" 2>/dev/null || true && ")?;

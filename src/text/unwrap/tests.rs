@@ -73,6 +73,7 @@ fn claude_in_its_sandbox(folder: &str, port: &str, command: &str) -> String {
 fn claude_codes_wrapper_in_its_sandbox_comes_off() {
     let text = claude_in_its_sandbox("/tmp/claude-0", "3128", "'echo a; exit 3'");
     assert_eq!(short(Some(Agent::Claude), &CLAUDE, &text), ("echo a; exit 3".to_owned(), true));
+    assert!(call_by(Some(Agent::Claude), &CLAUDE, &[b"bash", b"-c", text.as_bytes()]).is_sandboxed);
     for text in [
         claude_in_its_sandbox("$(EVIL)", "3128", "ls"),
         claude_in_its_sandbox("/tmp/x EVIL", "3128", "ls"),
@@ -82,6 +83,49 @@ fn claude_codes_wrapper_in_its_sandbox_comes_off() {
         text.replace("exec 3<&- || exit 126; ", ""),
     ] {
         assert_whole(Some(Agent::Claude), &CLAUDE, text.as_bytes());
+    }
+}
+
+/// What Claude Code's sandbox starts: its own shell, which starts a helper, which starts that shell again.
+fn claude_around_its_helper(shell: &str, socket: &str, inner: &str) -> String {
+    let way = |port: &str, name: &str| {
+        format!(
+            "{{ socat TCP6-LISTEN:{port},ipv6only=0,fork,reuseaddr,backlog=4096 UNIX-CONNECT:{socket} || exec socat \
+             TCP4-LISTEN:{port},fork,reuseaddr,backlog=4096 UNIX-CONNECT:{socket}; }} >/dev/null 2>&1 &\n{name}=$!\n"
+        )
+    };
+    let script = include_str!("claude-sandbox.sh");
+    let inner = String::from_utf8(scan::quoted(inner.as_bytes())).unwrap();
+    let helper = format!("SRT_ALLOW_NESTED_USERNS=0 ARGV0=apply-seccomp /proc/self/fd/3 {shell} -c {inner}");
+    let text = [way("3128", "_srt_http"), way("1080", "_srt_socks"), script.to_owned(), helper].concat();
+    format!("{shell} -c {}", String::from_utf8(scan::quoted(text.as_bytes())).unwrap())
+}
+
+#[test]
+fn the_shells_around_the_helper_of_claude_codes_sandbox_come_off() {
+    let env = [&CLAUDE[..], &["CLAUDE_CODE_SHELL=/run/x/rexec-bash"]].concat();
+    let (inner, socket) =
+        (claude_in_its_sandbox("/tmp/claude-0", "3128", "'make; exit 3'"), "/tmp/claude-http-1a.sock");
+    for shell in ["/run/x/rexec-bash", "/bin/bash", "bash"] {
+        let text = claude_around_its_helper(shell, socket, &inner);
+        let unwrapped = call_by(Some(Agent::Claude), &env, &[b"/bin/bash", b"-c", text.as_bytes()]);
+        assert_eq!((unwrapped.command.as_slice(), unwrapped.is_sandboxed), (&b"make; exit 3"[..], true), "{shell}");
+    }
+    let real = claude_around_its_helper("bash", socket, &inner);
+    for text in [
+        claude_around_its_helper("/tmp/EVIL/rexec-bash", socket, &inner),
+        claude_around_its_helper("bash", "/tmp/x,EVIL", &inner),
+        claude_around_its_helper("bash", "$(EVIL)", &inner),
+        claude_around_its_helper("bash", "/x;EVIL", &inner),
+        claude_around_its_helper("bash", socket, "EVIL"),
+        claude_around_its_helper("bash", socket, &claude("eval ls")),
+        real.replace("TCP6-LISTEN:3128", "TCP6-LISTEN:EVIL"),
+        real.replace("/proc/self/fd/3", "/proc/self/fd/4"),
+        real.replace("_srt_since=\n", "_srt_since=\nEVIL\n"),
+        format!("{real} EVIL"),
+        format!("EVIL; {real}"),
+    ] {
+        assert_whole(Some(Agent::Claude), &env, text.as_bytes());
     }
 }
 

@@ -13,7 +13,7 @@ use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 /// A call whose shell enters a sandbox that every kernel has, and is the shim there.
-fn caged(host: &Host, script: &str) -> Call {
+pub(super) fn caged(host: &Host, script: &str) -> Call {
     let shim = programs::shims().join("bash");
     let call =
         host.call(&format!("unset REXEC_INSIDE; exec setpriv --no-new-privs '{}' -c \"$SCRIPT\"", shim.display()));
@@ -21,25 +21,25 @@ fn caged(host: &Host, script: &str) -> Call {
 }
 
 /// The same with bash in place of the shim.
-fn plain(host: &Host, script: &str) -> Call {
+pub(super) fn plain(host: &Host, script: &str) -> Call {
     host.call("exec setpriv --no-new-privs bash -c \"$SCRIPT\"").env(&format!("SCRIPT={script}"))
 }
 
-fn can_run() -> bool {
+pub(super) fn can_run() -> bool {
     has_sight() && programs::has("setpriv")
 }
 
-fn ended(host: &Host, command: &str) -> Value {
+pub(super) fn ended(host: &Host, command: &str) -> Value {
     host.wait_for("the end of a reported command", |journal| journal.end_of(command).cloned())
 }
 
-fn rexec(host: &Host, args: &[&str]) -> String {
+pub(super) fn rexec(host: &Host, args: &[&str]) -> String {
     let mut command = Command::new(programs::rexec());
     let output = command.args(args).env("REXEC_SOCKET", host.socket()).output().expect("it starts");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-fn begin(host: &Host, script: &str) -> (Calling, u64) {
+pub(super) fn begin(host: &Host, script: &str) -> (Calling, u64) {
     let calling = caged(host, script).start(Target::Real).expect("it starts");
     let is_it = |start: &&Value| start["command"].as_str() == Some(script);
     let start = host.wait_for("its start", |journal| journal.of_type("start").find(is_it).cloned());
