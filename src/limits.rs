@@ -308,6 +308,14 @@ pub const RECORDER_BATCH_BYTES: usize = 64 << 10;
 pub const RECORDER_HELD_BYTES: usize = 32 << 20;
 /// Output waiting in the recorder, bytes. Beyond it the recorder takes nothing in.
 pub const RECORDER_WAITING_BYTES: u64 = 5 << 20;
+/// Commands that write more than anybody keeps, and of which the recorder has [`RAW_CAP_BYTES`] in memory to know the end,
+/// each. It deals with all output of more such commands.
+pub const RECORDER_FLOODS_MAX: usize = 3;
+/// How long such a command's output waits, if so little more comes that nothing has to be left out.
+pub const RECORDER_FLOOD_WAIT: Duration = Duration::from_secs(1);
+/// Behind output that was left out, the recorder reads this much only to know whether what follows begins within a secret,
+/// bytes. It is left out, too.
+pub const END_CONTEXT_BYTES: usize = 256 << 10;
 /// Output of one command kept for the next recorder, bytes. When a recorder dies, the record of a longer output lacks
 /// what that recorder had, and counts it.
 pub const RECORDER_HELD_OUTPUT_BYTES: usize = 16 << 10;

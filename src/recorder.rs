@@ -1,9 +1,9 @@
 //! The recorder: a process of its own that owns the journal's files, so that no disk can hold up the host.
 //!
 //! ```text
-//! host ──frames──▶ link ──▶ serve ──▶ runs: live (masks ─▶ excerpt) ──▶ appender ──▶ volume   TIME[-N].jsonl
-//!   ▲                │        │                  ├──▶ raw                              raw/TIME[-N]-SEQ.out
-//!   │                │        │                  └──▶ timed_output ──▶ output_files    raw/TIME[-N].rec
+//! host ──frames──▶ link ──▶ serve ──▶ runs: live (waiting ─▶ masks ─▶ excerpt) ──▶ appender ──▶ volume   TIME[-N].jsonl
+//!   ▲                │        │                             ├──▶ raw                              raw/TIME[-N]-SEQ.out
+//!   │                │        │                             └──▶ timed_output ──▶ output_files    raw/TIME[-N].rec
 //!   └────status──────┘        └──▶ repair: files that dead hosts left ──▶ tail, summary_file
 //! ```
 //!
@@ -45,6 +45,7 @@ mod summary_file;
 mod tail;
 mod timed_output;
 mod volume;
+mod waiting;
 
 pub use bounds::Bounds;
 pub use home::JournalError;

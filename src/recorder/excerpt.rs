@@ -63,6 +63,13 @@ impl Excerpt {
         self.keep_fresh();
     }
 
+    /// Counts output between the beginning and the end, which begins here. Call it when the beginning is complete.
+    pub(super) fn leave_out(&mut self, bytes: u64) {
+        self.finish();
+        self.tail.clear();
+        self.len += bytes;
+    }
+
     fn keep_fresh(&mut self) {
         self.len += self.fresh.len() as u64;
         let (head, rest) = self.fresh.split_at(self.fresh.len().min(self.head_max - self.head.len()));

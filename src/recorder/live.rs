@@ -3,9 +3,8 @@
 //! Invariants: beside the output that waits, a bounded part of it is in memory; all of it is masked before it reaches a
 //! file or a record.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::bounds::Bounds;
 use super::excerpt::Excerpt;
@@ -13,7 +12,8 @@ use super::masks::Masks;
 use super::output_directory::OutputDirectory;
 use super::output_files::OutputFiles;
 use super::raw::{RawFile, RawRefusal};
-use super::timed_output::{GRAIN, TimedOutput};
+use super::timed_output::TimedOutput;
+use super::waiting::{Waiting, WaitingOutput};
 use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::limits;
 use crate::text::count;
@@ -26,7 +26,9 @@ pub(super) struct Live {
     pub(super) start: Rc<StartRecord>,
     masks: Masks,
     /// What has not been dealt with.
-    waiting: VecDeque<Waiting>,
+    waiting: WaitingOutput,
+    /// How much of what comes next only tells how to read what follows it, bytes.
+    context: usize,
     /// How many bytes of output were dealt with, counted before they were masked.
     received: u64,
     /// Bytes of output that were lost with an earlier recorder.
@@ -40,21 +42,6 @@ pub(super) struct Live {
     last: Duration,
     /// How the run ended, while its record waits for its own output.
     pub(super) end: Option<RunEnd>,
-}
-
-/// What waits its turn.
-#[derive(Debug)]
-enum Waiting {
-    Output {
-        stream: u8,
-        /// When its first byte came, from the run's start.
-        at: Duration,
-        bytes: Vec<u8>,
-    },
-    /// The terminal's size from then on.
-    Size(Duration, (u16, u16)),
-    /// A person typed this much.
-    Input(Duration, String),
 }
 
 /// The raw file of a run.
@@ -81,9 +68,9 @@ impl Live {
         let start = Rc::new(masks.start(start));
         let timed = TimedOutput::new(start.seq, bounds.record_cap, window, is_verbatim);
         let excerpt = Excerpt::new(window, bounds.head_bytes, bounds.tail_bytes);
-        let (raw, waiting) = (Raw::Unneeded(Vec::new()), VecDeque::new());
-        let (last, end) = (Duration::ZERO, None);
-        Live { start, masks, waiting, received: 0, lost: 0, excerpt, is_cleaned: false, raw, timed, last, end }
+        let (raw, waiting) = (Raw::Unneeded(Vec::new()), WaitingOutput::default());
+        let (last, end, is_cleaned) = (Duration::ZERO, None, false);
+        Live { start, masks, waiting, context: 0, received: 0, lost: 0, excerpt, is_cleaned, raw, timed, last, end }
     }
 
     /// Counts bytes of output that were lost with an earlier recorder.
@@ -93,30 +80,18 @@ impl Live {
     }
 
     /// Adds output of this time that is dealt with later, in pieces of this size.
-    pub(super) fn enqueue(&mut self, stream: u8, at: Duration, bytes: &[u8], piece: usize) {
-        for bytes in bytes.chunks(piece) {
-            match self.waiting.back_mut() {
-                Some(Waiting::Output { stream: same, at: began, bytes: waiting })
-                    if *same == stream && waiting.len() + bytes.len() <= piece && at <= *began + GRAIN =>
-                {
-                    waiting.extend_from_slice(bytes);
-                }
-                _ => self.waiting.push_back(Waiting::Output { stream, at, bytes: bytes.to_vec() }),
-            }
-        }
+    pub(super) fn enqueue(&mut self, stream: u8, at: Duration, bytes: &[u8], piece: usize, now: Instant) {
+        self.waiting.push(stream, at, bytes, piece, now);
     }
 
     /// Adds the terminal's new size of this time.
     pub(super) fn resize(&mut self, at: Duration, window: (u16, u16)) {
-        match self.waiting.back_mut() {
-            Some(Waiting::Size(same_at, same)) => (*same_at, *same) = (at, window),
-            _ => self.waiting.push_back(Waiting::Size(at, window)),
-        }
+        self.waiting.push_size(at, window);
     }
 
     /// Adds what the recording says of an answer.
     pub(super) fn answer(&mut self, at: Duration, text: String) {
-        self.waiting.push_back(Waiting::Input(at, text));
+        self.waiting.push_input(at, text);
     }
 
     /// Whether none of its output waits.
@@ -124,9 +99,32 @@ impl Live {
         self.waiting.is_empty()
     }
 
+    /// Whether only the end of what comes from now on matters: the beginning is in the record, in the raw file and in the
+    /// recording.
+    pub(super) fn has_beginning(&self, bounds: &Bounds) -> bool {
+        let has_raw = matches!(&self.raw, Raw::Growing(file) if file.has_beginning());
+        let is_bounded = bounds.raw_cap <= limits::RAW_CAP_BYTES;
+        has_raw && is_bounded && self.timed.is_full() && self.excerpt.is_cut()
+    }
+
+    /// From now on output waits, and some of it may be left out.
+    pub(super) fn keep_end(&mut self, bounds: &Bounds, now: Instant) {
+        self.waiting.keep_end(bounds.raw_cap, now);
+    }
+
+    /// Since when nothing was left out although it may be; `None` if it may not be.
+    pub(super) fn keeps_end_since(&self) -> Option<Instant> {
+        self.waiting.keeps_end_since()
+    }
+
+    /// From now on nothing is left out. Returns how much output waits, bytes.
+    pub(super) fn release_end(&mut self) -> usize {
+        self.waiting.release_end()
+    }
+
     /// Deals with the next piece of output. Returns its length in bytes.
     pub(super) fn work(&mut self, masked: &mut Vec<u8>, bounds: &Bounds, files: &mut OutputFiles) -> usize {
-        match self.waiting.pop_front() {
+        match self.waiting.pop() {
             None => 0,
             Some(Waiting::Size(at, window)) => {
                 self.timed.resize(window, at);
@@ -137,13 +135,33 @@ impl Live {
                 0
             }
             Some(Waiting::Output { stream, at, bytes }) => {
-                (self.last, self.received) = (at, self.received + bytes.len() as u64);
+                let left_out = self.waiting.take_left_out();
+                if left_out > 0 {
+                    let held = self.masks.leave_out();
+                    self.leave_out(held + left_out, &mut files.directory);
+                    self.context = limits::END_CONTEXT_BYTES;
+                }
+                (self.last, self.received) = (at, self.received + left_out + bytes.len() as u64);
                 masked.clear();
                 self.masks.output(stream, &bytes, masked);
-                self.keep(masked, bounds, files);
+                if self.context > 0 {
+                    self.context = self.context.saturating_sub(bytes.len());
+                    self.leave_out(masked.len() as u64, &mut files.directory);
+                } else {
+                    self.keep(masked, bounds, files);
+                }
                 self.timed.flush(false, files);
                 bytes.len()
             }
+        }
+    }
+
+    /// Counts output between the beginning and the end.
+    fn leave_out(&mut self, bytes: u64, directory: &mut OutputDirectory) {
+        self.excerpt.leave_out(bytes);
+        self.timed.leave_out(bytes);
+        if let Raw::Growing(file) = &mut self.raw {
+            file.leave_out(bytes, directory);
         }
     }
 

@@ -145,6 +145,14 @@ impl Masks {
         self.streams.iter().map(|(_, redactor)| redactor.count()).sum::<u64>() + self.text.count()
     }
 
+    /// Output is left out here. So is what is held back, which may be the first part of a secret: returns how many bytes.
+    pub(super) fn leave_out(&mut self) -> u64 {
+        let mut held = Vec::new();
+        self.finish(&mut held);
+        self.holder = None;
+        held.len() as u64
+    }
+
     /// Ends the output: appends all that was held back or waited.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         if let Some(holder) = self.holder {

@@ -128,6 +128,11 @@ impl OutputDirectory {
         }
     }
 
+    /// Notes that an open file is shorter by this many bytes.
+    pub(super) fn shrink(&mut self, bytes: u64) {
+        self.open_bytes = self.open_bytes.saturating_sub(bytes);
+    }
+
     /// Notes that a file of this length is complete.
     pub(super) fn close(&mut self, file: File, name: &str, bytes: u64) {
         self.closed.insert(OsString::from(name), Instant::now());

@@ -21,6 +21,8 @@ pub(super) struct RawFile {
     cap: u64,
     /// How much output came so far, which may be more than the file holds.
     bytes: u64,
+    /// How much output between the two parts never came, bytes.
+    left_out: u64,
 }
 
 /// What a record says about a raw file.
@@ -47,7 +49,24 @@ impl RawFile {
     /// Makes an empty file for this run.
     pub(super) fn create(directory: &mut OutputDirectory, seq: u64, cap: u64) -> io::Result<RawFile> {
         let (file, name) = directory.create(OutputFileKind::Raw(seq))?;
-        Ok(RawFile { file, name, cap, bytes: 0 })
+        Ok(RawFile { file, name, cap, bytes: 0, left_out: 0 })
+    }
+
+    /// Whether the first part is complete.
+    pub(super) fn has_beginning(&self) -> bool {
+        self.bytes >= self.cap
+    }
+
+    /// Counts output that the file will not have, and what it has behind its beginning: what follows is the end.
+    pub(super) fn leave_out(&mut self, bytes: u64, directory: &mut OutputDirectory) {
+        let behind = self.bytes.saturating_sub(self.cap);
+        if behind > 0 {
+            directory.shrink(self.length() - self.cap);
+            // Where that fails, what follows is written over it.
+            let _ = self.file.set_len(self.cap);
+            self.bytes = self.cap;
+        }
+        self.left_out += behind + bytes;
     }
 
     /// Appends to the file. After an error the caller must close or discard it.
@@ -89,8 +108,8 @@ impl RawFile {
     /// Closes the file and puts its ring in order.
     pub(super) fn close(self, directory: &mut OutputDirectory) -> io::Result<Kept> {
         let (reference, bytes) = (reference(&self.name), self.length());
-        let omitted = self.bytes - bytes;
-        if omitted > 0
+        let omitted = self.bytes - bytes + self.left_out;
+        if self.bytes > bytes
             && let Err(error) = self.unroll()
         {
             self.discard(directory);

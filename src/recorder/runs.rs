@@ -1,7 +1,7 @@
 //! The runs that have not ended, and the order in which their output is read.
 //!
 //! Invariants: a run that has ended has its turn before those that go on; each turn is one piece of output; `waiting`
-//! is the sum of all output that waits; a run that the file has already is not written again.
+//! is the sum of all output that waits for its turn; a run that the file has already is not written again.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -28,8 +28,10 @@ pub(super) struct RecordedRuns {
     ended: VecDeque<u64>,
     /// The other runs whose output waits.
     turns: VecDeque<u64>,
-    /// Output that waits, bytes.
+    /// Output that waits for its turn, bytes.
     waiting: u64,
+    /// Runs whose output waits because some of it may be left out.
+    flooding: Vec<u64>,
     /// What the file had when this recorder began, of all that the host sends again.
     known: AlreadyWritten,
     /// The variables of the run that starts next.
@@ -50,6 +52,7 @@ impl RecordedRuns {
             ended: VecDeque::new(),
             turns: VecDeque::new(),
             waiting: 0,
+            flooding: Vec::new(),
             known,
             entries: None,
             environments: EnvironmentCache::default(),
@@ -60,7 +63,7 @@ impl RecordedRuns {
         }
     }
 
-    /// How much output waits, bytes.
+    /// How much output waits for its turn, bytes.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting
     }
@@ -101,22 +104,28 @@ impl RecordedRuns {
         self.live.insert(seq, live);
     }
 
-    pub(super) fn on_output(&mut self, seq: u64, stream: u8, at: Duration, bytes: &[u8]) {
+    pub(super) fn on_output(&mut self, seq: u64, stream: u8, at: Duration, bytes: &[u8], now: Instant) {
         // What a straggler writes after its run's end is not recorded.
         let Some(live) = self.live.get_mut(&seq).filter(|live| live.end.is_none()) else { return };
         if bytes.is_empty() {
             return;
         }
-        if live.is_idle() {
-            self.turns.push_back(seq);
+        if live.is_idle() && self.flooding.len() < limits::RECORDER_FLOODS_MAX && live.has_beginning(&self.bounds) {
+            live.keep_end(&self.bounds, now);
+            self.flooding.push(seq);
         }
-        live.enqueue(stream, at, bytes, PIECE_BYTES);
-        self.waiting += bytes.len() as u64;
+        if live.keeps_end_since().is_none() {
+            if live.is_idle() {
+                self.turns.push_back(seq);
+            }
+            self.waiting += bytes.len() as u64;
+        }
+        live.enqueue(stream, at, bytes, PIECE_BYTES, now);
     }
 
     pub(super) fn on_resized(&mut self, seq: u64, at: Duration, window: (u16, u16)) {
         let Some(live) = self.live.get_mut(&seq).filter(|live| live.end.is_none()) else { return };
-        if live.is_idle() {
+        if live.is_idle() && live.keeps_end_since().is_none() {
             self.turns.push_back(seq);
         }
         live.resize(at, window);
@@ -125,7 +134,7 @@ impl RecordedRuns {
     /// A person typed for a run this long after its start.
     pub(super) fn on_input(&mut self, input: &InputRecord, at: Duration) {
         let Some(live) = self.live.get_mut(&input.seq).filter(|live| live.end.is_none()) else { return };
-        if live.is_idle() {
+        if live.is_idle() && live.keeps_end_since().is_none() {
             self.turns.push_back(input.seq);
         }
         live.answer(at, recording::input_text(input));
@@ -137,11 +146,29 @@ impl RecordedRuns {
         live.map(|live| live.lose(bytes)).is_some()
     }
 
+    /// Has the output of these runs dealt with that has waited because some of it might have been left out.
+    pub(super) fn release(&mut self, is_due: impl Fn(Instant) -> bool) {
+        let Self { live, turns, waiting, flooding, .. } = self;
+        flooding.retain(|&seq| {
+            let Some(live) = live.get_mut(&seq) else { return false };
+            let stays = live.keeps_end_since().is_some_and(|since| !is_due(since));
+            if !stays {
+                *waiting += live.release_end() as u64;
+                if !live.is_idle() {
+                    turns.push_back(seq);
+                }
+            }
+            stays
+        });
+    }
+
     pub(super) fn on_end(&mut self, end: RunEnd, appender: &mut Appender, now: Instant) {
         let Some(live) = self.live.get_mut(&end.seq) else {
             // The file has it already, or its start never came.
             return appender.pass_over(end.seq);
         };
+        self.waiting += live.release_end() as u64;
+        self.flooding.retain(|&seq| seq != end.seq);
         if live.is_idle() {
             self.conclude(end, appender, now);
         } else if live.end.is_none() {
@@ -183,11 +210,13 @@ impl RecordedRuns {
 
     /// When [`RecordedRuns::tick`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.flush_at
+        let floods = self.flooding.iter().filter_map(|seq| self.live.get(seq)?.keeps_end_since());
+        floods.map(|since| since + limits::RECORDER_FLOOD_WAIT).chain(self.flush_at).min()
     }
 
-    /// Writes recorded output that has waited long enough.
+    /// Writes recorded output that has waited long enough, and goes on with output that nothing followed.
     pub(super) fn tick(&mut self, now: Instant) {
+        self.release(|since| since + limits::RECORDER_FLOOD_WAIT <= now);
         if self.flush_at.take_if(|at| *at <= now).is_some() {
             self.live.values_mut().for_each(|live| live.flush(&mut self.files));
         }

@@ -126,7 +126,7 @@ impl Recorder {
         match frame {
             Frame::Entries { seq, entries } => self.runs.on_entries(seq, entries),
             Frame::Start { start, has_entries } => self.runs.on_start(*start, has_entries, &mut self.appender, now),
-            Frame::Output { seq, stream, at, bytes } => self.runs.on_output(seq, stream, at, bytes),
+            Frame::Output { seq, stream, at, bytes } => self.runs.on_output(seq, stream, at, bytes, now),
             Frame::Resized { seq, at, window } => self.runs.on_resized(seq, at, window),
             Frame::Lost { seq, bytes } => {
                 if self.runs.on_lost(seq, bytes) {
@@ -193,6 +193,7 @@ impl Recorder {
 
     /// Deals with all output that waits, and closes the file.
     fn finish(&mut self) {
+        self.runs.release(|_| true);
         while self.runs.is_at_work() {
             self.work(Instant::now() + limits::RECORDER_STUCK);
         }

@@ -73,6 +73,18 @@ impl TimedOutput {
         !(self.lines.is_empty() && self.text.is_empty()) && self.failure.is_none()
     }
 
+    /// Whether no more output is recorded.
+    pub(super) fn is_full(&self) -> bool {
+        self.taken >= self.cap || self.failure.is_some()
+    }
+
+    /// Counts output that comes when no more is recorded.
+    pub(super) fn leave_out(&mut self, bytes: u64) {
+        if self.cap > 0 && self.failure.is_none() {
+            self.omitted += bytes;
+        }
+    }
+
     /// Takes in masked output of this time.
     pub(super) fn push(&mut self, bytes: &[u8], at: Duration) {
         if self.cap == 0 || bytes.is_empty() || self.failure.is_some() {

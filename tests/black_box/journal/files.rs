@@ -10,6 +10,7 @@ use rexec_host::cli::{list, print};
 use rexec_host::journal::frame::{encode_lost, encode_output, encode_start};
 use rexec_host::journal::reader::{JournalReader, Record};
 use rexec_host::recorder::{Bounds, journals};
+use rexec_host::text::redact::Redactor;
 use serde_json::json;
 
 use super::recording::*;
@@ -203,6 +204,38 @@ fn a_raw_file_has_both_ends_of_its_output() {
     let end = &values(&path)[2];
     assert_eq!((end.get("raw"), end.get("raw_error"), &end["output_omitted"]), (None, None, &json!(200_000 - 65_536)));
     assert!(!home.0.join("raw").exists());
+}
+
+/// Of a flood the recorder does not look at the middle. The ends are what they would be otherwise.
+#[test]
+fn a_raw_file_has_both_ends_of_a_flood_and_no_secret_of_it() {
+    let (cap, size) = (1 << 17, 4_000_003);
+    let token = format!("found ghp_{}\n", "aB3dE5gH7j".repeat(3));
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{}-----END PRIVATE KEY-----\n", "MIIEvQIBADANBgkqh\n".repeat(200));
+    let secret = |n: usize| if n.is_multiple_of(700) { &key } else { &token };
+    let plain = text_of(size);
+    let secrets: String = (0..).map(secret).flat_map(|text| text.chars()).take(size).collect();
+    let home = Home::new();
+    let mut recording = home.record(Bounds { raw_cap: cap, record_cap: 0, ..Bounds::default() });
+    let path = recording.path.clone();
+    for (seq, text) in (1..).zip([&plain[..], secrets.as_bytes()]) {
+        recording.start(seq);
+        text.chunks(60_013).for_each(|piece| recording.output(seq, piece));
+        recording.end_of(seq, size as u64);
+    }
+    recording.close();
+    let cap = usize::try_from(cap).unwrap();
+    for (end, text) in ends(&path).iter().zip([&plain[..], secrets.as_bytes()]) {
+        let mut all = Vec::new();
+        Redactor::default().redact(text, &mut all);
+        let kept = fs::read(home.0.join(end["raw"].as_str().unwrap())).unwrap();
+        assert!(kept == [&all[..cap], &all[all.len() - cap..]].concat(), "{end}");
+        assert_eq!((&end["raw_cut"], &end["raw_bytes"], &end["bytes"]), (&json!(cap), &json!(2 * cap), &json!(size)));
+    }
+    let end = &ends(&path)[0];
+    let kept = end["output"].as_str().unwrap();
+    assert!(plain.ends_with(&kept.as_bytes()[usize::try_from(end["output_cut"].as_u64().unwrap()).unwrap()..]));
+    assert_eq!((&end["raw_omitted"], &end["output_omitted"]), (&json!(size - 2 * cap), &json!(size - kept.len())));
 }
 
 /// An agent's wrapper of 38 KB is the same for every command but for the command in it.
