@@ -9,6 +9,7 @@ use rexec_sh::protocol::mark::INSIDE;
 use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunRequest, Stdio};
 
 use super::caller::{self, CallerMarks};
+use super::projects::ProjectId;
 use crate::limits;
 use crate::text::redact::Redactor;
 use crate::text::unwrap;
@@ -54,8 +55,10 @@ pub struct Command {
     pub is_unwrapped: bool,
     /// Whether that wrapper is the one of the agent's own sandbox.
     pub is_in_agents_sandbox: bool,
-    /// How many directories above the working directory the top of its git project is, as a shim has found.
+    /// How many directories above the working directory the top of its git project is.
     pub depth: Option<u8>,
+    /// The project session that its caller names.
+    pub project: Option<ProjectId>,
     /// The working directory, if the caller named it. A shim sends a descriptor instead.
     pub dir: Option<String>,
     /// Variables that its caller named one by one. Never those of a shim's environment.
@@ -121,6 +124,7 @@ impl Command {
             is_unwrapped: unwrapped.is_unwrapped,
             is_in_agents_sandbox: unwrapped.is_sandboxed,
             depth: run.attributes.extras.project,
+            project: None,
             dir: None,
             envs: given(run),
             is_probe: unwrapped.is_probe,

@@ -85,7 +85,7 @@ pub struct Span {
     pub dir: String,
     /// Its caller's name.
     pub whoami: String,
-    /// The project session that it ran in.
+    /// The directory of the project session that it ran in, masked.
     pub project: Option<String>,
     /// Its exit code.
     pub exit: u8,
@@ -184,7 +184,7 @@ mod tests {
             command: "npm test\nnpm run lint".to_owned(),
             dir: "/srv/shop".to_owned(),
             whoami: "Codex".to_owned(),
-            project: None,
+            project: Some("/srv/shop".to_owned()),
             exit: 1,
             signal: None,
             error: None,

@@ -122,6 +122,7 @@ pub(super) fn command(
         is_in_agents_sandbox: false,
         exec,
         depth: None,
+        project: None,
         dir: Some(request.dir.clone()),
         envs: request.envs.clone(),
         why: request.why.clone().unwrap_or_default(),

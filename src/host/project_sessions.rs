@@ -2,7 +2,7 @@
 //!
 //! [`crate::front::projects`] has the rules; `rpc/projects.rs` serves the programs that define, list and end them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -22,21 +22,26 @@ pub(super) struct ProjectSessions {
     pub(super) known: Projects,
     /// The tops of the git projects of directories that were named in JSON, while they are few.
     tops: BTreeMap<String, Option<String>>,
+    /// The commands that wait for the end of a suspension, as a person was told.
+    held_back: BTreeSet<JobId>,
 }
 
 impl ProjectSessions {
     /// Those that an earlier host has kept.
     pub(super) fn new(known: Projects) -> Self {
-        Self { known, tops: BTreeMap::new() }
+        Self { known, ..Self::default() }
     }
 
-    /// The top of the git project of a command in this directory.
-    fn top(&mut self, command: &Command, dir: &str) -> Option<String> {
-        if command.dir.is_none() {
-            // Its shim has looked.
-            let above = Path::new(dir).ancestors().nth(command.depth?.into())?;
-            return above.to_str().map(str::to_owned);
-        }
+    /// Finds out how deep in its git project a command is whose directory came as a path. Otherwise its shim has looked.
+    pub(super) fn find_depth(&mut self, command: &mut Command) {
+        let Some(dir) = command.dir.clone() else { return };
+        let top = self.top(&dir);
+        let is_top = |above: &Path| top.as_deref().is_some_and(|top| above == Path::new(top));
+        command.depth = Path::new(&dir).ancestors().position(is_top).and_then(|depth| depth.try_into().ok());
+    }
+
+    /// The top of the git project that this directory is in.
+    fn top(&mut self, dir: &str) -> Option<String> {
         if let Some(top) = self.tops.get(dir) {
             return top.clone();
         }
@@ -48,11 +53,19 @@ impl ProjectSessions {
         top
     }
 
-    /// The project session of a command in this directory.
+    /// The project session of a command in this directory, if it does not name another one.
     pub(super) fn of_run(&mut self, command: &Command, dir: &[u8]) -> Option<ProjectId> {
+        if command.project.is_some() {
+            return command.project;
+        }
         let dir = std::str::from_utf8(dir).ok()?;
-        let top = self.top(command, dir);
-        self.known.of_run(dir, top.as_deref(), &now())
+        let top = command.depth.and_then(|depth| Path::new(dir).ancestors().nth(depth.into()));
+        self.known.of_run(dir, top.and_then(Path::to_str), &now())
+    }
+
+    /// The directory of a project session.
+    pub(super) fn dir_of(&self, id: ProjectId) -> Option<&str> {
+        self.known.get(id).map(|known| known.dir.as_str())
     }
 }
 
@@ -73,5 +86,22 @@ impl Host {
         if let Some(text) = self.projects.known.take_changed() {
             self.recorder.keep_projects(text, self.turn.now);
         }
+    }
+
+    /// Whether a command may not begin yet, because its project session is suspended. A person is told so once.
+    pub(super) fn is_held_back(&mut self, job: JobId) -> bool {
+        let project = self.runs.get(job).and_then(|run| run.description.project);
+        let known = project.and_then(|id| self.projects.known.get(id));
+        let Some(known) = known.filter(|known| known.is_suspended && !self.is_closing()) else { return false };
+        if self.projects.held_back.insert(job) {
+            self.screen.say(&format!("… #{} waits: the project session {} is suspended", job.0, known.name));
+        }
+        true
+    }
+
+    /// Has the commands begin that a suspension which is over has held back.
+    pub(super) fn begin_held_back(&mut self) {
+        self.projects.held_back.clear();
+        self.engine.start_queued();
     }
 }

@@ -7,6 +7,7 @@
 //! | `rpc/control.rs` | writes to runs, signals and ends them |
 //! | `rpc/projects.rs` | defines, lists, pauses and ends project sessions |
 //! | `rpc/kept_run.rs` | one run: its output, who watches it, who waits for it |
+//! | `rpc/port_looks.rs` | when a run is looked at for its ports |
 //! | `rpc/watcher.rs` | tells a client what happens to a run |
 //! | `rpc/pending_reply.rs`, `rpc/settling.rs` | answers what had to wait |
 //!
@@ -17,6 +18,7 @@
 mod control;
 mod kept_run;
 mod pending_reply;
+mod port_looks;
 mod projects;
 mod serve;
 mod settling;
@@ -86,6 +88,8 @@ pub(super) struct RpcClients {
     touched: BTreeSet<PeerId>,
     /// Starts that waited for the end of another run.
     restarts: Vec<Restart>,
+    /// When a run may be looked at again for its ports.
+    next_port_look: Option<Instant>,
 }
 
 impl RpcClients {
@@ -180,6 +184,7 @@ impl RpcClients {
     fn pump_run(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers, runs: &mut Runs) {
         let Some(mut run) = self.kept.remove(&job) else { return };
         let (before, has_unread) = (run.output.weight(), runs.has_unread(job));
+        run.look_for_ports(job, turn.now, self.next_port_look.get_or_insert(turn.now), runs);
         while run.deliver(job, self, peers) && run.pull(has_unread, turn.now, engine) {}
         run.feed(job, self, turn, peers, runs);
         run.settle(job, self, turn.now, peers, runs);

@@ -41,6 +41,8 @@ struct OpenSpan {
     began: Instant,
     command: String,
     dir: String,
+    /// The directory of its project session.
+    project: Option<String>,
 }
 
 /// The spans of commands that run, and the process that exports those of ended ones.
@@ -109,7 +111,7 @@ impl Spans {
     }
 
     /// A command comes in. Its span is the parent of what it does.
-    pub(super) fn begin(&mut self, job: JobId, command: &mut Command, dir: &[u8]) {
+    pub(super) fn begin(&mut self, job: JobId, command: &mut Command, dir: &[u8], project: Option<&str>) {
         if self.link.is_none() {
             return;
         }
@@ -135,10 +137,9 @@ impl Spans {
             String::from_utf8_lossy(&out).into_owned()
         };
         let (command, dir) = (masked(&command.text), masked(dir));
-        self.open.insert(
-            job,
-            OpenSpan { context, began_ns: otlp_timestamp(SystemTime::now()), began: Instant::now(), command, dir },
-        );
+        let project = project.map(|project| masked(project.as_bytes()));
+        let (began_ns, began) = (otlp_timestamp(SystemTime::now()), Instant::now());
+        self.open.insert(job, OpenSpan { context, began_ns, began, command, dir, project });
     }
 
     /// Exports the span of a command that has ended.
@@ -167,7 +168,7 @@ impl Spans {
             command: known.command,
             dir: known.dir,
             whoami: run.map(|run| run.whoami.clone()).unwrap_or_default(),
-            project: None,
+            project: known.project,
             exit: outcome.exit_code(),
             signal,
             error: error.map(str::to_owned),

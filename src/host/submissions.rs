@@ -104,10 +104,11 @@ impl Host {
         let sent = || descriptors.as_ref().ok()?.first().and_then(sys::path_of);
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
-        self.spans.begin(job, &mut command, dir);
-        self.record(job, &command, dir, None);
+        self.projects.find_depth(&mut command);
         let project = self.projects.of_run(&command, dir);
         self.keep_projects();
+        self.spans.begin(job, &mut command, dir, project.and_then(|id| self.projects.dir_of(id)));
+        self.record(job, &command, dir, None);
         let description = Description { project, ..Description::of(&command, dir) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         self.runs.insert(job, ActiveRun::new(peer, pending, description, share, self.turn.now));
@@ -122,6 +123,9 @@ impl Host {
             if !self.engine.job(job).is_some_and(Job::is_queued) {
                 return;
             }
+        }
+        if self.is_held_back(job) {
+            return self.engine.retry(job);
         }
         let Self { turn, engine, peers, runs, recorder, .. } = self;
         self.starts.begin(job, turn, engine, peers, runs, recorder);
@@ -159,7 +163,6 @@ impl Host {
         start.set_exec(command.exec.iter().map(Vec::as_slice));
         start.set_dir(dir);
         let run = command.run();
-        let depth = run.as_ref().and_then(|run| run.attributes.extras.project).map(usize::from);
         let entries = || run.iter().flat_map(|run| run.env.iter()).map(CStr::to_bytes);
         let heading = Heading {
             local: local_time(&time),
@@ -169,7 +172,7 @@ impl Host {
             agent,
             session: marks.number,
             role: marks.role.word().to_owned(),
-            place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
+            place: place(&start.dir, command.depth.map(usize::from), &std::env::var("HOME").unwrap_or_default()),
             dir: start.dir.clone(),
             command: start.command.clone(),
             why: start.why.clone(),

@@ -8,5 +8,7 @@ pub const PORTS_NAMED_MAX: usize = 4;
 pub const PORT_PROCESSES_MAX: usize = 256;
 /// Descriptors of all these processes that one look reads. Each takes about a microsecond, and the host waits for it.
 pub const PORT_DESCRIPTORS_MAX: usize = 4_096;
+/// Processes of all commands in a list whose ports are looked for. The commands behind them have no ports in the list.
+pub const PORT_LIST_PROCESSES_MAX: usize = 64;
 /// After a look for the command that holds a port, none for this long: a loop of failing commands costs no more.
 pub const PORT_HOLDER_PAUSE: Duration = Duration::from_millis(250);

@@ -37,6 +37,13 @@ pub const RPC_INPUT_BYTES: usize = 4 << 20;
 pub const RPC_PROMPTS_MAX: usize = 64;
 /// How often it is looked for the ports on which a command listens, while a client waits for one.
 pub const RPC_PORT_LOOK: Duration = Duration::from_millis(100);
+/// The longest time between two looks for the ports of a command that a client watches for them. After output it is
+/// [`RPC_PORT_LOOK`] again, and then doubles.
+pub const RPC_PORT_LOOK_MAX: Duration = Duration::from_secs(5);
+/// The time between two such looks at any commands. Where many are watched, each waits its turn.
+pub const RPC_PORT_LOOK_PAUSE: Duration = Duration::from_millis(25);
+/// Ports of one command that its watchers are told. Further ones are not.
+pub const RPC_PORTS_MAX: usize = 64;
 
 /// Output in one JSONL response, bytes. The rest is only counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;

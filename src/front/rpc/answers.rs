@@ -8,6 +8,7 @@ use super::kept_output::Gathering;
 use super::listing::ListedRun;
 use super::projects::ListedSession;
 use super::ring::{Gone, OutputRing};
+use crate::core::entry::PortHeld;
 use crate::front::answer::HostStatus;
 use crate::front::how_ended::HowEnded;
 
@@ -106,6 +107,8 @@ pub struct WholeAnswer {
     json: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     json_lines: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port_held: Option<HeldPort>,
     log: String,
 }
 
@@ -127,7 +130,13 @@ impl WholeAnswer {
         let json = text.and_then(|text| serde_json::from_str(text).ok());
         let json_lines = text.filter(|_| json.is_none()).and_then(lines_of_json);
         let log = format!("rexec out {run}");
-        Self { run, end, stdout, stderr, output, omitted_bytes, json, json_lines, log }
+        Self { run, end, stdout, stderr, output, omitted_bytes, json, json_lines, port_held: None, log }
+    }
+
+    /// The answer for a run that could not listen on this port.
+    #[must_use]
+    pub fn with_port_held(self, port_held: Option<HeldPort>) -> Self {
+        Self { port_held, ..self }
     }
 }
 
@@ -172,6 +181,34 @@ impl OutputRest {
     }
 }
 
+/// A port on which a run could not listen, because another run does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeldPort {
+    /// The port.
+    pub port: u16,
+    /// The other run's number.
+    pub run: u64,
+    /// Its caller's name.
+    pub whoami: String,
+}
+
+impl HeldPort {
+    /// What a client is told of it.
+    #[must_use]
+    pub fn of(held: &PortHeld) -> Self {
+        Self { port: held.port, run: held.run, whoami: held.whoami.clone() }
+    }
+}
+
+/// `exec.port`.
+#[derive(Debug, Serialize)]
+pub struct PortNote {
+    /// The run's number.
+    pub run: u64,
+    /// The port on which it listens.
+    pub port: u16,
+}
+
 /// `exec.exited`.
 #[derive(Debug, Serialize)]
 pub struct ExitedNote<'a> {
@@ -180,6 +217,9 @@ pub struct ExitedNote<'a> {
     /// How it ended.
     #[serde(flatten)]
     pub end: &'a HowEnded,
+    /// The port on which it could not listen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_held: Option<&'a HeldPort>,
 }
 
 /// `exec.closed`.

@@ -50,7 +50,7 @@ pub struct ListedRun {
     pub bytes: u64,
     /// The last line that it has written.
     pub last_line: String,
-    /// Processes of it that live; only where one run is asked for.
+    /// Processes of it that live. Lists have it of the first runs only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<usize>,
 }

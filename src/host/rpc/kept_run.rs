@@ -7,15 +7,19 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::pending_reply::PendingReply;
+use super::port_looks::PortLooks;
 use super::watcher::{RunSoFar, Watcher, is_full};
 use super::{Requester, RpcClients};
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Reason};
 use crate::core::log::Item;
 use crate::front::how_ended::HowEnded;
+use crate::front::rpc::answers::HeldPort;
 use crate::front::rpc::kept_output::KeptOutput;
 use crate::front::rpc::listing::{ListedRun, RunFacts};
+use crate::front::rpc::params::RunEvent;
 use crate::host::peers::Peers;
+use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
 use crate::limits;
 use crate::text::prompt::prompt_words;
@@ -47,7 +51,10 @@ pub(super) struct KeptRun {
     is_closed: bool,
     is_noted: bool,
     /// The prompts that waited for a person, each with the last chunk before it.
-    pub(super) prompts: Vec<(u64, String)>,
+    prompts: Vec<(u64, String)>,
+    /// The port on which it could not listen.
+    held: Option<HeldPort>,
+    ports: PortLooks,
     pub(super) watchers: Vec<Watcher>,
     pub(super) replies: Vec<PendingReply>,
     pub(super) inputs: VecDeque<PendingInput>,
@@ -68,6 +75,8 @@ impl KeptRun {
             is_closed: false,
             is_noted: false,
             prompts: Vec::new(),
+            held: None,
+            ports: PortLooks::new(accepted),
             watchers: Vec::new(),
             replies: Vec::new(),
             inputs: VecDeque::new(),
@@ -84,6 +93,11 @@ impl KeptRun {
         self.is_closed
     }
 
+    /// The port on which it could not listen.
+    pub(super) fn held(&self) -> Option<&HeldPort> {
+        self.held.as_ref()
+    }
+
     /// How it ended, if its shell has.
     pub(super) fn end(&self) -> Option<&HowEnded> {
         self.end.as_ref().map(|(end, _)| end)
@@ -95,6 +109,8 @@ impl KeptRun {
             number: self.facts.run,
             ring: self.output.ring(),
             prompts: &self.prompts,
+            ports: self.ports.found(),
+            held: self.held.as_ref(),
             end: self.end.as_ref(),
             is_closed: self.is_closed,
         }
@@ -199,6 +215,7 @@ impl KeptRun {
         match entry {
             Entry::Output { stream, bytes, at } => {
                 self.since_exit += if self.exited.is_some() { bytes.len() } else { 0 };
+                self.ports.hasten(now);
                 self.output.push(*stream, bytes, *at, now);
             }
             Entry::Waits(prompt) => {
@@ -219,11 +236,21 @@ impl KeptRun {
                 self.end = Some((HowEnded::of(outcome, *took), last));
                 self.is_closed = true;
             }
-            Entry::Resized { .. }
-            | Entry::PortHeld(_)
-            | Entry::Unreported { .. }
-            | Entry::WantedInput { .. }
-            | Entry::Answered { .. } => {}
+            Entry::PortHeld(held) => self.held = Some(HeldPort::of(held)),
+            Entry::Resized { .. } | Entry::Unreported { .. } | Entry::WantedInput { .. } | Entry::Answered { .. } => {}
+        }
+    }
+
+    /// Whether somebody wants to be told on which ports it listens.
+    fn is_watched_for_ports(&self) -> bool {
+        self.end.is_none() && self.watchers.iter().any(|watcher| watcher.told.has(RunEvent::Port))
+    }
+
+    /// Looks for ports, if somebody wants to know and it is time. `free_from` is when the next look at any run may be.
+    pub(super) fn look_for_ports(&mut self, job: JobId, now: Instant, free_from: &mut Instant, runs: &Runs) {
+        if self.is_watched_for_ports() {
+            let last = self.output.ring().last_seq();
+            self.ports.look(now, free_from, last, || runs.ports(job));
         }
     }
 
@@ -237,6 +264,7 @@ impl KeptRun {
     /// When it has to be looked at although nothing happens.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let replies = self.replies.iter().filter_map(PendingReply::deadline);
-        replies.chain(self.output.deadline().filter(|_| !self.is_closed)).min()
+        let look = self.is_watched_for_ports().then(|| self.ports.due());
+        replies.chain(look).chain(self.output.deadline().filter(|_| !self.is_closed)).min()
     }
 }

@@ -53,6 +53,7 @@ impl Host {
         }
         self.projects.known.remove(id);
         self.keep_projects();
+        self.begin_held_back();
         Ok(RpcAnswer::SessionEnded { ended: running.iter().chain(&left).map(|job| job.0).collect() })
     }
 
@@ -71,8 +72,11 @@ impl Host {
             self.turn.touch(job);
         }
         self.projects.known.suspend(id, is_suspended);
+        if !is_suspended {
+            self.begin_held_back();
+        }
         let done = if is_suspended { "suspended" } else { "resumed" };
-        self.screen.say(&format!("… the session {name} is {done}, as a program asked"));
+        self.screen.say(&format!("… the project session {name} is {done}, as a program asked"));
         self.listed_session(id).map(|listed| RpcAnswer::Session(Box::new(listed)))
     }
 

@@ -184,7 +184,7 @@ impl Host {
             return Err(RpcError::busy(sentence).hint("end one of them, with events.unsubscribe"));
         }
         let told =
-            params.events.as_ref().map_or_else(ToldEvents::everything, |events: &Vec<RunEvent>| ToldEvents::of(events));
+            params.events.as_ref().map_or_else(ToldEvents::usual, |events: &Vec<RunEvent>| ToldEvents::of(events));
         let jobs: Vec<JobId> = match &params.runs {
             Some(runs) => runs.iter().map(|&run| JobId(run)).collect(),
             None => self.engine.jobs().filter(|(_, job)| !job.is_closed()).map(|(job, _)| job).collect(),
@@ -245,8 +245,18 @@ impl Host {
         let is_in = |run: &KeptRun| session.is_none() || run.facts.session == session;
         let live: Vec<JobId> = self.engine.jobs().filter(|(_, job)| !Job::is_closed(job)).map(|(job, _)| job).collect();
         live.into_iter().for_each(|job| _ = self.kept(job));
-        let shown = self.rpc.kept.iter().filter(|(_, run)| is_in(run) && (params.all || !run.is_closed()));
-        Ok(shown.map(|(&job, run)| run.listed(self.state_of(job), self.turn.now)).collect())
+        let is_shown = |run: &KeptRun| is_in(run) && (params.all || !run.is_closed());
+        let shown: Vec<(JobId, &KeptRun)> =
+            self.rpc.kept.iter().filter(|(_, run)| is_shown(run)).map(|(&job, run)| (job, run)).collect();
+        let mut in_use = self.runs.in_use(shown.iter().map(|&(job, _)| job));
+        let listed = shown.into_iter().map(|(job, run)| {
+            let listed = run.listed(self.state_of(job), self.turn.now);
+            match in_use.remove(&job) {
+                Some((ports, processes)) => ListedRun { ports, processes: Some(processes), ..listed },
+                None => listed,
+            }
+        });
+        Ok(listed.collect())
     }
 
     fn host_status(&mut self) -> RpcAnswer {

@@ -100,7 +100,8 @@ impl KeptRun {
     /// The answer to `exec.run`.
     fn whole_answer(&self, job: JobId, parses: bool) -> RpcAnswer {
         let end = self.end().cloned().unwrap_or_default();
-        RpcAnswer::Whole(Box::new(WholeAnswer::new(job.0, end, self.output.gathering(), parses)))
+        let answer = WholeAnswer::new(job.0, end, self.output.gathering(), parses).with_port_held(self.held().cloned());
+        RpcAnswer::Whole(Box::new(answer))
     }
 
     fn answer_output(

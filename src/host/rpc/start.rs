@@ -54,10 +54,7 @@ impl Host {
             let sentence = format!("this connection has {} runs in the foreground already", limits::RPC_RUNS_MAX);
             return Err(RpcError::busy(sentence).hint("wait for one of them to end, or start it in the background"));
         }
-        let job = self.submit_for(to, &request)?;
-        if let (Some(id), Some(run)) = (session, self.runs.get_mut(job)) {
-            run.description.project = Some(*id);
-        }
+        let job = self.submit_for(to, &request, *session)?;
         self.keep_started(job, to, params, &request, is_run);
         Ok(())
     }
@@ -87,7 +84,12 @@ impl Host {
     }
 
     /// Makes a job of the command, with its input.
-    fn submit_for(&mut self, to: &Requester, request: &CommandRequest) -> Result<JobId, RpcError> {
+    fn submit_for(
+        &mut self,
+        to: &Requester,
+        request: &CommandRequest,
+        session: Option<ProjectId>,
+    ) -> Result<JobId, RpcError> {
         let busy = || {
             RpcError::busy("the host is busy: too many commands or too few descriptors")
                 .hint("run the command again in a moment")
@@ -95,6 +97,7 @@ impl Host {
         let pid = self.peers.get(to.peer).map(|peer| peer.pid).ok_or_else(busy)?;
         let is_attended = self.runs.prompts.wait(self.turn.now).is_some();
         let (mut command, descriptors) = self.starts.json_command(request, is_attended);
+        command.project = session;
         self.callers.identify(&mut command, None);
         self.starts.add_groups(pid, &mut command, &mut self.screen);
         let given = match &request.input {

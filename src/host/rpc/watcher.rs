@@ -4,7 +4,7 @@
 //! to the byte.
 
 use crate::front::how_ended::HowEnded;
-use crate::front::rpc::answers::{ClosedNote, ExitedNote, PromptNote};
+use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, PortNote, PromptNote};
 use crate::front::rpc::listing::ListedRun;
 use crate::front::rpc::params::{Encoding, RunEvent};
 use crate::front::rpc::reply::{put_notification, put_output};
@@ -22,9 +22,9 @@ impl ToldEvents {
         Self(events.iter().fold(0, |bits, &event| bits | 1 << event as u8))
     }
 
-    /// Every event.
-    pub(super) fn everything() -> Self {
-        Self(u8::MAX)
+    /// What a client is told that does not say: everything but ports, for which somebody has to look.
+    pub(super) fn usual() -> Self {
+        Self(!(1 << RunEvent::Port as u8))
     }
 
     /// Whether this is one of them.
@@ -40,6 +40,10 @@ pub(super) struct RunSoFar<'a> {
     pub(super) ring: &'a OutputRing,
     /// The prompts that waited for a person, each with the last chunk before it.
     pub(super) prompts: &'a [(u64, String)],
+    /// The ports on which it listens, each with the last chunk before it was found.
+    pub(super) ports: &'a [(u64, u16)],
+    /// The port on which it could not listen.
+    pub(super) held: Option<&'a HeldPort>,
     /// How it ended, and the last chunk that was there then.
     pub(super) end: Option<&'a (HowEnded, u64)>,
     pub(super) is_closed: bool,
@@ -51,7 +55,7 @@ pub(super) struct Watcher {
     pub(super) peer: PeerId,
     /// The subscription that it is part of.
     pub(super) subscription: Option<u64>,
-    told: ToldEvents,
+    pub(super) told: ToldEvents,
     encoding: Encoding,
     /// It holds the run back when it is slow.
     pub(super) holds: bool,
@@ -63,6 +67,8 @@ pub(super) struct Watcher {
     bytes: u64,
     /// How many prompts it was told.
     prompts: usize,
+    /// How many ports it was told.
+    ports: usize,
     has_exited: bool,
     has_closed: bool,
 }
@@ -85,6 +91,7 @@ impl Watcher {
             seq: 0,
             bytes: 0,
             prompts: 0,
+            ports: 0,
             has_exited: false,
             has_closed: false,
         }
@@ -96,7 +103,7 @@ impl Watcher {
         Self { beginning, ..self }
     }
 
-    /// The watcher that is told only what happens behind what this run has done so far.
+    /// The watcher that is told only what happens behind what this run has done so far, and the ports that are open.
     pub(super) fn skip_past(self, run: &RunSoFar<'_>) -> Self {
         Self { seq: run.ring.last_seq(), bytes: run.ring.bytes(), prompts: run.prompts.len(), ..self }
     }
@@ -129,10 +136,17 @@ impl Watcher {
             }
             return true;
         }
+        if let Some((_, port)) = run.ports.get(self.ports).filter(|(after, _)| *after <= self.seq) {
+            self.ports += 1;
+            if self.told.has(RunEvent::Port) {
+                put_notification("exec.port", &PortNote { run: number, port: *port }, out);
+            }
+            return true;
+        }
         if let Some((end, _)) = run.end.filter(|(_, last)| *last <= self.seq && !self.has_exited) {
             self.has_exited = true;
             if self.told.has(RunEvent::Exit) {
-                put_notification("exec.exited", &ExitedNote { run: number, end }, out);
+                put_notification("exec.exited", &ExitedNote { run: number, end, port_held: run.held }, out);
             }
             return true;
         }

@@ -3,7 +3,7 @@
 //! Invariant: what one look costs is bounded, because the loop waits for it: [`limits::PORT_PROCESSES_MAX`] processes and
 //! [`limits::PORT_DESCRIPTORS_MAX`] descriptors. Nothing looks while nobody asks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::Runs;
@@ -20,6 +20,21 @@ impl Runs {
         let mut listening = Listening::within(limits::PORT_DESCRIPTORS_MAX);
         let ports = self.get(job).into_iter().flat_map(processes).flat_map(|process| listening.ports(process.pid));
         ports.collect::<BTreeSet<u16>>().into_iter().collect()
+    }
+
+    /// The ports on which these commands listen now, and how many processes each has: of the first ones, as far as
+    /// [`limits::PORT_LIST_PROCESSES_MAX`] goes.
+    pub(in crate::host) fn in_use(&self, jobs: impl Iterator<Item = JobId>) -> BTreeMap<JobId, (Vec<u16>, usize)> {
+        let mut listening = Listening::within(limits::PORT_DESCRIPTORS_MAX);
+        let (mut found, mut room) = (BTreeMap::new(), limits::PORT_LIST_PROCESSES_MAX);
+        for (job, run) in jobs.filter_map(|job| Some((job, self.get(job)?))) {
+            let own = run.processes();
+            let Some(rest) = room.checked_sub(own.len()) else { break };
+            room = rest;
+            let ports: BTreeSet<u16> = own.iter().flat_map(|process| listening.ports(process.pid)).collect();
+            found.insert(job, (ports.into_iter().collect(), own.len()));
+        }
+        found
     }
 
     /// A command has failed. If it could not listen on a port on which another command listens, it is told which one.

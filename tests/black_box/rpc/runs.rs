@@ -164,6 +164,36 @@ fn ports_and_texts_and_times_are_awaited() {
     assert_eq!(client.error("exec.signal", &json!({"run": run, "signal": 15})).0, -32002);
 }
 
+/// Listens on a port, and later on another one.
+const SERVER: &str = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen(); time.sleep(0.3); \
+                      print('late', flush=True); t=socket.socket(); t.bind(('127.0.0.1',0)); t.listen(); \
+                      time.sleep(1000)";
+
+#[test]
+fn a_client_is_told_of_ports_and_of_who_holds_them() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    client.call("events.subscribe", &json!({"events": ["port", "exit"]}));
+    let run = client.start(&json!({"argv": ["python3", "-c", SERVER], "background": true}));
+    let first = client.note("exec.port", run)["port"].take();
+    let second = client.note("exec.port", run)["port"].take();
+    assert_ne!(first, second);
+    let mut late = Client::new(&host);
+    late.call("events.subscribe", &json!({"events": ["port"], "runs": [run]}));
+    let both = [late.note("exec.port", run)["port"].take(), late.note("exec.port", run)["port"].take()];
+    assert_eq!(both, [first.clone(), second.clone()], "one that comes later is told of open ports");
+    let listed = client.call("exec.list", &json!({}))["runs"][0].take();
+    let ports = listed["ports"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    assert!(ports.contains(&first) && ports.contains(&second) && listed["processes"] == 1, "{listed}");
+    let fails = format!("echo 'listen tcp 127.0.0.1:{first}: bind: address already in use' >&2; exit 1");
+    let failed = client.call("exec.run", &json!({"command": fails, "whoami": "other"}));
+    assert_eq!(failed["port_held"], json!({"port": first, "run": run, "whoami": "rpc"}), "{failed}");
+    let told = client.note("exec.exited", run + 1);
+    assert_eq!(told["port_held"], failed["port_held"], "{told}");
+    client.call("exec.cancel", &json!({"run": run, "grace_ms": 0}));
+    assert_eq!(client.note("exec.exited", run).get("port_held"), None);
+}
+
 #[test]
 fn a_subscriber_sees_what_agents_run() {
     let host = Host::with(MIRROR);

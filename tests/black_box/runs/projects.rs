@@ -4,10 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::host::{Host, MIRROR};
+use crate::support::call::{self, Call, Target};
+use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::strip::strip;
 use crate::support::waiting::{self, PATIENCE};
 
 /// A program that speaks JSON-RPC, and asks one thing after the other.
@@ -83,6 +86,16 @@ fn the_first_command_in_a_git_project_makes_its_session() {
 }
 
 #[test]
+fn a_banner_names_the_place_of_a_programs_command_from_its_project() {
+    let host = Host::with(Setup { terminal: true, ..MIRROR });
+    let shop = project(&host, "shop");
+    let mut client = Client::of(&host);
+    client.result("exec.run", &json!({"command": "echo in src", "dir": format!("{shop}/src"), "whoami": "ann"}));
+    let says = || String::from_utf8_lossy(&strip(host.console_text().as_bytes())).contains("ann shop/src  echo in src");
+    assert!(waiting::until_true(PATIENCE, says), "{}", host.console_text());
+}
+
+#[test]
 fn a_session_gives_its_commands_directory_shell_variables_and_ports() {
     let host = Host::with(MIRROR);
     let shop = project(&host, "shop");
@@ -151,6 +164,34 @@ fn a_session_is_paused_and_goes_on_as_a_whole() {
             "paused ones end, too"
         );
     }
+}
+
+fn in_dir(call: Call, dir: &str) -> Call {
+    Call { dir: call::dir(Path::new(dir)), ..call }
+}
+
+/// A command of an agent, too. One that is ended meanwhile never runs.
+#[test]
+fn what_comes_into_a_suspended_session_begins_when_it_goes_on() {
+    let host = Host::with(MIRROR);
+    let shop = project(&host, "shop");
+    let mut client = Client::of(&host);
+    for (end, code, out) in [("session.resume", 0, "done\n"), ("session.destroy", 125, "")] {
+        assert_eq!(client.result("exec.run", &json!({"command": "true", "dir": shop}))["exit"], 0);
+        client.result("session.suspend", &json!({"session": "shop"}));
+        let calling = in_dir(host.call("touch begun; echo done"), &shop).start(Target::Shim(&host.socket()));
+        let mut agent = calling.expect("it starts");
+        let mut waits = || client.result("exec.list", &json!({}))["runs"][0]["state"] == "queued";
+        assert!(waiting::until_true(PATIENCE, &mut waits), "{}", host.console_text());
+        assert_eq!(host.run("echo elsewhere").out(), "elsewhere\n");
+        assert!(!Path::new(&shop).join("begun").exists(), "{end}");
+        client.result(end, &json!({"session": "shop"}));
+        let seen = agent.finish(PATIENCE).expect("it ends");
+        assert_eq!((seen.code(), seen.out().as_str()), (code, out), "{end}: {seen:?}");
+        assert_eq!(fs::remove_file(Path::new(&shop).join("begun")).is_ok(), code == 0, "{end}");
+    }
+    let told = host.console_text().matches("waits: the project session shop is suspended").count();
+    assert_eq!(told, 2, "{}", host.console_text());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::support::call::Target;
+use crate::support::call::{self, Call, Target};
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
@@ -29,6 +29,24 @@ fn spans(bodies: &str) -> Vec<Value> {
 fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
     let all = span["attributes"].as_array().expect("attributes");
     &all.iter().find(|attribute| attribute["key"] == key).unwrap_or_else(|| panic!("{key}: {span}"))["value"]
+}
+
+#[test]
+fn a_span_names_the_project_of_its_command() {
+    let place = TempDir::new(None);
+    let file = place.join("spans.jsonl");
+    let host = exporting(&file.display().to_string());
+    let shop = host.home.join("shop");
+    fs::create_dir_all(shop.join(".git")).expect("a directory");
+    host.run("cd shop && true");
+    let shim = host.call("true");
+    Call { dir: call::dir(&shop), ..shim }.run(Target::Shim(&host.socket()));
+    let text = || fs::read_to_string(&file).unwrap_or_default();
+    let seen = waiting::until(PATIENCE, || Some(spans(&text())).filter(|spans| spans.len() == 2)).expect("two spans");
+    assert!(!seen[0].to_string().contains("exec.project_id"), "{}", seen[0]);
+    let top = fs::canonicalize(shop).expect("it is there");
+    assert_eq!(attribute(&seen[1], "exec.project_id")["stringValue"], top.display().to_string());
+    host.finish();
 }
 
 #[test]
