@@ -8,6 +8,7 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::{Notice, remark};
 use serde::Serialize;
 
+use super::look::columns_of;
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
@@ -70,9 +71,9 @@ TIME is 1h, 2d, 30s (so long ago), today, yesterday, 09:40, 2026-05-21,
 
 /// How many commands are listed when no number is given.
 const DEFAULT: usize = 20;
-/// Columns of an agent's name, and of a directory's.
+/// The most columns of an agent's name, and of a directory's.
 const NAME_COLUMNS: usize = 12;
-/// Columns of how a command ended.
+/// The most columns of how a command ended.
 const RESULT_COLUMNS: usize = 9;
 /// The fewest columns of a command, however narrow the terminal is.
 const COMMAND_COLUMNS_MIN: usize = 8;
@@ -211,11 +212,24 @@ pub(super) fn tell(text: impl std::fmt::Display) {
     let _ = io::stderr().write_all(remark(text).as_bytes());
 }
 
+/// What a row has between its time and its command: caller, directory, how the command ended, how long it took.
+fn cells(session: &SessionHistory, run: &Facts) -> ([String; 4], Tint) {
+    let (result, tint) = outcome(run, session.is_alive());
+    let took = if run.outcome == RunOutcome::Ended { duration(run.duration_ms) } else { String::new() };
+    let (agent, dir) = (name_of(&run.agent_name(), NAME_COLUMNS), escape_line(&dir_name(&run.dir), NAME_COLUMNS));
+    ([agent, dir, escape_line(&result, RESULT_COLUMNS), took], tint)
+}
+
 fn write_rows<'a>(
-    runs: impl Iterator<Item = (&'a SessionHistory, &'a Facts)>,
+    runs: impl Iterator<Item = (&'a SessionHistory, &'a Facts)> + Clone,
     sheet: &Sheet,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let mut widths = [0; 4];
+    for (session, run) in runs.clone() {
+        let (cells, _) = cells(session, run);
+        widths.iter_mut().zip(&cells).for_each(|(width, cell)| *width = columns_of(cell).max(*width));
+    }
     let mut above = None;
     for (session, run) in runs {
         let local = history::milliseconds(&run.time).and_then(|at| sheet.clock.local(at));
@@ -225,17 +239,13 @@ fn write_rows<'a>(
             writeln!(out, "{}", sheet.tinted(Tint::Dim, &heading))?;
             above = Some(heading);
         }
-        let (result, tint) = outcome(run, session.is_alive());
-        let took = if run.outcome == RunOutcome::Ended { duration(run.duration_ms) } else { String::new() };
-        let agent = padded(&name_of(&run.agent_name(), NAME_COLUMNS), NAME_COLUMNS);
-        let dir = padded(&escape_line(&dir_name(&run.dir), NAME_COLUMNS), NAME_COLUMNS);
-        let front = format!("{:>6}  {time:8}  {agent}  {dir}  ", run.seq);
-        let middle = format!("{took:>12}  ");
-        let used = front.chars().count() + RESULT_COLUMNS + middle.chars().count();
+        let ([agent, dir, result, took], tint) = cells(session, run);
+        let front = format!("{:>6}  {time:8}  {}  {}  ", run.seq, padded(&agent, widths[0]), padded(&dir, widths[1]));
+        let took = format!("  {took:>0$}  ", widths[3]);
+        let used = columns_of(&front) + widths[2] + columns_of(&took);
         let room = sheet.columns.saturating_sub(used + 1).max(COMMAND_COLUMNS_MIN);
-        let result = sheet.tinted(tint, &padded(&escape_line(&result, RESULT_COLUMNS), RESULT_COLUMNS));
-        let command = sheet.cut(run.command.trim_end(), room);
-        writeln!(out, "{front}{result}{middle}{command}")?;
+        let result = sheet.tinted(tint, &padded(&result, widths[2]));
+        writeln!(out, "{front}{result}{took}{}", sheet.cut(run.command.trim_end(), room))?;
     }
     Ok(())
 }

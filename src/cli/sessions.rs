@@ -7,8 +7,9 @@ use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::log::found_something;
+use super::look::columns_of;
 use super::run_reference::unreadable;
-use super::sheet::{Sheet, Tint};
+use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Group, JSON, Values, Verb};
 use super::when;
 use crate::history::{self, SessionHistory, SessionSpan};
@@ -45,7 +46,7 @@ its files are. A name with a colon and a number, as in rexec show
     },
 };
 
-/// Columns of a session's name: as many as the usual ones have.
+/// The most columns of a session's name.
 const NAME_COLUMNS: usize = 24;
 
 /// A session in `rexec sessions --json`.
@@ -73,8 +74,10 @@ fn lines(home: &Path) -> Result<Vec<SessionLine>, Notice> {
 }
 
 fn write_all(lines: &[SessionLine], sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
-    let heading = "SESSION                   BEGAN                      LASTED  COMMANDS        SIZE";
-    writeln!(out, "{}", sheet.tinted(Tint::Dim, heading))?;
+    let names = lines.iter().map(|line| escape_line(&line.session, NAME_COLUMNS));
+    let name_columns = names.map(|name| columns_of(&name)).max().unwrap_or(0).max(7);
+    let heading = format!("{}  BEGAN                     LASTED  COMMANDS       SIZE", padded("SESSION", name_columns));
+    writeln!(out, "{}", sheet.tinted(Tint::Dim, &heading))?;
     for line in lines {
         let begun = history::milliseconds(&line.span.began);
         let local = begun.and_then(|at| sheet.clock.local(at));
@@ -86,9 +89,10 @@ fn write_all(lines: &[SessionLine], sheet: &Sheet, out: &mut impl Write) -> io::
         };
         let lasted =
             begun.zip(ended).and_then(|(from, to)| u64::try_from(to - from).ok()).map(duration).unwrap_or_default();
-        let (name, size) = (escape_line(&line.session, NAME_COLUMNS), count::size(line.span.bytes));
-        let runs = if line.is_running { sheet.tinted(Tint::Bold, "  it runs") } else { String::new() };
-        writeln!(out, "{name:<NAME_COLUMNS$}  {began:<19}  {lasted:>12}  {:>8}  {size:>10}{runs}", line.span.commands)?;
+        let name = padded(&escape_line(&line.session, NAME_COLUMNS), name_columns);
+        let size = count::size(line.span.bytes);
+        let runs = if line.is_running { sheet.tinted(Tint::Bold, "  runs") } else { String::new() };
+        writeln!(out, "{name}  {began:<19}  {lasted:>11}  {:>8}  {size:>9}{runs}", line.span.commands)?;
     }
     Ok(())
 }

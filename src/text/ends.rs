@@ -6,7 +6,7 @@
 //! lines. So padding cannot push any part of a text out of sight unnoticed. A note stands in brackets that the text's own
 //! characters never show.
 
-use super::count::counted;
+use super::count::grouped;
 use super::escape::push_escaped;
 use super::width::width;
 
@@ -54,9 +54,12 @@ fn left_out(pieces: &[Piece<'_>]) -> String {
         let (more_characters, more_lines) = piece.counts();
         (characters + more_characters, lines + more_lines)
     });
-    let characters = counted(characters as u64, "character", "characters");
-    let lines = if lines == 0 { String::new() } else { format!(", {}", counted(lines as u64, "line", "lines")) };
-    format!(" ⟨… +{characters}{lines}⟩ ")
+    let counted = |number: usize, noun: &str| {
+        let plural = if number == 1 { "" } else { "s" };
+        format!("{} {noun}{plural}", grouped(number as u64))
+    };
+    let lines = if lines == 0 { String::new() } else { format!(", {}", counted(lines, "line")) };
+    format!(" ⟨… +{}{lines}⟩ ", counted(characters, "character"))
 }
 
 impl Piece<'_> {
@@ -161,6 +164,16 @@ mod tests {
         (0..words).map(|n| format!("w{n} ")).collect()
     }
 
+    /// The number at the start of a note's part.
+    fn number(text: &str) -> Option<usize> {
+        text.chars()
+            .take_while(|c| c.is_ascii_digit() || *c == ' ')
+            .filter(char::is_ascii_digit)
+            .collect::<String>()
+            .parse()
+            .ok()
+    }
+
     #[test]
     fn padding_hides_neither_the_beginning_nor_the_end() {
         let fill = varied(300);
@@ -175,7 +188,7 @@ mod tests {
         let lines = escape_ends(&lines, 100);
         assert!(lines.starts_with("echo 0\\necho 1") && lines.ends_with("echo 999\\n"), "{lines}");
         let (_, count) = lines.split_once("⟨… +").unwrap();
-        let numbers: Vec<usize> = count.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let numbers: Vec<usize> = count.split(", ").filter_map(number).collect();
         assert!(numbers[0] > 8_000 && numbers[1] > 980, "{lines}");
     }
 
@@ -208,7 +221,7 @@ mod tests {
             let shown = escape_ends(&text, columns);
             let (head, rest) = shown.split_once(" ⟨… +").unwrap();
             let (count, tail) = rest.split_once(" characters⟩ ").unwrap();
-            let count: usize = count.parse().unwrap();
+            let count = number(count).unwrap();
             assert_eq!(head.chars().count() + count + tail.chars().count(), text.len(), "{columns}");
             assert!(text.starts_with(head) && text.ends_with(tail));
         }
