@@ -19,7 +19,7 @@ pub(super) const VERB: Verb = Verb {
     summary: "show what the host does, for you or for a status line",
     text: "\
 With --short it is a few words for the status line of tmux, starship or a bar,
-such as 2 run, 1 paused, or idle. Without a host --short prints nothing at all;
+such as 2 run, 1 waits, or idle. Without a host --short prints nothing at all;
 the exit code says that no host runs.
 
   set -g status-right '#(rexec status --short)'       in ~/.tmux.conf
@@ -51,7 +51,8 @@ const COMMAND_COLUMNS: usize = 40;
 
 /// What runs, in a few words.
 fn short(status: &HostStatus) -> String {
-    let counts = [(status.running, "run"), (status.paused, "paused"), (status.left, "left")];
+    let waits = if status.waiting == 1 { "waits" } else { "wait" };
+    let counts = [(status.running, "run"), (status.waiting, waits), (status.paused, "paused"), (status.left, "left")];
     let words: Vec<String> =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     if words.is_empty() { "idle".to_owned() } else { words.join(", ") }

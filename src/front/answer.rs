@@ -133,6 +133,8 @@ pub struct HostStatus {
     pub failed: u64,
     /// Commands that run now or wait for their start.
     pub running: u64,
+    /// Commands of these that wait for a person's answer.
+    pub waiting: u64,
     /// Commands of these that are paused.
     pub paused: u64,
     /// Ended commands that left processes running.

@@ -89,6 +89,7 @@ impl Host {
             session: session.unwrap_or_default(),
             commands: self.engine.count(),
             running: u64::try_from(runs.len()).unwrap_or(u64::MAX) - left,
+            waiting: count(&[RunState::Waiting]),
             paused: count(&[RunState::Paused]),
             left,
             agents,
