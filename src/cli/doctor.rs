@@ -56,7 +56,7 @@ pub(super) struct CheckResult {
     /// What was checked.
     check: String,
     state: FindingState,
-    /// What was found.
+    /// What was found, in one line or more.
     found: String,
     /// What to do, if there is something.
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -78,7 +78,9 @@ impl CheckResult {
             FindingState::Note => "note",
             FindingState::Broken => "broken",
         };
-        writeln!(out, "{state:<8}{:<16}{}", self.check, self.found)?;
-        if self.fix.is_empty() { Ok(()) } else { writeln!(out, "{:<24}fix: {}", "", self.fix) }
+        let mut lines = self.found.lines();
+        writeln!(out, "{state:<8}{:<22}{}", self.check, lines.next().unwrap_or_default())?;
+        lines.try_for_each(|line| writeln!(out, "{:<30}{line}", ""))?;
+        if self.fix.is_empty() { Ok(()) } else { writeln!(out, "{:<30}fix: {}", "", self.fix) }
     }
 }

@@ -135,6 +135,8 @@ fn of_agent(agent: &InstalledAgent) -> CheckResult {
         let fix = "change that, or start the agent without rexec run";
         return CheckResult::new(FindingState::Broken, agent.name, fault.as_str(), fix);
     }
-    let found = format!("{}; seen: {}; not seen: {}", agent.program.display(), agent.seen, agent.unseen);
+    let (program, shell) = (agent.program.display(), agent.shell.display());
+    let shell = if agent.works { format!("shell: {shell}, by {}\n", agent.by) } else { String::new() };
+    let found = format!("{program}\n{shell}seen: {}\nnot seen: {}", agent.seen, agent.unseen);
     CheckResult::new(if agent.works { FindingState::Ok } else { FindingState::Note }, agent.name, found, "")
 }

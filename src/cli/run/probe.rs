@@ -24,6 +24,8 @@ pub(in crate::cli) struct InstalledAgent {
     pub(in crate::cli) faults: Vec<String>,
     /// The shell that it starts for a command.
     pub(in crate::cli) shell: PathBuf,
+    /// What makes it start that shell, and that shell hand its command to the shim.
+    pub(in crate::cli) by: &'static str,
     /// The variables that its recipe sets.
     pub(in crate::cli) set: Vec<(String, OsString)>,
 }
@@ -49,22 +51,24 @@ fn agent(recipe: &'static Recipe, links: &Path) -> Option<InstalledAgent> {
         Ok(start) => (start.set, start.remarks),
         Err(_) => (Vec::new(), vec!["OPENCODE_CONFIG_CONTENT is not a JSON object".to_owned()]),
     };
+    let has_zsh_account = recipe.steps.contains(&RecipeStep::ZshFolder) && user.has_account_with("zsh");
     let value = |name: &str| set.iter().find(|(set, _)| set == name).map(|(_, value)| PathBuf::from(value));
-    let shell = recipe.steps.first().and_then(|step| match step {
-        RecipeStep::ClaudeShell => value("CLAUDE_CODE_SHELL"),
-        RecipeStep::Shell => value("SHELL"),
-        RecipeStep::Path => first_bash(value("PATH")?.as_os_str()),
-        RecipeStep::OpencodeShell => Some(links.join("rexec-bash")),
-        RecipeStep::Python => Some(links.join("sh")),
-        RecipeStep::BashEnv if user.has_account_with("zsh") && recipe.steps.contains(&RecipeStep::ZshFolder) => {
-            user.login_shell.map(Path::to_owned)
+    let first = recipe.steps.first().and_then(|step| match step {
+        RecipeStep::ClaudeShell => Some((value("CLAUDE_CODE_SHELL")?, "CLAUDE_CODE_SHELL")),
+        RecipeStep::Shell => Some((value("SHELL")?, "SHELL")),
+        RecipeStep::Path => Some((first_bash(value("PATH")?.as_os_str())?, "PATH")),
+        RecipeStep::OpencodeShell => Some((links.join(launch::users_link(&user)), "its setting `shell`")),
+        RecipeStep::Python => Some((links.join("sh"), "its environment class")),
+        RecipeStep::BashEnv if has_zsh_account => {
+            Some((user.login_shell?.to_owned(), "your account, and ZDOTDIR hands its commands on"))
         }
         RecipeStep::BashEnv | RecipeStep::ZshFolder | RecipeStep::Level | RecipeStep::Name => {
-            Some(PathBuf::from("/bin/bash"))
+            Some((PathBuf::from("/bin/bash"), "its own choice, and BASH_ENV hands its commands on"))
         }
     });
+    let (shell, by) = first.unwrap_or_default();
     let (name, seen, unseen, works) = (recipe.agent, recipe.seen, recipe.unseen, recipe.works());
-    Some(InstalledAgent { name, program, seen, unseen, works, faults, shell: shell.unwrap_or_default(), set })
+    Some(InstalledAgent { name, program, seen, unseen, works, faults, shell, by, set })
 }
 
 fn first_bash(path: &OsStr) -> Option<PathBuf> {

@@ -26,6 +26,17 @@ fn each_installed_agent_is_proven_to_be_caught() {
     let (text, code) = doctor(&place, &host, &["--live"], &[]);
     assert_eq!(text.matches("arrived at the host").count(), AGENTS.len(), "{text}");
     assert_eq!(code, Some(i32::from(text.contains("\nbroken"))), "{text}");
+    for (shell, by) in [
+        ("shells/rexec-bash", "CLAUDE_CODE_SHELL"),
+        ("shells/bash-only/bash", "PATH"),
+        ("/bin/bash", "its own choice, and BASH_ENV hands its commands on"),
+    ] {
+        let is_told =
+            |line: &str| line.trim_start().starts_with("shell: ") && line.ends_with(&format!("{shell}, by {by}"));
+        assert!(text.lines().any(is_told), "{shell} by {by}: {text}");
+    }
+    // No column runs into the next one.
+    assert!(text.lines().all(|line| !line.contains(", livea")), "{text}");
     let arrived = |journal: &crate::support::journal::Journal| {
         let ends = journal.of_type("end").filter(|end| end["whoami"] == "rexec doctor" && end["exit"] == 0);
         (ends.count() == AGENTS.len()).then_some(())
