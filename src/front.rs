@@ -12,6 +12,7 @@ pub mod how_ended;
 pub mod init_record;
 pub mod json_line;
 pub mod jsonl;
+pub mod keys;
 pub mod mcp;
 pub mod opencode;
 pub mod output_filter;

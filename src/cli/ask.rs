@@ -18,7 +18,7 @@ use crate::text::reason::reason;
 /// How long a host may take to answer when it has nothing to wait for.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest answer that is read, bytes. A longer one counts as not understood.
-const ANSWER_BYTES_MAX: u64 = 16 << 20;
+pub(super) const ANSWER_BYTES_MAX: u64 = 16 << 20;
 /// Columns of a host's refusal that are shown. The rest is cut.
 const REFUSAL_COLUMNS: usize = 1_024;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
 
-use super::ask;
 use super::verb::{Values, Verb, VerbOption};
+use super::{ask, service};
 use crate::front::answer::{Answer, Listed};
 
 /// The option for all commands of an agent.
@@ -25,7 +25,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Adds a command's number, written as `12` or `#12`.
+    /// Adds a command, written as `12`, `#12` or the name of a service.
     pub(super) fn add(&mut self, verb: &Verb, word: &str) -> Result<(), Notice> {
         self.numbers.push(number(verb, word)?);
         Ok(())
@@ -69,8 +69,11 @@ impl Chosen {
     }
 }
 
-/// A command's number, written as `12` or `#12`.
+/// A command's number, written as `12` or `#12`, or as the name of a service, for which the host is asked.
 pub(super) fn number(verb: &Verb, word: &str) -> Result<u64, Notice> {
+    if service::is_name(word) {
+        return service::number_of(word);
+    }
     word.strip_prefix('#').unwrap_or(word).parse().map_err(|_| {
         let problem = format_args!("{}: {} is not a command number", verb.name, super::quoted(word));
         Notice::usage(problem, "rexec ps shows the numbers")

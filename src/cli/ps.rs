@@ -1,7 +1,7 @@
 //! `rexec ps`: the commands that run, each in a line of its own, oldest first.
 
 mod measured;
-mod table;
+pub(in crate::cli) mod table;
 
 use std::io::Write;
 

@@ -4,6 +4,7 @@
 //! N           the run with this number, of the host that runs; without one, of the newest session
 //! SESSION:N   a run of another session
 //! -1          the newest run of that session, -2 the one before it
+//! NAME        the service of this name, of the host that runs
 //! ```
 
 use std::ffi::OsStr;
@@ -16,7 +17,7 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::verb::Verb;
-use super::{ask, quoted};
+use super::{ask, quoted, service};
 use crate::front::answer::Answer;
 use crate::history::{self, FoundRun, Query, SessionHistory};
 use crate::text::escape::escape_line;
@@ -69,12 +70,23 @@ impl RunReference {
         Some(Self { session, run })
     }
 
-    /// Reads a reference from a command line.
+    /// The run with this number, of the host that runs or of the newest session.
+    #[must_use]
+    pub fn numbered(seq: u64) -> Self {
+        Self { session: None, run: RunChoice::Number(seq) }
+    }
+
+    /// Reads a reference from a command line: one of the forms above, or the name of a service that the host knows.
     ///
     /// # Errors
     /// The word is not a reference.
     pub fn of(word: &OsStr) -> Result<Self, Notice> {
-        Self::parse(&word.to_string_lossy()).ok_or_else(|| {
+        let text = word.to_string_lossy();
+        if let Some(reference) = Self::parse(&text) {
+            return Ok(reference);
+        }
+        let named = if service::is_name(&text) { service::number_if_known(&text)? } else { None };
+        named.map(Self::numbered).ok_or_else(|| {
             let hint = "N is a number, as in rexec show 44; SESSION:N a run of another session; -1 the newest run";
             Notice::usage(format_args!("{} does not name a run", quoted(word)), hint)
         })

@@ -4,10 +4,13 @@
 //! nothing is said twice. A verb reads its own options; [`Verb::wrong`] and [`Verb::unexpected`] say what is wrong with
 //! them. What a flag of `rexec` does, as `--list`, is a verb whose name begins with dashes.
 
+use std::time::Duration;
+
 use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
 use super::{nearest, quoted, wrong_call};
+use crate::limits;
 
 /// Where `rexec --help` lists a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,6 +185,30 @@ impl Verb {
     pub(super) fn value(&self, parser: &mut lexopt::Parser) -> Result<String, Notice> {
         let value = parser.value().map_err(|error| self.wrong(&error))?;
         Ok(value.to_string_lossy().into_owned())
+    }
+
+    /// The time that the option that was read last gives: a number of seconds, or with m or h of minutes or hours.
+    pub(super) fn time(&self, option: &str, parser: &mut lexopt::Parser) -> Result<Duration, Notice> {
+        let given = self.value(parser)?;
+        let (number, unit) = match given.as_bytes() {
+            [.., b'0'..=b'9', b's'] => (&given[..given.len() - 1], 1.0),
+            [.., b'0'..=b'9', b'm'] => (&given[..given.len() - 1], 60.0),
+            [.., b'0'..=b'9', b'h'] => (&given[..given.len() - 1], 3_600.0),
+            _ => (&*given, 1.0),
+        };
+        let seconds = number.parse().unwrap_or(f64::NAN) * unit;
+        if (0.0..=limits::TIMEOUT_MAX.as_secs_f64()).contains(&seconds) {
+            return Ok(Duration::from_secs_f64(seconds));
+        }
+        let most = limits::TIMEOUT_MAX.as_secs() / 3_600;
+        Err(self.not_valid(option, &given, &format!("seconds as 90, or 10m or 1.5h, up to {most}h")))
+    }
+
+    /// The port that the option that was read last gives.
+    pub(super) fn port(&self, option: &str, parser: &mut lexopt::Parser) -> Result<u16, Notice> {
+        let given = self.value(parser)?;
+        let port = given.parse().ok().filter(|&port| port > 0);
+        port.ok_or_else(|| self.not_valid(option, &given, "a port is a number from 1 to 65535"))
     }
 
     /// The one word behind a verb that has no options, if there is one: `--list 3` or `--list=3`.

@@ -22,6 +22,8 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::mcp::VERB,
     // Commands that run.
     &super::ps::VERB,
+    &super::services::VERB,
+    &super::wait::VERB,
     &super::kill::VERB,
     &super::pause::PAUSE,
     &super::pause::RESUME,

@@ -13,7 +13,6 @@ mod arguments;
 mod call;
 mod excerpt;
 mod host_side;
-mod keys;
 mod lines;
 mod message;
 mod revision;

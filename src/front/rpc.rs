@@ -9,6 +9,7 @@
 //! | `rpc/error.rs` | the codes and sentences of errors |
 //! | `rpc/answers.rs`, `rpc/listing.rs` | what answers and notifications say |
 //! | `rpc/reply.rs` | answers and notifications as lines |
+//! | `rpc/client.rs` | calls and answers on a client's side |
 //! | `rpc/kept_output.rs`, `rpc/ring.rs`, `rpc/gathered.rs` | a command's output as numbered chunks, kept for later reading |
 //! | `rpc/search.rs` | looks for a text in output that comes in pieces |
 //!
@@ -16,6 +17,7 @@
 
 pub mod answers;
 pub mod call;
+pub mod client;
 pub mod error;
 pub mod gathered;
 pub mod kept_output;

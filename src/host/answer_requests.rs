@@ -1,9 +1,10 @@
 //! Peers that answer prompts: `rexec send` and `rexec attach`.
 
 use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::process::Signal;
 
 use super::answering::Answerer;
-use super::runs::{AnswerOver, NoAnswer};
+use super::runs::{AnswerOver, InputState, NoAnswer};
 use super::turn::PeerId;
 use super::{Host, supervision};
 use crate::core::engine::JobId;
@@ -20,6 +21,13 @@ impl Host {
             return;
         }
         let (job, by) = (JobId(request.seq), Answerer::Peer(id));
+        let has_own_terminal = self.runs.has_own_terminal(job);
+        if let Some(signal) = request.signal.filter(|_| !has_own_terminal) {
+            return self.signal_instead(id, job, signal);
+        }
+        if self.runs.has_input_pipe(job) {
+            return self.write_instead(id, job, request);
+        }
         let begun = self.runs.begin_answer(job, (by, AnswerPlace::Send), request.force, &mut self.engine);
         if let Err(why) = begun.and_then(|()| self.runs.type_answer(job, &request.keys(), &mut self.engine)) {
             self.runs.end_answer_of(job, by, &mut self.engine);
@@ -28,6 +36,27 @@ impl Host {
         }
         self.peers.end_greeting(id);
         self.runs.finish_answer(job, &mut self.engine);
+    }
+
+    /// Sends the signal that stands for a key.
+    fn signal_instead(&mut self, id: PeerId, job: JobId, signal: u8) {
+        if !self.engine.job(job).is_some_and(Job::is_running) {
+            return self.fail(id, &supervision::not_there(job));
+        }
+        self.runs.signal(job, Signal::new(signal), &mut self.engine, self.turn.now);
+        self.peers.answer(id, &Answer::Send { seq: job.0, bytes: 0 }, &mut self.turn, &mut self.engine);
+    }
+
+    /// Writes a text to a run's standard input, which is a pipe.
+    fn write_instead(&mut self, id: PeerId, job: JobId, request: &SendRequest) {
+        if self.runs.input_state(job) != InputState::Open {
+            let notice = self.no_answer(job.0, NoAnswer::TooManyKeys);
+            return self.fail(id, &notice);
+        }
+        let bytes = request.text.as_bytes();
+        self.runs.write_input(job, bytes, request.eof, &mut self.turn, &mut self.peers);
+        let bytes = u64::try_from(bytes.len()).expect("a length fits 64 bits");
+        self.peers.answer(id, &Answer::Send { seq: job.0, bytes }, &mut self.turn, &mut self.engine);
     }
 
     /// Has a person's terminal stand for that of a run. With `watch`, the person only sees what it writes.

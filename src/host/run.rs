@@ -258,6 +258,11 @@ impl ActiveRun {
         self.guard.as_ref().map_or(self.again.is_some(), |link| !link.orders.has_begun())
     }
 
+    /// Whether it has a terminal that stands for no caller's.
+    pub(super) fn has_own_terminal(&self) -> bool {
+        self.relay.is_some() && self.peer.is_none()
+    }
+
     /// Whether keys wait for room in its terminal.
     pub(super) fn has_keys(&self) -> bool {
         self.relay.as_ref().is_some_and(|relay| !relay.keys.is_empty())

@@ -11,16 +11,21 @@ use crate::support::journal;
 use crate::support::programs;
 use crate::support::waiting::PATIENCE;
 
-fn rexec(host: &Host, args: &[&str]) -> Command {
+pub(crate) fn rexec(host: &Host, args: &[&str]) -> Command {
     programs::shims();
     let mut command = Command::new(programs::rexec());
     command.args(args).env_clear().env("PATH", programs::PATH).env("REXEC_SOCKET", host.socket());
-    command.env("HOME", host.home.path()).env("OWN", "caller").current_dir(host.home.path()).stdin(Stdio::null());
+    command
+        .env("REXEC_HOME", host.journal_home())
+        .env("HOME", host.home.path())
+        .env("OWN", "caller")
+        .current_dir(host.home.path())
+        .stdin(Stdio::null());
     command
 }
 
 /// Exit code, standard output and standard error.
-fn said(mut command: Command) -> (i32, String, String) {
+pub(crate) fn said(mut command: Command) -> (i32, String, String) {
     let output = command.output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))

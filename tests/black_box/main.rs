@@ -26,6 +26,7 @@
 //! | `rexec export`, `rexec replay` | `export`, `replay` |
 //! | JSON-RPC: what programs do over the socket | `rpc` |
 //! | callers in a sandbox | `sandbox` |
+//! | commands in the background, and services | `services` |
 //! | `rexec exec` and `rexec --whoami` | `exec`; `rexec exec-server`: `exec_server` |
 //! | error messages and hints | `errors` |
 //! | the manual and `--help` | `manual` |
@@ -78,6 +79,7 @@ mod replay;
 mod rpc;
 mod runs;
 mod sandbox;
+mod services;
 mod socket;
 mod support;
 mod verbs;

@@ -98,6 +98,7 @@ fn valid(word: &str) -> &'static str {
     match word {
         "SIZE" => "256K",
         "SIGNAL" => "KILL",
+        "KEY" => "enter",
         "WHEN" => "never",
         "PROTOCOL" => "current",
         "A:B" => "1:2",

@@ -10,7 +10,7 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::Direct;
 
 use super::super::verb::{Group, Values, Verb, VerbOption};
-use super::{ExecCall, raw, timeout, variable};
+use super::{ExecCall, raw, variable};
 use crate::cli::{help, say};
 use crate::sys::background;
 use crate::text::reason::reason;
@@ -63,7 +63,7 @@ fn read(parser: &mut lexopt::Parser) -> Result<Option<ExecCall>, Notice> {
             Long("env") => call.set.push(variable(&VERB, parser)?),
             Long("clear-env") => call.environment = Direct::Bare,
             Long("read-stdin") => reads_stdin = true,
-            Long("timeout") => call.timeout = timeout(&VERB, parser)?,
+            Long("timeout") => call.timeout = VERB.time("--timeout", parser)?,
             Value(word) => {
                 call.line.push(word);
                 call.line.extend(parser.raw_args().map_err(|error| VERB.wrong(&error))?);
@@ -78,7 +78,8 @@ fn read(parser: &mut lexopt::Parser) -> Result<Option<ExecCall>, Notice> {
     if call.line.is_empty() {
         return Err(VERB.missing("a command behind --"));
     }
-    call.options.extend([("REXEC_WHOAMI", whoami), ("REXEC_SANITIZE", "strip".into())]);
+    call.whoami = Some(whoami);
+    call.options.push(("REXEC_SANITIZE", "strip".into()));
     if !reads_stdin {
         background::read_nothing().map_err(|error| cannot_open(&error))?;
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::measured::{Measured, RunProcess};
 use super::{RunState, first_line};
+use crate::cli::columns::{self, Column, LAST_COLUMNS_MIN};
 use crate::cli::look::{Look, columns_of};
 use crate::text::count::counted;
 use crate::text::place::place;
@@ -16,33 +17,14 @@ const AGENT_COLUMNS: usize = 12;
 const DIR_COLUMNS: usize = 24;
 /// Columns of a directory's name that are looked at.
 const DIR_CHARS_MAX: usize = 4_096;
-/// Columns that the command should have. With fewer, another column is left out.
-const COMMAND_COLUMNS_MIN: usize = 24;
-
 /// Columns of a prompt. The rest is cut.
 const PROMPT_COLUMNS: usize = 40;
 
-/// A column beside the command.
-struct Column {
-    name: &'static str,
-    is_number: bool,
-    /// The columns with the highest rank are left out first. Rank 0 always stays.
-    rank: u8,
-    cells: Vec<String>,
-}
-
 /// Draws the table with its head.
 pub(super) fn draw(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
-    let mut columns = columns(runs, look);
-    let fixed = |columns: &[Column]| columns.iter().map(|column| column.width() + 2).sum::<usize>();
-    for rank in (1..=5).rev() {
-        if look.columns.saturating_sub(fixed(&columns)) < COMMAND_COLUMNS_MIN {
-            columns.retain(|column| column.rank != rank);
-        }
-    }
-    let room = look.columns.saturating_sub(fixed(&columns)).max(1);
-    let head: Vec<String> = columns.iter().map(|column| column.padded(column.name)).collect();
-    let mut text = look.dim(look.cut(&(head.join("  ") + "  COMMAND"), look.columns).trim_end()) + "\n";
+    let mut columns = columns_of_runs(runs, look);
+    let room = columns::fit(&mut columns, look);
+    let mut text = columns::head(&columns, "COMMAND", look);
     for (at, run) in runs.iter().enumerate() {
         for column in &columns {
             let cell = column.padded(&column.cells[at]);
@@ -58,7 +40,7 @@ pub(super) fn draw(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
     text
 }
 
-fn columns(runs: &[Measured], look: &Look) -> Vec<Column> {
+fn columns_of_runs(runs: &[Measured], look: &Look) -> Vec<Column> {
     let home = std::env::var("HOME").unwrap_or_default();
     let column = |name, is_number, rank, cell: &dyn Fn(&Measured) -> String| Column {
         name,
@@ -81,19 +63,6 @@ fn columns(runs: &[Measured], look: &Look) -> Vec<Column> {
         column("RSS", true, 5, &|run| memory(run.rss_bytes)),
         column("PORT", true, 3, &ports),
     ]
-}
-
-impl Column {
-    fn width(&self) -> usize {
-        let cells = self.cells.iter().map(|cell| columns_of(cell)).max().unwrap_or(0);
-        cells.max(self.name.len())
-    }
-
-    /// A cell in the column's width: numbers to the right.
-    fn padded(&self, cell: &str) -> String {
-        let space = " ".repeat(self.width().saturating_sub(columns_of(cell)));
-        if self.is_number { space + cell } else { cell.to_owned() + &space }
-    }
 }
 
 /// The word for a state; a command that waits for a person is marked.
@@ -134,7 +103,7 @@ fn command(run: &Measured, room: usize, look: &Look) -> String {
         notes += &format!(" · in its sandbox ({})", look.cut(sandbox, PROMPT_COLUMNS));
     }
     let beside = room.saturating_sub(columns_of(&notes));
-    if beside < COMMAND_COLUMNS_MIN / 2 {
+    if beside < LAST_COLUMNS_MIN / 2 {
         return look.cut(&(first.to_owned() + &notes), room);
     }
     look.cut(first.trim_end(), beside) + &look.dim(&notes)
@@ -165,7 +134,7 @@ fn end_of(dir: &str) -> String {
 }
 
 /// Milliseconds as `0:09`, `12:03` or `2:05:07`.
-fn clock(ms: u64) -> String {
+pub(in crate::cli) fn clock(ms: u64) -> String {
     let seconds = ms / 1_000;
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }

@@ -104,6 +104,9 @@ pub struct SendRequest {
     /// Whether it is typed although the command does not ask.
     #[serde(default)]
     pub force: bool,
+    /// The signal that stands for the text where the command has no terminal of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<u8>,
 }
 
 impl SendRequest {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::keys;
+use crate::front::keys;
 use crate::limits;
 
 /// What a client wants of a tool.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::arguments::WriteArguments;
 use super::call::{KnownRun, OutputReading, PendingCall, RunEnding, Work};
 use super::excerpt::OutputExcerpt;
-use super::keys::{Instead, Key};
 use super::{McpServer, wording};
 use crate::front::json_line::put_line;
+use crate::front::keys::{Instead, Key};
 use crate::limits;
 
 /// The connection to the host.

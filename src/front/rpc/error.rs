@@ -1,7 +1,7 @@
 //! The errors of JSON-RPC: a code, one plain sentence, and what helps to go on.
 
 use rexec_sh::protocol::notice::Notice;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The line is not JSON.
 pub const PARSE_ERROR: i32 = -32_700;
@@ -27,7 +27,7 @@ pub const ENDING: i32 = -32_005;
 pub const NAME_TAKEN: i32 = -32_006;
 
 /// One error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RpcError {
     /// What kind of error it is.
     pub code: i32,
@@ -39,7 +39,7 @@ pub struct RpcError {
 }
 
 /// What helps to go on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorData {
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]

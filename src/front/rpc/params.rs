@@ -1,12 +1,12 @@
 //! The parameters of the methods, as they come. [`super::start`] has those of a start.
 
 use rexec_sh::protocol::process::Signal;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::text::encode::from_base64;
 
 /// How output is written in JSON.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
     /// As text: what is not UTF-8 becomes U+FFFD, and no character is split between two chunks.
@@ -17,7 +17,7 @@ pub enum Encoding {
 }
 
 /// What a client may be told of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
     /// It was taken in.
@@ -43,7 +43,7 @@ pub struct HelloParams {
 }
 
 /// A method about one run.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunParams {
     /// The run's number.
@@ -76,7 +76,7 @@ pub(super) fn decoded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Optio
 }
 
 /// The size of a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeParams {
     /// Rows.
@@ -150,7 +150,7 @@ pub struct CancelParams {
 }
 
 /// `exec.output`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputParams {
     /// The run's number.
@@ -170,7 +170,7 @@ pub struct OutputParams {
 }
 
 /// What `exec.wait` waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Awaited {
     /// The run's end.
@@ -184,7 +184,7 @@ pub enum Awaited {
 }
 
 /// `exec.wait`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitParams {
     /// The run's number.
@@ -204,7 +204,7 @@ pub struct WaitParams {
 }
 
 /// `exec.list`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListParams {
     /// Only the runs of this session.
@@ -234,6 +234,6 @@ pub struct UnsubscribeParams {
 }
 
 /// A method without parameters.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoParams {}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::{BAD_PARAMS, RpcError};
 use super::params::{Encoding, RunEvent, SizeParams, decoded};
@@ -12,7 +12,7 @@ use crate::limits;
 use crate::text::unwrap::unwrap;
 
 /// What becomes of the host's environment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvMode {
     /// The command gets it, and `env` in addition.
@@ -23,7 +23,7 @@ pub enum EnvMode {
 }
 
 /// What the command's descriptors are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamMode {
     /// Pipes, standard output and error apart.
@@ -34,7 +34,7 @@ pub enum StreamMode {
 }
 
 /// What is done to the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cleaning {
     /// Escape sequences and earlier states of rewritten lines go.
@@ -48,7 +48,7 @@ pub enum Cleaning {
 }
 
 /// A start.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartParams {
     /// A command for `sh -c`.
@@ -74,7 +74,7 @@ pub struct StartParams {
     /// Its standard input.
     pub stdin: Option<String>,
     /// Its standard input in base64.
-    #[serde(deserialize_with = "decoded")]
+    #[serde(skip_serializing, deserialize_with = "decoded")]
     pub stdin_base64: Option<Vec<u8>>,
     /// Whether more input comes by `exec.write`.
     pub keep_stdin: bool,

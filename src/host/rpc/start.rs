@@ -224,7 +224,7 @@ impl Host {
         let output = KeptOutput::new(filters, has_terminal, true, Gathering::Nothing);
         let Some(cursor) = self.engine.attach(job, Lag::Skip) else { return };
         let accepted = self.runs.get(job).map_or(self.turn.now, |run| run.accepted);
-        let facts = RunFacts { background: true, ..self.facts_of(job) };
+        let facts = self.facts_of(job);
         self.rpc.keep(job, KeptRun::new(facts, output, Some(cursor), accepted), &mut self.turn);
     }
 

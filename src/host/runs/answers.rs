@@ -52,18 +52,24 @@ impl Runs {
         let known = engine.job(job).filter(|known| known.is_running() && !known.is_stopping());
         let is_waiting = known.ok_or(NoAnswer::NotRunning)?.waiting().is_some();
         let run = self.get_mut(job).filter(|run| !run.is_unbegun()).ok_or(NoAnswer::NotRunning)?;
-        if run.relay.is_some() {
+        let has_own_terminal = run.has_own_terminal();
+        if run.relay.is_some() && !has_own_terminal {
             return Err(NoAnswer::AtItsCaller);
         }
         if let Some(other) = &run.answering {
             return Err(NoAnswer::Taken(other.by));
         }
-        if !is_waiting && !is_forced {
+        if !is_waiting && !is_forced && !has_own_terminal {
             return Err(NoAnswer::NotWaiting);
         }
-        run.answering = Some(Answering::new(by, place));
+        // A command with a terminal of its own has its foreground, too.
+        let mut answering = Answering::new(by, place);
+        answering.is_given = has_own_terminal;
+        run.answering = Some(answering);
         self.answered.insert(job);
-        engine.answer(job);
+        if !has_own_terminal {
+            engine.answer(job);
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use crate::core::engine::JobId;
 use crate::core::entry::Stream;
 use crate::host::input_pipe::InputPipe;
 use crate::host::peers::Peers;
+use crate::host::run::ActiveRun;
 use crate::host::spares::END_OF_FILE;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
@@ -33,6 +34,16 @@ impl Runs {
             run.input = Some(input);
             self.flush_input(job, turn);
         }
+    }
+
+    /// Whether a command has a terminal of its own, which stands for no caller's.
+    pub(in crate::host) fn has_own_terminal(&self, job: JobId) -> bool {
+        self.get(job).is_some_and(ActiveRun::has_own_terminal)
+    }
+
+    /// Whether a command's standard input is a pipe that takes more.
+    pub(in crate::host) fn has_input_pipe(&self, job: JobId) -> bool {
+        self.get(job).is_some_and(|run| run.input.is_some())
     }
 
     /// What the input of a command can take now.

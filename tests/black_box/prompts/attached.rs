@@ -143,8 +143,9 @@ fn wrong_calls_are_told() {
         (&["attach", "1"][..], "attach needs a terminal", 1),
         (&["attach", "--watch", "1"], "no command #1 runs", 3),
         (&["attach"], "attach needs a command number", 2),
-        (&["send", "1"], "send needs a text, - for standard input, or --eof", 2),
-        (&["send", "x", "y"], "`x` is not a command number", 2),
+        (&["send", "1"], "send needs a text, - for standard input, --key, or --eof", 2),
+        (&["send", "1x", "y"], "`1x` is not a command number", 2),
+        (&["send", "x", "y"], "there is no service `x`", 3),
         (&["send", "1", "y"], "no command #1 runs", 3),
     ] {
         let (said, found) = rexec(&host, args);

@@ -1,21 +1,20 @@
-//! Keys by name, for `write`.
+//! Keys by name, for `rexec send` and for `write` of `rexec mcp`.
 
-/// The names, for a model that gave another one.
-pub(super) const NAMES: &str =
-    "ctrl-c and the like, enter, tab, escape, backspace, up, down, left, right, home, end, page-up, page-down, delete";
+/// The names, for a caller that gave another one.
+pub const NAMES: &str = "ctrl-c and the like, enter, tab, space, escape, backspace, up, down, left, right, home, end, page-up, page-down, delete";
 
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key {
+pub struct Key {
     /// What a terminal sends for it.
-    pub(super) text: &'static str,
+    pub text: &'static str,
     /// What stands for it where there is no terminal.
-    pub(super) instead: Instead,
+    pub instead: Instead,
 }
 
 /// What a key does for a run without a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Instead {
+pub enum Instead {
     /// Its bytes are written.
     Text,
     /// The run gets this signal.
@@ -29,10 +28,11 @@ const CONTROLS: [&str; 26] = [
     "\x0f", "\x10", "\x11", "\x12", "\x13", "\x14", "\x15", "\x16", "\x17", "\x18", "\x19", "\x1a",
 ];
 
-const NAMED: [(&str, &str); 15] = [
+const NAMED: [(&str, &str); 16] = [
     ("enter", "\r"),
     ("return", "\r"),
     ("tab", "\t"),
+    ("space", " "),
     ("escape", "\x1b"),
     ("esc", "\x1b"),
     ("backspace", "\x7f"),
@@ -49,7 +49,8 @@ const NAMED: [(&str, &str); 15] = [
 
 impl Key {
     /// The key of this name: `ctrl-c`, also written `^C`, `C-c` or `ctrl+c`; or one of [`NAMES`].
-    pub(super) fn named(name: &str) -> Option<Self> {
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase().replace(['+', '_', ' '], "-");
         if let Some((_, text)) = NAMED.iter().find(|(known, _)| *known == name) {
             return Some(Self { text, instead: Instead::Text });

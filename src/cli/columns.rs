@@ -1,0 +1,49 @@
+//! Tables on a terminal: columns beside a last one that takes the rest of the line.
+//!
+//! Invariant: no line is wider than the terminal. Where it is narrow, columns are left out, the least useful first.
+
+use super::look::{Look, columns_of};
+
+/// Columns that the last one should have. With fewer, another one is left out.
+pub(super) const LAST_COLUMNS_MIN: usize = 24;
+
+/// A column beside the last one.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) is_number: bool,
+    /// The columns with the highest rank are left out first. Rank 0 always stays.
+    pub(super) rank: u8,
+    pub(super) cells: Vec<String>,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| columns_of(cell)).max().unwrap_or(0);
+        cells.max(self.name.len())
+    }
+
+    /// A cell in the column's width: numbers to the right.
+    pub(super) fn padded(&self, cell: &str) -> String {
+        let space = " ".repeat(self.width().saturating_sub(columns_of(cell)));
+        if self.is_number { space + cell } else { cell.to_owned() + &space }
+    }
+}
+
+/// Leaves columns out until the last one has its room; returns that.
+pub(super) fn fit(columns: &mut Vec<Column>, look: &Look) -> usize {
+    let fixed = |columns: &[Column]| columns.iter().map(|column| column.width() + 2).sum::<usize>();
+    let highest = columns.iter().map(|column| column.rank).max().unwrap_or(0);
+    for rank in (1..=highest).rev() {
+        if look.columns.saturating_sub(fixed(columns)) < LAST_COLUMNS_MIN {
+            columns.retain(|column| column.rank != rank);
+        }
+    }
+    look.columns.saturating_sub(fixed(columns)).max(1)
+}
+
+/// The line of names above a table. `last` is the name of the last column.
+pub(super) fn head(columns: &[Column], last: &str, look: &Look) -> String {
+    let names: Vec<String> = columns.iter().map(|column| column.padded(column.name)).collect();
+    look.dim(look.cut(&(names.join("  ") + "  " + last), look.columns).trim_end()) + "\n"
+}

@@ -1,0 +1,239 @@
+//! `rexec exec --bg`: starts a command that outlives its caller, and waits until it is ready if that is asked for.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rexec_sh::protocol::exit_code::{FAILURE, OWN_FAILURE, SUCCESS};
+use rexec_sh::protocol::notice::{Notice, remark};
+
+use super::{ExecCall, VERB};
+use crate::cli::ask::AskError;
+use crate::cli::awaited::{AwaitedEnd, BackgroundRun, Wanted};
+use crate::cli::host_calls::{CallError, HostCalls};
+use crate::cli::service::{self, HostRun};
+use crate::cli::{json_line, quoted, wait, written};
+use crate::front::caller;
+use crate::front::rpc::params::RunParams;
+use crate::front::rpc::start::{EnvMode, StartParams, StreamMode};
+use crate::limits;
+use crate::sys::project;
+use crate::text::escape::escape_line;
+use crate::text::unwrap::unwrap;
+
+/// How long a port or a text is awaited if the caller does not say.
+const READY: Duration = Duration::from_secs(60);
+/// How long a command is watched that need not become ready: one that cannot be started ends in this time.
+const GLANCE: Duration = Duration::from_millis(100);
+/// Columns of a command that are shown.
+const COMMAND_COLUMNS: usize = 200;
+
+/// What the options for a command in the background say.
+#[derive(Debug, Default)]
+pub(super) struct BackgroundOptions {
+    pub(super) name: Option<String>,
+    pub(super) awaited: Vec<Wanted>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) restarts: bool,
+    pub(super) keeps_stdin: bool,
+    pub(super) is_json: bool,
+}
+
+impl BackgroundOptions {
+    /// The first of the options that was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--name", self.name.is_some()),
+            ("--wait, --wait-port or --wait-text", !self.awaited.is_empty()),
+            ("--wait-timeout", self.timeout.is_some()),
+            ("--restart", self.restarts),
+            ("--keep-stdin", self.keeps_stdin),
+            ("--json", self.is_json),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
+    /// What is wrong with them together.
+    pub(super) fn check(&self) -> Result<(), Notice> {
+        if self.awaited.len() > 1 {
+            return Err(VERB.missing("only one of --wait, --wait-port and --wait-text"));
+        }
+        if let Some(name) = self.name.as_ref().filter(|name| !service::is_name(name)) {
+            return Err(VERB.not_valid("--name", name, service::NAME_FORM));
+        }
+        if self.restarts && self.name.is_none() {
+            return Err(VERB.missing("--name with --restart"));
+        }
+        let waits = matches!(self.awaited[..], [Wanted::Port(_) | Wanted::Text(_)]);
+        if self.timeout.is_some() && !waits {
+            return Err(VERB.missing("--wait-port or --wait-text with --wait-timeout"));
+        }
+        Ok(())
+    }
+}
+
+/// Starts a command and tells what became of it; returns the exit code.
+pub(super) fn start(call: &ExecCall, options: &BackgroundOptions) -> Result<u8, Notice> {
+    call.enter_dir()?;
+    let params = params(call, options)?;
+    let mut calls = HostCalls::connect(&crate::cli::socket_path()?).map_err(not_run)?;
+    let (run, is_new) = match calls.call_within("exec.start", &params, None) {
+        Ok(answer) => {
+            let started: Option<RunParams> = answer.form();
+            (started.ok_or(AskError::Unclear)?.run, true)
+        }
+        Err(error) => (error.holder().ok_or_else(|| not_run(error))?, false),
+    };
+    let status = calls.call("exec.status", &RunParams { run }).map_err(|error| wait::failed(error, run))?;
+    if !is_new && !is_same(call, &status) {
+        return refuse(&status, options.is_json);
+    }
+    if is_new { become_ready(&status, options, &mut calls) } else { be_present(&status, options, &mut calls) }
+}
+
+/// A start that failed: the host has not run the command.
+fn not_run(error: CallError) -> Notice {
+    match error {
+        CallError::Ask(error @ AskError::NoHost { .. }) => error.into(),
+        error => Notice::from(error).with_code(OWN_FAILURE),
+    }
+}
+
+/// Waits for a command that was started now.
+fn become_ready(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
+    let glance = Wanted::Time(GLANCE);
+    let mut out = io::stdout().lock();
+    let Some(awaited) = options.awaited.first() else {
+        let end = await_run(run.run, &glance, None, calls)?;
+        if end.run.result == "ready" {
+            return say_running(&BackgroundRun { result: "started", ..end.run }, run, "runs", options.is_json);
+        }
+        end.say(options.is_json, &mut out)?;
+        return Ok(end.code());
+    };
+    if !options.is_json {
+        say_running(&BackgroundRun::default(), run, "runs", false)?;
+    }
+    let end = await_run(run.run, awaited, options.timeout, calls)?;
+    end.say(options.is_json, &mut out)?;
+    Ok(end.code())
+}
+
+/// Tells that the service runs already, and waits for it as for one that was started now.
+fn be_present(run: &HostRun, options: &BackgroundOptions, calls: &mut HostCalls) -> Result<u8, Notice> {
+    let Some(awaited) = options.awaited.first().filter(|awaited| !matches!(awaited, Wanted::Time(_))) else {
+        return say_running(&BackgroundRun::of(run, "present"), run, "runs already", options.is_json);
+    };
+    if !options.is_json {
+        say_running(&BackgroundRun::default(), run, "runs already", false)?;
+    }
+    let end = await_run(run.run, awaited, options.timeout, calls)?;
+    end.say(options.is_json, &mut io::stdout().lock())?;
+    Ok(end.code())
+}
+
+fn await_run(
+    run: u64,
+    awaited: &Wanted,
+    timeout: Option<Duration>,
+    calls: &mut HostCalls,
+) -> Result<AwaitedEnd, Notice> {
+    let began = Instant::now();
+    let params = awaited.params(run, Some(timeout.unwrap_or(READY)));
+    let answer = calls.call_within("exec.wait", &params, None);
+    let end = answer.and_then(|answer| AwaitedEnd::read(answer, (run, awaited, began.elapsed()), calls));
+    end.map_err(|error| wait::failed(error, run))
+}
+
+/// Says in a line that a run runs.
+fn say_running(form: &BackgroundRun, run: &HostRun, words: &str, is_json: bool) -> Result<u8, Notice> {
+    let line = match is_json {
+        true => json_line(form),
+        false => format!("{} {words}: {}\n", run.title(), escape_line(&run.command, COMMAND_COLUMNS)),
+    };
+    let mut out = io::stdout().lock();
+    written(out.write_all(line.as_bytes()).and_then(|()| out.flush()))?;
+    Ok(SUCCESS)
+}
+
+/// Another command has the name.
+fn refuse(run: &HostRun, is_json: bool) -> Result<u8, Notice> {
+    if is_json {
+        say_running(&BackgroundRun::of(run, "present"), run, "", true)?;
+        return Ok(FAILURE);
+    }
+    let problem = format_args!("{} runs already: {}", run.title(), escape_line(&run.command, COMMAND_COLUMNS));
+    let name = run.name.as_deref().unwrap_or_default();
+    Err(Notice::failed(
+        problem,
+        format_args!("nothing was started; --restart ends it first, rexec kill {name} ends it"),
+    ))
+}
+
+/// Whether the service that runs is the command that is asked for.
+fn is_same(call: &ExecCall, run: &HostRun) -> bool {
+    let wanted = unwrap(call.line.iter().map(|word| word.as_bytes()), &[], None).command;
+    let wanted = String::from_utf8_lossy(&wanted);
+    // The host's list has the beginning of a long one.
+    let is_long = run.command.len() + 4 >= limits::ROSTER_TEXT_BYTES;
+    wanted == run.command || (is_long && wanted.starts_with(run.command.trim_end_matches('…')))
+}
+
+/// The parameters of `exec.start`.
+fn params(call: &ExecCall, options: &BackgroundOptions) -> Result<StartParams, Notice> {
+    let dir = std::env::current_dir().ok().and_then(|dir| dir.into_os_string().into_string().ok());
+    let dir = dir.ok_or_else(|| not_text("the directory"))?;
+    let text = |word: &OsString| word.to_str().map(str::to_owned).ok_or_else(|| not_text(&quoted(word)));
+    let argv: Result<Vec<String>, Notice> = call.line.iter().map(text).collect();
+    let env = call.command_environment();
+    let top = project::top(Path::new(&dir)).and_then(|top| top.into_os_string().into_string().ok());
+    Ok(StartParams {
+        argv: Some(argv?),
+        dir: Some(dir),
+        whoami: Some(name(call, &env)),
+        env: texts(env),
+        env_mode: EnvMode::Whole,
+        name: options.name.clone(),
+        why: Some(call.why.to_string_lossy().into_owned()).filter(|why| !why.is_empty()),
+        session: top,
+        background: true,
+        mode: if call.tty { StreamMode::Pty } else { StreamMode::Pipes },
+        timeout: call.timeout.as_secs_f64(),
+        restart: options.restarts,
+        keep_stdin: options.keeps_stdin,
+        ..StartParams::default()
+    })
+}
+
+/// The variables that are text. Others are left out, which is said.
+fn texts(env: Vec<(OsString, OsString)>) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    for (name, value) in env {
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => _ = texts.insert(name, value),
+            (name, _) => {
+                let name = name.map_or_else(quoted, quoted);
+                // Without a standard error there is nobody to tell.
+                let _ = write!(io::stderr(), "{}", remark(format_args!("{name} is not UTF-8 and is left out")));
+            }
+        }
+    }
+    texts
+}
+
+/// The caller's name, as a shim's caller has one.
+fn name(call: &ExecCall, env: &[(OsString, OsString)]) -> String {
+    let variable = |name: &str| std::env::var_os(name).unwrap_or_default();
+    let given = call.whoami.clone().unwrap_or_else(|| variable("REXEC_WHOAMI"));
+    let entries: Vec<Vec<u8>> =
+        env.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+    caller::name(given.as_bytes(), variable("REXEC_RUN_AGENT").as_bytes(), entries.iter().map(Vec::as_slice))
+}
+
+fn not_text(what: &(impl AsRef<OsStr> + ?Sized)) -> Notice {
+    let problem = format_args!("{} is not UTF-8", what.as_ref().to_string_lossy());
+    Notice::new(OWN_FAILURE, problem, "a command in the background is text; a script can have any bytes")
+}

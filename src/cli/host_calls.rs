@@ -1,0 +1,155 @@
+//! Calls to the host in JSON-RPC for verbs that wait for the answers. Many calls may be on their way at once.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::ask::{self, AskError};
+use crate::front::rpc::client::{AnswerValue, call_line, read_answer};
+use crate::front::rpc::error::{BAD_PARAMS, NAME_TAKEN, NO_SUCH_RUN, RpcError};
+use crate::limits;
+use crate::sys::{file, socket};
+use crate::text::escape::escape_line;
+
+/// Columns of a host's sentence that are shown. The rest is cut.
+const SENTENCE_COLUMNS: usize = 1_024;
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// The host cannot be asked, or went away.
+    Ask(AskError),
+    /// The host refuses.
+    Refused(RpcError),
+}
+
+impl From<CallError> for Notice {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Ask(error) => error.into(),
+            CallError::Refused(error) => refused(&error),
+        }
+    }
+}
+
+impl CallError {
+    fn lost(error: io::Error) -> Self {
+        Self::Ask(AskError::Lost(error))
+    }
+
+    /// Whether there is no such run, or nothing is kept of it.
+    pub(super) fn is_no_such_run(&self) -> bool {
+        matches!(self, Self::Refused(error) if error.code == NO_SUCH_RUN)
+    }
+
+    /// The run that has the wanted name, if that is why the host refuses.
+    pub(super) fn holder(&self) -> Option<u64> {
+        match self {
+            Self::Refused(RpcError { code: NAME_TAKEN, data, .. }) => data.as_ref()?.run,
+            _ => None,
+        }
+    }
+}
+
+/// What the host says of a refused call.
+fn refused(error: &RpcError) -> Notice {
+    let shown = |text: &str| escape_line(text, SENTENCE_COLUMNS);
+    let code = if error.code == NO_SUCH_RUN { exit_code::NO_SUCH_RUN } else { exit_code::FAILURE };
+    match error.data.as_ref().and_then(|data| data.hint.as_ref()) {
+        Some(hint) => Notice::new(code, shown(&error.message), shown(hint)),
+        None => Notice::without_hint(code, shown(&error.message)),
+    }
+}
+
+/// An answer: its call's number, and what the host says.
+pub(super) type CallAnswer = (u64, Result<AnswerValue, CallError>);
+
+/// A connection to the host.
+#[derive(Debug)]
+pub(super) struct HostCalls {
+    stream: BufReader<UnixStream>,
+    /// Goes with the first byte, because a relay of bytes could not pass a descriptor on.
+    proof: Option<File>,
+    last_id: u64,
+    /// Answers that came while another one was awaited.
+    early: VecDeque<CallAnswer>,
+}
+
+impl HostCalls {
+    /// Connects to the host.
+    pub(super) fn connect(path: &Path) -> Result<Self, CallError> {
+        let stream = ask::connect(path).map_err(CallError::Ask)?;
+        stream.set_write_timeout(Some(ask::PATIENCE)).map_err(CallError::lost)?;
+        let proof = file::null().map_err(CallError::lost)?;
+        Ok(Self { stream: BufReader::new(stream), proof: Some(proof), last_id: 0, early: VecDeque::new() })
+    }
+
+    /// Sends a call; returns its number.
+    pub(super) fn send(&mut self, method: &str, params: &impl Serialize) -> Result<u64, CallError> {
+        self.last_id += 1;
+        let line = call_line(self.last_id, method, params);
+        if line.len() > limits::JSON_LINE_BYTES_MAX {
+            let message = format!("the call is too long: the host takes {} bytes", limits::JSON_LINE_BYTES_MAX);
+            return Err(CallError::Refused(
+                RpcError::new(BAD_PARAMS, message).hint("shorten arguments or environment"),
+            ));
+        }
+        let mut sent = 0;
+        if let Some(proof) = self.proof.take() {
+            sent = socket::send(self.stream.get_ref(), &line, &[proof.as_raw_fd()]).map_err(CallError::lost)?;
+        }
+        self.stream.get_mut().write_all(&line[sent..]).map_err(CallError::lost)?;
+        Ok(self.last_id)
+    }
+
+    /// Waits for the next answer to any call: for `patience`, or without end.
+    pub(super) fn next_answer(&mut self, patience: Option<Duration>) -> Result<CallAnswer, CallError> {
+        match self.early.pop_front() {
+            Some(answer) => Ok(answer),
+            None => self.read(patience),
+        }
+    }
+
+    fn read(&mut self, patience: Option<Duration>) -> Result<CallAnswer, CallError> {
+        self.stream.get_ref().set_read_timeout(patience).map_err(CallError::lost)?;
+        let mut line = Vec::new();
+        self.stream.by_ref().take(ask::ANSWER_BYTES_MAX).read_until(b'\n', &mut line).map_err(CallError::lost)?;
+        if line.is_empty() {
+            return Err(CallError::lost(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let (id, answer) = read_answer(&line).ok_or(CallError::Ask(AskError::Unclear))?;
+        Ok((id, answer.map_err(CallError::Refused)))
+    }
+
+    /// Sends a call and waits for its answer: for `patience`, or without end.
+    pub(super) fn call_within(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+        patience: Option<Duration>,
+    ) -> Result<AnswerValue, CallError> {
+        let id = self.send(method, params)?;
+        loop {
+            let (of, answer) = self.read(patience)?;
+            if of == id {
+                return answer;
+            }
+            self.early.push_back((of, answer));
+        }
+    }
+
+    /// Sends a call that has nothing to wait for, and returns its answer as this form.
+    pub(super) fn call<T: DeserializeOwned>(&mut self, method: &str, params: &impl Serialize) -> Result<T, CallError> {
+        let answer = self.call_within(method, params, Some(ask::PATIENCE))?;
+        answer.form().ok_or(CallError::Ask(AskError::Unclear))
+    }
+}

@@ -1,0 +1,155 @@
+//! `rexec wait N|NAME…`: waits for the end of commands, or until they are ready, and exits as they do.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use lexopt::prelude::{Long, Value};
+use rexec_sh::protocol::exit_code;
+use rexec_sh::protocol::notice::Notice;
+
+use super::awaited::{AwaitedEnd, BackgroundRun, Wanted};
+use super::host_calls::{CallError, HostCalls};
+use super::run_reference::RunReference;
+use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::{chosen, out};
+
+pub(super) const VERB: Verb = Verb {
+    name: "wait",
+    short: None,
+    group: Group::Live,
+    arguments: "N...",
+    values: Values::Runs,
+    summary: "wait for commands: their end, a port, or a text",
+    text: "\
+N is a command's number or the name of a service. Without --port and --text it
+waits for the command's end and exits with the command's own code, also for a
+command that has ended already. With several commands it waits for each, and
+exits with the first code in your order that is not 0.
+
+With --port it waits until the command listens on that port, with --text until
+the command has written that text, which counts from its beginning. A command
+that ends before makes rexec wait fail. ^C ends the waiting, not the command.
+",
+    options: &[
+        VerbOption::taking("port", "PORT", Values::Nothing, "wait until the command listens on this TCP port"),
+        VerbOption::taking("text", "TEXT", Values::Nothing, "wait until the command has written this text"),
+        VerbOption::flag("exit", "wait for the command's end, as without options"),
+        VerbOption::taking("timeout", "TIME", Values::Nothing, "wait no longer than this, as 90 or 10m"),
+        JSON,
+    ],
+    codes: &[
+        (1, "the command ended with 0 before it was ready"),
+        (3, "no such command"),
+        (124, "the timeout is over; the command still runs"),
+        (125, "the host went away, and nobody knows how the command ended"),
+        NO_HOST,
+    ],
+    examples: &["rexec wait 41", "rexec wait web --port 3000 --timeout 30", "rexec wait build test && echo both"],
+    run: |parser| {
+        let call = read(parser)?;
+        let mut calls = HostCalls::connect(&super::socket_path()?)?;
+        call.wait(&mut calls)
+    },
+};
+
+/// What the command line asks for.
+struct WaitCall {
+    runs: Vec<u64>,
+    awaited: Wanted,
+    timeout: Option<Duration>,
+    is_json: bool,
+}
+
+fn read(parser: &mut lexopt::Parser) -> Result<WaitCall, Notice> {
+    let (mut words, mut awaited, mut timeout, mut is_json) = (Vec::new(), Vec::new(), None, false);
+    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+        match argument {
+            Long("port") => awaited.push(Wanted::Port(VERB.port("--port", parser)?)),
+            Long("text") => awaited.push(text(&VERB, "--text", parser)?),
+            Long("exit") => awaited.push(Wanted::Exit),
+            Long("timeout") => timeout = Some(VERB.time("--timeout", parser)?),
+            Long("json") => is_json = true,
+            Value(word) => words.push(word.to_string_lossy().into_owned()),
+            other => return Err(VERB.unexpected(other)),
+        }
+    }
+    if awaited.len() > 1 {
+        return Err(VERB.missing("only one of --port, --text and --exit"));
+    }
+    if words.is_empty() {
+        return Err(VERB.missing("a command number or the name of a service; rexec ps and rexec services show them"));
+    }
+    let runs = words.iter().map(|word| chosen::number(&VERB, word)).collect::<Result<_, Notice>>()?;
+    Ok(WaitCall { runs, awaited: awaited.pop().unwrap_or_default(), timeout, is_json })
+}
+
+/// The text that an option gives.
+pub(super) fn text(verb: &Verb, option: &str, parser: &mut lexopt::Parser) -> Result<Wanted, Notice> {
+    match verb.value(parser)? {
+        text if text.is_empty() => Err(verb.not_valid(option, "", "a text that the command writes")),
+        text => Ok(Wanted::Text(text)),
+    }
+}
+
+impl WaitCall {
+    fn wait(&self, calls: &mut HostCalls) -> Result<u8, Notice> {
+        let began = Instant::now();
+        let mut asked = BTreeMap::new();
+        for &run in &self.runs {
+            let id = calls.send("exec.wait", &self.awaited.params(run, self.timeout)).map_err(|e| failed(e, run))?;
+            asked.insert(id, run);
+        }
+        let mut codes = BTreeMap::new();
+        let mut failure = None;
+        while let Some((_, &any)) = asked.first_key_value() {
+            let (id, answer) = calls.next_answer(None).map_err(|error| failed(error, any))?;
+            let Some(run) = asked.remove(&id) else { continue };
+            let wanted = (run, &self.awaited, began.elapsed());
+            let end = answer.and_then(|answer| AwaitedEnd::read(answer, wanted, calls));
+            let end = match end {
+                Err(error) if error.is_no_such_run() => past(run, &self.awaited),
+                end => end.map_err(|error| failed(error, run)),
+            };
+            match end {
+                Ok(end) => {
+                    end.say(self.is_json, &mut io::stdout().lock())?;
+                    codes.insert(run, end.code());
+                }
+                Err(notice) if notice.code == exit_code::NO_SUCH_RUN => {
+                    codes.insert(run, notice.code);
+                    // Without a standard error there is nobody to tell.
+                    let _ = write!(io::stderr(), "{notice}");
+                }
+                Err(notice) => failure = failure.or(Some(notice)),
+            }
+        }
+        let code = self.runs.iter().map(|run| codes.get(run).copied().unwrap_or(exit_code::FAILURE));
+        failure.map_or(Ok(code.into_iter().find(|code| *code != 0).unwrap_or(exit_code::SUCCESS)), Err)
+    }
+}
+
+/// The end of a run that the host has forgotten, as its journal tells.
+fn past(seq: u64, awaited: &Wanted) -> Result<AwaitedEnd, Notice> {
+    out::wait_for_recorder();
+    let found = RunReference::numbered(seq).find(&super::home()?, &super::socket_path()?)?;
+    let known = BackgroundRun { seq, command: found.start.command, ..BackgroundRun::default() };
+    let run = match found.end {
+        Some(end) => BackgroundRun { exit: Some(end.exit), signal: end.signal, ran_ms: end.duration_ms, ..known },
+        None => known,
+    };
+    Ok(AwaitedEnd::of_the_past(run, awaited))
+}
+
+/// The notice for a call that failed. A host that goes away takes its commands along.
+pub(super) fn failed(error: CallError, run: u64) -> Notice {
+    if !matches!(error, CallError::Ask(_)) {
+        return error.into();
+    }
+    let problem = format_args!("the host went away while #{run} ran; nobody knows how it ended");
+    Notice::new(
+        exit_code::OWN_FAILURE,
+        problem,
+        format_args!("rexec show {run} has what is known; start rexec-host again"),
+    )
+}

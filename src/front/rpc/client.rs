@@ -1,0 +1,68 @@
+//! Calls as a client writes them, and answers as it reads them.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::RpcError;
+use crate::front::json_line::put_line;
+
+/// A call as a line of JSON.
+pub fn call_line(id: u64, method: &str, params: &impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct CallLine<'a, T> {
+        id: u64,
+        method: &'a str,
+        params: &'a T,
+    }
+    let mut line = Vec::new();
+    put_line(&CallLine { id, method, params }, &mut line);
+    line
+}
+
+/// What a call has answered.
+#[derive(Debug)]
+pub struct AnswerValue(Value);
+
+impl AnswerValue {
+    /// The answer in this form; `None` if it has another one.
+    #[must_use]
+    pub fn form<T: DeserializeOwned>(self) -> Option<T> {
+        serde_json::from_value(self.0).ok()
+    }
+}
+
+/// Reads an answer: its call's number, and what it says. `None` for a line that is not an answer.
+#[must_use]
+pub fn read_answer(line: &[u8]) -> Option<(u64, Result<AnswerValue, RpcError>)> {
+    #[derive(Deserialize)]
+    struct AnswerFields {
+        id: u64,
+        #[serde(default)]
+        result: Value,
+        #[serde(default)]
+        error: Option<RpcError>,
+    }
+    let AnswerFields { id, result, error } = serde_json::from_slice(line).ok()?;
+    Some((id, error.map_or(Ok(AnswerValue(result)), Err)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::rpc::params::{RunParams, WaitParams};
+
+    #[test]
+    fn what_a_client_writes_is_what_the_host_reads() {
+        let line = call_line(3, "exec.status", &RunParams { run: 4 });
+        assert_eq!(String::from_utf8(line).unwrap(), "{\"id\":3,\"method\":\"exec.status\",\"params\":{\"run\":4}}\n");
+        let wait = r#"{"run":1,"for":"port","port":80,"text":null,"timeout_ms":null}"#;
+        let read: WaitParams = serde_json::from_str(wait).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), wait);
+        let (id, answer) = read_answer(br#"{"id":7,"result":{"run":9}}"#).unwrap();
+        assert_eq!((id, answer.unwrap().form::<RunParams>().map(|params| params.run)), (7, Some(9)));
+        let (_, answer) = read_answer(br#"{"id":7,"error":{"code":-1,"message":"no"}}"#).unwrap();
+        assert_eq!(answer.unwrap_err(), RpcError::new(-1, "no"));
+        assert!(read_answer(b"{}").is_none() && read_answer(b"x").is_none());
+    }
+}
