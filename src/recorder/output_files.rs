@@ -89,10 +89,15 @@ impl OutputFiles {
         let lead = u64::from(file.is_torn);
         let written = append_line(&file.file, lines, &mut file.is_torn, undo);
         let from = file.length + lead;
-        let length = file.file.metadata().map_or(from + lines.len() as u64, |metadata| metadata.len());
+        let metadata = file.file.metadata();
+        let is_there = metadata.as_ref().is_ok_and(|metadata| metadata.nlink() > 0);
+        let length = metadata.map_or(from + lines.len() as u64, |metadata| metadata.len());
         self.directory.grow(length.saturating_sub(file.length));
         (file.length, file.is_synced) = (length, false);
         written.map_err(|error| reason(&error))?;
+        if !is_there {
+            return Err("their file was removed".to_owned());
+        }
         match place {
             Some(place) => place.range.1 = length,
             None => {

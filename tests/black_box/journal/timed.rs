@@ -1,8 +1,10 @@
 //! Recordings: what commands wrote, with its times, beside the journal.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
 use rexec_host::journal::frame::{encode_output, encode_resized, encode_start};
 use rexec_host::journal::record::StartRecord;
@@ -11,8 +13,11 @@ use rexec_host::recorder::Bounds;
 use serde_json::Value;
 
 use super::recording::{Home, ends, start};
+use crate::support::call::Target;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::procs;
+use crate::support::programs;
+use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 use std::path::Path;
 
@@ -78,6 +83,66 @@ fn a_recording_goes_on_when_its_recorder_is_killed() {
     assert_eq!(running.join().unwrap().out(), "before\nafter\n");
     let end = host.wait_for("an end", |journal| journal.end_of(&script).cloned());
     assert_eq!(output(&events(&host.journal_home(), &end)), "before\r\nafter\r\n");
+    host.finish();
+}
+
+/// How often the console says this.
+fn said(host: &Host, text: &str) -> usize {
+    host.console_text().matches(text).count()
+}
+
+#[test]
+fn a_full_disk_below_recordings_fails_no_command_and_no_record() {
+    if !nix::unistd::geteuid().is_root() {
+        return programs::skipped("only root can mount a small file system");
+    }
+    let home = TempDir::new(None);
+    let place = home.join("journal/raw");
+    fs::create_dir_all(&place).expect("a directory");
+    fs::set_permissions(home.join("journal"), fs::Permissions::from_mode(0o700)).expect("ours");
+    if let Err(error) = mount(Some("tmpfs"), &place, Some("tmpfs"), MsFlags::empty(), Some("size=32k,mode=0700")) {
+        return programs::skipped(&format!("a small file system cannot be mounted: {error}"));
+    }
+    let host = Host::in_dir(home, PLAIN);
+    for n in 0..40 {
+        let seen = host.run(&format!("seq {n} {}; exit {n}", n + 500));
+        let expected: String = (n..=n + 500).map(|line| format!("{line}\n")).collect();
+        assert_eq!((seen.code(), seen.out(), seen.err()), (n, expected, String::new()));
+    }
+    let last = host.wait_for("all ends", |journal| {
+        let is_whole = journal.of_type("end").count() == 40;
+        journal.of_type("end").last().filter(|_| is_whole).cloned()
+    });
+    assert!(last["recording_error"].as_str().is_some() && last["output"].as_str().unwrap().contains("500\n"), "{last}");
+    assert_eq!(said(&host, "recordings cannot be written: "), 1, "{}", host.console_text());
+    let home = host.leave();
+    umount2(&place, MntFlags::MNT_DETACH).expect("we mounted it");
+    drop(home);
+}
+
+#[test]
+fn a_recording_whose_file_is_removed_costs_itself_and_is_told_once() {
+    let host = Host::start();
+    let call = host.call("echo before; while [ ! -e go ]; do sleep 0.02; done; echo after");
+    let script = String::from_utf8(call.argv[2].clone()).unwrap();
+    let mut running = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+    let files =
+        || fs::read_dir(host.journal_home().join("raw")).into_iter().flatten().flatten().map(|file| file.path());
+    let has_begun = || files().any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains("before\\r\\n")));
+    assert!(waiting::until_true(PATIENCE, has_begun), "live output reaches the file");
+    files().for_each(|path| fs::remove_file(path).expect("ours"));
+    fs::write(host.home.join("go"), "").unwrap();
+    assert_eq!(running.finish(PATIENCE).expect("it ends").out(), "before\nafter\n");
+    let end = host.wait_for("an end", |journal| journal.end_of(&script).cloned());
+    assert_eq!(
+        (&end["output"], &end["recording_error"]),
+        (&"before\nafter\n".into(), &"their file was removed".into())
+    );
+    assert_eq!(host.run("echo next").out(), "next\n");
+    let next = host.wait_for("an end", |journal| journal.end_of("echo next").cloned());
+    assert_eq!(output(&events(&host.journal_home(), &next)), "next\r\n");
+    waiting::wait_until("both are told", || said(&host, "recordings are written again") == 1);
+    assert_eq!(said(&host, "recordings cannot be written: their file was removed"), 1);
     host.finish();
 }
 

@@ -1,5 +1,6 @@
 //! The status line on a real terminal's rows: what stands there, and that it goes with the host however that ends.
 
+use std::io::Write;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -136,6 +137,26 @@ fn a_host_removes_what_a_killed_one_has_left() {
     second.check_end();
     let modes = second.terminal.as_ref().expect("a terminal").modes().local_flags;
     assert_eq!(modes.bits() & COOKED, COOKED, "what it found was not what a person wants");
+}
+
+#[test]
+fn a_key_sets_the_screen_up_again_after_another_program_wrote_to_it() {
+    let host = Host::with(STATUS);
+    says(&host, "no agent yet");
+    let terminal = host.terminal.as_ref().expect("a terminal");
+    let mut other = std::fs::File::from(terminal.slave());
+    other.write_all(b"\x1b[r\x1b[40;1H\x1b[2Kin the way\x1b[?25l\x1b[31m").expect("it takes it");
+    says(&host, "in the way");
+    types(&host, b"\x0c");
+    let row = says(&host, "no agent yet");
+    assert!(row.ends_with("q quit · ? keys"), "{row}");
+    let text = host.console_text();
+    for back in ["\x1b[0m", "\x1b[?25h", "\x1b[1;39r"] {
+        assert!(text.rfind(back) > text.rfind("in the way"), "{back:?}: {text:?}");
+    }
+    assert_eq!(host.run("seq 1 60").code(), 0);
+    says(&host, "nothing runs");
+    assert_eq!(rows(&host).iter().filter(|row| row.contains("? keys")).count(), 1, "{:#?}", rows(&host));
 }
 
 #[test]
