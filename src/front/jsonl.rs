@@ -33,6 +33,8 @@ pub struct Jsonl {
     output: Gathered,
     /// A line has come.
     has_begun: bool,
+    /// The client has asked whether the host is there.
+    has_pinged: bool,
     has_asked: bool,
     is_over: bool,
     /// The client broke the rules, or cannot be served.
@@ -47,6 +49,7 @@ impl Jsonl {
         Self {
             output: Gathered::new(outputs.share()),
             has_begun: false,
+            has_pinged: false,
             has_asked: false,
             is_over: false,
             has_failed: false,
@@ -58,6 +61,12 @@ impl Jsonl {
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.has_begun
+    }
+
+    /// Whether the client has asked whether the host is there, as one that keeps its connection does.
+    #[must_use]
+    pub fn has_pinged(&self) -> bool {
+        self.has_pinged
     }
 
     /// Whether the client has asked for a command, or for the end of one.
@@ -82,7 +91,7 @@ impl Jsonl {
     pub fn go_on(&mut self) -> bool {
         let goes_on = self.may_go_on();
         if goes_on {
-            *self = Self { has_begun: true, ..Self::new(&self.outputs) };
+            *self = Self { has_begun: true, has_pinged: self.has_pinged, ..Self::new(&self.outputs) };
         }
         goes_on
     }
@@ -120,6 +129,7 @@ impl Jsonl {
             JsonLine::Action(Action::Ping {}) => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 put_line(&Answer::Pong { version, pid: std::process::id() }, out);
+                self.has_pinged = true;
                 // In the middle of a request, it is no request of its own.
                 self.is_over |= !self.has_asked;
                 Ok(None)
@@ -213,6 +223,19 @@ mod tests {
     use rexec_sh::protocol::process::Exit;
     use serde_json::Value;
     use std::time::Duration;
+
+    #[test]
+    fn a_client_that_has_pinged_is_known_for_the_next_request() {
+        for (first, has_pinged) in [("{\"action\":\"ping\"}\n", true), ("{\"action\":\"list\"}\n", false)] {
+            let (mut jsonl, mut out) = (Jsonl::new(&Budget::new(1 << 20, 0)), Vec::new());
+            let asked = jsonl.take(&mut first.as_bytes().to_vec(), &mut out).unwrap();
+            if asked.is_some() {
+                jsonl.answer(&Answer::Pong { version: String::new(), pid: 1 }, &mut out);
+            }
+            assert!(jsonl.go_on());
+            assert_eq!(jsonl.has_pinged(), has_pinged, "{first}");
+        }
+    }
 
     fn take(lines: &str) -> (Result<Option<PeerRequest>, Notice>, String) {
         let (mut jsonl, mut out) = (Jsonl::new(&Budget::new(1 << 20, 0)), Vec::new());

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::Peers;
 use crate::core::engine::Engine;
+use crate::front::protocol::Protocol;
 use crate::host::notices::{ENDING, TOO_SLOW};
 use crate::host::peer::Peer;
 use crate::host::turn::{PeerId, Turn};
@@ -13,7 +14,8 @@ impl Peers {
     /// A peer has asked for something, so the deadlines for its request are over.
     pub(in crate::host) fn end_greeting(&mut self, id: PeerId) {
         let Some(peer) = self.all.get(&id) else { return };
-        for timeout in [limits::HELLO_TIMEOUT, limits::NEXT_REQUEST_TIMEOUT, limits::REQUEST_TIMEOUT] {
+        let next = [limits::NEXT_REQUEST_TIMEOUT, limits::ONE_SHOT_TIMEOUT];
+        for timeout in [limits::HELLO_TIMEOUT, limits::REQUEST_TIMEOUT].into_iter().chain(next) {
             self.greeting.remove(&(peer.since + timeout, id));
         }
     }
@@ -37,7 +39,9 @@ impl Peers {
         }
         turn.queue(peer.port.token());
         self.leaving.remove(&id);
-        self.greeting.insert((turn.now + limits::NEXT_REQUEST_TIMEOUT, id));
+        let keeps_connection = matches!(&peer.protocol, Protocol::Jsonl(jsonl) if jsonl.has_pinged());
+        let timeout = if keeps_connection { limits::NEXT_REQUEST_TIMEOUT } else { limits::ONE_SHOT_TIMEOUT };
+        self.greeting.insert((turn.now + timeout, id));
         true
     }
 
