@@ -11,7 +11,7 @@ usage() {
     cat <<'USAGE'
 usage: scripts/agents.sh [--bash-only] [--all-variables] [--keep] [--prefix DIR] [AGENT …]
 
-  AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, codex-served, gemini,
+  AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, codex-served, codex-zsh, gemini,
                  gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal, together
                  (default: all). At a terminal a command of theirs is cancelled by a key, too. Without one the agent is
                  also killed while a command runs, which must end. together is four agents at once at one host
@@ -46,10 +46,10 @@ declare -A package=(
     [mini]=mini-swe-agent@2.4.6
 )
 # Those that are also driven after `rexec init`.
-permanent=(claude claude-sandboxed codex codex-sandboxed opencode pi aider-terminal)
+permanent=(claude claude-sandboxed codex codex-sandboxed codex-zsh opencode pi aider-terminal)
 # Those that come from PyPI, not from npm.
 python=(aider mini)
-all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served gemini gemini-terminal opencode qwen qwen-terminal pi
+all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served codex-zsh gemini gemini-terminal opencode qwen qwen-terminal pi
     copilot cline cn mini aider-terminal together)
 # Those that run together, and how many commands each of them has then.
 crowd=(claude codex gemini opencode)
@@ -328,6 +328,24 @@ try_together() {
     node "$scripts_agents/check_together.mjs" "$work" "$each" "${crowd[@]}"
 }
 
+# The login shell of the account. Codex takes it.
+account() { getent passwd "$(id -u)" | sed 's/.*://'; }
+shell_for() { if [[ $1 == *-zsh ]]; then printf zsh; else printf bash; fi; } # AGENT
+
+# Runs this script for an agent where the account has zsh: with a file of its own in the place of /etc/passwd, which the
+# host must see, too. Returns 2 where that is not possible.
+try_in_account_with_zsh() { # AGENT
+    local zsh
+    zsh=$(command -v zsh) && [[ $1 == *-zsh && $(id -u) == 0 ]] && unshare --mount true 2>/dev/null || return 2
+    sed -E "s#^(([^:]*:){2}$(id -u):.*:)[^:]*\$#\\1$zsh#" /etc/passwd >"$work/passwd"
+    # shellcheck disable=SC2016 # What is in single quotes is for the shell that is called.
+    REXEC_AGENTS_LIMIT=$((limit - SECONDS)) unshare --mount bash -c 'mount --bind -- "$1" /etc/passwd && shift && exec "$@"' - \
+        "$work/passwd" "$scripts/agents.sh" --prefix "$prefix" "$1" || return 1
+}
+
+# The version of each program that was asked for it.
+declare -A versions=()
+
 run() { # AGENT
     local agent=$1 said code=0
     ((SECONDS < last_start)) || { skip "$agent" "no time is left for it"; return; }
@@ -338,10 +356,14 @@ run() { # AGENT
         return
     fi
     find_agent "$agent" || { skip "$agent" "it cannot be installed"; return; }
-    local version=--version
-    # It says its version with its help only.
-    [[ $agent != mini ]] || version=--help
-    said=$(timeout 60 "$program" "$version" 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
+    # Most take seconds to say their version, and several of these are one program.
+    if [[ -z ${versions[$program]-} ]]; then
+        local version=--version
+        # It says its version with its help only.
+        [[ $agent != mini ]] || version=--help
+        said=$(timeout 60 "$program" "$version" 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
+        versions[$program]=$(grep -oE '[0-9]+(\.[0-9]+)+' <<<"$said" | head -n 1)
+    fi
     if [[ $agent == *-terminal ]] && ! command -v script >/dev/null; then
         skip "$agent" "script(1) is missing, which makes its terminal"
         return
@@ -350,8 +372,13 @@ run() { # AGENT
         skip "$agent" "bubblewrap or socat is missing, which its sandbox needs"
         return
     fi
-    if [[ $agent == codex* && $(getent passwd "$(id -u)") != */bash ]]; then
-        skip "$agent" "it takes the login shell of the account, which is not bash here"
+    if [[ $agent == codex* && $(account) != */$(shell_for "$agent") ]]; then
+        try_in_account_with_zsh "$agent" || code=$?
+        case $code in
+            0) passed+=("$agent") ;;
+            2) skip "$agent" "it takes the login shell of the account, which is $(account) here" ;;
+            *) failed+=("$agent") ;;
+        esac
         return
     fi
     try "$agent" || code=$?
@@ -364,7 +391,7 @@ run() { # AGENT
         [[ $bash_only == yes ]] || printf '%s: the host said:\n%s\n' "$agent" "$(tail -n 20 "$work/$agent"/*.host)"
         failed+=("$agent")
     else
-        passed+=("$agent $(grep -oE '[0-9]+(\.[0-9]+)+' <<<"$said" | head -n 1)")
+        passed+=("$agent ${versions[$program]}")
     fi
 }
 

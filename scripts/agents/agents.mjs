@@ -251,6 +251,21 @@ const sandboxed = {
   cases: [...usual, command("what the sandbox forbids", "{ echo >/var/tmp/rexec-forbidden; } 2>/dev/null; echo marker-forbidden $?", "marker-forbidden 1")],
 };
 
+/// In an account whose login shell is zsh.
+const codexWithZsh = {
+  ...codex,
+  alsoRuns: [],
+  cases: [
+    // The umask of zsh has no leading zero.
+    ...usual.filter(({ name }) => name !== "the environment"),
+    command("the shell it finds itself in", "echo marker-zsh $MARKER $ZDOTDIR ${ZSH_VERSION%%.*} $options[login]", "marker-zsh mine 5 on"),
+    command("no login shell", "echo marker-login $options[login] $0", /^marker-login off \S*zsh$/, { more: { login: false } }),
+    leaving,
+    isGone("a background job is ended", "left"),
+    lives("one in a session of its own is left alone", "left-apart"),
+  ],
+};
+
 /// With its sandbox: no network but its own proxy, and its working directory alone can be written.
 const claudeSandboxed = {
   ...claude,
@@ -316,6 +331,7 @@ export const agents = {
   codex,
   "codex-sandboxed": sandboxed,
   "codex-served": served,
+  "codex-zsh": codexWithZsh,
   gemini,
   "gemini-terminal": interactive(gemini),
   opencode,

@@ -20,7 +20,7 @@ prepare() { # AGENT HOME PORT
                     ;;
             esac
             ;;
-        codex | codex-sandboxed | codex-served)
+        codex | codex-sandboxed | codex-served | codex-zsh)
             local freedom=(--dangerously-bypass-approvals-and-sandbox)
             # Two sandboxes that share /tmp disturb each other.
             [[ $agent != codex-sandboxed ]] || freedom=(--sandbox workspace-write -c sandbox_workspace_write.exclude_slash_tmp=true
@@ -32,6 +32,7 @@ prepare() { # AGENT HOME PORT
 { "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "cat >hooked", "timeout": 20 }] }] } }
 JSON
             [[ $agent != codex-served ]] || serve_codex
+            [[ $agent != codex-zsh ]] || printf 'export MARKER=mine\n' >"$home/.zshenv"
             settings=(OPENAI_API_KEY=none)
             line=("$program" exec --skip-git-repo-check "${freedom[@]}" --dangerously-bypass-hook-trust --model mock
                 -c model_provider=mock -c model_providers.mock.name=mock -c model_providers.mock.wire_api=responses
