@@ -20,6 +20,7 @@ pub mod local_time;
 pub mod locale;
 pub mod namespace;
 pub mod poll;
+pub(crate) mod proc_file;
 pub mod process;
 pub mod program;
 pub mod project;

@@ -5,18 +5,19 @@ mod programs;
 
 pub use marks::{CallerMarks, Role};
 pub use programs::{is_between, named_by_program};
-use rexec_sh::protocol::agents::{known_name, started};
+use rexec_sh::protocol::agents::started;
 
 use crate::limits;
 use crate::text::escape::name_of;
 use crate::text::unwrap::Agent;
 
-/// The caller's name for banner and journal. `given` is its name for itself, or empty; `run` is what `rexec run` says.
+/// The caller's name for banner and journal. `given` is its name for itself, or empty; `run` is what `rexec run` says,
+/// and `known` what its variables say.
 /// Invisible characters and those with a meaning in a banner are replaced, and it is cut to [`limits::WHOAMI_COLUMNS`].
-pub fn name<'a>(given: &[u8], run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> String {
+pub fn name(given: &[u8], run: &[u8], known: Option<&str>) -> String {
     let cut = |name: &[u8]| name_of(&String::from_utf8_lossy(name), limits::WHOAMI_COLUMNS);
     let (given, started) = (cut(given), cut(started(run)));
-    match known_name(run, env) {
+    match known {
         _ if !given.is_empty() => given,
         Some(known) => known.to_owned(),
         None if started.is_empty() => "shell".to_owned(),
@@ -25,19 +26,14 @@ pub fn name<'a>(given: &[u8], run: &[u8], env: impl Iterator<Item = &'a [u8]>) -
 }
 
 /// The agent whose wrapper the caller's command may be in. The caller's name for itself does not count as a proof.
-pub fn agent<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> Option<Agent> {
-    match known_name(run, env)? {
+pub fn agent(known: Option<&str>) -> Option<Agent> {
+    match known? {
         "Claude Code" => Some(Agent::Claude),
         "Codex" => Some(Agent::Codex),
         "Gemini CLI" => Some(Agent::Gemini),
         "opencode" => Some(Agent::Opencode),
         _ => None,
     }
-}
-
-/// Whether the caller is an agent that is known by its own variables, or that `rexec run` has started (`run`).
-pub fn is_known<'a>(run: &[u8], env: impl Iterator<Item = &'a [u8]>) -> bool {
-    !run.is_empty() || known_name(run, env).is_some()
 }
 
 /// Whether Claude Code's own program reads the output, and no model.
@@ -53,10 +49,17 @@ pub fn kills_group<'a>(mut env: impl Iterator<Item = &'a [u8]>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rexec_sh::protocol::agents::known_name;
+
     use super::*;
 
+    fn called_below(given: &str, run: &str, env: &[&str]) -> String {
+        let known = known_name(run.as_bytes(), env.iter().map(|entry| entry.as_bytes()));
+        name(given.as_bytes(), run.as_bytes(), known)
+    }
+
     fn called(given: &str, env: &[&str]) -> String {
-        name(given.as_bytes(), b"", env.iter().map(|entry| entry.as_bytes()))
+        called_below(given, "", env)
     }
 
     #[test]
@@ -65,7 +68,7 @@ mod tests {
         assert_eq!(called("Me:/dir $ ls #[\n\u{200b}x]", &[]), "Me_/dir _ ls ____x_");
         assert_eq!(called(&"long ".repeat(9), &[]), "long long long long lon…");
         assert_eq!(called(" \t", &["CLAUDECODE=1"]), "Claude Code", "blank");
-        let with = |variable: &str| agent(b"", [variable.as_bytes()].into_iter());
+        let with = |variable: &str| agent(known_name(b"", [variable.as_bytes()].into_iter()));
         assert_eq!((with("CLAUDECODE=1"), with("REXEC_WHOAMI=Codex")), (Some(Agent::Claude), None));
         assert_eq!(called("", &["PATH=/bin", "CLAUDECODE=1"]), "Claude Code");
         assert_eq!(called("", &["CODEX_HOME=/h", "CODEX_CI=1"]), "Codex");
@@ -81,9 +84,7 @@ mod tests {
 
     #[test]
     fn what_rexec_run_has_started_is_named() {
-        let called = |given: &str, run: &str, env: &[&str]| {
-            name(given.as_bytes(), run.as_bytes(), env.iter().map(|entry| entry.as_bytes()))
-        };
+        let called = called_below;
         assert_eq!(called("", "7:my agent", &["HOME=/h"]), "my agent");
         assert_eq!(called("", "7:my\u{200b}:agent", &[]), "my__agent");
         assert_eq!(called("Me", "7:my agent", &[]), "Me");

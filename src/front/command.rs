@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::Duration;
 
+use rexec_sh::protocol::agents::known_name;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
 use rexec_sh::protocol::mark::INSIDE;
 use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunRequest, Stdio};
@@ -98,9 +99,9 @@ impl Command {
         let entries: Vec<&[u8]> = env().collect();
         let extras = &run.attributes.extras;
         let started = extras.agent.as_slice();
-        let agent = caller::agent(started, env());
-        let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, agent);
-        let caller = CallerMarks::read(started, &entries, unwrapped.is_probe);
+        let known = known_name(started, env());
+        let unwrapped = unwrap::unwrap(run.argv.iter().map(CStr::to_bytes), &entries, caller::agent(known));
+        let caller = CallerMarks::read(started, known, &entries, unwrapped.is_probe);
         let (rows, cols) = (run.attributes.rows, run.attributes.cols);
         Self {
             frame: frame.to_vec(),
@@ -108,14 +109,14 @@ impl Command {
             tty: run.attributes.tty,
             live: extras.live,
             budget: extras.budget,
-            is_agents: caller::is_known(started, env()),
+            is_agents: !started.is_empty() || known.is_some(),
             is_bare: extras.direct == Some(Direct::Bare),
             descriptors: run.descriptor_count(),
             sanitize: run.attributes.sanitize,
             window: (rows > 0 && cols > 0)
                 .then_some((rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX))),
             true_window: (run.attributes.stdio.stdout_tty || run.attributes.stdio.stderr_tty).then_some((rows, cols)),
-            whoami: caller::name(run.whoami, started, env()),
+            whoami: caller::name(run.whoami, started, known),
             is_unnamed: run.whoami.is_empty() && started.is_empty() && caller.agent.is_empty(),
             caller,
             shell: run.shell.to_string_lossy().into_owned(),

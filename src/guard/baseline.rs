@@ -5,6 +5,7 @@ use nix::sys::stat::{Mode, umask};
 use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, Extras};
 
 use super::extras;
+use crate::sys::proc_file;
 
 /// The guard's own attributes, read once. Only attributes that differ are set in the child.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,13 +30,13 @@ impl Baseline {
             let _ = unsafe { libc::prlimit64(0, resource_number(resource), std::ptr::null(), &raw mut limit) };
             (limit.rlim_cur, limit.rlim_max)
         });
-        let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+        let text = proc_file::read("/proc/self/oom_score_adj").unwrap_or_default();
         // SAFETY: the call takes numbers only.
         let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
         Self {
             extras: extras::read(),
             limits: limits.collect(),
-            oom_score_adj: text.trim().parse().unwrap_or(0),
+            oom_score_adj: std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0),
             nice,
             affinity: affinity(),
         }

@@ -13,6 +13,7 @@ use nix::libc::{self, c_int};
 use nix::sys::resource::{UsageWho, getrusage};
 
 use super::baseline::Baseline;
+use crate::sys::proc_file;
 
 /// Lines of /proc/self/status that change by themselves. Pending signals are not inherited; those that queue are looked
 /// at apart from these lines.
@@ -59,11 +60,17 @@ pub(super) struct Condition {
 impl Condition {
     /// Reads the condition of this process.
     pub(super) fn read() -> Self {
-        let read = |path: &str| std::fs::read(path).unwrap_or_default();
+        let read = |path: &str| proc_file::read(path).unwrap_or_default();
         let status = read("/proc/self/status");
-        let lines = || status.split_inclusive(|&byte| byte == b'\n');
-        let is_kept = |line: &&[u8]| !RESTLESS.iter().any(|name| line.starts_with(name));
-        let pending = lines().filter(|line| line.starts_with(b"SigPnd:") || line.starts_with(b"ShdPnd:"));
+        let (mut kept, mut has_queued_signals) = (Vec::with_capacity(status.len()), false);
+        for line in proc_file::lines(&status) {
+            if line.starts_with(b"SigPnd:") || line.starts_with(b"ShdPnd:") {
+                has_queued_signals |= signals(line) & QUEUING != 0;
+            }
+            if !RESTLESS.iter().any(|name| line.starts_with(name)) {
+                kept.extend_from_slice(line);
+            }
+        }
         let (mut scheduling, mut core_cookie) = ([0_u64; 7], 0_u64);
         // SAFETY: the calls take numbers, and structures of the given sizes that the kernel fills.
         let (session_keyring, is_dumpable) = unsafe {
@@ -77,8 +84,8 @@ impl Condition {
         };
         Self {
             baseline: Baseline::read(),
-            has_queued_signals: pending.map(signals).any(|set| set & QUEUING != 0),
-            status: lines().filter(is_kept).flatten().copied().collect(),
+            has_queued_signals,
+            status: kept,
             cgroups: read("/proc/self/cgroup"),
             session_priority: read("/proc/self/autogroup"),
             session_keyring,

@@ -2,6 +2,8 @@
 //! in the child that executes the shell, as far as the kernel permits.
 
 use nix::libc::{self, c_int};
+
+use crate::sys::proc_file;
 use rexec_sh::protocol::wire::Extras;
 
 const IOPRIO_WHO_PROCESS: c_int = 1;
@@ -9,7 +11,8 @@ const IOPRIO_WHO_PROCESS: c_int = 1;
 /// Reads the attributes of this process.
 pub(super) fn read() -> Extras {
     let usual = Extras::default();
-    let filter = std::fs::read_to_string("/proc/self/coredump_filter").unwrap_or_default();
+    let filter = proc_file::read("/proc/self/coredump_filter").unwrap_or_default();
+    let filter = std::str::from_utf8(&filter).map(|digits| u32::from_str_radix(digits.trim(), 16));
     // SAFETY: the calls take numbers, and a structure that one of them fills.
     unsafe {
         let mut parameter: libc::sched_param = std::mem::zeroed();
@@ -21,7 +24,7 @@ pub(super) fn read() -> Extras {
             scheduler: (libc::sched_getscheduler(0).max(0), parameter.sched_priority),
             personality: u32::try_from(libc::personality(0xffff_ffff)).unwrap_or(0),
             timer_slack_ns: u64::try_from(slack).unwrap_or(usual.timer_slack_ns),
-            coredump_filter: u32::from_str_radix(filter.trim(), 16).unwrap_or(usual.coredump_filter),
+            coredump_filter: filter.ok().and_then(Result::ok).unwrap_or(usual.coredump_filter),
             no_huge_pages: libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1,
             ..usual
         }

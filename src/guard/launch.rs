@@ -36,6 +36,8 @@ pub(super) struct Launch<'a> {
     /// puts the program's path into the second place.
     script: Vec<Cell<*const c_char>>,
     attributes: &'a Attributes,
+    /// The `cgroup.procs` files of the caller's control groups.
+    cgroups: Vec<&'a CStr>,
     directory: Directory<'a>,
     /// Pairs of a descriptor and the number it gets. No descriptor has a number that another one gets.
     places: Vec<(RawFd, RawFd)>,
@@ -109,6 +111,7 @@ impl<'a> Launch<'a> {
             env,
             candidates: candidates(run),
             attributes,
+            cgroups: strings(&attributes.extras.cgroups).collect(),
             directory: directory.unwrap_or(Directory::Named(named)),
             places,
             limits: limits.collect(),
@@ -141,8 +144,8 @@ impl<'a> Launch<'a> {
     /// The step that failed and its errno. There is no process then.
     pub(super) fn start(&self) -> Result<Pid, (StartStage, i32)> {
         const STACK_BYTES: usize = 64 << 10;
-        let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
-        let top = stack.as_mut_ptr_range().end.cast::<c_void>();
+        let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
+        let top = stack.spare_capacity_mut().as_mut_ptr_range().end.cast::<c_void>();
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         let argument = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
         // SAFETY: the child runs on a stack of its own that lives until it has executed or exited (CLONE_VFORK), the
@@ -175,6 +178,7 @@ impl<'a> Launch<'a> {
                     libc::ioctl(terminal, libc::TIOCSCTTY, 0);
                 }
             }
+            self.enter_groups();
             self.set_dispositions();
             libc::umask(self.attributes.umask);
             let entered = match self.directory {
@@ -224,6 +228,21 @@ impl<'a> Launch<'a> {
     /// Whether the program is searched for as by execvp(3). Otherwise it is a shell with a known path.
     fn searches(&self) -> bool {
         matches!(self.directory, Directory::Named(_)) || self.attributes.extras.direct.is_some()
+    }
+
+    /// Moves this process into its caller's control groups. Where a move fails, the command runs in the host's group.
+    ///
+    /// # Safety
+    /// Only in the child.
+    unsafe fn enter_groups(&self) {
+        for file in &self.cgroups {
+            // SAFETY: system calls on strings that end with a NUL. 0 is the process that writes.
+            unsafe {
+                let file = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                libc::write(file, c"0".as_ptr().cast(), 1);
+                libc::close(file);
+            }
+        }
     }
 
     /// Sets signal dispositions: ignored for the signals that the caller ignores, else the default.
@@ -281,6 +300,11 @@ fn environment<'a>(run: &'a RunRequest<'a>) -> impl Iterator<Item = &'a CStr> {
     let is_replaced = |entry: &CStr| added.iter().any(|variable| name_of(variable) == name_of(entry));
     let kept = run.env.iter().filter(move |entry| added.is_empty() || !is_replaced(entry));
     kept.chain(added.iter().map(|entry| &**entry))
+}
+
+/// The strings of a list in which each one ends with a NUL.
+fn strings(list: &[u8]) -> impl Iterator<Item = &CStr> {
+    list.split_inclusive(|&byte| byte == 0).filter_map(|string| CStr::from_bytes_with_nul(string).ok())
 }
 
 fn name_of(entry: &CStr) -> &[u8] {

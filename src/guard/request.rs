@@ -62,7 +62,7 @@ impl From<GuardReport> for NotStarted {
 /// `InvalidData` when the host sends anything else; as recvmsg(2).
 pub(super) fn receive(control: &OwnedFd, held: Vec<OwnedFd>) -> io::Result<Option<ReceivedRun>> {
     let mut run = ReceivedRun { plan: RunPlan::default(), frame: Vec::new(), rest: Vec::new(), descriptors: held };
-    let mut buffer = vec![0; 64 << 10];
+    let mut buffer = vec![0; 16 << 10];
     loop {
         let received = socket::receive_with_descriptors(control, &mut buffer, &mut run.descriptors)?;
         if received.bytes == 0 {
@@ -95,7 +95,6 @@ impl ReceivedRun {
             return Err(failed(StartStage::Fork, libc::EPROTO).into());
         };
         let raised = make_room(&run.attributes.inherited)?.then(Baseline::read);
-        sys::cgroup::enter(&run.attributes.extras.cgroups);
         let mut descriptors = arrange(self.descriptors, self.plan, &run, slave)
             .map_err(|error| failed(StartStage::Descriptors, error.raw_os_error().unwrap_or(libc::EPROTO)))?;
         // Now, because a terminal whose master the host has closed does not tell its modes any more.

@@ -38,6 +38,13 @@ pub fn wake(pid: Pid, control: &OwnedFd) {
     signal(pid, control, CONT);
 }
 
+/// Sends SIGCONT to a guard if it is stopped. A guard that stops at this moment is not noticed.
+pub fn wake_if_stopped(pid: Pid, control: &OwnedFd) {
+    if crate::sys::kill::is_stopped_child(pid) {
+        wake(pid, control);
+    }
+}
+
 /// Whether a guard lives. It must be a child of this process.
 #[must_use]
 pub fn is_alive(pid: Pid) -> bool {

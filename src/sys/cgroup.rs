@@ -1,9 +1,9 @@
 //! Control groups: a command runs in those of its caller, with their limits on memory and processes.
 //!
 //! Both versions of cgroups(7) are supported. Each line of /proc/PID/cgroup that differs from the host's names a directory
-//! below a mount point. The guard moves itself there before it starts the shell, because a move can take long.
+//! below a mount point. The shell's process moves itself there before it executes the shell: a move can take long, and the
+//! guard, which stays where it is, can serve another command.
 
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ impl Groups {
     /// The control groups of a process; `None` when they are the host's, or cannot be read.
     #[must_use]
     pub fn of_caller(&self, pid: Pid) -> Option<CallerGroups> {
-        let theirs = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+        let theirs = super::proc_file::read(&format!("/proc/{pid}/cgroup")).ok()?;
         if theirs == self.own {
             return None;
         }
@@ -97,15 +97,6 @@ fn mount(line: &str) -> Option<Mount> {
         _ => return None,
     };
     Some(Mount { controllers, root: root.to_owned(), point: PathBuf::from(point) })
-}
-
-/// Moves this process into control groups, given as in [`CallerGroups::files`], as far as that is permitted.
-pub(crate) fn enter(files: &[u8]) {
-    for file in files.split(|&byte| byte == 0).filter(|file| !file.is_empty()) {
-        let moved: io::Result<()> = std::fs::write(Path::new(std::ffi::OsStr::from_bytes(file)), "0");
-        // Where a move fails, the command runs in the host's group.
-        drop(moved);
-    }
 }
 
 #[cfg(test)]

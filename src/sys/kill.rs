@@ -38,6 +38,18 @@ pub fn group(group: ProcessGroup, signal: Signal) -> io::Result<()> {
     super::check(unsafe { libc::killpg(group.number(), signal.number().into()) }).map(drop)
 }
 
+/// Whether a child of this process is stopped, by a signal and not by a tracer.
+#[must_use]
+pub fn is_stopped_child(pid: Pid) -> bool {
+    // SAFETY: every field is a number, for which zero is a value.
+    let mut seen: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the kernel fills the structure, and waits for nothing.
+    let asked = unsafe { libc::waitid(libc::P_PID, pid.number().unsigned_abs(), &raw mut seen, flags) };
+    // SAFETY: waitid(2) sets this field, to 0 if there is nothing to report.
+    asked == 0 && unsafe { seen.si_pid() } == pid.number()
+}
+
 /// A descriptor of a process. While it is open, it never refers to a later process with the same number.
 #[derive(Debug)]
 pub struct Pidfd(OwnedFd);
@@ -64,5 +76,30 @@ impl Pidfd {
         let (fd, number) = (self.0.as_raw_fd(), c_int::from(signal.number()));
         // SAFETY: the call takes numbers and a null pointer.
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, std::ptr::null::<u8>(), 0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
+    fn a_stopped_child_is_seen_as_often_as_one_asks_until_it_goes_on() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = Pid::new(child.id().cast_signed());
+        let is_stopped_after = |signal: Signal, wanted: bool| {
+            process(pid, signal).unwrap();
+            while is_stopped_child(pid) != wanted {
+                std::thread::yield_now();
+            }
+        };
+        assert!(!is_stopped_child(pid));
+        is_stopped_after(STOP, true);
+        assert!(is_stopped_child(pid), "the first look has taken nothing away");
+        is_stopped_after(CONT, false);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_stopped_child(pid));
     }
 }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use super::proc_file;
 use super::program::Program;
 use super::stat::StatLine;
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
@@ -41,7 +42,7 @@ pub struct Process {
 /// Reads one process; `None` when it is gone.
 #[must_use]
 pub fn process(pid: Pid) -> Option<Process> {
-    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let line = proc_file::read(&format!("/proc/{pid}/stat")).ok()?;
     let stat = StatLine::read(&line)?;
     let state = stat.state()?;
     Some(Process {

@@ -2,6 +2,7 @@
 
 use rexec_host::front::caller;
 use rexec_host::text::unwrap::unwrap;
+use rexec_sh::protocol::agents::known_name;
 
 #[test]
 fn the_model_s_command_is_found_in_every_capture() {
@@ -15,7 +16,8 @@ fn the_model_s_command_is_found_in_every_capture() {
         };
         let (exec, env) = (words("exec"), words("env"));
         let env: Vec<&[u8]> = env.iter().map(Vec::as_slice).collect();
-        let unwrapped = unwrap(exec.iter().map(Vec::as_slice), &env, caller::agent(b"", env.iter().copied()));
+        let known = known_name(b"", env.iter().copied());
+        let unwrapped = unwrap(exec.iter().map(Vec::as_slice), &env, caller::agent(known));
         let found = String::from_utf8(unwrapped.command).expect("the captures are text");
         let is = |key: &str| capture[key].as_bool().expect("yes or no");
         let expected = (capture["command"].as_str().expect("text"), is("unwrapped"), is("probe"));

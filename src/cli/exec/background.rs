@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rexec_sh::protocol::agents::known_name;
 use rexec_sh::protocol::exit_code::{FAILURE, OWN_FAILURE, SUCCESS};
 use rexec_sh::protocol::notice::{Notice, remark};
 
@@ -230,7 +231,9 @@ fn name(call: &ExecCall, env: &[(OsString, OsString)]) -> String {
     let given = call.whoami.clone().unwrap_or_else(|| variable("REXEC_WHOAMI"));
     let entries: Vec<Vec<u8>> =
         env.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
-    caller::name(given.as_bytes(), variable("REXEC_RUN_AGENT").as_bytes(), entries.iter().map(Vec::as_slice))
+    let run = variable("REXEC_RUN_AGENT");
+    let known = known_name(run.as_bytes(), entries.iter().map(Vec::as_slice));
+    caller::name(given.as_bytes(), run.as_bytes(), known)
 }
 
 fn not_text(what: &(impl AsRef<OsStr> + ?Sized)) -> Notice {

@@ -4,8 +4,6 @@
 //! search, and nothing is decided by them. Claude Code gives a subagent's commands the variables of its own ones, so those
 //! cannot be told apart.
 
-use rexec_sh::protocol::agents::known_name;
-
 use crate::limits;
 use crate::text::agent_name::short_name;
 
@@ -88,15 +86,16 @@ impl CallerMarks {
         Self { key: session.clone(), session, ..Self::default() }
     }
 
-    /// The marks in a caller's environment. `run` is what `rexec run` says; `is_probe` is an agent's look at the shell.
+    /// The marks in a caller's environment. `run` is what `rexec run` says, `known` the agent that the environment names;
+    /// `is_probe` is an agent's look at the shell.
     #[must_use]
-    pub fn read(run: &[u8], env: &[&[u8]], is_probe: bool) -> Self {
+    pub fn read(run: &[u8], known: Option<&str>, env: &[&[u8]], is_probe: bool) -> Self {
         let value = |name: &[u8]| match name {
             b"" => None,
             name => env.iter().find_map(|entry| entry.strip_prefix(name)),
         };
         let text = |value: Option<&[u8]>| value.map_or_else(String::new, plain);
-        let agent = known_name(run, env.iter().copied()).map_or("", short_name);
+        let agent = known.map_or("", short_name);
         let Variables { version, session, call } = variables(agent);
         let version = if agent == "claude" { claude_version(value(b"AI_AGENT=")) } else { text(value(version)) };
         let session = session.iter().find_map(|name| value(name));
@@ -159,10 +158,13 @@ fn plain(id: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rexec_sh::protocol::agents::known_name;
+
     use super::*;
 
     fn marks(run: &str, env: &[&str]) -> CallerMarks {
-        CallerMarks::read(run.as_bytes(), &env.iter().map(|entry| entry.as_bytes()).collect::<Vec<_>>(), false)
+        let (run, env) = (run.as_bytes(), env.iter().map(|entry| entry.as_bytes()).collect::<Vec<_>>());
+        CallerMarks::read(run, known_name(run, env.iter().copied()), &env, false)
     }
 
     #[test]
@@ -198,7 +200,11 @@ mod tests {
         let commands = ["CODEX_CI=1", "CODEX_SESSION_ID=s", "CODEX_THREAD_ID=t"];
         assert_eq!((role(&commands), role(&commands[..2])), (Role::Subagent, Role::Agent));
         assert_eq!(role(&["CODEX_HOME=/h"]), Role::Hook);
-        assert_eq!(CallerMarks::read(b"", &[b"CODEX_HOME=/h"], true).role, Role::Agent, "a look at the shell");
+        assert_eq!(
+            CallerMarks::read(b"", Some("Codex"), &[b"CODEX_HOME=/h"], true).role,
+            Role::Agent,
+            "a look at the shell"
+        );
         let claude = ["CLAUDECODE=1", "AI_AGENT=claude-code_2-1-329_harness", "CLAUDE_PROJECT_DIR=/p"];
         assert_eq!((role(&claude), role(&claude[..2])), (Role::Hook, Role::Agent));
         assert_eq!(

@@ -100,7 +100,8 @@ impl Starts {
             }
             match spare.control.write(|fd| socket::send(fd, first, travelling)) {
                 Ok(sent) => {
-                    spawn::wake(spare.pid, spare.control.fd());
+                    // One that stops from now on is continued until it has begun, which it owes the host.
+                    spawn::wake_if_stopped(spare.pid, spare.control.fd());
                     return Ok((spare, sent.unwrap_or(0)));
                 }
                 Err(error) => {

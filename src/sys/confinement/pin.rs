@@ -53,7 +53,7 @@ pub(super) fn pin_by_number(pid: Pid, accepted: Moment) -> io::Result<OwnedFd> {
     let fd = check(i32::try_from(fd).unwrap_or(-1))?;
     // SAFETY: the descriptor is new and has no other owner.
     let pin = unsafe { OwnedFd::from_raw_fd(fd) };
-    match started(&std::fs::read(format!("/proc/{pid}/stat"))?) {
+    match started(&super::super::proc_file::read(&format!("/proc/{pid}/stat"))?) {
         Some(start) if start <= accepted => Ok(pin),
         _ => Err(io::Error::other("a later process has its number")),
     }

@@ -9,6 +9,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::libc;
 use nix::sys::stat::Mode;
 
+use super::super::proc_file;
 use super::super::stat::StatLine;
 use super::{Difference, ELSEWHERE, Purpose, is_gone};
 
@@ -70,7 +71,7 @@ impl Confinement {
             *namespace = optional(link(process, name))?;
         }
         Ok(Self {
-            is_single: status.split(|&byte| byte == b'\n').any(|line| line == b"Threads:\t1"),
+            is_single: proc_file::lines(&status).any(|line| line == b"Threads:\t1\n"),
             namespaces,
             root: root(process)?,
             lines: lines(&status)?,
@@ -154,11 +155,11 @@ fn root(process: &OwnedFd) -> io::Result<Root> {
 
 pub(super) fn lines(status: &[u8]) -> io::Result<[Option<Vec<u8>>; LINES.len()]> {
     let mut values = [const { None }; LINES.len()];
-    for line in status.split(|&byte| byte == b'\n') {
-        for (value, (name, ..)) in values.iter_mut().zip(LINES) {
-            if let Some(rest) = line.strip_prefix(name) {
-                *value = Some(rest.trim_ascii().to_vec());
-            }
+    for line in proc_file::lines(status) {
+        let Some(colon) = memchr::memchr(b':', line) else { continue };
+        let (name, rest) = line.split_at(colon + 1);
+        if let Some(at) = LINES.iter().position(|(other, ..)| *other == name) {
+            values[at] = Some(rest.trim_ascii().to_vec());
         }
     }
     let is_whole = values.iter().zip(LINES).all(|(value, (.., is_usual))| value.is_some() || !is_usual);

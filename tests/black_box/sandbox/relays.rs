@@ -1,12 +1,13 @@
 //! Callers other than those in a sandbox: logins of another kind, and callers behind a relay.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::call::{Call, Target};
+use crate::support::call::{Call, Outcome, Target};
 use crate::support::crowd;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
@@ -105,35 +106,65 @@ fn a_host_that_requires_a_descriptor_serves_no_relay() {
     assert_eq!(host.journal().of_type("start").count(), 1);
 }
 
+/// A control group of this test's own; `None` where none can be made.
+fn own_group(name: &str) -> Option<PathBuf> {
+    let name = format!("rexec-test-{name}-{}", std::process::id());
+    let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new);
+    let place = roots.into_iter().find(|root| root.exists())?.join(name);
+    std::fs::create_dir(&place).ok().map(|()| place)
+}
+
+/// Runs a script that knows the shim as $shim, by a shell that is a member of a control group; then removes the group.
+/// `None` where the group cannot be entered.
+fn run_in_group(host: &Host, place: &Path, script: &str) -> Option<Outcome> {
+    let script = format!(
+        "unset REXEC_INSIDE; shim='{1}'; echo 0 >{0}/cgroup.procs || exit 77; {script}; code=$?; \
+         echo 0 >{0}/../cgroup.procs; exit $code",
+        place.display(),
+        programs::shims().join("bash").display()
+    );
+    let seen = host.call(&script).env(&format!("REXEC_SOCKET={}", host.socket().display())).run(Target::Real);
+    let is_empty = || std::fs::remove_dir(place).is_ok();
+    assert!(crate::support::waiting::until_true(crate::support::waiting::PATIENCE, is_empty), "somebody is left in it");
+    (seen.code() != 77).then_some(seen)
+}
+
 /// Limits of a control group hold for what its members have run.
 #[test]
 fn a_command_runs_in_its_callers_control_group() {
-    let place = Path::new("/sys/fs/cgroup/pids").join(format!("rexec-test-{}", std::process::id()));
-    let place = if place.parent().is_some_and(Path::exists) {
-        place
-    } else {
-        Path::new("/sys/fs/cgroup").join(place.file_name().expect("a name"))
-    };
-    if std::fs::create_dir(&place).is_err() {
-        return programs::skipped("no control group can be made here");
-    }
+    let Some(place) = own_group("one") else { return programs::skipped("no control group can be made here") };
     let host = Host::start();
-    let shim = programs::shims().join("bash");
-    let script = format!(
-        "unset REXEC_INSIDE; echo 0 >{0}/cgroup.procs || exit 77; '{1}' -c 'cat /proc/self/cgroup'; code=$?; \
-         cat /proc/self/cgroup >&2; echo 0 >{0}/../cgroup.procs; exit $code",
-        place.display(),
-        shim.display()
-    );
-    let seen = host.call(&script).env(&format!("REXEC_SOCKET={}", host.socket().display())).run(Target::Real);
-    let is_empty = || std::fs::remove_dir(&place).is_ok();
-    assert!(crate::support::waiting::until_true(crate::support::waiting::PATIENCE, is_empty), "somebody is left in it");
-    if seen.code() == 77 {
+    let script = "\"$shim\" -c 'cat /proc/self/cgroup'; code=$?; cat /proc/self/cgroup >&2; (exit $code)";
+    let Some(seen) = run_in_group(&host, &place, script) else {
         return programs::skipped("no control group can be entered here");
-    }
+    };
     assert_eq!((seen.code(), seen.out()), (0, seen.err()), "the command is where its caller is");
     assert!(seen.out().contains("rexec-test-"), "{}", seen.out());
     host.wait_for("the command", |journal| journal.of_type("end").next().cloned());
+}
+
+/// Panes of a terminal multiplexer can be in groups of their own. Only the command moves there, so its guard serves again.
+#[test]
+fn a_guard_serves_callers_of_several_control_groups() {
+    let Some(place) = own_group("several") else { return programs::skipped("no control group can be made here") };
+    let host = Host::start();
+    let call =
+        "\"$shim\" -c 'echo $PPID $(grep -c rexec-test- /proc/self/cgroup) $(grep -c rexec-test- /proc/$PPID/cgroup)'";
+    let script = format!("for n in 1 2 3 4 5 6 7 8; do {call}; done");
+    let Some(seen) = run_in_group(&host, &place, &script) else {
+        return programs::skipped("no control group can be entered here");
+    };
+    let mut guards = BTreeSet::new();
+    for line in seen.out().lines() {
+        let (guard, groups) = line.split_once(' ').expect("three numbers");
+        assert_eq!(groups, "1 0", "the command is where its caller is, and the guard is not");
+        guards.insert(guard.to_owned());
+    }
+    assert_eq!(seen.out().lines().count(), 8, "{}", seen.err());
+    assert!(guards.len() < 8, "none of {guards:?} served twice");
+    let seen = host.run("cat /proc/self/cgroup");
+    assert!(!seen.out().contains("rexec-test-"), "a guard that has served there is not there: {}", seen.out());
+    host.finish();
 }
 
 /// A directory that only who is in it already can use: the command runs without the host, and the console knows.
