@@ -22,3 +22,4 @@ pub mod engine;
 pub mod entry;
 pub mod job;
 pub mod log;
+pub mod room;

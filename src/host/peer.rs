@@ -13,6 +13,7 @@ use super::turn::Turn;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::Entry;
 use crate::core::log::Item;
+use crate::core::room::make_room;
 use crate::front::output_filter::ReceivedOutput;
 use crate::front::protocol::Protocol;
 use crate::guard::saved_terminal::SavedTerminal;
@@ -250,6 +251,11 @@ impl Peer {
             return true;
         };
         let rest = &bytes[self.read..];
+        if rest.len() >= limits::FILTERED_BYTES {
+            // For all that will be queued, so that it is not moved while it grows.
+            let free = limits::OUTLET_HIGH_BYTES.saturating_sub(self.out.pending()) + limits::FILTERED_BYTES;
+            make_room(self.out.buffer(), free.max(rest.len()));
+        }
         self.read += self.protocol.output(*stream, rest, now, self.out.buffer());
         let is_whole = self.read >= bytes.len();
         if is_whole {

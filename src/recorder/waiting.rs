@@ -62,8 +62,10 @@ impl WaitingOutput {
         }
         if let Some(end) = &mut self.end {
             end.bytes += bytes.len();
-            while end.bytes >= end.room + piece {
-                if let Some(Waiting::Output { bytes, .. }) = self.queue.pop_front() {
+            while end.bytes >= end.room + piece
+                && let Some(oldest) = self.queue.pop_front()
+            {
+                if let Waiting::Output { bytes, .. } = oldest {
                     end.bytes -= bytes.len();
                     end.since = now;
                     self.left_out += bytes.len() as u64;

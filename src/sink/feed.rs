@@ -25,6 +25,7 @@ use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::entry::{Entry, Typed};
 use crate::core::log::{Item, Lag};
+use crate::core::room::make_room;
 use crate::journal::frame;
 use crate::journal::record::{InputRecord, PortHolder, RunEnd, StartRecord, Straggler, UnseenRecord};
 use crate::journal::status::Done;
@@ -276,6 +277,7 @@ impl Feed {
                         return false;
                     }
                     let before = out.len();
+                    make_room(out, bytes.len());
                     frame::encode_output(job.0, *stream as u8, *at, bytes, out);
                     keep(held, &out[before..], &mut self.held);
                     held.sent += bytes.len() as u64;

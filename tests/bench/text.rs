@@ -1,7 +1,7 @@
 //! Speed of the sanitizer and the redactor, next to other programs in the same run: `cargo bench --bench text`.
 //!
-//! Absolute speeds on a shared machine mean little. So the contenders for an input take turns, round by round, and their
-//! medians are compared. Input is streamed in pieces as a PTY or a pipe delivers them, into one buffer. A gate that is
+//! Absolute speeds on a shared machine mean little. So CPU time is measured, the contenders for an input take turns, round
+//! by round, and their medians are compared. Input is streamed in pieces as a PTY or a pipe delivers them, into one buffer. A gate that is
 //! missed is printed, never asserted.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
@@ -11,9 +11,11 @@ mod masks;
 
 use std::hint::black_box;
 use std::path::Path;
-use std::time::Instant;
+use std::time::Duration;
 
 use fast_strip_ansi::StreamingStripper;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use rexec_host::text::encode::from_base64;
 use rexec_host::text::sanitize::{Mode, Sanitizer};
 
@@ -113,10 +115,19 @@ fn main() {
             ("log", masks::log()),
             ("source", lines("\n")),
             ("prose", prose.to_vec()),
+            ("base64", masks::base64_lines()),
+            ("binary", std::fs::read(std::env::current_exe().expect("this program")).expect("a readable program")),
         ];
         println!("\nmasks, pieces of 64 KiB, GB/s, median/slowest tenth of {ROUNDS} rounds");
         inputs.iter().for_each(|(name, input)| masks::measure(name, input, 64 << 10));
     }
+}
+
+/// The CPU time of this thread so far.
+fn cpu_time() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a thread has its own usage");
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Duration::from_micros(micros.cast_unsigned())
 }
 
 /// Whether the command line names this input, or none: `cargo bench --bench text -- plain`.
@@ -133,9 +144,9 @@ fn measure(input: &Input, piece: usize) {
     let mut out = Vec::with_capacity(4 * piece);
     for _ in 0..ROUNDS {
         for (contender, speeds) in all.iter().zip(&mut speeds) {
-            let start = Instant::now();
+            let start = cpu_time();
             stream(*contender, &pieces, &mut out);
-            speeds.push(INPUT_BYTES as f64 / start.elapsed().as_secs_f64() / 1e9);
+            speeds.push(INPUT_BYTES as f64 / (cpu_time() - start).as_secs_f64() / 1e9);
         }
     }
     let lows = speeds.clone().map(low);
@@ -202,7 +213,7 @@ fn measure_corpus(captures: &[Capture]) {
     let mut speeds = Vec::new();
     let mut out = Vec::new();
     for _ in 0..ROUNDS {
-        let start = Instant::now();
+        let start = cpu_time();
         for capture in captures {
             let mut sanitizer = Sanitizer::new(Mode::Collapse { rows: capture.rows, cols: capture.cols });
             for piece in capture.input.chunks(4 << 10) {
@@ -212,7 +223,7 @@ fn measure_corpus(captures: &[Capture]) {
             }
             sanitizer.finish(&mut out);
         }
-        speeds.push(bytes as f64 / start.elapsed().as_secs_f64() / 1e6);
+        speeds.push(bytes as f64 / (cpu_time() - start).as_secs_f64() / 1e6);
     }
     println!("\nthe corpus, {} captures, in pieces of 4 KiB", captures.len());
     verdict(Corpus.name(), median(speeds), 200.0, "MB/s");

@@ -255,3 +255,22 @@ fn plain_text_is_verbatim() {
         assert_eq!(run(mode, pieces), text.as_bytes(), "{mode:?}");
     });
 }
+
+/// Lines that end in CR LF are taken many at a time, unless they come byte by byte.
+#[test]
+fn lines_with_returns_are_read_alike_however_many_come_at_once() {
+    let line = |n: usize| match n % 97 {
+        5 => format!("{}\r\n", "long ".repeat(1_000)),
+        50 => "\x1b[3Aup\x1b[K\x1b[3B\r\n".to_owned(),
+        80 => "50 %\r100 %\r\n\x1b[31mred\x1b[m\r\n".to_owned(),
+        _ => format!("{}\r\n", "x".repeat(n * 37 % 131)),
+    };
+    let text = (0..1_000).map(line).collect::<String>().into_bytes();
+    for (rows, cols) in [(48, 160), (3, 20)] {
+        let read = |size: usize| run(Mode::Collapse { rows, cols }, text.chunks(size));
+        let expected = read(1);
+        for size in [64, 700, 4_096, 20_000, text.len()] {
+            assert!(read(size) == expected, "{rows} rows, pieces of {size}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use memchr::memchr_iter;
 
 use crate::core::entry::Stream;
+use crate::core::room::make_room;
 use crate::limits::{CONSOLE_HEAD_BYTES, CONSOLE_TAIL_BYTES, CONSOLE_TAIL_LINES};
 
 /// What a piece takes beside its bytes, bytes.
@@ -255,6 +256,7 @@ impl BacklogPiece {
     }
 
     fn append(&mut self, bytes: &[u8], lines: usize) {
+        make_room(&mut self.bytes, bytes.len());
         self.bytes.extend_from_slice(bytes);
         self.lines += lines;
     }

@@ -13,6 +13,7 @@ mod sink;
 use std::time::{Duration, Instant};
 
 use super::grid::{Charsets, ScreenCursor};
+use super::lines;
 use super::row::{EXTRA_BYTES_MAX, Row};
 use super::row_sender::RowSender;
 use super::virtual_terminal::VirtualTerminal;
@@ -233,6 +234,26 @@ impl LazyTerminal {
         } else {
             self.pending.extend_from_slice(run);
         }
+        self.note_grown(open_len, out);
+    }
+
+    /// Takes lines that end in CR LF, without copying them twice. Returns how many bytes.
+    fn take_lines(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
+        let before = self.pending.len();
+        let taken = lines::take(&input[..input.len().min(PENDING_BYTES_MAX)], &mut self.pending);
+        match open_line_after(self.open_len, &self.pending[before..]) {
+            Some(open_len) => self.note_grown(open_len, out),
+            None => {
+                let run = self.pending.split_off(before);
+                self.lay_out(out);
+                self.terminal.feed(&run, out);
+            }
+        }
+        taken
+    }
+
+    /// Goes on after `pending` has grown. Its last line, which has no end, has this many bytes now.
+    fn note_grown(&mut self, open_len: usize, out: &mut Vec<u8>) {
         self.open_len = open_len;
         self.pending_at = self.now;
         if self.terminal.sender.is_some() {

@@ -54,6 +54,12 @@ impl Sink for LazySink<'_> {
         if lazy.pending.is_empty() && !lazy.is_plain() {
             return 0;
         }
+        if input.starts_with(b"\r\n") && !lazy.return_seen {
+            let taken = lazy.take_lines(input, self.out);
+            if taken > 0 {
+                return taken;
+            }
+        }
         let mut window = Window::<PendingReading>::new(false, std::mem::take(&mut lazy.return_seen));
         let taken = window.fill(input);
         if !window.text().is_empty() {
