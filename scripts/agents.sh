@@ -26,6 +26,7 @@ Environment:
   REXEC_CLAUDE_VERSION   the version to install, or latest (default: the one this was last tried with)
                          … and so for each of the others
   REXEC_TOGETHER         the number of commands that each agent has in together (default: 12)
+  REXEC_AGENTS_AT_ONCE   how many of the others are driven at the same time (default: 2)
   REXEC_AGENTS_LIMIT     seconds for everything; no agent starts in the last 70 (default: 450)
   XDG_CACHE_HOME         where they are installed: rexec-agents below it (default: ~/.cache)
 USAGE
@@ -54,6 +55,7 @@ all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served 
 # Those that run together, and how many commands each of them has then.
 crowd=(claude codex gemini opencode)
 each=${REXEC_TOGETHER:-12}
+at_once=${REXEC_AGENTS_AT_ONCE:-2}
 # All in seconds: the time for everything, the latest start of an agent, and the longest time of one agent, alone and
 # together with others.
 limit=${REXEC_AGENTS_LIMIT:-450}
@@ -75,15 +77,18 @@ all_variables=no
 read_options "$@"
 [[ $all_variables == no ]] || main_run=all
 
-# Ends what agents leave running on purpose, as Cline does its hub: all that has its home in our folder.
+# Ends what agents leave running on purpose, as Cline does its hub, and the hosts if this script was stopped: all that has
+# its home or its socket in our folder.
 end_daemons() {
     local environment process
     for environment in /proc/[0-9]*/environ; do
         process=${environment#/proc/} process=${process%/environ}
-        if grep -qz -- "^HOME=$work/" "$environment" 2>/dev/null; then kill -KILL "$process" 2>/dev/null || true; fi
+        if grep -qz -e "^HOME=$work/" -e "^REXEC_SOCKET=$work/" -- "$environment" 2>/dev/null; then kill -KILL "$process" 2>/dev/null || true; fi
     done
 }
 clean_up() {
+    local job
+    for job in $(jobs -p); do kill "$job" 2>/dev/null || true; done
     end_daemons
     if [[ $keep == yes ]]; then
         printf 'agents.sh: all that was recorded is in %s\n' "$work"
@@ -343,27 +348,57 @@ try_in_account_with_zsh() { # AGENT
         "$work/passwd" "$scripts/agents.sh" --prefix "$prefix" "$1" || return 1
 }
 
-# The version of each program that was asked for it.
-declare -A versions=()
+# Writes the version of an agent to a file. Prints what the agent says if it does not start.
+ask_version() { # AGENT FILE
+    local option=--version said
+    # It says its version with its help only.
+    [[ $1 != mini ]] || option=--help
+    said=$(timeout 60 "$program" "$option" 2>&1 </dev/null) || { printf '%s' "$said"; return 1; }
+    grep -oE '[0-9]+(\.[0-9]+)+' <<<"$said" | head -n 1 >"$2"
+}
+
+# Runs an agent beside others. What it says comes in one piece, and how it ended is in a file.
+run_beside() { # AGENT
+    passed=() failed=() skipped=()
+    run "$1" >"$work/$1.said" 2>&1
+    declare -p passed failed skipped >"$work/$1.ended"
+    # One line at a time may be longer than a pipe takes in one piece.
+    flock "$work" cat -- "$work/$1.said"
+}
+
+# Takes over how an agent has ended.
+take_over() { # AGENT
+    local -a results=("${passed[@]}") wrong=("${failed[@]}") left_out=("${skipped[@]}")
+    if [[ -s $work/$1.ended ]]; then
+        # shellcheck source=/dev/null # It holds three lists.
+        . <(sed 's/^declare -a /declare -ga /' "$work/$1.ended")
+    else
+        cat -- "$work/$1.said"
+        passed=() failed=("$1") skipped=()
+    fi
+    passed=("${results[@]}" "${passed[@]}") failed=("${wrong[@]}" "${failed[@]}") skipped=("${left_out[@]}" "${skipped[@]}")
+}
 
 run() { # AGENT
     local agent=$1 said code=0
     ((SECONDS < last_start)) || { skip "$agent" "no time is left for it"; return; }
+    if [[ $all_variables == yes && " mini codex-served together " == *" $agent "* ]]; then
+        skip "$agent" "it does not find its shell by a variable"
+        return
+    fi
     if [[ $agent == together ]]; then
         [[ $bash_only == no ]] || return 0
         try_together || failed+=(together)
         [[ " ${failed[*]} ${skipped[*]} " == *" together "* ]] || passed+=("together ($each commands of each)")
         return
     fi
+    # Several of these are one program: it is installed once and says its version once.
+    local lock version=$work/${agent%-*}.version
+    exec {lock}>"$version.lock"
+    flock "$lock"
     find_agent "$agent" || { skip "$agent" "it cannot be installed"; return; }
-    # Most take seconds to say their version, and several of these are one program.
-    if [[ -z ${versions[$program]-} ]]; then
-        local version=--version
-        # It says its version with its help only.
-        [[ $agent != mini ]] || version=--help
-        said=$(timeout 60 "$program" "$version" 2>&1 </dev/null) || { skip "$agent" "it does not start here: $said"; return; }
-        versions[$program]=$(grep -oE '[0-9]+(\.[0-9]+)+' <<<"$said" | head -n 1)
-    fi
+    [[ -s $version ]] || said=$(ask_version "$agent" "$version") || { skip "$agent" "it does not start here: $said"; return; }
+    exec {lock}>&-
     if [[ $agent == *-terminal ]] && ! command -v script >/dev/null; then
         skip "$agent" "script(1) is missing, which makes its terminal"
         return
@@ -391,7 +426,7 @@ run() { # AGENT
         [[ $bash_only == yes ]] || printf '%s: the host said:\n%s\n' "$agent" "$(tail -n 20 "$work/$agent"/*.host)"
         failed+=("$agent")
     else
-        passed+=("$agent ${versions[$program]}")
+        passed+=("$agent $(<"$version")")
     fi
 }
 
@@ -401,7 +436,19 @@ if [[ $bash_only == no ]]; then
     # The time for the build does not count.
     SECONDS=0
 fi
+# Agents wait more than they work. These four share the machine by themselves, so they come last.
+beside=0
 for agent in "${chosen[@]}"; do
-    run "$agent"
+    [[ $agent != together ]] || continue
+    if ((beside >= at_once)); then
+        wait -n || true
+        ((beside -= 1))
+    fi
+    run_beside "$agent" &
+    ((beside += 1))
+done
+wait
+for agent in "${chosen[@]}"; do
+    if [[ $agent == together ]]; then run "$agent"; else take_over "$agent"; fi
 done
 sum_up
