@@ -13,6 +13,9 @@ use crate::limits::{CONSOLE_HEAD_BYTES, CONSOLE_TAIL_BYTES, CONSOLE_TAIL_LINES};
 
 /// What a piece takes beside its bytes, bytes.
 const PIECE_OVERHEAD: usize = 64;
+/// A piece of the beginning that is as long as this, bytes, is followed by another one. Long pieces that grow would be
+/// copied again and again, and leave holes in the heap.
+const PIECE_BYTES_MAX: usize = 16 << 10;
 
 /// Consecutive output of one stream, or a remark of the host's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +70,9 @@ impl Backlog {
             self.head_lines += head_lines;
             self.head_bytes += head.len();
             match self.head.last_mut() {
-                Some(last) if last.stream == Some(stream) => last.append(head, head_lines),
+                Some(last) if last.stream == Some(stream) && last.bytes.len() + head.len() <= PIECE_BYTES_MAX => {
+                    last.append(head, head_lines);
+                }
                 _ => {
                     self.head.push(BacklogPiece::output(stream, head, head_lines));
                     self.head_bytes += PIECE_OVERHEAD;
