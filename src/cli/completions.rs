@@ -1,6 +1,7 @@
 //! Scripts that complete the command line of `rexec` in bash, zsh and fish, made of the table of verbs.
 //!
-//! Numbers of commands come from `rexec ps --json` and names of journals from `rexec --list`, asked at the moment of
+//! Numbers of commands come from `rexec ps --json`, names of services from `rexec services --json` and names of journals
+//! from `rexec --list`, asked at the moment of
 //! completion. Where no host runs there are no numbers.
 
 use std::fmt::Write;
@@ -11,8 +12,11 @@ use super::verb::{Values, Verb, VerbOption};
 /// The shells that there is a script for.
 pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
-/// Prints the numbers of the host's commands.
-const RUNS: &str = r#"rexec ps --json 2>/dev/null | sed -n 's/^{"seq":\([0-9]*\).*/\1/p'"#;
+/// Prints the numbers of the host's commands, and the names of services.
+const RUNS: &str = concat!(
+    r#"rexec ps --json 2>/dev/null | sed -n 's/^{\("v":[0-9]*,\)*"seq":\([0-9]*\).*/\2/p'; "#,
+    r#"rexec services --json 2>/dev/null | sed -n 's/^{\("v":[0-9]*,\)*"seq":[0-9]*,"name":"\([^"]*\)".*/\2/p'"#
+);
 /// Prints the names of the journals.
 const JOURNALS: &str = "rexec --list 50 2>/dev/null | cut -d' ' -f1";
 

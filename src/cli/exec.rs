@@ -4,6 +4,7 @@
 //! and the exit code pass as they do for an agent's command, and nothing is relayed twice.
 
 mod background;
+pub(super) mod shell;
 pub(super) mod whoami;
 
 use std::ffi::{CString, OsStr, OsString};

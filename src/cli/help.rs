@@ -32,7 +32,7 @@ pub(super) const PAGES: [Page; 12] = [
     page!("agents", "how to start each agent so that you see its commands"),
     page!("codex", "how Codex runs commands through rexec exec-server"),
     page!("console", "how to read the console, and what it never lets through"),
-    page!("shell", "what a command gets, and how the real shell differs"),
+    page!("commands", "what a command gets, and how the real shell differs"),
     page!("environment", "the variables for callers, rexec-host and rexec"),
     page!("exit-codes", "what each exit code says"),
     page!("journal", "what is kept, in which format, and which secrets are masked"),

@@ -70,6 +70,18 @@ pub(super) struct HostProject {
     pub(super) dir: PathBuf,
 }
 
+impl HostProject {
+    /// All that the host has.
+    fn all(calls: &mut HostCalls) -> Result<Vec<Self>, CallError> {
+        #[derive(Deserialize)]
+        struct ProjectsAnswer {
+            sessions: Vec<HostProject>,
+        }
+        let ProjectsAnswer { sessions } = calls.call("session.list", &NoParams {})?;
+        Ok(sessions)
+    }
+}
+
 /// What the host has: the runs that it keeps, oldest first, and the projects that they are in.
 #[derive(Debug)]
 pub(super) struct KnownRuns {
@@ -84,14 +96,9 @@ impl KnownRuns {
         struct RunsAnswer {
             runs: Vec<HostRun>,
         }
-        #[derive(Deserialize)]
-        struct ProjectsAnswer {
-            sessions: Vec<HostProject>,
-        }
         let RunsAnswer { mut runs } = calls.call("exec.list", &ListParams { all: true, session: None })?;
         runs.sort_by_key(|run| run.run);
-        let ProjectsAnswer { sessions } = calls.call("session.list", &NoParams {})?;
-        Ok(Self { runs, projects: sessions })
+        Ok(Self { runs, projects: HostProject::all(calls)? })
     }
 
     /// The project of a run.
@@ -135,6 +142,12 @@ impl KnownRuns {
             }
         }
     }
+}
+
+/// The directory of the project with this name.
+pub(super) fn project_dir(name: &str, calls: &mut HostCalls) -> Result<Option<PathBuf>, CallError> {
+    let projects = HostProject::all(calls)?;
+    Ok(projects.into_iter().find(|project| project.name == name).map(|project| project.dir))
 }
 
 /// The number of the run that a name means here.

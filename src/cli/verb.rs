@@ -43,7 +43,7 @@ impl Group {
 pub(super) enum Values {
     /// Nothing.
     Nothing,
-    /// Numbers of commands that the host has.
+    /// Numbers of commands that the host has, and names of services.
     Runs,
     /// Names of journals.
     Journals,

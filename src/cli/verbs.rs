@@ -30,6 +30,7 @@ pub(super) const VERBS: &[&Verb] = &[
     &super::send::VERB,
     &super::attach::VERB,
     &super::tail::VERB,
+    &super::exec::shell::VERB,
     // Commands of the past.
     &super::log::VERB,
     &super::show::VERB,

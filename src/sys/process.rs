@@ -23,6 +23,13 @@ pub fn login_shell() -> Option<PathBuf> {
     (!account.shell.as_os_str().is_empty()).then_some(account.shell)
 }
 
+/// The name of this user's account (passwd(5)); `None` where there is no account.
+#[must_use]
+pub fn account_name() -> Option<String> {
+    let account = nix::unistd::User::from_uid(nix::unistd::getuid()).ok()??;
+    (!account.name.is_empty()).then_some(account.name)
+}
+
 /// The number of this process.
 #[must_use]
 pub fn pid() -> Pid {

@@ -1,5 +1,7 @@
 //! Commands in the background: `rexec exec --bg`, `rexec wait`, `rexec services`, and the names of services.
 
+mod terminal;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

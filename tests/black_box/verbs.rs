@@ -176,9 +176,12 @@ fn lines(program: &str, args: &[&str], script: &Path) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-/// A program in place of rexec that has two commands running, 123 and 7.
-const RUNS: &str =
-    r#"rexec() { if [ "$1" = ps ]; then printf '%s\n' '{"seq":123,"x":1}' '{"seq":7}'; else command rexec "$@"; fi; }"#;
+/// A program in place of rexec that has two commands running, 123 and 7, and the service web.
+const RUNS: &str = r#"rexec() { case $1 in
+    ps) printf '%s\n' '{"v":1,"seq":123,"x":1}' '{"v":1,"seq":7}' ;;
+    services) printf '%s\n' '{"v":1,"seq":7,"name":"web","x":1}' '{"v":1,"seq":8,"name":null}' ;;
+    *) command rexec "$@" ;;
+esac; }"#;
 
 #[test]
 fn bash_completes() {
@@ -187,12 +190,12 @@ fn bash_completes() {
     let text = format!(
         "{RUNS}\nsource <(command rexec completions bash)\n\
          of() {{ COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _rexec; echo \"${{COMPREPLY[*]}}\"; }}\n\
-         of rexec ki\nof rexec kill --a\nof rexec kill 1\nof rexec help ag\nof rexec completions ''\nof rexec --li\n"
+         of rexec ki\nof rexec kill --a\nof rexec kill 1\nof rexec kill w\nof rexec kill ''\nof rexec help ag\nof rexec completions ''\nof rexec --li\n"
     );
     fs::write(&script, text).expect("a file");
     assert_eq!(
         lines("bash", &["--norc"], &script),
-        ["kill", "--agent --all", "123", "agents", "bash zsh fish", "--list"]
+        ["kill", "--agent --all", "123", "web", "123 7 web", "agents", "bash zsh fish", "--list"]
     );
 }
 
@@ -203,7 +206,7 @@ fn fish_completes() {
     }
     let home = TempDir::new(None);
     let script = home.join("script");
-    let text = "function rexec; if test \"$argv[1]\" = ps; printf '%s\\n' '{\"seq\":123,\"x\":1}'; else; \
+    let text = "function rexec; if test \"$argv[1]\" = ps; printf '%s\\n' '{\"v\":1,\"seq\":123,\"x\":1}'; else; \
                 command rexec $argv; end; end\ncommand rexec completions fish | source\n\
                 for line in 'rexec ki' 'rexec kill --al' 'rexec kill 1' 'rexec help ag' 'rexec --li'\n\
                 complete -C $line\nend\n";
@@ -222,7 +225,7 @@ fn zsh_completes() {
     let home = TempDir::new(None);
     let (script, inner) = (home.join("script"), home.join("inner"));
     let stand_in =
-        r#"rexec() { if [[ $1 == ps ]]; then print -r -- '{"seq":123,"x":1}'; else print -r -- "got: $*"; fi }"#;
+        r#"rexec() { if [[ $1 == ps ]]; then print -r -- '{"v":1,"seq":123,"x":1}'; else print -r -- "got: $*"; fi }"#;
     let begin = "autoload -Uz compinit; compinit -D -u; source <(command rexec completions zsh)";
     fs::write(&inner, format!("PS1=\n{begin}\n{stand_in}\nprint rea''dy\n")).expect("a file");
     let text = format!(

@@ -207,6 +207,16 @@ fn the_schema_holds_for_real_records_and_for_every_json_form() {
         assert!(!text.is_empty(), "{verb}");
         text.lines().for_each(|line| check_as(title, &serde_json::from_str(line).expect("JSON")));
     }
+    let background = ["exec", "--bg", "--json", "--name", "job", "--wait", "60", "--", "sh", "-c", "echo no; exit 3"];
+    for (title, args) in [
+        ("json wait", &background[..]),
+        ("json wait", &["wait", "job", "--json"]),
+        ("json services", &["services", "--json"]),
+    ] {
+        let text = live::rexec(&host, args).out;
+        assert_eq!(text.lines().count(), 1, "{args:?}: {text}");
+        text.lines().for_each(|line| check_as(title, &serde_json::from_str(line).expect("JSON")));
+    }
     assert_eq!(said(&home, &["schema", "end"]).0.lines().count(), 1);
     assert_eq!(said(&home, &["schema", "nothing"]).1, 1);
 }

@@ -1,0 +1,88 @@
+//! `rexec shell`: a person's own interactive shell in the host, on the same console and in the same journal as the
+//! commands of agents.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use lexopt::prelude::{Long, Value};
+use rexec_sh::protocol::environment::names_shim;
+use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
+use rexec_sh::protocol::notice::Notice;
+use rexec_sh::protocol::wire::Direct;
+
+use super::{ExecCall, raw};
+use crate::cli::host_calls::HostCalls;
+use crate::cli::quoted;
+use crate::cli::service;
+use crate::cli::verb::{Group, Values, Verb, VerbOption};
+use crate::sys::process;
+
+pub(in crate::cli) const VERB: Verb = Verb {
+    name: "shell",
+    short: None,
+    group: Group::Live,
+    arguments: "[DIR]",
+    values: Values::Nothing,
+    summary: "start your own shell in the host",
+    text: "\
+An interactive shell ($SHELL) in directory DIR, or in the one where you are. It
+is like the shell of any terminal: full-screen programs, ^C, ^Z and jobs work.
+What it shows is on the console and in the journal under your name, so that you
+find your own commands beside those of agents. What you type is recorded only
+where the terminal shows it: passwords are not. DIR may also be the name of a
+project that the host knows. It ends as your shell ends, and with its code.
+",
+    options: &[VerbOption::taking("as", "NAME", Values::Nothing, "your name on the console and in the journal")],
+    codes: &[
+        (1, "there is no terminal, or no such directory or project"),
+        (125, "the host went away, or did not run the shell"),
+        (127, "no host runs"),
+    ],
+    examples: &["rexec shell", "rexec shell ~/shop"],
+    run: |parser| {
+        let (mut dir, mut whoami) = (None, None);
+        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+            match argument {
+                Long("as") => whoami = Some(raw(&VERB, parser)?),
+                Value(word) if dir.is_none() => dir = Some(word),
+                other => return Err(VERB.unexpected(other)),
+            }
+        }
+        if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+            return Err(Notice::failed("shell needs a terminal", "rexec exec runs a command without one"));
+        }
+        let dir = dir.map(place).transpose()?;
+        let given = || std::env::var_os("REXEC_WHOAMI").filter(|name| !name.is_empty());
+        let whoami = whoami.or_else(given).or_else(|| process::account_name().map(OsString::from));
+        let call = ExecCall { dir, whoami, line: vec![shell()], ..ExecCall::new(Direct::Caller) };
+        let notice = call.become_shim();
+        Err(if notice.code == NOT_EXECUTABLE { notice.with_code(1) } else { notice })
+    },
+};
+
+/// The directory that a word names: itself, or that of a project of this name.
+fn place(word: OsString) -> Result<OsString, Notice> {
+    if Path::new(&word).is_dir() {
+        return Ok(word);
+    }
+    let mut calls = HostCalls::connect(&crate::cli::socket_path()?)?;
+    let dir = service::project_dir(&word.to_string_lossy(), &mut calls)?;
+    dir.map(OsString::from).ok_or_else(|| {
+        let problem = format_args!("{} is neither a directory nor a project of the host", quoted(&word));
+        Notice::failed(problem, "rexec services shows the projects of services")
+    })
+}
+
+/// The shell of the person: `SHELL`, else that of the account. Neither counts where it leads to the shim.
+fn shell() -> OsString {
+    let is_real = |shell: &OsString| {
+        let leads = |path: &Path| names_shim(path.as_os_str().as_bytes());
+        let path = Path::new(shell);
+        path.is_file() && !leads(path) && !path.canonicalize().is_ok_and(|real| leads(&real))
+    };
+    let own = std::env::var_os("SHELL").filter(is_real);
+    let own = own.or_else(|| process::login_shell().map(OsString::from).filter(is_real));
+    own.unwrap_or_else(|| OsStr::new("/bin/sh").to_owned())
+}
