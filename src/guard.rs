@@ -51,7 +51,7 @@
 //!   keeps a terminal that is relayed on demand.
 //!
 //! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `condition`, `launch`, `supervisor`, `stops`, `asker`,
-//! `foreground`, `terminal_on_demand`, `pause`, `hunt`, `reaper`, [`orphans`].
+//! `foreground`, `terminal_on_demand`, `pause`, [`paused_tree`], `hunt`, `reaper`, [`orphans`].
 
 #![expect(unsafe_code, reason = "a guard forks, and its child makes system calls only")]
 

@@ -91,7 +91,7 @@ fn plan(standard: &StandardStreams) -> sys::Result<OutputPlan> {
         match standard.output(stream) {
             Some((kind @ (FileKind::Pipe | FileKind::Socket), _)) => {
                 let (read_end, write_end) = sys::pipe()?;
-                sys::enlarge(&read_end, PIPE_BYTES);
+                sys::enlarge(read_end.as_raw_fd(), PIPE_BYTES);
                 let output = OutputDescriptor::new(stream, standard);
                 plan.pipes.push(PipedOutput::new(read_end, output, fd, kind == FileKind::Pipe));
                 plan.shells.push((write_end, fd));

@@ -29,6 +29,12 @@ const BUSY: Duration = Duration::from_millis(1);
 const SMALL_BYTES: usize = 16 << 10;
 /// … for this long, so that a command that writes much in small pieces wakes the relay seldom.
 const GATHER: Duration = Duration::from_micros(250);
+/// The size that is asked for of the pipes of a flood, bytes. Then few wake-ups of this process move much.
+const FLOOD_PIPE_BYTES: i32 = 1 << 20;
+/// What a flood moves at a time before more is left to gather, bytes.
+const FLOOD_MOVE_BYTES: usize = 512 << 10;
+/// What a flood leaves in the pipe, bytes. It is read when no more comes, so that the end of a flood is reported.
+const FLOOD_KEPT_BYTES: usize = 64 << 10;
 /// How long writes to a file are left to gather.
 const FILE_PAUSE: Duration = Duration::from_millis(10);
 /// What of a file is read when the command has ended, bytes; of a longer rest, the last part.
@@ -47,6 +53,10 @@ pub(crate) struct PipedOutput {
     /// Bytes that come before the end of the shell, once it has ended.
     due: Option<usize>,
     can_move: bool,
+    /// More comes than is reported. It is moved unread and counted.
+    is_flood: bool,
+    /// What a flood had left in the pipe at the last look, bytes.
+    kept: usize,
     is_blocked: bool,
     is_over: bool,
 }
@@ -66,8 +76,8 @@ impl PipedOutput {
     /// A pipe in front of the descriptor with this number.
     pub(crate) fn new(read_end: OwnedFd, output: OutputDescriptor, fd: RawFd, can_move: bool) -> Self {
         let buffer = vec![0; READ_BYTES];
-        let (from, to, due, is_blocked, is_over) = (0, 0, None, false, false);
-        Self { read_end, output, fd, buffer, from, to, due, can_move, is_blocked, is_over }
+        let (from, to, due, kept, is_flood, is_blocked, is_over) = (0, 0, None, 0, false, false, false);
+        Self { read_end, output, fd, buffer, from, to, due, can_move, is_flood, kept, is_blocked, is_over }
     }
 
     /// The caller's descriptor that it writes to.
@@ -86,30 +96,55 @@ impl PipedOutput {
         if self.from < self.to || self.is_over || self.due == Some(0) {
             return 0;
         }
-        let is_read = reporter.as_mut().is_some_and(|reporter| self.due.is_some() || reporter.has_room());
-        let most = self.due.unwrap_or(MOVE_BYTES);
-        if !is_read && self.can_move {
-            match sys::splice(&self.read_end, self.fd, most.min(MOVE_BYTES)) {
-                Ok(0) => self.is_over = true,
-                Ok(moved) => {
-                    self.on_passed(moved, |reporter, _| reporter.lose(moved), reporter);
-                    return moved;
-                }
-                Err(Errno::EAGAIN) => self.is_blocked = sys::queued(self.read_end.as_raw_fd()) > 0,
-                Err(Errno::EINTR) => {}
-                Err(Errno::EPIPE) => self.is_over = true,
-                Err(_) => self.can_move = false,
-            }
+        let is_reported = reporter.as_mut().is_some_and(|reporter| self.due.is_some() || reporter.has_room());
+        if is_reported || !self.can_move {
+            self.is_flood = false;
+            return self.read(is_reported, reporter);
+        }
+        if !self.is_flood {
+            self.is_flood = true;
+            sys::enlarge(self.read_end.as_raw_fd(), FLOOD_PIPE_BYTES);
+            sys::enlarge(self.fd, FLOOD_PIPE_BYTES);
+        }
+        let queued = sys::queued(self.read_end.as_raw_fd());
+        if queued > FLOOD_KEPT_BYTES {
+            return self.move_on(queued - FLOOD_KEPT_BYTES, reporter);
+        }
+        if queued != std::mem::replace(&mut self.kept, queued) {
             return 0;
         }
-        match sys::read(self.read_end.as_raw_fd(), &mut self.buffer[..most.min(READ_BYTES)]) {
+        // Nothing has come for a while, so this may be the end, which people want to see.
+        let has_reserve = reporter.as_ref().is_some_and(Reporter::has_reserve);
+        self.read(has_reserve, reporter)
+    }
+
+    /// Moves this much on without looking at it. Returns how many bytes went.
+    fn move_on(&mut self, most: usize, reporter: &mut Option<Reporter>) -> usize {
+        match sys::splice(&self.read_end, self.fd, most.min(MOVE_BYTES)) {
+            Ok(0) => self.is_over = true,
+            Ok(moved) => {
+                self.on_passed(moved, |reporter, _| reporter.lose(moved), reporter);
+                return moved;
+            }
+            Err(Errno::EAGAIN) => self.is_blocked = sys::queued(self.read_end.as_raw_fd()) > 0,
+            Err(Errno::EINTR) => {}
+            Err(Errno::EPIPE) => self.is_over = true,
+            Err(_) => self.can_move = false,
+        }
+        0
+    }
+
+    /// Reads, writes and reports or counts what is there. Returns how many bytes came.
+    fn read(&mut self, is_reported: bool, reporter: &mut Option<Reporter>) -> usize {
+        let most = self.due.unwrap_or(READ_BYTES).min(READ_BYTES);
+        match sys::read(self.read_end.as_raw_fd(), &mut self.buffer[..most]) {
             Ok(0) => self.is_over = true,
             Ok(length) => {
                 (self.from, self.to) = (0, length);
                 // The caller comes first.
                 self.write();
                 let stream = self.output.stream;
-                let report = |reporter: &mut Reporter, bytes: &[u8]| match is_read {
+                let report = |reporter: &mut Reporter, bytes: &[u8]| match is_reported {
                     true => reporter.output(stream, bytes),
                     false => reporter.lose(bytes.len()),
                 };
@@ -225,7 +260,11 @@ impl OutputRelay {
             reporter.end(exit);
         }
         self.files.clear();
-        self.pipes.iter_mut().for_each(|pipe| pipe.due = None);
+        for pipe in &mut self.pipes {
+            pipe.due = None;
+            pipe.is_over |= pipe.from == pipe.to && sys::is_hung_up(&pipe.read_end);
+        }
+        self.close_ended();
     }
 
     /// Sleeps until there is something to do or `other` is readable, and does it. Returns whether `other` is.
@@ -236,7 +275,8 @@ impl OutputRelay {
                 self.gathers_until.is_none() && !pipe.is_blocked && pipe.from == pipe.to && pipe.due != Some(0);
             let reads = if is_wanted { pipe.read_end.as_raw_fd() } else { -1 };
             watched.push(sys::watch(reads, libc::POLLIN));
-            watched.push(pipe.output.watch(pipe.is_blocked));
+            let wants_room = pipe.is_blocked && self.gathers_until.is_none();
+            watched.push(pipe.output.watch(wants_room));
         }
         for file in &self.files {
             let watch = if file.look_at.is_some() { -1 } else { file.watch.as_raw_fd() };
@@ -252,9 +292,10 @@ impl OutputRelay {
             if output & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
                 pipe.is_over = true;
             } else if input != 0 || output != 0 {
-                let is_small = pipe.pass_on(&mut self.reporter) < SMALL_BYTES;
+                let passed = pipe.pass_on(&mut self.reporter);
                 let is_busy = self.passed.replace(now).is_some_and(|before| now < before + BUSY);
-                self.gathers_until = (is_busy && is_small).then(|| now + GATHER);
+                let much = if pipe.is_flood { FLOOD_MOVE_BYTES } else { SMALL_BYTES };
+                self.gathers_until = (is_busy && passed < much).then(|| now + GATHER);
             }
         }
         self.close_ended();

@@ -20,6 +20,10 @@ use crate::sys;
 /// How long output waits for more, so that a command that writes in small pieces costs few records.
 const DELAY: Duration = Duration::from_millis(20);
 
+/// Output that is reported in a second, bytes. The rest is counted, so that a flood costs nothing but that.
+const ALLOWANCE_BYTES: usize = 2 << 20;
+const SECOND: Duration = Duration::from_secs(1);
+
 /// A run's way to the host.
 #[derive(Debug)]
 pub(crate) struct Reporter {
@@ -36,6 +40,8 @@ pub(crate) struct Reporter {
     room: usize,
     /// It was full, and has not been read far enough since.
     is_full: bool,
+    /// What was reported in the second that began then, bytes.
+    second: (Instant, usize),
 }
 
 impl Reporter {
@@ -52,7 +58,8 @@ impl Reporter {
         if owner != uid || mode & 0o177 != 0 {
             return None;
         }
-        let room = sys::capacity(fifo.as_raw_fd()).map_or(RECORD_BYTES_MAX, |capacity| capacity / 2);
+        // A short record may take a whole page of it, so it may be full when it holds half of its bytes.
+        let room = sys::capacity(fifo.as_raw_fd()).map_or(RECORD_BYTES_MAX, |capacity| capacity / 4);
         Some(Self {
             fifo,
             key: sys::random().ok()?,
@@ -64,6 +71,7 @@ impl Reporter {
             unreported: 0,
             room,
             is_full: false,
+            second: (Instant::now(), 0),
         })
     }
 
@@ -82,9 +90,21 @@ impl Reporter {
     /// Whether there is room for output. Once there was none, much must have been read before there is room again, so that
     /// what is left out are few and long pieces.
     pub(crate) fn has_room(&mut self) -> bool {
+        if self.second.1 >= ALLOWANCE_BYTES {
+            let now = Instant::now();
+            if now < self.second.0 + SECOND {
+                return false;
+            }
+            self.second = (now, 0);
+        }
         let most = if self.is_full { self.room / 4 } else { self.room };
         self.is_full = sys::queued(self.fifo.as_raw_fd()) >= most;
         !self.is_full
+    }
+
+    /// Whether there is room for the end of a flood.
+    pub(crate) fn has_reserve(&self) -> bool {
+        sys::queued(self.fifo.as_raw_fd()) < self.room + self.room / 2
     }
 
     /// Reports output, at once or soon.
@@ -108,7 +128,9 @@ impl Reporter {
 
     /// Counts output that is not reported.
     pub(crate) fn lose(&mut self, bytes: usize) {
-        self.flush();
+        if !self.waiting.is_empty() {
+            self.flush_if(true);
+        }
         self.unreported += u64::try_from(bytes).expect("a length has 64 bits");
     }
 
@@ -117,15 +139,16 @@ impl Reporter {
         self.since.map(|since| since + DELAY)
     }
 
-    /// Reports the output that waits, if there is room for output.
+    /// Reports the output that waits, unless the FIFO has only room for beginnings and ends.
     pub(crate) fn flush(&mut self) {
-        let has_room = self.has_room();
-        self.flush_if(has_room);
+        let has_reserve = self.has_reserve();
+        self.flush_if(has_reserve);
     }
 
     fn flush_if(&mut self, has_room: bool) {
         self.since = None;
         let waiting = std::mem::take(&mut self.waiting);
+        self.second.1 += waiting.len();
         if !waiting.is_empty() {
             let is_told = has_room
                 && self.tell_unreported()

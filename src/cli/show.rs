@@ -205,7 +205,8 @@ fn state(run: &FoundRun) -> String {
 
 /// How much it wrote, and where that is.
 fn output(end: &RunEnd, recorded: &RecordedOutput, home: &Path, seq: u64) -> String {
-    let written = count::bytes(end.bytes);
+    let flaw = recorded.raw_error.as_ref().map(|flaw| format!(" (not all were kept: {flaw})"));
+    let written = count::bytes(end.bytes) + flaw.as_deref().unwrap_or_default();
     match (&recorded.raw, recorded.omitted) {
         (Some(raw), _) => format!("{written} in {}; rexec out {seq} prints them", home.join(raw).display()),
         (None, Some(omitted)) => format!("{written}, without {} of its text", count::bytes(omitted)),

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use time::Date;
 
+use super::run::Description;
 use super::runs::Runs;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Entry;
@@ -54,14 +55,20 @@ impl Tally {
 
     /// Counts a command if it has ended since the last call. The journal's reader has not read its last entry then.
     pub(super) fn note(&mut self, job: JobId, engine: &Engine, runs: &mut Runs, now: Instant) {
-        let Some(Entry::Closed { outcome, .. }) = engine.job(job).and_then(|known| known.log.newest()) else { return };
         let Some(run) = runs.get_mut(job).filter(|run| !run.is_tallied) else { return };
-        run.is_tallied = true;
-        let (exit, known) = (outcome.exit_code(), &run.description);
+        run.is_tallied = self.count(job, engine, &run.description, now);
+    }
+
+    /// Counts a command if it has ended. Returns whether it has.
+    pub(super) fn count(&mut self, job: JobId, engine: &Engine, known: &Description, now: Instant) -> bool {
+        let newest = engine.job(job).and_then(|known| known.log.newest());
+        let Some(Entry::Closed { outcome, .. }) = newest else { return false };
+        let exit = outcome.exit_code();
         self.failed += u64::from(exit != 0);
         self.failed_today += u64::from(exit != 0);
         let (whoami, command) = (known.whoami.clone(), known.command.clone());
         self.last = Some((LastRun { seq: job.0, whoami, command, exit, ended_ms: 0 }, now));
+        true
     }
 
     /// Adds what is known to a status.

@@ -169,9 +169,15 @@ pub(crate) fn capacity(fd: RawFd) -> Option<usize> {
 }
 
 /// Asks for a pipe of this size. Beyond the user's bound it keeps its usual one.
-pub(crate) fn enlarge(fd: &OwnedFd, bytes: c_int) {
+pub(crate) fn enlarge(fd: RawFd, bytes: c_int) {
     // SAFETY: F_SETPIPE_SZ takes a number.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+    unsafe { libc::fcntl(fd, libc::F_SETPIPE_SZ, bytes) };
+}
+
+/// Whether a pipe is empty and nobody can write to it any more.
+pub(crate) fn is_hung_up(read_end: &OwnedFd) -> bool {
+    let mut watched = [super::watch(read_end.as_raw_fd(), libc::POLLIN)];
+    super::poll(&mut watched, 0).is_ok() && watched[0].revents & (libc::POLLIN | libc::POLLHUP) == libc::POLLHUP
 }
 
 /// Moves bytes from one pipe to another without waiting (splice(2)).

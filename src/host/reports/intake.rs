@@ -5,6 +5,7 @@ use rexec_sh::protocol::wire::{Decoded, FromShim};
 
 use super::run::{ReportedFact, ReportedRun, Sight};
 use crate::core::engine::JobId;
+use crate::core::entry::Stream;
 use crate::core::job::Job;
 use crate::front::command::Command;
 use crate::host::Host;
@@ -58,14 +59,14 @@ impl Host {
             (ReportedFact::Begun, _) => self.begin_reported(record.key),
             (ReportedFact::Output(stream, bytes, untaken), Some(job)) => {
                 if self.engine.job(job).is_some_and(|known| known.log.is_full()) {
-                    return self.put_back(record.key, untaken.saturating_add(bytes.len() as u64));
+                    return self.hold_back(record.key, untaken, stream, bytes);
                 }
-                self.tell_untaken(job, untaken);
+                self.tell_untaken(record.key, job, untaken);
                 self.engine.on_output(job, stream, bytes, now);
             }
             (ReportedFact::Unreported(bytes), Some(job)) => self.engine.on_unreported(job, bytes),
             (ReportedFact::Ended(exit, untaken), Some(job)) => {
-                self.tell_untaken(job, untaken);
+                self.tell_untaken(record.key, job, untaken);
                 self.engine.on_exit(job, exit, now);
                 self.close_reported(record.key);
             }
@@ -80,15 +81,20 @@ impl Host {
         }
     }
 
-    fn put_back(&mut self, key: RunKey, bytes: u64) {
+    /// Keeps output for which there is no room now.
+    fn hold_back(&mut self, key: RunKey, untaken: u64, stream: Stream, bytes: Box<[u8]>) {
         if let Some(run) = self.reports.runs.get_mut(&key) {
-            run.put_back(bytes);
+            run.hold_back(untaken, stream, bytes);
         }
     }
 
-    fn tell_untaken(&mut self, job: JobId, bytes: u64) {
+    /// Tells of bytes that were not taken, then of those that were held back behind them.
+    fn tell_untaken(&mut self, key: RunKey, job: JobId, bytes: u64) {
         if bytes > 0 {
             self.engine.on_unreported(job, bytes);
+        }
+        if let Some((stream, held)) = self.reports.runs.get_mut(&key).and_then(|run| run.held.take()) {
+            self.engine.on_output(job, stream, held, self.turn.now);
         }
     }
 
@@ -152,6 +158,9 @@ impl Host {
     fn close_reported(&mut self, key: RunKey) {
         let Some(mut run) = self.reports.runs.remove(&key) else { return };
         run.unpause();
+        if let (Some(job), Some(known)) = (run.job, &run.description) {
+            self.tally.count(job, &self.engine, known, self.turn.now);
+        }
         self.answer_reported(run.job, run.waiting);
     }
 

@@ -39,6 +39,8 @@ pub(super) struct ReportedRun {
     second: (Instant, usize),
     /// Bytes that were not taken since the last record.
     untaken: u64,
+    /// The newest output behind those, for which there was no room. The end of a flood is what people want to see.
+    pub(super) held: Option<(Stream, Box<[u8]>)>,
     pub(super) waiting: Vec<PeerId>,
     pub(super) answer_at: Option<Instant>,
     pub(super) has_terminated: bool,
@@ -93,6 +95,7 @@ impl ReportedRun {
             missing_since: None,
             second: (now, 0),
             untaken: 0,
+            held: None,
             waiting: Vec::new(),
             answer_at: None,
             has_terminated: false,
@@ -131,6 +134,7 @@ impl ReportedRun {
             }
             (Report::Output { stream, bytes }, Some(_)) => self.on_output(stream, bytes, now),
             (Report::Unreported(bytes), Some(_)) => {
+                self.drop_held();
                 self.untaken = self.untaken.saturating_add(bytes.min(limits::REPORT_UNREPORTED_MAX));
                 ReportedFact::Unreported(std::mem::take(&mut self.untaken))
             }
@@ -144,19 +148,27 @@ impl ReportedRun {
             self.second = (now, 0);
         }
         self.second.1 += bytes.len();
-        if self.second.1 > limits::REPORT_RUN_BYTES_A_SECOND {
-            self.put_back(bytes.len() as u64);
-            return ReportedFact::Flood;
-        }
         let stream = match stream {
             CallerStream::Out => Stream::Out,
             CallerStream::Err => Stream::Err,
         };
+        if self.second.1 > limits::REPORT_RUN_BYTES_A_SECOND {
+            self.hold_back(0, stream, bytes.into());
+            return ReportedFact::Flood;
+        }
         ReportedFact::Output(stream, bytes.into(), std::mem::take(&mut self.untaken))
     }
 
-    /// Counts bytes that could not be taken.
-    pub(super) fn put_back(&mut self, bytes: u64) {
+    /// Keeps output for which there is no room, and counts what was kept before. `untaken` bytes before it are not taken
+    /// either.
+    pub(super) fn hold_back(&mut self, untaken: u64, stream: Stream, bytes: Box<[u8]>) {
+        self.untaken = self.untaken.saturating_add(untaken);
+        self.drop_held();
+        self.held = Some((stream, bytes));
+    }
+
+    fn drop_held(&mut self) {
+        let bytes = self.held.take().map_or(0, |(_, bytes)| bytes.len() as u64);
         self.untaken = self.untaken.saturating_add(bytes);
     }
 

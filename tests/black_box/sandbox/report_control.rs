@@ -59,6 +59,9 @@ fn a_sandboxed_command_is_paused_and_resumed() {
     let said = rexec(&host, &["kill", &seq]);
     assert!(said.contains("has ended"), "{said}");
     assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 143);
+    ended(&host, "while :; do echo tick >>ticks; sleep .01; done | cat");
+    let said = rexec(&host, &["status"]);
+    assert!(said.contains("1 command, 1 failed"), "{said}");
 }
 
 /// Nobody could continue it any more.
