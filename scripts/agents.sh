@@ -32,24 +32,8 @@ Environment:
 USAGE
 }
 
-# The next version of an agent may call its shell in another way, so each version is tried before it is named here.
-declare -A package=(
-    [claude]=@anthropic-ai/claude-code@2.1.329
-    [codex]=@openai/codex@0.169.0
-    [gemini]=@google/gemini-cli@0.61.0
-    [opencode]=opencode-ai@1.18.33
-    [qwen]=@qwen-code/qwen-code@0.24.4
-    [pi]=@earendil-works/pi-coding-agent@0.74.2
-    [copilot]=@github/copilot@1.0.102
-    [cline]=cline@3.0.65
-    [cn]=@continuedev/cli@1.5.47
-    [aider]=aider-chat@0.86.2
-    [mini]=mini-swe-agent@2.4.6
-)
 # Those that are also driven after `rexec init`.
 permanent=(claude claude-sandboxed codex codex-sandboxed codex-zsh opencode pi aider-terminal)
-# Those that come from PyPI, not from npm.
-python=(aider mini)
 all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served codex-zsh gemini gemini-terminal opencode qwen qwen-terminal pi
     copilot cline cn mini aider-terminal together)
 # Those that run together, and how many commands each of them has then.
@@ -74,6 +58,10 @@ all_variables=no
 . "$scripts_agents/common.sh"
 # shellcheck source=scripts/agents/prepare.sh
 . "$scripts_agents/prepare.sh"
+# shellcheck source=scripts/agents/installed.sh
+. "$scripts_agents/installed.sh"
+# shellcheck source=scripts/agents/endings.sh
+. "$scripts_agents/endings.sh"
 read_options "$@"
 [[ $all_variables == no ]] || main_run=all
 
@@ -97,122 +85,6 @@ clean_up() {
     fi
 }
 make_work
-
-# Finds or installs an agent, and sets `program` to its path.
-find_agent() { # AGENT
-    local name=${1%-*} wanted place install
-    local -n given=REXEC_${name^^} version=REXEC_${name^^}_VERSION
-    program=${given:-}
-    [[ -z $program ]] || return 0
-    place=$cache/$name
-    program=$place/node_modules/.bin/$name
-    install=(npm install --prefix "$place" --no-audit --no-fund --loglevel error)
-    mkdir -p -- "$place"
-    if [[ " ${python[*]} " == *" $name "* ]]; then
-        # Aider has about 700 MB.
-        program=$place/bin/$name
-        [[ -x $place/bin/pip ]] || python3 -m venv "$place" || return 1
-        install=("$place/bin/pip" install --quiet)
-        # A dependency of mini-swe-agent imports it without saying so.
-        [[ $name != mini ]] || install+=(mcp)
-    fi
-    for wanted in "${version:-${package[$name]##*@}}" latest; do
-        # An installed version needs no network.
-        [[ $wanted == latest ]] || ! grep -qsx -- "$wanted" "$place/version" || return 0
-        local named=${package[$name]%@*}@$wanted
-        [[ " ${python[*]} " != *" $name "* ]] || named=${named/@latest/} named=${named/@/==}
-        if timeout "$((limit - SECONDS))" "${install[@]}" "$named" >"$work/install-agent" 2>&1; then
-            printf '%s\n' "$wanted" >"$place/version"
-            return 0
-        fi
-        printf '%s: version %s cannot be installed: %s\n' "$name" "$wanted" "$(tail -n 1 "$work/install-agent")" >&2
-    done
-    return 1
-}
-
-# Whether the process whose number is in a file ends within 10 s. A process that has ended has no command line.
-has_ended() { # FILE
-    local tries pid name
-    [[ -s $1 ]] || return 0
-    read -r pid <"$1"
-    for ((tries = 0; tries < 100; tries++)); do
-        { read -rd '' name <"/proc/$pid/cmdline" && [[ -n $name ]]; } 2>/dev/null || return 0
-        sleep 0.1
-    done
-    return 1
-}
-
-# Gives an agent a terminal at which nobody types: changes `line` and `keys`.
-at_terminal() {
-    line=(script --quiet --flush --command
-        "echo \$\$ >../../$name.session; stty rows 40 cols 120; exec$(printf ' %q' "${line[@]}")" "$record.screen")
-    mkfifo -- "$record.keys"
-    # Open for writing as well, so that a reader never finds its end.
-    exec {keys}<>"$record.keys"
-}
-
-# Answers yes to Aider's questions and prompts until its last command runs.
-answer() { # RECORD PID
-    local asked
-    until [[ -s $1/project/cancelled ]] || ! kill -0 "$2" 2>/dev/null; do
-        sleep 0.3
-        asked=$(tail -c 40 -- "$1.screen" 2>/dev/null | tr -d '\0' || true)
-        [[ ! $asked =~ (\]:|'> ')[[:space:]]*$ ]] || printf 'y\r' >&"$keys"
-    done
-}
-
-# Cancels the agent's last command by a key, and records which of its processes live three seconds later.
-cancel() { # RECORD PID
-    local tries name pid
-    for ((tries = 0; tries < 200; tries++)); do
-        [[ ! -s $1/project/cancelled ]] || break
-        kill -0 "$2" 2>/dev/null || break
-        sleep 0.1
-    done
-    [[ -s $1/project/cancelled ]] || { printf 'it never began\n' >"$1.left"; return; }
-    # An agent accepts the key once it shows that the command runs.
-    sleep 1
-    printf '%b' "$cancels" >&"$keys"
-    sleep 3
-    for name in cancelled child withstands; do
-        read -r pid <"$1/project/$name"
-        ! { read -rd '' _ <"/proc/$pid/cmdline"; } 2>/dev/null || printf '%s\n' "$name" >>"$1.left"
-        kill -KILL "$pid" 2>/dev/null || true
-    done
-}
-
-# Kills an agent, with all the processes that it is, while its command runs. Records which processes of the command live
-# ten seconds later.
-kill_agent() { # RECORD PID
-    local tries name agents=() process
-    for ((tries = 0; tries < 600; tries++)); do
-        [[ ! -s $1/project/cancelled ]] || break
-        kill -0 "$2" 2>/dev/null || break
-        sleep 0.1
-    done
-    [[ -s $1/project/cancelled ]] || { printf 'it never began\n' >"$1.left"; return; }
-    # Its shell, which is the shim, has to see for itself that the agent is dead. So have the command's own processes.
-    for process in $(descendants "$2"); do
-        # The first one is timeout(1).
-        [[ $process == "$2" || $(readlink "/proc/$process/exe") == */rexec-sh ]] || agents+=("$process")
-    done
-    kill -KILL "${agents[@]}" 2>/dev/null || true
-    # timeout(1) ends as its program did, and bash would tell of that.
-    wait "$2" 2>/dev/null || true
-    : >"$1.left"
-    for name in cancelled child withstands apart; do
-        has_ended "$1/project/$name" || printf '%s\n' "$name" >>"$1.left"
-    done
-}
-
-# A process and all below it, without those of a command.
-descendants() { # PID
-    local child children
-    if grep -qz '^REXEC_INSIDE=' "/proc/$1/environ" 2>/dev/null; then return; fi
-    printf '%s\n' "$1"
-    read -rd '' -a children < <(cat "/proc/$1/task/"*/children 2>/dev/null) || true
-    for child in "${children[@]}"; do descendants "$child"; done
-}
 
 # Changes `line` so that rexec starts the agent, as its run is named.
 through_rexec() { # AGENT RUN
@@ -346,15 +218,6 @@ try_in_account_with_zsh() { # AGENT
     # shellcheck disable=SC2016 # What is in single quotes is for the shell that is called.
     REXEC_AGENTS_LIMIT=$((limit - SECONDS)) unshare --mount bash -c 'mount --bind -- "$1" /etc/passwd && shift && exec "$@"' - \
         "$work/passwd" "$scripts/agents.sh" --prefix "$prefix" "$1" || return 1
-}
-
-# Writes the version of an agent to a file. Prints what the agent says if it does not start.
-ask_version() { # AGENT FILE
-    local option=--version said
-    # It says its version with its help only.
-    [[ $1 != mini ]] || option=--help
-    said=$(timeout 60 "$program" "$option" 2>&1 </dev/null) || { printf '%s' "$said"; return 1; }
-    grep -oE '[0-9]+(\.[0-9]+)+' <<<"$said" | head -n 1 >"$2"
 }
 
 # Runs an agent beside others. What it says comes in one piece, and how it ended is in a file.

@@ -84,6 +84,7 @@
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`
 //!   the verb, and `text/settings.rs` the edits of files.
+//! * Which host a `rexec` finds that runs in a command: `cli/enclosing.rs`.
 //! * What an agent reads of the output: `front/output_filter.rs` chooses; `text/sanitize/tidy.rs` for pipes,
 //!   `text/sanitize/collapse.rs` for terminals; `front/trimmer.rs` for a budget.
 //! * What is recorded with its times: `recorder/timed_output.rs`. How it is played: `cli/replay/player.rs`.
