@@ -44,7 +44,7 @@ at_once=${REXEC_AGENTS_AT_ONCE:-2}
 # together with others.
 limit=${REXEC_AGENTS_LIMIT:-450}
 last_start=$((limit - 70))
-patience=90
+patience=120
 together_patience=$((60 + 4 * each))
 
 scripts_agents=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/agents" && pwd)
