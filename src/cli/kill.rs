@@ -23,7 +23,8 @@ pub(super) const VERB: Verb = Verb {
     values: Values::Runs,
     summary: "end commands, or what they left running",
     text: "\
-N is a command's number, as rexec ps and the console show it; #N works too.
+N is a command's number, as rexec ps and the console show it, or the name of a
+service; #N works too.
 All processes of the command get SIGTERM, and SIGKILL after the host's --grace.
 rexec kill returns when they have ended, or after ten seconds with what still
 lives. A second rexec kill kills at once.
