@@ -75,8 +75,11 @@ end_daemons() {
     done
 }
 clean_up() {
-    local job
-    for job in $(jobs -p); do kill "$job" 2>/dev/null || true; done
+    local process
+    # Before the rest, what would start more: the drivers in the background.
+    for process in $(descendants $$); do
+        [[ $process == "$$" ]] || kill "$process" 2>/dev/null || true
+    done
     end_daemons
     if [[ $keep == yes ]]; then
         printf 'agents.sh: all that was recorded is in %s\n' "$work"
