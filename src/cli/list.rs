@@ -9,8 +9,8 @@ use rexec_sh::protocol::notice::Notice;
 use super::run_reference::unreadable;
 use super::verb::{Group, Values, Verb};
 use super::written;
-use crate::journal::reader::closing;
-use crate::recorder::{self, journals};
+use crate::journal::reader::{JournalReader, Record, closing};
+use crate::recorder::{self, first_line, journals};
 use crate::text::escape::escape_line;
 
 pub(super) const VERB: Verb = Verb {
@@ -65,6 +65,16 @@ fn count_runs(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     match closing(&file)?.and_then(|close| close.commands) {
         Some(commands) => Ok(commands),
-        None => recorder::count_runs(&file),
+        None => match recorder::count_runs(&file)? {
+            // The tool before this one wrote neither starts nor a count.
+            0 if first_line(&file).is_none() => ends(path),
+            runs => Ok(runs),
+        },
     }
+}
+
+/// Counts the ends of commands in a file, line by line.
+fn ends(path: &Path) -> io::Result<u64> {
+    let count = |ends, record: Record| ends + u64::from(matches!(record, Record::End(_)));
+    JournalReader::new(File::open(path)?).try_fold(0, |ends, record| Ok(count(ends, record?)))
 }

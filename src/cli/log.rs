@@ -193,7 +193,11 @@ fn log(home: &Path, wish: &Wish, sheet: &Sheet, out: &mut impl Write) -> Result<
         tell(format_args!("the newest {shown} are shown; -n N shows more, -n all shows all"));
     }
     if unreadable_lines > 0 {
-        tell(format_args!("{} left out, which are not records", counted(unreadable_lines, "line was", "lines were")));
+        tell(counted(
+            unreadable_lines,
+            "line is not a record: it is left out",
+            "lines are not records: they are left out",
+        ));
     }
     Ok(found_something(shown > 0, wish.is_json, home))
 }

@@ -305,7 +305,7 @@ pub(super) fn render_open(start: &StartRecord, next: Option<&str>, out: &mut imp
     writeln!(out, "{}", banner(start))?;
     match next {
         Some(next) => writeln!(out, "… it goes on in {}\n", escape_line(next, NAME_COLUMNS)),
-        None => writeln!(out, "… no end is recorded yet\n"),
+        None => writeln!(out, "… no end is recorded\n"),
     }
 }
 

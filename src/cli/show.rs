@@ -127,14 +127,15 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
     let local = history::milliseconds(&start.time).and_then(|at| sheet.clock.local(at));
     let begun = local.map(|local| format!("{} {} ({})", when::day_shown(local), when::time_shown(local), start.time));
     facts.push(("began", begun.unwrap_or_else(|| start.time.clone())));
-    if let Some(end) = end {
+    // The tool before this one wrote down neither the time that a command took nor its shell.
+    if let Some(end) = end.as_ref().filter(|_| !start.shell.is_empty()) {
         let waited =
             if end.queued_ms == 0 { String::new() } else { format!(", waited {} before", duration(end.queued_ms)) };
         facts.push(("took", format!("{}{waited}", duration(end.duration_ms))));
     }
     facts.extend((!start.why.is_empty()).then(|| ("why", start.why.clone())));
     facts.push(("directory", start.dir.clone()));
-    facts.push(("shell", start.shell.clone()));
+    facts.extend((!start.shell.is_empty()).then(|| ("shell", start.shell.clone())));
     facts.extend(typed(answers, sheet).into_iter().map(|answer| ("answer", answer)));
     facts.extend(start.sandbox.clone().map(|sandbox| ("sandbox", sandbox)));
     if start.unwrapped {

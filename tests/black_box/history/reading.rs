@@ -81,7 +81,7 @@ fn log_lists_what_the_options_ask_for() {
         assert_eq!(numbers(home, args), expected, "{args:?}");
     }
     assert_eq!(said(home, &["log", "--exit", "9"]).1, 1);
-    assert!(errors(home, &["log"]).contains("2 lines were left out, which are not records"));
+    assert!(errors(home, &["log"]).contains("2 lines are not records: they are left out"));
     assert!(errors(home, &["log", "-n", "2"]).contains("the newest 2 are shown"));
     for (args, problem) in [
         (["--since", "soon"], "log --since: `soon` is not valid\nhint: 1h, 2d"),

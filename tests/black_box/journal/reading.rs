@@ -37,7 +37,7 @@ exit 101 · 14.2 s
 … 3 records were dropped while the journal could not be written
 
 [2026-05-21T09:42:21Z] #4 C:/p $ a\nb
-… no end is recorded yet
+… no end is recorded
 
 … lines of the journal that could not be read: 1
 … lines of the journal that need a newer version of rexec: 1
