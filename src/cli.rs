@@ -32,6 +32,7 @@ mod nearest;
 mod out;
 mod pause;
 pub mod print;
+mod projects;
 pub mod ps;
 mod replay;
 mod rerun;

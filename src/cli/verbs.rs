@@ -23,6 +23,7 @@ pub(super) const VERBS: &[&Verb] = &[
     // Commands that run.
     &super::ps::VERB,
     &super::services::VERB,
+    &super::projects::VERB,
     &super::wait::VERB,
     &super::kill::VERB,
     &super::pause::PAUSE,

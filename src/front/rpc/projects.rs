@@ -12,7 +12,7 @@ use crate::limits;
 pub const NO_SUCH_SESSION: i32 = -32_007;
 
 /// A method about one project session.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionParams {
     /// Its identifier, name or directory.

@@ -12,6 +12,7 @@ use crate::support::call::{self, Call, Target};
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::strip::strip;
 use crate::support::waiting::{self, PATIENCE};
+use crate::verbs::live;
 
 /// A program that speaks JSON-RPC, and asks one thing after the other.
 struct Client(BufReader<UnixStream>);
@@ -238,4 +239,28 @@ fn definitions_outlive_the_host_but_secrets_do_not() {
     client.wait_for_state("web", "idle");
     client.result("session.destroy", &json!({"session": "web"}));
     assert!(waiting::until_true(PATIENCE, || fs::read_to_string(&file).is_ok_and(|text| text == "[]")));
+}
+
+#[test]
+fn a_person_lists_pauses_resumes_and_ends_projects() {
+    let host = Host::with(MIRROR);
+    let shop = project(&host, "shop");
+    let rexec = |words: &[&str]| live::rexec(&host, words);
+    assert_eq!(rexec(&["projects"]).out, "no command has run in a project\n");
+    let mut client = Client::of(&host);
+    let sleeps = json!({"command": "sleep 1000", "dir": shop, "background": true});
+    let run = client.result("exec.start", &sleeps)["run"].as_u64().expect("a number");
+    let table = rexec(&["projects"]).out;
+    let row: Vec<&str> = table.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    assert_eq!(row[..3], ["shop", "active", &format!("#{run}")], "{table}");
+    assert_eq!(rexec(&["projects", "--pause", "shop"]).out, format!("shop: 1 command paused #{run}\n"));
+    assert_eq!(client.result("exec.status", &json!({"run": run}))["state"], "paused");
+    let listed: Value = serde_json::from_str(&rexec(&["projects", "--json"]).out).expect("one line");
+    assert_eq!((&listed["state"], &listed["runs"]), (&json!("suspended"), &json!([run])));
+    assert_eq!(rexec(&["projects", "--resume", &shop]).out, format!("shop: 1 command resumed #{run}\n"));
+    let nowhere = rexec(&["projects", "--end", "nowhere"]);
+    assert_eq!((nowhere.code, nowhere.err.contains("there is no session")), (1, true), "{}", nowhere.err);
+    assert_eq!(rexec(&["projects", "--pause", "a", "--end", "b"]).code, 2);
+    assert_eq!(rexec(&["projects", "--end", "shop"]).out, format!("shop: 1 command ended #{run}\n"));
+    assert_eq!(client.result("exec.wait", &json!({"run": run, "for": "exit"}))["met"], "exit");
 }

@@ -154,7 +154,7 @@ fn say_and_hear(stream: &mut UnixStream, line: &str) -> String {
     let mut heard = Vec::new();
     let mut byte = [0];
     while heard.last() != Some(&b'\n') {
-        assert_eq!(stream.read(&mut byte).expect("a line"), 1, "it ends after {}", heard.escape_ascii());
+        stream.read_exact(&mut byte).unwrap_or_else(|error| panic!("{error} after {}", heard.escape_ascii()));
         heard.push(byte[0]);
     }
     String::from_utf8(heard).expect("text")
@@ -266,4 +266,29 @@ fn twenty_five_answers_of_three_megabytes_stay_within_one_bound() {
     }
     assert!(omitted > 0, "75 MB fit into the bound");
     assert_eq!(output(&host, &json!({"whoami": "Me", "dir": "/", "exec": ["echo", "after"]})), "after\n");
+}
+
+/// The bytes of the published client of version 0.5.3: it asks with ping as it connects and again before each request, and
+/// closes its connection when it has read the answer's line.
+#[test]
+fn the_published_client_of_the_seed_is_served_as_it_expects() {
+    let host = Host::start();
+    let ping = r#"{"action":"ping"}"#;
+    let requests = [
+        (r#""envs":{},"exec":["echo","hi"]}"#, r#"{"exit":0,"output":"hi\n"}"#),
+        (r#""envs":{"A":"b"},"exec":["sh","-c","echo $A; exit 3"]}"#, r#"{"exit":3,"output":"b\n"}"#),
+        (r#""envs":{},"exec":["cat"],"stdin":"input\n"}"#, r#"{"exit":0,"output":"input\n"}"#),
+        (r#""envs":{},"exec":["sleep","9"],"timeout":1}"#, r#"{"exit":124,"output":"","error":"timeout"}"#),
+        (r#""envs":{},"clear_env":true,"exec":["/usr/bin/env"]}"#, r#"{"exit":0,"output":"REXEC_INSIDE=1\n"}"#),
+        (r#""envs":{},"exec":["no-such-tool"]}"#, r#"{"exit":127,"output":"","error":"not_found","#),
+    ];
+    for (request, answer) in requests {
+        let mut stream = UnixStream::connect(host.socket()).expect("a host");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        for _ in 0..2 {
+            assert!(say_and_hear(&mut stream, ping).starts_with(r#"{"result":"pong""#));
+        }
+        let heard = say_and_hear(&mut stream, &format!(r#"{{"whoami":"Me","dir":"/tmp",{request}"#));
+        assert!(heard.starts_with(answer), "{request}: {heard}");
+    }
 }
