@@ -180,7 +180,7 @@ fn journals_of_the_tool_before_are_read() {
     fs::write(home.join("2026-05-20-17:03:55.jsonl"), text.concat()).unwrap();
     assert_eq!(numbers(home, &[]), [1, 2, 3]);
     assert_eq!(numbers(home, &["-g", "ä", "--any-output"]), [3]);
-    assert!(errors(home, &["log"]).contains("1 line was left out"));
+    assert!(errors(home, &["log"]).contains("1 line is not a record: it is left out"));
     assert_eq!(said(home, &["out", "3"]), ("ä\n".to_owned(), 0));
     assert_eq!(said(home, &["out", "2"]).0.len(), long.len() + 1);
     assert!(said(home, &["show", "-2"]).0.contains("exit 143 · SIGTERM"));
