@@ -112,7 +112,7 @@ fn a_file_that_exists_is_kept_without_force() {
         (&["export"][..], 2),
         (&["export", "1"], 2),
         (&["export", "1", "--cast", "--md"], 2),
-        (&["export", "x", "--md"], 2),
+        (&["export", "x", "--md"], 3),
         (&["export", "9", "--md"], 3),
         (&["export", "1", "--md", "-o", "/nowhere/x"], 1),
     ] {
