@@ -45,7 +45,7 @@ impl Host {
                 let hint = "end it first, with exec.cancel, or start with \"restart\":true";
                 return Err(RpcError::new(NAME_TAKEN, sentence).hint(hint).of_run(job.0));
             }
-            self.engine.stop(job, Reason::CallerGone, self.options.grace, self.turn.now);
+            self.engine.stop(job, Reason::Asked, self.options.grace, self.turn.now);
             let restart = Restart { to: to.clone(), params: asked.clone(), is_run };
             return self.wait_for(job, to, Awaiting::Restart(Some(Box::new(restart))), None);
         }

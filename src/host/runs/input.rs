@@ -53,6 +53,8 @@ impl Runs {
             (Some(input), _) if input.is_ending() => InputState::Closed,
             (Some(input), _) if input.pending() > 0 => InputState::Full,
             (Some(_), _) => InputState::Open,
+            // Its caller types there, and counts the keys that the command has read.
+            (None, Some(_)) if run.peer.is_some() => InputState::Closed,
             (None, Some(_)) if run.streams[Stream::Tty as usize].is_none() => InputState::Closed,
             (None, Some(relay)) if run.is_unbegun() || relay.keys.pending() > 0 => InputState::Full,
             (None, Some(_)) => InputState::Open,
