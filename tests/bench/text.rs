@@ -14,8 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fast_strip_ansi::StreamingStripper;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
 use rexec_host::text::encode::from_base64;
 use rexec_host::text::sanitize::{Mode, Sanitizer};
 
@@ -123,11 +122,9 @@ fn main() {
     }
 }
 
-/// The CPU time of this thread so far.
+/// The CPU time of this thread so far. A clock, because getrusage(2) counts in ticks where the kernel does.
 fn cpu_time() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a thread has its own usage");
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Duration::from_micros(micros.cast_unsigned())
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a thread has a clock of its own").into()
 }
 
 /// Whether the command line names this input, or none: `cargo bench --bench text -- plain`.
