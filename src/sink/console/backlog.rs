@@ -208,9 +208,10 @@ impl Backlog {
         self.head.is_empty() && self.tail.is_empty() && self.gap == Gap::default()
     }
 
-    /// Lines that wait, with those that are only counted. An unfinished one counts.
+    /// Lines of output that wait, with those that are only counted. An unfinished one counts.
     pub(super) fn lines(&self) -> u64 {
-        let last = self.tail.back().or(self.head.last());
+        let mut newest_first = self.tail.iter().rev().chain(self.head.iter().rev());
+        let last = newest_first.find(|piece| piece.stream.is_some());
         let is_unfinished = last.is_some_and(|piece| !piece.bytes.ends_with(b"\n"));
         self.gap.lines + (self.head_lines + self.tail_lines + usize::from(is_unfinished)) as u64
     }
@@ -319,6 +320,16 @@ mod tests {
         let excerpt = backlog.take(40);
         assert_eq!((text(&excerpt.head), excerpt.gap, excerpt.tail), ("a\nbc\n".to_owned(), Gap::default(), vec![]));
         assert!(backlog.is_empty());
+    }
+
+    #[test]
+    fn a_remark_is_not_a_line_of_output() {
+        let mut backlog = Backlog::default();
+        backlog.remark("stopping: you asked");
+        assert_eq!(backlog.lines(), 0);
+        backlog.push(Stream::Out, b"a\nb", 200);
+        backlog.remark("stopping: you asked");
+        assert_eq!(backlog.lines(), 2, "the unfinished one counts");
     }
 
     #[test]
