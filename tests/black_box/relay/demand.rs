@@ -3,8 +3,11 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use super::interaction::Step::{Sees, Shows, Types};
 use super::interaction::{self, Interaction, PLAIN, Same, TERMINAL};
+use crate::support::crowd;
 use crate::support::host::{Host, MIRROR};
 use crate::support::temp::TempDir;
 use crate::support::typist::Typist;
@@ -193,4 +196,21 @@ fn others_at_the_same_terminal_lose_no_key() {
 #[test]
 fn a_command_behind_a_pipe_asks_the_terminal_as_with_the_real_shell() {
     compare(ASKERS);
+}
+
+/// The caller counts the keys that its command has read. A key from elsewhere would upset that.
+#[test]
+fn a_command_at_its_callers_terminal_takes_keys_from_there_only() {
+    let host = Host::with(MIRROR);
+    let [_, (shim, env)] = interaction::shells(&host);
+    let home = TempDir::new(None);
+    let mut typist = started("$SH -c 'echo ready; read x; echo got $x'", &shim, &env, home.path());
+    typist.sees("ready");
+    let run = host.wait_for("its start", |journal| journal.of_type("start").next()?["seq"].as_u64());
+    let request = json!({"id": 1, "method": "exec.write", "params": {"run": run, "text": "from elsewhere\n"}});
+    let answer = crowd::answer(crowd::ask_in_json(&host, &request));
+    assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("no input that is open")), "{answer}");
+    typist.types(b"mine\r");
+    typist.sees("got mine");
+    typist.ends();
 }
