@@ -2,38 +2,42 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::waiting;
 
 /// A thread that reads a stream to its end.
 #[derive(Debug)]
 pub(crate) struct Reader {
+    /// What has come, and whether the end has. Locked while the thread reads, so nothing is on its way here otherwise.
     state: Arc<Mutex<(Vec<u8>, bool)>>,
+    /// The thread alone keeps it open.
+    source: Weak<File>,
 }
 
 impl Reader {
     pub(crate) fn new(source: OwnedFd, most: usize) -> Self {
-        let state = Arc::new(Mutex::new((Vec::new(), false)));
-        let shared = Arc::clone(&state);
+        let (state, source) = (Arc::new(Mutex::new((Vec::new(), false))), Arc::new(File::from(source)));
+        let (shared, unread) = (Arc::clone(&state), Arc::downgrade(&source));
         std::thread::spawn(move || {
-            let (mut source, mut buffer, mut taken) = (File::from(source), vec![0; 64 << 10], 0);
+            let (mut buffer, mut taken) = (vec![0; 64 << 10], 0);
             while taken < most {
                 let room = (most - taken).min(buffer.len());
+                while !is_ready(&source, PollTimeout::NONE, PollFlags::all()) {}
+                let mut state = shared.lock().expect("no reader panics");
                 // The end of a terminal is an error, that of a pipe is not.
-                let Ok(1..) = source.read(&mut buffer[..room]).inspect(|&read| {
-                    taken += read;
-                    shared.lock().expect("no reader panics").0.extend_from_slice(&buffer[..read]);
-                }) else {
-                    break;
-                };
+                let Ok(read @ 1..) = (&*source).read(&mut buffer[..room]) else { break };
+                taken += read;
+                state.0.extend_from_slice(&buffer[..read]);
             }
             drop(source);
             shared.lock().expect("no reader panics").1 = true;
         });
-        Self { state }
+        Self { state, source: unread }
     }
 
     pub(crate) fn so_far(&self) -> Vec<u8> {
@@ -55,7 +59,13 @@ impl Reader {
     }
 
     pub(super) fn to_silence(&self) -> Vec<u8> {
-        waiting::until_steady(Duration::from_millis(80), || self.length());
+        let is_silent = || {
+            waiting::until_steady(Duration::from_millis(80), || self.length());
+            // The thread that reads may have to wait for a processor.
+            let _between_reads = self.state.lock().expect("no reader panics");
+            !self.source.upgrade().is_some_and(|source| is_ready(&source, PollTimeout::ZERO, PollFlags::POLLIN))
+        };
+        waiting::until_true(waiting::PATIENCE, is_silent);
         self.so_far()
     }
 
@@ -65,4 +75,10 @@ impl Reader {
             memchr::memmem::find(&self.state.lock().expect("no reader panics").0, bytes).is_some()
         })
     }
+}
+
+/// Whether one of these events is there within this time.
+fn is_ready(source: &File, within: PollTimeout, events: PollFlags) -> bool {
+    let mut asked = [PollFd::new(source.as_fd(), PollFlags::POLLIN)];
+    poll(&mut asked, within).is_ok() && asked[0].revents().is_some_and(|seen| seen.intersects(events))
 }
