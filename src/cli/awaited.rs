@@ -126,7 +126,7 @@ impl BackgroundRun {
 }
 
 impl AwaitedEnd {
-    /// Reads the answer to `exec.wait`, and asks for what else is to be told.
+    /// Reads the answer to `exec.wait`, and asks for what else to tell.
     pub(super) fn read(
         answer: AnswerValue,
         (run, awaited, waited): (u64, &Wanted, Duration),

@@ -44,7 +44,7 @@ pub(crate) fn take(
             work(side)?;
             if round > 0 {
                 taken.times.push(start.elapsed());
-                // This program is a member of the group, too. What it does is no cost of the side.
+                // This program is a member of the group, too. Its own time does not count as a cost of the side.
                 *taken.cpu.get_or_insert_default() += meter::own()?.saturating_sub(own);
             }
         }

@@ -31,7 +31,7 @@ fn is_one_run(place: &Place, host: &Host, command: &str) -> String {
         let ends = journal.of_type("end").filter(|end| end["command"] == *command).count();
         (ends == 4).then(|| journal.of_type("start").count())
     });
-    assert_eq!(all, 4, "{command}: what it starts is no run of its own");
+    assert_eq!(all, 4, "{command}: what it starts is not a run of its own");
     alone
 }
 
