@@ -130,7 +130,7 @@ impl KnownRuns {
         match found[..] {
             [only] => Ok(only),
             [] => {
-                let problem = format_args!("there is no service {}", quoted(name));
+                let problem = format!("there is no service {}", quoted(name));
                 let hint = "rexec services shows the names, rexec ps the numbers of commands";
                 Err(Notice::new(exit_code::NO_SUCH_RUN, problem, hint))
             }

@@ -237,6 +237,6 @@ fn name(call: &ExecCall, env: &[(OsString, OsString)]) -> String {
 }
 
 fn not_text(what: &(impl AsRef<OsStr> + ?Sized)) -> Notice {
-    let problem = format_args!("{} is not UTF-8", what.as_ref().to_string_lossy());
+    let problem = format!("{} is not UTF-8", what.as_ref().to_string_lossy());
     Notice::new(OWN_FAILURE, problem, "a command in the background is text; a script can have any bytes")
 }

@@ -70,7 +70,7 @@ fn place(word: OsString) -> Result<OsString, Notice> {
     let mut calls = HostCalls::connect(&crate::cli::socket_path()?)?;
     let dir = service::project_dir(&word.to_string_lossy(), &mut calls)?;
     dir.map(OsString::from).ok_or_else(|| {
-        let problem = format_args!("{} is neither a directory nor a project of the host", quoted(&word));
+        let problem = format!("{} is neither a directory nor a project of the host", quoted(&word));
         Notice::failed(problem, "rexec services shows the projects of services")
     })
 }
