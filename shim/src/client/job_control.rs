@@ -133,9 +133,13 @@ impl Client {
         }
     }
 
-    /// Passes on a signal that was held back, if the parent lives for long enough.
+    /// Passes on a signal that was held back, unless the parent is dying.
     pub(super) fn release_signal(&mut self) {
-        if let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= Instant::now()) {
+        let now = Instant::now();
+        let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= now) else { return };
+        if self.parent.is_some() && sys::is_dying(sys::parent()) {
+            self.held_signal = Some((now + DEATH_PATIENCE, signal));
+        } else {
             self.pass_on(signal);
         }
     }

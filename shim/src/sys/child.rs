@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::protocol::process::{Exit, Pid, Signal};
 
-use super::{Result, SignalSet, check, check_size, own, restore_mask};
+use super::{Result, SignalSet, bit, check, check_size, own, restore_mask};
 
 /// Where a fork returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,12 +118,28 @@ pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 
 /// The signals that wait for a process (`ShdPnd` of proc_pid_status(5)). None where /proc does not tell.
 pub(crate) fn pending_signals(pid: Pid) -> SignalSet {
+    signal_set(&status_of(pid), "ShdPnd:")
+}
+
+/// Whether a process is on its way to its end, which can take long while one of its threads waits for a disk: it has no
+/// memory any more, or SIGKILL waits for its first thread (`VmSize` and `SigPnd` of proc_pid_status(5)).
+pub(crate) fn is_dying(pid: Pid) -> bool {
+    let text = status_of(pid);
+    let has_memory = text.lines().any(|line| line.starts_with("VmSize:"));
+    !text.is_empty() && (!has_memory || signal_set(&text, "SigPnd:") & bit(Signal::KILL) != 0)
+}
+
+/// `/proc/PID/status`; empty where it cannot be read.
+fn status_of(pid: Pid) -> String {
     let mut text = [0; 4096];
     let path = std::ffi::CString::new(format!("/proc/{pid}/status")).expect("a number has no NUL");
-    let Ok(file) = super::open(&path, libc::O_RDONLY) else { return 0 };
+    let Ok(file) = super::open(&path, libc::O_RDONLY) else { return String::new() };
     let length = super::read(file.as_raw_fd(), &mut text).unwrap_or(0);
-    let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
-    let set = text.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    String::from_utf8_lossy(&text[..length]).into_owned()
+}
+
+fn signal_set(status: &str, name: &str) -> SignalSet {
+    let set = status.lines().find_map(|line| line.strip_prefix(name));
     set.and_then(|set| SignalSet::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
 }
 
