@@ -124,10 +124,11 @@ impl Client {
     }
 
     /// Passes a signal on, unless the kernel may have sent it because the parent dies (prctl(2), `PR_SET_PDEATHSIG`). The
-    /// shell alone would get that one, and what it has started in other sessions would live on.
+    /// shell alone would get that one, and what it has started in other sessions would live on. The kernel sends it again
+    /// for each thread of the parent that it makes the new parent and that dies, too.
     fn hold_or_pass(&mut self, signal: Signal) {
-        if self.parent.is_some() && self.held_signal.is_none() && sys::death_signal() == Some(signal) {
-            self.held_signal = Some((Instant::now() + DEATH_PATIENCE, signal));
+        if self.parent.is_some() && sys::death_signal() == Some(signal) {
+            self.held_signal.get_or_insert((Instant::now() + DEATH_PATIENCE, signal));
         } else {
             self.pass_on(signal);
         }
