@@ -54,7 +54,8 @@ fn callers_that_come_at_once_keep_no_command_from_its_end() {
     let order = host.wait_for("every end", every_end);
     let before = order.iter().take_while(|(kind, last)| kind != "end" || last != script);
     let begun = before.filter(|(kind, _)| kind == "start").count() - 1;
-    assert!(begun > 0 && begun < CALLERS, "{begun} commands began before the end of one that was over");
+    // None, if the host hears of the end first.
+    assert!(begun < CALLERS, "{begun} commands began before the end of one that was over");
 }
 
 /// Of a long request 128 KiB are read in one turn.
