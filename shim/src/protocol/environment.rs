@@ -272,7 +272,7 @@ mod tests {
             b"BASH_ENV=/rexec/env",
             b"CLAUDE_CODE_SHELL=/bin/zsh",
             b"BASH_ENV=",
-            b"ZDOTDIR=/home/x/.config/zsh",
+            b"ZDOTDIR=/srv/x/.config/zsh",
             b"BASH_ENVX=rexec",
             b"LD_PRELOAD=/x.so",
             b"BASH_FUNC_ls%%=() { :; }",
