@@ -132,7 +132,7 @@ impl Spans {
             if cut.len() < text.len() {
                 redactor.redact_cut(cut, &mut out)
             } else {
-                redactor.redact(cut, &mut out)
+                redactor.redact_command(cut, &mut out)
             }
             String::from_utf8_lossy(&out).into_owned()
         };

@@ -63,7 +63,7 @@ impl Live {
     /// Begins a run. `entries` are its variables, or the secrets of them, as they came in frames.
     pub(super) fn new(mut start: StartRecord, entries: &[u8], bounds: &Bounds) -> Live {
         let window = start.window.take().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
-        let mut masks = Masks::new(entries);
+        let mut masks = Masks::new(entries, &start);
         let is_verbatim = std::mem::take(&mut start.relayed);
         let start = Rc::new(masks.start(start));
         let timed = TimedOutput::new(start.seq, bounds.record_cap, window, is_verbatim);

@@ -33,16 +33,19 @@ pub(super) struct Masks {
 
 impl Masks {
     /// Makes the maskers of a run. `entries` are its variables, or the secrets of them, as they came in frames.
-    pub(super) fn new(entries: &[u8]) -> Masks {
-        Masks { text: Redactor::new(variables(entries)), streams: Vec::new(), holder: None, waiting: Vec::new() }
+    pub(super) fn new(entries: &[u8], start: &StartRecord) -> Masks {
+        let arguments: Vec<&[u8]> = start.exec.iter().map(String::as_bytes).collect();
+        let text = Redactor::of_command(variables(entries), start.command.as_bytes(), &arguments);
+        Masks { text, streams: Vec::new(), holder: None, waiting: Vec::new() }
     }
 
     /// The start with its secrets masked.
     pub(super) fn start(&mut self, mut start: StartRecord) -> StartRecord {
         let is_cut = start.clipped;
-        for text in [&mut start.command, &mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why] {
+        for text in [&mut start.dir, &mut start.whoami, &mut start.shell, &mut start.why] {
             self.field(text, is_cut);
         }
+        self.command(&mut start.command, is_cut);
         for id in [&mut start.agent_version, &mut start.session, &mut start.call] {
             self.field(id, is_cut);
         }
@@ -60,30 +63,31 @@ impl Masks {
         start.fitted().unwrap_or(start)
     }
 
-    /// Masks the arguments, each of which may be the value of the option before it.
+    fn command(&mut self, text: &mut String, is_cut: bool) {
+        if is_cut && text.ends_with(ELLIPSIS) {
+            return self.field(text, is_cut);
+        }
+        let mut out = Vec::with_capacity(text.len());
+        self.text.redact_command(text.as_bytes(), &mut out);
+        *text = utf8(out);
+    }
+
     fn arguments(&mut self, exec: &mut [String], is_cut: bool) {
-        let whole: Vec<String> = exec.to_vec();
-        let before: Vec<&[u8]> = whole.iter().map(String::as_bytes).collect();
-        for (at, argument) in exec.iter_mut().enumerate() {
-            let mut out = Vec::new();
-            self.text.redact_argument(near(&before[..at]), argument.as_bytes(), &mut out);
+        let whole: Vec<&[u8]> = exec.iter().map(String::as_bytes).collect();
+        let masked = self.text.redact_arguments(&whole);
+        for (argument, masked) in exec.iter_mut().zip(masked) {
             if is_cut && argument.ends_with(ELLIPSIS) {
                 self.field(argument, is_cut);
             } else {
-                *argument = utf8(out);
+                *argument = utf8(masked);
             }
         }
     }
 
     fn arguments_b64(&mut self, encoded: &[String]) -> Option<Vec<String>> {
         let arguments: Vec<Vec<u8>> = encoded.iter().map(|argument| from_base64(argument)).collect::<Option<_>>()?;
-        let before: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
-        let masked = arguments.iter().enumerate().map(|(at, argument)| {
-            let mut out = Vec::new();
-            self.text.redact_argument(near(&before[..at]), argument, &mut out);
-            base64(&out)
-        });
-        Some(masked.collect())
+        let whole: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+        Some(self.text.redact_arguments(&whole).iter().map(|masked| base64(masked)).collect())
     }
 
     fn field(&mut self, text: &mut String, is_cut: bool) {
@@ -163,11 +167,6 @@ impl Masks {
     }
 }
 
-/// The last few of these arguments, among which the command's name may be.
-fn near<'a, 'b>(before: &'b [&'a [u8]]) -> &'b [&'a [u8]] {
-    &before[before.len().saturating_sub(16)..]
-}
-
 fn utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -178,7 +177,7 @@ mod tests {
 
     /// The masked output of these writes.
     fn kept(writes: &[(u8, &str)]) -> String {
-        let mut masks = Masks::new(&[]);
+        let mut masks = Masks::new(&[], &StartRecord::default());
         let mut out = Vec::new();
         writes.iter().for_each(|(stream, text)| masks.output(*stream, text.as_bytes(), &mut out));
         masks.finish(&mut out);

@@ -13,6 +13,7 @@
 //! | `pattern_masker`, `anchors`, `partial_text` | looks for places that need a verdict, in output that comes in pieces |
 //! | `assigned`, `names`, `plausible`, `value` | `NAME=value` and its kin: which names, and which values behind them |
 //! | `command_options`, `urls` | `--token value`, `scheme://user:password@host` |
+//! | `command_secrets`, `command_words`, `known_programs` | in commands: `zip -P value`, `echo value \| sudo -S true` |
 //! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document |
 //! | `finding`, `mask` | a secret that was found, and what takes its place |
 //!
@@ -30,8 +31,11 @@ mod anchors;
 mod assigned;
 mod automaton;
 mod command_options;
+mod command_secrets;
+mod command_words;
 mod finding;
 mod key_body;
+mod known_programs;
 mod mask;
 mod names;
 mod partial_text;
@@ -47,12 +51,16 @@ mod value_masker;
 pub use mask::{is_masked, masked};
 pub use names::is_secret_name;
 
+use std::ops::Range;
+
 use mask::{mask, shown};
 use pattern_masker::PatternMasker;
 use value_masker::{KnownValues, ValueMasker};
 
 /// The shortest value that is masked, in bytes. Shorter ones are too likely to be ordinary words.
 const VALUE_BYTES_MIN: usize = 8;
+/// The name of a secret that a program's name gives away.
+const COMMAND_SECRET: &str = "PASSWORD";
 
 /// The masker of one stream; see the module's text.
 #[derive(Debug, Clone, Default)]
@@ -98,11 +106,31 @@ impl Pieces<'_> {
 impl Redactor {
     /// A masker for a run with this environment. It masks the values of variables that [`is_secret`].
     pub fn new<N: AsRef<[u8]>, V: AsRef<[u8]>>(environment: impl IntoIterator<Item = (N, V)>) -> Self {
+        Self::of_command(environment, &[], &[])
+    }
+
+    /// A masker for a run with this environment and this command, as a text or as arguments. It masks the secrets of the
+    /// command wherever they are, too, if they differ from plain words.
+    pub fn of_command<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        environment: impl IntoIterator<Item = (N, V)>,
+        command: &[u8],
+        arguments: &[&[u8]],
+    ) -> Self {
         let mut secrets = Vec::new();
         for (name, value) in environment {
             if is_secret(name.as_ref(), value.as_ref()) {
                 add(name.as_ref(), value.as_ref(), &mut secrets);
             }
+        }
+        let mut learn = |text: &[u8], Secret { place, name }: Secret| {
+            let value = &text[place];
+            if is_telling(value) {
+                add(name.as_bytes(), value, &mut secrets);
+            }
+        };
+        secrets_of_text(command).into_iter().for_each(|secret| learn(command, secret));
+        for (argument, found) in arguments.iter().zip(secrets_of_arguments(arguments)) {
+            found.into_iter().for_each(|secret| learn(argument, secret));
         }
         Self { values: KnownValues::new(secrets).map(ValueMasker::new), ..Self::default() }
     }
@@ -150,16 +178,40 @@ impl Redactor {
         self.count += whole.count();
     }
 
-    /// Masks one argument of a command, which may be the value of an option. `before` are the arguments before it.
-    pub fn redact_argument(&mut self, before: &[&[u8]], argument: &[u8], out: &mut Vec<u8>) {
-        match command_options::argument(before, argument) {
-            Some((start, name)) => {
-                self.redact(&argument[..start], out);
-                mask(&name, out);
-                self.count += 1;
+    /// Masks the text of a shell command, in which the names of programs give secrets away.
+    pub fn redact_command(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        self.redact_around(text, command_secrets::of_text(text), out);
+    }
+
+    /// Masks the arguments of a command.
+    pub fn redact_arguments(&mut self, arguments: &[&[u8]]) -> Vec<Vec<u8>> {
+        let found = command_secrets::of_arguments(arguments);
+        let each = arguments.iter().zip(found).enumerate();
+        each.map(|(at, (argument, secrets))| {
+            let mut out = Vec::new();
+            match command_options::argument(near(&arguments[..at]), argument) {
+                Some((start, name)) if secrets.is_empty() => {
+                    self.redact(&argument[..start], &mut out);
+                    mask(&name, &mut out);
+                    self.count += 1;
+                }
+                _ => self.redact_around(argument, secrets, &mut out),
             }
-            None => self.redact(argument, out),
+            out
+        })
+        .collect()
+    }
+
+    /// Masks these places, and what else is a secret in the text.
+    fn redact_around(&mut self, text: &[u8], secrets: Vec<Range<usize>>, out: &mut Vec<u8>) {
+        let mut start = 0;
+        for secret in secrets {
+            self.redact(&text[start..secret.start], out);
+            mask(COMMAND_SECRET, out);
+            self.count += 1;
+            start = secret.end;
         }
+        self.redact(&text[start..], out);
     }
 
     /// Whether some of the last bytes are held back.
@@ -179,6 +231,46 @@ impl Redactor {
 #[must_use]
 pub fn is_secret(name: &[u8], value: &[u8]) -> bool {
     value.len() >= VALUE_BYTES_MIN && is_secret_name(name) && !value.trim_ascii().is_empty()
+}
+
+/// A secret in a text.
+struct Secret {
+    place: Range<usize>,
+    name: String,
+}
+
+/// The secrets in the text of a shell command.
+fn secrets_of_text(text: &[u8]) -> Vec<Secret> {
+    let by_program = command_secrets::of_text(text).into_iter();
+    let by_program = by_program.map(|place| Secret { place, name: COMMAND_SECRET.to_owned() });
+    by_program.chain(pattern_masker::secrets(text)).collect()
+}
+
+/// The secrets in the arguments of a command: for each argument, those in it.
+fn secrets_of_arguments(arguments: &[&[u8]]) -> Vec<Vec<Secret>> {
+    let mut found: Vec<Vec<Secret>> = Vec::with_capacity(arguments.len());
+    for (at, (argument, places)) in arguments.iter().zip(command_secrets::of_arguments(arguments)).enumerate() {
+        let mut secrets: Vec<Secret> = pattern_masker::secrets(argument).collect();
+        secrets.extend(places.into_iter().map(|place| Secret { place, name: COMMAND_SECRET.to_owned() }));
+        let of_option = command_options::argument(near(&arguments[..at]), argument);
+        secrets.extend(of_option.map(|(start, name)| Secret { place: start..argument.len(), name }));
+        found.push(secrets);
+    }
+    found
+}
+
+/// The last few of these arguments, among which the command's name may be.
+fn near<'a, 'b>(before: &'b [&'a [u8]]) -> &'b [&'a [u8]] {
+    &before[before.len().saturating_sub(16)..]
+}
+
+/// Whether a value of a command differs from the words that a program may print for other reasons.
+fn is_telling(value: &[u8]) -> bool {
+    let has = |is: fn(&u8) -> bool| value.iter().any(is);
+    let is_mark = |byte: &u8| byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'_' | b'.' | b'/' | b':' | b',');
+    let is_mixed = has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(is_mark));
+    let is_phrase = value.len() >= 2 * VALUE_BYTES_MIN && value.iter().filter(|&&byte| byte == b' ').count() >= 2;
+    value.len() >= VALUE_BYTES_MIN && (is_mixed || is_phrase)
 }
 
 /// Adds a secret in the forms in which text may contain it.

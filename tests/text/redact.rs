@@ -233,14 +233,8 @@ fn an_argument_is_the_value_of_the_option_before_it() {
     ] {
         let bytes: Vec<&[u8]> = arguments.iter().map(|argument| argument.as_bytes()).collect();
         let mut redactor = Redactor::default();
-        let masked: Vec<String> = (0..bytes.len())
-            .map(|at| {
-                let mut out = Vec::new();
-                redactor.redact_argument(&bytes[..at], bytes[at], &mut out);
-                String::from_utf8(out).unwrap()
-            })
-            .collect();
-        assert_eq!(masked.join(" "), expected);
+        let masked = redactor.redact_arguments(&bytes).join(&b' ');
+        assert_eq!(String::from_utf8(masked).unwrap(), expected);
     }
 }
 
@@ -329,5 +323,59 @@ fn the_bytes_held_back_are_bounded() {
         let text = format!("{flood}{}", &flood[..flood.len() / 2 + 1].repeat(20_000));
         redactor.push(text.as_bytes(), &mut out);
         assert!(out.len() + 4096 > text.len(), "{flood}: {} of {}", out.len(), text.len());
+    }
+}
+
+/// Commands in which the program's name gives the secrets away, and commands without one.
+const COMMANDS: &str = include_str!("../data/masks/commands.txt");
+
+#[test]
+fn a_known_programs_secrets_are_masked_in_commands() {
+    for line in COMMANDS.lines() {
+        let line = &line.replace('␤', "\n");
+        let command = line.replace(['‹', '›'], "");
+        let (mut expected, mut rest) = (String::new(), line.as_str());
+        while let Some((before, behind)) = rest.split_once('‹') {
+            let (_, after) = behind.split_once('›').unwrap();
+            (expected, rest) = (expected + before + "«redacted»", after);
+        }
+        expected += rest;
+        let plain = |text: Vec<u8>| {
+            let text = String::from_utf8(text).unwrap();
+            let parts: Vec<&str> =
+                text.split("«redacted:").map(|part| part.split_once('»').map_or(part, |(_, rest)| rest)).collect();
+            parts.join("«redacted»")
+        };
+        let mut out = Vec::new();
+        Redactor::default().redact_command(command.as_bytes(), &mut out);
+        assert_eq!(plain(out), expected);
+        let arguments: Vec<&[u8]> = vec![b"bash", b"-c", command.as_bytes()];
+        let masked = Redactor::default().redact_arguments(&arguments).pop().unwrap();
+        assert_eq!(plain(masked), expected);
+        if !line.contains(['\'', '"', '|', ';', '<', '$', '&', '\n']) {
+            let arguments: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+            assert_eq!(plain(Redactor::default().redact_arguments(&arguments).join(&b' ')), expected);
+        }
+    }
+}
+
+#[test]
+fn a_secret_of_the_command_is_masked_in_its_output() {
+    let none: [(&str, &str); 0] = [];
+    for (command, output, expected) in [
+        ("DB_PASS=hunter22x ./run", "connected with hunter22x\n", "connected with «redacted:DB_PASS»\n"),
+        ("zip -P zipsecret1 a", "+ zip -P zipsecret1 a", "+ zip -P «redacted:PASSWORD» a"),
+        ("curl -u ann:s3cr3tpw9 x", "auth s3cr3tpw9", "auth «redacted:PASSWORD»"),
+        ("POSTGRES_PASSWORD=postgres psql", "database postgres", "database postgres"),
+        ("tool --token short1", "short1", "short1"),
+    ] {
+        let mut redactor = Redactor::of_command(none, command.as_bytes(), &[]);
+        let mut out = Vec::new();
+        redactor.redact(output.as_bytes(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let mut redactor = Redactor::of_command(none, b"", &[b"sh", b"-c", command.as_bytes()]).fresh();
+        out = Vec::new();
+        redactor.redact(output.as_bytes(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

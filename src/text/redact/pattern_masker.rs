@@ -6,7 +6,7 @@
 use super::finding::{Finding, Swallow};
 use super::mask::mask;
 use super::partial_text::{CONTEXT, PartialText, Undecided};
-use super::{anchors, assigned, command_options, names, private_keys, tokens, urls};
+use super::{Secret, anchors, assigned, command_options, names, private_keys, tokens, urls};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct PatternMasker {
@@ -103,6 +103,26 @@ impl PatternMasker {
         out.extend_from_slice(&bytes[copied..at]);
         at
     }
+}
+
+/// The secrets in a whole text, private keys left out.
+pub(super) fn secrets(text: &[u8]) -> impl Iterator<Item = Secret> {
+    let whole = PartialText { bytes: text, last: true };
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            at = anchors::find(text, at)?;
+            let Ok(Some(mut found)) = judge(whole, at) else {
+                at += 1;
+                continue;
+            };
+            let taken = found.swallow.as_mut().and_then(|swallow| swallow.take(&text[found.end..], true));
+            at = found.end + taken.map_or(0, |(len, _)| len);
+            if !matches!(found.swallow, Some(Swallow::Key(_))) {
+                return Some(Secret { place: found.start..at, name: found.name });
+            }
+        }
+    })
 }
 
 /// The verdict about a place that the anchors found.
