@@ -50,17 +50,14 @@ impl Starts {
         let behind_directory = pending.descriptors.get(1..).unwrap_or_default();
         let mut terminal =
             plan.is_relayed().then(|| LentTerminal::new(behind_directory, command.stdio, peers.terminals()));
-        let (spare, sent) = match self.give(&first, &descriptors, attempt > 0, terminal.as_mut(), turn) {
+        let size = self.terminal_size(command, plan);
+        let (spare, sent) = match self.give(&first, &descriptors, attempt > 0, (size, terminal.as_mut()), turn) {
             Ok(given) => given,
             Err(error) => {
                 streams.into_iter().flatten().for_each(|port: Port| port.close(&mut turn.poller));
                 return Err(error);
             }
         };
-        let size = self.terminal_size(command, plan);
-        if size != self.size {
-            let _ = pty::resize(spare.master.fd(), size);
-        }
         let mut orders = Orders::new(attempt, turn.now);
         orders.out.buffer().extend_from_slice(&first[sent..]);
         if let Some(run) = runs.get_mut(job) {
@@ -74,7 +71,7 @@ impl Starts {
         Ok(plan.streams())
     }
 
-    /// Sends the first bytes to a guard. Returns the guard and how many bytes it took. A guard that waited may have been
+    /// Sends the first bytes to a guard whose terminal has this size by then. Returns the guard and how many bytes it took. A guard that waited may have been
     /// killed meanwhile: then the next one gets them. If the user's processes have more descriptors in flight than the
     /// kernel allows (ETOOMANYREFS, unix(7)), the guard inherits the descriptors at its birth instead; waiting would not
     /// help, because those processes wait for the host. With `is_new` no waiting guard is used, because whatever stopped
@@ -84,7 +81,7 @@ impl Starts {
         first: &[u8],
         descriptors: &[RawFd],
         is_new: bool,
-        mut terminal: Option<&mut LentTerminal>,
+        (size, mut terminal): (pty::Size, Option<&mut LentTerminal>),
         turn: &mut Turn,
     ) -> io::Result<(Spare, usize)> {
         let mut may_travel = true;
@@ -97,6 +94,10 @@ impl Starts {
             };
             if let Some(terminal) = &mut terminal {
                 terminal.lend_modes(spare.master.fd());
+            }
+            // The command may ask for it as soon as the guard has the first bytes.
+            if size != self.size {
+                let _ = pty::resize(spare.master.fd(), size);
             }
             match spare.control.write(|fd| socket::send(fd, first, travelling)) {
                 Ok(sent) => {
