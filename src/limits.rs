@@ -59,7 +59,7 @@ pub const OUTLET_HIGH_BYTES: usize = 128 << 10;
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection in the one-shot language that has its answer is ended when no other request begins within this time. It
 /// holds for clients that have asked whether the host is there (ping): those keep their connections.
-pub const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+pub const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same for a client that has not: most of them wait for the end of the connection.
 pub const ONE_SHOT_TIMEOUT: Duration = Duration::from_millis(100);
 /// A connection whose request is not whole after this time is ended.
