@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use crate::support::call::{Call, Outcome, Target};
 use crate::support::host::{self, Host, PLAIN, Setup};
@@ -134,7 +133,7 @@ fn wrong_values_in_the_environment_are_told() {
 fn doomed(home: &TempDir, setup: &Setup) -> (i32, String) {
     let mut warden = host::launch(home.path(), setup, None);
     // One that lives is ended by the warden.
-    let ended = warden.wait(Duration::from_secs(5));
+    let ended = warden.wait(PATIENCE);
     let console = || format!("it lives: {}", fs::read_to_string(home.join("console")).unwrap_or_default());
     let text = if ended.is_some() { fs::read_to_string(home.join("errors")).unwrap_or_default() } else { console() };
     (ended.map_or(0, Ended::code), text)

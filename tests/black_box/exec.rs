@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use crate::support::host::{Host, MIRROR};
 use crate::support::journal;
 use crate::support::programs;
-use crate::support::waiting::PATIENCE;
+use crate::support::waiting::{self, PATIENCE};
 
 pub(crate) fn rexec(host: &Host, args: &[&str]) -> Command {
     programs::shims();
@@ -55,11 +55,11 @@ fn exec_says_what_the_command_is_for_and_ends_it_in_time() {
     let record = record.expect("a record");
     assert_eq!((record["whoami"].as_str(), record["error"].as_str()), (Some("Ann"), Some("timeout")));
     assert_eq!(record["why"].as_str(), Some("wait for \x1b[31mnothing"));
-    let console = host.console_text();
-    assert!(
-        console.contains("Ann:") && console.contains(" · why: wait for ") && !console.contains('\x1b'),
-        "{console}"
-    );
+    waiting::wait_until("the console tells", || {
+        let console = host.console_text();
+        console.contains("Ann:") && console.contains(" · why: wait for ")
+    });
+    assert!(!host.console_text().contains('\x1b'), "{:?}", host.console_text());
 }
 
 #[test]

@@ -97,7 +97,9 @@ fn a_replay_ends_on_the_screen_of_the_console() {
     assert!(crate::support::waiting::until_true(PATIENCE, ends), "{}", shown().text());
     let mut replay = at_terminal(&host.journal_home(), &["1"]);
     assert_eq!(replay.ends().code(), 0);
-    assert_eq!(block(&replay.drawn()), block(&shown()));
+    let is_same = || block(&replay.drawn()) == block(&shown());
+    let is_same = crate::support::waiting::until_true(PATIENCE, is_same);
+    assert!(is_same, "{:#?}\nis not\n{:#?}", block(&replay.drawn()), block(&shown()));
     assert!(block(&shown()).len() > 4, "{}", shown().text());
     host.finish();
 }

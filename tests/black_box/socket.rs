@@ -141,8 +141,8 @@ while True:
     try: n = len(c.recv(1000))
     except Exception: n = 0
     open('got', 'a').write('%d\\n' % n)";
-    let path = Path::new("/usr/bin/python3");
-    let mut plan = Plan::new(path, &["python3", "-c", script], &[format!("PATH={}", programs::PATH)]);
+    let path = programs::find("python3").expect("it is installed");
+    let mut plan = Plan::new(&path, &["python3", "-c", script], &[format!("PATH={}", programs::PATH)]);
     (plan.user, plan.dir) = (Some(65534), Some(crate::support::call::dir(theirs.path())));
     let squatter = Warden::start(plan).expect("python");
     assert!(waiting::until_true(PATIENCE, || theirs.join("ready").exists()));

@@ -151,7 +151,10 @@ fn each_page_is_clean_roff() {
             if !programs::has(program) {
                 continue;
             }
-            let output = Command::new(program).args(args).arg(&file).output().expect("the program starts");
+            let mut command = Command::new(program);
+            // man complains of a locale that is not installed, and formats for another width where one is set.
+            command.env_clear().env("PATH", programs::PATH).env("HOME", home.path()).env("LC_ALL", "C.UTF-8");
+            let output = command.args(args).arg(&file).output().expect("the program starts");
             let complaints = [output.stderr.as_slice(), if program == "mandoc" { &output.stdout } else { b"" }];
             let complaints = String::from_utf8_lossy(&complaints.concat()).into_owned();
             assert!(output.status.success() && complaints.is_empty(), "{program}, {name}: {complaints}");
@@ -237,7 +240,7 @@ fn zsh_completes() {
         inner.display()
     );
     fs::write(&script, text).expect("a file");
-    let found = lines("timeout", &["60", "zsh", "-f"], &script);
+    let found = lines("timeout", &["240", "zsh", "-f"], &script);
     let found: Vec<&str> = found.iter().map(|line| line.trim()).collect();
     assert_eq!(found, ["ready", "got: kill --all", "got: kill 123", "got: help agents", "got: --list"]);
 }

@@ -16,7 +16,7 @@ use nix::sys::signal::{SigHandler, Signal};
 use rexec_sh::protocol::wire::{Attributes, CallerStream, Decoded, FromShim, HELLO_BYTES, Hello};
 
 /// How long anything may take before a test gives up on it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Closes what the test's own parents left open above 2, before a script opens something itself.
 pub(crate) const CLOSE_OTHERS: &str = "for fd in /proc/$$/fd/*; do fd=${fd##*/}; \

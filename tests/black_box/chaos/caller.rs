@@ -19,8 +19,8 @@ use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 use crate::support::warden::Ended;
 
-/// The promise is 2.5 s on an idle machine, and a host that is not stopped.
-const GONE: Duration = Duration::from_secs(15);
+/// A hang guard. The promise is 2.5 s on an idle machine, and a host that is not stopped.
+const GONE: Duration = PATIENCE;
 /// The code of a run whose end nobody knows.
 const UNKNOWN: i32 = 125;
 const SHIM_KILLED: Ended = Ended::Signal(Signal::SIGKILL as i32);

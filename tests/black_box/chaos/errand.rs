@@ -253,4 +253,4 @@ impl Errand {
 }
 
 /// Long enough for every leftover of an errand to be over.
-pub(crate) const LEFT_OVER: Duration = Duration::from_secs(15);
+pub(crate) const LEFT_OVER: Duration = PATIENCE;

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use rexec_host::limits;
 use rexec_host::text::sanitize::{self, Sanitizer};
@@ -207,7 +206,7 @@ impl Case {
         if let Some(later) = self.later {
             let path = home.join(later);
             let is_written = || fs::metadata(&path).is_ok_and(|data| data.len() > 0);
-            if !waiting::until_true(Duration::from_secs(10), is_written) {
+            if !waiting::until_true(PATIENCE, is_written) {
                 return Err(format!("what was left in the background never wrote {later}; {outcome:?}"));
             }
         }

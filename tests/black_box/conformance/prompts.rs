@@ -20,7 +20,7 @@ use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 /// Far above what the host takes to end any of them, so that it is a guard against hanging only.
-pub(super) const HANG: Duration = Duration::from_secs(30);
+pub(super) const HANG: Duration = Duration::from_secs(120);
 
 pub(super) struct Prompt {
     pub(super) name: &'static str,

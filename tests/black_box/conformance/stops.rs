@@ -2,7 +2,6 @@
 //! stopped, and programs that must be left alone.
 
 use std::fs;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
@@ -99,7 +98,7 @@ while True: termios.tcsetattr(f, termios.TCSANOW, termios.tcgetattr(f))' >pid & 
     assert_eq!(host.run(script).out(), "end\n");
     let pid = fs::read_to_string(host.home.join("pid")).expect("it ran").trim().parse().expect("a pid");
     let is_gone = || Process::of(pid).is_none_or(|process| process.is_zombie());
-    assert!(waiting::until_true(Duration::from_secs(10), is_gone), "it lives on: {:#?}", host.tree());
+    assert!(waiting::until_true(PATIENCE, is_gone), "it lives on: {:#?}", host.tree());
     host.finish();
 }
 

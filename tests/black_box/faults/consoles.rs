@@ -90,6 +90,7 @@ fn a_console_that_was_stopped_goes_on() {
     let host = Host::with(Setup { is_stuck: false, ..TERMINAL });
     let mut keys = host.terminal.as_ref().expect("a terminal").master_file();
     keys.write_all(b"\x13").expect("a key");
+    host.terminal.as_ref().expect("a terminal").settle();
     let shown = waiting::until_steady(Duration::from_millis(200), || host.console_text().len());
     let output = shim(&host, &letters(BYTES)).output().expect("a shim");
     assert_eq!((output.stdout.len(), output.status.code()), (BYTES, Some(0)));

@@ -164,7 +164,7 @@ fn slow_peers_are_ended_and_disturb_nobody() {
         for (what, stream, seconds) in &mut streams {
             let bytes = last_words(stream);
             let took = started.elapsed();
-            assert!(took < Duration::from_secs(*seconds + 10), "{what}: ended after {took:?}");
+            assert!(took < Duration::from_secs(*seconds) + PATIENCE, "{what}: ended after {took:?}");
             if bytes.is_empty() {
                 assert_eq!(*what, "silence", "one that has spoken is told");
             } else {
@@ -186,17 +186,20 @@ fn many_large_requests_at_once_are_bounded() {
         let is_taken = stream.write_all(&bytes).is_ok();
         (stream, is_taken)
     };
+    let begun = Instant::now();
     let streams: Vec<_> = (0..40).map(start).collect();
+    // A request that takes too long makes room for others.
+    let in_time = begun.elapsed() < Duration::from_secs(9);
     let now = procs::memory(host.pid(), "VmRSS");
     assert!(now <= before + (100 << 20), "{before} bytes before, {now} with 280 MiB of requests");
     assert_eq!(host.run("echo on").out(), "on\n");
     let taken = streams.iter().filter(|(_, is_taken)| *is_taken).count();
-    assert!((4..20).contains(&taken), "{taken} of 40 are held");
+    assert!(taken >= 4 && (taken < 20 || !in_time), "{taken} of 40 are held");
     let told = streams
         .into_iter()
         .filter(|(_, is_taken)| !is_taken)
         .filter_map(|(mut stream, _)| error_in(&last_words(&mut stream)));
-    assert!(told.count() > 0, "nobody was told");
+    assert!(told.count() > 0 || !in_time, "nobody was told");
 }
 
 #[test]
@@ -249,7 +252,7 @@ fn a_peer_that_is_let_go_cannot_fill_the_host() {
     assert!(send(&stream, &request("echo >> ready; exec yes", 0), &[dir.as_raw_fd(), null.as_raw_fd()]).is_ok());
     assert!(waiting::until_true(PATIENCE, || host.home.join("ready").exists()));
     // Its output is not read, so the error cannot be sent.
-    waiting::until_steady(Duration::from_millis(300), || procs::memory(host.pid(), "VmRSS"));
+    procs::wait_until_held(host.pid(), "yes");
     stream.write_all(&[0x7f, 1, 0, 0, 0, 0]).expect("it takes bytes");
     let is_over = || host.tree().iter().all(|process| process.comm != "yes");
     assert!(waiting::until_true(PATIENCE, is_over), "its command runs on");

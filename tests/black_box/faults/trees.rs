@@ -39,7 +39,7 @@ impl Withstander {
         };
         let host = Host::with(Setup { user: Some(user), ..PLAIN });
         let become_root = host.home.join("become-root");
-        fs::copy("/usr/bin/setpriv", &become_root).expect("setpriv is part of util-linux");
+        programs::write(&become_root, &fs::read("/usr/bin/setpriv").expect("setpriv is part of util-linux"));
         fs::set_permissions(&become_root, fs::Permissions::from_mode(0o4755)).expect("ours");
         let script = format!("echo started; {before}./become-root --reuid 0 sh -c 'echo $$ > pid; exec sleep 1000'");
         let calling = host.call(&script).start(Target::Shim(&host.socket())).expect("a shim");

@@ -29,6 +29,12 @@ fn says(host: &Host, text: &str) -> String {
     waiting::until(PATIENCE, last).unwrap_or_else(|| panic!("it never says {text:?}: {:#?}", rows(host)))
 }
 
+/// Checks that the line stands in one row. It may just be drawn again.
+fn has_one_line(host: &Host) {
+    let is_one = || rows(host).iter().filter(|row| row.contains("? keys")).count() == 1;
+    assert!(waiting::until_true(PATIENCE, is_one), "{:#?}", rows(host));
+}
+
 fn start(host: &Host, script: &str) -> Calling {
     host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts")
 }
@@ -45,7 +51,7 @@ fn the_last_row_says_what_runs_and_output_never_reaches_it() {
     host.run("exit 3");
     let line = says(&host, "1 failed today");
     assert!(line.contains("1 agent ·"), "{line}");
-    assert!(rows(&host).iter().filter(|row| row.contains("? keys")).count() == 1, "{:#?}", rows(&host));
+    has_one_line(&host);
     std::fs::write(host.home.join("end"), "").expect("a file");
     assert_eq!(code(&mut busy), 0);
     says(&host, "nothing runs");
@@ -156,7 +162,7 @@ fn a_key_sets_the_screen_up_again_after_another_program_wrote_to_it() {
     }
     assert_eq!(host.run("seq 1 60").code(), 0);
     says(&host, "nothing runs");
-    assert_eq!(rows(&host).iter().filter(|row| row.contains("? keys")).count(), 1, "{:#?}", rows(&host));
+    has_one_line(&host);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::support::call::{Call, Input, Output, Target};
 use crate::support::host::Host;
@@ -46,9 +45,7 @@ fn servers_in_the_background_delay_nothing_and_live() {
         for mode in ["REXEC_SANITIZE=strip", "REXEC_TTY=never"] {
             let call = host.call(script).env(mode);
             let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
-            // The promise is 1.3 s for the chattiest, far less for the others.
-            let seen =
-                calling.finish(Duration::from_secs(8)).unwrap_or_else(|| panic!("{script} ({mode}) does not return"));
+            let seen = calling.finish(PATIENCE).unwrap_or_else(|| panic!("{script} ({mode}) does not return"));
             assert!(seen.out().starts_with("started\n") || seen.out().contains("noise"), "{script}: {}", seen.out());
             assert_eq!(seen.code(), 0, "{script}");
             let pid: i32 = fs::read_to_string(host.home.join("server")).expect("a pid").trim().parse().expect("a pid");
@@ -88,7 +85,7 @@ fn a_reader_that_leaves_ends_a_command_that_writes() {
     for mode in ["REXEC_SANITIZE=raw", "REXEC_TTY=never"] {
         let call = Call { output: Output::Head(4000), ..host.call("yes") }.env(mode);
         let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
-        let seen = calling.finish(Duration::from_secs(10)).unwrap_or_else(|| panic!("yes runs on ({mode})"));
+        let seen = calling.finish(PATIENCE).unwrap_or_else(|| panic!("yes runs on ({mode})"));
         assert_eq!((seen.out().lines().count(), seen.code()), (2000, 141), "{mode}");
     }
 }

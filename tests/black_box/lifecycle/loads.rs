@@ -157,9 +157,9 @@ fn a_slow_reader_slows_only_its_own_command() {
         assert!(slow.stdout.as_ref().expect("a pipe").wait_for(b"y\n", PATIENCE));
         slow.warden.signal(Signal::SIGSTOP);
         assert!(waiting::until_true(PATIENCE, || Process::of(slow.pid()).is_some_and(|shim| shim.state == 'T')));
-        let yes = host.tree().into_iter().find(|process| process.comm == "yes").expect("it runs");
-        let before = procs::written(yes.pid);
-        let used = waiting::until_steady(Duration::from_millis(500), || procs::processor_time(yes.pid));
+        let before = procs::written(host.tree().iter().find(|process| process.comm == "yes").expect("it runs").pid);
+        let yes = procs::wait_until_held(host.pid(), "yes");
+        let used = procs::processor_time(yes.pid);
         for round in 0..50 {
             assert_eq!(host.run(&format!("echo {round}")).out(), format!("{round}\n"));
         }

@@ -13,12 +13,12 @@ use nix::unistd::Pid;
 
 use super::leftovers::{rexec, said, start, written};
 use crate::support::call::{Outcome, Target};
-use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
+use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::procs::{self, Process};
 use crate::support::waiting::{self, PATIENCE};
 
-/// The promise is ten seconds.
-const ANSWERED: Duration = Duration::from_secs(20);
+/// A hang guard. The promise is ten seconds.
+const ANSWERED: Duration = PATIENCE;
 
 /// Commands that stop their guards, once and for ever, and leave their shell's number in `shell`.
 const STOPPERS: [&str; 4] = [
@@ -102,7 +102,8 @@ fn a_host_that_ends_ends_commands_that_stop_their_guards() {
             } else {
                 let (_home, mut warden) = host.kill();
                 // A program that stops its guard again and again may do so once more at the very end.
-                let is_gone = warden.is_empty_within(SHUTDOWN) || script.contains("while");
+                let may_stay = script.contains("while");
+                let is_gone = warden.is_empty_within(if may_stay { PATIENCE / 6 } else { PATIENCE }) || may_stay;
                 assert!(is_gone, "{script}: {:#?}", warden.tree());
             }
             assert!(!shell.is_alive() || signal == SIGKILL, "{script}");

@@ -187,7 +187,7 @@ fn a_command_whose_caller_dies_waits_no_longer() {
         .expect("it lives");
     let end = host.wait_for("the end", |journal| journal.of_type("end").next().cloned());
     assert_eq!(end["error"], "aborted");
-    assert_eq!(super::list(&host), Vec::<serde_json::Value>::new());
+    crate::support::waiting::wait_until("nothing is listed", || super::list(&host).is_empty());
 }
 
 /// Reads in the foreground that it got to change the modes. At SIGUSR1 it stops its group, as a program does that

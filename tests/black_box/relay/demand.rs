@@ -135,8 +135,10 @@ const ASKERS: &[Interaction] = &[
 const SHARED: &[Interaction] = &[
     Interaction {
         name: "a command that never asks takes no key",
-        script: "$SH -c 'echo begun >&2; until [ -e go ]; do sleep 0.02; done; echo end >&2' </dev/null >f & \
-                 for n in 1 2 3; do read -rsn1 k; echo got $k; done; touch go; wait",
+        // What is typed while no read has switched the echo off would be shown.
+        script: "modes=$(stty -g); stty -echo; \
+                 $SH -c 'echo begun >&2; until [ -e go ]; do sleep 0.02; done; echo end >&2' </dev/null >f & \
+                 for n in 1 2 3; do read -rsn1 k; echo got $k; done; touch go; wait; stty $modes",
         steps: &[
             Sees("begun\r\n"),
             Types(b"a"),

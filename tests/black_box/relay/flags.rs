@@ -99,10 +99,12 @@ fn agents_get_secrets_masked_only_if_told() {
 
 #[test]
 fn the_grace_is_the_time_to_clean_up() {
-    const CLEANS: &str = "trap 'sleep 0.2; echo cleaned; exit 3' TERM; echo on; while :; do sleep 0.1; done";
-    for (flags, text, code) in [(&[][..], "on\ncleaned\n", 3), (&["--grace", "0"], "on\n", 137)] {
+    // Far less than the usual grace, and far more than none.
+    for (flags, takes, text, code) in [(&[][..], "0.05", "on\ncleaned\n", 3), (&["--grace", "0"], "1000", "on\n", 137)]
+    {
+        let cleans = format!("trap 'sleep {takes}; echo cleaned; exit 3' TERM; echo on; while :; do sleep 0.01; done");
         let mut host = host(flags);
-        let mut calling = host.call(CLEANS).start(Target::Shim(&host.socket())).expect("the shim starts");
+        let mut calling = host.call(&cleans).start(Target::Shim(&host.socket())).expect("the shim starts");
         assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"on\n", PATIENCE));
         host.signal(Signal::SIGTERM);
         let seen = calling.finish(PATIENCE + Duration::from_secs(5)).expect("it ends");

@@ -100,8 +100,8 @@ fn jobs_of_an_interactive_shell_stop_and_go_on_alike() {
 const LEADERS: &[Interaction] = &[
     Interaction {
         name: "^Z at a program below a shell that catches the signal",
-        script: "trap 'echo caught; exit 4' TSTP; bash -c 'echo begun; sleep 0.2'; echo not reached",
-        steps: &[Sees("begun"), Types(b"\x1a"), Sees("caught")],
+        script: "trap 'echo caught; exit 4' TSTP; bash -c 'echo begun; read x'; echo not reached",
+        steps: &[Sees("begun"), Types(b"\x1a"), Sees("^Z"), Types(b"\r"), Sees("caught")],
         ends: Ended::Code(4),
         ..PLAIN
     },

@@ -176,7 +176,7 @@ fn in_every_other_mixture_the_terminal_is_left_alone() {
     use At::{Null, Pipe, Terminal};
     let host = Host::with(MIRROR);
     const SCRIPT: &str = "for n in 0 1 2; do [ -t $n ] && printf 't%s ' $n; done >&9; echo out; echo err >&2; \
-                          read -t 5 x; echo \"[$x]\" >&9";
+                          read -t 60 x; echo \"[$x]\" >&9";
     for at in [
         [Terminal, Null, Null],
         [Terminal, Pipe, Null],

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::client::{Client, text_of};
 use crate::support::host::{Host, MIRROR};
 use crate::support::procs::Process;
+use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 #[test]
@@ -145,6 +146,9 @@ fn a_name_is_taken_until_its_command_ends_or_is_restarted() {
 
 #[test]
 fn ports_and_texts_and_times_are_awaited() {
+    if !programs::has("python3") {
+        return;
+    }
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);
     let script = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',0)); print('starting', flush=True); s.listen(); \
@@ -171,6 +175,9 @@ const SERVER: &str = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1'
 
 #[test]
 fn a_client_is_told_of_ports_and_of_who_holds_them() {
+    if !programs::has("python3") {
+        return;
+    }
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);
     client.call("events.subscribe", &json!({"events": ["port", "exit"]}));
@@ -229,8 +236,13 @@ fn json_is_parsed_and_a_command_gets_the_environment_it_asks_for() {
     let text = cut["stdout"].as_str().expect("text");
     assert!(text.starts_with("1\n2\n") && text.ends_with("\n100000\n") && text.len() < 1_100, "{text}");
     assert_eq!(cut["omitted_bytes"], 588_895 - 1_000);
-    let late = run(json!({"command": "echo before; exec sleep 1000", "timeout": 0.2}));
-    assert_eq!((&late["exit"], &late["error"], &late["stdout"]), (&json!(124), &json!("timeout"), &json!("before\n")));
+    // On a busy machine the command may need longer for its first line than the shortest of these.
+    let has_written = [0.2, 1.0, 5.0, 25.0].into_iter().any(|seconds| {
+        let late = run(json!({"command": "echo before; exec sleep 1000", "timeout": seconds}));
+        assert_eq!((&late["exit"], &late["error"]), (&json!(124), &json!("timeout")));
+        late["stdout"] == "before\n"
+    });
+    assert!(has_written, "it never wrote in time");
 }
 
 /// What they leave behind would stay otherwise.

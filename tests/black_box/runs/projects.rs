@@ -191,8 +191,8 @@ fn what_comes_into_a_suspended_session_begins_when_it_goes_on() {
         assert_eq!((seen.code(), seen.out().as_str()), (code, out), "{end}: {seen:?}");
         assert_eq!(fs::remove_file(Path::new(&shop).join("begun")).is_ok(), code == 0, "{end}");
     }
-    let told = host.console_text().matches("waits: the project session shop is suspended").count();
-    assert_eq!(told, 2, "{}", host.console_text());
+    let told = || host.console_text().matches("waits: the project session shop is suspended").count() == 2;
+    assert!(waiting::until_true(PATIENCE, told), "{}", host.console_text());
 }
 
 #[test]

@@ -7,12 +7,22 @@ use nix::sys::signal::Signal;
 use super::reports::{begin, caged, can_run, ended, plain, rexec};
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, MIRROR};
+use crate::support::procs::{self, Process};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 fn has_written(calling: &Calling, text: &str) -> bool {
     let reader = calling.stdout.as_ref().expect("a pipe");
     waiting::until_true(PATIENCE, || String::from_utf8_lossy(&reader.so_far()).contains(text))
+}
+
+/// What runs of a reported command, beside the shim itself.
+fn shells(calling: &Calling) -> Vec<Process> {
+    let is_shim = |process: &Process| {
+        let program = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
+        program.file_name().is_some_and(|name| name == "rexec-sh")
+    };
+    procs::descendants(calling.pid()).into_iter().filter(|process| !is_shim(process)).collect()
 }
 
 fn size(path: &Path) -> u64 {
@@ -48,6 +58,8 @@ fn a_sandboxed_command_is_paused_and_resumed() {
     assert!(rexec(&host, &["resume", &seq]).contains("is not paused"));
     let said = rexec(&host, &["pause", &seq]);
     assert!(said.contains("is paused"), "{said}");
+    // The kernel stops a process at its next return to its own code, which on a busy machine comes after the answer.
+    waiting::wait_until("the stop", || shells(&calling).iter().all(|process| process.state == 'T'));
     let before = size(&ticks);
     let listed = rexec(&host, &["ps", "--json"]);
     assert!(listed.contains(r#""state":"paused""#), "{listed}");

@@ -80,9 +80,9 @@ fn commands_in_every_sandbox_are_journalled_and_shown() {
                 wrong.push(format!("{end:#}"));
             }
         }
-        let text = host.console_text();
-        assert!(!text.contains("unseen"), "{text}");
-        assert_eq!(text.matches(" · in its sandbox (").count(), count, "{text}");
+        let are_shown = || host.console_text().matches(" · in its sandbox (").count() == count;
+        assert!(waiting::until_true(PATIENCE, are_shown), "{count}: {}", host.console_text());
+        assert!(!host.console_text().contains("unseen"), "{}", host.console_text());
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -201,10 +201,15 @@ fn a_person_ends_a_sandboxed_command() {
         return;
     }
     let host = Host::start();
-    for (script, signal) in [("sleep 1000 & wait", 15), ("trap '' TERM; while :; do sleep .1; done", 9)] {
+    let stubborn = "trap '' TERM; sleep 1000 & while :; do wait; done";
+    for (script, signal) in [("sleep 1000 & wait", 15), (stubborn, 9)] {
         let (mut calling, seq) = begin(&host, script);
-        let listed = rexec(&host, &["ps", "-v"]);
-        assert!(listed.contains("in its sandbox (no_new_privs)") && listed.contains("sleep"), "{listed}");
+        let listed = || rexec(&host, &["ps", "-v"]);
+        let is_listed = || {
+            let listed = listed();
+            listed.contains("in its sandbox (no_new_privs)") && listed.contains("  sleep ")
+        };
+        assert!(waiting::until_true(PATIENCE, is_listed), "{}", listed());
         let said = rexec(&host, &["kill", &seq.to_string()]);
         assert!(said.contains(&format!("#{seq} has ended")), "{said}");
         let seen = calling.finish(PATIENCE).expect("it ends");
@@ -230,8 +235,8 @@ fn a_command_whose_shim_was_killed_is_lost_and_its_shell_dead() {
         .expect("it lives");
     assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 137);
     assert_eq!(ended(&host, script)["error"], "lost");
-    let text = host.console_text();
-    assert!(text.contains("lost: nobody saw how it ended"), "{text}");
+    let is_told = || host.console_text().contains("lost: nobody saw how it ended");
+    assert!(waiting::until_true(PATIENCE, is_told), "{}", host.console_text());
     assert!(rexec(&host, &["kill", &seq.to_string()]).contains("no command"), "it is forgotten");
 }
 
@@ -323,6 +328,7 @@ fn a_command_in_another_pid_namespace_is_found_from_outside() {
     let mut calling = call.start(Target::Real).expect("it starts");
     let start = host.wait_for("its start", |journal| journal.of_type("start").next().cloned());
     assert_eq!((start["whoami"].as_str(), start["sandbox"].as_str()), (Some("Codex"), Some("codex read-only")));
+    assert!(calling.stdout.as_ref().expect("a pipe").wait_for(b"inside\n", PATIENCE), "it never began");
     let said = rexec(&host, &["kill", "1"]);
     assert!(said.contains("#1 has ended"), "{said}");
     let seen = calling.finish(PATIENCE).expect("it ends");

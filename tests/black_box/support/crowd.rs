@@ -84,10 +84,13 @@ impl Gate {
         fs::metadata(&self.arrived).map_or(0, |data| usize::try_from(data.len()).expect("a small file"))
     }
 
-    /// Waits until so many have.
+    /// Waits until so many have, as long as one comes after the other.
     pub(crate) fn wait_for(&self, count: usize) {
-        let have = waiting::until_true(PATIENCE, || self.arrived() >= count);
-        assert!(have, "{} of {count} commands came to the gate", self.arrived());
+        while self.arrived() < count {
+            let before = self.arrived();
+            let comes = waiting::until_true(PATIENCE, || self.arrived() > before);
+            assert!(comes, "{} of {count} commands came to the gate", self.arrived());
+        }
     }
 
     /// Lets so many through, of those that wait and of those that are still to come.

@@ -58,8 +58,8 @@ pub(crate) const PLAIN: Setup = Setup {
 /// A host as a person starts it: commands see what their callers have.
 pub(crate) const MIRROR: Setup = Setup { tty: "auto", ..PLAIN };
 
-/// The bound on an ordered shutdown, five seconds, with slack for a busy machine.
-pub(crate) const SHUTDOWN: Duration = Duration::from_secs(10);
+/// How long an ordered shutdown may take before it counts as one that hangs. The host's own bound is five seconds.
+pub(crate) const SHUTDOWN: Duration = PATIENCE;
 
 /// What an idle host has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

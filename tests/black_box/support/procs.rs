@@ -7,6 +7,8 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::waiting::{self, PATIENCE};
+
 /// One process, as /proc/PID/stat tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
@@ -103,6 +105,22 @@ pub(crate) fn is_polling(pid: i32) -> bool {
         Ok(at) if !matches!(at.as_str(), "" | "0") => at.contains("poll"),
         _ => Process::of(pid).is_some_and(|process| process.state == 'S'),
     }
+}
+
+/// Waits until a program below a host waits for somebody to take what it writes, and the host for something else: then
+/// nothing more is written until the reader goes on.
+pub(crate) fn wait_until_held(host: i32, writer: &str) -> Process {
+    let find = || descendants(host).into_iter().find(|process| process.comm == writer);
+    let found = waiting::until(PATIENCE, find).unwrap_or_else(|| panic!("there is no {writer}"));
+    let sleeps = |pid: i32| Process::of(pid).is_some_and(|process| process.state == 'S');
+    let both_sleep = || sleeps(found.pid) && sleeps(host);
+    waiting::wait_until("the writer is held", || {
+        let before = written(found.pid);
+        both_sleep()
+            && !waiting::until_true(Duration::from_millis(300), || !both_sleep())
+            && written(found.pid) == before
+    });
+    found
 }
 
 /// The processor time that a process has used itself, as /proc counts it: in ticks of 10 ms.

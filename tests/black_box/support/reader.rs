@@ -58,15 +58,23 @@ impl Reader {
         waiting::until(left, || self.has_ended().then(|| self.so_far()))
     }
 
-    pub(super) fn to_silence(&self) -> Vec<u8> {
+    /// What has come once its writers have ended: the kernel may still be passing on what they wrote to a terminal, and
+    /// does so at the latest when it is asked.
+    pub(crate) fn to_silence(&self) -> Vec<u8> {
         let is_silent = || {
-            waiting::until_steady(Duration::from_millis(80), || self.length());
+            waiting::until_steady(Duration::from_millis(50), || self.length());
             // The thread that reads may have to wait for a processor.
             let _between_reads = self.state.lock().expect("no reader panics");
             !self.source.upgrade().is_some_and(|source| is_ready(&source, PollTimeout::ZERO, PollFlags::POLLIN))
         };
         waiting::until_true(waiting::PATIENCE, is_silent);
         self.so_far()
+    }
+
+    /// Where these bytes end among what has come behind a place.
+    pub(crate) fn find(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let state = self.state.lock().expect("no reader panics");
+        memchr::memmem::find(&state.0[from..], bytes).map(|at| from + at + bytes.len())
     }
 
     /// Waits until the stream has brought these bytes.

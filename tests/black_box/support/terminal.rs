@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use nix::fcntl::OFlag;
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::termios::{OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
@@ -52,6 +53,13 @@ impl Terminal {
     /// The modes it has now.
     pub(crate) fn modes(&self) -> Termios {
         tcgetattr(&self.slave).expect("it is a terminal")
+    }
+
+    /// Waits until the keys that were written have come to the other side, where a key may have an effect by itself: the
+    /// kernel passes them on at the latest when somebody asks for them.
+    pub(crate) fn settle(&self) {
+        let mut asked = [PollFd::new(self.slave.as_fd(), PollFlags::POLLIN)];
+        poll(&mut asked, PollTimeout::ZERO).expect("poll");
     }
 
     /// A second descriptor for the part that a program uses.

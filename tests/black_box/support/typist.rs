@@ -4,7 +4,6 @@ use std::cell::{Cell, OnceCell};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::Duration;
 
 use nix::libc;
 use nix::sys::termios::Termios;
@@ -90,11 +89,8 @@ impl Typist {
     /// Waits until the screen has brought this, behind everything waited for so far; gives what came with it.
     pub(crate) fn sees(&mut self, text: &str) -> String {
         let from = self.read;
-        let found = waiting::until(PATIENCE, || {
-            let screen = self.reader().so_far();
-            memchr::memmem::find(&screen[from..], text.as_bytes()).map(|at| from + at + text.len())
-        });
-        let Some(to) = found else { panic!("never saw {text:?}; since the last time: {:?}", self.rest()) };
+        let found = waiting::until(PATIENCE, || self.reader().find(text.as_bytes(), from));
+        let Some(to) = found else { panic!("never saw {text:?}; since the last time: {:?}", self.last_part()) };
         self.read = to;
         String::from_utf8_lossy(&self.reader().so_far()[from..to]).into_owned()
     }
@@ -102,6 +98,12 @@ impl Typist {
     /// What the screen has brought that was not waited for.
     pub(crate) fn rest(&self) -> String {
         String::from_utf8_lossy(&self.reader().so_far()[self.read..]).into_owned()
+    }
+
+    /// The end of that, for a message.
+    fn last_part(&self) -> String {
+        let rest = self.rest();
+        rest.chars().skip(rest.chars().count().saturating_sub(2_000)).collect()
     }
 
     /// Everything that the screen has brought.
@@ -142,9 +144,12 @@ impl Typist {
     /// Waits for the end; all output has come then.
     pub(crate) fn ends(&mut self) -> Ended {
         let ended = self.warden.wait(PATIENCE).unwrap_or_else(|| {
-            panic!("it does not end; since the last time: {:?}; {:#?}", self.rest(), self.warden.tree())
+            panic!("it does not end; since the last time: {:?}; {:#?}", self.last_part(), self.warden.tree())
         });
-        waiting::until_steady(Duration::from_millis(50), || self.reader().so_far().len());
+        self.reader().to_silence();
+        if let Some(pipe) = &self.pipe {
+            pipe.to_silence();
+        }
         ended
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long a fact may take that has no bound of its own, on a machine with too few processors.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(4);
 
 /// Asks until there is an answer; `None` when the time is over.

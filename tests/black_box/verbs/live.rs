@@ -1,13 +1,13 @@
 //! Verbs about commands that run: pause, resume, kill with a signal, status.
 
 use std::fs;
-use std::io::Read;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
+use crate::support::reader::Reader;
 use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -79,7 +79,7 @@ fn a_paused_command_stands_still_and_goes_on_where_it_was() {
         })
     });
     assert_eq!((out.as_str(), code), ("went on\n", 0));
-    assert!(host.console_text().contains("#1 is paused: you asked"), "{}", host.console_text());
+    waiting::wait_until("the console tells", || host.console_text().contains("#1 is paused: you asked"));
     let said = rexec(&host, &["kill", "1"]);
     assert!(said.code == 0 || said.err.contains("no command #1 runs"), "{}", said.err);
     host.finish();
@@ -186,12 +186,10 @@ fn on_terminal(host: &Host, args: &[&str], columns: u16) -> Vec<String> {
     let terminal = Terminal::new(columns, 40);
     let mut command = Command::new(programs::rexec());
     command.args(args).env_clear().env("TERM", "xterm-256color").env("REXEC_SOCKET", host.socket());
+    let shown = Reader::new(terminal.master_file().into(), usize::MAX);
     let mut child = command.stdin(Stdio::null()).stdout(terminal.slave()).spawn().expect("the program starts");
-    // The list is short enough for the terminal to hold all of it.
     assert!(child.wait().expect("it ends").success());
-    let mut bytes = vec![0; 1 << 16];
-    let length = terminal.master_file().read(&mut bytes).expect("the terminal's text");
-    let text = String::from_utf8(bytes[..length].to_vec()).expect("text");
+    let text = String::from_utf8(shown.to_silence()).expect("text");
     let mut plain = String::new();
     for (at, part) in text.split("\x1b[").enumerate() {
         plain += if at == 0 { part } else { part.split_once('m').expect("a colour").1 };
@@ -201,9 +199,12 @@ fn on_terminal(host: &Host, args: &[&str], columns: u16) -> Vec<String> {
 
 #[test]
 fn the_list_fits_every_terminal_and_names_what_matters() {
+    if !programs::has("python3") {
+        return;
+    }
     let host = Host::start();
     let ports = "import os, socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); \
-                 open('pids', 'a').write(f'{os.getpid()}\\n'); open('port', 'w').write(str(s.getsockname()[1])); time.sleep(1000)";
+                 open('port', 'w').write(str(s.getsockname()[1])); open('pids', 'a').write(f'{os.getpid()}\\n'); time.sleep(1000)";
     let server = start(&host, "Claude Code", &format!("python3 -c \"{ports}\"\necho over"));
     processes(&host, 1);
     let left = start(&host, "Codex", "sleep 1000 >/dev/null 2>&1 & echo $! >>pids");

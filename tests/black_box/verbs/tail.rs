@@ -4,13 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::live::{processes, rexec, start};
 use crate::support::host::Host;
+use crate::support::procs;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -90,8 +90,7 @@ fn a_watcher_that_reads_nothing_holds_up_nothing_and_a_fifth_one_is_told() {
             assert_eq!((seen.code(), seen.out().len()), (0, 2 + 300_100));
         }
     }
-    let sizes = Command::new("ps").args(["-o", "rss=", "-p", &host.pid().to_string()]).output().expect("ps");
-    let kib: u64 = String::from_utf8_lossy(&sizes.stdout).trim().parse().expect("a number");
+    let kib = procs::memory(host.pid(), "VmRSS") >> 10;
     assert!(kib < 120_000, "the host has {kib} KiB");
     drop(watchers);
     let mut again = None;
@@ -102,7 +101,7 @@ fn a_watcher_that_reads_nothing_holds_up_nothing_and_a_fifth_one_is_told() {
     });
     assert_eq!(host.run("echo to be seen").out(), "to be seen\n");
     let mut stream = again.expect("a watcher");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let mut text = Vec::new();
     waiting::wait_until("the row", || {
         let mut bytes = [0; 4096];
