@@ -35,7 +35,7 @@ impl Masks {
     /// Makes the maskers of a run. `entries` are its variables, or the secrets of them, as they came in frames.
     pub(super) fn new(entries: &[u8], start: &StartRecord) -> Masks {
         let arguments: Vec<&[u8]> = start.exec.iter().map(String::as_bytes).collect();
-        let text = Redactor::of_command(variables(entries), start.command.as_bytes(), &arguments);
+        let text = Redactor::of_command(variables(entries), &arguments);
         Masks { text, streams: Vec::new(), holder: None, waiting: Vec::new() }
     }
 

@@ -106,14 +106,13 @@ impl Pieces<'_> {
 impl Redactor {
     /// A masker for a run with this environment. It masks the values of variables that [`is_secret`].
     pub fn new<N: AsRef<[u8]>, V: AsRef<[u8]>>(environment: impl IntoIterator<Item = (N, V)>) -> Self {
-        Self::of_command(environment, &[], &[])
+        Self::of_command(environment, &[])
     }
 
-    /// A masker for a run with this environment and this command, as a text or as arguments. It masks the secrets of the
-    /// command wherever they are, too, if they differ from plain words.
+    /// A masker for a run with this environment and these arguments of its command. It masks the secrets in them wherever
+    /// they are, too, if they differ from plain words.
     pub fn of_command<N: AsRef<[u8]>, V: AsRef<[u8]>>(
         environment: impl IntoIterator<Item = (N, V)>,
-        command: &[u8],
         arguments: &[&[u8]],
     ) -> Self {
         let mut secrets = Vec::new();
@@ -122,15 +121,13 @@ impl Redactor {
                 add(name.as_ref(), value.as_ref(), &mut secrets);
             }
         }
-        let mut learn = |text: &[u8], Secret { place, name }: Secret| {
-            let value = &text[place];
-            if is_telling(value) {
-                add(name.as_bytes(), value, &mut secrets);
-            }
-        };
-        secrets_of_text(command).into_iter().for_each(|secret| learn(command, secret));
         for (argument, found) in arguments.iter().zip(secrets_of_arguments(arguments)) {
-            found.into_iter().for_each(|secret| learn(argument, secret));
+            for secret in found {
+                let value = &argument[secret.place];
+                if is_telling(value) {
+                    add(secret.name.as_bytes(), value, &mut secrets);
+                }
+            }
         }
         Self { values: KnownValues::new(secrets).map(ValueMasker::new), ..Self::default() }
     }
@@ -237,13 +234,6 @@ pub fn is_secret(name: &[u8], value: &[u8]) -> bool {
 struct Secret {
     place: Range<usize>,
     name: String,
-}
-
-/// The secrets in the text of a shell command.
-fn secrets_of_text(text: &[u8]) -> Vec<Secret> {
-    let by_program = command_secrets::of_text(text).into_iter();
-    let by_program = by_program.map(|place| Secret { place, name: COMMAND_SECRET.to_owned() });
-    by_program.chain(pattern_masker::secrets(text)).collect()
 }
 
 /// The secrets in the arguments of a command: for each argument, those in it.

@@ -11,13 +11,13 @@ use memchr::memmem;
 
 use super::command_words::{SimpleCommand, simple_commands, unquoted};
 use super::known_programs::{ARGUMENTS, KEEPERS, LAST_IF, LOGINS, ONLY_WITH, OPTIONS, READER_OPTIONS, READERS};
-use super::names::{self, NAME_BYTES_MAX, SecretKind};
+use super::names::{NAME_BYTES_MAX, SecretKind};
 use super::plausible::{Form, is_plausible};
 
 /// How deep commands in quotes are searched.
 const DEPTH_MAX: usize = 3;
 /// The most words of a simple command that are searched, so that the cost stays linear in the text.
-const WORDS_MAX: usize = 256;
+const WORDS_MAX: usize = 128;
 
 /// What is known of one program.
 #[derive(Default)]
@@ -27,6 +27,8 @@ struct KnownProgram {
     only_with: Option<&'static str>,
     arguments: Vec<(&'static str, usize)>,
     last_if: Option<u8>,
+    takes_login: bool,
+    reads_password: bool,
 }
 
 static PROGRAMS: LazyLock<HashMap<&[u8], KnownProgram>> = LazyLock::new(|| {
@@ -38,6 +40,8 @@ static PROGRAMS: LazyLock<HashMap<&[u8], KnownProgram>> = LazyLock::new(|| {
     ONLY_WITH.iter().for_each(|(names, word)| add(names, &|program| program.only_with = Some(word)));
     ARGUMENTS.iter().for_each(|(names, word, which)| add(names, &|program| program.arguments.push((word, *which))));
     LAST_IF.iter().for_each(|(names, letter)| add(names, &|program| program.last_if = Some(*letter)));
+    add(LOGINS, &|program| program.takes_login = true);
+    add(READERS, &|program| program.reads_password = true);
     programs
 });
 
@@ -180,11 +184,10 @@ impl<'a> CommandWords<'a> {
     /// Adds the secrets that its program's name gives away.
     fn add(&self, base: usize, found: &mut Vec<Range<usize>>) {
         for nth in 0..self.words.len() {
-            let name = self.program(nth);
-            if names::is_one(name, LOGINS) {
+            let Some(program) = PROGRAMS.get(self.program(nth)) else { continue };
+            if program.takes_login {
                 found.extend((nth + 1..self.words.len()).filter_map(|nth| self.login(nth)).map(|word| at(base, word)));
             }
-            let Some(program) = PROGRAMS.get(name) else { continue };
             if program.only_with.is_none_or(|word| self.has(word)) {
                 let options = program.options.iter();
                 let values = options.flat_map(|option| self.option_values(nth + 1, option));
@@ -262,7 +265,7 @@ impl<'a> CommandWords<'a> {
     fn reads_secret(&self) -> bool {
         (0..self.words.len()).any(|nth| {
             let (program, word) = (self.program(nth), self.word(nth));
-            names::is_one(program, READERS)
+            PROGRAMS.get(program).is_some_and(|program| program.reads_password)
                 || (program == b"sudo" && self.has_letter(nth + 1, b'S'))
                 || is_in(word, READER_OPTIONS)
                 || (word == b"stdin" && self.has("openssl"))

@@ -101,13 +101,13 @@ pub(super) const ARGUMENTS: &[(&str, &str, usize)] = &[
 pub(super) const LAST_IF: &[(&str, u8)] = &[("htpasswd", b'b'), ("mosquitto_passwd", b'b')];
 
 /// Programs that take `user/password@place` or `domain/user:password@place` as an argument.
-pub(super) const LOGINS: &str = " sqlplus rman exp imp expdp impdp sqlldr psexec.py wmiexec.py smbexec.py atexec.py \
+pub(super) const LOGINS: &str = "sqlplus rman exp imp expdp impdp sqlldr psexec.py wmiexec.py smbexec.py atexec.py \
      dcomexec.py secretsdump.py mssqlclient.py smbclient.py GetUserSPNs.py GetNPUsers.py lookupsid.py \
      impacket-psexec impacket-wmiexec impacket-smbexec impacket-atexec impacket-dcomexec impacket-secretsdump \
-     impacket-mssqlclient impacket-smbclient impacket-GetUserSPNs impacket-GetNPUsers impacket-lookupsid ";
+     impacket-mssqlclient impacket-smbclient impacket-GetUserSPNs impacket-GetNPUsers impacket-lookupsid";
 
 /// Programs that read a password from their standard input.
-pub(super) const READERS: &str = " chpasswd passwd smbpasswd kinit vncpasswd cryptsetup su ";
+pub(super) const READERS: &str = "chpasswd passwd smbpasswd kinit vncpasswd cryptsetup su";
 /// Options with which programs read one.
 pub(super) const READER_OPTIONS: &str = " --password-stdin --passphrase-stdin --with-token --token-stdin --auth-stdin \
      --passphrase-fd --pinentry-mode --stdin-password --access-token-stdin --key-stdin ";
