@@ -234,7 +234,14 @@ mod tests {
         super::super::write(&fds[0], b"x").unwrap();
         fds.clear();
         assert_eq!(super::super::read(&read, &mut buffer).unwrap(), 1);
-        assert_eq!(super::super::read(&read, &mut buffer).unwrap(), 0, "no copy of the write end is left");
+        // A child that another test is just starting has a copy until it executes its program.
+        let end = loop {
+            match super::super::read(&read, &mut buffer) {
+                Err(error) if super::super::is_transient(&error) => std::thread::yield_now(),
+                end => break end,
+            }
+        };
+        assert_eq!(end.unwrap(), 0, "no copy of the write end is left");
         let write = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(send(&near, b"many", &[write.as_raw_fd(); 100]).unwrap(), 4);
         let received = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap();

@@ -192,6 +192,8 @@ mod tests {
             static NEXT: AtomicU32 = AtomicU32::new(0);
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = std::env::temp_dir().join(format!("rexec-place-{}-{number}", std::process::id()));
+            // One of an earlier process with this number may be there.
+            let _ = fs::remove_dir_all(&path);
             fs::create_dir(&path).unwrap();
             set_mode(&path, 0o700);
             Self(path)

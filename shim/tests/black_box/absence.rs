@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use crate::host::{Place, frames, outcome, wait_for};
+use crate::host::{Place, frames, outcome};
 use nix::fcntl::{Flock, FlockArg};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::wire::encode_exit;
@@ -137,12 +137,20 @@ fn a_host_that_holds_its_lock_is_waited_for() {
     let start = std::time::Instant::now();
     assert_eq!(run_with(&place, &place.socket()).0, Some(127));
     assert!(start.elapsed().as_millis() >= 150);
-    // Somebody listens as soon as the shim has been seen to look at the lock.
-    let mut child = place.bash("true").spawn().unwrap();
-    wait_for("the shim to run", || crate::host::state(child.id()).is_some());
-    let host = place.answering(frames(|out| encode_exit(Exit::Code(4), out)));
-    assert_eq!(child.wait().unwrap().code(), Some(4));
-    host.join().unwrap();
+    // Somebody listens while the shim waits. On a busy machine that may come too late, so one success is enough.
+    let is_served = (0..50).any(|_| {
+        let mut child = place.bash("true").spawn().unwrap();
+        let host = place.answering(frames(|out| encode_exit(Exit::Code(4), out)));
+        let code = child.wait().unwrap().code();
+        if code != Some(4) {
+            // The host that came too late serves another one.
+            assert_eq!((code, run_with(&place, &place.socket()).0), (Some(127), Some(4)));
+        }
+        host.join().unwrap();
+        fs::remove_file(place.socket()).unwrap();
+        code == Some(4)
+    });
+    assert!(is_served, "it never waited long enough");
     drop(lock);
 }
 

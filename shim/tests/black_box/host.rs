@@ -3,12 +3,11 @@
 use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -43,11 +42,8 @@ fn heed_signals() {
 impl Place {
     pub(crate) fn new() -> Self {
         heed_signals();
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("rexec-shim-{}-{number}", std::process::id()));
-        fs::create_dir(&dir).unwrap();
-        fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+        // Not the usual place for temporary files, whose path may be too long for a socket's name.
+        let dir = nix::unistd::mkdtemp("/tmp/rxs-XXXXXX").unwrap();
         for name in ["rexec-bash", "rexec-sh", "bash"] {
             symlink(env!("CARGO_BIN_EXE_rexec-sh"), dir.join(name)).unwrap();
         }

@@ -3,7 +3,6 @@
 use std::io::{IoSlice, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::time::Duration;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use rexec_sh::protocol::process::Signal;
@@ -107,7 +106,7 @@ fn a_shim_ends_whatever_its_host_says() {
             }
         }
         drop(socket);
-        let seen = calling.finish(Duration::from_secs(20));
+        let seen = calling.finish(PATIENCE);
         let seen = seen.unwrap_or_else(|| panic!("the shim hangs after {}", stream.escape_ascii()));
         assert!(matches!(seen.ended, Ended::Code(_)), "{seen:?} after {}", stream.escape_ascii());
     });

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::support::call::{Call, Outcome, Target, dir};
 use crate::support::host::{SHUTDOWN, environment, has_no_new_privs};
@@ -159,12 +158,17 @@ impl Pane {
 
     /// Ends the host as a person does, and gives what was left for the parent shell to read; empty is nothing.
     pub(crate) fn end(&self) -> String {
-        // While a command runs, q asks. In one read with other keys it counts as pasted.
-        let keys = if self.is_raw { &["C-c"][..] } else { &["q", "y", "q", "y"] };
-        let is_over = |within| waiting::until_true(within, || !self.socket().exists());
-        for key in keys.iter().filter(|_| !is_over(Duration::ZERO)) {
-            self.tmux(&["send-keys", key]);
-            is_over(Duration::from_secs(1));
+        let is_over = || !self.socket().exists();
+        // While a command runs, q asks.
+        let asks = || self.screen().contains("and the host? y/n");
+        let was_heard = waiting::until_true(PATIENCE, || {
+            self.tmux(&["send-keys", if self.is_raw { "C-c" } else { "q" }]);
+            // In one read with other keys it counts as pasted. Then they were many.
+            waiting::until_true(PATIENCE / 6, || is_over() || asks())
+        });
+        assert!(was_heard, "the keyboard is deaf: {}", self.screen());
+        if !is_over() {
+            self.tmux(&["send-keys", "y"]);
         }
         let typed = self.home.join("typed");
         assert!(waiting::until_true(SHUTDOWN, || typed.exists()), "the host does not leave: {}", self.screen());

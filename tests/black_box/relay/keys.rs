@@ -92,8 +92,8 @@ const INTERACTIONS: &[Interaction] = &[
     Interaction {
         name: "an interactive shell with a command",
         options: &["--norc", "-i", "-c"],
-        script: "echo begun; read x; echo got $x; sleep 1000",
-        steps: &[Sees("begun"), Types(b"a b\r"), Sees("got a b"), Types(b"\x03")],
+        script: "echo begun; read x; echo got $x; sh -c 'echo last; exec sleep 1000'",
+        steps: &[Sees("begun"), Types(b"a b\r"), Sees("got a b"), Sees("last"), Types(b"\x03")],
         ends: Ended::Signal(2),
         ..PLAIN
     },
