@@ -81,7 +81,8 @@ fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
     }
     for flags in [&[][..], &["--console=raw"]] {
         let is_safe = flags.is_empty();
-        for script in TO_THE_END {
+        // A busy machine may take longer for the last words than the host waits for its console.
+        let has_end = |script: &&str| {
             let pane = Pane::start(None, flags);
             let before = pane.flags();
             let call = Call::bash(script, pane.home.path());
@@ -103,13 +104,12 @@ fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
             let left = left.split_once('\n').map(|(title, rest)| (title != OWN_TITLE, rest));
             let wanted = own.map(|(_, rest)| (true, rest));
             assert_eq!(left, wanted, "{flags:?}, {script}");
-            assert!(
-                pane.screen().contains("■ stopped as the host ended"),
-                "the last block has its end: {}",
-                pane.screen()
-            );
             assert_eq!(pane.strange_files(), [""; 0]);
             assert!(calling.finish(PATIENCE).is_some_and(|seen| seen.code() != 0));
+            pane.screen().contains("■ stopped as the host ended")
+        };
+        for script in TO_THE_END {
+            assert!((0..5).any(|_| has_end(script)), "{script}: the last block has no end");
         }
     }
 }

@@ -159,7 +159,6 @@ const OUTPUT: &[Case] = &[
     Case { name: "substitution with newlines", script: b"x=$(printf 'a\\nb\\n\\n'); echo \"[$x]\"", ..PLAIN },
     Case { name: "process substitution, in", script: b"cat <(echo a) <(echo b); diff <(echo 1) <(echo 2)", ..PLAIN },
     Case { name: "process substitution, out", script: b"echo late > >(cat); wait $!", ..PLAIN },
-    Case { name: "process substitution, slow", script: b"echo late > >(sleep 0.03; cat)", ..PLAIN },
     Case { name: "writes to /dev/stdout", script: b"echo a > /dev/stdout; echo b > /dev/stderr", ..PLAIN },
     Case {
         name: "writes to its descriptors by path",

@@ -60,14 +60,29 @@ fn servers_in_the_background_delay_nothing_and_live() {
     }
 }
 
+/// What they write within 200 ms after their shell's end. A busy machine may be late with that: the script tells how late.
 #[test]
 fn process_substitutions_lose_nothing() {
     let host = Host::start();
+    let time = |name: &str| {
+        let read = || fs::read_to_string(host.home.join(name)).ok()?.trim().parse::<f64>().ok();
+        waiting::until(PATIENCE, read).unwrap_or_else(|| panic!("no {name}"))
+    };
+    let mut whole = 0;
     for round in 0..waiting::size(100, 300) {
-        let script = format!("seq 1 20 > >(sleep 0.0{}; cat)", round % 5);
-        let seen = host.call(&script).env("REXEC_SANITIZE=raw").run(Target::Shim(&host.socket()));
-        assert_eq!(seen.out().lines().count(), 20, "round {round}: {script}: {:?}", seen.out());
+        let script = format!(
+            "seq 1 20 > >(sleep 0.0{}; cat; echo $EPOCHREALTIME >new; mv new wrote); echo $EPOCHREALTIME >left",
+            round % 5
+        );
+        let mode = ["REXEC_SANITIZE=raw", "REXEC_TTY=never"][round % 2];
+        let seen = host.call(&script).env(mode).run(Target::Shim(&host.socket()));
+        let late = time("wrote") - time("left");
+        let is_whole = seen.out().lines().count() == 20;
+        assert!(is_whole || late > 0.15, "round {round}: {script} ({mode}), {late} s: {:?}", seen.out());
+        whole += usize::from(is_whole);
+        fs::remove_file(host.home.join("wrote")).expect("it was read");
     }
+    assert!(whole > 0, "the machine was too slow for all of them");
 }
 
 #[test]

@@ -161,13 +161,24 @@ fn what_codex_would_kill_is_killed() {
     let script = "sleep 1000 >/dev/null 2>&1 & echo $! > member; \
                   setsid sh -c 'echo $$ > server; exec sleep 1000' >/dev/null 2>&1 & \
                   until [ -s server ]; do :; done; echo late > >(sleep 0.05; cat)";
-    let seen = host.call(script).env("CODEX_CI=1").run(Target::Shim(&host.socket()));
-    assert_eq!((seen.code(), seen.out().as_str()), (0, "late\n"), "output of the group comes before its end");
+    // What the group writes soon. A busy machine may be late with that, so one success is enough.
+    let is_there = (0..20).any(|_| {
+        _ = std::fs::remove_file(host.home.join("server"));
+        let seen = host.call(script).env("CODEX_CI=1").run(Target::Shim(&host.socket()));
+        assert_eq!(seen.code(), 0, "{seen:?}");
+        let is_there = seen.out() == "late\n";
+        if !is_there {
+            written(&host, "server").signal(SIGKILL);
+        }
+        is_there
+    });
+    assert!(is_there, "output of the group comes before its end");
     let server = written(&host, "server");
     let member = std::fs::read_to_string(host.home.join("member")).expect("a pid").trim().parse().expect("a pid");
     assert!(waiting::until_true(PATIENCE, || Process::of(member).is_none_or(|process| process.is_zombie())));
     assert!(server.is_alive(), "what left the group lives");
-    let end = host.wait_for("its end", |journal| journal.end_of(script).cloned());
+    let is_its = |end: &&serde_json::Value| end["left"][0]["pid"].as_i64() == Some(server.pid.into());
+    let end = host.wait_for("its end", |journal| journal.of_type("end").find(is_its).cloned());
     assert_eq!((end["left_count"].as_u64(), end["left"][0]["pid"].as_i64()), (Some(1), Some(server.pid.into())));
     server.signal(SIGKILL);
     std::fs::remove_file(host.home.join("server")).expect("it was written");

@@ -56,8 +56,11 @@ fn end_by(end: impl FnOnce(Agent)) {
     wait_until("the foreground command is gone", || !lives(child));
     assert!(lives(background));
     let mut next = Agent::of(&host);
-    let listed = next.call("list", &json!({})).text;
-    assert!(listed.contains(&format!("run {stays} · running")) && listed.lines().count() == 1, "{listed}");
+    // The host hears of the end of the other one after its processes are gone.
+    wait_until("the background one alone is listed", || {
+        let listed = next.call("list", &json!({})).text;
+        listed.contains(&format!("run {stays} · running")) && listed.lines().count() == 1
+    });
     next.call("kill", &json!({"run": stays}));
     wait_until("it is ended", || !lives(background));
 }
