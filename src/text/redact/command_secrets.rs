@@ -152,11 +152,14 @@ fn at(base: usize, word: Range<usize>) -> Range<usize> {
     base + word.start..base + word.end
 }
 
-/// The value, unless it is a variable, a path or the like.
+/// The value, unless it is a variable, a path, a pair of ports or the like.
 fn plausible(text: &[u8], value: Range<usize>) -> Option<Range<usize>> {
     let value = unquoted(text, value);
     let bytes = &text[value.clone()];
-    is_plausible(SecretKind::Password, Form::Argument, b"PASSWORD", bytes).then_some(value)
+    let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'/' | b'-');
+    let are_ports = bytes.contains(&b':') && bytes.iter().all(is_part);
+    let is_secret = !are_ports && is_plausible(SecretKind::Password, Form::Argument, b"PASSWORD", bytes);
+    is_secret.then_some(value)
 }
 
 /// A simple command with its text.
@@ -265,11 +268,22 @@ impl<'a> CommandWords<'a> {
     fn reads_secret(&self) -> bool {
         (0..self.words.len()).any(|nth| {
             let (program, word) = (self.program(nth), self.word(nth));
-            PROGRAMS.get(program).is_some_and(|program| program.reads_password)
+            (self.runs(nth) && PROGRAMS.get(program).is_some_and(|program| program.reads_password))
                 || (program == b"sudo" && self.has_letter(nth + 1, b'S'))
                 || is_in(word, READER_OPTIONS)
                 || (word == b"stdin" && self.has("openssl"))
         }) || KEEPERS.iter().all(|words| (0..self.words.len()).any(|nth| is_in(self.word(nth), words)))
+    }
+
+    /// Whether this word is the program that runs, as far as the words before it tell.
+    fn runs(&self, nth: usize) -> bool {
+        const RUNNERS: [&[u8]; 8] = [b"sudo", b"doas", b"env", b"nice", b"nohup", b"time", b"exec", b"command"];
+        let is_before = |nth: usize| {
+            let word = self.word(nth);
+            let is_user = nth > 0 && matches!(self.word(nth - 1), b"-u" | b"-g" | b"-n");
+            word.starts_with(b"-") || word.contains(&b'=') || is_user || RUNNERS.contains(&self.program(nth))
+        };
+        (0..nth).all(is_before)
     }
 
     /// The word that ends the here-document it reads.
