@@ -227,7 +227,15 @@ pub(crate) fn inherited() -> Vec<RawFd> {
 }
 
 fn listed() -> Result<Vec<RawFd>, Errno> {
-    let directory = sys::open(c"/proc/self/fd", libc::O_RDONLY | libc::O_DIRECTORY)?;
+    let mut found = numbers_in(c"/proc/self/fd")?;
+    // The directory's own one is closed by now.
+    found.retain(|&fd| fd > libc::STDERR_FILENO && sys::is_inheritable(fd));
+    Ok(found)
+}
+
+/// The entries of a directory whose names are numbers.
+pub(crate) fn numbers_in(path: &CStr) -> Result<Vec<i32>, Errno> {
+    let directory = sys::open(path, libc::O_RDONLY | libc::O_DIRECTORY)?;
     let (mut found, mut buffer) = (Vec::new(), [0; 1024]);
     loop {
         let bytes = sys::read_directory(&directory, &mut buffer)?;
@@ -237,10 +245,7 @@ fn listed() -> Result<Vec<RawFd>, Errno> {
         let mut entries = &buffer[..bytes];
         while let Some((entry, rest)) = split_entry(entries) {
             entries = rest;
-            found.extend(
-                number(entry)
-                    .filter(|&fd| fd > libc::STDERR_FILENO && fd != directory.as_raw_fd() && sys::is_inheritable(fd)),
-            );
+            found.extend(number(entry));
         }
     }
 }

@@ -8,12 +8,15 @@ use rexec_sh::protocol::mark::{ProcessStat, is_guard_above};
 
 use rexec_sh::protocol::process::Pid;
 
+use crate::collect;
 use crate::sys;
 
 /// The inode of the first pid namespace, on every machine (`PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
 /// How much of `/proc/PID/stat` is read, bytes. The session lies before that.
 const STAT_BYTES: usize = 1024;
+/// Processes above one that are looked at.
+const ANCESTORS_MAX: usize = 1024;
 
 /// The meaning of `REXEC_INSIDE` in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,4 +51,14 @@ pub(crate) fn stat_of(pid: Pid) -> Option<ProcessStat> {
     let mut text = [0; STAT_BYTES];
     let bytes = sys::read(file.as_raw_fd(), &mut text).ok()?;
     ProcessStat::read(&text[..bytes])
+}
+
+/// The processes below this one that can be seen, in no order.
+pub(crate) fn below(root: Pid) -> Vec<Pid> {
+    let is_below = |pid: Pid| {
+        let parent = |pid: &Pid| stat_of(*pid).map(|stat| stat.parent).filter(|parent| parent.number() > 0);
+        std::iter::successors(parent(&pid), parent).take(ANCESTORS_MAX).any(|above| above == root)
+    };
+    let numbers = collect::numbers_in(c"/proc").unwrap_or_default();
+    numbers.into_iter().map(Pid::new).filter(|&pid| is_below(pid)).collect()
 }

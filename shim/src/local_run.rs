@@ -3,7 +3,8 @@
 //! ```text
 //! shim ──┬─ shell     in the same process group; killed when the shim dies
 //!        ├─ witness   sleeps in the group, and so shows whether a signal came for the whole group
-//!        └─ relay     only when the shell has left processes that write: passes their output on, in its own session
+//!        ├─ relay     only when the shell has left processes that write: passes their output on, in its own session
+//!        └─ reporter  only when the FIFO has no room for the report's end: waits for room, in its own session
 //! ```
 //!
 //! Invariants: the shell finds the descriptors, dispositions and mask that this process was started with, but for the
@@ -19,6 +20,7 @@ use rexec_sh::protocol::wire::CallerStream;
 
 use crate::WRITE_ERRORS;
 use crate::collect::{self, StandardStreams};
+use crate::inside;
 use crate::notice;
 use crate::output_descriptor::OutputDescriptor;
 use crate::output_relay::{OutputRelay, PipedOutput, WrittenFile};
@@ -169,6 +171,7 @@ struct LocalRun {
 impl LocalRun {
     /// Waits for the shell's end, and ends in the same way.
     fn finish(mut self) -> ! {
+        let mut has_host = true;
         let exit = loop {
             if let Some(exit) = sys::wait(self.shell, false) {
                 break exit;
@@ -177,6 +180,10 @@ impl LocalRun {
                 while let Some(signal) = sys::next_signal(&self.signals) {
                     self.pass_on(signal);
                 }
+            }
+            if has_host && !self.relay.has_host() {
+                has_host = false;
+                self.resume();
             }
         };
         self.witness.kill();
@@ -187,9 +194,16 @@ impl LocalRun {
                 break;
             }
         }
-        self.relay.end(exit);
+        if let Some(reporter) = self.relay.end(exit) {
+            leave_process(|| reporter.end_in_time(exit));
+        }
         if self.relay.has_pipes() {
-            self.leave_relay();
+            // It passes on what is still written, as the caller's own pipes would have taken it.
+            leave_process(|| {
+                while self.relay.has_pipes() {
+                    self.relay.turn(-1);
+                }
+            });
         }
         self.witness.end();
         match exit {
@@ -216,16 +230,22 @@ impl LocalRun {
         std::iter::from_fn(|| sys::next_signal(&self.signals)).any(|signal| signal != sys::CHLD)
     }
 
-    /// Leaves a process that passes on what is still written, as the caller's own pipes would have taken it.
-    fn leave_relay(&mut self) {
-        if let Ok(Forked::Child) = sys::fork() {
-            sys::restore_mask(SignalSet::MAX);
-            sys::leave_session();
-            sys::leave_directory();
-            while self.relay.has_pipes() {
-                self.relay.turn(-1);
-            }
-            sys::exit(0)
+    /// The host is gone. If a person has paused the command there, nobody could resume it any more.
+    fn resume(&self) {
+        if sys::is_stopped(self.shell) {
+            inside::below(self.me).into_iter().for_each(|pid| sys::signal_child(pid, sys::CONT));
+            sys::signal_child(self.shell, sys::CONT);
         }
+    }
+}
+
+/// Leaves a process that does this and ends.
+fn leave_process(work: impl FnOnce()) {
+    if let Ok(Forked::Child) = sys::fork() {
+        sys::restore_mask(SignalSet::MAX);
+        sys::leave_session();
+        sys::leave_directory();
+        work();
+        sys::exit(0)
     }
 }

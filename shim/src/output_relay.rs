@@ -96,26 +96,24 @@ impl PipedOutput {
         if self.from < self.to || self.is_over || self.due == Some(0) {
             return 0;
         }
-        let is_reported = reporter.as_mut().is_some_and(|reporter| self.due.is_some() || reporter.has_room());
-        if is_reported || !self.can_move {
+        if !self.can_move || reporter.as_mut().is_some_and(Reporter::has_room) {
             self.is_flood = false;
-            return self.read(is_reported, reporter);
+            return self.read(reporter);
         }
         if !self.is_flood {
             self.is_flood = true;
             sys::enlarge(self.read_end.as_raw_fd(), FLOOD_PIPE_BYTES);
             sys::enlarge(self.fd, FLOOD_PIPE_BYTES);
         }
-        let queued = sys::queued(self.read_end.as_raw_fd());
+        let queued = self.due.unwrap_or_else(|| sys::queued(self.read_end.as_raw_fd()));
         if queued > FLOOD_KEPT_BYTES {
             return self.move_on(queued - FLOOD_KEPT_BYTES, reporter);
         }
-        if queued != std::mem::replace(&mut self.kept, queued) {
+        if self.due.is_none() && queued != std::mem::replace(&mut self.kept, queued) {
             return 0;
         }
         // Nothing has come for a while, so this may be the end, which people want to see.
-        let has_reserve = reporter.as_ref().is_some_and(Reporter::has_reserve);
-        self.read(has_reserve, reporter)
+        self.read(reporter)
     }
 
     /// Moves this much on without looking at it. Returns how many bytes went.
@@ -123,7 +121,8 @@ impl PipedOutput {
         match sys::splice(&self.read_end, self.fd, most.min(MOVE_BYTES)) {
             Ok(0) => self.is_over = true,
             Ok(moved) => {
-                self.on_passed(moved, |reporter, _| reporter.lose(moved), reporter);
+                self.due = self.due.map(|due| due.saturating_sub(moved));
+                reporter.iter_mut().for_each(|reporter| reporter.lose(self.output.stream, moved));
                 return moved;
             }
             Err(Errno::EAGAIN) => self.is_blocked = sys::queued(self.read_end.as_raw_fd()) > 0,
@@ -134,8 +133,8 @@ impl PipedOutput {
         0
     }
 
-    /// Reads, writes and reports or counts what is there. Returns how many bytes came.
-    fn read(&mut self, is_reported: bool, reporter: &mut Option<Reporter>) -> usize {
+    /// Reads, writes and reports what is there. Returns how many bytes came.
+    fn read(&mut self, reporter: &mut Option<Reporter>) -> usize {
         let most = self.due.unwrap_or(READ_BYTES).min(READ_BYTES);
         match sys::read(self.read_end.as_raw_fd(), &mut self.buffer[..most]) {
             Ok(0) => self.is_over = true,
@@ -143,25 +142,16 @@ impl PipedOutput {
                 (self.from, self.to) = (0, length);
                 // The caller comes first.
                 self.write();
-                let stream = self.output.stream;
-                let report = |reporter: &mut Reporter, bytes: &[u8]| match is_reported {
-                    true => reporter.output(stream, bytes),
-                    false => reporter.lose(bytes.len()),
-                };
-                self.on_passed(length, report, reporter);
+                self.due = self.due.map(|due| due.saturating_sub(length));
+                if let Some(reporter) = reporter {
+                    reporter.output(self.output.stream, &self.buffer[..length]);
+                }
                 return length;
             }
             Err(Errno::EINTR | Errno::EAGAIN) => {}
             Err(_) => self.is_over = true,
         }
         0
-    }
-
-    fn on_passed(&mut self, length: usize, report: impl FnOnce(&mut Reporter, &[u8]), reporter: &mut Option<Reporter>) {
-        self.due = self.due.map(|due| due.saturating_sub(length));
-        if let Some(reporter) = reporter {
-            report(reporter, &self.buffer[..length.min(READ_BYTES)]);
-        }
     }
 
     fn write(&mut self) {
@@ -197,7 +187,7 @@ impl WrittenFile {
         let skipped = size - self.at - FILE_REST_BYTES;
         if skipped > 0 && (is_last || skipped > FILE_REST_BYTES * 8) {
             self.at += skipped;
-            reporter.lose(usize::try_from(skipped).unwrap_or(0));
+            reporter.lose(self.stream, usize::try_from(skipped).unwrap_or(0));
         }
         while self.at < size {
             if !is_last && !reporter.has_room() {
@@ -235,6 +225,11 @@ impl OutputRelay {
         Self { pipes, files, reporter: Some(reporter), passed: None, gathers_until: None }
     }
 
+    /// Whether a host is told what happens.
+    pub(crate) fn has_host(&self) -> bool {
+        self.reporter.is_some()
+    }
+
     /// Whether a process may still write to a pipe.
     pub(crate) fn has_pipes(&self) -> bool {
         !self.pipes.is_empty()
@@ -253,23 +248,26 @@ impl OutputRelay {
         self.pipes.iter().all(PipedOutput::has_drained)
     }
 
-    /// Reports the end. What still comes is not reported.
-    pub(crate) fn end(&mut self, exit: Exit) {
-        if let Some(mut reporter) = self.reporter.take() {
-            self.files.iter_mut().for_each(|file| file.look(&mut reporter, true));
-            reporter.end(exit);
+    /// Reports the end. What still comes is not reported. Returns the reporter if the FIFO has no room for the end.
+    pub(crate) fn end(&mut self, exit: Exit) -> Option<Reporter> {
+        let mut reporter = self.reporter.take();
+        if let Some(reporter) = &mut reporter {
+            self.files.iter_mut().for_each(|file| file.look(reporter, true));
         }
+        let late = reporter.and_then(|mut reporter| (!reporter.end(exit)).then_some(reporter));
         self.files.clear();
         for pipe in &mut self.pipes {
             pipe.due = None;
             pipe.is_over |= pipe.from == pipe.to && sys::is_hung_up(&pipe.read_end);
         }
         self.close_ended();
+        late
     }
 
     /// Sleeps until there is something to do or `other` is readable, and does it. Returns whether `other` is.
     pub(crate) fn turn(&mut self, other: RawFd) -> bool {
-        let mut watched = vec![sys::watch(other, libc::POLLIN)];
+        let host = self.reporter.as_ref().map_or(sys::watch(-1, 0), Reporter::watch);
+        let mut watched = vec![sys::watch(other, libc::POLLIN), host];
         for pipe in &self.pipes {
             let is_wanted =
                 self.gathers_until.is_none() && !pipe.is_blocked && pipe.from == pipe.to && pipe.due != Some(0);
@@ -287,6 +285,9 @@ impl OutputRelay {
         self.gathers_until = self.gathers_until.filter(|&until| until > now);
         let mut events = watched.into_iter().map(|watched| watched.revents);
         let is_other = events.next().unwrap_or(0) != 0;
+        if events.next().unwrap_or(0) & libc::POLLERR != 0 {
+            self.reporter = None;
+        }
         for pipe in &mut self.pipes {
             let (input, output) = (events.next().unwrap_or(0), events.next().unwrap_or(0));
             if output & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {

@@ -1,7 +1,8 @@
 //! The reporter: writes what a command does to the host's FIFO.
 //!
-//! Invariants: no write waits; what the FIFO has no room for is counted, and the command goes on as if nobody read; the
-//! FIFO is this user's and closed to others.
+//! Invariants: no write waits; what the FIFO has no room for is kept up to a bound, of which the newest part stays, and
+//! counted beyond it, so that the end of an output is always reported; the command goes on as if nobody read; the FIFO is
+//! this user's and closed to others.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,10 +20,24 @@ use crate::sys;
 
 /// How long output waits for more, so that a command that writes in small pieces costs few records.
 const DELAY: Duration = Duration::from_millis(20);
+/// What is kept of output for which there is no room, bytes: its newest part. Twice as much may wait.
+const KEPT_BYTES: usize = 8 << 10;
+/// How long the end of a report waits for room in the FIFO, milliseconds. A host that has not read by then is not told.
+const END_PATIENCE_MS: i32 = 10_000;
 
 /// Output that is reported in a second, bytes. The rest is counted, so that a flood costs nothing but that.
 const ALLOWANCE_BYTES: usize = 2 << 20;
 const SECOND: Duration = Duration::from_secs(1);
+
+/// What is not reported yet of one output.
+#[derive(Debug)]
+struct ReportedStream {
+    stream: CallerStream,
+    /// What is only counted, bytes. It came before the rest.
+    unreported: u64,
+    /// Output that waits for more, or for room.
+    waiting: Vec<u8>,
+}
 
 /// A run's way to the host.
 #[derive(Debug)]
@@ -31,11 +46,10 @@ pub(crate) struct Reporter {
     key: RunKey,
     number: u32,
     record: Vec<u8>,
-    /// Output that waits for more, and since when.
-    waiting: Vec<u8>,
-    stream: CallerStream,
-    since: Option<Instant>,
-    unreported: u64,
+    /// Both streams, the one that was written to last behind the other one.
+    streams: [ReportedStream; 2],
+    /// When the output that waits is reported.
+    due: Option<Instant>,
     /// Output is reported until the FIFO holds this, bytes. The rest of it is for beginnings and ends.
     room: usize,
     /// It was full, and has not been read far enough since.
@@ -65,10 +79,8 @@ impl Reporter {
             key: sys::random().ok()?,
             number: 0,
             record: Vec::with_capacity(RECORD_BYTES_MAX),
-            waiting: Vec::with_capacity(PAYLOAD_BYTES_MAX),
-            stream: CallerStream::Out,
-            since: None,
-            unreported: 0,
+            streams: [CallerStream::Err, CallerStream::Out].map(ReportedStream::new),
+            due: None,
             room,
             is_full: false,
             second: (Instant::now(), 0),
@@ -90,90 +102,121 @@ impl Reporter {
     /// Whether there is room for output. Once there was none, much must have been read before there is room again, so that
     /// what is left out are few and long pieces.
     pub(crate) fn has_room(&mut self) -> bool {
-        if self.second.1 >= ALLOWANCE_BYTES {
-            let now = Instant::now();
-            if now < self.second.0 + SECOND {
-                return false;
-            }
-            self.second = (now, 0);
+        if !self.has_allowance() {
+            return false;
         }
         let most = if self.is_full { self.room / 4 } else { self.room };
         self.is_full = sys::queued(self.fifo.as_raw_fd()) >= most;
         !self.is_full
     }
 
-    /// Whether there is room for the end of a flood.
-    pub(crate) fn has_reserve(&self) -> bool {
-        sys::queued(self.fifo.as_raw_fd()) < self.room + self.room / 2
-    }
-
     /// Reports output, at once or soon.
-    pub(crate) fn output(&mut self, stream: CallerStream, mut bytes: &[u8]) {
-        if self.stream != stream {
+    pub(crate) fn output(&mut self, stream: CallerStream, bytes: &[u8]) {
+        if self.streams[1].stream != stream {
             self.flush();
-            self.stream = stream;
+            self.streams.swap(0, 1);
         }
-        while !bytes.is_empty() {
-            let taken = bytes.len().min(PAYLOAD_BYTES_MAX - self.waiting.len());
-            self.waiting.extend_from_slice(&bytes[..taken]);
-            bytes = &bytes[taken..];
-            if self.waiting.len() == PAYLOAD_BYTES_MAX {
+        for piece in bytes.chunks(PAYLOAD_BYTES_MAX) {
+            self.streams[1].waiting.extend_from_slice(piece);
+            if self.streams[1].waiting.len() >= PAYLOAD_BYTES_MAX {
                 self.flush();
             }
         }
-        if !self.waiting.is_empty() {
-            self.since.get_or_insert_with(Instant::now);
+        if self.is_any_waiting() {
+            self.due.get_or_insert_with(|| Instant::now() + DELAY);
         }
     }
 
-    /// Counts output that is not reported.
-    pub(crate) fn lose(&mut self, bytes: usize) {
-        if !self.waiting.is_empty() {
-            self.flush_if(true);
+    /// Counts output that nobody has looked at.
+    pub(crate) fn lose(&mut self, stream: CallerStream, bytes: usize) {
+        if self.is_any_waiting() {
+            self.flush();
         }
-        self.unreported += u64::try_from(bytes).expect("a length has 64 bits");
+        for lost in self.streams.iter_mut().filter(|one| one.stream == stream) {
+            lost.keep(0);
+            lost.unreported += u64::try_from(bytes).expect("a length has 64 bits");
+        }
     }
 
     /// When output has waited long enough.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.since.map(|since| since + DELAY)
+        self.due
     }
 
-    /// Reports the output that waits, unless the FIFO has only room for beginnings and ends.
+    /// Reports the output that waits. Where the FIFO has only room for beginnings and ends, or enough was reported in this
+    /// second, the newest part waits on.
     pub(crate) fn flush(&mut self) {
-        let has_reserve = self.has_reserve();
-        self.flush_if(has_reserve);
+        self.due = None;
+        let has_reserve = sys::queued(self.fifo.as_raw_fd()) < self.room + self.room / 2;
+        if has_reserve && self.has_allowance() {
+            self.tell_waiting();
+        }
+        if self.is_any_waiting() {
+            self.due = Some(Instant::now() + DELAY * 5);
+        }
+        self.streams.iter_mut().filter(|one| one.waiting.len() >= 2 * KEPT_BYTES).for_each(|one| one.keep(KEPT_BYTES));
     }
 
-    fn flush_if(&mut self, has_room: bool) {
-        self.since = None;
-        let waiting = std::mem::take(&mut self.waiting);
-        self.second.1 += waiting.len();
-        if !waiting.is_empty() {
-            let is_told = has_room
-                && self.tell_unreported()
-                && self.write(&Report::Output { stream: self.stream, bytes: &waiting });
-            if !is_told {
-                self.unreported += u64::try_from(waiting.len()).expect("a length has 64 bits");
+    fn is_any_waiting(&self) -> bool {
+        self.streams.iter().any(|one| !one.waiting.is_empty())
+    }
+
+    /// Reports the end. Returns `false` if the FIFO has no room for it.
+    pub(crate) fn end(&mut self, exit: Exit) -> bool {
+        self.tell_waiting() && self.write(&Report::End(exit))
+    }
+
+    /// The same, and waits for room.
+    pub(crate) fn end_in_time(mut self, exit: Exit) {
+        let until = Instant::now() + Duration::from_millis(END_PATIENCE_MS.unsigned_abs().into());
+        while !self.end(exit) && Instant::now() < until {
+            let mut watched = [sys::watch(self.fifo.as_raw_fd(), libc::POLLOUT)];
+            let _ = sys::poll(&mut watched, END_PATIENCE_MS);
+            if watched[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
+                return;
             }
         }
-        self.waiting = waiting;
-        self.waiting.clear();
     }
 
-    /// Reports the end.
-    pub(crate) fn end(&mut self, exit: Exit) {
-        self.flush_if(true);
-        self.tell_unreported();
-        self.write(&Report::End(exit));
+    /// The poll(2) entry that tells when the host has left.
+    pub(crate) fn watch(&self) -> libc::pollfd {
+        sys::watch(self.fifo.as_raw_fd(), 0)
     }
 
-    fn tell_unreported(&mut self) -> bool {
-        let is_told = self.unreported == 0 || self.write(&Report::Unreported(self.unreported));
-        if is_told {
-            self.unreported = 0;
+    fn has_allowance(&mut self) -> bool {
+        if self.second.1 < ALLOWANCE_BYTES {
+            return true;
         }
+        let now = Instant::now();
+        let is_over = now >= self.second.0 + SECOND;
+        if is_over {
+            self.second = (now, 0);
+        }
+        is_over
+    }
+
+    /// Reports what waits and what is counted, as far as the FIFO takes it. Returns whether it took all.
+    fn tell_waiting(&mut self) -> bool {
+        let mut streams =
+            std::mem::replace(&mut self.streams, [CallerStream::Err, CallerStream::Out].map(ReportedStream::new));
+        let is_told = streams.iter_mut().all(|one| self.tell_stream(one));
+        self.streams = streams;
         is_told
+    }
+
+    fn tell_stream(&mut self, one: &mut ReportedStream) -> bool {
+        let stream = one.stream;
+        if one.unreported > 0 {
+            if !self.write(&Report::Unreported { stream, bytes: one.unreported }) {
+                return false;
+            }
+            one.unreported = 0;
+        }
+        let tell = |piece: &&[u8]| self.write(&Report::Output { stream, bytes: piece });
+        let told: usize = one.waiting.chunks(PAYLOAD_BYTES_MAX).take_while(tell).map(<[u8]>::len).sum();
+        one.waiting.drain(..told);
+        self.second.1 += told;
+        one.waiting.is_empty()
     }
 
     /// Writes one record. The kernel takes it whole or not at all.
@@ -183,5 +226,18 @@ impl Reporter {
         let is_written = sys::write(self.fifo.as_raw_fd(), &self.record).is_ok();
         self.number += u32::from(is_written);
         is_written
+    }
+}
+
+impl ReportedStream {
+    fn new(stream: CallerStream) -> Self {
+        Self { stream, unreported: 0, waiting: Vec::new() }
+    }
+
+    /// Keeps this much of what waits, the newest part, and counts the rest.
+    fn keep(&mut self, bytes: usize) {
+        let oldest = self.waiting.len().saturating_sub(bytes);
+        self.waiting.drain(..oldest);
+        self.unreported += u64::try_from(oldest).expect("a length has 64 bits");
     }
 }

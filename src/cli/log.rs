@@ -77,6 +77,8 @@ const NAME_COLUMNS: usize = 12;
 const RESULT_COLUMNS: usize = 9;
 /// The fewest columns of a command, however narrow the terminal is.
 const COMMAND_COLUMNS_MIN: usize = 8;
+/// The most columns of a sandbox.
+const SANDBOX_COLUMNS: usize = 40;
 
 /// What the command line asks for.
 #[derive(Debug, Default)]
@@ -249,9 +251,19 @@ fn write_rows<'a>(
         let used = columns_of(&front) + widths[2] + columns_of(&took);
         let room = sheet.columns.saturating_sub(used + 1).max(COMMAND_COLUMNS_MIN);
         let result = sheet.tinted(tint, &padded(&result, widths[2]));
-        writeln!(out, "{front}{result}{took}{}", sheet.cut(run.command.trim_end(), room))?;
+        writeln!(out, "{front}{result}{took}{}", command_cell(run, room, sheet))?;
     }
     Ok(())
+}
+
+/// The command, and whether it ran in its caller's sandbox.
+fn command_cell(run: &Facts, room: usize, sheet: &Sheet) -> String {
+    let command = run.command.trim_end();
+    let Some(sandbox) = &run.sandbox else { return sheet.cut(command, room) };
+    let long = format!(" · in its sandbox ({})", sheet.cut(sandbox, SANDBOX_COLUMNS));
+    let note = if columns_of(&long) + COMMAND_COLUMNS_MIN * 2 <= room { long } else { " · sandbox".to_owned() };
+    let beside = room.saturating_sub(columns_of(&note)).max(COMMAND_COLUMNS_MIN);
+    sheet.cut(command, beside) + &sheet.tinted(Tint::Dim, &note)
 }
 
 /// How a run ended, in a word or two.

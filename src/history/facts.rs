@@ -57,6 +57,8 @@ pub struct Facts {
     pub call: String,
     /// `subagent` or `hook`, if it is not the agent itself that calls.
     pub role: String,
+    /// The sandbox of its caller, in which its shim ran it and reported it.
+    pub sandbox: Option<String>,
     /// The working directory.
     pub dir: String,
     /// The command.
@@ -117,13 +119,13 @@ impl Facts {
             }
         };
         let StartRecord { seq, time, whoami, dir, command, unwrapped, probe, .. } = start;
-        let StartRecord { agent, session, session_number, call, role, .. } = start;
+        let StartRecord { agent, session, session_number, call, role, sandbox, .. } = start;
         let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, received, hidden, .. } = end;
         let RecordedOutput { text, raw, secrets, .. } = output.unwrap_or_default();
         #[rustfmt::skip]
         let facts = Facts {
             seq, time, whoami, dir, command, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error,
-            left_count, received, hidden, secrets, raw, outcome, agent, session, session_number, call, role,
+            left_count, received, hidden, secrets, raw, outcome, agent, session, session_number, call, role, sandbox,
         };
         Some((facts, Some(text)))
     }

@@ -46,6 +46,7 @@ struct Told {
     forged: bool,
     flood: bool,
     crowd: bool,
+    rush: bool,
 }
 
 /// All reports.
@@ -59,25 +60,31 @@ pub(super) struct Reports {
     /// The lines about refused callers that are shown unless a report comes first.
     refused: Vec<Refused>,
     told: Told,
-    searches: SearchBudget,
+    searches: Budget,
+    beginnings: Budget,
     /// What shims have left that could not even report.
     pub(super) notes: UnseenNotes,
 }
 
-/// How many searches through all processes new reports have caused in the second that began then.
+/// How often something was done in the second that began then.
 #[derive(Debug)]
-struct SearchBudget {
+struct Budget {
     second: Instant,
     count: u32,
 }
 
-impl SearchBudget {
-    fn take(&mut self, now: Instant) -> bool {
+impl Budget {
+    fn new(now: Instant) -> Self {
+        Self { second: now, count: 0 }
+    }
+
+    /// Counts one more. Returns whether it is one of the first `most` of this second.
+    fn take(&mut self, most: u32, now: Instant) -> bool {
         if now >= self.second + Duration::from_secs(1) {
-            *self = Self { second: now, count: 0 };
+            *self = Self::new(now);
         }
-        self.count += 1;
-        self.count <= limits::REPORT_SEARCHES_A_SECOND
+        self.count = self.count.saturating_add(1);
+        self.count <= most
     }
 }
 
@@ -106,8 +113,8 @@ impl Reports {
     pub(super) fn new(socket: &Path, is_on: bool, now: Instant) -> Self {
         let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
         let (runs, refused, notes) = (BTreeMap::new(), Vec::new(), UnseenNotes::new(socket, now));
-        let searches = SearchBudget { second: now, count: 0 };
-        Self { fifo, fifo_identity: None, runs, refused, told: Told::default(), searches, notes }
+        let (searches, beginnings) = (Budget::new(now), Budget::new(now));
+        Self { fifo, fifo_identity: None, runs, refused, told: Told::default(), searches, beginnings, notes }
     }
 
     /// Makes the FIFO if it is not there.

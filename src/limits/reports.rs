@@ -4,6 +4,9 @@ use std::time::Duration;
 
 /// Commands in sandboxes that report at once. Further ones run unseen, which the console says once.
 pub const REPORTED_MAX: usize = 256;
+/// Commands in sandboxes whose reports begin in a second. Further ones run unseen, which the console says once. Each one
+/// costs lines of the journal and of the console, so a process that forges reports could fill both.
+pub const REPORTS_BEGUN_A_SECOND: u32 = 200;
 /// Refused callers whose report is awaited, and reports whose beginning is not whole, each. Further ones are shown as
 /// unseen, or not at all.
 pub const REPORTS_EXPECTED_MAX: usize = 64;
@@ -13,6 +16,9 @@ pub const REPORT_PATIENCE: Duration = Duration::from_secs(2);
 pub const REPORT_BYTES_A_SECOND: usize = 8 << 20;
 /// What is taken of one run's output, bytes a second. The rest is counted.
 pub const REPORT_RUN_BYTES_A_SECOND: usize = 4 << 20;
+/// What is kept of a run's output for which there is no room, bytes: its newest part, which is shown at the next chance.
+/// Twice as much may be held.
+pub const REPORT_HELD_BYTES: usize = 16 << 10;
 /// The largest number of unreported bytes that a record is believed.
 pub const REPORT_UNREPORTED_MAX: u64 = 1 << 44;
 /// From a report's beginning to the first look whether its shim still lives. The pauses then double …

@@ -2,6 +2,7 @@
 
 mod callers;
 mod doctor;
+mod dying;
 mod ends;
 mod init;
 mod launched;

@@ -63,8 +63,8 @@ pub enum Report<'a> {
     Begin { piece: &'a [u8], is_last: bool },
     /// The command wrote this.
     Output { stream: CallerStream, bytes: &'a [u8] },
-    /// The command wrote this many bytes more, which were not reported.
-    Unreported(u64),
+    /// The command wrote this many bytes more to this stream, which were not reported.
+    Unreported { stream: CallerStream, bytes: u64 },
     /// The command has ended.
     End(Exit),
 }
@@ -98,9 +98,9 @@ pub fn encode_report(key: &RunKey, number: u32, report: &Report<'_>, out: &mut V
     let (kind, detail, payload): (u8, u8, &[u8]) = match report {
         Report::Begin { piece, is_last } => (BEGIN, u8::from(*is_last), piece),
         Report::Output { stream, bytes } => (OUTPUT, u8::from(*stream == CallerStream::Err), bytes),
-        Report::Unreported(bytes) => {
+        Report::Unreported { stream, bytes } => {
             count = bytes.to_le_bytes();
-            (UNREPORTED, 0, &count)
+            (UNREPORTED, u8::from(*stream == CallerStream::Err), &count)
         }
         Report::End(Exit::Code(code)) => (END, 0, std::slice::from_ref(code)),
         Report::End(Exit::Signal(signal)) => {
@@ -150,11 +150,21 @@ pub fn decode_report(bytes: &[u8]) -> FoundRecord<'_> {
 fn understand(kind: u8, detail: u8, payload: &[u8]) -> Option<Report<'_>> {
     match (kind, detail, payload) {
         (BEGIN, 0 | 1, piece) => Some(Report::Begin { piece, is_last: detail == 1 }),
-        (OUTPUT, 0, bytes) => Some(Report::Output { stream: CallerStream::Out, bytes }),
-        (OUTPUT, 1, bytes) => Some(Report::Output { stream: CallerStream::Err, bytes }),
-        (UNREPORTED, 0, bytes) => Some(Report::Unreported(u64::from_le_bytes(bytes.try_into().ok()?))),
+        (OUTPUT, _, bytes) => Some(Report::Output { stream: stream_of(detail)?, bytes }),
+        (UNREPORTED, _, bytes) => {
+            let bytes = u64::from_le_bytes(bytes.try_into().ok()?);
+            Some(Report::Unreported { stream: stream_of(detail)?, bytes })
+        }
         (END, 0, &[code]) => Some(Report::End(Exit::Code(code))),
         (END, 1, &[number @ 1..=64]) => Some(Report::End(Exit::Signal(Signal::new(number)))),
+        _ => None,
+    }
+}
+
+fn stream_of(detail: u8) -> Option<CallerStream> {
+    match detail {
+        0 => Some(CallerStream::Out),
+        1 => Some(CallerStream::Err),
         _ => None,
     }
 }
@@ -268,7 +278,8 @@ mod tests {
             Report::Begin { piece: b"", is_last: false },
             Report::Output { stream: CallerStream::Out, bytes: &long },
             Report::Output { stream: CallerStream::Err, bytes: b"e\x1fRXR" },
-            Report::Unreported(1 << 40),
+            Report::Unreported { stream: CallerStream::Out, bytes: 1 << 40 },
+            Report::Unreported { stream: CallerStream::Err, bytes: 1 },
             Report::End(Exit::Code(255)),
             Report::End(Exit::Signal(Signal::TERM)),
         ];

@@ -48,7 +48,19 @@ pub(crate) fn wait(child: Pid, blocks: bool) -> Option<Exit> {
     }
 }
 
-/// Sends a signal to a child that has not been waited for.
+/// Whether a child is stopped by SIGSTOP. This does not count as waiting for it.
+pub(crate) fn is_stopped(child: Pid) -> bool {
+    let Ok(id) = libc::id_t::try_from(child.number()) else { return false };
+    let options = libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: a siginfo of zeros is a valid one, and waitid fills it where there is a child to tell of.
+    unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        let result = libc::waitid(libc::P_PID, id, &raw mut info, options);
+        result == 0 && info.si_pid() == child.number() && info.si_status() == libc::SIGSTOP
+    }
+}
+
+/// Sends a signal to a process that has not been waited for.
 pub(crate) fn signal_child(child: Pid, signal: Signal) {
     // SAFETY: the call takes numbers.
     unsafe { libc::kill(child.number(), signal.number().into()) };

@@ -5,7 +5,6 @@ use rexec_sh::protocol::wire::{Decoded, FromShim};
 
 use super::run::{ReportedFact, ReportedRun, Sight};
 use crate::core::engine::JobId;
-use crate::core::entry::Stream;
 use crate::core::job::Job;
 use crate::front::command::Command;
 use crate::host::Host;
@@ -57,16 +56,15 @@ impl Host {
         match (fact, job) {
             (ReportedFact::None, _) => {}
             (ReportedFact::Begun, _) => self.begin_reported(record.key),
-            (ReportedFact::Output(stream, bytes, untaken), Some(job)) => {
+            (ReportedFact::Output(stream, bytes), Some(job)) => {
                 if self.engine.job(job).is_some_and(|known| known.log.is_full()) {
-                    return self.hold_back(record.key, untaken, stream, bytes);
+                    return run.hold_back(stream, &bytes);
                 }
-                self.tell_untaken(record.key, job, untaken);
+                self.tell_untaken(record.key);
                 self.engine.on_output(job, stream, bytes, now);
             }
-            (ReportedFact::Unreported(bytes), Some(job)) => self.engine.on_unreported(job, bytes),
-            (ReportedFact::Ended(exit, untaken), Some(job)) => {
-                self.tell_untaken(record.key, job, untaken);
+            (ReportedFact::Ended(exit), Some(job)) => {
+                self.tell_untaken(record.key);
                 self.engine.on_exit(job, exit, now);
                 self.close_reported(record.key);
             }
@@ -81,20 +79,15 @@ impl Host {
         }
     }
 
-    /// Keeps output for which there is no room now.
-    fn hold_back(&mut self, key: RunKey, untaken: u64, stream: Stream, bytes: Box<[u8]>) {
-        if let Some(run) = self.reports.runs.get_mut(&key) {
-            run.hold_back(untaken, stream, bytes);
-        }
-    }
-
     /// Tells of bytes that were not taken, then of those that were held back behind them.
-    fn tell_untaken(&mut self, key: RunKey, job: JobId, bytes: u64) {
+    fn tell_untaken(&mut self, key: RunKey) {
+        let Some(run) = self.reports.runs.get_mut(&key) else { return };
+        let (Some(job), (bytes, held)) = (run.job, run.take_untaken()) else { return };
         if bytes > 0 {
             self.engine.on_unreported(job, bytes);
         }
-        if let Some((stream, held)) = self.reports.runs.get_mut(&key).and_then(|run| run.held.take()) {
-            self.engine.on_output(job, stream, held, self.turn.now);
+        for (stream, held) in held {
+            self.engine.on_output(job, stream, held.into(), self.turn.now);
         }
     }
 
@@ -105,7 +98,15 @@ impl Host {
             let most = limits::REPORTED_MAX;
             self.screen.say(&format!("… more than {most} sandboxed commands report at once: others run unseen"));
         }
-        has_room && !self.is_closing()
+        if !has_room || self.is_closing() {
+            return false;
+        }
+        let most = limits::REPORTS_BEGUN_A_SECOND;
+        let is_in_time = self.reports.beginnings.take(most, self.turn.now);
+        if !is_in_time && !std::mem::replace(&mut self.reports.told.rush, true) {
+            self.screen.say(&format!("… more than {most} sandboxed commands begin in a second: others run unseen"));
+        }
+        is_in_time
     }
 
     fn tell_forged(&mut self) {
@@ -146,7 +147,7 @@ impl Host {
         // A sandbox that clears the environment takes the mark away.
         let is_elsewhere = |other: &ReportedRun| other.job.is_some() && other.place.namespace != place.namespace;
         let is_possible = place.may_be_inside || self.reports.runs.values().any(is_elsewhere);
-        if !is_possible || !self.reports.searches.take(now) {
+        if !is_possible || !self.reports.searches.take(limits::REPORT_SEARCHES_A_SECOND, now) {
             return false;
         }
         let Whereabouts::Here(shim) = run.find(open) else { return false };
@@ -188,7 +189,9 @@ impl Host {
         let Some(run) = self.reports.runs.get_mut(&key) else { return };
         let is_closed = run.job.is_some_and(|job| self.engine.job(job).is_none_or(Job::is_closed));
         if is_closed || run.look(open, is_drained, now) == Sight::Lost {
-            run.job.into_iter().for_each(|job| self.engine.on_guard_gone(job, now));
+            let job = run.job;
+            self.tell_untaken(key);
+            job.into_iter().for_each(|job| self.engine.on_guard_gone(job, now));
             self.close_reported(key);
         }
     }

@@ -40,7 +40,7 @@ pub(super) struct ReportedRun {
     /// Bytes that were not taken since the last record.
     untaken: u64,
     /// The newest output behind those, for which there was no room. The end of a flood is what people want to see.
-    pub(super) held: Option<(Stream, Box<[u8]>)>,
+    held: Vec<(Stream, Vec<u8>)>,
     pub(super) waiting: Vec<PeerId>,
     pub(super) answer_at: Option<Instant>,
     pub(super) has_terminated: bool,
@@ -59,14 +59,12 @@ pub(super) enum ReportedFact {
     Forged,
     /// The beginning is whole.
     Begun,
-    /// It wrote this, after this many bytes that are not known.
-    Output(Stream, Box<[u8]>, u64),
+    /// It wrote this, after what was not taken before.
+    Output(Stream, Box<[u8]>),
     /// Too much comes, so this is only counted.
     Flood,
-    /// It wrote this many bytes more.
-    Unreported(u64),
-    /// It has ended, after this many bytes that are not known.
-    Ended(Exit, u64),
+    /// It has ended, after what was not taken before.
+    Ended(Exit),
 }
 
 /// What a look at a run's shim finds.
@@ -95,7 +93,7 @@ impl ReportedRun {
             missing_since: None,
             second: (now, 0),
             untaken: 0,
-            held: None,
+            held: Vec::new(),
             waiting: Vec::new(),
             answer_at: None,
             has_terminated: false,
@@ -133,12 +131,11 @@ impl ReportedRun {
                 if is_last { ReportedFact::Begun } else { ReportedFact::None }
             }
             (Report::Output { stream, bytes }, Some(_)) => self.on_output(stream, bytes, now),
-            (Report::Unreported(bytes), Some(_)) => {
-                self.drop_held();
-                self.untaken = self.untaken.saturating_add(bytes.min(limits::REPORT_UNREPORTED_MAX));
-                ReportedFact::Unreported(std::mem::take(&mut self.untaken))
+            (Report::Unreported { stream, bytes }, Some(_)) => {
+                self.leave_out(known(stream), bytes.min(limits::REPORT_UNREPORTED_MAX));
+                ReportedFact::None
             }
-            (Report::End(exit), Some(_)) => ReportedFact::Ended(exit, std::mem::take(&mut self.untaken)),
+            (Report::End(exit), Some(_)) => ReportedFact::Ended(exit),
             _ => ReportedFact::Forged,
         }
     }
@@ -148,28 +145,37 @@ impl ReportedRun {
             self.second = (now, 0);
         }
         self.second.1 += bytes.len();
-        let stream = match stream {
-            CallerStream::Out => Stream::Out,
-            CallerStream::Err => Stream::Err,
-        };
+        let stream = known(stream);
         if self.second.1 > limits::REPORT_RUN_BYTES_A_SECOND {
-            self.hold_back(0, stream, bytes.into());
+            self.hold_back(stream, bytes);
             return ReportedFact::Flood;
         }
-        ReportedFact::Output(stream, bytes.into(), std::mem::take(&mut self.untaken))
+        ReportedFact::Output(stream, bytes.into())
     }
 
-    /// Keeps output for which there is no room, and counts what was kept before. `untaken` bytes before it are not taken
-    /// either.
-    pub(super) fn hold_back(&mut self, untaken: u64, stream: Stream, bytes: Box<[u8]>) {
-        self.untaken = self.untaken.saturating_add(untaken);
-        self.drop_held();
-        self.held = Some((stream, bytes));
+    /// Keeps output for which there is no room: the newest part of each stream. The rest is counted.
+    pub(super) fn hold_back(&mut self, stream: Stream, bytes: &[u8]) {
+        let before = self.held.iter().position(|(held, _)| *held == stream);
+        let (_, mut held) = before.map_or((stream, Vec::new()), |at| self.held.remove(at));
+        held.extend_from_slice(bytes);
+        if held.len() >= 2 * limits::REPORT_HELD_BYTES {
+            let oldest = held.len() - limits::REPORT_HELD_BYTES;
+            held.drain(..oldest);
+            self.untaken = self.untaken.saturating_add(oldest as u64);
+        }
+        self.held.push((stream, held));
     }
 
-    fn drop_held(&mut self) {
-        let bytes = self.held.take().map_or(0, |(_, bytes)| bytes.len() as u64);
-        self.untaken = self.untaken.saturating_add(bytes);
+    /// Counts what was held back of this stream, and this many bytes behind it.
+    fn leave_out(&mut self, stream: Stream, bytes: u64) {
+        let is_it = |(held, _): &(Stream, Vec<u8>)| *held == stream;
+        let before = self.held.iter().position(is_it).map_or(0, |at| self.held.remove(at).1.len() as u64);
+        self.untaken = self.untaken.saturating_add(before).saturating_add(bytes);
+    }
+
+    /// How many bytes were not taken since the last call, and the output behind them.
+    pub(super) fn take_untaken(&mut self) -> (u64, Vec<(Stream, Vec<u8>)>) {
+        (std::mem::take(&mut self.untaken), std::mem::take(&mut self.held))
     }
 
     /// Looks at its shim if that is due. `open` is the FIFO, which the shim has open. `is_drained` says that all reports
@@ -240,5 +246,13 @@ impl ReportedRun {
     /// Has it looked at again at this time.
     pub(super) fn look_again(&mut self, at: Instant) {
         self.look_at = self.look_at.min(at);
+    }
+}
+
+/// The host's word for a stream.
+fn known(stream: CallerStream) -> Stream {
+    match stream {
+        CallerStream::Out => Stream::Out,
+        CallerStream::Err => Stream::Err,
     }
 }

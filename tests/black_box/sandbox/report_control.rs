@@ -43,6 +43,7 @@ fn a_signal_for_a_sandboxed_command_reaches_its_processes() {
     assert!(said.contains(&format!("#{seq} got the signal")), "{said}");
     let seen = calling.finish(PATIENCE).expect("it ends");
     assert!(["inner\n", "outer\n", "4\n"].iter().all(|word| seen.out().contains(word)), "{seen:?}");
+    ended(&host, &script);
     assert!(rexec(&host, &["kill", "--signal", "USR1", &seq.to_string()]).contains("no command"), "it has ended");
 }
 
@@ -82,14 +83,17 @@ fn a_paused_sandboxed_command_goes_on_when_the_host_ends() {
     if !can_run() {
         return;
     }
-    let host = Host::with(MIRROR);
-    let script = "echo ready; while ! test -e done; do sleep .01; done; echo over";
-    let (mut calling, seq) = begin(&host, script);
-    assert!(has_written(&calling, "ready"));
-    assert!(rexec(&host, &["pause", &seq.to_string()]).contains("is paused"));
-    std::fs::write(host.home.join("done"), "").expect("the directory is ours");
-    let _home = host.end_by(Signal::SIGTERM);
-    assert_eq!(calling.finish(PATIENCE).expect("it ends").out(), "ready\nover\n");
+    // Nobody is asked before SIGKILL, so the shim has to notice by itself.
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let host = Host::with(MIRROR);
+        let script = "echo ready; (while ! test -e done; do sleep .01; done; echo over) | cat";
+        let (mut calling, seq) = begin(&host, script);
+        assert!(has_written(&calling, "ready"));
+        assert!(rexec(&host, &["pause", &seq.to_string()]).contains("is paused"));
+        std::fs::write(host.home.join("done"), "").expect("the directory is ours");
+        let _home = host.end_by(signal);
+        assert_eq!(calling.finish(PATIENCE).expect("it ends").out(), "ready\nover\n", "{signal}");
+    }
 }
 
 #[test]

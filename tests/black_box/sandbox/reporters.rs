@@ -11,8 +11,9 @@ use rexec_sh::protocol::report::{Beginning, Report, RunKey, ShimPlace, encode_re
 use rexec_sh::protocol::wire::{Attributes, CallerStream, encode_run};
 
 use super::has_sight;
+use super::reports::{begin, caged, ended};
 use crate::support::call::Target;
-use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::host::{Host, MIRROR, PLAIN, Setup};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -163,6 +164,58 @@ fn a_full_fifo_holds_up_no_command() {
     host.signal(nix::sys::signal::Signal::SIGCONT);
     assert_eq!((seen.out().as_str(), seen.err().as_str(), seen.code()), ("200000\n", "", 6));
     is_back(&host);
+}
+
+/// Each of them would cost a row of the console and two lines of the journal.
+#[test]
+fn a_flood_of_beginnings_is_bounded_and_named_once() {
+    if !can_run() {
+        return;
+    }
+    let host = Host::start();
+    let begun = beginning("one of many", ShimPlace::default());
+    let mut number = 0_u128;
+    let is_named = || {
+        for _ in 0..1_000 {
+            number += 1;
+            let whole = [Report::Begin { piece: &begun, is_last: true }, Report::End(Exit::Code(0))];
+            write(&host, &records(number.to_be_bytes(), &whole));
+        }
+        host.console_text().contains("more than 200 sandboxed commands begin in a second: others run unseen")
+    };
+    assert!(waiting::until_true(PATIENCE, is_named), "{}", host.console_text());
+    // In a later second there is room for others again.
+    let is_seen = || {
+        assert_eq!(caged(&host, "echo honest").run(Target::Real).out(), "honest\n");
+        waiting::until_true(std::time::Duration::from_secs(1), || host.journal().end_of("echo honest").is_some())
+    };
+    assert!(waiting::until_true(PATIENCE, is_seen), "{}", host.console_text());
+    assert_eq!(host.console_text().matches("begin in a second").count(), 1);
+}
+
+/// What the command writes at last, and how it ends, is told as soon as there is room.
+#[test]
+fn the_end_of_a_command_is_reported_although_the_fifo_was_full() {
+    if !can_run() {
+        return;
+    }
+    let host = Host::with(MIRROR);
+    let script =
+        "echo fir\"\"st; while ! test -e done; do sleep .01; done; seq 1 300000; echo err >&2; echo last; exit 6";
+    let (mut calling, _) = begin(&host, script);
+    let is_shown = || host.console_text().contains("first");
+    assert!(waiting::until_true(PATIENCE, is_shown), "{}", host.console_text());
+    host.stop();
+    while write(&host, &[0; 4096]) > 0 {}
+    std::fs::write(host.home.join("done"), "").expect("the directory is ours");
+    let seen = calling.finish(PATIENCE).expect("it ends although nobody reads");
+    assert!(seen.code() == 6 && seen.out().ends_with("\n300000\nlast\n") && seen.err() == "err\n");
+    host.signal(nix::sys::signal::Signal::SIGCONT);
+    let end = ended(&host, script);
+    let length = seen.stdout.len() + seen.stderr.len();
+    assert_eq!((end["exit"].as_u64(), end["bytes"].as_u64()), (Some(6), u64::try_from(length).ok()), "{end:#}");
+    let text = end["output"].as_str().expect("it is text");
+    assert!(text.starts_with("first\n") && text.contains("\n300000\nlast\n") && text.contains("err\n"), "{end:#}");
 }
 
 fn is_back(host: &Host) {

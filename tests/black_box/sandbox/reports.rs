@@ -131,6 +131,8 @@ fn a_flood_of_a_sandboxed_command_is_whole_for_its_caller_and_counted_for_the_ho
     assert!(ours.stdout == real.stdout, "it is not the same");
     let end = ended(&host, script);
     assert_eq!((end["exit"].as_i64(), end["bytes"].as_u64()), (Some(0), Some(22_000_005)));
+    let text = end["output"].as_str().expect("it is text");
+    assert!(text.starts_with("0123456789\n") && text.ends_with("\n0123456789\nlast\n"), "{end:#}");
     // A reader that leaves ends the writer.
     let shim = programs::shims().join("bash");
     for shell in ["bash", shim.to_str().expect("text")] {
@@ -180,6 +182,28 @@ fn a_file_stays_the_commands_own_and_what_it_gets_is_reported() {
     let seen = call.run(Target::Real);
     assert_eq!(seen.out(), "one\nfile\ntwo\n");
     assert_eq!(ended(&host, script)["output"], "one\nfile\ntwo\n");
+}
+
+#[test]
+fn the_list_of_past_commands_says_which_ones_ran_in_a_sandbox() {
+    if !can_run() {
+        return;
+    }
+    let host = Host::start();
+    assert_eq!(caged(&host, "echo mine").run(Target::Real).out(), "mine\n");
+    ended(&host, "echo mine");
+    host.run("echo plain");
+    ended(&host, "echo plain");
+    let log = |args: &[&str]| {
+        let mut command = Command::new(programs::rexec());
+        let output = command.arg("log").args(args).env("REXEC_HOME", &*host.home).output().expect("it starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let rows = log(&[]);
+    assert!(rows.contains("echo mine · in its sandbox (no_new_privs)\n") && rows.contains("echo plain\n"), "{rows}");
+    let lines = log(&["--json"]);
+    assert_eq!(lines.matches(r#""sandbox":"no_new_privs""#).count(), 1, "{lines}");
+    assert_eq!(lines.matches(r#""sandbox":null"#).count(), 1, "{lines}");
 }
 
 #[test]
