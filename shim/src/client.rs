@@ -19,7 +19,7 @@ use nix::errno::Errno;
 use nix::libc;
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::process::{Pid, Signal};
 use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, HEADER_BYTES, encode_abort};
 
 use crate::controlling_terminal::ControllingTerminal;
@@ -74,8 +74,8 @@ pub(crate) enum ClientEnd {
 pub(crate) struct Client {
     socket: OwnedFd,
     signals: OwnedFd,
-    /// The parent's pidfd. `None` once the parent has died, or when its death has no effect.
-    parent: Option<OwnedFd>,
+    /// The parent and its pidfd. `None` once the parent has died, or when its death has no effect.
+    parent: Option<(Pid, OwnedFd)>,
     outputs: [OutputDescriptor; 2],
     buffer: Vec<u8>,
     /// `buffer[start..end]` has arrived and is not decoded yet.
@@ -113,7 +113,7 @@ impl Client {
     pub(crate) fn new(
         socket: OwnedFd,
         signals: OwnedFd,
-        parent: Option<OwnedFd>,
+        parent: Option<(Pid, OwnedFd)>,
         outputs: [OutputDescriptor; 2],
     ) -> Self {
         Self {
@@ -235,7 +235,7 @@ impl Client {
         let mut watched = [
             sys::watch(socket, events),
             sys::watch(self.signals.as_raw_fd(), libc::POLLIN),
-            sys::watch(self.parent.as_ref().map_or(-1, AsRawFd::as_raw_fd), libc::POLLIN),
+            sys::watch(self.parent.as_ref().map_or(-1, |(_, watch)| watch.as_raw_fd()), libc::POLLIN),
             out.watch(blocked == Some(CallerStream::Out)),
             err.watch(blocked == Some(CallerStream::Err)),
             self.terminal.as_ref().map_or(sys::watch(-1, 0), ControllingTerminal::watch),

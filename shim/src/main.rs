@@ -35,7 +35,7 @@ use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, OWN_FAILURE};
 use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
-use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::process::{Pid, Signal};
 use rexec_sh::protocol::run_changes::RunChanges;
 use rexec_sh::protocol::unseen::UnseenReason;
 use rexec_sh::protocol::wire::{
@@ -336,14 +336,14 @@ fn send_request(
     }
 }
 
-/// The parent's pidfd. `None` for an orphan, also for one that has just become one.
-fn parent() -> Option<OwnedFd> {
+/// The parent and its pidfd. `None` for an orphan, also for one that has just become one.
+fn parent() -> Option<(Pid, OwnedFd)> {
     let pid = sys::parent();
     if pid.number() <= 1 {
         return None;
     }
     let watch = sys::process_descriptor(pid).ok()?;
-    (sys::parent() == pid).then_some(watch)
+    (sys::parent() == pid).then_some((pid, watch))
 }
 
 #[cold]

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use rexec_sh::protocol::process::{Exit, Signal};
+use rexec_sh::protocol::process::{Exit, Pid, Signal};
 use rexec_sh::protocol::wire::{TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
 
 use super::{Client, ClientEnd, DEATH_PATIENCE, ENDING, SIGNAL_PATIENCE};
@@ -134,11 +134,13 @@ impl Client {
         }
     }
 
-    /// Passes on a signal that was held back, unless the parent is dying.
+    /// Passes on a signal that was held back, unless the parent is dying. While it does, this process may have another one
+    /// already.
     pub(super) fn release_signal(&mut self) {
         let now = Instant::now();
         let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= now) else { return };
-        if self.parent.is_some() && sys::is_dying(sys::parent()) {
+        let is_dying = |parent: Pid| sys::parent() != parent || sys::is_dying(parent);
+        if self.parent.as_ref().is_some_and(|(parent, _)| is_dying(*parent)) {
             self.held_signal = Some((now + DEATH_PATIENCE, signal));
         } else {
             self.pass_on(signal);

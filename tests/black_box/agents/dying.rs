@@ -41,7 +41,8 @@ for thread in threads:
 "#;
 
 /// The kernel sends the signal once for each thread that it makes the parent and that dies then, too. The command still
-/// ends with all that it has started, and its shell gets none of them.
+/// ends with all that it has started. The tracer has not waited for the threads, so the agent is not quite dead when its
+/// command has another parent already.
 #[test]
 fn an_agent_whose_threads_die_one_after_the_other_takes_its_command_along_with_all_of_it() {
     if !programs::has("python3") || !programs::has("setsid") {

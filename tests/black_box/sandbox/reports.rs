@@ -196,7 +196,7 @@ fn the_list_of_past_commands_says_which_ones_ran_in_a_sandbox() {
     ended(&host, "echo plain");
     let log = |args: &[&str]| {
         let mut command = Command::new(programs::rexec());
-        let output = command.arg("log").args(args).env("REXEC_HOME", &*host.home).output().expect("it starts");
+        let output = command.arg("log").args(args).env("REXEC_HOME", host.journal_home()).output().expect("it starts");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let rows = log(&[]);
