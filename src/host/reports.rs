@@ -60,20 +60,20 @@ pub(super) struct Reports {
     /// The lines about refused callers that are shown unless a report comes first.
     refused: Vec<Refused>,
     told: Told,
-    searches: Budget,
-    beginnings: Budget,
+    searches: RateCount,
+    beginnings: RateCount,
     /// What shims have left that could not even report.
     pub(super) notes: UnseenNotes,
 }
 
-/// How often something was done in the second that began then.
+/// How often something was done in the second that began then, for a bound on it.
 #[derive(Debug)]
-struct Budget {
+struct RateCount {
     second: Instant,
     count: u32,
 }
 
-impl Budget {
+impl RateCount {
     fn new(now: Instant) -> Self {
         Self { second: now, count: 0 }
     }
@@ -113,7 +113,7 @@ impl Reports {
     pub(super) fn new(socket: &Path, is_on: bool, now: Instant) -> Self {
         let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
         let (runs, refused, notes) = (BTreeMap::new(), Vec::new(), UnseenNotes::new(socket, now));
-        let (searches, beginnings) = (Budget::new(now), Budget::new(now));
+        let (searches, beginnings) = (RateCount::new(now), RateCount::new(now));
         Self { fifo, fifo_identity: None, runs, refused, told: Told::default(), searches, beginnings, notes }
     }
 
