@@ -1,7 +1,7 @@
 //! `rexec attach N`: this terminal stands for that of a command, until ^] or the command's end.
 //!
-//! Invariants: the terminal's modes are put back however this ends, but for SIGKILL; what the command has changed in the
-//! terminal is reset, too.
+//! Invariant: the terminal's modes are put back however this ends, and so is what the command has changed in the terminal.
+//! Where this is killed, a helper process does that.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -19,11 +19,13 @@ use super::{ask, chosen};
 use crate::front::AttachRequest;
 use crate::front::answer::Answer;
 use crate::sys::signal::{HostSignal, HostSignals};
-use crate::sys::terminal::Keys;
+use crate::sys::terminal::{Keys, Output};
+use crate::sys::terminal_keeper::TerminalKeeper;
 use crate::sys::{poll, pty};
+use crate::text::alternate_screen::NORMAL_SCREEN;
 use crate::text::line_feeds::LineFeeds;
 use crate::text::reason::reason;
-use crate::text::safe::raw::RawFilter;
+use crate::text::safe::raw::{RawFilter, repairs};
 
 pub(super) const VERB: Verb = Verb {
     name: "attach",
@@ -40,7 +42,8 @@ press ^C there. One person at a time has a command's keys; others may watch.
 
 Output comes unfiltered, as full-screen programs need it: it can do to this
 terminal whatever a program that you start here can do. What it has changed is
-reset at the end. The journal has how many bytes were typed, and never which.
+reset at the end, also when this rexec is killed: a helper process does it.
+The journal has how many bytes were typed, and never which.
 ",
     options: &[VerbOption::flag("watch", "only watch: no key goes to the command; ^C leaves, too")],
     codes: &[(1, "somebody else types for it"), (3, "no such command runs"), NO_HOST],
@@ -97,6 +100,7 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
         return Err(Notice::failed("attach needs a terminal that it can read", hint));
     }
     let is_raw = keys.is_some();
+    let keeper = is_raw.then(keeper).flatten();
     let mut attachment = Attachment {
         stream,
         signals,
@@ -107,6 +111,7 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
     };
     let end = attachment.run();
     attachment.restore();
+    keeper.into_iter().for_each(TerminalKeeper::end);
     match end {
         Ok(AttachEnd::Left) => {
             attachment.leave();
@@ -119,6 +124,12 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
         Err(error) => return Err(failed(&error)),
     }
     Ok(exit_code::SUCCESS)
+}
+
+/// Puts the terminal back if this process is killed. Without it, somebody has to type `reset`.
+fn keeper() -> Option<TerminalKeeper> {
+    let output = Output::standard().ok().filter(Output::is_terminal)?;
+    TerminalKeeper::start(&output, &[repairs().as_slice(), NORMAL_SCREEN].concat()).ok().flatten()
 }
 
 /// Tells the person how it ended.

@@ -26,6 +26,8 @@ pub(super) struct Answering {
     pub(super) is_given: bool,
     /// The person leaves when everything typed is written.
     pub(super) is_leaving: bool,
+    /// A program of the run was stopped because it read the terminal, and has got nothing since.
+    is_stopped: bool,
     /// The size of the person's terminal, where it stands for the run's.
     pub(super) size: Option<pty::Size>,
     /// The size that the run's terminal had before.
@@ -38,13 +40,14 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Somebody begins.
-    pub(super) fn new(by: Answerer, place: AnswerPlace) -> Self {
+    /// Somebody begins. `is_stopped` says that a program of the run was stopped because it read the terminal.
+    pub(super) fn new(by: Answerer, place: AnswerPlace, is_stopped: bool) -> Self {
         let typed = Typed { bytes: 0, is_hidden: false, place };
         Self {
             by,
             is_given: false,
             is_leaving: false,
+            is_stopped,
             size: None,
             before: None,
             keys: Outlet::default(),
@@ -64,6 +67,11 @@ impl Answering {
         }
         pty::resize(port.fd(), wanted).ok()?;
         Some(wanted)
+    }
+
+    /// Whether the program was stopped in read(2) and has got no key since. It is told once.
+    pub(super) fn begins_in_read(&mut self) -> bool {
+        std::mem::take(&mut self.is_stopped) && self.written == 0
     }
 
     /// Gives the run's terminal the size back that it had before. Returns that size.

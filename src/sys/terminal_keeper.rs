@@ -1,6 +1,7 @@
-//! A helper process that gives the terminal back when the host is killed while a program has the whole screen.
+//! A helper process that gives the terminal back when its owner is killed while a program has the whole screen: the host, or
+//! `rexec attach`.
 //!
-//! Invariants: it writes nothing while the host lives, and nothing once the host has let it go; a terminal that takes
+//! Invariants: it writes nothing while its owner lives, and nothing once that has let it go; a terminal that takes
 //! nothing does not hold it up for longer than a bound.
 
 use std::fs::File;
@@ -15,7 +16,7 @@ use super::{process, socket};
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
-/// The host's side of the helper.
+/// The owner's side of the helper.
 #[derive(Debug)]
 pub struct TerminalKeeper {
     socket: OwnedFd,
@@ -23,7 +24,7 @@ pub struct TerminalKeeper {
 }
 
 impl TerminalKeeper {
-    /// Starts a helper that writes `undo` to this terminal when the host is gone. `None` for an output that only another
+    /// Starts a helper that writes `undo` to this terminal when this process is gone. `None` for an output that only another
     /// helper can write to.
     ///
     /// # Errors
@@ -43,7 +44,7 @@ impl TerminalKeeper {
         self.pid
     }
 
-    /// Lets the helper go: the host has given the terminal back.
+    /// Lets the helper go: its owner has given the terminal back.
     pub fn end(self) {
         // If this fails, the helper is gone.
         let _ = socket::send(&self.socket, b"x", &[]);
@@ -51,13 +52,13 @@ impl TerminalKeeper {
 }
 
 /// The work of the helper.
-fn serve(host: &OwnedFd, terminal: &File, undo: &[u8]) {
+fn serve(owner: &OwnedFd, terminal: &File, undo: &[u8]) {
     let mut byte = [0];
-    while let Err(error) = super::read(host, &mut byte) {
+    while let Err(error) = super::read(owner, &mut byte) {
         if !super::is_transient(&error) {
             break;
         }
-        let _ = poll(&mut [PollFd::new(host.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE);
+        let _ = poll(&mut [PollFd::new(owner.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE);
     }
     if byte != [0] {
         return;

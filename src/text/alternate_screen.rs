@@ -2,6 +2,9 @@
 
 use memchr::memchr;
 
+/// The normal screen, with the cursor where it is (xterm): for a terminal that a program may have left in the alternate one.
+pub const NORMAL_SCREEN: &[u8] = b"\x1b[?1047l";
+
 /// What switches to the alternate screen, and back.
 const SWITCHES: [(&[u8], bool); 6] = [
     (b"\x1b[?1049h", true),

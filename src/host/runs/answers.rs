@@ -63,7 +63,7 @@ impl Runs {
             return Err(NoAnswer::NotWaiting);
         }
         // A command with a terminal of its own has its foreground, too.
-        let mut answering = Answering::new(by, place);
+        let mut answering = Answering::new(by, place, is_waiting);
         answering.is_given = has_own_terminal;
         run.answering = Some(answering);
         self.answered.insert(job);
@@ -98,8 +98,9 @@ impl Runs {
             return;
         };
         let size = answering.fit(port);
-        if size.is_some() && run.screen.is_on() {
-            // A program that waits in read(2) does not heed the signal of the new size before a key comes.
+        if size.is_some() && run.screen.is_on() && answering.begins_in_read() {
+            // It was stopped in read(2), and will not heed the signal of the new size before a key comes. Any other program
+            // heeds it, and to an editor in which somebody types this key would be text.
             let _ = port.write(|fd| sys::write(fd, DRAW_AGAIN));
         }
         self.resized.extend(size.map(|size| (job, size)));

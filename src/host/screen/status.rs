@@ -9,13 +9,11 @@ use crate::core::engine::JobId;
 use crate::limits;
 use crate::sink::console::Flood;
 use crate::sink::console::status_line::{self, StatusFacts};
+use crate::text::alternate_screen::NORMAL_SCREEN;
 
 /// Bracketed paste (xterm): the terminal marks pasted text, so that it is not taken for keys.
 const MARK_PASTES: &[u8] = b"\x1b[?2004h";
 pub(super) const MARK_NO_PASTES: &[u8] = b"\x1b[?2004l";
-
-/// The normal screen, with the cursor where it is (xterm): a host may have been killed in the alternate one.
-const NORMAL_SCREEN: &[u8] = b"\x1b[?1047l";
 
 impl Screen {
     /// Prepares the terminal, which a host that was killed may have left otherwise.

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use nix::sys::signal::Signal;
+use nix::sys::termios::LocalFlags;
 
 use super::{ATTENDED, ends, start, waits};
 use crate::support::host::Host;
@@ -74,6 +75,13 @@ fn a_terminal_gets_its_modes_back_however_rexec_attach_ends() {
         person.ends();
         assert!(person.has_its_modes(true), "{signal}");
     }
+    waits(&host, 1);
+    let mut person = at_terminal(&host, &["attach", "1"]);
+    assert!(person.is_raw());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(person.warden.pid()), Signal::SIGKILL).expect("it lives");
+    person.ends();
+    let reads_lines = || person.terminal.modes().local_flags.contains(LocalFlags::ICANON | LocalFlags::ECHO);
+    wait_until("a helper has put the terminal back", reads_lines);
     waits(&host, 1);
     rexec(&host, &["send", "1", "x"]);
     assert_eq!(ends(&mut call).out(), "<x>\n");

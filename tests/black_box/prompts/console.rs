@@ -106,3 +106,27 @@ fn a_full_screen_program_has_the_whole_screen_while_it_is_answered() {
     wait_until("the other's block comes", || screen().contains("beside"));
     assert!(screen().contains("sleep 0.5; echo beside") && !screen().contains("\n~"), "{}", screen());
 }
+
+/// An editor takes ^L for text while somebody types.
+#[test]
+fn a_terminal_that_is_resized_types_nothing_into_an_editor() {
+    if !programs::has("vi") {
+        return;
+    }
+    let host = Host::with(CONSOLE);
+    let mut call = start(&host, "TERM=xterm vi -u NONE f </dev/tty >/dev/tty; cat f");
+    waits(&host, 1);
+    types(&host, b"i");
+    let screen = || Screen::of(host.console_text().as_bytes(), (120, 40)).text();
+    wait_until("vi has the screen", || screen().starts_with("\n~"));
+    types(&host, b"ibegun");
+    wait_until("it is used", || screen().starts_with("begun\n~"));
+    for rows in [30, 25, 35, 40] {
+        let drawn = || host.console_text().matches("begun").count();
+        let before = drawn();
+        host.terminal.as_ref().expect("it has one").resize(120, rows);
+        wait_until("vi draws its text again", || drawn() > before);
+    }
+    types(&host, b" and done\x1b:wq\r");
+    assert_eq!(ends(&mut call).out(), "begun and done\n");
+}
