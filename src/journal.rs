@@ -8,6 +8,7 @@
 //!
 //! * [`record`]: the lines of a file, one type per file below it.
 //! * [`reader`]: reads the lines back.
+//! * [`line_fields`]: reads a few fields of a line, as fast as its end can be found.
 //! * [`recording`]: the lines of a recording, which has the output with its times.
 //! * `prior`: the lines of the tool before this one, which the reader takes for ends.
 //! * [`summary`]: what a file's lines say together, kept beside the file.
@@ -19,6 +20,7 @@
 //! the host's end of the socket. [`crate::recorder`] writes the files.
 
 pub mod frame;
+pub mod line_fields;
 mod prior;
 pub mod reader;
 pub mod record;

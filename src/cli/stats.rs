@@ -15,6 +15,7 @@ use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
 use super::when;
 use crate::history::{self, Facts, Query, RunOutcome};
+use crate::text::agent_name::agent_name;
 use crate::text::banner::duration;
 use crate::text::count;
 use crate::text::escape::name_of;
@@ -130,10 +131,9 @@ impl Stats {
     }
 
     fn add(&mut self, run: &Facts, prefix: &str) {
-        if !self.agents.contains_key(&run.whoami) {
-            self.agents.insert(run.whoami.clone(), AgentStats::default());
-        }
-        let Some(agent) = self.agents.get_mut(&run.whoami) else { return };
+        // One row for all sessions of an agent.
+        let name = agent_name(&run.whoami, 1, "");
+        let agent = self.agents.entry(name.clone()).or_default();
         agent.commands += 1;
         agent.failed += u64::from(run.has_failed());
         agent.lost += u64::from(run.outcome == RunOutcome::Lost);
@@ -158,7 +158,7 @@ impl Stats {
         let is_slow =
             self.slowest.len() < LISTED || self.slowest.last().is_some_and(|last| last.duration_ms.0 < run.duration_ms);
         if is_slow && run.duration_ms > 0 {
-            let (agent, command) = (run.whoami.clone(), command.to_owned());
+            let (agent, command) = (name, command.to_owned());
             let run =
                 SlowRun { duration_ms: Reverse(run.duration_ms), run: format!("{prefix}{}", run.seq), agent, command };
             self.slowest.push(run);

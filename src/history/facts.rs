@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::journal::line_fields::{LineFields, number_of, text_of};
 use crate::journal::reader::{Header, Record};
 use crate::journal::record::{RecordedOutput, RunEnd, StartRecord, VERSION};
 use crate::text::agent_name::agent_name;
@@ -104,8 +105,49 @@ impl Facts {
             "lost" => RunOutcome::Lost,
             _ => return None,
         };
-        let facts: Facts = serde_json::from_slice(line).ok()?;
+        let facts = Facts::plain(line).or_else(|| serde_json::from_slice(line).ok())?;
         Some(Facts { seq, outcome, ..facts })
+    }
+
+    /// Reads a line in the recorder's form; `None` if it is in another one, or has a value that none of ours has.
+    fn plain(line: &[u8]) -> Option<Facts> {
+        let (mut fields, mut facts) = (LineFields::of(line), Facts::default());
+        while let Some((name, value)) = fields.next().ok()? {
+            if value != b"null" || !OPTIONAL.contains(&name) {
+                facts.set(name, value)?;
+            }
+        }
+        Some(facts)
+    }
+
+    /// Sets a field; `None` if it has no such value.
+    fn set(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        match name {
+            b"time" => self.time = text_of(value)?,
+            b"whoami" => self.whoami = text_of(value)?,
+            b"agent" => self.agent = text_of(value)?,
+            b"session" => self.session = text_of(value)?,
+            b"session_number" => self.session_number = number_of(value)?,
+            b"call" => self.call = text_of(value)?,
+            b"role" => self.role = text_of(value)?,
+            b"dir" => self.dir = text_of(value)?,
+            b"command" => self.command = text_of(value)?,
+            b"unwrapped" => self.unwrapped = truth_of(value)?,
+            b"probe" => self.probe = truth_of(value)?,
+            b"exit" => self.exit = number_of(value)?,
+            b"signal" => self.signal = Some(number_of(value)?),
+            b"duration_ms" => self.duration_ms = number_of(value)?,
+            b"queued_ms" => self.queued_ms = number_of(value)?,
+            b"bytes" => self.bytes = number_of(value)?,
+            b"received" => self.received = Some(number_of(value)?),
+            b"hidden" => self.hidden = number_of(value)?,
+            b"error" => self.error = Some(text_of(value)?),
+            b"left_count" => self.left_count = number_of(value)?,
+            b"secrets" => self.secrets = number_of(value)?,
+            b"raw" => self.raw = Some(text_of(value)?),
+            _ => {}
+        }
+        Some(())
     }
 
     /// The run of a record, and the output that the record has; `None` if the record is not of a run.
@@ -147,6 +189,17 @@ impl Facts {
     }
 }
 
+/// The fields that may be null.
+const OPTIONAL: [&[u8]; 4] = [b"signal", b"received", b"error", b"raw"];
+
+fn truth_of(value: &[u8]) -> Option<bool> {
+    match value {
+        b"true" => Some(true),
+        b"false" => Some(false),
+        _ => None,
+    }
+}
+
 /// The type and the number in a record's line, which need not be whole; `None` if it is not a record of a version that
 /// this build knows.
 pub(super) fn head(line: &[u8]) -> Option<(Cow<'_, str>, u64)> {
@@ -168,6 +221,22 @@ pub(super) fn head(line: &[u8]) -> Option<(Cow<'_, str>, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_says_the_same_in_every_spelling() {
+        let plain = r#"{"v":1,"type":"end","seq":3,"whoami":"Codex","dir":"/a b/\u00e9\\","envs":{"A":"}"},"exec":["sh","-c","x \"y\""],"exit":7,"output":"q \"quoted\" ü\n\\","time":"t","error":null,"command":"x \"y\"","duration_ms":12,"signal":9,"bytes":5,"received":4,"secrets":1,"raw":"raw/1.out","session_number":2,"role":"hook","unwrapped":true}"#;
+        let value: serde_json::Value = serde_json::from_str(plain).unwrap();
+        let (spaced, facts) = (serde_json::to_string_pretty(&value).unwrap(), Facts::parse(plain.as_bytes()).unwrap());
+        assert_eq!(Facts::plain(plain.as_bytes()), Some(Facts { seq: 0, outcome: RunOutcome::Open, ..facts.clone() }));
+        assert_eq!(Facts::plain(spaced.as_bytes()), None, "another form");
+        assert_eq!(Facts::parse(spaced.replace('\n', " ").as_bytes()), Some(facts.clone()));
+        assert_eq!((facts.exit, facts.dir.as_str(), facts.command.as_str()), (7, "/a b/é\\", "x \"y\""));
+        assert_eq!((facts.signal, facts.error, facts.unwrapped), (Some(9), None, true));
+        for wrong in [r#""exit":700"#, r#""exit":"7""#, r#""exit":null"#, r#""exit":7.0"#] {
+            let line = plain.replace(r#""exit":7"#, wrong);
+            assert_eq!(Facts::parse(line.as_bytes()), None, "{wrong}: not a record for any reader");
+        }
+    }
 
     #[test]
     fn a_record_is_known_by_its_beginning() {

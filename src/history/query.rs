@@ -12,6 +12,7 @@ use time::format_description::well_known::Rfc3339;
 use super::facts::{Facts, RunOutcome};
 use super::output::raw_path;
 use super::session::JournalFile;
+use crate::journal::line_fields::{LineFields, number_of};
 use crate::text::agent_name::{is_meant, may_be_meant};
 
 /// How much of a raw file is read at once, bytes.
@@ -61,6 +62,34 @@ impl Query {
             && (self.dir.is_none() && self.dir_name.is_none() || self.wants_dir(Path::new(&run.dir)))
             && self.slow_ms.is_none_or(|slow| is_ended && run.duration_ms >= slow)
             && self.exit.is_none_or(|code| is_ended && run.exit == code)
+    }
+
+    /// Whether a record's line is of a run that does not meet these conditions, as far as its first fields say. They stand
+    /// before the output. A line whose strings have escapes, or that is in another form, is not judged here.
+    pub(super) fn excludes(&self, line: &[u8]) -> bool {
+        if self.agent.is_none() && self.dir.is_none() && self.dir_name.is_none() && self.exit.is_none() {
+            return false;
+        }
+        let mut fields = LineFields::of(line);
+        while let Ok(Some((name, value))) = fields.next() {
+            let text = || {
+                let inner = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+                std::str::from_utf8(inner).ok().filter(|text| !text.contains('\\'))
+            };
+            let is_other = match name {
+                b"whoami" => self.agent.as_ref().zip(text()).is_some_and(|(agent, name)| !may_be_meant(agent, name)),
+                b"dir" if self.dir.is_some() || self.dir_name.is_some() => {
+                    text().is_some_and(|dir| !self.wants_dir(Path::new(dir)))
+                }
+                b"exit" => self.exit.zip(number_of(value)).is_some_and(|(code, exit): (u8, u8)| code != exit),
+                b"output" => return false,
+                _ => false,
+            };
+            if is_other {
+                return true;
+            }
+        }
+        false
     }
 
     fn wants_dir(&self, dir: &Path) -> bool {

@@ -73,7 +73,7 @@ struct Search<'q> {
     raw: Option<Finder<'static>>,
     start: Finder<'static>,
     /// The runs that are wanted, and `None` for those that are known and not wanted.
-    runs: BTreeMap<u64, Option<Facts>>,
+    runs: BTreeMap<u64, Option<Box<Facts>>>,
     /// Runs with a higher number are all known.
     settled: Option<u64>,
     unreadable: u64,
@@ -121,6 +121,10 @@ impl<'q> Search<'q> {
         if !["start", "end", "lost"].contains(&&*kind) || self.runs.contains_key(&seq) {
             return;
         }
+        if self.query.excludes(line) {
+            self.runs.insert(seq, None);
+            return;
+        }
         match Facts::parse(line) {
             Some(run) => self.note(run, || output_of(line)),
             None => self.unreadable += 1,
@@ -129,7 +133,7 @@ impl<'q> Search<'q> {
 
     fn note(&mut self, run: Facts, output: impl FnOnce() -> Option<String>) {
         let is_wanted = self.query.wants(&run, self.is_alive) && self.query.has_text(&run, output, self.session.home());
-        self.runs.insert(run.seq, is_wanted.then_some(run));
+        self.runs.insert(run.seq, is_wanted.then(|| Box::new(run)));
     }
 
     /// Reads a file from its beginning, because its runs may have no numbers.
@@ -161,7 +165,7 @@ impl<'q> Search<'q> {
     }
 
     fn finish(self, count: usize) -> SearchResult {
-        let runs = self.runs.into_values().rev().flatten().take(count).collect();
+        let runs = self.runs.into_values().rev().flatten().take(count).map(|run| *run).collect();
         SearchResult { runs, unreadable: self.unreadable }
     }
 }

@@ -32,20 +32,42 @@ fn stats_count_each_agent() {
         .line("{\"v\":1,\"type\":\"lost\",\"seq\":5,\"whoami\":\"Claude Code\",\"command\":\"x\\u001b[2J\"}")
         .write(home);
     let lines = json(home, &["stats", "--json"]);
-    let codex = lines.iter().find(|line| line["agent"] == "Codex").unwrap();
+    let codex = lines.iter().find(|line| line["agent"] == "codex").unwrap();
     for (field, value) in [("commands", 3), ("failed", 1), ("lost", 0), ("duration_ms", 12_001), ("bytes", 30)]
         .into_iter()
         .chain([("secrets", 2), ("received", 15), ("saved", 15), ("hidden", 3)])
     {
         assert_eq!(codex[field], value, "{field}");
     }
-    let claude = lines.iter().find(|line| line["agent"] == "Claude Code").unwrap();
+    let claude = lines.iter().find(|line| line["agent"] == "claude").unwrap();
     assert_eq!((&claude["failed"], &claude["lost"]), (&1.into(), &1.into()));
     let (text, _) = said(home, &["stats"]);
-    assert!(text.contains("7.0 s  Codex           #2  cargo test") && text.contains("1 of 2  cargo test"), "{text}");
+    assert!(text.contains("7.0 s  codex           #2  cargo test") && text.contains("1 of 2  cargo test"), "{text}");
     assert!(!text.contains('\x1b'), "{text:?}");
     assert_eq!(json(home, &["stats", "--json", "--since", "2026-05-21T10:00:02Z"])[0]["commands"], 2);
     assert_eq!(said(home, &["stats", "--today"]).1, 1);
+}
+
+#[test]
+fn conditions_hold_for_a_record_in_any_spelling() {
+    let home = TempDir::new(None);
+    let home = home.path();
+    let fields = "\"output\":\"\\\"exit\\\":7\",\"time\":\"2026-05-21T10:00:00Z\",\"command\":\"c\"}";
+    let record = |seq: u32, caller: &str, dir: &str, exit: &str| {
+        format!("{{\"v\":1,\"type\":\"end\",\"seq\":{seq},\"whoami\":{caller},\"dir\":{dir},\"exit\":{exit},{fields}")
+    };
+    Sample::new("2026-05-21-09:42:18")
+        .line(&record(1, "\"Codex\"", "\"/a b/é\"", "7"))
+        .line(&record(2, "\"C\\u006fdex\"", "\"\\/a\\u0020b\\/\\u00e9\"", "7"))
+        .line(&record(3, "\"Codex\"", "\"/a b/é\"", "7").replace(':', " : ").replace("T10 : 00 : 00Z", "T10:00:00Z"))
+        .line(&record(4, "\"Cline\"", "\"/a b\"", "77"))
+        .write(home);
+    for args in [["--exit", "7"], ["--cwd", "/a b/é"], ["--agent", "codex"]] {
+        let lines = json(home, &[&["log", "--json"][..], &args].concat());
+        let found: Vec<u64> = lines.iter().filter_map(|line| line["seq"].as_u64()).collect();
+        assert_eq!(found, [1, 2, 3], "{args:?}");
+    }
+    assert_eq!(json(home, &["stats", "--json"]).len(), 2, "one row for Codex, one for Cline");
 }
 
 #[test]
