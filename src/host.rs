@@ -280,7 +280,10 @@ impl Host {
                 Source::Screen => {}
                 Source::Spans => self.spans.visit(turn, &mut self.screen),
                 Source::Keys => self.visit_keys(token),
-                Source::Recorder => self.recorder.visit(turn, engine, &mut self.screen),
+                Source::Recorder => {
+                    self.recorder.visit(turn, engine, &mut self.screen);
+                    self.screen.viewers.on_reached(self.recorder.reached.drain(..));
+                }
                 Source::Peer(id) => self.visit_peer(id),
                 Source::Control(job) => self.runs.visit_control(job, turn, engine, peers),
                 Source::Input(job) => self.runs.flush_input(job, turn),

@@ -321,6 +321,9 @@ pub const END_CONTEXT_BYTES: usize = 256 << 10;
 /// Output of one command kept for the next recorder, bytes. When a recorder dies, the record of a longer output lacks
 /// what that recorder had, and counts it.
 pub const RECORDER_HELD_OUTPUT_BYTES: usize = 16 << 10;
+/// Answers of people, and notes of commands without a host, that are kept for the next recorder until the file has them.
+/// Beyond it they are lost with a recorder that dies, and counted.
+pub const RECORDER_ASIDES_MAX: usize = 1000;
 /// The recorder counts as behind, and the console says so, when it has not finished what it was sent this long ago.
 pub const RECORDER_BEHIND: Duration = Duration::from_secs(3);
 /// It has caught up when nothing older than this is waiting.

@@ -4,20 +4,23 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
+use super::log::tell;
 use super::look::Look;
 use super::run_reference::{RunReference, unreadable};
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use super::{ask, cannot_write, chosen, out};
-use crate::front::answer::{Answer, Listed, RunState};
-use crate::history::WholeOutput;
+use crate::front::answer::{Answer, Listed, RunState, WrittenBefore};
+use crate::history::{FoundRun, WholeOutput};
 use crate::sys::poll;
 use crate::sys::signal::{HostSignal, HostSignals};
+use crate::text::encode::from_base64;
 
 pub(super) const VERB: Verb = Verb {
     name: "tail",
@@ -32,8 +35,8 @@ now on. ^C leaves; the commands go on. At most four terminals can watch a host.
 
 With N it prints the end of that command's output. With -f it shows all that
 the command has written, or the last K lines of it, and then what it writes
-until it ends. Output of the hundredth of a second in between may stand there
-twice.
+until it ends. Between the two stands the command's banner: no line is missing
+there, and none is shown twice.
 ",
     options: &[
         VerbOption::flag("follow", "with N: go on until the command ends").short('f'),
@@ -104,18 +107,40 @@ fn watch(only: Option<(u64, Option<usize>)>) -> Result<u8, Notice> {
     let question = format!(r#"{{"action":"watch",{seq}{}}}"#, look.in_json());
     let (answer, stream) = ask::ask(&super::socket_path()?, &question)?.answer_and_more(Some(ask::PATIENCE))?;
     stream.get_ref().set_read_timeout(None).map_err(ask::AskError::Lost)?;
-    if let (Some((seq, lines)), Answer::Watch { ran_ms: Some(ran), .. }) = (only, answer) {
-        before(seq, Duration::from_millis(ran), lines)?;
+    if let (Some((seq, lines)), Answer::Watch { ran_ms, before, .. }) = (only, answer) {
+        // What comes meanwhile waits in the socket.
+        let output = match (before, ran_ms) {
+            (Some(before), _) => Some(output_before(seq, before)?),
+            (None, Some(ran)) => journal_before(seq, Duration::from_millis(ran))?,
+            (None, None) => None,
+        };
+        output.map_or(Ok(()), |output| out::print_tail(output, lines))?;
     }
     pass_on(stream)
 }
 
-/// Prints what a running command wrote in this time since its start. What comes meanwhile waits in the socket.
-fn before(seq: u64, ran: Duration, lines: Option<usize>) -> Result<(), Notice> {
+fn find(seq: u64, home: &Path) -> Result<FoundRun, Notice> {
+    let run: OsString = seq.to_string().into();
+    RunReference::of(&run)?.find(home, &super::socket_path()?)
+}
+
+/// What a running command wrote, as the recorder told the host.
+fn output_before(seq: u64, before: WrittenBefore) -> Result<WholeOutput, Notice> {
+    let lines = from_base64(&before.lines_b64).unwrap_or_default();
+    if before.file_bytes == 0 {
+        return Ok(WholeOutput::of_bytes(lines));
+    }
+    let home = super::home()?;
+    let output = find(seq, &home)?.output_so_far(before.file_bytes, before.left_out, lines);
+    output.map_err(|error| unreadable(&home, &error))
+}
+
+/// What a running command wrote in this time since its start, as far as the journal has it. The recorder did not tell.
+fn journal_before(seq: u64, ran: Duration) -> Result<Option<WholeOutput>, Notice> {
+    tell("the journal's recorder did not answer: output of this moment may be missing here, or stand here twice");
     out::wait_for_recorder();
     let home = super::home()?;
-    let run: OsString = seq.to_string().into();
-    let found = RunReference::of(&run)?.find(&home, &super::socket_path()?)?;
+    let found = find(seq, &home)?;
     let cannot_read = |error: io::Error| unreadable(&home, &error);
     let output = if found.has_raw_file() {
         // It is too long for a recording, and has no times.
@@ -125,10 +150,10 @@ fn before(seq: u64, ran: Duration, lines: Option<usize>) -> Result<(), Notice> {
             Some(_) => found.recording(),
             None => found.unfinished_recording(),
         };
-        let Some(recording) = recording.map_err(cannot_read)? else { return Ok(()) };
+        let Some(recording) = recording.map_err(cannot_read)? else { return Ok(None) };
         WholeOutput::of_bytes(recording.output_before(ran))
     };
-    out::print_tail(output, lines)
+    Ok(Some(output))
 }
 
 /// Writes what comes to standard output.

@@ -224,6 +224,13 @@ impl Engine {
         Some(Cursor { job, id })
     }
 
+    /// A new cursor behind all that the job has written, where a mark of this number stands in its log. `None` when the
+    /// job is not known.
+    pub fn attach_at_end(&mut self, job: JobId, lag: Lag, mark: u64) -> Option<Cursor> {
+        let id = self.tell(job, |job| job.log.attach_at_end(lag, mark))?;
+        Some(Cursor { job, id })
+    }
+
     /// What this cursor reads next.
     #[must_use]
     pub fn next(&self, cursor: Cursor) -> Option<Item<'_>> {

@@ -185,6 +185,8 @@ pub enum Entry {
     Waits(Box<Prompt>),
     /// A person typed for it.
     Answered(Typed),
+    /// A reader begins here, and asks the recorder for what was before. The number is the reader's.
+    Marked(u64),
     /// A port that it could not listen on is another command's.
     PortHeld(Box<PortHeld>),
     /// It was asked to end, and has its grace to do so.

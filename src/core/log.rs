@@ -74,6 +74,18 @@ impl Log {
         id
     }
 
+    /// A new cursor at the end. The mark of this number stands before it, for the cursors that are there already.
+    pub fn attach_at_end(&mut self, lag: Lag, mark: u64) -> CursorId {
+        if !self.is_closed() {
+            self.push(Entry::Marked(mark));
+        }
+        let id = self.attach(lag);
+        let next = self.next;
+        self.cursors.iter_mut().filter(|cursor| cursor.id == id).for_each(|cursor| cursor.next = next);
+        self.drop_read();
+        id
+    }
+
     /// Forgets a cursor. What it alone held may be dropped from now on.
     pub fn detach(&mut self, id: CursorId) {
         self.cursors.retain(|cursor| cursor.id != id);

@@ -59,6 +59,9 @@ pub enum Answer {
         /// For one command: how long it has run, milliseconds. What it wrote until then is not shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ran_ms: Option<u64>,
+        /// For one command: what it wrote until then, if the recorder knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<WrittenBefore>,
     },
     /// A signal is on its way to a command.
     Signal {
@@ -87,6 +90,17 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_left_ms: Option<u64>,
     },
+}
+
+/// What a command wrote before the console shows it: the beginning of its raw file, and the lines that follow that.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenBefore {
+    /// How much of its raw file is the beginning, bytes. With 0, nothing of it is.
+    pub file_bytes: u64,
+    /// Bytes behind it that are not kept.
+    pub left_out: u64,
+    /// What follows, in base64: whole lines.
+    pub lines_b64: String,
 }
 
 /// What the host replied.

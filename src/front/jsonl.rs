@@ -16,7 +16,7 @@ use std::time::Duration;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::Signal;
 
-use super::answer::Answer;
+use super::answer::{Answer, WrittenBefore};
 use super::budget::Budget;
 use super::json_line::put_line;
 use super::{PeerRequest, Supervision};
@@ -197,10 +197,11 @@ impl Jsonl {
         self.output.push(bytes)
     }
 
-    /// Writes the line in front of a console's bytes. `ran` is how long its only command has run.
-    pub fn begin_console(&mut self, ran: Option<Duration>, out: &mut Vec<u8>) {
+    /// Writes the line in front of a console's bytes. `ran` is how long its only command has run, and `before` what that
+    /// wrote.
+    pub fn begin_console(&mut self, ran: Option<Duration>, before: Option<WrittenBefore>, out: &mut Vec<u8>) {
         let ran_ms = ran.map(|ran| u64::try_from(ran.as_millis()).unwrap_or(u64::MAX));
-        put_line(&Answer::Watch { version: env!("CARGO_PKG_VERSION").to_owned(), ran_ms }, out);
+        put_line(&Answer::Watch { version: env!("CARGO_PKG_VERSION").to_owned(), ran_ms, before }, out);
     }
 
     /// Writes the answer to an action.

@@ -175,6 +175,7 @@ impl Shim {
                 Entry::Stopping { .. }
                 | Entry::Exited { .. }
                 | Entry::Resized { .. }
+                | Entry::Marked(_)
                 | Entry::PortHeld(_)
                 | Entry::Answered { .. }
                 // A reported command has no caller here.

@@ -45,6 +45,8 @@ pub struct WholeOutput {
 enum OutputReader {
     Text(Cursor<Vec<u8>>),
     File(File),
+    /// A file's beginning, and what follows that.
+    Both(io::Chain<io::Take<File>, Cursor<Vec<u8>>>),
 }
 
 impl Read for WholeOutput {
@@ -52,6 +54,7 @@ impl Read for WholeOutput {
         match &mut self.reader {
             OutputReader::Text(text) => text.read(buffer),
             OutputReader::File(file) => file.read(buffer),
+            OutputReader::Both(both) => both.read(buffer),
         }
     }
 }
@@ -75,6 +78,19 @@ impl FoundRun {
     fn raw_name(&self) -> Option<String> {
         let unfinished = || (self.end.is_none()).then(|| format!("raw/{}-{}.out", self.session, self.start.seq));
         self.recorded.raw.clone().or_else(unfinished)
+    }
+
+    /// An output whose first bytes are the beginning of the run's raw file. `left_out` bytes behind them are not kept, and
+    /// then come these.
+    ///
+    /// # Errors
+    /// The raw file cannot be opened.
+    pub fn output_so_far(&self, file_bytes: u64, left_out: u64, rest: Vec<u8>) -> io::Result<WholeOutput> {
+        let path = self.raw_name().and_then(|name| raw_path(&self.home, &name)).ok_or(io::ErrorKind::NotFound)?;
+        let beginning = File::open(path)?.take(file_bytes);
+        let omitted = (left_out > 0).then_some(Omission { at: file_bytes, bytes: left_out });
+        let reader = OutputReader::Both(beginning.chain(Cursor::new(rest)));
+        Ok(WholeOutput { source: OutputSource::Raw, omitted, flaw: None, reader })
     }
 
     /// Opens the run's output. That of a run that has not ended is what its raw file has so far, or its recording.

@@ -19,6 +19,7 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{Entry, Reason};
 use crate::core::log::{Item, Lag};
 use crate::front::answer::Answer;
+use crate::front::answer::WrittenBefore;
 use crate::front::attached::Attached;
 use crate::front::budget::Budget;
 use crate::front::json_line::put_line;
@@ -228,13 +229,13 @@ impl Peers {
         self.let_go(id, turn, engine);
     }
 
-    /// Tells a peer that the console follows.
-    pub(super) fn begin_console(&mut self, id: PeerId, ran: Option<Duration>) {
+    /// Tells a peer that the console follows: of only one command, if it ran so long and wrote this before.
+    pub(super) fn begin_console(&mut self, id: PeerId, ran: Option<Duration>, before: Option<WrittenBefore>) {
         self.end_greeting(id);
         if let Some(peer) = self.all.get_mut(&id)
             && let Protocol::Jsonl(jsonl) = &mut peer.protocol
         {
-            jsonl.begin_console(ran, peer.out.buffer());
+            jsonl.begin_console(ran, before, peer.out.buffer());
             self.roomy.insert(id);
         }
     }

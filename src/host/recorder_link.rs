@@ -19,7 +19,7 @@ use crate::core::engine::{Engine, JobId};
 use crate::front::output_filter::ReceivedOutput;
 use crate::io::poller::{Poller, Ready, Token};
 use crate::journal::record::{RunEnd, StartRecord, Straggler, UnseenRecord};
-use crate::journal::status::RecorderStatus;
+use crate::journal::status::{OutputSoFar, RecorderStatus};
 use crate::limits;
 use crate::recorder::Bounds;
 use crate::sink::feed::Feed;
@@ -37,6 +37,8 @@ pub(super) struct RecorderLink {
     feed: Feed,
     /// The recorder has written something, so that there is room for more.
     has_room: bool,
+    /// What the recorder answered about runs that a person begins to follow: the mark's number, and the output so far.
+    pub(super) reached: Vec<(u64, Option<OutputSoFar>)>,
 }
 
 impl RecorderLink {
@@ -46,7 +48,7 @@ impl RecorderLink {
     /// The directory cannot be made or is not private, or no process can be started.
     pub(super) fn start(poller: &mut Poller, home: &Path, bounds: Bounds) -> Result<(Self, Vec<String>), Notice> {
         let (process, said) = RecorderProcess::start(poller, home, bounds)?;
-        Ok((Self { process, feed: Feed::default(), has_room: false }, said))
+        Ok((Self { process, feed: Feed::default(), has_room: false, reached: Vec::new() }, said))
     }
 
     /// The journal's file. `None` as long as the recorder has named none.
@@ -129,6 +131,10 @@ impl RecorderLink {
                 && self.feed.on_done(engine, done, turn.now)
             {
                 self.has_room = true;
+            }
+            if let RecorderStatus::Reached { mark, so_far } = status {
+                self.reached.push((mark, so_far));
+                continue;
             }
             if let Some(text) = self.process.hear(status) {
                 screen.say(&format!("… {}", escape_line(&text, NEWS_COLUMNS)));

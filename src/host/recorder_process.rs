@@ -217,6 +217,7 @@ impl RecorderProcess {
                 None
             }
             RecorderStatus::Say(text) => Some(text),
+            RecorderStatus::Reached { .. } => None,
             RecorderStatus::Leave => {
                 self.link.iter_mut().for_each(|link| link.has_left = true);
                 None

@@ -198,10 +198,10 @@ impl Screen {
     }
 
     /// Shows the console to this peer from now on.
-    pub(super) fn watch(&mut self, id: PeerId, request: WatchRequest, engine: &mut Engine) {
+    pub(super) fn watch(&mut self, id: PeerId, request: WatchRequest, engine: &mut Engine, now: Instant) {
         let is_running = |job: JobId| engine.job(job).is_some_and(|known| !known.is_closed());
         let running: Vec<_> = self.console.headings().filter(|(job, _)| is_running(*job)).collect();
-        self.viewers.add(id, request, running.into_iter(), engine);
+        self.viewers.add(id, request, running.into_iter(), engine, now);
     }
 
     /// Ends the block that is being shown, and leaves the terminal as it was before it.

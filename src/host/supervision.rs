@@ -155,9 +155,12 @@ impl Host {
         if let Some(job) = only.filter(|&job| !is_running(job)) {
             return self.fail(id, &not_there(job));
         }
-        let ran = only.and_then(|job| self.engine.job(job)).map(|job| job.age(self.turn.now));
-        self.peers.begin_console(id, ran);
-        self.screen.watch(id, request, &mut self.engine);
+        match only {
+            // It begins when the recorder has told what the command wrote before.
+            Some(_) => self.peers.end_greeting(id),
+            None => self.peers.begin_console(id, None, None),
+        }
+        self.screen.watch(id, request, &mut self.engine, self.turn.now);
     }
 
     /// Sends a signal to a command wherever it runs, or to what it left running.

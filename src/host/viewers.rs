@@ -4,16 +4,19 @@
 //! up neither a command nor the host nor another viewer; what is queued for it is bounded; when it goes, so do its cursors.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::peers::Peers;
 use super::turn::{PeerId, Turn};
-use crate::core::engine::{Engine, JobId};
+use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::log::Lag;
+use crate::front::answer::WrittenBefore;
 use crate::front::{WatchLook, WatchRequest};
 use crate::journal::record::Straggler;
+use crate::journal::status::OutputSoFar;
 use crate::limits;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
+use crate::text::encode::base64;
 
 #[derive(Debug)]
 struct Viewer {
@@ -22,12 +25,32 @@ struct Viewer {
     only: Option<JobId>,
     /// What the host said since the last pump.
     said: Vec<u8>,
+    /// Nothing is shown before that.
+    awaits: Option<AwaitedBeginning>,
+}
+
+/// A viewer of one command begins at a mark in the command's log, and gets what was before it from the recorder. So no
+/// byte is shown twice, and none is missing.
+#[derive(Debug)]
+struct AwaitedBeginning {
+    /// Behind the mark. It holds the command back, because all that comes is shown.
+    cursor: Cursor,
+    heading: Heading,
+    mark: u64,
+    /// How long the command had run by then.
+    ran: Duration,
+    /// What the recorder said.
+    reached: Option<OutputSoFar>,
+    /// When the viewer begins without the recorder's answer, or with it.
+    until: Instant,
 }
 
 /// All viewers.
 #[derive(Debug, Default)]
 pub(super) struct Viewers {
     all: BTreeMap<PeerId, Viewer>,
+    /// The number of the last mark.
+    marks: u64,
 }
 
 impl Viewers {
@@ -36,13 +59,15 @@ impl Viewers {
         self.all.len() >= limits::VIEWERS_MAX
     }
 
-    /// Adds a viewer, to which the commands of `running` are shown from now on.
+    /// Adds a viewer, to which the commands of `running` are shown from now on. A viewer of only one of them has not been
+    /// told yet that the console follows.
     pub(super) fn add<'a>(
         &mut self,
         id: PeerId,
         request: WatchRequest,
         running: impl Iterator<Item = (JobId, &'a Heading)>,
         engine: &mut Engine,
+        now: Instant,
     ) {
         let kind = match request.look {
             WatchLook::Terminal => ConsoleKind::Terminal,
@@ -53,9 +78,26 @@ impl Viewers {
         let colours = if request.colours { Colours::default() } else { Colours::Off };
         let mut console = Console::new(kind, View::Safe).with_colours(colours);
         console.resize(request.columns);
-        let mut viewer = Viewer { console, only: request.seq.map(JobId), said: Vec::new() };
-        running.for_each(|(job, heading)| viewer.begin(engine, job, heading));
+        let mut viewer = Viewer { console, only: request.seq.map(JobId), said: Vec::new(), awaits: None };
+        for (job, heading) in running {
+            if viewer.only == Some(job) {
+                self.marks += 1;
+                viewer.await_beginning(engine, job, heading, self.marks, now);
+            } else {
+                viewer.begin(engine, job, heading);
+            }
+        }
         self.all.insert(id, viewer);
+    }
+
+    /// The recorder has told what was before these marks.
+    pub(super) fn on_reached(&mut self, reached: impl Iterator<Item = (u64, Option<OutputSoFar>)>) {
+        for (mark, so_far) in reached {
+            let awaits = self.all.values_mut().filter_map(|viewer| viewer.awaits.as_mut());
+            for awaits in awaits.filter(|awaits| awaits.mark == mark) {
+                (awaits.reached, awaits.until) = (so_far.clone(), awaits.heading.at);
+            }
+        }
     }
 
     /// Notes the new width of a viewer's terminal.
@@ -86,11 +128,20 @@ impl Viewers {
     pub(super) fn pump(&mut self, is_end: bool, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
         let mut over = Vec::new();
         for (&id, viewer) in &mut self.all {
-            let Some(peer) = peers.get_mut(id).filter(|peer| !peer.is_leaving) else {
+            if peers.get_mut(id).is_none_or(|peer| peer.is_leaving) {
                 viewer.console.abandon(engine);
+                viewer.awaits.iter().for_each(|awaits| engine.detach(awaits.cursor));
                 over.push(id);
                 continue;
-            };
+            }
+            if let Some(awaits) = viewer.awaits.take_if(|awaits| awaits.until <= turn.now || is_end) {
+                let (ran, before) = (awaits.ran, viewer.begin_only(engine, awaits));
+                peers.begin_console(id, Some(ran), before);
+            }
+            if viewer.awaits.is_some() {
+                continue;
+            }
+            let Some(peer) = peers.get_mut(id) else { continue };
             let before = peer.out.pending();
             let (out, most) = peer.out.room(limits::VIEWER_HIGH_BYTES);
             if out.len() < most {
@@ -115,11 +166,32 @@ impl Viewers {
 
     /// When a viewer has something to show although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.all.values().filter_map(|viewer| viewer.console.deadline()).min()
+        let until = |viewer: &Viewer| viewer.awaits.as_ref().map(|awaits| awaits.until);
+        self.all.values().filter_map(|viewer| until(viewer).or(viewer.console.deadline())).min()
     }
 }
 
 impl Viewer {
+    /// Begins the only command that is shown, at this mark in its log.
+    fn await_beginning(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, mark: u64, now: Instant) {
+        let ran = engine.job(job).map(|job| job.age(now)).unwrap_or_default();
+        if let Some(cursor) = engine.attach_at_end(job, Lag::Hold, mark) {
+            let (heading, until) = (heading.clone(), now + limits::REACHED_PATIENCE);
+            self.awaits = Some(AwaitedBeginning { cursor, heading, mark, ran, reached: None, until });
+        }
+    }
+
+    /// What was before the mark is known, or will not be. Returns it, but for a line without an end, which this console
+    /// shows.
+    fn begin_only(&mut self, engine: &mut Engine, awaits: AwaitedBeginning) -> Option<WrittenBefore> {
+        let AwaitedBeginning { cursor, heading, reached, .. } = awaits;
+        engine.set_lag(cursor, Lag::Skip);
+        let last_line = reached.as_ref().map_or(&[][..], |reached| &reached.last_line);
+        self.console.begin_only(engine, cursor, heading, last_line);
+        let OutputSoFar { file_bytes, left_out, lines, .. } = reached?;
+        Some(WrittenBefore { file_bytes, left_out, lines_b64: base64(&lines) })
+    }
+
     fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading) {
         if self.only.is_none_or(|only| only == job)
             && let Some(cursor) = engine.attach(job, Lag::Skip)

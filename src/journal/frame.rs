@@ -7,6 +7,7 @@
 //! MASKED    a start record, JSON, of a run whose ENTRIES came before; it says whether they are all
 //! OUTPUT    the stream's number u8, microseconds since the run's start u64, raw bytes
 //! RESIZED   microseconds since the run's start u64, rows u16, columns u16
+//! MARK      a number u64: the recorder answers how far the run is
 //! LOST      a count u64: bytes of the run's output that went to a recorder that died
 //! END       how the run ended, JSON
 //! INPUT     microseconds since the run's start u64, an input record, JSON
@@ -46,6 +47,7 @@ const DROPPED: u8 = 8;
 const RESIZED: u8 = 9;
 const INPUT: u8 = 10;
 const UNSEEN: u8 = 12;
+const MARK: u8 = 13;
 const PROJECTS: u8 = 11;
 
 /// Appends the frames of a run that begins in this environment (entries `NAME=value`). Unless the start says that all of
@@ -138,6 +140,11 @@ pub fn encode_lost(seq: u64, bytes: u64, out: &mut Vec<u8>) {
     encode(LOST, seq, out, |out| out.extend_from_slice(&bytes.to_le_bytes()));
 }
 
+/// Appends the frame that asks the recorder what it has of a run by then. The answer has the same number.
+pub fn encode_mark(seq: u64, mark: u64, out: &mut Vec<u8>) {
+    encode(MARK, seq, out, |out| out.extend_from_slice(&mark.to_le_bytes()));
+}
+
 /// Appends the frame that says how much a person typed for a run.
 pub fn encode_input(input: &InputRecord, at: Duration, out: &mut Vec<u8>) {
     encode(INPUT, input.seq, out, |out| {
@@ -215,6 +222,11 @@ pub enum Frame<'a> {
         at: Duration,
         window: (u16, u16),
     },
+    /// The host asks how far the run is.
+    Mark {
+        seq: u64,
+        mark: u64,
+    },
     /// Bytes of output that were lost with an earlier recorder.
     Lost {
         seq: u64,
@@ -278,6 +290,7 @@ impl Decoder {
                 Some(Frame::Start { start, has_entries }) => return Some(Frame::Start { start, has_entries }),
                 Some(Frame::End(end)) => return Some(Frame::End(end)),
                 Some(Frame::Resized { seq, at, window }) => return Some(Frame::Resized { seq, at, window }),
+                Some(Frame::Mark { seq, mark }) => return Some(Frame::Mark { seq, mark }),
                 Some(Frame::Lost { seq, bytes }) => return Some(Frame::Lost { seq, bytes }),
                 Some(Frame::Input { at, input }) => return Some(Frame::Input { at, input }),
                 Some(Frame::Unseen(unseen)) => return Some(Frame::Unseen(unseen)),
@@ -306,6 +319,7 @@ fn understand(kind: u8, seq: u64, payload: &[u8]) -> Option<Frame<'_>> {
             let (rows, cols) = (size.first_chunk()?, size.last_chunk()?);
             Some(Frame::Resized { seq, at, window: (u16::from_le_bytes(*rows), u16::from_le_bytes(*cols)) })
         }
+        MARK => Some(Frame::Mark { seq, mark: u64::from_le_bytes(payload.try_into().ok()?) }),
         LOST => Some(Frame::Lost { seq, bytes: u64::from_le_bytes(payload.try_into().ok()?) }),
         INPUT => {
             let (at, input) = split_time(payload)?;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::text::encode::{base64, from_base64};
+
 /// One line of the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecorderStatus {
@@ -11,8 +13,28 @@ pub enum RecorderStatus {
     Say(String),
     /// What the recorder has done since its last such line.
     Done(Done),
+    /// The recorder has dealt with all that came before a mark of this number.
+    Reached {
+        /// The number.
+        mark: u64,
+        /// What the run has written by then; `None` if not all of it is known.
+        so_far: Option<OutputSoFar>,
+    },
     /// The last line of a recorder whose input has ended. What it has not written by now cannot be written.
     Leave,
+}
+
+/// What a run has written so far, with its secrets masked: the beginning of its raw file, and what follows that.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutputSoFar {
+    /// How much of the raw file is the beginning, bytes. With 0, nothing of it is.
+    pub file_bytes: u64,
+    /// Bytes behind it that are not kept.
+    pub left_out: u64,
+    /// The lines behind these.
+    pub lines: Vec<u8>,
+    /// The last line, which has no end yet.
+    pub last_line: Vec<u8>,
 }
 
 /// How far the recorder has got. It acknowledges a record once the file has it, or counts it as dropped.
@@ -28,19 +50,21 @@ pub struct Done {
     pub ends: Vec<u64>,
     /// How many records that the host gave up the file counts.
     pub dropped: u64,
+    /// How many of the records that belong to no start and no end are acknowledged, in the order of their coming.
+    pub asides: usize,
 }
 
 impl Done {
     /// Whether no record is acknowledged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty() && self.ends.is_empty() && self.dropped == 0
+        self.starts.is_empty() && self.ends.is_empty() && self.dropped == 0 && self.asides == 0
     }
 
-    /// How many starts and ends are acknowledged.
+    /// How many records of runs are acknowledged.
     #[must_use]
     pub fn records(&self) -> usize {
-        self.starts.len() + self.ends.len()
+        self.starts.len() + self.ends.len() + self.asides
     }
 }
 
@@ -52,8 +76,13 @@ impl RecorderStatus {
             RecorderStatus::File(name) => format!("file {}", plain(name)),
             RecorderStatus::Say(text) => format!("say {}", plain(text)),
             RecorderStatus::Leave => "leave ".to_owned(),
+            RecorderStatus::Reached { mark, so_far: None } => format!("unknown {mark}"),
+            RecorderStatus::Reached { mark, so_far: Some(so_far) } => {
+                let OutputSoFar { file_bytes, left_out, lines, last_line } = so_far;
+                format!("reached {mark} {file_bytes} {left_out} {} {}", base64(lines), base64(last_line))
+            }
             RecorderStatus::Done(done) => {
-                let mut line = format!("done {} {} {}", done.handled, done.length, done.dropped);
+                let mut line = format!("done {} {} {} a{}", done.handled, done.length, done.dropped, done.asides);
                 for (letter, seqs) in [('s', &done.starts), ('e', &done.ends)] {
                     for seq in seqs {
                         write!(line, " {letter}{seq}").expect("memory takes what is written");
@@ -74,12 +103,29 @@ impl RecorderStatus {
             "file" => Some(RecorderStatus::File(rest.to_owned())),
             "say" => Some(RecorderStatus::Say(rest.to_owned())),
             "leave" => Some(RecorderStatus::Leave),
+            "unknown" => Some(RecorderStatus::Reached { mark: rest.parse().ok()?, so_far: None }),
+            "reached" => {
+                let [mark, file_bytes, left_out, lines, last_line] = rest.split(' ').collect::<Vec<_>>()[..] else {
+                    return None;
+                };
+                let so_far = OutputSoFar {
+                    file_bytes: file_bytes.parse().ok()?,
+                    left_out: left_out.parse().ok()?,
+                    lines: from_base64(lines)?,
+                    last_line: from_base64(last_line)?,
+                };
+                Some(RecorderStatus::Reached { mark: mark.parse().ok()?, so_far: Some(so_far) })
+            }
             "done" => {
                 let mut words = rest.split(' ');
                 let mut number = || words.next()?.parse().ok();
                 let mut done = Done { handled: number()?, length: number()?, dropped: number()?, ..Done::default() };
                 for word in words {
                     let (letter, seq) = word.split_at_checked(1)?;
+                    if letter == "a" {
+                        done.asides = seq.parse().ok()?;
+                        continue;
+                    }
                     let seq = seq.parse().ok()?;
                     match letter {
                         "s" => done.starts.push(seq),
@@ -100,13 +146,24 @@ mod tests {
 
     #[test]
     fn every_status_is_decoded_as_it_was_encoded() {
-        let done = Done { handled: u64::MAX, length: 7, starts: vec![1, 2], ends: vec![1], dropped: 3 };
+        let done = Done { handled: u64::MAX, length: 7, starts: vec![1, 2], ends: vec![1], dropped: 3, asides: 4 };
         for status in [
             RecorderStatus::File("2026-05-21-09:42:18-2".into()),
             RecorderStatus::Say("two words".into()),
             RecorderStatus::Done(done),
             RecorderStatus::Done(Done::default()),
             RecorderStatus::Leave,
+            RecorderStatus::Reached { mark: 3, so_far: None },
+            RecorderStatus::Reached { mark: 4, so_far: Some(OutputSoFar::default()) },
+            RecorderStatus::Reached {
+                mark: 5,
+                so_far: Some(OutputSoFar {
+                    file_bytes: 7,
+                    left_out: 1,
+                    lines: b"a b\n\xff\n".to_vec(),
+                    last_line: b"c".to_vec(),
+                }),
+            },
         ] {
             let mut line = Vec::new();
             status.encode(&mut line);

@@ -35,5 +35,10 @@ pub const RECORDING_FILE_BYTES: u64 = 16 << 20;
 pub const RECORDING_FILE_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long recorded output may wait in the recorder, which then writes it in one piece.
 pub const RECORDING_DELAY: Duration = Duration::from_millis(200);
+/// The last output of a run, bytes, that the recorder sends to the host for a person who begins to follow the run. What is
+/// before it is in the raw file.
+pub const LAST_OUTPUT_BYTES: u64 = 32 << 10;
+/// How long that person waits for the recorder's answer. Without one, the output around that moment may be shown twice.
+pub const REACHED_PATIENCE: Duration = Duration::from_secs(1);
 /// The largest `--raw-cap`, MiB.
 pub const RAW_CAP_MAX_MIB: u64 = 1 << 20;

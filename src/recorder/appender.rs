@@ -28,6 +28,8 @@ pub(super) struct AlreadyWritten {
     /// Those without an end.
     pub(super) open: BTreeSet<u64>,
     pub(super) ended: BTreeSet<u64>,
+    /// How many of the records that belong to no start and no end the file has, of those that the host sends again.
+    pub(super) asides: usize,
 }
 
 /// The journal's file and the records that wait for it.
@@ -87,12 +89,14 @@ impl Appender {
             match Volume::resume(&self.session.home, &name, since, &self.open)? {
                 Resumed::Here(volume, mut tail) => {
                     known.ended.append(&mut tail.ended);
+                    known.asides += tail.asides;
                     known.open.extend(tail.open.keys());
                     self.take(volume);
                     return Ok(known);
                 }
                 Resumed::Next(next, mut tail) => {
                     known.ended.append(&mut tail.ended);
+                    known.asides += tail.asides;
                     (name, since) = (next, 0);
                 }
             }
@@ -115,6 +119,11 @@ impl Appender {
         self.done.ends.push(seq);
     }
 
+    /// Acknowledges a record that belongs to no start and no end, and that the file has already.
+    pub(super) fn pass_over_aside(&mut self) {
+        self.done.asides += 1;
+    }
+
     /// Writes a record, or keeps it until that works. Drops the oldest records if too many wait.
     pub(super) fn push(&mut self, record: Unwritten, now: Instant) {
         self.queue.push(record);
@@ -132,7 +141,7 @@ impl Appender {
         match record {
             Unwritten::Start(start) => self.done.starts.push(start.seq),
             Unwritten::End(end) => self.done.ends.push(end.start.seq),
-            Unwritten::Input(_) | Unwritten::Unseen(_) => {}
+            Unwritten::Input(_) | Unwritten::Unseen(_) => self.done.asides += 1,
             Unwritten::Dropped(count) => self.done.dropped += count,
         }
     }

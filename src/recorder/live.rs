@@ -15,6 +15,7 @@ use super::raw::{RawFile, RawRefusal};
 use super::timed_output::TimedOutput;
 use super::waiting::{Waiting, WaitingOutput};
 use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
+use crate::journal::status::{OutputSoFar, RecorderStatus};
 use crate::limits;
 use crate::text::count;
 use crate::text::reason::reason;
@@ -42,6 +43,8 @@ pub(super) struct Live {
     last: Duration,
     /// How the run ended, while its record waits for its own output.
     pub(super) end: Option<RunEnd>,
+    /// The answers to the host's questions that came in between the output.
+    pub(super) reached: Vec<RecorderStatus>,
 }
 
 /// The raw file of a run.
@@ -70,7 +73,8 @@ impl Live {
         let excerpt = Excerpt::new(window, bounds.head_bytes, bounds.tail_bytes);
         let (raw, waiting) = (Raw::Unneeded(Vec::new()), WaitingOutput::default());
         let (last, end, is_cleaned) = (Duration::ZERO, None, false);
-        Live { start, masks, waiting, context: 0, received: 0, lost: 0, excerpt, is_cleaned, raw, timed, last, end }
+        let (context, received, lost, reached) = (0, 0, 0, Vec::new());
+        Live { start, masks, waiting, context, received, lost, excerpt, is_cleaned, raw, timed, last, end, reached }
     }
 
     /// Counts bytes of output that were lost with an earlier recorder.
@@ -92,6 +96,24 @@ impl Live {
     /// Adds what the recording says of an answer.
     pub(super) fn answer(&mut self, at: Duration, text: String) {
         self.waiting.push_input(at, text);
+    }
+
+    /// Adds a question of the host's, which is answered when all that came before is dealt with.
+    pub(super) fn mark(&mut self, mark: u64) {
+        self.waiting.push_mark(mark);
+    }
+
+    /// What it has written so far; `None` if not all of it is known.
+    fn so_far(&self) -> Option<OutputSoFar> {
+        let (file_bytes, left_out, mut lines) = match &self.raw {
+            Raw::Unneeded(all) => (0, 0, all.clone()),
+            Raw::Growing(file) => file.so_far(limits::LAST_OUTPUT_BYTES).ok()?,
+            Raw::Unwanted | Raw::Failed { .. } => return None,
+        };
+        lines.extend(self.masks.held_back());
+        let last = memchr::memrchr(b'\n', &lines).map_or(0, |newline| newline + 1);
+        let last_line = lines.split_off(last);
+        (self.lost == 0).then_some(OutputSoFar { file_bytes, left_out, lines, last_line })
     }
 
     /// Whether none of its output waits.
@@ -132,6 +154,10 @@ impl Live {
             }
             Some(Waiting::Input(at, text)) => {
                 self.timed.answer(&text, at);
+                0
+            }
+            Some(Waiting::Mark(mark)) => {
+                self.reached.push(RecorderStatus::Reached { mark, so_far: self.so_far() });
                 0
             }
             Some(Waiting::Output { stream, at, bytes }) => {

@@ -20,7 +20,7 @@ const ELLIPSIS: char = '…';
 const WAITING_BYTES_MAX: usize = 4 << 10;
 
 /// The maskers of one run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Masks {
     text: Redactor,
     /// One per stream, with the stream's number. There are at most three.
@@ -155,6 +155,13 @@ impl Masks {
         self.finish(&mut held);
         self.holder = None;
         held.len() as u64
+    }
+
+    /// What was held back or waits, as it would be kept if no more output came.
+    pub(super) fn held_back(&self) -> Vec<u8> {
+        let mut held = Vec::new();
+        self.clone().finish(&mut held);
+        held
     }
 
     /// Ends the output: appends all that was held back or waited.

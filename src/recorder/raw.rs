@@ -105,6 +105,26 @@ impl RawFile {
         self.file_bytes(self.bytes)
     }
 
+    /// How much of the file's beginning is in order, how much behind it is not kept, and the last bytes, at most `most` of
+    /// them. As long as the file grows, what is behind its beginning is written over.
+    pub(super) fn so_far(&self, most: u64) -> io::Result<(u64, u64, Vec<u8>)> {
+        let behind = self.bytes.saturating_sub(self.cap);
+        let has_ring = behind > 0 || self.left_out > 0;
+        let length = most.min(if has_ring { behind.min(self.cap) } else { self.bytes });
+        let mut last = vec![0; usize::try_from(length).unwrap_or(0)];
+        let from = self.bytes - length;
+        if !has_ring {
+            self.file.read_exact_at(&mut last, from)?;
+            return Ok((from, 0, last));
+        }
+        let at = (from - self.cap) % self.cap;
+        let whole = usize::try_from(self.cap - at).unwrap_or(usize::MAX).min(last.len());
+        let (first, rest) = last.split_at_mut(whole);
+        self.file.read_exact_at(first, self.cap + at)?;
+        self.file.read_exact_at(rest, self.cap)?;
+        Ok((self.cap, self.left_out + behind - length, last))
+    }
+
     /// Closes the file and puts its ring in order.
     pub(super) fn close(self, directory: &mut OutputDirectory) -> io::Result<Kept> {
         let (reference, bytes) = (reference(&self.name), self.length());

@@ -15,6 +15,7 @@ use super::output_files::OutputFiles;
 use super::queue::Unwritten;
 use crate::journal::record::{InputRecord, RunEnd, StartRecord};
 use crate::journal::recording;
+use crate::journal::status::RecorderStatus;
 use crate::limits;
 
 /// How much output of a run is dealt with in one turn, bytes.
@@ -40,6 +41,8 @@ pub(super) struct RecordedRuns {
     /// Masked output on its way to the files.
     masked: Vec<u8>,
     pub(super) files: OutputFiles,
+    /// What the host is told about its questions.
+    pub(super) reached: Vec<RecorderStatus>,
     /// When recorded output that waits is written.
     flush_at: Option<Instant>,
     bounds: Bounds,
@@ -58,6 +61,7 @@ impl RecordedRuns {
             environments: EnvironmentCache::default(),
             masked: Vec::new(),
             files,
+            reached: Vec::new(),
             flush_at: None,
             bounds,
         }
@@ -71,6 +75,13 @@ impl RecordedRuns {
     /// Whether the output of any run waits.
     pub(super) fn is_at_work(&self) -> bool {
         !(self.ended.is_empty() && self.turns.is_empty())
+    }
+
+    /// Whether the file has the next record that belongs to no start and no end, so that it is not written again.
+    pub(super) fn has_aside(&mut self) -> bool {
+        let is_known = self.known.asides > 0;
+        self.known.asides -= usize::from(is_known);
+        is_known
     }
 
     pub(super) fn on_entries(&mut self, seq: u64, entries: &[u8]) {
@@ -140,6 +151,18 @@ impl RecordedRuns {
         live.answer(at, recording::input_text(input));
     }
 
+    /// The host asks how far a run is.
+    pub(super) fn on_mark(&mut self, seq: u64, mark: u64) {
+        let Some(live) = self.live.get_mut(&seq).filter(|live| live.end.is_none()) else { return };
+        let has_turn = !live.is_idle() && live.keeps_end_since().is_none();
+        self.waiting += live.release_end() as u64;
+        self.flooding.retain(|&flooding| flooding != seq);
+        live.mark(mark);
+        if !has_turn {
+            self.turns.push_back(seq);
+        }
+    }
+
     /// Counts output that was lost with an earlier recorder. Returns whether the run is known.
     pub(super) fn on_lost(&mut self, seq: u64, bytes: u64) -> bool {
         let live = self.live.get_mut(&seq);
@@ -193,6 +216,7 @@ impl RecordedRuns {
             }
             let worked = live.work(&mut self.masked, &self.bounds, &mut self.files);
             self.waiting -= worked as u64;
+            self.reached.append(&mut live.reached);
             if live.has_lines() {
                 self.flush_at.get_or_insert_with(|| Instant::now() + limits::RECORDING_DELAY);
             }

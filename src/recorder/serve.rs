@@ -128,12 +128,14 @@ impl Recorder {
             Frame::Start { start, has_entries } => self.runs.on_start(*start, has_entries, &mut self.appender, now),
             Frame::Output { seq, stream, at, bytes } => self.runs.on_output(seq, stream, at, bytes, now),
             Frame::Resized { seq, at, window } => self.runs.on_resized(seq, at, window),
+            Frame::Mark { seq, mark } => self.runs.on_mark(seq, mark),
             Frame::Lost { seq, bytes } => {
                 if self.runs.on_lost(seq, bytes) {
                     self.lost = (self.lost.0 + 1, self.lost.1 + bytes);
                 }
             }
             Frame::End(end) => self.runs.on_end(*end, &mut self.appender, now),
+            Frame::Input { .. } | Frame::Unseen(_) if self.runs.has_aside() => self.appender.pass_over_aside(),
             Frame::Input { at, input } => {
                 let input = InputRecord { time: timestamp(SystemTime::now()), ..*input };
                 self.runs.on_input(&input, at);
@@ -153,6 +155,7 @@ impl Recorder {
     /// Queues what the host should know now. If this `is_last`, no acknowledgement waits for more.
     fn tell(&mut self, now: Instant, is_last: bool, link: &mut HostLink) {
         self.appender.take_news().iter().for_each(|news| link.send(news));
+        self.runs.reached.drain(..).for_each(|reached| link.send(&reached));
         let news = self.runs.files.take_news().into_iter().chain(self.projects.take_news());
         news.for_each(|text| link.send(&RecorderStatus::Say(text)));
         if let Some(lost @ 1..) = self.repaired.take() {

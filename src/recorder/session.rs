@@ -50,7 +50,11 @@ impl Session {
     /// Notes that the recorder now writes the file `name` (without extension).
     pub fn on_file(&mut self, name: &str) {
         self.name.get_or_insert_with(|| name.to_owned());
-        self.resume = Some(ResumePoint { name: name.to_owned(), length: 0 });
+        // A recorder that goes on in the file of the one before names it, too.
+        let goes_on = self.resume.as_ref().is_some_and(|point| point.name == name);
+        if !goes_on {
+            self.resume = Some(ResumePoint { name: name.to_owned(), length: 0 });
+        }
     }
 
     /// Notes that every acknowledged record stands within the file's first `length` bytes.

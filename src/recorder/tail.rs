@@ -35,6 +35,8 @@ pub(super) struct Tail {
     pub(super) open: BTreeMap<u64, u64>,
     /// The runs that ended in the part that was read.
     pub(super) ended: BTreeSet<u64>,
+    /// How many records behind the offset `since` belong to no start and no end.
+    pub(super) asides: usize,
 }
 
 impl Tail {
@@ -50,11 +52,11 @@ impl Tail {
         let mut tail = Tail { length, is_torn: ends_torn(file, length)?, ..Tail::default() };
         let mut reader = file;
         reader.seek(SeekFrom::Start(from))?;
-        tail.take(BufReader::with_capacity(256 << 10, reader), from)?;
+        tail.take(BufReader::with_capacity(256 << 10, reader), from, since)?;
         Ok(tail)
     }
 
-    fn take(&mut self, mut lines: impl BufRead, mut at: u64) -> io::Result<()> {
+    fn take(&mut self, mut lines: impl BufRead, mut at: u64, since: u64) -> io::Result<()> {
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -62,6 +64,7 @@ impl Tail {
                 return Ok(());
             }
             if let Some((kind, seq)) = kind_and_seq(&line) {
+                self.asides += usize::from(at >= since && ["input", "unseen"].contains(&kind.as_str()));
                 self.on_record(&kind, seq, at, &line);
             }
             at += line.len() as u64;

@@ -25,6 +25,8 @@ pub(super) enum Waiting {
     Size(Duration, (u16, u16)),
     /// A person typed this much.
     Input(Duration, String),
+    /// The host asks how far the run is.
+    Mark(u64),
 }
 
 /// What may be the end of an output.
@@ -85,6 +87,11 @@ impl WaitingOutput {
     /// Adds what the recording says of an answer.
     pub(super) fn push_input(&mut self, at: Duration, text: String) {
         self.queue.push_back(Waiting::Input(at, text));
+    }
+
+    /// Adds a question of the host's.
+    pub(super) fn push_mark(&mut self, mark: u64) {
+        self.queue.push_back(Waiting::Mark(mark));
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -148,6 +148,13 @@ impl Console {
         self.blocks.push_back(CommandBlock::new(self.face, self.view, cursor, heading));
     }
 
+    /// Begins the block of the only command of this console, which is followed. It has written this part of a line.
+    pub fn begin_only(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading, last_line: &[u8]) {
+        self.begin(engine, cursor, heading);
+        self.follow(Some(cursor.job));
+        self.blocks.iter_mut().for_each(|block| block.begin_with(last_line));
+    }
+
     /// Notes the processes that a command left running.
     pub fn on_left(&mut self, job: JobId, left: &[Straggler]) {
         if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {

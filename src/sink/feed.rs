@@ -13,6 +13,7 @@
 //! the start and the end of every command are kept until the file has the end, or counted as given up; output that is
 //! neither in the record nor kept is counted in the record.
 
+mod asides;
 mod held;
 mod pace;
 
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Instant;
 
+use self::asides::Asides;
 use self::held::Held;
 use self::pace::Pace;
 use crate::core::engine::{Cursor, Engine, JobId};
@@ -42,6 +44,8 @@ pub struct Feed {
     /// There is no recorder; the next one gets everything.
     is_down: bool,
     is_leaving: bool,
+    /// The frames of answers and of commands without a host that the file may lack.
+    asides: Asides,
     /// Records that were given up and that the human has not been told about.
     given_up: u64,
     /// The text of the file of project sessions, if that has changed since the host's start.
@@ -135,6 +139,7 @@ impl Feed {
                 held.cursor.into_iter().for_each(|cursor| engine.detach(cursor));
             }
         }
+        self.asides.on_done(done.asides);
         self.uncounted = self.uncounted.saturating_sub(done.dropped);
         let has_progress = self.pace.on_handled(done.handled, now);
         if has_progress {
@@ -146,6 +151,7 @@ impl Feed {
     /// Notes that the recorder has died.
     pub fn on_down(&mut self, now: Instant) {
         self.is_down = true;
+        self.given_up += self.asides.on_down();
         self.pace.on_full(now);
     }
 
@@ -155,9 +161,11 @@ impl Feed {
         self.set_stalled(engine, false);
         self.pace.begin(now);
         let before = out.len();
-        for (job, held) in self.runs.iter().filter(|(_, held)| !held.start.is_empty()) {
-            held.replay(*job, out);
-        }
+        let known = || self.runs.iter().filter(|(_, held)| !held.start.is_empty());
+        known().for_each(|(job, held)| held.replay(*job, out));
+        // An answer belongs to a run that has begun and has not ended.
+        self.asides.replay(out);
+        known().for_each(|(_, held)| out.extend_from_slice(&held.ended));
         if !self.projects.is_empty() {
             frame::encode_projects(&self.projects, out);
         }
@@ -308,7 +316,11 @@ impl Feed {
                 held.end.answers += 1;
                 let at = engine.job(job).map_or_else(Default::default, |job| job.age(now));
                 let input = input(job, *typed);
-                self.has_record |= self.send(out, now, |out| frame::encode_input(&input, at, out));
+                self.send_aside(out, now, |out| frame::encode_input(&input, at, out));
+            }
+            Item::Entry(Entry::Marked(mark)) if !held.start.is_empty() => {
+                let mark = *mark;
+                self.has_record |= self.send(out, now, |out| frame::encode_mark(job.0, mark, out));
             }
             Item::Entry(Entry::PortHeld(port)) => {
                 held.end.port_held = Some(PortHolder { port: port.port, seq: port.run });
@@ -321,7 +333,15 @@ impl Feed {
 
     /// Commands ran without a host.
     pub fn on_unseen(&mut self, unseen: &UnseenRecord, out: &mut Vec<u8>, now: Instant) {
-        self.has_record |= self.send(out, now, |out| frame::encode_unseen(unseen, out));
+        self.send_aside(out, now, |out| frame::encode_unseen(unseen, out));
+    }
+
+    /// Queues a record that belongs to no start and no end, and keeps it until the file has it.
+    fn send_aside(&mut self, out: &mut Vec<u8>, now: Instant, encode: impl FnOnce(&mut Vec<u8>)) {
+        let mut frame = Vec::new();
+        encode(&mut frame);
+        self.has_record |= self.send(out, now, |out| out.extend_from_slice(&frame));
+        self.given_up += self.asides.keep(frame, self.is_down);
     }
 
     /// Queues frames if there is a recorder. Returns whether it did; otherwise the next recorder gets them by

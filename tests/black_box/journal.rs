@@ -4,7 +4,7 @@
 //! The recorder runs in a thread, or in a copy of this test binary where a limit or a mount must not affect other tests
 //! (see `support::own_process`). Every wait is for a fact: a status line, a file's content, the recorder's end.
 
-mod faults;
+pub(crate) mod faults;
 mod files;
 mod places;
 mod reading;

@@ -237,7 +237,11 @@ impl KeptRun {
                 self.is_closed = true;
             }
             Entry::PortHeld(held) => self.held = Some(HeldPort::of(held)),
-            Entry::Resized { .. } | Entry::Unreported { .. } | Entry::WantedInput { .. } | Entry::Answered { .. } => {}
+            Entry::Resized { .. }
+            | Entry::Unreported { .. }
+            | Entry::WantedInput { .. }
+            | Entry::Answered { .. }
+            | Entry::Marked(_) => {}
         }
     }
 

@@ -85,6 +85,15 @@ impl CommandBlock {
         }
     }
 
+    /// Shows this part of a line before all that comes.
+    pub(super) fn begin_with(&mut self, line: &[u8]) {
+        if !line.is_empty() {
+            let lines = self.backlog.push(Stream::Out, line, self.allowance.lines());
+            self.written.add(line.len(), lines);
+            self.note_news(self.heading.at);
+        }
+    }
+
     /// Takes all that is new in the command's log.
     pub(super) fn take(&mut self, engine: &mut Engine, now: Instant) {
         self.allowance.raise(now);
@@ -117,7 +126,9 @@ impl CommandBlock {
                 Item::Entry(Entry::Unreported { bytes }) => {
                     self.remark(&format!("… {} not reported", count::bytes(*bytes)), now);
                 }
-                Item::Entry(Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. }) => {}
+                Item::Entry(
+                    Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. } | Entry::Marked(_),
+                ) => {}
                 Item::Entry(Entry::Closed { outcome, took }) => {
                     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                     self.ending = Some((BlockEnd { outcome: outcome.clone(), took_ms }, now));

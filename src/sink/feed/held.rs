@@ -62,14 +62,13 @@ impl Held {
         frame::encode_end(&end, &mut self.ended);
     }
 
-    /// Appends what a new recorder must know about the run. Output that is not kept is counted.
+    /// Appends what a new recorder must know about the run before its end. Output that is not kept is counted.
     pub(super) fn replay(&self, job: JobId, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.start);
         out.extend_from_slice(&self.output);
         if !self.is_output_whole {
             frame::encode_lost(job.0, self.sent, out);
         }
-        out.extend_from_slice(&self.ended);
     }
 }
 

@@ -86,7 +86,7 @@ fn recorders(host: &Host) -> Vec<Process> {
     children
 }
 
-fn recorder(host: &Host) -> Process {
+pub(crate) fn recorder(host: &Host) -> Process {
     recorders(host).into_iter().next().unwrap_or_else(|| panic!("no recorder: {:#?}", host.tree()))
 }
 
@@ -222,7 +222,7 @@ fn with_gate() -> Host {
 }
 
 /// Waits until the host has another recorder than this one.
-fn is_replaced(host: &Host, before: &Process) -> bool {
+pub(crate) fn is_replaced(host: &Host, before: &Process) -> bool {
     waiting::until_true(PATIENCE, || recorders(host).iter().any(|recorder| recorder.pid != before.pid))
 }
 

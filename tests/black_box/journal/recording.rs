@@ -92,7 +92,7 @@ impl Recording {
                 self.session.on_length(done.length);
                 self.ended.extend(done.ends);
             }
-            RecorderStatus::Leave => {}
+            RecorderStatus::Leave | RecorderStatus::Reached { .. } => {}
             RecorderStatus::File(name) => {
                 self.session.on_file(&name);
                 if self.path.as_os_str().is_empty() {

@@ -1,13 +1,16 @@
 //! Answers by `send`: to programs that read lines, that switch echo off, and that ask several times.
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::{ATTENDED, ends, send, start, waits};
 use crate::export::rexec;
+use crate::journal::faults::{is_replaced, recorder};
 use crate::support::call::Target;
 use crate::support::crowd::{answer, ask_in_json};
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
 
 /// A script, the answers to its prompts with the words of each, and what it prints then.
 type Dialogue = (&'static str, &'static [(&'static str, &'static str)], &'static str, Option<&'static str>);
@@ -98,6 +101,7 @@ fn show_and_casts_say_how_much_was_typed_where_and_when() {
     waits(&host, 1);
     send(&host, 1, "ann\n");
     waits(&host, 1);
+    host.wait_for("the answer", |journal| journal.of_type("input").next().cloned());
     let running = rexec(&host, &["show", "1"]).out();
     assert_eq!(running.matches("\nanswer    ").count(), 1, "{running}");
     send(&host, 1, "top-secret\n");
@@ -216,4 +220,30 @@ fn a_shell_that_was_stopped_as_its_reader_ended_runs_on() {
     let reader = nix::unistd::Pid::from_raw(reader.parse().expect("a number"));
     nix::sys::signal::kill(reader, nix::sys::signal::Signal::SIGUSR1).expect("it lives");
     assert_eq!(ends(&mut call).out(), "end\n");
+}
+
+/// A recorder that is stopped takes nothing in, and one that is killed may have written what it has not acknowledged.
+#[test]
+fn each_answer_is_in_the_journal_once_although_recorders_die() {
+    let host = Host::with(ATTENDED);
+    let mut call = start(&host, "for i in 1 2 3 4 5 6 7 8 9; do read -p \"n$i? \" x </dev/tty; done; echo all");
+    for number in 1..=9 {
+        let asks = || waits(&host, 1)["prompt"] == format!("n{number}?");
+        assert!(waiting::until_true(PATIENCE, asks), "it asks for the answer {number}");
+        let before = recorder(&host);
+        if number % 3 == 1 {
+            before.signal(Signal::SIGSTOP);
+        }
+        send(&host, 1, &format!("{}\n", "x".repeat(number)));
+        if number % 3 != 0 {
+            before.signal(Signal::SIGKILL);
+            assert!(is_replaced(&host, &before), "another recorder goes on");
+        }
+    }
+    assert!(ends(&mut call).out().contains("all"));
+    let bytes = host.wait_for("the last answer and the end", |journal| {
+        let bytes: Vec<u64> = journal.of_type("input").filter_map(|input| input["bytes"].as_u64()).collect();
+        (journal.of_type("end").count() == 1 && bytes.len() >= 9).then_some(bytes)
+    });
+    assert_eq!(bytes, (2..=10).collect::<Vec<u64>>());
 }

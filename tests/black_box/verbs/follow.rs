@@ -120,3 +120,36 @@ fn verbs_that_act_say_in_json_what_they_did() {
     let said = rexec(&host, &["send", "1", "x", "--json"]);
     assert!(said.code == 3 && said.out.is_empty(), "{}", said.out);
 }
+
+/// The numbers of the lines `N e`, in the order in which they stand there. The last one may be cut by the end.
+fn numbers(text: &str) -> Vec<u64> {
+    text.lines().filter_map(|line| line.strip_suffix(" e")?.parse().ok()).collect()
+}
+
+/// Each line is two writes, so that followers begin in the middle of lines, too. Its last letter could begin a token, so the
+/// journal holds it back until the next one comes.
+#[test]
+fn fifty_who_follow_a_fast_command_from_its_middle_see_each_line_once() {
+    let host = Host::with(MIRROR);
+    let script = "i=0; until test -e go; do for _ in 1 2 3 4 5 6 7 8 9 10; do i=$((i+1)); printf \"$i e\"; echo; done; sleep 0.005; done";
+    let mut call = start(&host, "Ann", script);
+    let has_begun = || rexec(&host, &["ps", "--json"]).out.contains("\"running\"");
+    assert!(waiting::until_true(PATIENCE, has_begun), "it begins");
+    for round in 0..50 {
+        // Beyond 64 KiB the output is in a file.
+        let lines = if round % 2 == 0 { "100000000" } else { "300" };
+        let (mut child, reader) = follow(&["tail", "-f", "-n", lines, "1"], &host.socket(), &host.journal_home());
+        let text = || String::from_utf8_lossy(&reader.so_far()).into_owned();
+        let is_beyond = || text().split_once(" $ i=0;").is_some_and(|(_, live)| numbers(live).len() > 200);
+        assert!(waiting::until_true(PATIENCE, is_beyond), "round {round}: {}", text());
+        child.kill().expect("it runs");
+        child.wait().expect("a child");
+        let seen = numbers(&text());
+        let first = if round % 2 == 0 { 1 } else { seen[0] };
+        let dense: Vec<u64> = (first..).take(seen.len()).collect();
+        let wrong = seen.iter().zip(&dense).position(|(is, should)| is != should);
+        assert_eq!(wrong.map(|at| &seen[at.saturating_sub(3)..(at + 3).min(seen.len())]), None, "round {round}");
+    }
+    fs::write(host.home.join("go"), "").expect("a file");
+    call.finish(PATIENCE).expect("it ends");
+}
