@@ -112,7 +112,7 @@ impl Facts {
     /// Reads a line in the recorder's form; `None` if it is in another one, or has a value that none of ours has.
     fn plain(line: &[u8]) -> Option<Facts> {
         let (mut fields, mut facts) = (LineFields::of(line), Facts::default());
-        while let Some((name, value)) = fields.next().ok()? {
+        while let Some((name, value)) = fields.take_next().ok()? {
             if value != b"null" || !OPTIONAL.contains(&name) {
                 facts.set(name, value)?;
             }

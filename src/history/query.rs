@@ -71,7 +71,7 @@ impl Query {
             return false;
         }
         let mut fields = LineFields::of(line);
-        while let Ok(Some((name, value))) = fields.next() {
+        while let Ok(Some((name, value))) = fields.take_next() {
             let text = || {
                 let inner = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
                 std::str::from_utf8(inner).ok().filter(|text| !text.contains('\\'))

@@ -29,7 +29,7 @@ impl<'l> LineFields<'l> {
     /// # Errors
     /// [`NotPlain`].
     #[expect(clippy::type_complexity, reason = "a name and a value")]
-    pub fn next(&mut self) -> Result<Option<(&'l [u8], &'l [u8])>, NotPlain> {
+    pub fn take_next(&mut self) -> Result<Option<(&'l [u8], &'l [u8])>, NotPlain> {
         match (self.at, self.line.get(self.at)) {
             (0, Some(b'{')) | (1.., Some(b',')) => self.at += 1,
             (1.., Some(b'}')) if self.at + 1 == self.line.len() => return Ok(None),
@@ -122,7 +122,7 @@ mod tests {
 
     fn fields(line: &str) -> Result<Vec<(String, String)>, NotPlain> {
         let (mut fields, mut all) = (LineFields::of(line.as_bytes()), Vec::new());
-        while let Some((name, value)) = fields.next()? {
+        while let Some((name, value)) = fields.take_next()? {
             all.push((String::from_utf8_lossy(name).into_owned(), String::from_utf8_lossy(value).into_owned()));
         }
         Ok(all)
