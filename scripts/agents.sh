@@ -12,8 +12,8 @@ usage() {
 usage: scripts/agents.sh [--bash-only] [--all-variables] [--keep] [--prefix DIR] [AGENT …]
 
   AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, codex-served, codex-zsh, gemini,
-                 gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal, together
-                 (default: all). At a terminal a command of theirs is cancelled by a key, too. Without one the agent is
+                 gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal, together,
+                 goose (default: all but goose, which has 270 MB). At a terminal a command of theirs is cancelled by a key, too. Without one the agent is
                  also killed while a command runs, which must end. together is four agents at once at one host
   --bash-only    only the reference: no build, no host
   --all-variables
@@ -36,6 +36,9 @@ USAGE
 permanent=(claude claude-sandboxed codex codex-sandboxed codex-zsh opencode pi aider-terminal)
 all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served codex-zsh gemini gemini-terminal opencode qwen qwen-terminal pi
     copilot cline cn mini aider-terminal together)
+# Those that run only when they are named.
+# shellcheck disable=SC2034 # The reading of options takes it.
+on_request=(goose)
 # Those that run together, and how many commands each of them has then.
 crowd=(claude codex gemini opencode)
 each=${REXEC_TOGETHER:-12}

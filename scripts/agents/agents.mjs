@@ -229,6 +229,18 @@ const mini = {
   last: command("the end of the task", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", ""),
 };
 
+const goose = {
+  whoami: "Goose",
+  tool: "shell",
+  input: byCommand,
+  read({ text }) {
+    const failure = /\n\nCommand exited with code (\d+)$/.exec(text);
+    return failure ? { output: text.slice(0, failure.index), code: Number(failure[1]) } : { output: text, code: 0 };
+  },
+  // For much output it names a new file each time.
+  cases: usual.filter(({ name }) => name !== "much output"),
+};
+
 /// Runs each line of a block by itself in `bash -i -c`, on a terminal, and tells its model no exit code.
 const aider = {
   whoami: "Aider",
@@ -342,5 +354,6 @@ export const agents = {
   cline,
   cn: continueCli,
   mini,
+  goose,
   "aider-terminal": aider,
 };

@@ -14,7 +14,8 @@ die() { printf '%s: %s\n' "$me" "$*" >&2; exit 1; }
 # What cannot be tried is not a failure, but it is always named.
 skip() { printf '%s: SKIPPED, not run: %s\n' "$1" "$2"; skipped+=("$1"); }
 
-# Sets `prefix`, the variables of the flags, and `chosen`, which is what was named of `all`, or else all of it.
+# Sets `prefix`, the variables of the flags, and `chosen`, which is what was named of `all` and
+# `on_request`, or else `all`.
 read_options() { # ARGUMENT …
     prefix=
     chosen=()
@@ -25,7 +26,7 @@ read_options() { # ARGUMENT …
             *)
                 if [[ -n ${flags[$1]-} ]]; then
                     printf -v "${flags[$1]}" yes
-                elif [[ " ${all[*]} " == *" $1 "* ]]; then
+                elif [[ " ${all[*]} ${on_request[*]-} " == *" $1 "* ]]; then
                     chosen+=("$1")
                 else
                     usage >&2

@@ -15,6 +15,8 @@ declare -A package=(
     [cn]=@continuedev/cli@1.5.47
     [aider]=aider-chat@0.86.2
     [mini]=mini-swe-agent@2.4.6
+    # Its program for this kind of machine, without the terminal interface around it.
+    [goose]=@aaif/goose-binary-linux-x64@0.20.1
 )
 # Those that come from PyPI, not from npm.
 python=(aider mini)

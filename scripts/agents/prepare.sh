@@ -109,6 +109,11 @@ YAML
             line=("$program" --config mini.yaml --config "environment.timeout=$seconds" --yolo --exit-immediately
                 --model openai/mock --cost-limit 0 --task "$say")
             ;;
+        goose)
+            settings=(GOOSE_PROVIDER=openai GOOSE_MODEL=gpt-4o OPENAI_API_KEY=none OPENAI_HOST="$url" GOOSE_DISABLE_KEYRING=1
+                GOOSE_MODE=auto GOOSE_TELEMETRY_ENABLED=false)
+            line=("$program" run --no-session --with-builtin developer --text "$say")
+            ;;
         pi)
             mkdir -p -- "$home/.pi/agent"
             cat >"$home/.pi/agent/models.json" <<JSON

@@ -148,7 +148,7 @@ pub(super) const RECIPES: [Recipe; 14] = [
         programs: &["goose"],
         steps: &[RecipeStep::BashEnv],
         options: &[],
-        seen: "every command (not tried)",
+        seen: "every command",
         unseen: "MCP servers",
     },
     Recipe {
