@@ -7,13 +7,14 @@ use std::process::{Command, Stdio};
 
 use nix::libc;
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::report::{Beginning, Report, RunKey, ShimPlace, encode_report};
+use rexec_sh::protocol::report::{Beginning, PAYLOAD_BYTES_MAX, Report, RunKey, ShimPlace, encode_report};
 use rexec_sh::protocol::wire::{Attributes, CallerStream, encode_run};
 
 use super::has_sight;
 use super::reports::{begin, caged, ended};
 use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR, PLAIN, Setup};
+use crate::support::procs;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -164,6 +165,32 @@ fn a_full_fifo_holds_up_no_command() {
     host.signal(nix::sys::signal::Signal::SIGCONT);
     assert_eq!((seen.out().as_str(), seen.err().as_str(), seen.code()), ("200000\n", "", 6));
     is_back(&host);
+}
+
+/// Beginnings that never end, and output of commands that never end, from many writers at full speed.
+#[test]
+fn a_flood_of_reports_costs_the_host_little_memory() {
+    const RUNS: u8 = 80;
+    let host = Host::start();
+    let before = procs::memory(host.pid(), "VmRSS");
+    let begun = beginning("a flood", ShimPlace::default());
+    let piece = [b'x'; PAYLOAD_BYTES_MAX];
+    for number in 0..60 {
+        for run in 0..RUNS {
+            let report = match (run % 2, number) {
+                (0, _) => Report::Begin { piece: &piece, is_last: false },
+                (_, 0) => Report::Begin { piece: &begun, is_last: true },
+                _ => Report::Output { stream: CallerStream::Out, bytes: &piece },
+            };
+            let mut record = Vec::new();
+            encode_report(&[run; 16], number, &report, &mut record);
+            assert!(waiting::until_true(PATIENCE, || write(&host, &record) > 0), "the host reads no more");
+        }
+    }
+    let peak = procs::memory(host.pid(), "VmHWM");
+    // 40 beginnings of 256 KiB, and the logs of 40 commands of 128 KiB.
+    assert!(peak < before + (40 << 20), "{before} bytes before, at most {peak}");
+    assert_eq!(host.run("echo served").out(), "served\n");
 }
 
 /// Each of them would cost a row of the console and two lines of the journal.
