@@ -302,10 +302,13 @@ fn callers_of_a_stopped_host_wait() {
     // sleeps are counted. It gives up after five seconds, so the host goes on as soon as one waits.
     let mut callings: Vec<Calling> = Vec::new();
     let has_paused = |calling: &Calling| procs::sleeps(calling.pid()) > 20;
-    let one_waits = (0..CALLERS).step_by(15).any(|from| {
-        callings.extend((from..from + 15).map(start));
-        waiting::until_true(Duration::from_secs(2), || callings.iter().any(has_paused))
-    });
+    for n in 0..CALLERS {
+        if callings.iter().any(has_paused) {
+            break;
+        }
+        callings.push(start(n));
+    }
+    let one_waits = waiting::until_true(PATIENCE, || callings.iter().any(has_paused));
     assert!(one_waits, "all of them could send");
     host.signal(nix::sys::signal::Signal::SIGCONT);
     for (n, calling) in callings.iter_mut().enumerate() {

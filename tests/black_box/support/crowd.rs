@@ -38,7 +38,8 @@ pub(crate) fn ask(host: &Host, exec: &[&str]) -> UnixStream {
 pub(crate) fn ask_in_json(host: &Host, request: &Value) -> UnixStream {
     let mut stream = UnixStream::connect(host.socket()).expect("a host");
     stream.write_all(format!("{request}\n").as_bytes()).expect("it takes bytes");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    // A long answer comes in one line, when the command is over.
+    stream.set_read_timeout(Some(3 * PATIENCE)).expect("a socket");
     stream
 }
 
