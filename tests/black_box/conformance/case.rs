@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use rexec_host::limits;
 use rexec_host::text::sanitize::{self, Sanitizer};
@@ -133,6 +134,9 @@ pub(crate) const PLAIN: Case = Case {
     later: None,
 };
 
+/// A hang guard. On a busy machine, a second of processor time takes long.
+const HANG: Duration = Duration::from_secs(180);
+
 /// What the shell or the shim made of a case.
 #[derive(Debug)]
 struct Seen {
@@ -199,8 +203,8 @@ impl Case {
         let mut calling = call.start(target).map_err(|error| format!("cannot be executed: {error}"))?;
         let outcome = match self.later {
             // The real shell's pipes are held open by what it left; the shim's end with the shim.
-            Some(_) if !matches!(target, Target::Shim(_)) => calling.finish_early(PATIENCE),
-            _ => calling.finish(PATIENCE),
+            Some(_) if !matches!(target, Target::Shim(_)) => calling.finish_early(HANG),
+            _ => calling.finish(HANG),
         };
         let Some(outcome) = outcome else { return Err(format!("hangs; processes: {:#?}", calling.warden.tree())) };
         if let Some(later) = self.later {
