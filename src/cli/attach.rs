@@ -94,13 +94,16 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
     };
     let failed = |error: &io::Error| Notice::failed(format_args!("attach: {}", reason(error)), "try it again");
     let signals = HostSignals::take().map_err(|error| failed(&error))?;
+    // It comes first, so that it is there whenever the terminal is changed.
+    let keeper = keeper();
     let keys = Keys::take_raw();
+    let is_raw = keys.is_some();
+    let (keeper, unneeded) = if is_raw { (keeper, None) } else { (None, keeper) };
+    unneeded.into_iter().for_each(TerminalKeeper::end);
     if keys.is_none() && !is_watching {
         let hint = "start it in the foreground of a terminal; rexec send types a text";
         return Err(Notice::failed("attach needs a terminal that it can read", hint));
     }
-    let is_raw = keys.is_some();
-    let keeper = is_raw.then(keeper).flatten();
     let mut attachment = Attachment {
         stream,
         signals,
