@@ -1,15 +1,17 @@
 //! A host for a measurement: its start, what /proc says about it, and its end.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Error};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Error, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
+use nix::libc;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{OutputFlags, SetArg, tcgetattr, tcsetattr};
@@ -22,6 +24,15 @@ const START_MAX: Duration = Duration::from_secs(10);
 const STOP_MAX: Duration = Duration::from_secs(5);
 /// How long a host gets to make its spare guards before anything is measured.
 const SETTLE: Duration = Duration::from_millis(500);
+
+/// What the human has in front of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Console {
+    /// `/dev/null`, for which the host writes everything, as for a file.
+    Nowhere,
+    /// A terminal of 80 columns and 24 rows, which this program reads.
+    Terminal,
+}
 
 /// A running host; its end comes with the drop.
 #[derive(Debug)]
@@ -37,23 +48,30 @@ pub(crate) struct Host {
 
 impl Host {
     /// Starts a host and waits until it has settled.
-    pub(crate) fn start(bench: &Bench, bin: &Path) -> io::Result<Self> {
-        let host = Self::start_cold(bench, bin)?;
+    pub(crate) fn start(bench: &Bench, bin: &Path, console: Console) -> io::Result<Self> {
+        let host = Self::start_cold(bench, bin, console)?;
         std::thread::sleep(SETTLE);
         Ok(host)
     }
 
     /// Starts a host and measures the time until it takes a connection.
-    pub(crate) fn start_cold(bench: &Bench, bin: &Path) -> io::Result<Self> {
+    pub(crate) fn start_cold(bench: &Bench, bin: &Path, console: Console) -> io::Result<Self> {
         let folder = bench.scratch.folder()?;
         let socket = folder.join("host.sock");
         let mut command = Command::new(bin.join("rexec-host"));
         command.env_clear().envs(environment()).env_remove("REXEC_WHOAMI");
         command.env("REXEC_SOCKET", &socket).env("REXEC_HOME", folder.join("home"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
+        if console == Console::Terminal {
+            let master = on_terminal(&mut command)?;
+            set_size(&master, 24, 80)?;
+            // It ends with the host, which has the other side open.
+            std::thread::spawn(move || read_console(master));
+        }
         command.stderr(File::create(folder.join("stderr"))?);
         let start = Instant::now();
         let mut child = command.spawn()?;
+        drop(command);
         while UnixStream::connect(&socket).is_err() {
             if let Some(status) = child.try_wait()? {
                 let said = fs::read_to_string(folder.join("stderr"))?;
@@ -98,7 +116,7 @@ impl Host {
     /// The CPU time that the host has used so far, and its recorder.
     pub(crate) fn cpu(&self) -> io::Result<[Duration; 2]> {
         let recorder = self.children()?.into_iter().find(|pid| {
-            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| !name.starts_with("rexec-guard"))
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("rexec-recorder"))
         });
         let recorder = recorder.ok_or_else(|| Error::other("the host has no recorder"))?;
         Ok([cpu(self.child.id())?, cpu(recorder)?])
@@ -149,6 +167,39 @@ pub(crate) fn status(pid: u32, field: &str) -> io::Result<u64> {
 fn has_modes(bin: &Path) -> io::Result<bool> {
     let help = Command::new(bin.join("rexec-host")).arg("--help").output()?;
     Ok(help.stdout.windows(5).any(|word| word == b"--tty"))
+}
+
+/// Makes a command the leader of a session on a new terminal, and returns the side of the terminal to read.
+#[expect(unsafe_code, reason = "a session and its terminal are set between fork and exec")]
+pub(crate) fn on_terminal(command: &mut Command) -> io::Result<File> {
+    let (master, slave) = terminal()?;
+    command.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave);
+    // SAFETY: only system calls, on descriptors that are open.
+    unsafe {
+        command.pre_exec(|| {
+            nix::unistd::setsid()?;
+            match libc::ioctl(0, libc::TIOCSCTTY, 0) {
+                0 => Ok(()),
+                _ => Err(Error::last_os_error()),
+            }
+        });
+    }
+    Ok(master)
+}
+
+#[expect(unsafe_code, reason = "nix has no call for a terminal's size")]
+fn set_size(terminal: &File, rows: u16, columns: u16) -> io::Result<()> {
+    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the kernel reads a winsize that outlives the call.
+    match unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+fn read_console(mut terminal: File) {
+    let mut buffer = [0; 16 << 10];
+    while matches!(terminal.read(&mut buffer), Ok(1..)) {}
 }
 
 /// A pseudo-terminal that leaves output as it was written: the side to read, and the side of the program.

@@ -3,16 +3,14 @@
 //! The reference for a terminal is a bare reader of one: this program, a pseudo-terminal without output processing, and
 //! the same shell running the same command on it. Nothing with a terminal can be faster.
 
-use std::fs::File;
 use std::io::{self, Error, Read};
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
 use nix::libc;
 
 use crate::Bench;
-use crate::host::{Host, terminal};
+use crate::host::{Console, Host, on_terminal};
 use crate::shell::write_lines;
 use crate::side::Side;
 use crate::table::{Goal, Row, SIDES, Table, median_and_best};
@@ -47,7 +45,10 @@ enum Way {
 pub(crate) fn measure(bench: &Bench, table: &mut Table) -> io::Result<()> {
     let loads = loads(bench)?;
     let mut sides = vec![Side::real("sh")];
-    sides.extend(Side::builds(bench, "sh")?);
+    sides.extend(Side::builds(bench, "sh", Console::Nowhere)?);
+    volume(bench, &sides, (Way::Pipe, "pipes, console `/dev/null`"), &loads[0], 0.0, table)?;
+    sides.truncate(1);
+    sides.extend(Side::builds(bench, "sh", Console::Terminal)?);
     volume(bench, &sides, (Way::Pipe, "pipes"), &loads[0], 0.5, table)?;
     sides.insert(1, Side::floor(bench)?);
     for load in &loads {
@@ -170,24 +171,6 @@ fn read_to_end(mut command: Command, mut source: impl Read, pause: Duration) -> 
     }
     let status = child.wait()?;
     if status.success() { Ok(total) } else { Err(Error::other(format!("a load: {status}"))) }
-}
-
-/// Makes a command the leader of a session on a new terminal, and returns the side of the terminal to read.
-#[expect(unsafe_code, reason = "a session and its terminal are set between fork and exec")]
-fn on_terminal(command: &mut Command) -> io::Result<File> {
-    let (master, slave) = terminal()?;
-    command.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave);
-    // SAFETY: only system calls, on descriptors that are open.
-    unsafe {
-        command.pre_exec(|| {
-            nix::unistd::setsid()?;
-            match libc::ioctl(0, libc::TIOCSCTTY, 0) {
-                0 => Ok(()),
-                _ => Err(Error::last_os_error()),
-            }
-        });
-    }
-    Ok(master)
 }
 
 /// Three kinds of text: plain lines, coloured lines, and lines of one letter.

@@ -4,7 +4,7 @@ use std::io::{self, Error};
 use std::time::Duration;
 
 use crate::Bench;
-use crate::host::{Host, status};
+use crate::host::{Console, Host, status};
 use crate::load::{Load, loads, read_pipe};
 use crate::side::Side;
 use crate::table::{Goal, Row, SIDES, Table, median, millis};
@@ -37,7 +37,7 @@ fn memory(
     work: impl Fn(&Side) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut row = Row::new(format!("host's memory, {name}, MB (then its own)"));
-    for side in Side::builds(bench, "sh")? {
+    for side in Side::builds(bench, "sh", Console::Terminal)? {
         let Some(host) = &side.host else { continue };
         side.meter.enter()?;
         host.reset_peak()?;
@@ -68,11 +68,11 @@ fn idle(bench: &Bench, table: &mut Table) -> io::Result<()> {
     for (name, bin) in bench.builds() {
         let mut starts = Vec::new();
         for _ in 0..bench.rounds(10, 3) {
-            starts.push(Host::start_cold(bench, bin)?.started_in());
+            starts.push(Host::start_cold(bench, bin, Console::Nowhere)?.started_in());
         }
         let took = median(&starts);
         start = start.cell(name, millis(took));
-        let host = Host::start(bench, bin)?;
+        let host = Host::start(bench, bin, Console::Nowhere)?;
         let below = host.children()?;
         let count = || {
             let below = below.iter().map(|&pid| status(pid, "voluntary_ctxt_switches")).sum::<io::Result<u64>>()?;

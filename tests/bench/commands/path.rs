@@ -6,6 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::Bench;
+use crate::host::Console;
 use crate::side::Side;
 use crate::table::{Goal, Row, SIDES, Table, median, median_and_best, millis};
 use crate::turns::{Taken, run_many, take};
@@ -24,7 +25,7 @@ pub(crate) fn one(bench: &Bench, table: &mut Table) -> io::Result<()> {
         if shell == "sh" {
             sides.push(Side::floor(bench)?);
         }
-        sides.extend(Side::builds(bench, shell)?);
+        sides.extend(Side::builds(bench, shell, Console::Nowhere)?);
         let all = take(&sides, bench.rounds(1500, 150), |side| run_many(side, 1, 1))?;
         let times: Vec<(Duration, Duration)> = all.iter().map(|taken| median_and_best(&taken.times)).collect();
         let named = || sides.iter().zip(&times);
@@ -64,7 +65,7 @@ pub(crate) fn one(bench: &Bench, table: &mut Table) -> io::Result<()> {
 /// Many callers at once.
 pub(crate) fn many(bench: &Bench, table: &mut Table) -> io::Result<()> {
     let mut sides = vec![Side::real("sh"), Side::floor(bench)?];
-    sides.extend(Side::builds(bench, "sh")?);
+    sides.extend(Side::builds(bench, "sh", Console::Nowhere)?);
     let commands = bench.rounds(500, 200);
     for callers in CALLERS {
         let all = take(&sides, bench.rounds(7, 3), |side| run_many(side, commands, callers))?;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Bench;
-use crate::host::Host;
+use crate::host::{Console, Host};
 use crate::meter::Meter;
 use crate::shell::{Shell, environment};
 
@@ -43,12 +43,12 @@ impl Side {
         Ok(Self { name: "C floor", shell, host: None, _floor: Some(floor), meter })
     }
 
-    /// Each build with a host of its own, and the shim that stands for the shell of this name.
-    pub(crate) fn builds(bench: &Bench, shell: &str) -> io::Result<Vec<Self>> {
+    /// Each build with a host of its own with this console, and the shim that stands for the shell of this name.
+    pub(crate) fn builds(bench: &Bench, shell: &str, console: Console) -> io::Result<Vec<Self>> {
         let builds = bench.builds().map(|(name, bin)| {
             let meter = Meter::new(&format!("{name}-{shell}"));
             meter.enter()?;
-            let host = Host::start(bench, bin)?;
+            let host = Host::start(bench, bin, console)?;
             let shell = host.shell(shell)?;
             Ok(Self { name, shell, host: Some(host), _floor: None, meter })
         });
