@@ -46,12 +46,49 @@ pub struct RecordedEvent {
     pub text: String,
 }
 
+/// Bytes that are copied one by one.
+const SHORT_BYTES: usize = 16;
+
 /// Appends the line of an event.
 pub fn push_event(seq: u64, at: Duration, kind: EventKind, text: &str, out: &mut Vec<u8>) {
     let seconds = format!("{}.{:03}", at.as_secs(), at.subsec_millis());
     out.extend_from_slice(format!("[{seq},{seconds},\"{}\",", kind.word()).as_bytes());
-    serde_json::to_writer(&mut *out, text).expect("memory does not fail to write");
+    put_text(text, out);
     out.extend_from_slice(b"]\n");
+}
+
+/// Appends a text as JSON, as serde_json does, which is slower where much has to be escaped, as in short lines.
+fn put_text(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    out.reserve(bytes.len() + bytes.len() / 2);
+    out.push(b'"');
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let plain = rest.iter().position(|&byte| byte < b' ' || byte == b'"' || byte == b'\\').unwrap_or(rest.len());
+        if plain < SHORT_BYTES {
+            rest[..plain].iter().for_each(|&byte| out.push(byte));
+        } else {
+            out.extend_from_slice(&rest[..plain]);
+        }
+        let Some(&byte) = rest.get(plain) else { break };
+        let letter = match byte {
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x08 => b'b',
+            0x0c => b'f',
+            byte => byte,
+        };
+        out.push(b'\\');
+        if letter < b' ' {
+            let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+            out.extend_from_slice(&[b'u', b'0', b'0', digit(letter >> 4), digit(letter & 15)]);
+        } else {
+            out.push(letter);
+        }
+        rest = &rest[plain + 1..];
+    }
+    out.push(b'"');
 }
 
 /// How the lines of this command begin.
@@ -136,6 +173,18 @@ impl EventKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_text_is_escaped_as_the_library_does() {
+        let all: String = (0..0x250).filter_map(char::from_u32).collect();
+        let long = "a line that is copied at once\t\"\\".repeat(3);
+        for text in [&all, &long, "", "y\r\ny\r\n", "\u{0}", "日本\u{1b}[1m\u{7f}"] {
+            let (mut own, mut library) = (b"before".to_vec(), b"before".to_vec());
+            put_text(text, &mut own);
+            serde_json::to_writer(&mut library, text).unwrap();
+            assert_eq!(String::from_utf8(own), String::from_utf8(library));
+        }
+    }
 
     #[test]
     fn an_event_is_read_as_it_was_written() {

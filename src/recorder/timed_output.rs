@@ -18,6 +18,8 @@ use crate::text::whole::whole_len;
 pub(super) const GRAIN: Duration = Duration::from_millis(10);
 /// The longest event, bytes of output.
 const EVENT_BYTES_MAX: usize = 16 << 10;
+/// Lines that are shorter than this on average, bytes, are short.
+const SHORT_LINE_BYTES: usize = 16;
 /// Lines that wait for the file, bytes. Beyond it they are written at once.
 const LINES_BYTES_MAX: usize = 64 << 10;
 
@@ -110,6 +112,9 @@ impl TimedOutput {
 
     /// Appends output with its line feeds as a terminal needs them.
     fn push_lines(&mut self, bytes: &[u8]) {
+        if memchr::memchr_iter(b'\n', bytes).count() > bytes.len() / SHORT_LINE_BYTES {
+            return self.push_short_lines(bytes);
+        }
         let mut from = 0;
         for at in memchr::memchr_iter(b'\n', bytes) {
             self.text.extend_from_slice(&bytes[from..at]);
@@ -119,6 +124,17 @@ impl TimedOutput {
         }
         self.text.extend_from_slice(&bytes[from..]);
         self.is_returned = bytes.last().map_or(self.is_returned, |&last| last == b'\r');
+    }
+
+    /// The same where a search for each line feed would take longer than a look at each byte.
+    fn push_short_lines(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\n' && !self.is_returned {
+                self.text.push(b'\r');
+            }
+            self.text.push(byte);
+            self.is_returned = byte == b'\r';
+        }
     }
 
     /// Notes that the terminal has this size from then on.

@@ -118,3 +118,19 @@ fn runs_share_a_file_and_each_has_its_part() {
     }
     assert_eq!(named.len(), 1);
 }
+
+/// They take another way.
+#[test]
+fn short_lines_are_recorded_like_long_ones() {
+    let mut scratch = Scratch::new("short");
+    let record = |scratch: &mut Scratch, pieces: &[&[u8]]| {
+        let mut timed = TimedOutput::new(7, 1 << 20, (48, 160), false);
+        pieces.iter().for_each(|piece| timed.push(piece, MS));
+        scratch.finish(timed).0.into_iter().map(|(_, _, text)| text).collect::<String>()
+    };
+    let short: [&[u8]; 4] = [b"y\ny\r", b"\n\n", b"y\r\n\ry\n", b"\n"];
+    assert_eq!(record(&mut scratch, &short), "160x48y\r\ny\r\n\r\ny\r\n\ry\r\n\r\n");
+    let long = [format!("{}\n", "y".repeat(40)), format!("{}\r\n", "z".repeat(40))].concat();
+    let expected = format!("160x48{}\r\n{}\r\n", "y".repeat(40), "z".repeat(40));
+    assert_eq!(record(&mut scratch, &[long.as_bytes()]), expected);
+}
