@@ -251,8 +251,11 @@ pub enum Frame<'a> {
 /// Cuts a byte stream, which arrives in pieces of any size, into frames.
 #[derive(Debug, Default)]
 pub struct Decoder {
+    /// What arrived, and room for more.
     buffer: Vec<u8>,
-    /// How many bytes of `buffer` were returned as frames.
+    /// How many bytes of `buffer` have arrived.
+    end: usize,
+    /// How many of them were returned as frames.
     taken: usize,
     /// How many bytes of a frame that is too long have not arrived yet.
     skip: usize,
@@ -263,17 +266,35 @@ impl Decoder {
     pub fn feed(&mut self, bytes: &[u8]) {
         let skipped = self.skip.min(bytes.len());
         self.skip -= skipped;
-        self.buffer.drain(..self.taken);
-        self.taken = 0;
-        self.buffer.extend_from_slice(&bytes[skipped..]);
+        let bytes = &bytes[skipped..];
+        self.room(bytes.len())[..bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
+    /// Room for this many bytes or more, which are to be read into it.
+    pub fn room(&mut self, least: usize) -> &mut [u8] {
+        self.buffer.copy_within(self.taken..self.end, 0);
+        (self.end, self.taken) = (self.end - self.taken, 0);
+        if self.buffer.len() < self.end + least {
+            self.buffer.resize(self.end + least, 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// Adds the first bytes of [`Decoder::room`], this many.
+    pub fn arrived(&mut self, length: usize) {
+        let skipped = self.skip.min(length);
+        self.skip -= skipped;
+        self.buffer.copy_within(self.end + skipped..self.end + length, self.end);
+        self.end += length - skipped;
     }
 
     /// Returns the next whole frame; `None` until more bytes arrive.
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
         let (kind, seq, payload) = loop {
-            let (kind, seq, length) = fields(self.buffer[self.taken..].first_chunk()?);
+            let (kind, seq, length) = fields(self.buffer[self.taken..self.end].first_chunk()?);
             let payload_at = self.taken + HEADER_BYTES;
-            let have = self.buffer.len() - payload_at;
+            let have = self.end - payload_at;
             if length > FRAME_BYTES_MAX {
                 self.taken = payload_at + length.min(have);
                 self.skip = length - length.min(have);

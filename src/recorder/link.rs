@@ -22,15 +22,13 @@ const OUT_BYTES_MAX: usize = 64 << 10;
 pub(super) struct HostLink {
     socket: UnixStream,
     is_blocking: bool,
-    chunk: Vec<u8>,
     decoder: Decoder,
     out: Vec<u8>,
 }
 
 impl HostLink {
     pub(super) fn new(socket: UnixStream) -> HostLink {
-        let (chunk, decoder, out) = (vec![0; READ_BYTES], Decoder::default(), Vec::new());
-        HostLink { socket, is_blocking: true, chunk, decoder, out }
+        HostLink { socket, is_blocking: true, decoder: Decoder::default(), out: Vec::new() }
     }
 
     /// Reads what the host has sent, and waits for it no longer than `wait`; `None` waits without an end. Returns how
@@ -44,10 +42,10 @@ impl HostLink {
         if self.is_blocking {
             let _ = self.socket.set_read_timeout(wait);
         }
-        match self.socket.read(&mut self.chunk) {
+        match self.socket.read(self.decoder.room(READ_BYTES)) {
             Ok(0) => None,
             Ok(length) => {
-                self.decoder.feed(&self.chunk[..length]);
+                self.decoder.arrived(length);
                 Some(length as u64)
             }
             Err(error) => {

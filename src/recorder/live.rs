@@ -165,7 +165,7 @@ impl Live {
                 if left_out > 0 {
                     let held = self.masks.leave_out();
                     self.leave_out(held + left_out, &mut files.directory);
-                    self.context = limits::END_CONTEXT_BYTES;
+                    self.context = self.waiting.context(bytes.len(), bounds.raw_cap);
                 }
                 (self.last, self.received) = (at, self.received + left_out + bytes.len() as u64);
                 masked.clear();

@@ -34,8 +34,6 @@ pub(super) enum Waiting {
 struct End {
     /// How much is kept, bytes.
     room: usize,
-    /// How much waits, bytes.
-    bytes: usize,
     /// When it began, or when something was last pushed out.
     since: Instant,
 }
@@ -46,6 +44,8 @@ pub(super) struct WaitingOutput {
     queue: VecDeque<Waiting>,
     /// How much was left out before what waits, bytes.
     left_out: u64,
+    /// How much waits, bytes.
+    bytes: usize,
     end: Option<End>,
 }
 
@@ -62,13 +62,13 @@ impl WaitingOutput {
                 _ => self.queue.push_back(Waiting::Output { stream, at, bytes: bytes.to_vec() }),
             }
         }
+        self.bytes += bytes.len();
         if let Some(end) = &mut self.end {
-            end.bytes += bytes.len();
-            while end.bytes >= end.room + piece
+            while self.bytes >= end.room + piece
                 && let Some(oldest) = self.queue.pop_front()
             {
                 if let Waiting::Output { bytes, .. } = oldest {
-                    end.bytes -= bytes.len();
+                    self.bytes -= bytes.len();
                     end.since = now;
                     self.left_out += bytes.len() as u64;
                 }
@@ -101,7 +101,7 @@ impl WaitingOutput {
     /// From now on output may be left out. A raw file has room for `cap` bytes of the end.
     pub(super) fn keep_end(&mut self, cap: u64, now: Instant) {
         let room = usize::try_from(cap).unwrap_or(usize::MAX).saturating_add(2 * limits::END_CONTEXT_BYTES);
-        self.end = Some(End { room, bytes: 0, since: now });
+        self.end = Some(End { room, since: now });
     }
 
     /// Since when nothing was left out although it may be.
@@ -111,7 +111,7 @@ impl WaitingOutput {
 
     /// From now on nothing is left out. Returns how much waits, bytes.
     pub(super) fn release_end(&mut self) -> usize {
-        self.end.take().map_or(0, |end| end.bytes)
+        self.end.take().map_or(0, |_| self.bytes)
     }
 
     /// How much was left out before what comes next, bytes. It is told once.
@@ -121,7 +121,18 @@ impl WaitingOutput {
 
     /// Takes the oldest.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
-        self.queue.pop_front()
+        let oldest = self.queue.pop_front();
+        if let Some(Waiting::Output { bytes, .. }) = &oldest {
+            self.bytes -= bytes.len();
+        }
+        oldest
+    }
+
+    /// How much of what follows a gap only tells how to read what comes then, bytes: so much that a raw file has room for
+    /// the rest. `taken` bytes of what follows were taken just now.
+    pub(super) fn context(&self, taken: usize, cap: u64) -> usize {
+        let room = usize::try_from(cap).unwrap_or(usize::MAX);
+        (self.bytes + taken).saturating_sub(room).max(limits::END_CONTEXT_BYTES)
     }
 }
 
@@ -144,6 +155,8 @@ mod tests {
         }
         assert_eq!(waiting.keeps_end_since(), Some(later));
         let released = waiting.release_end();
+        let context = waiting.context(0, cap);
+        assert_eq!((released - context) as u64, cap, "the raw file has room for the rest");
         waiting.push(1, Duration::ZERO, &[0; 1 << 20], piece, later);
         let left_out = waiting.take_left_out();
         assert!(released >= usize::try_from(cap).unwrap() + 2 * limits::END_CONTEXT_BYTES);
