@@ -4,7 +4,7 @@
 //! Programs say it in words of their own, and some do not name the port, so every number near those words is a
 //! candidate, and so is every number in the command. Which of them is held is for the caller to find out.
 //!
-//! Invariant: what is kept of the output is bounded, and output without the words costs one search.
+//! Invariant: what is kept of the output is bounded, and of a flood only a small part is searched.
 
 use memchr::memmem;
 
@@ -17,6 +17,8 @@ const WORDS: &[u8] = b" in use";
 const NAME: &[u8] = b"EADDRINUSE";
 /// How much is kept before the words, and behind them, bytes each. Node.js names the port again in the ten lines below.
 const NEAR_BYTES: usize = 1_024;
+/// How much of the end of what came at once is searched, bytes.
+const SEARCHED_BYTES: usize = 16 << 10;
 /// The width of a program's name, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
 /// Candidates that are looked up.
@@ -34,8 +36,10 @@ pub struct BindFailure {
 impl BindFailure {
     /// The command wrote this.
     pub fn push(&mut self, bytes: &[u8]) {
+        // A program that writes more than this at once behind those words has not failed by them.
+        let from = bytes.len().saturating_sub(SEARCHED_BYTES);
         // Not from the end: only the search forwards looks at many bytes at once.
-        let last = |words| memmem::find_iter(bytes, words).last();
+        let last = |words| memmem::find_iter(&bytes[from..], words).last().map(|at| from + at);
         if let Some(at) = last(WORDS).max(last(NAME)) {
             let end = bytes.len().min(at + NEAR_BYTES);
             self.near.clear();

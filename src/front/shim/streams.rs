@@ -18,14 +18,13 @@ pub(super) struct CallerStreams {
     tty: Option<wire::CallerStream>,
     stdout: OutputFilter,
     stderr: OutputFilter,
-    filtered: Vec<u8>,
     /// What the caller got so far, bytes.
     received: u64,
 }
 
 impl CallerStreams {
     pub(super) fn new(tty: Option<wire::CallerStream>, [stdout, stderr]: [OutputFilter; 2]) -> Self {
-        Self { tty, stdout, stderr, filtered: Vec::new(), received: 0 }
+        Self { tty, stdout, stderr, received: 0 }
     }
 
     /// When [`CallerStreams::tick`] has something to release.
@@ -35,7 +34,7 @@ impl CallerStreams {
 
     /// Releases lines that have not changed for long enough.
     pub(super) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        self.each(out, |filter, filtered| filter.tick(now, filtered));
+        self.each(out, |filter, out| filter.tick(now, out));
     }
 
     /// Takes the first bytes of `bytes`; returns how many. It stops early where few bytes have become many.
@@ -53,22 +52,23 @@ impl CallerStreams {
             // Words for a person, at a terminal that the caller does not have.
             None => return bytes.len(),
         };
-        other.release(&mut self.filtered);
-        self.received += send(other_to, &mut self.filtered, out);
+        self.received += append(other_to, out, |out| other.release(out));
         if filter.is_none() {
             wire::encode_output(to, bytes, out);
             self.received += bytes.len() as u64;
             return bytes.len();
         }
         let mut taken = 0;
-        for piece in bytes[..bytes.len().min(limits::FILTERED_BYTES)].chunks(limits::FILTERED_PIECE_BYTES) {
-            filter.push(piece, now, &mut self.filtered);
-            taken += piece.len();
-            if self.filtered.len() > limits::FILTERED_BYTES {
-                break;
+        self.received += append(to, out, |out| {
+            let full_at = out.len() + limits::FILTERED_BYTES;
+            for piece in bytes[..bytes.len().min(limits::FILTERED_BYTES)].chunks(limits::FILTERED_PIECE_BYTES) {
+                filter.push(piece, now, out);
+                taken += piece.len();
+                if out.len() > full_at {
+                    break;
+                }
             }
-        }
-        self.received += send(to, &mut self.filtered, out);
+        });
         taken
     }
 
@@ -86,16 +86,12 @@ impl CallerStreams {
 
     fn each(&mut self, out: &mut Vec<u8>, mut act: impl FnMut(&mut OutputFilter, &mut Vec<u8>)) {
         for (filter, to) in [(&mut self.stdout, wire::CallerStream::Out), (&mut self.stderr, wire::CallerStream::Err)] {
-            act(filter, &mut self.filtered);
-            self.received += send(to, &mut self.filtered, out);
+            self.received += append(to, out, |out| act(filter, out));
         }
     }
 }
 
-/// Returns how many bytes it sent.
-fn send(to: wire::CallerStream, filtered: &mut Vec<u8>, out: &mut Vec<u8>) -> u64 {
-    wire::encode_output(to, filtered, out);
-    let sent = filtered.len() as u64;
-    filtered.clear();
-    sent
+/// Returns how many bytes of output `act` appended.
+fn append(to: wire::CallerStream, out: &mut Vec<u8>, act: impl FnOnce(&mut Vec<u8>)) -> u64 {
+    wire::append_output(to, out, act) as u64
 }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memrchr_iter};
 
 use crate::core::entry::Stream;
 use crate::core::room::make_room;
@@ -112,7 +112,7 @@ impl Backlog {
     }
 
     fn push_tail(&mut self, stream: Stream, bytes: &[u8], lines: usize) {
-        let (passed, kept) = bytes.split_at(bytes.len().saturating_sub(CONSOLE_TAIL_BYTES));
+        let (passed, kept) = bytes.split_at(tail_start(bytes));
         let kept_lines = if passed.is_empty() { lines } else { count_lines(kept) };
         if !passed.is_empty() {
             while let Some(piece) = self.tail.pop_front() {
@@ -234,9 +234,8 @@ impl Backlog {
         if gap == Gap::default() {
             pieces.splice(0..0, head);
         } else {
-            head.iter()
-                .filter(|piece| piece.stream.is_some())
-                .for_each(|piece| gap.add(piece.bytes.len(), piece.lines));
+            let output = head.iter().filter(|piece| piece.stream.is_some());
+            output.for_each(|piece| gap.add(piece.bytes.len(), piece.lines));
         }
         let cut = last_lines(&mut pieces, lines_max);
         (gap.lines, gap.bytes) = (gap.lines + cut.lines, gap.bytes + cut.bytes);
@@ -266,6 +265,12 @@ impl BacklogPiece {
         self.bytes.extend_from_slice(bytes);
         self.lines += lines;
     }
+}
+
+/// Where the part begins that the end may show: bytes enough, or lines enough, of which the last one may have no end.
+fn tail_start(bytes: &[u8]) -> usize {
+    let least = bytes.len().saturating_sub(CONSOLE_TAIL_BYTES);
+    memrchr_iter(b'\n', &bytes[least..]).nth(CONSOLE_TAIL_LINES + 1).map_or(least, |newline| least + newline + 1)
 }
 
 fn count_lines(bytes: &[u8]) -> usize {

@@ -184,13 +184,35 @@ pub fn encode_stopped(signal: Signal, out: &mut Vec<u8>) {
 
 /// Appends output as frames of at most [`FRAME_BYTES_MAX`].
 pub fn encode_output(stream: CallerStream, bytes: &[u8], out: &mut Vec<u8>) {
-    let kind = match stream {
+    for chunk in bytes.chunks(FRAME_BYTES_MAX) {
+        put_frame(out, output_kind(stream), [chunk, &[]]);
+    }
+}
+
+fn output_kind(stream: CallerStream) -> u8 {
+    match stream {
         CallerStream::Out => OUT,
         CallerStream::Err => ERR,
-    };
-    for chunk in bytes.chunks(FRAME_BYTES_MAX) {
-        put_frame(out, kind, [chunk, &[]]);
     }
+}
+
+/// Appends what `append` appends to it as output, in frames of at most [`FRAME_BYTES_MAX`]. Returns how many bytes of
+/// output that is; without any there is no frame.
+pub fn append_output(stream: CallerStream, out: &mut Vec<u8>, append: impl FnOnce(&mut Vec<u8>)) -> usize {
+    let start = out.len();
+    put_frame(out, output_kind(stream), [&[], &[]]);
+    append(out);
+    let bytes = out.len() - start - HEADER_BYTES;
+    if bytes == 0 {
+        out.truncate(start);
+        return 0;
+    }
+    let first = bytes.min(FRAME_BYTES_MAX);
+    let rest = out.split_off(start + HEADER_BYTES + first);
+    let length = u32::try_from(first).expect("bounded by FRAME_BYTES_MAX").to_le_bytes();
+    out[start + 1..start + HEADER_BYTES].copy_from_slice(&length);
+    encode_output(stream, &rest, out);
+    bytes
 }
 
 /// Appends a NOTE frame.

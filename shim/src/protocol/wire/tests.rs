@@ -219,3 +219,15 @@ fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
         assert!(matches!(FromShim::decode(&frame), Err(WireError::Malformed(_))), "{bad:?}");
     }
 }
+
+/// Longer than a frame, too.
+#[test]
+fn output_that_is_appended_is_what_is_encoded() {
+    for length in [0, 1, FRAME_BYTES_MAX, FRAME_BYTES_MAX + 1, 3 * FRAME_BYTES_MAX] {
+        let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(length).collect();
+        let (mut appended, mut encoded) = (b"before".to_vec(), b"before".to_vec());
+        let count = append_output(CallerStream::Err, &mut appended, |out| out.extend_from_slice(&bytes));
+        encode_output(CallerStream::Err, &bytes, &mut encoded);
+        assert!(count == length && appended == encoded, "{length}");
+    }
+}
