@@ -94,6 +94,8 @@ pub enum Supervision {
     Resume(u64),
     /// Show the console here, too.
     Watch(WatchRequest),
+    /// Tell each command that ends here, too; with `ansi`, with the escape sequences of its output.
+    Transcript { ansi: bool },
     /// The terminal that shows the console here has this many columns now.
     Resize(u16),
 }

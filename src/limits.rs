@@ -122,6 +122,8 @@ pub const KILL_ROUNDS_MAX: u32 = 100;
 pub const VIEWERS_MAX: usize = 4;
 /// What is queued for one of them, bytes. Beyond it, its console leaves output out and counts it.
 pub const VIEWER_HIGH_BYTES: usize = 64 << 10;
+/// Commands that have ended and that a client of the transcript has not taken. One that is behind further is let go.
+pub const TRANSCRIPT_WAITING_MAX: usize = 1_000;
 /// Walks through its tree after which a guard that pauses it lets be: a fork bomb could outrun it for ever.
 pub const PAUSE_ROUNDS_MAX: u32 = 100;
 /// Time after which a guard reports what it could not kill.

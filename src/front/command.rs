@@ -32,6 +32,8 @@ pub struct Command {
     pub is_agents: bool,
     /// Whether nothing is added to the environment that its caller gave.
     pub is_bare: bool,
+    /// Whether it finds its caller's name in `REXEC_WHOAMI`, as the commands of plain clients do.
+    pub knows_caller: bool,
     /// The number of descriptors that come with the frame.
     pub descriptors: usize,
     /// What the caller wants done to the output; `None`: the host's choice holds.
@@ -111,6 +113,7 @@ impl Command {
             budget: extras.budget,
             is_agents: !started.is_empty() || known.is_some(),
             is_bare: extras.direct == Some(Direct::Bare),
+            knows_caller: matches!(extras.direct, Some(Direct::Host | Direct::Bare)),
             descriptors: run.descriptor_count(),
             sanitize: run.attributes.sanitize,
             window: (rows > 0 && cols > 0)

@@ -10,6 +10,7 @@
 
 mod request;
 mod response;
+pub mod transcript;
 
 use std::time::Duration;
 
@@ -150,6 +151,10 @@ impl Jsonl {
             JsonLine::Action(Action::Watch(request)) => {
                 self.has_asked = true;
                 Ok(Some(PeerRequest::Supervise(Supervision::Watch(request))))
+            }
+            JsonLine::Action(Action::Transcript { ansi }) => {
+                self.has_asked = true;
+                Ok(Some(PeerRequest::Supervise(Supervision::Transcript { ansi })))
             }
             JsonLine::Action(Action::Pause { seq }) => Ok(Some(PeerRequest::Supervise(Supervision::Pause(seq)))),
             JsonLine::Action(Action::Resume { seq }) => Ok(Some(PeerRequest::Supervise(Supervision::Resume(seq)))),

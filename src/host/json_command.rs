@@ -107,6 +107,7 @@ pub(super) fn command(
         tty: attributes.tty,
         live: attributes.extras.live,
         is_bare: request.clear_env,
+        knows_caller: request.place == OutputPlace::HostsChoice,
         descriptors: 1,
         sanitize: Some(Sanitize::Strip),
         window: size.map(|(rows, cols)| (rows.min(limits::WINDOW_ROWS_MAX), cols.min(limits::WINDOW_COLS_MAX))),

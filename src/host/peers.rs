@@ -240,6 +240,11 @@ impl Peers {
         }
     }
 
+    /// The bound on the output of all JSON answers.
+    pub(super) fn outputs(&self) -> &Budget {
+        &self.outputs
+    }
+
     /// Answers a request that is not a command.
     pub(super) fn answer(&mut self, id: PeerId, answer: &Answer, turn: &mut Turn, engine: &mut Engine) {
         if let Some(peer) = self.all.get_mut(&id)

@@ -17,6 +17,7 @@ use super::options::{Color, HostOptions};
 use super::turn::PeerId;
 use super::viewers::Viewers;
 use crate::front::WatchRequest;
+use crate::front::jsonl::transcript::Transcript;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::attention::Attention;
@@ -199,9 +200,12 @@ impl Screen {
 
     /// Shows the console to this peer from now on.
     pub(super) fn watch(&mut self, id: PeerId, request: WatchRequest, engine: &mut Engine, now: Instant) {
-        let is_running = |job: JobId| engine.job(job).is_some_and(|known| !known.is_closed());
-        let running: Vec<_> = self.console.headings().filter(|(job, _)| is_running(*job)).collect();
-        self.viewers.add(id, request, running.into_iter(), engine, now);
+        self.viewers.add(id, request, running(&self.console, engine).into_iter(), engine, now);
+    }
+
+    /// Tells this peer from now on of each command that ends.
+    pub(super) fn tell_transcript(&mut self, id: PeerId, transcript: Transcript, engine: &mut Engine) {
+        self.viewers.add_transcript(id, transcript, running(&self.console, engine).into_iter(), engine);
     }
 
     /// Ends the block that is being shown, and leaves the terminal as it was before it.
@@ -366,4 +370,10 @@ fn kind(is_terminal: bool, color: Color) -> ConsoleKind {
 pub(super) struct Question {
     pub(super) is_answered: bool,
     typed: Vec<u8>,
+}
+
+/// The commands that run, and what the console says of each.
+fn running<'a>(console: &'a Console, engine: &Engine) -> Vec<(JobId, &'a Heading)> {
+    let is_running = |job: JobId| engine.job(job).is_some_and(|known| !known.is_closed());
+    console.headings().filter(|(job, _)| is_running(*job)).collect()
 }

@@ -34,10 +34,17 @@ fn local_time(time: &str) -> PrimitiveDateTime {
     PrimitiveDateTime::new(local.date(), local.time())
 }
 
-/// Tells a command its number and its caller's name, unless its caller gave it a whole environment.
+/// Words as text.
+fn lossy(words: &[Vec<u8>]) -> Vec<String> {
+    words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Tells a command its number and its caller's name. One whose caller gave it a whole environment has the name only if
+/// that caller expects it.
 fn mark(command: &mut Command, job: JobId) {
     let markers = [format!("REXEC_SEQ={}", job.0), format!("REXEC_AGENT={}", command.whoami)];
-    for marker in markers.into_iter().filter(|_| !command.is_bare) {
+    let name = command.knows_caller.then(|| format!("REXEC_WHOAMI={}", command.whoami));
+    for marker in markers.into_iter().filter(|_| !command.is_bare).chain(name) {
         let entry = CString::new(marker).expect("a name for the console has no NUL");
         // A frame that has no room is near the bound on all arguments, and its command more important.
         let _ = wire::add_variable(&entry, &mut command.frame);
@@ -97,7 +104,7 @@ impl Host {
         share: Share,
     ) -> Option<JobId> {
         let job = self.engine.submit()?;
-        if self.options.markers || command.dir.is_some() {
+        if self.options.markers || command.dir.is_some() || command.knows_caller {
             mark(&mut command, job);
         }
         peer.into_iter().for_each(|id| self.peers.attend(id, job, &mut self.engine));
@@ -175,6 +182,8 @@ impl Host {
             place: place(&start.dir, command.depth.map(usize::from), &std::env::var("HOME").unwrap_or_default()),
             dir: start.dir.clone(),
             command: start.command.clone(),
+            words: if command.is_words { lossy(&command.exec) } else { Vec::new() },
+            timeout: command.timeout,
             why: start.why.clone(),
             is_unwrapped: command.is_unwrapped,
             is_probe: command.is_probe,

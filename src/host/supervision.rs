@@ -11,6 +11,7 @@ use super::runs::KillRequest;
 use super::turn::PeerId;
 use crate::core::engine::JobId;
 use crate::front::answer::{Answer, HostStatus, Listed, RunState};
+use crate::front::jsonl::transcript::Transcript;
 use crate::front::{Supervision, WatchRequest};
 use crate::limits;
 
@@ -33,6 +34,7 @@ impl Host {
             Supervision::Pause(seq) => self.pause(JobId(seq)),
             Supervision::Resume(seq) => self.resume(JobId(seq)),
             Supervision::Watch(request) => return self.watch(id, request),
+            Supervision::Transcript { ansi } => return self.tell_transcript(id, ansi),
             Supervision::Resize(columns) => return self.screen.viewers.resize(id, columns),
             Supervision::Kill { seq, at_once } => return self.kill(id, seq, at_once),
         };
@@ -144,11 +146,29 @@ impl Host {
         helpers.chain(self.screen.helpers()).chain(self.notifier.pids()).collect()
     }
 
+    /// Whether one more peer may see the console. It is told if not.
+    fn has_room_for_viewer(&mut self, id: PeerId) -> bool {
+        let is_full = self.screen.viewers.is_full();
+        if is_full {
+            let problem = format_args!("{} others watch this host already", limits::VIEWERS_MAX);
+            self.fail(id, &Notice::failed(problem, "end one of them with ^C"));
+        }
+        !is_full
+    }
+
+    /// Tells this peer of each command that ends.
+    fn tell_transcript(&mut self, id: PeerId, ansi: bool) {
+        if self.has_room_for_viewer(id) {
+            self.peers.end_greeting(id);
+            let transcript = Transcript::new(ansi, self.peers.outputs());
+            self.screen.tell_transcript(id, transcript, &mut self.engine);
+        }
+    }
+
     /// Shows the console to this peer, too.
     fn watch(&mut self, id: PeerId, request: WatchRequest) {
-        if self.screen.viewers.is_full() {
-            let problem = format_args!("{} others watch this host already", limits::VIEWERS_MAX);
-            return self.fail(id, &Notice::failed(problem, "end one of them with ^C"));
+        if !self.has_room_for_viewer(id) {
+            return;
         }
         let only = request.seq.map(JobId);
         let is_running = |job: JobId| self.engine.job(job).is_some_and(|known| !known.is_closed());

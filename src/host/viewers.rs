@@ -11,6 +11,7 @@ use super::turn::{PeerId, Turn};
 use crate::core::engine::{Cursor, Engine, JobId};
 use crate::core::log::Lag;
 use crate::front::answer::WrittenBefore;
+use crate::front::jsonl::transcript::{Transcript, TranscriptHeading};
 use crate::front::{WatchLook, WatchRequest};
 use crate::journal::record::Straggler;
 use crate::journal::status::OutputSoFar;
@@ -18,9 +19,16 @@ use crate::limits;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
 use crate::text::encode::base64;
 
+/// What a viewer sees.
+#[derive(Debug)]
+enum Sight {
+    Console(Box<Console>),
+    Transcript(Transcript),
+}
+
 #[derive(Debug)]
 struct Viewer {
-    console: Console,
+    sight: Sight,
     /// The only command that is shown.
     only: Option<JobId>,
     /// What the host said since the last pump.
@@ -78,7 +86,8 @@ impl Viewers {
         let colours = if request.colours { Colours::default() } else { Colours::Off };
         let mut console = Console::new(kind, View::Safe).with_colours(colours);
         console.resize(request.columns);
-        let mut viewer = Viewer { console, only: request.seq.map(JobId), said: Vec::new(), awaits: None };
+        let sight = Sight::Console(Box::new(console));
+        let mut viewer = Viewer { sight, only: request.seq.map(JobId), said: Vec::new(), awaits: None };
         for (job, heading) in running {
             if viewer.only == Some(job) {
                 self.marks += 1;
@@ -87,6 +96,19 @@ impl Viewers {
                 viewer.begin(engine, job, heading);
             }
         }
+        self.all.insert(id, viewer);
+    }
+
+    /// Adds a viewer that is told of each command that ends, also of those of `running`.
+    pub(super) fn add_transcript<'a>(
+        &mut self,
+        id: PeerId,
+        transcript: Transcript,
+        running: impl Iterator<Item = (JobId, &'a Heading)>,
+        engine: &mut Engine,
+    ) {
+        let mut viewer = Viewer { sight: Sight::Transcript(transcript), only: None, said: Vec::new(), awaits: None };
+        running.for_each(|(job, heading)| viewer.begin(engine, job, heading));
         self.all.insert(id, viewer);
     }
 
@@ -102,8 +124,8 @@ impl Viewers {
 
     /// Notes the new width of a viewer's terminal.
     pub(super) fn resize(&mut self, id: PeerId, columns: u16) {
-        if let Some(viewer) = self.all.get_mut(&id) {
-            viewer.console.resize(columns);
+        if let Some(console) = self.all.get_mut(&id).and_then(Viewer::console) {
+            console.resize(columns);
         }
     }
 
@@ -114,13 +136,17 @@ impl Viewers {
 
     /// A command left these processes running.
     pub(super) fn on_left(&mut self, job: JobId, left: &[Straggler]) {
-        self.all.values_mut().for_each(|viewer| viewer.console.on_left(job, left));
+        self.all.values_mut().filter_map(Viewer::console).for_each(|console| console.on_left(job, left));
     }
 
     /// Shows one line of the host's own, where there is room for it.
     pub(super) fn say(&mut self, line: &str) {
         let of_all = |viewer: &&mut Viewer| viewer.only.is_none() && viewer.said.len() < limits::CONSOLE_HIGH_BYTES;
-        self.all.values_mut().filter(of_all).for_each(|viewer| viewer.console.say(line, &mut viewer.said));
+        for viewer in self.all.values_mut().filter(of_all) {
+            if let Sight::Console(console) = &mut viewer.sight {
+                console.say(line, &mut viewer.said);
+            }
+        }
     }
 
     /// Queues for each viewer what it has room for. Viewers that have gone are forgotten, and one is let go when its only
@@ -129,7 +155,7 @@ impl Viewers {
         let mut over = Vec::new();
         for (&id, viewer) in &mut self.all {
             if peers.get_mut(id).is_none_or(|peer| peer.is_leaving) {
-                viewer.console.abandon(engine);
+                viewer.abandon(engine);
                 viewer.awaits.iter().for_each(|awaits| engine.detach(awaits.cursor));
                 over.push(id);
                 continue;
@@ -147,11 +173,12 @@ impl Viewers {
             if out.len() < most {
                 out.append(&mut viewer.said);
             }
-            viewer.console.pump(engine, out, most, turn.now);
-            let is_over = is_end || (viewer.only.is_some() && viewer.console.is_empty());
+            let is_over = !viewer.pump(engine, out, most, turn.now) || is_end;
             if is_over {
-                viewer.console.leave(out);
-                viewer.console.abandon(engine);
+                if let Some(console) = viewer.console() {
+                    console.leave(out);
+                }
+                viewer.abandon(engine);
                 over.push(id);
             }
             if peer.out.pending() > before {
@@ -166,8 +193,11 @@ impl Viewers {
 
     /// When a viewer has something to show although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let until = |viewer: &Viewer| viewer.awaits.as_ref().map(|awaits| awaits.until);
-        self.all.values().filter_map(|viewer| until(viewer).or(viewer.console.deadline())).min()
+        let of = |viewer: &Viewer| match &viewer.sight {
+            Sight::Console(console) => viewer.awaits.as_ref().map(|awaits| awaits.until).or(console.deadline()),
+            Sight::Transcript(_) => None,
+        };
+        self.all.values().filter_map(of).min()
     }
 }
 
@@ -187,7 +217,9 @@ impl Viewer {
         let AwaitedBeginning { cursor, heading, reached, .. } = awaits;
         engine.set_lag(cursor, Lag::Skip);
         let last_line = reached.as_ref().map_or(&[][..], |reached| &reached.last_line);
-        self.console.begin_only(engine, cursor, heading, last_line);
+        if let Some(console) = self.console() {
+            console.begin_only(engine, cursor, heading, last_line);
+        }
         let OutputSoFar { file_bytes, left_out, lines, .. } = reached?;
         Some(WrittenBefore { file_bytes, left_out, lines_b64: base64(&lines) })
     }
@@ -196,7 +228,49 @@ impl Viewer {
         if self.only.is_none_or(|only| only == job)
             && let Some(cursor) = engine.attach(job, Lag::Skip)
         {
-            self.console.begin(engine, cursor, heading.clone());
+            match &mut self.sight {
+                Sight::Console(console) => console.begin(engine, cursor, heading.clone()),
+                Sight::Transcript(transcript) => transcript.begin(cursor, transcript_heading(heading)),
+            }
         }
+    }
+
+    fn console(&mut self) -> Option<&mut Console> {
+        match &mut self.sight {
+            Sight::Console(console) => Some(console),
+            Sight::Transcript(_) => None,
+        }
+    }
+
+    /// Queues what there is room for. Returns `false` when it has seen all that it wants, or is too far behind.
+    fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize, now: Instant) -> bool {
+        match &mut self.sight {
+            Sight::Console(console) => {
+                console.pump(engine, out, most, now);
+                self.only.is_none() || !console.is_empty()
+            }
+            Sight::Transcript(transcript) => transcript.pump(engine, out, most),
+        }
+    }
+
+    fn abandon(&mut self, engine: &mut Engine) {
+        match &mut self.sight {
+            Sight::Console(console) => console.abandon(engine),
+            Sight::Transcript(transcript) => transcript.abandon(engine),
+        }
+    }
+}
+
+fn transcript_heading(heading: &Heading) -> TranscriptHeading {
+    // A shell's name is not kept here, and every shell takes a command line like that.
+    let of_shell = || vec!["sh".to_owned(), "-c".to_owned(), heading.command.clone()];
+    let exec = if heading.words.is_empty() { of_shell() } else { heading.words.clone() };
+    let timeout = heading.timeout.map_or(0, |timeout| timeout.as_secs().max(1));
+    TranscriptHeading {
+        whoami: heading.whoami.clone(),
+        dir: heading.dir.clone(),
+        exec,
+        timeout,
+        time: heading.time.clone(),
     }
 }

@@ -44,6 +44,8 @@ impl ConsoleRig {
             session: 1,
             role: String::new(),
             place: text("d"),
+            words: Vec::new(),
+            timeout: None,
             why: String::new(),
             is_unwrapped: command == "unwrapped",
             is_probe: command == "probe",

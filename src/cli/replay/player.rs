@@ -331,6 +331,8 @@ fn heading(scene: &Scene, clock: Clock, now: Instant) -> Heading {
         place: place(&start.dir, depth, &std::env::var("HOME").unwrap_or_default()),
         dir: start.dir.clone(),
         command: start.command.clone(),
+        words: Vec::new(),
+        timeout: None,
         why: start.why.clone(),
         is_unwrapped: start.unwrapped,
         is_probe: start.probe,

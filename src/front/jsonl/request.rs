@@ -224,6 +224,11 @@ pub(super) enum Action {
     },
     Send(SendRequest),
     Attach(AttachRequest),
+    /// The transcript of all commands, as published clients ask for it.
+    #[serde(skip)]
+    Transcript {
+        ansi: bool,
+    },
 }
 
 /// One line.
@@ -239,6 +244,9 @@ impl JsonLine {
         let not_valid = |error: serde_json::Error| violation(format_args!("not a valid request: {error}"));
         let mut value: Value = serde_json::from_slice(line).map_err(not_valid)?;
         if value.get("action").is_some_and(|action| !action.is_null()) {
+            if let Some(transcript) = transcript_action(&value) {
+                return Ok(Self::Action(transcript));
+            }
             let action = Action::deserialize(value);
             return action.map(Self::Action).map_err(|error| violation(format_args!("not a valid action: {error}")));
         }
@@ -247,6 +255,13 @@ impl JsonLine {
         request.check().map_err(|why| violation(format_args!("not a valid request: {why}")))?;
         Ok(Self::Command(Box::new(request)))
     }
+}
+
+/// The published clients' `attach`, which names no command and says whether escape sequences are wanted.
+fn transcript_action(value: &Value) -> Option<Action> {
+    let has_no_other = value.as_object().is_some_and(|fields| fields.len() == 2);
+    let ansi = value.get("ansi")?.as_bool()?;
+    (has_no_other && value["action"] == "attach").then_some(Action::Transcript { ansi })
 }
 
 /// The notice to a client that breaks the language's rules.

@@ -3,6 +3,7 @@
 //! Invariants: the output stays below [`limits::JSON_OUTPUT_BYTES_MAX`] and within the share of all connections' memory;
 //! once a byte is left out, so is everything after it, and what is left out is counted.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use rexec_sh::protocol::notice::Notice;
@@ -29,14 +30,15 @@ struct Response<'a> {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
-fn is_zero(number: &u64) -> bool {
+pub(super) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The output of a command until its response is written, without escape sequences.
+/// The output of a command until its response is written.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    sanitizer: Sanitizer,
+    /// What removes escape sequences; `None` where they are wanted.
+    sanitizer: Option<Sanitizer>,
     bytes: Vec<u8>,
     /// The memory that this connection may hold.
     share: Share,
@@ -46,26 +48,57 @@ pub(super) struct Gathered {
 
 impl Gathered {
     pub(super) fn new(share: Share) -> Self {
-        Self { sanitizer: Sanitizer::new(Mode::Strip), bytes: Vec::new(), share, omitted: 0 }
+        Self { sanitizer: Some(Sanitizer::new(Mode::Strip)), ..Self::as_written(share) }
+    }
+
+    /// Output that keeps its escape sequences.
+    pub(super) fn as_written(share: Share) -> Self {
+        Self { sanitizer: None, bytes: Vec::new(), share, omitted: 0 }
+    }
+
+    /// This much output is missing before what comes next.
+    pub(super) fn miss(&mut self, bytes: u64) {
+        self.omitted += bytes;
+    }
+
+    /// What has come, with U+FFFD in the places of bytes that are not UTF-8.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
+
+    /// Bytes that were left out.
+    pub(super) fn omitted(&self) -> u64 {
+        self.omitted
     }
 
     /// Takes the first bytes of `bytes`; returns how many.
     pub(super) fn push(&mut self, bytes: &[u8]) -> usize {
         let piece = &bytes[..bytes.len().min(limits::FILTERED_PIECE_BYTES)];
         let before = self.bytes.len();
-        self.sanitizer.push(piece, &mut self.bytes);
+        match &mut self.sanitizer {
+            Some(sanitizer) => sanitizer.push(piece, &mut self.bytes),
+            None => self.bytes.extend_from_slice(piece),
+        }
         self.bound(before);
         piece.len()
     }
 
-    /// Writes the response.
-    pub(super) fn respond(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
-        let (before, start) = (self.bytes.len(), out.len());
-        self.sanitizer.finish(&mut self.bytes);
+    /// Nothing follows.
+    pub(super) fn finish(&mut self) {
+        let before = self.bytes.len();
+        if let Some(sanitizer) = &mut self.sanitizer {
+            sanitizer.finish(&mut self.bytes);
+        }
         self.bound(before);
         self.cut(prefix_within(&self.bytes, self.share.room()));
+    }
+
+    /// Writes the response.
+    pub(super) fn respond(&mut self, outcome: &Outcome, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.finish();
         let HowEnded { exit, error, message, .. } = HowEnded::of(outcome, Duration::ZERO);
-        let output = String::from_utf8_lossy(&self.bytes);
+        let output = self.text();
         let (message, output_omitted) = (message.as_deref(), self.omitted);
         put_line(&Response { exit, output: &output, error, message, output_omitted }, out);
         drop(output);

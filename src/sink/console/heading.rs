@@ -3,7 +3,7 @@
 //! Invariants: a banner on a terminal is one row; nothing that a caller chose can end its own field or look like another
 //! one; lines of a command that are not shown are counted.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use time::PrimitiveDateTime;
 use time::macros::format_description;
@@ -49,6 +49,10 @@ pub struct Heading {
     pub place: String,
     /// The command, without an agent's wrapper.
     pub command: String,
+    /// The program and its arguments, where its caller gave words and not a line for a shell.
+    pub words: Vec<String>,
+    /// The time after which it is ended, if there is one.
+    pub timeout: Option<Duration>,
     /// What it is for, in its caller's words. May be empty.
     pub why: String,
     /// Whether `command` lacks an agent's wrapper.

@@ -295,7 +295,11 @@ fn the_published_client_of_the_seed_is_served_as_it_expects() {
         (r#""envs":{"A":"b"},"exec":["sh","-c","echo $A; exit 3"]}"#, r#"{"exit":3,"output":"b\n"}"#),
         (r#""envs":{},"exec":["cat"],"stdin":"input\n"}"#, r#"{"exit":0,"output":"input\n"}"#),
         (r#""envs":{},"exec":["sleep","9"],"timeout":1}"#, r#"{"exit":124,"output":"","error":"timeout"}"#),
-        (r#""envs":{},"clear_env":true,"exec":["/usr/bin/env"]}"#, r#"{"exit":0,"output":"REXEC_INSIDE=1\n"}"#),
+        (
+            r#""envs":{},"clear_env":true,"exec":["/usr/bin/env"]}"#,
+            r#"{"exit":0,"output":"REXEC_INSIDE=1\nREXEC_WHOAMI=Me\n"}"#,
+        ),
+        (r#""envs":{"REXEC_WHOAMI":"you"},"exec":["sh","-c","echo $REXEC_WHOAMI"]}"#, r#"{"exit":0,"output":"Me\n"}"#),
         (r#""envs":{},"exec":["no-such-tool"]}"#, r#"{"exit":127,"output":"","error":"not_found","#),
     ];
     for (request, answer) in requests {
@@ -306,5 +310,38 @@ fn the_published_client_of_the_seed_is_served_as_it_expects() {
         }
         let heard = say_and_hear(&mut stream, &format!(r#"{{"whoami":"Me","dir":"/tmp",{request}"#));
         assert!(heard.starts_with(answer), "{request}: {heard}");
+    }
+}
+
+/// One line for each command that ends, whoever asked for it, in the form in which the published client reads it.
+#[test]
+fn the_published_client_attaches_to_the_transcript() {
+    let host = Host::start();
+    let attach = |ansi: bool| {
+        let mut stream = UnixStream::connect(host.socket()).expect("a host");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        assert!(say_and_hear(&mut stream, r#"{"action":"ping"}"#).starts_with(r#"{"result":"pong""#));
+        stream.write_all(format!("{{\"action\":\"attach\",\"ansi\":{ansi}}}\n").as_bytes()).expect("it takes a line");
+        stream
+    };
+    let attached = [attach(false), attach(true)];
+    // They are attached when another connection has been served since.
+    assert_eq!(host.run("echo before").out(), "before\n");
+    let request = json!({"whoami": "Me", "dir": "/tmp", "exec": ["printf", "\u{1b}[31mred\u{1b}[0m\n"], "timeout": 9});
+    assert_eq!(output(&host, &request), "red\n");
+    assert_eq!(host.run("echo from a shim; exit 3").code(), 3);
+    for (stream, red) in attached.into_iter().zip(["red\n", "\u{1b}[31mred\u{1b}[0m\n"]) {
+        let events = BufReader::new(stream).lines().map(|line| line.expect("a line"));
+        let mut entries = events.map(|line| serde_json::from_str::<Value>(&line).expect("JSON")).map(|mut event| {
+            assert_eq!(event["event"], "transcript");
+            event["entry"].take()
+        });
+        let mut words = entries.by_ref().skip_while(|entry| entry["whoami"] != "Me").take(1);
+        let words = words.next().expect("the command that was given as words");
+        assert_eq!((&words["output"], &words["timeout"], &words["exit"]), (&json!(red), &json!(9), &json!(0)));
+        assert_eq!((&words["dir"], &words["exec"][0]), (&json!("/tmp"), &json!("printf")));
+        let line = entries.next().expect("the shim's command");
+        assert_eq!(line["exec"], json!(["sh", "-c", "echo from a shim; exit 3"]));
+        assert_eq!((&line["output"], &line["exit"]), (&json!("from a shim\n"), &json!(3)));
     }
 }

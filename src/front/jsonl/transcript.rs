@@ -1,0 +1,155 @@
+//! The transcript: one line of JSON for each command that has ended. The published clients of version 0.5 print it.
+//!
+//! ```text
+//! {"action":"attach","ansi":true} ▶ {"event":"transcript","entry":{"whoami":"Me","dir":"/p","exec":["ls"],"exit":0,…}}
+//! ```
+//!
+//! Invariants: it holds back no command; the output that it gathers counts against the bound of all JSON answers, and what
+//! is left out is counted.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::response::Gathered;
+use crate::core::engine::{Cursor, Engine};
+use crate::core::entry::{Entry, Outcome};
+use crate::core::log::Item;
+use crate::front::budget::Budget;
+use crate::front::how_ended::HowEnded;
+use crate::front::json_line::put_line;
+use crate::limits;
+
+/// What is known of a command at its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TranscriptHeading {
+    /// The caller's name.
+    pub whoami: String,
+    /// The working directory.
+    pub dir: String,
+    /// The program and its arguments.
+    pub exec: Vec<String>,
+    /// Seconds after which it is ended; 0 for never.
+    pub timeout: u64,
+    /// When it began, RFC 3339.
+    pub time: String,
+}
+
+#[derive(Debug)]
+struct Gathering {
+    cursor: Cursor,
+    heading: TranscriptHeading,
+    output: Gathered,
+    /// How it ended, while its line waits for room.
+    end: Option<Outcome>,
+}
+
+/// The commands that one client is told about.
+#[derive(Debug)]
+pub struct Transcript {
+    /// Whether the client gets escape sequences, too.
+    has_escapes: bool,
+    outputs: Budget,
+    open: Vec<Gathering>,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    event: &'static str,
+    entry: TranscriptEntry<'a>,
+}
+
+#[derive(Serialize)]
+struct TranscriptEntry<'a> {
+    whoami: &'a str,
+    dir: &'a str,
+    exec: &'a [String],
+    timeout: u64,
+    exit: u8,
+    output: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "super::response::is_zero")]
+    output_omitted: u64,
+    time: &'a str,
+}
+
+impl Transcript {
+    /// A transcript without commands. What it gathers counts against `outputs`.
+    #[must_use]
+    pub fn new(has_escapes: bool, outputs: &Budget) -> Self {
+        Self { has_escapes, outputs: outputs.clone(), open: Vec::new() }
+    }
+
+    /// A command begins, whose log this cursor reads.
+    pub fn begin(&mut self, cursor: Cursor, heading: TranscriptHeading) {
+        let share = self.outputs.share();
+        let output = if self.has_escapes { Gathered::as_written(share) } else { Gathered::new(share) };
+        self.open.push(Gathering { cursor, heading, output, end: None });
+    }
+
+    /// Takes what the commands have written, and writes the lines of those that have ended until `out` holds `most` bytes.
+    /// Returns `false` when more lines wait than [`limits::TRANSCRIPT_WAITING_MAX`].
+    pub fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize) -> bool {
+        let mut waiting = 0;
+        self.open.retain_mut(|command| {
+            command.take(engine);
+            let Some(end) = &command.end else { return true };
+            if out.len() >= most {
+                waiting += 1;
+                return true;
+            }
+            command.output.finish();
+            command.heading.put(&HowEnded::of(end, Duration::ZERO), &command.output, out);
+            false
+        });
+        waiting <= limits::TRANSCRIPT_WAITING_MAX
+    }
+
+    /// Forgets all commands.
+    pub fn abandon(&mut self, engine: &mut Engine) {
+        self.open.drain(..).filter(|command| command.end.is_none()).for_each(|command| engine.detach(command.cursor));
+    }
+}
+
+impl Gathering {
+    fn take(&mut self, engine: &mut Engine) {
+        while self.end.is_none()
+            && let Some(item) = engine.next(self.cursor)
+        {
+            match item {
+                Item::Missed { bytes } => self.output.miss(bytes),
+                Item::Entry(Entry::Output { bytes, .. }) => {
+                    let mut taken = 0;
+                    while taken < bytes.len() {
+                        taken += self.output.push(&bytes[taken..]);
+                    }
+                }
+                Item::Entry(Entry::Closed { outcome, .. }) => self.end = Some(outcome.clone()),
+                Item::Entry(_) => {}
+            }
+            engine.advance(self.cursor);
+            if self.end.is_some() {
+                engine.detach(self.cursor);
+            }
+        }
+    }
+}
+
+impl TranscriptHeading {
+    fn put(&self, end: &HowEnded, output: &Gathered, out: &mut Vec<u8>) {
+        let text = output.text();
+        let entry = TranscriptEntry {
+            whoami: &self.whoami,
+            dir: &self.dir,
+            exec: &self.exec,
+            timeout: self.timeout,
+            exit: end.exit,
+            output: &text,
+            error: end.error,
+            output_omitted: output.omitted(),
+            time: &self.time,
+        };
+        put_line(&Event { event: "transcript", entry }, out);
+    }
+}
