@@ -98,6 +98,7 @@ mod turn;
 mod unseen;
 mod viewers;
 
+pub use json_command::own_attributes;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

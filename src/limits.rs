@@ -21,6 +21,9 @@ pub use {projects::*, reports::*, rpc::*, spans::*};
 
 /// Commands that run at once. More commands wait in order of arrival; their callers only see a later start.
 pub const RUNNING_MAX: usize = 1_000;
+/// Commands in the background that run at once, besides those of [`RUNNING_MAX`], which thus never wait for the end of a
+/// server. One more is refused.
+pub const BACKGROUND_MAX: usize = 1_000;
 /// Commands that the host knows at once, waiting ones included. The caller of one more is told to try again, with code
 /// 125.
 pub const JOBS_MAX: usize = 4_096;

@@ -258,7 +258,8 @@ fn write_rows<'a>(
 
 /// The command, and whether it ran in its caller's sandbox.
 fn command_cell(run: &Facts, room: usize, sheet: &Sheet) -> String {
-    let command = run.command.trim_end();
+    let service = if run.name.is_empty() { String::new() } else { format!("{}: ", run.name) };
+    let command = &(service + run.command.trim_end());
     let Some(sandbox) = &run.sandbox else { return sheet.cut(command, room) };
     let long = format!(" · in its sandbox ({})", sheet.cut(sandbox, SANDBOX_COLUMNS));
     let note = if columns_of(&long) + COMMAND_COLUMNS_MIN * 2 <= room { long } else { " · sandbox".to_owned() };

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a name begins with a letter, so no number and no other reference to a run is one.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rexec_sh::protocol::exit_code;
@@ -12,6 +13,7 @@ use super::ask::AskError;
 use super::host_calls::{CallError, HostCalls};
 use super::quoted;
 use crate::front::rpc::params::{ListParams, NoParams};
+use crate::front::rpc::projects::SessionParams;
 use crate::limits;
 use crate::text::escape::escape_line;
 
@@ -148,6 +150,16 @@ impl KnownRuns {
 pub(super) fn project_dir(name: &str, calls: &mut HostCalls) -> Result<Option<PathBuf>, CallError> {
     let projects = HostProject::all(calls)?;
     Ok(projects.into_iter().find(|project| project.name == name).map(|project| project.dir))
+}
+
+/// The variables of the project session with this identifier, name or directory.
+pub(super) fn project_env(word: &str, calls: &mut HostCalls) -> Result<BTreeMap<String, String>, CallError> {
+    #[derive(Deserialize)]
+    struct EnvAnswer {
+        env: BTreeMap<String, String>,
+    }
+    let EnvAnswer { env } = calls.call("session.env", &SessionParams { session: word.to_owned() })?;
+    Ok(env)
 }
 
 /// The number of the run that a name means here.

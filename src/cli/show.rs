@@ -134,6 +134,7 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
         facts.push(("took", format!("{}{waited}", duration(end.duration_ms))));
     }
     facts.extend((!start.why.is_empty()).then(|| ("why", start.why.clone())));
+    facts.extend((!start.name.is_empty()).then(|| ("service", start.name.clone())));
     facts.push(("directory", start.dir.clone()));
     facts.extend((!start.shell.is_empty()).then(|| ("shell", start.shell.clone())));
     facts.extend(typed(answers, sheet).into_iter().map(|answer| ("answer", answer)));

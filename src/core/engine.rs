@@ -4,7 +4,7 @@
 //! has closed makes room for a queued one, and the bytes kept over all logs stay bounded. Orders to guards become
 //! effects.
 //!
-//! Invariants: ids grow and are never used again; at most `RUNNING_MAX` jobs are alive; a job is forgotten when it is
+//! Invariants: ids grow and are never used again; at most `RUNNING_MAX` jobs are alive besides those that are apart; a job is forgotten when it is
 //! closed and every cursor has read its log to the end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,6 +44,8 @@ pub struct Engine {
     jobs: BTreeMap<JobId, Job>,
     queue: VecDeque<JobId>,
     alive: usize,
+    /// Jobs that are alive and do not count for `RUNNING_MAX`.
+    apart: BTreeSet<JobId>,
     starting: BTreeSet<JobId>,
     kept_bytes: usize,
     last: u64,
@@ -110,6 +112,7 @@ impl Engine {
     pub fn retry(&mut self, id: JobId) {
         if self.starting.remove(&id) {
             self.alive -= 1;
+            self.apart.remove(&id);
             let place = self.queue.partition_point(|&other| other < id);
             self.queue.insert(place, id);
         }
@@ -285,9 +288,9 @@ impl Engine {
         }
     }
 
-    /// Starts queued jobs while fewer than `RUNNING_MAX` are alive.
+    /// Starts queued jobs while fewer than `RUNNING_MAX` are alive, besides those that are apart.
     pub fn start_queued(&mut self) {
-        while self.alive < limits::RUNNING_MAX {
+        while self.alive - self.apart.len() < limits::RUNNING_MAX {
             let Some(id) = self.queue.pop_front() else { return };
             if self.jobs.get(&id).is_some_and(Job::is_queued) {
                 self.alive += 1;
@@ -295,6 +298,26 @@ impl Engine {
                 self.effects.push_back(Effect::Start(id));
             }
         }
+    }
+
+    /// Has a job that was submitted just now not count for `RUNNING_MAX`, because nobody waits for its end. It starts at
+    /// once.
+    pub fn set_apart(&mut self, id: JobId) {
+        if self.queue.back() == Some(&id) {
+            self.queue.pop_back();
+            self.alive += 1;
+            self.starting.insert(id);
+            self.effects.push_back(Effect::Start(id));
+        }
+        if self.starting.contains(&id) && self.apart.insert(id) {
+            self.start_queued();
+        }
+    }
+
+    /// How many jobs are alive that [`Engine::set_apart`] was told of.
+    #[must_use]
+    pub fn count_apart(&self) -> usize {
+        self.apart.len()
     }
 
     /// The jobs that changed since the last call. Their readers may have something to read.
@@ -336,6 +359,7 @@ impl Engine {
         }
         if closed && counted {
             self.alive -= 1;
+            self.apart.remove(&id);
             self.start_queued();
         }
         if self.kept_bytes > limits::LOGS_BYTES {

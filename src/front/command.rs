@@ -72,6 +72,8 @@ pub struct Command {
     pub is_for_program: bool,
     /// What it is for, in its caller's words. May be empty.
     pub why: String,
+    /// The name of the service that it is. May be empty.
+    pub name: String,
     /// Whether `shell` is the program that is run, looked for as execvp(3) does it, and no shell.
     pub is_words: bool,
     /// How long its caller lets it run.
@@ -133,6 +135,7 @@ impl Command {
             envs: given(run),
             is_probe: unwrapped.is_probe,
             is_for_program: unwrapped.is_probe || unwrapped.is_for_program || caller::is_harness(env()),
+            name: String::new(),
             why: String::from_utf8_lossy(&extras.why).trim().to_owned(),
             is_words: extras.direct.is_some(),
             timeout: (extras.timeout_ms > 0).then(|| Duration::from_millis(extras.timeout_ms).min(limits::TIMEOUT_MAX)),

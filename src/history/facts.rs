@@ -64,6 +64,8 @@ pub struct Facts {
     pub dir: String,
     /// The command.
     pub command: String,
+    /// The name of the service that it is.
+    pub name: String,
     /// Whether `command` lacks an agent's wrapper.
     pub unwrapped: bool,
     /// Whether this is an agent's look at the shell.
@@ -160,13 +162,13 @@ impl Facts {
                 return None;
             }
         };
-        let StartRecord { seq, time, whoami, dir, command, unwrapped, probe, .. } = start;
+        let StartRecord { seq, time, whoami, dir, command, name, unwrapped, probe, .. } = start;
         let StartRecord { agent, session, session_number, call, role, sandbox, .. } = start;
         let RunEnd { exit, signal, duration_ms, queued_ms, bytes, error, left_count, received, hidden, .. } = end;
         let RecordedOutput { text, raw, secrets, .. } = output.unwrap_or_default();
         #[rustfmt::skip]
         let facts = Facts {
-            seq, time, whoami, dir, command, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error,
+            seq, time, whoami, dir, command, name, unwrapped, probe, exit, signal, duration_ms, queued_ms, bytes, error,
             left_count, received, hidden, secrets, raw, outcome, agent, session, session_number, call, role, sandbox,
         };
         Some((facts, Some(text)))

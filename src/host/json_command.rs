@@ -56,8 +56,14 @@ impl Inherited {
             link.clear();
         }
         let drop = value("REXEC_ENV_DROP").unwrap_or_default();
-        Self { attributes: baseline::attributes(), environment, link, shell, drop }
+        Self { attributes: own_attributes(), environment, link, shell, drop }
     }
+}
+
+/// The umask, limits and scheduling of this process.
+#[must_use]
+pub fn own_attributes() -> Attributes {
+    baseline::attributes()
 }
 
 /// The path of a real shell of this kind, or of sh.
@@ -82,6 +88,10 @@ pub(super) fn command(
     let mut attributes = inherited.attributes.clone();
     attributes.stdio = stdio(request.place);
     attributes.tty = (request.place != OutputPlace::HostsChoice).then_some(Tty::Auto);
+    attributes.umask = request.umask.map_or(attributes.umask, |umask| umask & 0o777);
+    if let Some(limits) = &request.limits {
+        attributes.limits.clone_from(limits);
+    }
     let size = match request.place {
         OutputPlace::Terminal { rows, cols } => Some((rows, cols)),
         _ => None,
@@ -125,8 +135,9 @@ pub(super) fn command(
         depth: None,
         project: None,
         dir: Some(request.dir.clone()),
-        envs: request.envs.clone(),
+        envs: set_on_purpose(request),
         why: request.why.clone().unwrap_or_default(),
+        name: request.name.clone().unwrap_or_default(),
         is_words: true,
         timeout: Some(request.timeout).filter(|&seconds| seconds > 0.0).map(Duration::from_secs_f64),
         is_probe: false,
@@ -135,6 +146,13 @@ pub(super) fn command(
     };
     let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?]));
     (command, descriptors)
+}
+
+/// The variables for the journal. A program that gives a whole environment passes on its own: nobody chose those values,
+/// and they stay out of it.
+fn set_on_purpose(request: &CommandRequest) -> BTreeMap<String, String> {
+    let is_passed_on = request.clear_env && request.place != OutputPlace::HostsChoice;
+    if is_passed_on { BTreeMap::new() } else { request.envs.clone() }
 }
 
 /// What the command's descriptors are.

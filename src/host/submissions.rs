@@ -150,6 +150,7 @@ impl Host {
             envs: command.envs.clone(),
             command: String::from_utf8_lossy(&command.text).into_owned(),
             why: command.why.clone(),
+            name: command.name.clone(),
             shell: command.shell.clone(),
             agent: marks.agent.to_owned(),
             agent_version: marks.version.clone(),

@@ -21,14 +21,14 @@ use crate::text::encode::base64;
 
 /// What a viewer sees.
 #[derive(Debug)]
-enum Sight {
+enum ViewerSight {
     Console(Box<Console>),
     Transcript(Transcript),
 }
 
 #[derive(Debug)]
 struct Viewer {
-    sight: Sight,
+    sight: ViewerSight,
     /// The only command that is shown.
     only: Option<JobId>,
     /// What the host said since the last pump.
@@ -86,7 +86,7 @@ impl Viewers {
         let colours = if request.colours { Colours::default() } else { Colours::Off };
         let mut console = Console::new(kind, View::Safe).with_colours(colours);
         console.resize(request.columns);
-        let sight = Sight::Console(Box::new(console));
+        let sight = ViewerSight::Console(Box::new(console));
         let mut viewer = Viewer { sight, only: request.seq.map(JobId), said: Vec::new(), awaits: None };
         for (job, heading) in running {
             if viewer.only == Some(job) {
@@ -107,7 +107,8 @@ impl Viewers {
         running: impl Iterator<Item = (JobId, &'a Heading)>,
         engine: &mut Engine,
     ) {
-        let mut viewer = Viewer { sight: Sight::Transcript(transcript), only: None, said: Vec::new(), awaits: None };
+        let mut viewer =
+            Viewer { sight: ViewerSight::Transcript(transcript), only: None, said: Vec::new(), awaits: None };
         running.for_each(|(job, heading)| viewer.begin(engine, job, heading));
         self.all.insert(id, viewer);
     }
@@ -143,7 +144,7 @@ impl Viewers {
     pub(super) fn say(&mut self, line: &str) {
         let of_all = |viewer: &&mut Viewer| viewer.only.is_none() && viewer.said.len() < limits::CONSOLE_HIGH_BYTES;
         for viewer in self.all.values_mut().filter(of_all) {
-            if let Sight::Console(console) = &mut viewer.sight {
+            if let ViewerSight::Console(console) = &mut viewer.sight {
                 console.say(line, &mut viewer.said);
             }
         }
@@ -194,8 +195,8 @@ impl Viewers {
     /// When a viewer has something to show although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let of = |viewer: &Viewer| match &viewer.sight {
-            Sight::Console(console) => viewer.awaits.as_ref().map(|awaits| awaits.until).or(console.deadline()),
-            Sight::Transcript(_) => None,
+            ViewerSight::Console(console) => viewer.awaits.as_ref().map(|awaits| awaits.until).or(console.deadline()),
+            ViewerSight::Transcript(_) => None,
         };
         self.all.values().filter_map(of).min()
     }
@@ -229,34 +230,34 @@ impl Viewer {
             && let Some(cursor) = engine.attach(job, Lag::Skip)
         {
             match &mut self.sight {
-                Sight::Console(console) => console.begin(engine, cursor, heading.clone()),
-                Sight::Transcript(transcript) => transcript.begin(cursor, transcript_heading(heading)),
+                ViewerSight::Console(console) => console.begin(engine, cursor, heading.clone()),
+                ViewerSight::Transcript(transcript) => transcript.begin(cursor, transcript_heading(heading)),
             }
         }
     }
 
     fn console(&mut self) -> Option<&mut Console> {
         match &mut self.sight {
-            Sight::Console(console) => Some(console),
-            Sight::Transcript(_) => None,
+            ViewerSight::Console(console) => Some(console),
+            ViewerSight::Transcript(_) => None,
         }
     }
 
     /// Queues what there is room for. Returns `false` when it has seen all that it wants, or is too far behind.
     fn pump(&mut self, engine: &mut Engine, out: &mut Vec<u8>, most: usize, now: Instant) -> bool {
         match &mut self.sight {
-            Sight::Console(console) => {
+            ViewerSight::Console(console) => {
                 console.pump(engine, out, most, now);
                 self.only.is_none() || !console.is_empty()
             }
-            Sight::Transcript(transcript) => transcript.pump(engine, out, most),
+            ViewerSight::Transcript(transcript) => transcript.pump(engine, out, most),
         }
     }
 
     fn abandon(&mut self, engine: &mut Engine) {
         match &mut self.sight {
-            Sight::Console(console) => console.abandon(engine),
-            Sight::Transcript(transcript) => transcript.abandon(engine),
+            ViewerSight::Console(console) => console.abandon(engine),
+            ViewerSight::Transcript(transcript) => transcript.abandon(engine),
         }
     }
 }

@@ -78,6 +78,26 @@ fn a_command_in_the_background_outlives_its_caller_and_has_its_directory_and_env
     assert_eq!(out, "none 1\n", "in the foreground, too");
 }
 
+/// The host's would do for nobody: an agent's umask keeps its files from others.
+#[test]
+fn a_service_has_its_callers_umask_and_limits_and_its_name_in_the_journal() {
+    let host = Host::with(MIRROR);
+    let service = ["exec", "--bg", "--name", "web", "--wait", "60", "--", "sh", "-c", "umask; ulimit -n"];
+    let inner = rexec(&host, &service);
+    let mut outer = Command::new("sh");
+    outer.args(["-c", "umask 077; ulimit -n 333; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
+    outer.current_dir(inner.get_current_dir().expect("a directory")).env_clear();
+    outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert_eq!(said(outer).0, 0);
+    let record = journal::wait_for(&host.journal_home(), PATIENCE, |journal| journal.of_type("end").next().cloned());
+    let record = record.expect("a record");
+    let output = record["output"].as_str().expect("output");
+    assert!(output.ends_with("077\n333\n"), "{output}");
+    assert_eq!(record["name"], "web");
+    assert_eq!(record["envs"], serde_json::json!({}), "the variables that its caller passed on are not written down");
+    assert!(said(rexec(&host, &["log"])).1.contains("  web: umask; ulimit -n"));
+}
+
 #[test]
 fn it_is_told_when_a_command_is_ready_has_ended_or_takes_too_long() {
     if !programs::has("python3") {

@@ -20,6 +20,7 @@ use crate::cli::{json_line, quoted, wait, written};
 use crate::front::caller;
 use crate::front::rpc::params::RunParams;
 use crate::front::rpc::start::{EnvMode, StartParams, StreamMode};
+use crate::host::own_attributes;
 use crate::limits;
 use crate::sys::project;
 use crate::text::escape::escape_line;
@@ -189,7 +190,7 @@ fn params(call: &ExecCall, options: &BackgroundOptions) -> Result<StartParams, N
     let dir = dir.ok_or_else(|| not_text("the directory"))?;
     let text = |word: &OsString| word.to_str().map(str::to_owned).ok_or_else(|| not_text(&quoted(word)));
     let argv: Result<Vec<String>, Notice> = call.line.iter().map(text).collect();
-    let env = call.command_environment();
+    let (env, own) = (call.command_environment(), own_attributes());
     let top = project::top(Path::new(&dir)).and_then(|top| top.into_os_string().into_string().ok());
     Ok(StartParams {
         argv: Some(argv?),
@@ -205,6 +206,8 @@ fn params(call: &ExecCall, options: &BackgroundOptions) -> Result<StartParams, N
         timeout: call.timeout.as_secs_f64(),
         restart: options.restarts,
         keep_stdin: options.keeps_stdin,
+        umask: Some(own.umask),
+        limits: Some(own.limits),
         ..StartParams::default()
     })
 }

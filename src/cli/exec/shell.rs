@@ -17,7 +17,7 @@ use crate::cli::host_calls::HostCalls;
 use crate::cli::quoted;
 use crate::cli::service;
 use crate::cli::verb::{Group, Values, Verb, VerbOption};
-use crate::sys::process;
+use crate::sys::{process, project};
 
 pub(in crate::cli) const VERB: Verb = Verb {
     name: "shell",
@@ -31,7 +31,8 @@ An interactive shell ($SHELL) in directory DIR, or in the one where you are. It
 is like the shell of any terminal: full-screen programs, ^C, ^Z and jobs work.
 What it shows is on the console and in the journal under your name, so that you
 find your own commands beside those of agents. What you type is recorded only
-where the terminal shows it: passwords are not. DIR may also be the name of a
+where the terminal shows it: passwords are not. In a project session it has the
+session's variables. DIR may also be the name of a
 project that the host knows. It ends as your shell ends, and with its code.
 ",
     options: &[VerbOption::taking("as", "NAME", Values::Nothing, "your name on the console and in the journal")],
@@ -56,7 +57,8 @@ project that the host knows. It ends as your shell ends, and with its code.
         let dir = dir.map(place).transpose()?;
         let given = || std::env::var_os("REXEC_WHOAMI").filter(|name| !name.is_empty());
         let whoami = whoami.or_else(given).or_else(|| process::account_name().map(OsString::from));
-        let call = ExecCall { dir, whoami, line: vec![shell()], ..ExecCall::new(Direct::Caller) };
+        let set = variables(dir.as_deref());
+        let call = ExecCall { dir, whoami, set, line: vec![shell()], ..ExecCall::new(Direct::Caller) };
         let notice = call.become_shim();
         Err(if notice.code == NOT_EXECUTABLE { notice.with_code(1) } else { notice })
     },
@@ -73,6 +75,17 @@ fn place(word: OsString) -> Result<OsString, Notice> {
         let problem = format!("{} is neither a directory nor a project of the host", quoted(&word));
         Notice::failed(problem, "rexec services shows the projects of services")
     })
+}
+
+/// The variables of the project session that a directory belongs to. A shell without them is better than none, so that
+/// no failure here is told: a host that cannot be asked cannot run the shell either, which is told then.
+fn variables(dir: Option<&OsStr>) -> Vec<(OsString, OsString)> {
+    let dir = dir.map_or_else(std::env::current_dir, |dir| Path::new(dir).canonicalize());
+    let Ok(dir) = dir else { return Vec::new() };
+    let dir = project::top(&dir).unwrap_or(dir);
+    let asked = crate::cli::socket_path().ok().and_then(|path| HostCalls::connect(&path).ok());
+    let env = asked.and_then(|mut calls| service::project_env(&dir.to_string_lossy(), &mut calls).ok());
+    env.unwrap_or_default().into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 /// The shell of the person: `SHELL`, else that of the account. Neither counts where it leads to the shim.

@@ -110,3 +110,21 @@ fn what_is_kept_over_all_logs_is_bounded_where_nobody_holds_it() {
     assert!(kept_with(Lag::Skip) <= limits::LOGS_BYTES);
     assert!(kept_with(Lag::Hold) > limits::LOGS_BYTES, "what callers hold is theirs");
 }
+
+#[test]
+fn jobs_that_are_apart_neither_wait_nor_have_others_wait() {
+    let mut engine = Engine::default();
+    let starts = |engine: &mut Engine| std::iter::from_fn(|| engine.next_effect()).count();
+    for _ in 0..3 {
+        let id = engine.submit().unwrap();
+        engine.set_apart(id);
+    }
+    assert!((0..limits::RUNNING_MAX).all(|_| engine.submit().is_some()));
+    assert_eq!(starts(&mut engine), 3 + limits::RUNNING_MAX, "none of them waits");
+    let late = engine.submit().unwrap();
+    assert_eq!(starts(&mut engine), 0);
+    engine.set_apart(late);
+    assert_eq!((starts(&mut engine), engine.count_apart()), (1, 4));
+    engine.on_start_failed(late, StartError { code: 1, problem: String::new(), hint: String::new() });
+    assert_eq!(engine.count_apart(), 3);
+}

@@ -57,6 +57,15 @@ pub struct CommandRequest {
     /// What the command is for, in its caller's words.
     #[serde(skip)]
     pub why: Option<String>,
+    /// The name of the service that it is.
+    #[serde(skip)]
+    pub name: Option<String>,
+    /// Its umask(2), where that is not the host's.
+    #[serde(skip)]
+    pub umask: Option<u32>,
+    /// Its limits, soft and hard, in the order of their numbers, where they are not the host's.
+    #[serde(skip)]
+    pub limits: Option<Vec<(u64, u64)>>,
 }
 
 /// Where the output of a command that is given as words goes.

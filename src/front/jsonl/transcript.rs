@@ -36,7 +36,7 @@ pub struct TranscriptHeading {
 }
 
 #[derive(Debug)]
-struct Gathering {
+struct OpenTranscriptEntry {
     cursor: Cursor,
     heading: TranscriptHeading,
     output: Gathered,
@@ -50,11 +50,11 @@ pub struct Transcript {
     /// Whether the client gets escape sequences, too.
     has_escapes: bool,
     outputs: Budget,
-    open: Vec<Gathering>,
+    open: Vec<OpenTranscriptEntry>,
 }
 
 #[derive(Serialize)]
-struct Event<'a> {
+struct TranscriptEvent<'a> {
     event: &'static str,
     entry: TranscriptEntry<'a>,
 }
@@ -85,7 +85,7 @@ impl Transcript {
     pub fn begin(&mut self, cursor: Cursor, heading: TranscriptHeading) {
         let share = self.outputs.share();
         let output = if self.has_escapes { Gathered::as_written(share) } else { Gathered::new(share) };
-        self.open.push(Gathering { cursor, heading, output, end: None });
+        self.open.push(OpenTranscriptEntry { cursor, heading, output, end: None });
     }
 
     /// Takes what the commands have written, and writes the lines of those that have ended until `out` holds `most` bytes.
@@ -112,7 +112,7 @@ impl Transcript {
     }
 }
 
-impl Gathering {
+impl OpenTranscriptEntry {
     fn take(&mut self, engine: &mut Engine) {
         while self.end.is_none()
             && let Some(item) = engine.next(self.cursor)
@@ -150,6 +150,6 @@ impl TranscriptHeading {
             output_omitted: output.omitted(),
             time: &self.time,
         };
-        put_line(&Event { event: "transcript", entry }, out);
+        put_line(&TranscriptEvent { event: "transcript", entry }, out);
     }
 }

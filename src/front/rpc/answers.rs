@@ -1,5 +1,7 @@
 //! The answers to calls, and what notifications say.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -64,6 +66,11 @@ pub enum RpcAnswer {
     Sessions {
         /// They.
         sessions: Vec<ListedSession>,
+    },
+    /// What the commands of a project session get.
+    SessionEnv {
+        /// The variables.
+        env: BTreeMap<String, String>,
     },
     /// A project session was ended.
     SessionEnded {

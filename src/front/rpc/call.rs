@@ -48,6 +48,8 @@ pub enum Method {
     ListSessions,
     /// Ends a project session.
     DestroySession(SessionParams),
+    /// The variables that the commands of a project session get.
+    SessionEnv(SessionParams),
     /// Pauses a project session.
     SuspendSession(SessionParams),
     /// Has a project session go on.
@@ -57,7 +59,7 @@ pub enum Method {
 }
 
 /// Every name of a method.
-pub const METHODS: [&str; 25] = [
+pub const METHODS: [&str; 26] = [
     "hello",
     "exec.run",
     "exec.start",
@@ -75,6 +77,7 @@ pub const METHODS: [&str; 25] = [
     "session.create",
     "session.list",
     "session.destroy",
+    "session.env",
     "session.suspend",
     "session.resume",
     "host.status",
@@ -169,6 +172,7 @@ fn named(name: &str, params: Map<String, Value>) -> Result<Method, RpcError> {
         "session.create" => Method::CreateSession(read(params)?),
         "session.list" => read(params).map(|NoParams {}| Method::ListSessions)?,
         "session.destroy" => Method::DestroySession(read(params)?),
+        "session.env" => Method::SessionEnv(read(params)?),
         "session.suspend" => Method::SuspendSession(read(params)?),
         "session.resume" => Method::ResumeSession(read(params)?),
         "host.status" => read(params).map(|NoParams {}| Method::HostStatus)?,

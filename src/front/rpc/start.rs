@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rexec_sh::protocol::wire::LIMITS_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::error::{BAD_PARAMS, RpcError};
@@ -108,6 +109,10 @@ pub struct StartParams {
     pub session: Option<String>,
     /// The ports that this project session gets, if it has none.
     pub ports: Option<u16>,
+    /// Its umask(2); the host's when it is missing.
+    pub umask: Option<u32>,
+    /// Its resource limits, soft and hard, in the order of their numbers; the host's when they are missing.
+    pub limits: Option<Vec<(u64, u64)>>,
     /// The shell of a project session.
     #[serde(skip)]
     pub shell: Option<String>,
@@ -155,18 +160,10 @@ impl StartParams {
         if self.restart && self.name.is_none() {
             return Err(bad("restart", "it goes with name"));
         }
-        let place = match (self.mode, self.size) {
-            (StreamMode::Pty, size) => {
-                let size = size.unwrap_or(SizeParams { rows: limits::UNSEEN_ROWS, cols: limits::UNSEEN_COLS });
-                if size.rows == 0 || size.cols == 0 {
-                    return Err(bad("size", "rows and cols begin at 1"));
-                }
-                OutputPlace::Terminal { rows: size.rows, cols: size.cols }
-            }
-            (StreamMode::Pipes, Some(_)) => return Err(bad("size", "only a run in mode pty has one")),
-            (StreamMode::Pipes, None) if self.combined => OutputPlace::OnePipe,
-            (StreamMode::Pipes, None) => OutputPlace::TwoPipes,
-        };
+        if self.limits.as_ref().is_some_and(|limits| limits.len() > LIMITS_MAX) {
+            return Err(bad("limits", &format!("more than {LIMITS_MAX}")));
+        }
+        let place = self.place()?;
         let request = CommandRequest {
             whoami: self.whoami.clone().or_else(|| client.map(str::to_owned)).unwrap_or_else(|| "rpc".to_owned()),
             dir,
@@ -181,10 +178,29 @@ impl StartParams {
             text,
             profile: self.profile,
             why: self.why.clone(),
+            name: self.name.clone(),
+            umask: self.umask,
+            limits: self.limits.clone(),
             session: self.caller_session.clone().unwrap_or_default(),
         };
         request.check().map_err(|why| RpcError::new(BAD_PARAMS, format!("params: {why}")))?;
         Ok(request)
+    }
+
+    /// Where the output goes.
+    fn place(&self) -> Result<OutputPlace, RpcError> {
+        Ok(match (self.mode, self.size) {
+            (StreamMode::Pty, size) => {
+                let size = size.unwrap_or(SizeParams { rows: limits::UNSEEN_ROWS, cols: limits::UNSEEN_COLS });
+                if size.rows == 0 || size.cols == 0 {
+                    return Err(bad("size", "rows and cols begin at 1"));
+                }
+                OutputPlace::Terminal { rows: size.rows, cols: size.cols }
+            }
+            (StreamMode::Pipes, Some(_)) => return Err(bad("size", "only a run in mode pty has one")),
+            (StreamMode::Pipes, None) if self.combined => OutputPlace::OnePipe,
+            (StreamMode::Pipes, None) => OutputPlace::TwoPipes,
+        })
     }
 
     fn input(&self) -> Result<CommandInput, RpcError> {

@@ -39,6 +39,13 @@ impl Host {
         known.ok_or_else(|| RpcError::no_such_session(word))
     }
 
+    /// The variables that its commands get.
+    pub(super) fn session_env(&self, word: &str) -> Result<RpcAnswer, RpcError> {
+        let known = self.projects.known.find(word).ok_or_else(|| RpcError::no_such_session(word))?;
+        let ports = known.port_variables().into_iter().map(|(name, port)| (name.to_owned(), port));
+        Ok(RpcAnswer::SessionEnv { env: known.env.clone().into_iter().chain(ports).collect() })
+    }
+
     /// Ends its commands, and what they left running, and forgets it.
     pub(super) fn destroy_session(&mut self, word: &str) -> Result<RpcAnswer, RpcError> {
         let id = self.session_named(word)?;

@@ -77,6 +77,7 @@ impl Host {
             Method::CreateSession(wanted) => self.create_session(*wanted).map(Some),
             Method::ListSessions => Ok(Some(self.list_sessions())),
             Method::DestroySession(params) => self.destroy_session(&params.session).map(Some),
+            Method::SessionEnv(params) => self.session_env(&params.session).map(Some),
             Method::SuspendSession(params) => self.suspend_session(&params.session, true).map(Some),
             Method::ResumeSession(params) => self.suspend_session(&params.session, false).map(Some),
             Method::HostStatus => Ok(Some(self.host_status())),

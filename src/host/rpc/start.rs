@@ -54,7 +54,14 @@ impl Host {
             let sentence = format!("this connection has {} runs in the foreground already", limits::RPC_RUNS_MAX);
             return Err(RpcError::busy(sentence).hint("wait for one of them to end, or start it in the background"));
         }
+        if params.background && self.engine.count_apart() >= limits::BACKGROUND_MAX {
+            let sentence = format!("{} commands run in the background already", limits::BACKGROUND_MAX);
+            return Err(RpcError::busy(sentence).hint("end some of them"));
+        }
         let job = self.submit_for(to, &request, *session)?;
+        if params.background {
+            self.engine.set_apart(job);
+        }
         self.keep_started(job, to, params, &request, is_run);
         Ok(())
     }

@@ -156,6 +156,7 @@ impl Serialize for EndRecord {
         fields.put_set("error", &end.error)?;
         fields.put("command", &start.command)?;
         fields.put_set("why", &start.why)?;
+        fields.put_set("name", &start.name)?;
         fields.put("shell", &start.shell)?;
         fields.put("duration_ms", &end.duration_ms)?;
         fields.put("queued_ms", &end.queued_ms)?;

@@ -32,6 +32,9 @@ pub struct StartRecord {
     /// What it is for, in its caller's words.
     #[serde(skip_serializing_if = "is_default")]
     pub why: String,
+    /// The name of the service that it is.
+    #[serde(skip_serializing_if = "is_default")]
+    pub name: String,
     /// The shell that runs it.
     pub shell: String,
     /// The bytes of `exec` in base64, if they are not UTF-8.

@@ -1,7 +1,7 @@
 //! Plain requests in JSON: their environment, their ends, and the errors for what they must not contain.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
