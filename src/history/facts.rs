@@ -134,6 +134,7 @@ impl Facts {
             b"role" => self.role = text_of(value)?,
             b"dir" => self.dir = text_of(value)?,
             b"command" => self.command = text_of(value)?,
+            b"name" => self.name = text_of(value)?,
             b"unwrapped" => self.unwrapped = truth_of(value)?,
             b"probe" => self.probe = truth_of(value)?,
             b"exit" => self.exit = number_of(value)?,

@@ -94,7 +94,8 @@ fn answer(listener: &TcpListener, status: &str) -> String {
     loop {
         if let Some(body) = whole(&bytes) {
             write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}").expect("it takes an answer");
-            return body;
+            // A file has one of them on each line.
+            return body + "\n";
         }
         let mut piece = [0; 4096];
         let length = stream.read(&mut piece).expect("a request");

@@ -26,11 +26,13 @@ fn a_command_in_json_knows_its_number_and_its_caller() {
     let start = host.wait_for("its start", |journal| journal.of_type("start").next().cloned());
     assert_eq!(value(&env, "REXEC_SEQ"), Some(start["seq"].to_string().as_str()), "{env:?}");
     assert_eq!(value(&env, "REXEC_AGENT"), Some("Me"), "{env:?}");
-    let env = environment(&host, &json!({"envs": {"REXEC_SEQ": "7", "REXEC_AGENT": "forged"}}));
+    let env = environment(&host, &json!({"envs": {"REXEC_SEQ": "7", "REXEC_AGENT": "forged", "REXEC_WHOAMI": "you"}}));
     let all: Vec<&String> = env.iter().filter(|entry| entry.starts_with("REXEC_")).collect();
-    assert_eq!(all.len(), 3, "{all:?}");
+    assert_eq!(all.len(), 4, "{all:?}");
+    assert_eq!(value(&env, "REXEC_WHOAMI"), Some("Me"), "as the first tool of this name does");
     assert_eq!((value(&env, "REXEC_SEQ"), value(&env, "REXEC_AGENT")), (Some("2"), Some("Me")));
-    assert_eq!(environment(&host, &json!({"clear_env": true})), ["REXEC_INSIDE=1"], "it gets what its caller gives");
+    let cleared = environment(&host, &json!({"clear_env": true}));
+    assert_eq!(cleared, ["REXEC_INSIDE=1", "REXEC_WHOAMI=Me"], "it gets what its caller gives");
 }
 
 /// An agent keeps what its shell exports and sets it again later, so nothing in a shim's environment may differ from run

@@ -55,7 +55,7 @@ fn words_obey_the_rules_for_the_environment() {
             json!({"whoami": "Me", "dir": "/", "exec": ["/usr/bin/env"], "envs": {"GIVEN": "2"}, "clear_env": true});
         let seen = output(&host, &cleared);
         let names: Vec<&str> = seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
-        assert_eq!(names, ["GIVEN", "REXEC_INSIDE"], "{seen}");
+        assert_eq!(names, ["GIVEN", "REXEC_INSIDE", "REXEC_WHOAMI"], "{seen}");
     }
 }
 
