@@ -71,6 +71,8 @@ pub(super) struct Foreground {
     is_second_slice: bool,
     /// A person types for the command.
     is_answered: bool,
+    /// The foreground was another group's at some time.
+    was_lent: bool,
     leaving: Option<Leaving>,
     hung_up_askers: Vec<Pid>,
     hung_up_groups: Vec<ProcessGroup>,
@@ -91,6 +93,7 @@ impl Foreground {
             purpose: Lease::EndOfFile,
             is_second_slice: false,
             is_answered: false,
+            was_lent: false,
             leaving: None,
             hung_up_askers: Vec::new(),
             hung_up_groups: Vec::new(),
@@ -231,6 +234,7 @@ impl Foreground {
             Err(_) => self.hang_up(stopped),
         }
         self.slice_until = Some(Instant::now() + limits::FOREGROUND_SLICE);
+        self.was_lent = true;
     }
 
     /// Ends a slice whose time is over; returns the reports for the host.
@@ -266,6 +270,7 @@ impl Foreground {
         if is_lent || !self.slave.as_ref().is_some_and(is_claimed) {
             return Vec::new();
         }
+        self.was_lent = true;
         self.take_back();
         self.after_taking_back()
     }

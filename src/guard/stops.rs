@@ -74,6 +74,8 @@ impl Supervisor {
         self.report(&reports);
         let reports = self.foreground.retake();
         self.report(&reports);
+        let missed = self.foreground.find_missed_reader();
+        self.report(missed.as_slice());
         let guard = process::pid();
         let below: Vec<_> = tree::descendants(guard).into_iter().filter(is_at_run_terminal).collect();
         let stopped = below.iter().filter(|process| process.is_stopped && process.parent != guard);

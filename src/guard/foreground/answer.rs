@@ -26,7 +26,7 @@ impl Foreground {
     /// Gives the foreground to the group that asks, or else to the shell's.
     pub(in crate::guard) fn give(&mut self, shell: ProcessGroup) -> GuardReport {
         let was_answered = std::mem::replace(&mut self.is_answered, true);
-        self.leaving = None;
+        (self.leaving, self.was_lent) = (None, true);
         if !was_answered && !self.reported.is_some_and(|asking| asking.is_reading) {
             self.drop_typed();
         }
@@ -74,18 +74,31 @@ impl Foreground {
     /// The reports after the foreground was taken back. A process that went on reading was not stopped, and would take
     /// what the host types next.
     pub(super) fn after_taking_back(&mut self) -> Vec<GuardReport> {
-        let Some(reading) = self.find_reader() else {
+        let Some(reading) = self.find_reader(self.hides_keys()) else {
             return [GuardReport::TookBack].into_iter().chain(self.next_report()).collect();
         };
         self.waiting.push_front(reading);
         self.next_report().into_iter().collect()
     }
 
+    /// Looks for a process that reads the terminal unnoticed: it was allowed to while it was in the foreground, and had not
+    /// gone to sleep yet when that was taken back. Returns the report for the host.
+    pub(in crate::guard) fn find_missed_reader(&mut self) -> Option<GuardReport> {
+        let is_lent = self.slice_until.is_some() || self.is_answered;
+        if !self.was_lent || is_lent || self.reported.is_some() || !self.waiting.is_empty() {
+            return None;
+        }
+        // Of another user's process only the hidden keys tell, and those it may have hidden for something else by now.
+        let reading = self.find_reader(false)?;
+        self.waiting.push_back(reading);
+        self.next_report()
+    }
+
     /// A process that reads the terminal although it is not in the foreground any more.
-    fn find_reader(&self) -> Option<StoppedGroup> {
+    fn find_reader(&self, hides_keys: bool) -> Option<StoppedGroup> {
         let below: Vec<_> = tree::descendants(process::pid());
         let below: Vec<_> = below.into_iter().filter(|other| other.session == process::pid()).collect();
-        let found = asker::reader(&below, self.hides_keys())?;
+        let found = asker::reader(&below, hides_keys)?;
         Some(StoppedGroup {
             group: found.group,
             reads: true,
