@@ -132,6 +132,7 @@ impl Facts {
             b"session_number" => self.session_number = number_of(value)?,
             b"call" => self.call = text_of(value)?,
             b"role" => self.role = text_of(value)?,
+            b"sandbox" => self.sandbox = Some(text_of(value)?),
             b"dir" => self.dir = text_of(value)?,
             b"command" => self.command = text_of(value)?,
             b"name" => self.name = text_of(value)?,
@@ -193,7 +194,7 @@ impl Facts {
 }
 
 /// The fields that may be null.
-const OPTIONAL: [&[u8]; 4] = [b"signal", b"received", b"error", b"raw"];
+const OPTIONAL: [&[u8]; 5] = [b"sandbox", b"signal", b"received", b"error", b"raw"];
 
 fn truth_of(value: &[u8]) -> Option<bool> {
     match value {
@@ -239,6 +240,43 @@ mod tests {
             let line = plain.replace(r#""exit":7"#, wrong);
             assert_eq!(Facts::parse(line.as_bytes()), None, "{wrong}: not a record for any reader");
         }
+    }
+
+    /// A field that a reader does not know would silently have its default value.
+    #[test]
+    fn both_readers_know_every_field() {
+        let text = |text: &str| text.to_owned();
+        let facts = Facts {
+            seq: 0,
+            time: text("a"),
+            whoami: text("b"),
+            agent: text("c"),
+            session: text("d"),
+            session_number: 1,
+            call: text("e"),
+            role: text("f"),
+            sandbox: Some(text("g")),
+            dir: text("h"),
+            command: text("i"),
+            name: text("j"),
+            unwrapped: true,
+            probe: true,
+            exit: 2,
+            signal: Some(3),
+            duration_ms: 4,
+            queued_ms: 5,
+            bytes: 6,
+            received: Some(7),
+            hidden: 8,
+            error: Some(text("k")),
+            left_count: 9,
+            secrets: 10,
+            raw: Some(text("l")),
+            outcome: RunOutcome::Open,
+        };
+        let line = serde_json::to_string(&facts).unwrap().replace("caller_session", "session");
+        assert_eq!(Facts::plain(line.as_bytes()).as_ref(), Some(&facts), "{line}");
+        assert_eq!(serde_json::from_str::<Facts>(&line).ok(), Some(facts), "{line}");
     }
 
     #[test]
