@@ -5,12 +5,14 @@
 //! ```
 //!
 //! Invariants: output is written in the order of its frames, straight from the one read buffer; while an output does
-//! not take it, nothing more is read from the host, but signals and the parent's death still take effect; descriptor 0
-//! is never read, unless it is a terminal that the host relays; a failed write never changes an exit code other than 0.
+//! not take it, nothing more is read from the host (`read_ahead` has the exception), but signals and the parent's death
+//! still take effect; descriptor 0 is never read, unless it is a terminal that the host relays; a failed write never
+//! changes an exit code other than 0.
 
 mod incoming;
 mod job_control;
 mod line_ends;
+mod read_ahead;
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -27,6 +29,7 @@ use crate::notice;
 use crate::output_descriptor::OutputDescriptor;
 use crate::sys::{self, SignalSet, bit};
 use incoming::Chunk;
+use read_ahead::BlockedOutput;
 
 /// Size of the read buffer, bytes: one frame of the largest size. The C libraries map a block of this size, so only the
 /// touched pages take memory.
@@ -83,6 +86,7 @@ pub(crate) struct Client {
     end: usize,
     greeted: bool,
     chunk: Option<Chunk>,
+    blocked: BlockedOutput,
     /// How to end once the chunk is written.
     ending: Option<ClientEnd>,
     outgoing: Vec<u8>,
@@ -126,6 +130,7 @@ impl Client {
             end: 0,
             greeted: false,
             chunk: None,
+            blocked: BlockedOutput::default(),
             ending: None,
             outgoing: Vec::new(),
             request: 0,
@@ -181,8 +186,9 @@ impl Client {
     fn advance(&mut self) -> Option<ClientEnd> {
         loop {
             if self.chunk.is_some() && !self.write_chunk() {
-                return None;
+                return self.end_without_reader();
             }
+            self.on_unblocked();
             if let Some(end) = self.ending.take() {
                 let has_lost = self.outputs[index(CallerStream::Out)].has_lost();
                 return Some(if has_lost && matches!(end, ClientEnd::Exit(0)) {
@@ -225,7 +231,8 @@ impl Client {
     /// Sleeps until an event, and handles it.
     fn wait(&mut self) -> Option<ClientEnd> {
         let blocked = self.chunk.as_ref().map(|chunk| chunk.stream);
-        let mut events = if blocked.is_none() { libc::POLLIN } else { 0 };
+        let reads = blocked.is_none() || self.reads_ahead();
+        let mut events = if reads { libc::POLLIN } else { 0 };
         if !self.outgoing.is_empty() {
             events |= libc::POLLOUT;
         }
@@ -267,7 +274,7 @@ impl Client {
         if self.hold_back.is_some_and(|until| until <= Instant::now()) {
             self.give_held();
         }
-        if socket & (libc::POLLIN | libc::POLLHUP | libc::POLLERR) != 0 && self.chunk.is_none() {
+        if socket & (libc::POLLIN | libc::POLLHUP | libc::POLLERR) != 0 && reads {
             return self.receive();
         }
         match self.unheard {
@@ -283,7 +290,7 @@ impl Client {
     fn patience_ms(&self) -> i32 {
         let retry = self.terminal.as_ref().and_then(ControllingTerminal::retry_at);
         let held = self.held_signal.map(|(until, _)| until);
-        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back];
+        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back, self.gives_up_at()];
         deadlines.into_iter().flatten().min().map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
@@ -307,7 +314,9 @@ impl Client {
     }
 
     fn receive(&mut self) -> Option<ClientEnd> {
-        if self.start == self.end {
+        if self.chunk.is_some() {
+            self.make_room_ahead();
+        } else if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
         match sys::receive(self.socket.as_raw_fd(), &mut self.buffer[self.end..]) {
@@ -317,6 +326,10 @@ impl Client {
                 None
             }
             Ok(0) | Err(_) if self.aborting.is_some() => Some(ClientEnd::Exit(ABORTED)),
+            Ok(0) | Err(_) if self.chunk.is_some() => {
+                self.end_reading_ahead();
+                None
+            }
             Ok(0) | Err(_) => Some(ClientEnd::Failed(self.lost())),
         }
     }

@@ -1,12 +1,15 @@
 //! SIGKILL of the shim kills the whole tree of its command; other signals to the shim reach the command.
 
 use std::fs;
+use std::io::Read;
+use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::support::call::{Calling, Outcome, Target};
+use crate::support::crowd;
 use crate::support::host::{Host, MIRROR, PLAIN, Setup};
 use crate::support::procs::{self, Process};
 use crate::support::waiting::{self, PATIENCE};
@@ -301,4 +304,44 @@ fn what_outlives_the_signal_that_ended_its_shell_is_killed_with_the_rest_of_the_
         assert!(apart[0].is_alive(), "what has left the group lives on, as without rexec");
         apart[0].signal(SIGKILL);
     }
+}
+
+/// A shell that dies of a signal waits for no reader: what its pipe has no room for was never written.
+#[test]
+fn a_command_that_dies_of_a_signal_does_not_wait_for_a_reader() {
+    let host = Host::with(PLAIN);
+    for signal in [SIGTERM, SIGHUP] {
+        let mut shim = crowd::shim(&host, "exec yes").stdout(Stdio::piped()).spawn().expect("a shim");
+        let writer = procs::wait_until_held(host.pid(), "yes");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(shim.id().cast_signed()), signal).expect("ours");
+        let ended = waiting::until(PATIENCE, || shim.try_wait().expect("a child"));
+        let Some(status) = ended else {
+            writer.signal(SIGKILL);
+            let _ = shim.kill();
+            panic!("it waits for a reader after {signal}");
+        };
+        assert_eq!(status.code(), Some(128 + signal as i32));
+        let mut out = Vec::new();
+        shim.stdout.take().expect("a pipe").read_to_end(&mut out).expect("it ends");
+        assert!(out.len() >= 60_000 && out.starts_with(b"y\ny\n"), "{} bytes", out.len());
+    }
+    host.finish();
+}
+
+/// Only the death of the command ends the wait: what a shell writes after a signal that it has caught is not lost.
+#[test]
+fn a_command_that_catches_a_signal_waits_for_a_reader() {
+    let host = Host::with(PLAIN);
+    let script = "trap 'echo bye; exit 3' TERM; (trap '' TERM; exec seq 1000000)";
+    let mut shim = crowd::shim(&host, script).stdout(Stdio::piped()).spawn().expect("a shim");
+    procs::wait_until_held(host.pid(), "seq");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(shim.id().cast_signed()), SIGTERM).expect("ours");
+    // Longer than the patience with a reader of what died.
+    let has_ended = waiting::until_true(Duration::from_secs(1), || shim.try_wait().expect("a child").is_some());
+    assert!(!has_ended, "its output is lost");
+    let mut out = String::new();
+    shim.stdout.take().expect("a pipe").read_to_string(&mut out).expect("text");
+    assert!(out.ends_with("\n1000000\nbye\n") && out.len() == 6_888_896 + 4, "{} bytes", out.len());
+    assert_eq!(shim.wait().expect("a child").code(), Some(3));
+    host.finish();
 }

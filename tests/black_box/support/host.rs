@@ -282,6 +282,8 @@ impl Host {
         let gone = self.warden.is_empty_within(SHUTDOWN);
         assert!(gone, "processes outlive the host: {:#?}", self.warden.tree());
         assert!(!self.socket().exists(), "the socket outlives the host");
+        // The terminal may still hold its last words.
+        self.console.iter().for_each(|console| _ = console.to_silence());
         ended
     }
 
