@@ -111,7 +111,8 @@ impl Facts {
         Some(Facts { seq, outcome, ..facts })
     }
 
-    /// Reads a line in the recorder's form; `None` if it is in another one, or has a value that none of ours has.
+    /// Reads a line in the recorder's form; `None` if it is in another one, or has a value that the recorder
+    /// never writes.
     fn plain(line: &[u8]) -> Option<Facts> {
         let (mut fields, mut facts) = (LineFields::of(line), Facts::default());
         while let Some((name, value)) = fields.take_next().ok()? {

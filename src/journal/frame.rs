@@ -271,7 +271,7 @@ impl Decoder {
         self.end += bytes.len();
     }
 
-    /// Room for this many bytes or more, which are to be read into it.
+    /// Room for this many bytes or more. The caller reads into it.
     pub fn room(&mut self, least: usize) -> &mut [u8] {
         self.buffer.copy_within(self.taken..self.end, 0);
         (self.end, self.taken) = (self.end - self.taken, 0);
