@@ -71,11 +71,11 @@ impl Starts {
         Ok(plan.streams())
     }
 
-    /// Sends the first bytes to a guard whose terminal has this size by then. Returns the guard and how many bytes it took.
-    /// A guard that waited may have been killed meanwhile: then the next one gets them. If the user's processes have more descriptors in flight than the
-    /// kernel allows (ETOOMANYREFS, unix(7)), the guard inherits the descriptors at its birth instead; waiting would not
-    /// help, because those processes wait for the host. With `is_new` no waiting guard is used, because whatever stopped
-    /// or killed one of them may have done so to all.
+    /// Sends the first bytes to a guard whose terminal has this size by then. Returns the guard and how many bytes it
+    /// took. A guard that waited may have been killed meanwhile: then the next one gets them. If the user's processes
+    /// have more descriptors in flight than the kernel allows (ETOOMANYREFS, unix(7)), the guard inherits the
+    /// descriptors at its birth instead; waiting would not help, because those processes wait for the host. With
+    /// `is_new` no waiting guard is used, because whatever stopped or killed one of them may have done so to all.
     fn give(
         &mut self,
         first: &[u8],
