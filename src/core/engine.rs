@@ -4,8 +4,8 @@
 //! has closed makes room for a queued one, and the bytes kept over all logs stay bounded. Orders to guards become
 //! effects.
 //!
-//! Invariants: ids grow and are never used again; at most `RUNNING_MAX` jobs are alive besides those that are apart; a job is forgotten when it is
-//! closed and every cursor has read its log to the end.
+//! Invariants: ids grow and are never used again; at most `RUNNING_MAX` jobs are alive besides those that are apart; a
+//! job is forgotten when it is closed and every cursor has read its log to the end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
