@@ -228,9 +228,14 @@ impl Peer {
 
     fn read(&mut self) -> usize {
         let mut bytes = [0; 65536];
-        let read = match self.stream.read(&mut bytes) {
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
-            result => result.expect("the shim says something, or leaves, within the test's patience"),
+        let read = loop {
+            match self.stream.read(&mut bytes) {
+                // A socket with a timeout does not go on by itself (signal(7)): while one thread starts a child, with all
+                // signals blocked, this one may be woken for the end of another child.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break 0,
+                result => break result.expect("the shim says something, or leaves, within the test's patience"),
+            }
         };
         self.buffer.extend_from_slice(&bytes[..read]);
         read

@@ -2,7 +2,7 @@
 //! runs on.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -17,6 +17,7 @@ use crate::support::call::{Call, Outcome, Output, Target};
 use crate::support::host::Host;
 use crate::support::procs::Process;
 use crate::support::programs;
+use crate::support::reader::read_some;
 use crate::support::waiting::{self, PATIENCE};
 
 /// Far above what the host takes to end any of them, so that it is a guard against hanging only.
@@ -64,7 +65,7 @@ fn locked_server() -> u16 {
     std::thread::spawn(move || {
         for mut client in listener.incoming().flatten() {
             let mut request = [0; 4096];
-            _ = client.read(&mut request);
+            _ = read_some(&mut client, &mut request);
             _ = client.write_all(
                 b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
             );

@@ -1,7 +1,6 @@
 //! Many runs, much output, slow readers: every byte arrives, and the host stays small.
 
 use std::fs;
-use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use crate::support::host::Host;
 use crate::support::journal::Journal;
 use crate::support::procs::{self, Process};
 use crate::support::programs;
+use crate::support::reader::read_some;
 use crate::support::waiting::{self, PATIENCE};
 
 /// Processes that keep the processors busy while a test runs.
@@ -185,7 +185,7 @@ fn a_slow_reader_gets_everything() {
         command.env("REXEC_TTY", tty).stdout(Stdio::piped());
         let mut shim = command.spawn().expect("the shim starts");
         let (mut stdout, mut buffer, mut count) = (shim.stdout.take().expect("a pipe"), vec![0; bytes], 0);
-        while let Ok(taken @ 1..) = stdout.read(&mut buffer) {
+        while let Ok(taken @ 1..) = read_some(&mut stdout, &mut buffer) {
             count += taken;
             std::thread::sleep(Duration::from_millis(pause));
         }

@@ -1,7 +1,7 @@
 //! `--otlp`: spans in a file and for a collector, and what a command gets in `TRACEPARENT`.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::support::call::{self, Call, Target};
 use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::reader::read_some;
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -98,7 +99,7 @@ fn answer(listener: &TcpListener, status: &str) -> String {
             return body + "\n";
         }
         let mut piece = [0; 4096];
-        let length = stream.read(&mut piece).expect("a request");
+        let length = read_some(&mut stream, &mut piece).expect("a request");
         assert!(length > 0, "the request ends early");
         bytes.extend_from_slice(&piece[..length]);
     }

@@ -1,7 +1,7 @@
 //! Callers other than those in a sandbox: logins of another kind, and callers behind a relay.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use crate::support::call::{Call, Outcome, Target};
 use crate::support::crowd;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;
+use crate::support::reader::read_some;
 use crate::support::temp::TempDir;
 
 fn rexec(socket: &Path, wrapper: &[&str], args: &[&str]) -> Output {
@@ -35,7 +36,7 @@ fn relay(from: &Path, to: &Path) {
             {
                 std::thread::spawn(move || {
                     let mut bytes = [0; 4096];
-                    while let Ok(length @ 1..) = from.read(&mut bytes) {
+                    while let Ok(length @ 1..) = read_some(&mut from, &mut bytes) {
                         if to.write_all(&bytes[..length]).is_err() {
                             break;
                         }

@@ -1,7 +1,7 @@
 //! A thread that reads a stream to its end, and what it has read so far.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -19,6 +19,17 @@ pub(crate) struct Reader {
     source: Weak<File>,
 }
 
+/// One read, whatever interrupts it: a socket with a timeout does not go on by itself (signal(7)), and while one thread
+/// starts a child, with all signals blocked, another may be woken for the end of a third thread's child.
+pub(crate) fn read_some(source: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
 impl Reader {
     pub(crate) fn new(source: OwnedFd, most: usize) -> Self {
         let (state, source) = (Arc::new(Mutex::new((Vec::new(), false))), Arc::new(File::from(source)));
@@ -30,7 +41,7 @@ impl Reader {
                 while !is_ready(&source, PollTimeout::NONE, PollFlags::all()) {}
                 let mut state = shared.lock().expect("no reader panics");
                 // The end of a terminal is an error, that of a pipe is not.
-                let Ok(read @ 1..) = (&*source).read(&mut buffer[..room]) else { break };
+                let Ok(read @ 1..) = read_some(&mut &*source, &mut buffer[..room]) else { break };
                 taken += read;
                 state.0.extend_from_slice(&buffer[..read]);
             }

@@ -12,6 +12,7 @@ use super::live::{processes, rexec, start};
 use crate::support::host::Host;
 use crate::support::procs;
 use crate::support::programs;
+use crate::support::reader::read_some;
 use crate::support::waiting::{self, PATIENCE};
 
 /// `rexec tail` with its output in a file.
@@ -105,7 +106,7 @@ fn a_watcher_that_reads_nothing_holds_up_nothing_and_a_fifth_one_is_told() {
     let mut text = Vec::new();
     waiting::wait_until("the row", || {
         let mut bytes = [0; 4096];
-        let length = stream.read(&mut bytes).expect("more of the console");
+        let length = read_some(&mut stream, &mut bytes).expect("more of the console");
         text.extend_from_slice(&bytes[..length]);
         String::from_utf8_lossy(&text).contains("to be seen")
     });
