@@ -151,15 +151,20 @@ fn init(mut call: InitCall) -> Result<u8, Notice> {
 /// Makes the changes. The record is written first, so that a change that was made can always be taken back.
 fn make(store: &InitStore, record: &mut InitRecord, changes: &[PlannedChange], shim: &Path) -> Result<(), Notice> {
     for change in changes {
-        let new = &change.changed;
+        let (new, mut before) = (&change.changed, record.clone());
         record.files.retain(|old| (&old.agent, &old.path) != (&new.agent, &new.path));
         record.files.push(new.clone());
-    }
-    store.keep(record, shim)?;
-    for change in changes {
-        let made = change.make()?;
-        let path = &change.changed.path;
-        if let Some(file) = record.files.iter_mut().find(|file| file.path == *path && !made.is_empty()) {
+        store.keep(record, shim)?;
+        let made = match change.make() {
+            Ok(made) => made,
+            Err(notice) => {
+                // Nothing of it is there.
+                before.directories.clone_from(&record.directories);
+                store.give_up(&before)?;
+                return Err(notice);
+            }
+        };
+        if let Some(file) = record.files.last_mut().filter(|_| !made.is_empty()) {
             file.directories = made.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         }
     }
@@ -225,7 +230,7 @@ fn known(record: &InitRecord, agent: &str, path: &Path) -> Option<ChangedFile> {
 
 fn misunderstood(path: &Path, error: &SettingsError) -> Notice {
     let problem = format_args!("{}, {error}", path.display());
-    Notice::failed(problem, "nothing was changed; correct the file, and run the command again")
+    Notice::failed(problem, "nothing was changed; correct the file, or start the agent by rexec run")
 }
 
 /// What the profile needs for agents that have no settings.

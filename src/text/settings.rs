@@ -8,8 +8,10 @@ pub mod block;
 mod json;
 mod lines;
 mod toml;
+mod toml_names;
 mod toml_text;
 mod yaml;
+mod yaml_outline;
 
 use std::fmt;
 

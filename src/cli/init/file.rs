@@ -50,10 +50,12 @@ impl SettingsFile {
         }
         let text = read(&target).map_err(|error| cannot("read", &path, &error))?;
         // Root may write to any file, but the mode says what the user wants.
-        let is_kept = meta.permissions().readonly() || OpenOptions::new().write(true).open(&target).is_err();
-        if is_kept {
+        if meta.permissions().readonly() {
             let problem = format_args!("{shown} is read-only (mode {:04o})", meta.mode() & 0o7777);
             return Err(Notice::failed(problem, "nothing was changed; chmod u+w lets rexec change it"));
+        }
+        if let Err(error) = OpenOptions::new().write(true).open(&target) {
+            return Err(cannot("write", &path, &error));
         }
         let Some(text) = text else {
             return Err(Notice::failed(

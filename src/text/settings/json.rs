@@ -8,7 +8,7 @@ use super::lines::{indentation, line_end};
 use super::{Fact, Setting, SettingChange, SettingEdit, SettingsError, Splice, written};
 use scan::{Json, JsonMember, JsonObject};
 
-pub(super) use scan::decoded;
+pub(super) use scan::{decoded, is_number};
 
 /// One step of indentation where the text shows none.
 const STEP: &str = "  ";

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::lines::{before_appended, indentation, line_end, line_start, next_line};
+use super::toml_names::TomlNames;
 use super::toml_text::TomlCursor;
 use super::{Fact, Setting, SettingChange, SettingEdit, SettingsError, Splice, is_value, written};
 use crate::text::settings::SettingsFormat;
@@ -38,7 +39,7 @@ struct TomlDocument {
 }
 
 fn read(text: &str) -> Result<TomlDocument, SettingsError> {
-    let mut cursor = TomlCursor { text, at: 0 };
+    let (mut cursor, mut names) = (TomlCursor { text, at: 0 }, TomlNames::default());
     let (mut document, mut section) = (TomlDocument::default(), Vec::new());
     loop {
         cursor.lines();
@@ -52,12 +53,14 @@ fn read(text: &str) -> Result<TomlDocument, SettingsError> {
             if !cursor.take(if is_list { "]]" } else { "]" }) {
                 return Err(cursor.wrong("`]` is missing"));
             }
+            names.header(&keys, is_list).map_err(|problem| SettingsError::at(text, start, problem))?;
             cursor.end_of_line()?;
             section.clone_from(&keys);
             document.headers.push(TomlHeader { keys, is_list, line: line_start(text, start)..cursor.at });
             continue;
         }
         let keys = [section.clone(), cursor.key()?].concat();
+        names.pair(&keys, section.len()).map_err(|problem| SettingsError::at(text, start, problem))?;
         if !cursor.take("=") {
             return Err(cursor.wrong("`=` is missing"));
         }
@@ -131,6 +134,11 @@ pub(super) fn set(text: &str, setting: &Setting, force: bool) -> Result<SettingC
     if let Some(list) = document.headers.iter().find(|header| header.is_list && keys.starts_with(&header.keys)) {
         let problem = format!("`{}` is a list of tables", list.keys.join("."));
         return Err(SettingsError::at(text, list.line.start, problem));
+    }
+    let pairs = document.pairs.iter().map(|pair| (&pair.keys, pair.range.start));
+    let tables = document.headers.iter().map(|header| (&header.keys, header.line.start));
+    if let Some((_, at)) = pairs.chain(tables).find(|(other, _)| other.starts_with(keys)) {
+        return Err(SettingsError::at(text, at, format!("`{}` is a table", keys.join("."))));
     }
     // Which of these there is decides how the rest of the file has to be written.
     let above = document.pairs.iter().filter(is_above).max_by_key(|pair| pair.keys.len());

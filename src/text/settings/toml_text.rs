@@ -136,6 +136,10 @@ impl<'t> TomlCursor<'t> {
             if c == '\n' && mark.len() == 1 {
                 return Err(no_end);
             }
+            let is_line_end = c == '\n' || self.rest().starts_with("\r\n");
+            if c.is_ascii_control() && c != '\t' && !is_line_end {
+                return Err(self.wrong("a text has a control character in it"));
+            }
             self.at += c.len_utf8();
             if c == '\\' && quote == "\"" {
                 self.at += self.rest().chars().next().map_or(0, char::len_utf8);
@@ -206,8 +210,7 @@ impl<'t> TomlCursor<'t> {
         let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | ':' | '_');
         let length = self.rest().find(|c| !is_inside(c)).unwrap_or(self.rest().len());
         let word = &self.rest()[..length];
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-'));
-        if !is_number && !["true", "false", "inf", "nan"].contains(&word) {
+        if !["true", "false"].contains(&word) && !is_number(word) && !is_time(word) {
             return Err(self.wrong("a value is missing or not valid"));
         }
         self.at += length;
@@ -219,4 +222,32 @@ impl<'t> TomlCursor<'t> {
         }
         Ok(())
     }
+}
+
+fn is_number(word: &str) -> bool {
+    let digits = word.strip_prefix(['+', '-']).unwrap_or(word);
+    let radix = [("0x", 16), ("0o", 8), ("0b", 2)]
+        .into_iter()
+        .find_map(|(mark, radix)| Some((word.strip_prefix(mark)?, radix)));
+    let is_split_well = |word: &str| word.split('_').all(|part| part.contains(|c: char| c.is_ascii_hexdigit()));
+    match radix {
+        Some((digits, radix)) => is_split_well(digits) && digits.chars().all(|c| c == '_' || c.is_digit(radix)),
+        None if matches!(digits, "inf" | "nan") => true,
+        None => is_split_well(digits) && super::json::is_number(&digits.replace('_', "")),
+    }
+}
+
+/// Whether it looks like a date, a time, or both. Whether there is such a day does not matter here.
+fn is_time(word: &str) -> bool {
+    let shape: String = word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c.to_ascii_uppercase() }).collect();
+    let time = match shape.strip_prefix("0000-00-00") {
+        Some("") => return true,
+        Some(rest) => rest.strip_prefix('T').unwrap_or_default(),
+        None => shape.as_str(),
+    };
+    let Some(rest) = time.strip_prefix("00:00") else { return false };
+    let rest = rest.strip_prefix(":00").unwrap_or(rest);
+    let zone = rest.strip_prefix('.').map_or(rest, |fraction| fraction.trim_start_matches('0'));
+    // Behind a date and a blank, a time may have a zone as well.
+    ["", "Z", "+00:00", "-00:00"].contains(&zone)
 }

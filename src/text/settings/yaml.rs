@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::lines::{before_appended, line_end, line_start, next_line};
+use super::yaml_outline::{self, without_comment};
 use super::{Fact, Setting, SettingChange, SettingEdit, SettingValue, SettingsError, Splice};
 
 /// The list of this key.
@@ -34,32 +35,12 @@ fn encoded(item: &str) -> String {
 }
 
 fn find(text: &str, key: &str) -> Result<Option<YamlList>, SettingsError> {
-    let mut found = None;
-    let mut at = 0;
-    while at < text.len() {
-        let (start, end) = (at, next_line(text, at));
-        at = end;
-        let line = text[start..end].trim_end();
-        let wrong = |problem: &str| Err(SettingsError::at(text, start, problem));
-        match line {
-            _ if line.starts_with(['{', '[']) => return wrong("the settings are not written as lines"),
-            _ if line.starts_with('\t') => return wrong("a tab cannot indent in YAML"),
-            "..." => return wrong("there is more than one document"),
-            "---" if text[..start].lines().any(|line| !line.trim().is_empty() && !line.starts_with(['#', '%'])) => {
-                return wrong("there is more than one document");
-            }
-            _ => {}
-        }
-        let name = line.split_once(':').map_or("", |(name, _)| name.trim_end());
-        if decoded(name) != key {
-            continue;
-        }
-        if found.is_some() {
-            return wrong("the key is there twice");
-        }
-        found = Some(start..end);
+    let mut found = yaml_outline::keys(text)?.into_iter().filter(|other| decoded(other.name) == key);
+    let line = found.next().map(|key| key.line);
+    match found.next() {
+        Some(again) => Err(SettingsError::at(text, again.line.start, "the key is there twice")),
+        None => line.map(|line| list(text, line)).transpose(),
     }
-    found.map(|line| list(text, line)).transpose()
 }
 
 fn list(text: &str, line: Range<usize>) -> Result<YamlList, SettingsError> {
@@ -108,22 +89,6 @@ fn list(text: &str, line: Range<usize>) -> Result<YamlList, SettingsError> {
     Ok(YamlList { line, items, brackets: None })
 }
 
-/// A line without the comment at its end.
-fn without_comment(line: &str) -> &str {
-    let mut quote = None;
-    let mut before = ' ';
-    for (at, c) in line.char_indices() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            None if matches!(c, '"' | '\'') && !before.is_alphanumeric() => quote = Some(c),
-            None if c == '#' && before.is_whitespace() => return &line[..at],
-            _ => {}
-        }
-        before = c;
-    }
-    line
-}
-
 pub(super) fn facts(text: &str) -> Result<Vec<Fact>, SettingsError> {
     let mut facts = Vec::new();
     // Items are facts by their key, and other lines by their text.
@@ -165,7 +130,10 @@ pub(super) fn set(text: &str, setting: &Setting, force: bool) -> Result<SettingC
     let edit = |splice, was, made| Ok(SettingChange::Edit(SettingEdit { splices: vec![splice], was, made }));
     let item = encoded(wanted);
     let Some(list) = find(text, key)? else {
-        let added = format!("{}{key}:{end}  - {item}{end}", before_appended(text));
+        // Empty lines belong to a block of text that keeps those at its end.
+        let keeps = text.ends_with('\n') && text.lines().any(|line| line.trim_end().ends_with('+'));
+        let before = if keeps { String::new() } else { before_appended(text) };
+        let added = format!("{before}{key}:{end}  - {item}{end}");
         return edit(Splice::insert(text.len(), added), None, 1);
     };
     if let Some(taken) = list.items.iter().rfind(|range| name(&decoded(&text[(*range).clone()])) == name(wanted)) {

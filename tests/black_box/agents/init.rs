@@ -1,6 +1,7 @@
 //! `rexec init` and `rexec uninit` on settings files as people have them: what is shown is what is done, twice is once, and
 //! every byte comes back.
 
+mod files;
 mod shown;
 
 use std::fs;
@@ -10,68 +11,8 @@ use std::process::Output;
 
 use super::Place;
 use crate::support::programs;
+use files::{AGENTS, INVALID};
 use shown::patched;
-
-/// The agents with a file of settings, that file, and ten of its kind.
-const AGENTS: [(&str, &str, [&str; 10]); 5] = [
-    ("claude", ".claude/settings.json", JSON),
-    ("pi", ".pi/agent/settings.json", JSON),
-    ("opencode", ".config/opencode/opencode.json", JSON_WITH_COMMENTS),
-    ("codex", ".codex/config.toml", TOML),
-    ("aider", ".aider.conf.yml", YAML),
-];
-
-const JSON: [&str; 10] = [
-    "",
-    "{}",
-    "{ }\n",
-    "{\n  \"model\": \"opus\",\n  \"permissions\": {\n    \"allow\": [\"Bash(ls:*)\", \"Read\"],\n    \"deny\": []\n  }\n}\n",
-    "{\n\t\"env\": {\n\t\t\"ANTHROPIC_MODEL\": \"x\"\n\t},\n\t\"theme\": \"dark\"\n}",
-    "{\r\n    \"env\": {},\r\n    \"a\": null\r\n}\r\n",
-    "\u{feff}{\n  \"größe\": \"\\u00e9 ✓\",\n  \"hooks\": { \"Stop\": [ { \"hooks\": [ { \"command\": \"echo \\\"}\\\"\" } ] } ] }\n}\n",
-    "{\"env\":{\"A\":\"1\",\"B\":\"2\"},\"shellPathX\":\"/bin/sh\"}\n",
-    "\n\n{\n\n  \"a\": 1\n\n}\n\n",
-    "{\n  \"nested\": {\n    \"env\": { \"CLAUDE_CODE_SHELL\": \"/x\" },\n    \"shellPath\": \"/x\"\n  },\n  \"env\": { \"Z\": \"\" }\n}\n",
-];
-
-const JSON_WITH_COMMENTS: [&str; 10] = [
-    "",
-    "{}",
-    "// only a comment\n",
-    "{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  // which model\n  \"model\": \"x/y\", // best\n}\n",
-    "{\n  \"theme\": \"x\", /* one */ // two\n  /* three\n     four */\n}\n",
-    "{\r\n\t\"provider\": {\r\n\t\t\"p\": { \"models\": { \"m\": {}, }, },\r\n\t},\r\n}",
-    "\u{feff}{ \"a\": [ 1, 2, ], }\n",
-    "{\n  // nothing but this\n}",
-    "{\"a\":{\"shell\":\"/x\"},\"b\":\"// \\\"no\\\" comment\"}",
-    "/* head */\n{\n  \"größe\": 1.5e3 // ✓\n  ,\n  \"z\": false\n}\n// tail\n",
-];
-
-const TOML: [&str; 10] = [
-    "",
-    "model = \"gpt-5\"",
-    "# mine\n\nmodel = 'x' # best\napproval_policy = \"never\"\n\n[mcp_servers.docs]\ncommand = \"npx\"\nargs = [\n  \"-y\", # yes\n  \"docs\",\n]\n",
-    "[features]\nunified_exec = true\n\n[shell_environment_policy]\ninherit = \"all\"\nexclude = [\"AWS_*\"]\n",
-    "[shell_environment_policy]\nset = { A = \"1\" }\r\n",
-    "model = \"x\"\r\n\r\n[features]\r\n# none yet\r\n\r\n[tui]\r\ntheme = \"a\"\r\n",
-    "\u{feff}shell_environment_policy = { inherit = \"core\", set = {} }\n",
-    "features.web_search = true\nshell_environment_policy.set.\"GRÖSSE\" = '✓'\n[profiles.x]\nmodel = \"y\"\n",
-    "[projects.\"/srv/me/a b\"]\ntrust_level = \"trusted\"\n\n[shell_environment_policy.set]\n\tB = \"\"\"\n[features]\n\"\"\"",
-    "\n\n[[hooks.x]]\nname = \"a\"\n\n\n",
-];
-
-const YAML: [&str; 10] = [
-    "",
-    "model: sonnet",
-    "# Aider\n---\nmodel: sonnet # best\nread:\n  - CONVENTIONS.md\n  - SHELL=/x\n",
-    "set-env:\n  - A=1\n  # more\n  - \"B=2 # two\"\n\nauto-commits: false\n",
-    "set-env:\n- A=1\ndark-mode: true",
-    "set-env: [A=1, 'B=2'] # both\n",
-    "set-env: []\r\nmodel: x\r\n",
-    "\u{feff}größe: \"✓\"\n",
-    "set-env:\n\nmodel: |\n  set-env:\n    - no\n",
-    "alias:\n  - \"fast:x\"\n\n\n",
-];
 
 impl Place {
     /// `rexec` with these arguments, without a terminal.
@@ -137,7 +78,7 @@ fn every_file_gets_the_setting_as_shown_and_every_byte_back() {
             assert_eq!(place.does(&["init", "--yes", agent]), "nothing to do\n");
             assert_eq!(place.all(), once, "{agent}: twice is once");
             let shown = place.does(&["uninit", "--yes"]);
-            assert_eq!(patched(&after, &shown), before, "{agent}: {shown}");
+            assert_eq!(patched(&after, &shown), *before, "{agent}: {shown}");
             assert_eq!(place.all(), untouched, "{agent}: {before}");
             assert_eq!(place.does(&["uninit", "--yes"]), "nothing to do\n");
         }
@@ -162,7 +103,7 @@ fn a_file_that_was_not_there_is_not_there_afterwards() {
 #[test]
 fn what_the_user_has_edited_in_between_stays() {
     for (agent, name, texts) in AGENTS {
-        for before in texts.into_iter().filter(|text| !text.trim().is_empty()) {
+        for before in texts.iter().filter(|text| !text.trim().is_empty()) {
             let place = Place::new();
             let path = place.settings(name, before);
             place.does(&["init", "--yes", agent]);
@@ -223,13 +164,6 @@ fn a_file_that_cannot_be_changed_is_named_and_nothing_is_done() {
     let path = place.settings(".claude/settings.json", "{}\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("it is ours");
     wrong(&place, &["settings.json is read-only", "chmod"]);
-    for (text, line) in
-        [("{\n  \"a\": 1\n  \"b\": 2\n}\n", 3), ("{\n  \"a\": 1,\n}\n", 2), ("{\n// no\n}", 2), ("[]", 1)]
-    {
-        let place = Place::new();
-        place.settings(".claude/settings.json", text);
-        wrong(&place, &["settings.json", &format!("line {line}: ")]);
-    }
     let place = Place::new();
     symlink("nowhere", place.settings("x", "").with_file_name("y")).expect("a link");
     fs::create_dir(place.home.join(".claude")).expect("a folder");
@@ -241,6 +175,38 @@ fn a_file_that_cannot_be_changed_is_named_and_nothing_is_done() {
     let place = Place::new();
     fs::write(place.settings(".claude/settings.json", ""), b"{\"a\": \"\xff\"}").expect("it is ours");
     wrong(&place, &["UTF-8"]);
+}
+
+#[test]
+fn a_file_that_its_agent_cannot_read_is_named_with_the_line_and_stays() {
+    for (agent, texts) in INVALID {
+        let name = AGENTS.into_iter().find(|(other, ..)| *other == agent).expect("it has a file").1;
+        for (line, before) in texts {
+            let place = Place::new();
+            place.settings(name, before);
+            let untouched = place.all();
+            let output = place.rexec(&["init", "--yes", agent]);
+            let said = super::said(&output);
+            assert_eq!((output.status.code(), place.all()), (Some(1), untouched), "{agent}: {before}\n{said}");
+            assert!(said.contains(&format!(", line {line}: ")) && said.contains("hint: "), "{agent}: {before}\n{said}");
+        }
+    }
+}
+
+#[test]
+fn a_change_that_fails_leaves_nothing_behind() {
+    // Root may write into any folder.
+    if nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    let path = place.settings(".claude/settings.json", "{}\n");
+    let folder = path.parent().expect("a folder");
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o500)).expect("it is ours");
+    let untouched = place.all();
+    let output = place.rexec(&["init", "--yes", "claude"]);
+    assert_eq!((output.status.code(), place.all()), (Some(1), untouched), "{output:?}");
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).expect("it is ours");
 }
 
 #[test]

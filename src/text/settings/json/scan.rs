@@ -260,21 +260,23 @@ impl Scan<'_> {
     fn word(&mut self) -> Result<(), SettingsError> {
         let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
         let word = &self.rest()[..self.rest().find(|c| !is_inside(c)).unwrap_or(self.rest().len())];
-        // What is no number to Rust is none to JSON, but Rust takes some more.
-        let is_number = |word: &str| {
-            let digits = word.strip_prefix('-').unwrap_or(word);
-            let has_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
-            digits.starts_with(|c: char| c.is_ascii_digit())
-                && !has_zero
-                && !digits.ends_with('.')
-                && !digits.contains(".e")
-                && !digits.contains(".E")
-                && word.parse::<f64>().is_ok()
-        };
         if !["true", "false", "null"].contains(&word) && !is_number(word) {
             return Err(self.wrong("a value is missing or not valid"));
         }
         self.at += word.len();
         Ok(())
     }
+}
+
+/// Whether a word is a number of JSON.
+pub(in crate::text::settings) fn is_number(word: &str) -> bool {
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    let has_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
+    // Rust takes some more.
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && !has_zero
+        && !digits.ends_with('.')
+        && !digits.contains(".e")
+        && !digits.contains(".E")
+        && word.parse::<f64>().is_ok()
 }
