@@ -260,10 +260,7 @@ fn twenty_five_answers_of_three_megabytes_stay_within_one_bound() {
     let mut asked: Vec<UnixStream> = (0..25).map(|_| ask_in_json(&host, &request)).collect();
     // Nobody reads until all have ended, so that every answer has to be kept.
     let ended = || host.journal().of_type("end").count();
-    while ended() < 25 {
-        let before = ended();
-        assert!(waiting::until_true(PATIENCE * 4, || ended() > before), "{before} of 25 have ended");
-    }
+    waiting::wait_until_grown("all have ended", 25, PATIENCE * 4, ended);
     let status = fs::read_to_string(format!("/proc/{}/status", host.pid())).expect("it lives");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
     let peak: usize = peak.trim().trim_end_matches(" kB").parse().expect("a number");

@@ -87,11 +87,7 @@ impl Gate {
 
     /// Waits until so many have, as long as one comes after the other.
     pub(crate) fn wait_for(&self, count: usize) {
-        while self.arrived() < count {
-            let before = self.arrived();
-            let comes = waiting::until_true(PATIENCE, || self.arrived() > before);
-            assert!(comes, "{} of {count} commands came to the gate", self.arrived());
-        }
+        waiting::wait_until_grown("the commands have come to the gate", count, PATIENCE, || self.arrived());
     }
 
     /// Lets so many through, of those that wait and of those that are still to come.

@@ -30,6 +30,15 @@ pub(crate) fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
     assert!(until_true(PATIENCE, is_so), "waited in vain until {what}");
 }
 
+/// Waits until a number that grows has reached `enough`, as long as it grows within `step`.
+pub(crate) fn wait_until_grown(what: &str, enough: usize, step: Duration, mut sample: impl FnMut() -> usize) {
+    let mut last = 0;
+    while last < enough {
+        let next = until(step, || Some(sample()).filter(|&now| now > last));
+        last = next.unwrap_or_else(|| panic!("waited in vain until {what}: {last} of {enough}"));
+    }
+}
+
 /// Waits until `sample` has given the same answer for `quiet`, and returns that answer.
 pub(crate) fn until_steady<T: PartialEq>(quiet: Duration, mut sample: impl FnMut() -> T) -> T {
     let (mut last, mut since, deadline) = (sample(), Instant::now(), Instant::now() + PATIENCE);
