@@ -6,6 +6,8 @@ use super::look::{Look, columns_of};
 
 /// Columns that the last one should have. With fewer, another one is left out.
 pub(super) const LAST_COLUMNS_MIN: usize = 24;
+/// What stands between two columns.
+const GAP: &str = "  ";
 
 /// A column beside the last one.
 #[derive(Debug)]
@@ -32,18 +34,34 @@ impl Column {
 
 /// Leaves columns out until the last one has its room; returns that.
 pub(super) fn fit(columns: &mut Vec<Column>, look: &Look) -> usize {
-    let fixed = |columns: &[Column]| columns.iter().map(|column| column.width() + 2).sum::<usize>();
+    let used = leave_out(columns, look.columns.saturating_sub(LAST_COLUMNS_MIN));
+    look.columns.saturating_sub(used).max(1)
+}
+
+/// Leaves columns out until the others with their gaps need no more than this; returns what they need.
+fn leave_out(columns: &mut Vec<Column>, most: usize) -> usize {
+    let used = |columns: &[Column]| columns.iter().map(|column| column.width() + GAP.len()).sum::<usize>();
     let highest = columns.iter().map(|column| column.rank).max().unwrap_or(0);
     for rank in (1..=highest).rev() {
-        if look.columns.saturating_sub(fixed(columns)) < LAST_COLUMNS_MIN {
+        if used(columns) > most {
             columns.retain(|column| column.rank != rank);
         }
     }
-    look.columns.saturating_sub(fixed(columns)).max(1)
+    used(columns)
+}
+
+/// A table in which no column takes the rest of the line: its head, and its rows.
+pub(super) fn whole_table(mut columns: Vec<Column>, look: &Look) -> (String, Vec<String>) {
+    // Behind the last column there is no gap.
+    leave_out(&mut columns, look.columns + GAP.len());
+    let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    let row = |at: usize| columns.iter().filter_map(|column| Some(column.padded(column.cells.get(at)?))).collect();
+    let joined = |cells: Vec<String>| look.cut(cells.join(GAP).trim_end(), look.columns);
+    (head(&columns, "", look), (0..rows).map(row).map(joined).collect())
 }
 
 /// The line of names above a table. `last` is the name of the last column.
 pub(super) fn head(columns: &[Column], last: &str, look: &Look) -> String {
     let names: Vec<String> = columns.iter().map(|column| column.padded(column.name)).collect();
-    look.dim(look.cut(&(names.join("  ") + "  " + last), look.columns).trim_end()) + "\n"
+    look.dim(look.cut((names.join(GAP) + GAP + last).trim_end(), look.columns).trim_end()) + "\n"
 }

@@ -65,6 +65,8 @@ compared with the run of the same command in the same directory before it.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
 /// Columns of a command in the head of the diff. The rest is cut.
 const COMMAND_COLUMNS: usize = 200;
+/// Columns of `--- ` and `+++ ` before it.
+const SIGN_COLUMNS: usize = 4;
 
 fn find(run: &RunReference) -> Result<FoundRun, Notice> {
     run.find(&super::home()?, &super::socket_path()?)
@@ -131,9 +133,11 @@ struct DiffLine<'a> {
 }
 
 fn compare(runs: [FoundRun; 2], is_normalized: bool, is_json: bool) -> Result<u8, Notice> {
+    let look = Look::of_output();
     let heads = runs.each_ref().map(|run| {
         let (start, command) = (&run.start, escape_line(&run.start.command, COMMAND_COLUMNS));
-        format!("#{} {} {command}", start.seq, escape_line(&start.time, COMMAND_COLUMNS))
+        let head = format!("#{} {} {command}", start.seq, escape_line(&start.time, COMMAND_COLUMNS));
+        look.cut(&head, look.columns.saturating_sub(SIGN_COLUMNS))
     });
     let [first, second] = runs.map(lines);
     let (first, second) = (first?, second?);
@@ -149,7 +153,7 @@ fn compare(runs: [FoundRun; 2], is_normalized: bool, is_json: bool) -> Result<u8
         if is_json {
             return super::put_json(json(&compared), out);
         }
-        super::written(compared.show(&Look::of_output(), out))
+        super::written(compared.show(&look, out))
     })?;
     Ok(if is_equal { exit_code::SUCCESS } else { exit_code::FAILURE })
 }

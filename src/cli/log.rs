@@ -7,6 +7,7 @@ use lexopt::prelude::{Long, Short};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::{Notice, remark};
 use serde::Serialize;
+use time::PrimitiveDateTime;
 
 use super::look::columns_of;
 use super::run_reference::unreadable;
@@ -77,6 +78,8 @@ const NAME_COLUMNS: usize = 12;
 const RESULT_COLUMNS: usize = 9;
 /// The fewest columns of a command, however narrow the terminal is.
 const COMMAND_COLUMNS_MIN: usize = 8;
+/// The columns that a command should have. With fewer, a cell before it is left out.
+const COMMAND_COLUMNS_WANTED: usize = 16;
 /// The most columns of a sandbox.
 const SANDBOX_COLUMNS: usize = 40;
 
@@ -218,12 +221,50 @@ pub(super) fn tell(text: impl std::fmt::Display) {
     let _ = io::stderr().write_all(remark(text).as_bytes());
 }
 
-/// What a row has between its time and its command: caller, directory, how the command ended, how long it took.
-fn cells(session: &SessionHistory, run: &Facts) -> ([String; 4], Tint) {
+/// What a row has between its number and its command: time, caller, directory, how the command ended, how long it took.
+fn cells(session: &SessionHistory, run: &Facts, sheet: &Sheet) -> ([String; CELLS], Tint) {
     let (result, tint) = outcome(run, session.is_alive());
     let took = if run.outcome == RunOutcome::Ended { duration(run.duration_ms) } else { String::new() };
     let (agent, dir) = (name_of(&run.agent_name(), NAME_COLUMNS), escape_line(&dir_name(&run.dir), NAME_COLUMNS));
-    ([agent, dir, escape_line(&result, RESULT_COLUMNS), took], tint)
+    let time = local(run, sheet).map(when::time_shown).unwrap_or_default();
+    ([time, agent, dir, escape_line(&result, RESULT_COLUMNS), took], tint)
+}
+
+/// Cells of a row before its command.
+const CELLS: usize = 5;
+/// The cells that are left out where the terminal is too narrow, the least useful first.
+const LEFT_OUT: [usize; 3] = [TOOK, 0, 2];
+/// The cell that says how a command ended.
+const RESULT: usize = 3;
+/// The cell with the time that a command took.
+const TOOK: usize = 4;
+/// Columns of a number and the gap behind it.
+const NUMBER_COLUMNS: usize = 8;
+
+fn local(run: &Facts, sheet: &Sheet) -> Option<PrimitiveDateTime> {
+    history::milliseconds(&run.time).and_then(|at| sheet.clock.local(at))
+}
+
+/// The columns of each cell; none of a cell that is left out, so that the command has its room.
+fn widths<'a>(runs: impl Iterator<Item = (&'a SessionHistory, &'a Facts)>, sheet: &Sheet) -> [Option<usize>; CELLS] {
+    let mut widths = [0; CELLS];
+    for (session, run) in runs {
+        let (cells, _) = cells(session, run, sheet);
+        widths.iter_mut().zip(&cells).for_each(|(width, cell)| *width = columns_of(cell).max(*width));
+    }
+    let mut widths = widths.map(Some);
+    for cell in LEFT_OUT {
+        if room(&widths, sheet) < COMMAND_COLUMNS_WANTED {
+            widths[cell] = None;
+        }
+    }
+    widths
+}
+
+/// The columns that are left for a command.
+fn room(widths: &[Option<usize>; CELLS], sheet: &Sheet) -> usize {
+    let used: usize = widths.iter().flatten().map(|width| width + 2).sum();
+    sheet.columns.saturating_sub(NUMBER_COLUMNS + used + 1).max(COMMAND_COLUMNS_MIN)
 }
 
 fn write_rows<'a>(
@@ -231,27 +272,28 @@ fn write_rows<'a>(
     sheet: &Sheet,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut widths = [0; 4];
-    for (session, run) in runs.clone() {
-        let (cells, _) = cells(session, run);
-        widths.iter_mut().zip(&cells).for_each(|(width, cell)| *width = columns_of(cell).max(*width));
-    }
+    let widths = widths(runs.clone(), sheet);
+    let room = room(&widths, sheet);
     let mut above = None;
     for (session, run) in runs {
-        let local = history::milliseconds(&run.time).and_then(|at| sheet.clock.local(at));
-        let (day, time) = local.map(|local| (when::day_shown(local), when::time_shown(local))).unwrap_or_default();
+        let day = local(run, sheet).map(when::day_shown).unwrap_or_default();
         let heading = format!("{day}  session {}", escape_line(&session.name, NAME_COLUMNS * 2));
         if above.as_ref() != Some(&heading) {
             writeln!(out, "{}", sheet.tinted(Tint::Dim, &heading))?;
             above = Some(heading);
         }
-        let ([agent, dir, result, took], tint) = cells(session, run);
-        let front = format!("{:>6}  {time:8}  {}  {}  ", run.seq, padded(&agent, widths[0]), padded(&dir, widths[1]));
-        let took = format!("  {took:>0$}  ", widths[3]);
-        let used = columns_of(&front) + widths[2] + columns_of(&took);
-        let room = sheet.columns.saturating_sub(used + 1).max(COMMAND_COLUMNS_MIN);
-        let result = sheet.tinted(tint, &padded(&result, widths[2]));
-        writeln!(out, "{front}{result}{took}{}", command_cell(run, room, sheet))?;
+        let (cells, tint) = cells(session, run, sheet);
+        let mut row = format!("{:>6}  ", run.seq);
+        for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
+            let Some(width) = width else { continue };
+            row += &match at {
+                RESULT => sheet.tinted(tint, &padded(cell, width)),
+                TOOK => format!("{cell:>width$}"),
+                _ => padded(cell, width),
+            };
+            row += "  ";
+        }
+        writeln!(out, "{row}{}", command_cell(run, room, sheet))?;
     }
     Ok(())
 }
@@ -263,7 +305,7 @@ fn command_cell(run: &Facts, room: usize, sheet: &Sheet) -> String {
     let Some(sandbox) = &run.sandbox else { return sheet.cut(command, room) };
     let long = format!(" · in its sandbox ({})", sheet.cut(sandbox, SANDBOX_COLUMNS));
     let note = if columns_of(&long) + COMMAND_COLUMNS_MIN * 2 <= room { long } else { " · sandbox".to_owned() };
-    let beside = room.saturating_sub(columns_of(&note)).max(COMMAND_COLUMNS_MIN);
+    let beside = room.saturating_sub(columns_of(&note)).max(1);
     sheet.cut(command, beside) + &sheet.tinted(Tint::Dim, &note)
 }
 

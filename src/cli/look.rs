@@ -77,6 +77,11 @@ impl Look {
         if self.has_utf8 { "–" } else { "-" }
     }
 
+    /// What stands for text that is left out.
+    pub(super) fn ellipsis(&self) -> &'static str {
+        if self.has_utf8 { "…" } else { "~" }
+    }
+
     /// The key that ends a line.
     pub(super) fn enter(&self) -> &'static str {
         if self.has_utf8 { "⏎" } else { "<-" }

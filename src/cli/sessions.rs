@@ -6,10 +6,10 @@ use std::path::Path;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
+use super::columns::{self, Column};
 use super::log::found_something;
-use super::look::columns_of;
 use super::run_reference::unreadable;
-use super::sheet::{Sheet, Tint, padded};
+use super::sheet::{Sheet, Tint};
 use super::verb::{Group, JSON, Values, Verb};
 use super::when;
 use crate::history::{self, SessionHistory, SessionSpan};
@@ -74,25 +74,40 @@ fn lines(home: &Path) -> Result<Vec<SessionLine>, Notice> {
 }
 
 fn write_all(lines: &[SessionLine], sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
-    let names = lines.iter().map(|line| escape_line(&line.session, NAME_COLUMNS));
-    let name_columns = names.map(|name| columns_of(&name)).max().unwrap_or(0).max(7);
-    let heading = format!("{}  BEGAN                     LASTED  COMMANDS       SIZE", padded("SESSION", name_columns));
-    writeln!(out, "{}", sheet.tinted(Tint::Dim, &heading))?;
-    for line in lines {
-        let begun = history::milliseconds(&line.span.began);
-        let local = begun.and_then(|at| sheet.clock.local(at));
-        let began =
-            local.map(|local| format!("{} {}", when::day_shown(local), when::time_shown(local))).unwrap_or_default();
-        let ended = match line.is_running {
-            true => Some(sheet.clock.now),
-            false => line.span.ended.as_deref().and_then(history::milliseconds),
-        };
-        let lasted =
-            begun.zip(ended).and_then(|(from, to)| u64::try_from(to - from).ok()).map(duration).unwrap_or_default();
-        let name = padded(&escape_line(&line.session, NAME_COLUMNS), name_columns);
-        let size = count::size(line.span.bytes);
-        let runs = if line.is_running { sheet.tinted(Tint::Bold, "  runs") } else { String::new() };
-        writeln!(out, "{name}  {began:<19}  {lasted:>11}  {:>8}  {size:>9}{runs}", line.span.commands)?;
-    }
-    Ok(())
+    let column = |name, is_number, rank, cell: &dyn Fn(&SessionLine) -> String| Column {
+        name,
+        is_number,
+        rank,
+        cells: lines.iter().map(cell).collect(),
+    };
+    let columns = vec![
+        column("SESSION", false, 0, &|line| escape_line(&line.session, NAME_COLUMNS)),
+        column("BEGAN", false, 3, &|line| began(line, sheet)),
+        column("LASTED", true, 2, &|line| lasted(line, sheet)),
+        column("COMMANDS", true, 1, &|line| line.span.commands.to_string()),
+        column("SIZE", true, 4, &|line| count::size(line.span.bytes)),
+        column("", false, 5, &|line| if line.is_running { "runs".to_owned() } else { String::new() }),
+    ];
+    let (head, rows) = columns::whole_table(columns, &sheet.look);
+    out.write_all(head.as_bytes())?;
+    lines.iter().zip(rows).try_for_each(|(line, row)| match line.is_running {
+        true => writeln!(out, "{}", sheet.tinted(Tint::Bold, &row)),
+        false => writeln!(out, "{row}"),
+    })
+}
+
+/// When a session began, on the human's clock.
+fn began(line: &SessionLine, sheet: &Sheet) -> String {
+    let local = history::milliseconds(&line.span.began).and_then(|at| sheet.clock.local(at));
+    local.map(|local| format!("{} {}", when::day_shown(local), when::time_shown(local))).unwrap_or_default()
+}
+
+/// How long a session lasted, or lasts by now.
+fn lasted(line: &SessionLine, sheet: &Sheet) -> String {
+    let ended = match line.is_running {
+        true => Some(sheet.clock.now),
+        false => line.span.ended.as_deref().and_then(history::milliseconds),
+    };
+    let span = history::milliseconds(&line.span.began).zip(ended).and_then(|(from, to)| u64::try_from(to - from).ok());
+    span.map(duration).unwrap_or_default()
 }

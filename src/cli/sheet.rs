@@ -25,7 +25,7 @@ pub(super) enum Tint {
 /// Where a verb writes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sheet {
-    look: Look,
+    pub(super) look: Look,
     /// How many columns a line may have.
     pub(super) columns: usize,
     pub(super) clock: Clock,

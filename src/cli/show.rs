@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::path::Path;
 
 use lexopt::prelude::{Long, Value};
 use serde::Serialize;
@@ -13,7 +12,7 @@ use super::verb::{Group, JSON, Values, Verb};
 use super::{print, when, written};
 use crate::history::{self, FoundRun, RunOutcome};
 use crate::journal::record::{EndRecord, InputRecord, RecordedOutput, RunEnd, StartRecord};
-use crate::text::agent_name::short_name;
+use crate::text::agent_name::{agent_name, short_name};
 use crate::text::banner::{duration, left_line, signal_name};
 use crate::text::count;
 use crate::text::escape::{escape_line, escape_text, name_of};
@@ -56,7 +55,7 @@ shows the beginning and the end; rexec out has all of it.
 };
 
 /// Columns of the names of facts.
-const LABEL_COLUMNS: usize = 10;
+const LABEL_COLUMNS: usize = 11;
 /// Columns of a fact. The rest is cut.
 const FACT_COLUMNS: usize = 4_096;
 /// Answers that are shown, the last ones.
@@ -99,7 +98,7 @@ fn record(run: &FoundRun, end: &RunEnd) -> EndRecord {
 }
 
 fn write_run(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
-    let FoundRun { start, end, .. } = run;
+    let start = &StartRecord { whoami: run.start.agent_name(), ..run.start.clone() };
     for (label, text) in facts(run, answers, sheet) {
         let label = sheet.tinted(Tint::Dim, &padded(label, LABEL_COLUMNS));
         writeln!(out, "{label}{}", escape_line(&text, FACT_COLUMNS))?;
@@ -109,8 +108,8 @@ fn write_run(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet, out: &mut i
         escape_text(start.command.trim_end()).lines().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     writeln!(out)?;
-    match (end, run.outcome) {
-        (Some(end), _) => print::render_run(&run.home, &record(run, end), 0, out),
+    match (&run.end, run.outcome) {
+        (Some(end), _) => print::render_run(&run.home, &EndRecord { start: start.clone(), ..record(run, end) }, 0, out),
         (None, RunOutcome::Lost) => print::render_lost(start, out),
         (None, _) => print::render_open(start, None, out),
     }
@@ -147,7 +146,8 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
         ("variables", set.join(" "))
     }));
     if let Some(end) = end {
-        facts.push(("output", output(end, recorded, &run.home, start.seq)));
+        facts.push(("output", output(end, recorded, start.seq)));
+        facts.extend(recorded.raw.as_ref().map(|raw| ("in file", run.home.join(raw).display().to_string())));
         facts.extend((recorded.secrets > 0).then(|| ("secrets", format!("{} masked", recorded.secrets))));
         let named = end.left.iter().map(|left| (left.comm.as_str(), left.pid));
         facts.extend(left_line(end.left_count, named).map(|line| ("left", line)));
@@ -158,17 +158,15 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
     facts
 }
 
-/// The caller's name with its version, and what the console calls it.
+/// What the console calls the caller, with its own name, its program and its version where these say more.
 fn caller(start: &StartRecord) -> String {
-    let mut caller = name_of(&start.whoami, FACT_COLUMNS);
+    let (name, whole) = (start.agent_name(), name_of(&start.whoami, FACT_COLUMNS));
+    let whole = if whole == agent_name(&start.whoami, 1, "") { "" } else { &whole };
     let program = if short_name(&start.whoami) == start.agent { "" } else { &start.agent };
-    for known in [program, &start.agent_version] {
-        caller += if known.is_empty() { "" } else { " " };
-        caller += known;
-    }
-    match start.agent_name() {
-        name if start.session_number > 1 || !start.role.is_empty() => format!("{caller} ({name})"),
-        _ => caller,
+    let known = [whole, program, &start.agent_version].into_iter().filter(|known| !known.is_empty());
+    match &known.collect::<Vec<_>>()[..] {
+        [] => name,
+        known => format!("{name} ({})", known.join(" ")),
     }
 }
 
@@ -205,12 +203,15 @@ fn state(run: &FoundRun) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// How much it wrote, and where that is.
-fn output(end: &RunEnd, recorded: &RecordedOutput, home: &Path, seq: u64) -> String {
+/// How much it wrote, and how a person reads it.
+fn output(end: &RunEnd, recorded: &RecordedOutput, seq: u64) -> String {
     let flaw = recorded.raw_error.as_ref().map(|flaw| format!(" (not all were kept: {flaw})"));
-    let written = count::bytes(end.bytes) + flaw.as_deref().unwrap_or_default();
+    let written = format!("{} bytes{}", count::grouped(end.bytes), flaw.as_deref().unwrap_or_default());
     match (&recorded.raw, recorded.omitted) {
-        (Some(raw), _) => format!("{written} in {}; rexec out {seq} prints them", home.join(raw).display()),
+        (Some(_), _) => match recorded.raw_omitted {
+            Some(omitted) => format!("{written}; rexec out {seq} prints all but {}", count::bytes(omitted)),
+            None => format!("{written}; rexec out {seq} prints them all"),
+        },
         (None, Some(omitted)) => format!("{written}, without {} of its text", count::bytes(omitted)),
         (None, None) => format!("{written}, all below"),
     }

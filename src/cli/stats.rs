@@ -9,7 +9,9 @@ use lexopt::prelude::Long;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
+use super::columns::{self, Column};
 use super::log::{found_something, moment, tell};
+use super::look::columns_of;
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
@@ -88,6 +90,18 @@ struct AgentStats {
     /// Secrets that were masked for callers, and in the journal.
     hidden: u64,
     secrets: u64,
+}
+
+impl AgentStats {
+    /// Adds what is shown of another agent.
+    fn add(&mut self, other: &Self) {
+        self.commands += other.commands;
+        self.failed += other.failed;
+        self.duration_ms += other.duration_ms;
+        self.bytes += other.bytes;
+        self.saved += other.saved;
+        self.secrets += other.secrets;
+    }
 }
 
 /// A line of `rexec stats --json`.
@@ -175,34 +189,14 @@ impl Stats {
         if self.agents.is_empty() {
             return writeln!(out, "no command has ended");
         }
-        let heading =
-            format!("{}  COMMANDS  FAILED         TIME     OUTPUT      SAVED  MASKED", padded("AGENT", NAME_COLUMNS));
-        writeln!(out, "{}", sheet.tinted(Tint::Dim, &heading))?;
         let mut total = AgentStats::default();
-        for (name, stats) in &self.agents {
-            write_row(&name_of(name, NAME_COLUMNS), stats, out)?;
-            total.commands += stats.commands;
-            total.failed += stats.failed;
-            total.duration_ms += stats.duration_ms;
-            total.bytes += stats.bytes;
-            total.saved += stats.saved;
-            total.secrets += stats.secrets;
-        }
-        if self.agents.len() > 1 {
-            write_row("all", &total, out)?;
-        }
-        if !self.slowest.is_empty() {
-            writeln!(out, "\n{}", sheet.tinted(Tint::Dim, "slowest"))?;
-        }
-        for slow in &self.slowest {
-            let agent = padded(&name_of(&slow.agent, NAME_COLUMNS), NAME_COLUMNS);
-            write_fitting(
-                format!("{:>12}  {agent}  #{}  ", duration(slow.duration_ms.0), slow.run),
-                &slow.command,
-                sheet,
-                out,
-            )?;
-        }
+        self.agents.values().for_each(|stats| total.add(stats));
+        let mut agents: Vec<_> = self.agents.iter().map(|(name, stats)| (name.as_str(), stats)).collect();
+        agents.extend((self.agents.len() > 1).then_some(("all", &total)));
+        let (head, rows) = columns::whole_table(columns_of_agents(&agents), &sheet.look);
+        out.write_all(head.as_bytes())?;
+        rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+        self.write_slowest(sheet, out)?;
         let mut failing: Vec<_> = self.commands.iter().filter(|(_, (_, failed))| *failed > 0).collect();
         failing.sort_by_key(|(command, (runs, failed))| (Reverse(*failed), *runs, command.as_str()));
         if !failing.is_empty() {
@@ -213,17 +207,45 @@ impl Stats {
         }
         Ok(())
     }
+
+    fn write_slowest(&self, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
+        if self.slowest.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", sheet.tinted(Tint::Dim, "slowest"))?;
+        let names = self.slowest.iter().map(|slow| (name_of(&slow.agent, NAME_COLUMNS), format!("#{}", slow.run)));
+        let names: Vec<_> = names.collect();
+        let widest = |of: fn(&(String, String)) -> &String| names.iter().map(|names| columns_of(of(names))).max();
+        let (agents, runs) = (widest(|names| &names.0).unwrap_or(0), widest(|names| &names.1).unwrap_or(0));
+        for (slow, (agent, run)) in self.slowest.iter().zip(&names) {
+            let (took, agent, run) = (duration(slow.duration_ms.0), padded(agent, agents), padded(run, runs));
+            write_fitting(format!("{took:>12}  {agent}  {run}  "), &slow.command, sheet, out)?;
+        }
+        Ok(())
+    }
 }
 
-fn write_row(name: &str, stats: &AgentStats, out: &mut impl Write) -> io::Result<()> {
-    let AgentStats { commands, failed, duration_ms, bytes, saved, secrets, .. } = stats;
-    let (time, size, saved) = (duration(*duration_ms), count::size(*bytes), count::size(*saved));
-    let name = padded(name, NAME_COLUMNS);
-    writeln!(out, "{name}  {commands:>8}  {failed:>6}  {time:>11}  {size:>9}  {saved:>9}  {secrets:>6}")
+fn columns_of_agents(agents: &[(&str, &AgentStats)]) -> Vec<Column> {
+    let column = |name, rank, cell: &dyn Fn(&AgentStats) -> String| Column {
+        name,
+        is_number: true,
+        rank,
+        cells: agents.iter().map(|(_, stats)| cell(stats)).collect(),
+    };
+    let names = agents.iter().map(|(name, _)| name_of(name, NAME_COLUMNS)).collect();
+    vec![
+        Column { name: "AGENT", is_number: false, rank: 0, cells: names },
+        column("COMMANDS", 0, &|stats| stats.commands.to_string()),
+        column("FAILED", 1, &|stats| stats.failed.to_string()),
+        column("TIME", 2, &|stats| duration(stats.duration_ms)),
+        column("OUTPUT", 3, &|stats| count::size(stats.bytes)),
+        column("SAVED", 4, &|stats| count::size(stats.saved)),
+        column("MASKED", 5, &|stats| stats.secrets.to_string()),
+    ]
 }
 
 /// Writes a line that ends with as much of a command as fits.
 fn write_fitting(front: String, command: &str, sheet: &Sheet, out: &mut impl Write) -> io::Result<()> {
-    let room = sheet.columns.saturating_sub(front.chars().count() + 1).max(8);
+    let room = sheet.columns.saturating_sub(columns_of(&front) + 1).max(8);
     writeln!(out, "{front}{}", sheet.cut(command.trim_end(), room))
 }

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use super::ask::{self, AskError};
+use super::look::Look;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use crate::front::answer::{Answer, HostStatus};
+use crate::text::agent_name::agent_name;
 use crate::text::banner::duration;
 use crate::text::count::counted;
 use crate::text::ends::escape_ends;
@@ -40,14 +42,14 @@ the exit code says that no host runs.
         if is_json {
             return super::with_output(|out| super::put_json([status].iter(), out));
         }
-        super::say(&if is_short { format!("{}\n", short(&status)) } else { long(&status) })
+        super::say(&if is_short { format!("{}\n", short(&status)) } else { long(&status, &Look::of_output()) })
     },
 };
 
-/// Columns of a caller's name that are shown. The rest is cut.
-const NAME_COLUMNS: usize = 20;
+/// Columns of a word of the host's that are shown. The rest is cut.
+const WORD_COLUMNS: usize = 60;
 /// Columns of the last command that are shown. The rest is cut.
-const COMMAND_COLUMNS: usize = 40;
+const COMMAND_COLUMNS: usize = 400;
 
 /// What runs, in a few words.
 fn short(status: &HostStatus) -> String {
@@ -58,26 +60,23 @@ fn short(status: &HostStatus) -> String {
     if words.is_empty() { "idle".to_owned() } else { words.join(", ") }
 }
 
-fn long(status: &HostStatus) -> String {
+/// The host, what runs, and what ran, in lines that fit the terminal.
+fn long(status: &HostStatus, look: &Look) -> String {
     let HostStatus { version, pid, up_ms, session, commands, failed, agents, last, .. } = status;
-    let name = |name: &str| escape_line(name, NAME_COLUMNS);
-    let mut text = format!(
-        "rexec-host {}, process {pid}, up {}, session {}\n{}",
-        name(version),
-        duration(*up_ms),
-        name(session),
-        short(status)
-    );
-    if !agents.is_empty() {
-        text += &format!(": {}", agents.iter().map(|agent| name(agent)).collect::<Vec<_>>().join(", "));
-    }
-    text += &format!("\n{}, {failed} failed", counted(*commands, "command", "commands"));
-    if let Some(last) = last {
+    let word = |word: &str| escape_line(word, WORD_COLUMNS);
+    let agents: Vec<String> = agents.iter().map(|whoami| agent_name(whoami, 1, "")).collect();
+    let agents = if agents.is_empty() { String::new() } else { format!(": {}", agents.join(", ")) };
+    let mut lines = vec![
+        format!("rexec-host {}, process {pid}, up {}", word(version), duration(*up_ms)),
+        short(status) + &agents,
+        format!("session {}: {}, {failed} failed", word(session), counted(*commands, "command", "commands")),
+    ];
+    lines.extend(last.as_ref().map(|last| {
         let command = escape_ends(&last.command, COMMAND_COLUMNS);
-        let (seq, whoami, ago) = (last.seq, name(&last.whoami), duration(last.ended_ms));
-        text += &format!("; #{seq} of {whoami} ended {ago} ago with {}: {command}", last.exit);
-    }
-    text + "\n"
+        let (seq, agent, ago) = (last.seq, agent_name(&last.whoami, 1, ""), duration(last.ended_ms));
+        format!("#{seq} of {agent} ended {ago} ago with {}: {command}", last.exit)
+    }));
+    lines.iter().map(|line| look.cut(line, look.columns) + "\n").collect()
 }
 
 /// The status of the host on this socket.

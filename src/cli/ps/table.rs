@@ -56,7 +56,9 @@ fn columns_of_runs(runs: &[Measured], look: &Look) -> Vec<Column> {
     vec![
         column("#", true, 0, &|run| run.listed.seq.to_string()),
         column("AGENT", false, 1, &|run| look.cut(&run.listed.agent_name(), AGENT_COLUMNS)),
-        column("DIR", false, 2, &|run| end_of(&look.cut(&directory(&run.listed.dir, &home), DIR_CHARS_MAX))),
+        column("DIR", false, 2, &|run| {
+            end_of(&look.cut(&directory(&run.listed.dir, &home), DIR_CHARS_MAX), look.ellipsis())
+        }),
         column("STATE", false, 0, &|run| state(run.listed.state, look)),
         column("TIME", true, 3, &|run| clock(run.listed.age_ms)),
         column("CPU", true, 4, &|run| format!("{}%", run.cpu_percent)),
@@ -122,15 +124,15 @@ fn directory(dir: &str, home: &str) -> String {
     place(dir, depth, home)
 }
 
-/// The end of a directory's name that fits its column.
-fn end_of(dir: &str) -> String {
+/// The end of a directory's name that fits its column, with whole parts if the last one fits.
+fn end_of(dir: &str, ellipsis: &str) -> String {
     if columns_of(dir) <= DIR_COLUMNS {
         return dir.to_owned();
     }
-    let parts = dir.match_indices('/').map(|(at, _)| &dir[at..]);
-    let end = parts.filter(|end| columns_of(end) < DIR_COLUMNS).max_by_key(|end| end.len());
-    let last: String = dir.chars().skip(dir.chars().count() - DIR_COLUMNS / 2).collect();
-    format!("~{}", end.unwrap_or(&last))
+    let room = DIR_COLUMNS - columns_of(ellipsis);
+    let ends = || dir.char_indices().map(|(at, _)| &dir[at..]).filter(|end| columns_of(end) <= room);
+    let end = ends().find(|end| end.starts_with('/')).or_else(|| ends().next());
+    format!("{ellipsis}{}", end.unwrap_or_default())
 }
 
 /// Milliseconds as `0:09`, `12:03` or `2:05:07`.
@@ -158,8 +160,8 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!([9_999, 723_000, 7_507_000].map(clock), ["0:09", "12:03", "2:05:07"]);
         assert_eq!([0, 900 << 10, 410 << 20, 1_230 << 20].map(memory), ["0 K", "900 K", "410 M", "1.2 G"]);
-        assert_eq!(end_of("shop/api"), "shop/api");
-        assert_eq!(end_of("a-long-project/packages/web/src"), "~/packages/web/src");
-        assert_eq!(end_of(&"x".repeat(40)).len(), 13);
+        assert_eq!(end_of("shop/api", "…"), "shop/api");
+        assert_eq!(end_of("a-long-project/packages/web/src", "…"), "…/packages/web/src");
+        assert_eq!(end_of(&"日".repeat(40), "…"), format!("…{}", "日".repeat(11)));
     }
 }

@@ -67,8 +67,8 @@ fn the_journal_has_the_agents_version_session_and_call() {
     let log = rexec(&host, &["log"]);
     assert!(["  claude ", "  claude~2 ", "  codex/hook ", "  Ann "].iter().all(|name| log.contains(name)), "{log}");
     let shown = rexec(&host, &["show", "2"]);
-    assert!(shown.contains("Claude Code 2.1.329 (claude~2)") && shown.contains("b-2"), "{shown}");
-    assert!(rexec(&host, &["show", "6"]).contains("Ann codex 0.169.0"), "its program is named, too");
+    assert!(shown.contains("claude~2 (Claude Code 2.1.329)") && shown.contains("b-2"), "{shown}");
+    assert!(rexec(&host, &["show", "6"]).contains("Ann (codex 0.169.0)"), "its program is named, too");
     host.finish();
 }
 

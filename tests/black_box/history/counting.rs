@@ -42,7 +42,7 @@ fn stats_count_each_agent() {
     let claude = lines.iter().find(|line| line["agent"] == "claude").unwrap();
     assert_eq!((&claude["failed"], &claude["lost"]), (&1.into(), &1.into()));
     let (text, _) = said(home, &["stats"]);
-    assert!(text.contains("7.0 s  codex           #2  cargo test") && text.contains("1 of 2  cargo test"), "{text}");
+    assert!(text.contains("7.0 s  codex  #2  cargo test") && text.contains("1 of 2  cargo test"), "{text}");
     assert!(!text.contains('\x1b'), "{text:?}");
     assert_eq!(json(home, &["stats", "--json", "--since", "2026-05-21T10:00:02Z"])[0]["commands"], 2);
     assert_eq!(said(home, &["stats", "--today"]).1, 1);

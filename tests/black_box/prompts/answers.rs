@@ -102,12 +102,12 @@ fn show_and_casts_say_how_much_was_typed_where_and_when() {
     waits(&host, 1);
     host.wait_for("the answer", |journal| journal.of_type("input").next().cloned());
     let running = rexec(&host, &["show", "1"]).out();
-    assert_eq!(running.matches("\nanswer    ").count(), 1, "{running}");
+    assert_eq!(running.matches("\nanswer     ").count(), 1, "{running}");
     send(&host, 1, "top-secret\n");
     assert_eq!(ends(&mut call).out(), "ann 10\n");
     host.wait_for("the end", |journal| journal.of_type("end").next().cloned());
     let shown = rexec(&host, &["show", "1"]).out();
-    let answers: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix("answer    ")).collect();
+    let answers: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix("answer     ")).collect();
     assert!(answers.len() == 2 && answers[0].ends_with(" 4 bytes by rexec send"), "{shown}");
     assert!(answers[1].ends_with(" 11 bytes by rexec send, not shown"), "{shown}");
     let json: Value = serde_json::from_str(&rexec(&host, &["show", "--json", "1"]).out()).expect("an object");

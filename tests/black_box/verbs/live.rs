@@ -171,7 +171,10 @@ fn the_status_says_what_runs_and_how_commands_ended() {
     assert_eq!(counts, [Some(3), Some(1), Some(1), Some(0), Some(0)], "{status}");
     assert_eq!((&value["last"]["seq"], &value["last"]["exit"]), (&2.into(), &0.into()), "{status}");
     let said = rexec(&host, &["status"]).out;
-    assert!(said.contains("1 run: Ann\n3 commands, 1 failed; #2 of"), "{said}");
+    assert!(
+        said.contains("1 run: Ann\nsession 2") && said.contains(": 3 commands, 1 failed\n#2 of shell ended"),
+        "{said}"
+    );
     assert_eq!(rexec(&host, &["kill", "--all"]).code, 0);
     drop(calling);
     let socket = host.socket();
@@ -183,12 +186,18 @@ fn the_status_says_what_runs_and_how_commands_ended() {
 
 /// What a person sees on a terminal of this width: the lines without their colours.
 fn on_terminal(host: &Host, args: &[&str], columns: u16) -> Vec<String> {
-    let terminal = Terminal::new(columns, 40);
     let mut command = Command::new(programs::rexec());
-    command.args(args).env_clear().env("TERM", "xterm-256color").env("REXEC_SOCKET", host.socket());
+    command.args(args).env_clear().env("REXEC_SOCKET", host.socket());
+    shown_by(command, columns)
+}
+
+/// What a person sees of a program that ends with 0 or 1, on a terminal of this width: the lines without their colours.
+pub(crate) fn shown_by(mut command: Command, columns: u16) -> Vec<String> {
+    let terminal = Terminal::new(columns, 40);
+    command.env("TERM", "xterm-256color");
     let shown = Reader::new(terminal.master_file().into(), usize::MAX);
     let mut child = command.stdin(Stdio::null()).stdout(terminal.slave()).spawn().expect("the program starts");
-    assert!(child.wait().expect("it ends").success());
+    assert!(matches!(child.wait().expect("it ends").code(), Some(0 | 1)));
     let text = String::from_utf8(shown.to_silence()).expect("text");
     let mut plain = String::new();
     for (at, part) in text.split("\x1b[").enumerate() {
@@ -212,6 +221,8 @@ fn the_list_fits_every_terminal_and_names_what_matters() {
     waiting::wait_until("the second command is over", || rexec(&host, &["ps"]).out.contains("left"));
     let port = fs::read_to_string(host.home.join("port")).expect("the port");
     for columns in [30, 40, 60, 80, 120, 200] {
+        let status = on_terminal(&host, &["status"], columns);
+        assert!(status.iter().all(|line| line.chars().count() <= columns.into()), "{columns}: {status:#?}");
         for args in [&["ps"][..], &["ps", "-v"]] {
             let lines = on_terminal(&host, args, columns);
             assert!(lines.iter().all(|line| line.chars().count() <= columns.into()), "{columns}: {lines:#?}");
