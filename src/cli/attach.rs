@@ -21,7 +21,7 @@ use crate::front::answer::Answer;
 use crate::sys::signal::{HostSignal, HostSignals};
 use crate::sys::terminal::{Keys, Output};
 use crate::sys::terminal_keeper::TerminalKeeper;
-use crate::sys::{poll, pty};
+use crate::sys::{poll, pty, uninterrupted};
 use crate::text::alternate_screen::NORMAL_SCREEN;
 use crate::text::line_feeds::LineFeeds;
 use crate::text::reason::reason;
@@ -190,7 +190,7 @@ impl Attachment {
             }
             if has_frames {
                 let mut buffer = vec![0; 64 << 10];
-                match self.stream.get_mut().read(&mut buffer)? {
+                match uninterrupted(|| self.stream.get_mut().read(&mut buffer))? {
                     0 => return Ok(AttachEnd::Failed(remark(format_args!("the host is gone")))),
                     length => self.inbox.extend_from_slice(&buffer[..length]),
                 }
@@ -244,7 +244,8 @@ impl Attachment {
             match signal {
                 HostSignal::End | HostSignal::HangUp => return Ok(true),
                 HostSignal::CheckSocket => {}
-                HostSignal::Resize => {
+                HostSignal::Resize | HostSignal::Continued => {
+                    self.keys.iter().for_each(Keys::retake);
                     if let Some(size) = pty::size(&io::stdout()).filter(|_| !self.is_watching) {
                         self.tell(|out| wire::encode_size((size.rows, size.cols), out))?;
                     }

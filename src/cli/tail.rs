@@ -18,8 +18,8 @@ use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use super::{ask, cannot_write, chosen, out};
 use crate::front::answer::{Answer, Listed, RunState, WrittenBefore};
 use crate::history::{FoundRun, WholeOutput};
-use crate::sys::poll;
 use crate::sys::signal::{HostSignal, HostSignals};
+use crate::sys::{poll, uninterrupted};
 use crate::text::encode::from_base64;
 
 pub(super) const VERB: Verb = Verb {
@@ -159,7 +159,7 @@ fn journal_before(seq: u64, ran: Duration) -> Result<Option<WholeOutput>, Notice
 /// Writes what comes to standard output.
 fn pass_on(mut stream: BufReader<UnixStream>) -> Result<u8, Notice> {
     let failed = |error: io::Error| Notice::from(ask::AskError::Lost(error));
-    let mut signals = HostSignals::take().map_err(failed)?;
+    let mut signals = HostSignals::take_stoppable().map_err(failed)?;
     let mut out = io::stdout().lock();
     loop {
         let bytes = stream.buffer().to_vec();
@@ -173,7 +173,7 @@ fn pass_on(mut stream: BufReader<UnixStream>) -> Result<u8, Notice> {
         let [has_bytes, has_signal] = poll::readable([stream.get_ref().as_fd(), signals.as_fd()]).map_err(failed)?;
         while let Some(signal) = has_signal.then(|| signals.take_next()).flatten() {
             match signal {
-                HostSignal::Resize => {
+                HostSignal::Resize | HostSignal::Continued => {
                     let columns = Look::of_output().columns;
                     let _ = writeln!(stream.get_mut(), r#"{{"action":"resize","columns":{columns}}}"#);
                 }
@@ -181,7 +181,7 @@ fn pass_on(mut stream: BufReader<UnixStream>) -> Result<u8, Notice> {
                 HostSignal::End | HostSignal::HangUp => return leave(&mut out),
             }
         }
-        if has_bytes && stream.fill_buf().map_err(failed)?.is_empty() {
+        if has_bytes && uninterrupted(|| stream.fill_buf().map(<[u8]>::is_empty)).map_err(failed)? {
             return Ok(exit_code::SUCCESS);
         }
     }

@@ -21,6 +21,10 @@ impl Host {
                 HostSignal::HangUp => self.on_console_gone(),
                 HostSignal::CheckSocket => self.check_files(),
                 HostSignal::Resize => self.on_resized(),
+                HostSignal::Continued => {
+                    self.screen.retake(self.turn.now);
+                    self.on_resized();
+                }
             }
         }
     }

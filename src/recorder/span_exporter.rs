@@ -222,6 +222,8 @@ fn post(address: SocketAddr, path: &str, body: &str, patience: Duration) -> io::
             Err(error) if is_timeout(&error) => {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "the collector does not answer"));
             }
+            // A read with a time limit is interrupted when the process was stopped and goes on, signal(7).
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }

@@ -23,6 +23,8 @@ pub enum HostSignal {
     Resize,
     /// Make sure that the socket exists (SIGUSR1).
     CheckSocket,
+    /// This process was stopped and goes on (SIGCONT). Its terminal may have been another program's meanwhile.
+    Continued,
 }
 
 /// The number of a signal by its name, with or without `SIG`, or by its number. `None` if there is no such signal.
@@ -44,8 +46,15 @@ pub struct HostSignals {
     survives_hangup: bool,
 }
 
-const BLOCKED: [Signal; 6] =
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGWINCH, Signal::SIGUSR1];
+const BLOCKED: [Signal; 7] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGWINCH,
+    Signal::SIGUSR1,
+    Signal::SIGCONT,
+];
 
 /// Signals for faults of the host itself. They keep their default effect.
 const FAULTS: [Signal; 5] = [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE, Signal::SIGABRT];
@@ -64,7 +73,19 @@ impl HostSignals {
     /// # Errors
     /// EMFILE or ENFILE, as signalfd(2).
     pub fn take() -> io::Result<Self> {
-        for signal in meaningless() {
+        Self::take_all_but(&[])
+    }
+
+    /// The same for a program that a person may stop with ^Z.
+    ///
+    /// # Errors
+    /// As [`HostSignals::take`].
+    pub fn take_stoppable() -> io::Result<Self> {
+        Self::take_all_but(&[libc::SIGTSTP])
+    }
+
+    fn take_all_but(kept: &[libc::c_int]) -> io::Result<Self> {
+        for signal in meaningless().filter(|signal| !kept.contains(signal)) {
             // SAFETY: a disposition without a handler. For some signals the call is refused, which does no harm.
             unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
@@ -99,6 +120,7 @@ impl HostSignals {
             Signal::SIGWINCH => HostSignal::Resize,
             Signal::SIGUSR1 => HostSignal::CheckSocket,
             Signal::SIGHUP => HostSignal::HangUp,
+            Signal::SIGCONT => HostSignal::Continued,
             _ => HostSignal::End,
         })
     }

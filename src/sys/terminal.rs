@@ -137,6 +137,8 @@ pub struct Keys {
     file: File,
     /// The terminal's modes while this lives.
     modes: Termios,
+    /// Those that it has now.
+    now: Termios,
 }
 
 impl Keys {
@@ -174,16 +176,25 @@ impl Keys {
         change(&mut modes);
         tcsetattr(&stdin, SetArg::TCSANOW, &modes).ok()?;
         *BEFORE.lock().ok()? = Some((stdin.as_fd().try_clone_to_owned().ok()?, before));
-        Some(Self { file: keys, modes })
+        Some(Self { file: keys, now: modes.clone(), modes })
     }
 
     /// Has every key arrive, and every byte of output reach the terminal, as it is, or no longer.
-    pub fn pass_everything(&self, passes: bool) {
-        let mut modes = self.modes.clone();
+    pub fn pass_everything(&mut self, passes: bool) {
+        self.now = self.modes.clone();
         if passes {
-            cfmakeraw(&mut modes);
+            cfmakeraw(&mut self.now);
         }
-        let _ = tcsetattr(&self.file, SetArg::TCSANOW, &modes);
+        let _ = tcsetattr(&self.file, SetArg::TCSANOW, &self.now);
+    }
+
+    /// Takes the terminal over again after this process was stopped: its shell has given the terminal other modes. Does
+    /// nothing in the background, where the terminal is the shell's.
+    pub fn retake(&self) {
+        let is_foreground = nix::unistd::tcgetpgrp(&self.file).is_ok_and(|group| group == nix::unistd::getpgrp());
+        if is_foreground {
+            let _ = tcsetattr(&self.file, SetArg::TCSANOW, &self.now);
+        }
     }
 
     /// Reads everything that was typed. Returns false when the terminal is gone.

@@ -67,7 +67,7 @@ pub(super) struct Player {
     window: Option<pty::Size>,
     signals: HostSignals,
     /// Keeps keys from being shown, and from reaching the shell afterwards.
-    _keys: Option<Keys>,
+    keys: Option<Keys>,
     engine: Engine,
     console: Console,
     playing: BTreeMap<JobId, Playing>,
@@ -87,7 +87,7 @@ impl Player {
             pace,
             window,
             signals: HostSignals::take()?,
-            _keys: if is_terminal { Keys::take(false) } else { None },
+            keys: if is_terminal { Keys::take(false) } else { None },
             engine: Engine::default(),
             console: new_console(is_terminal, View::Safe, Color::Auto, true),
             playing: BTreeMap::new(),
@@ -234,7 +234,8 @@ impl Player {
             let left = end.saturating_duration_since(Instant::now());
             match self.signals.wait(left) {
                 None if end <= Instant::now() => break,
-                Some(HostSignal::Resize) => {
+                Some(HostSignal::Resize | HostSignal::Continued) => {
+                    self.keys.iter().for_each(Keys::retake);
                     self.window = pty::size(&io::stdout()).filter(|_| self.window.is_some());
                     self.console.resize(self.window.map_or(0, |size| size.cols));
                 }

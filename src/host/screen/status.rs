@@ -9,6 +9,7 @@ use crate::core::engine::JobId;
 use crate::limits;
 use crate::sink::console::Flood;
 use crate::sink::console::status_line::{self, StatusFacts};
+use crate::sys::terminal::Keys;
 use crate::text::alternate_screen::NORMAL_SCREEN;
 
 /// Bracketed paste (xterm): the terminal marks pasted text, so that it is not taken for keys.
@@ -123,6 +124,14 @@ impl Screen {
             self.out.buffer().extend_from_slice(PLAIN);
             self.mark_pastes(!self.keyboard.is_answering());
             self.size_status(now);
+        }
+    }
+
+    /// Takes the terminal over again after the host was stopped and goes on.
+    pub(in crate::host) fn retake(&mut self, now: Instant) {
+        self.keys.iter().for_each(Keys::retake);
+        if self.taken.is_none() {
+            self.redraw(now);
         }
     }
 

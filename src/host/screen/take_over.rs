@@ -92,7 +92,7 @@ impl Screen {
         let undo = self.set_undo(&[repairs().as_slice(), LEAVE].concat());
         // Without one, the next host on this terminal puts it back.
         let keeper = TerminalKeeper::start(&self.output, &undo).ok().flatten();
-        self.keys.iter().for_each(|keys| keys.pass_everything(true));
+        self.keys.iter_mut().for_each(|keys| keys.pass_everything(true));
         self.taken = Some(TakeOver { job, cursor, repair: RawFilter::new(), screen, since: now, was_frozen, keeper });
         Some(size)
     }
@@ -104,7 +104,7 @@ impl Screen {
         taken.repair.end_block(self.out.buffer());
         self.out.buffer().extend_from_slice(LEAVE);
         self.set_undo(b"");
-        self.keys.iter().for_each(|keys| keys.pass_everything(false));
+        self.keys.iter_mut().for_each(|keys| keys.pass_everything(false));
         taken.keeper.take().into_iter().for_each(TerminalKeeper::end);
         self.size_status(now);
         if !taken.was_frozen {

@@ -213,6 +213,24 @@ fn the_terminal_is_as_it_was() {
     }
 }
 
+/// Its shell gives the terminal modes in which ^C would end the host, and with it all commands.
+#[test]
+fn a_host_that_was_stopped_takes_its_terminal_over_again() {
+    let shells = Terminal::new(120, 40).modes();
+    let mut host = Host::with(Setup { terminal: true, ..PLAIN });
+    let modes = |host: &Host| host.terminal.as_ref().expect("a terminal").modes();
+    waiting::wait_until("the host has the terminal", || modes(&host) != shells);
+    let taken = modes(&host);
+    host.stop();
+    host.terminal.as_ref().expect("a terminal").set_modes(&shells);
+    host.signal(Signal::SIGCONT);
+    waiting::wait_until("the host has the terminal again", || modes(&host) == taken);
+    assert_eq!(host.run("echo on").out(), "on\n");
+    host.signal(Signal::SIGTERM);
+    host.check_end();
+    assert_eq!(modes(&host), shells);
+}
+
 #[test]
 fn nothing_of_a_killed_hosts_runs_is_left() {
     let host = Host::start();

@@ -7,7 +7,9 @@ use nix::sys::termios::LocalFlags;
 
 use super::{ATTENDED, ends, start, waits};
 use crate::support::host::Host;
+use crate::support::procs::Process;
 use crate::support::programs;
+use crate::support::terminal::Terminal;
 use crate::support::typist::{At, Typist};
 use crate::support::waiting::wait_until;
 
@@ -85,6 +87,28 @@ fn a_terminal_gets_its_modes_back_however_rexec_attach_ends() {
     waits(&host, 1);
     rexec(&host, &["send", "1", "x"]);
     assert_eq!(ends(&mut call).out(), "<x>\n");
+}
+
+#[test]
+fn rexec_attach_takes_its_terminal_over_again_after_a_stop() {
+    let host = Host::with(ATTENDED);
+    let mut call = start(&host, "read x </dev/tty; echo \"<$x>\"");
+    waits(&host, 1);
+    let mut person = at_terminal(&host, &["attach", "1"]);
+    assert!(person.is_raw());
+    let raw = person.terminal.modes();
+    let shells = Terminal::new(80, 24).modes();
+    let attach = Process::of(person.warden.pid()).expect("it lives");
+    attach.signal(Signal::SIGSTOP);
+    wait_until("it is stopped", || Process::of(attach.pid).is_some_and(|now| now.state == 'T'));
+    person.terminal.set_modes(&shells);
+    attach.signal(Signal::SIGCONT);
+    wait_until("the terminal is raw again", || person.terminal.modes() == raw);
+    person.types(b"on\r");
+    person.sees("#1 ended with 0");
+    person.ends();
+    assert!(person.has_its_modes(true));
+    assert_eq!(ends(&mut call).out(), "<on>\n");
 }
 
 #[test]

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::call::{self, Call, Target};
 use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::procs::{self, Process};
 use crate::support::reader::read_some;
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
@@ -82,6 +84,13 @@ fn each_command_is_a_span_in_a_file() {
 
 /// Takes one request and answers it.
 fn answer(listener: &TcpListener, status: &str) -> String {
+    let (mut stream, body) = request(listener);
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}").expect("it takes an answer");
+    body
+}
+
+/// Takes one request, which waits for its answer on this connection.
+fn request(listener: &TcpListener) -> (TcpStream, String) {
     let (mut stream, _) = listener.accept().expect("a request");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let mut bytes = Vec::new();
@@ -94,9 +103,8 @@ fn answer(listener: &TcpListener, status: &str) -> String {
     };
     loop {
         if let Some(body) = whole(&bytes) {
-            write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}").expect("it takes an answer");
             // A file has one of them on each line.
-            return body + "\n";
+            return (stream, body + "\n");
         }
         let mut piece = [0; 4096];
         let length = read_some(&mut stream, &mut piece).expect("a request");
@@ -125,6 +133,32 @@ fn a_collector_gets_spans_and_one_that_was_away_gets_them_later() {
     assert_eq!(names, ["\"exec: echo two\"", "\"exec: echo three\""]);
     assert!(waiting::until_true(PATIENCE, || host.console_text().contains("exported again; 0 were dropped")));
     drop(listener);
+    host.finish();
+}
+
+/// A read with a time limit fails with EINTR in a process that was stopped and goes on.
+#[test]
+fn an_exporter_that_is_stopped_and_goes_on_waits_for_its_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let host = exporting(&format!("http://{}", listener.local_addr().expect("an address")));
+    let is_exporter = |process: &Process| process.comm == "rexec-spans";
+    let find = || procs::children(host.pid()).into_iter().find(is_exporter);
+    let exporter = waiting::until(PATIENCE, find).expect("an exporter");
+    let is_in =
+        |state: char| waiting::until_true(PATIENCE, || Process::of(exporter.pid).is_some_and(|p| p.state == state));
+    assert_eq!(host.run("echo one").out(), "one\n");
+    let (mut stream, _) = request(&listener);
+    assert!(is_in('S'), "it waits for its answer");
+    exporter.signal(Signal::SIGSTOP);
+    assert!(is_in('T'));
+    exporter.signal(Signal::SIGCONT);
+    assert!(is_in('S'));
+    // On a busy machine its patience may be over: then it has closed this, and sends the span again.
+    let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{{}}");
+    drop(stream);
+    assert_eq!(host.run("echo two").out(), "two\n");
+    while !answer(&listener, "200 OK").contains("exec: echo two") {}
+    assert!(!host.console_text().contains("Interrupted"), "{}", host.console_text());
     host.finish();
 }
 

@@ -55,6 +55,11 @@ impl Terminal {
         tcgetattr(&self.slave).expect("it is a terminal")
     }
 
+    /// Gives it other modes, as a shell does when the program in its foreground was stopped.
+    pub(crate) fn set_modes(&self, modes: &Termios) {
+        tcsetattr(&self.slave, SetArg::TCSANOW, modes).expect("it is a terminal");
+    }
+
     /// Waits until the keys that were written have come to the other side, where a key may have an effect by itself: the
     /// kernel passes them on at the latest when somebody asks for them.
     pub(crate) fn settle(&self) {
