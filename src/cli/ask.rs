@@ -44,6 +44,10 @@ impl fmt::Display for AskError {
             Self::Stranger { uid } => {
                 write!(f, "the host's socket belongs to another user (uid {uid}); nothing was sent")
             }
+            // What a timeout of a socket returns (socket(7)).
+            Self::Lost(source) if source.kind() == io::ErrorKind::WouldBlock => {
+                write!(f, "the host did not answer in time")
+            }
             Self::Lost(source) => write!(f, "the host did not answer: {}", reason(source)),
             Self::Unclear => write!(f, "the host's answer cannot be understood"),
             Self::Refused(notice) => write!(f, "{}", escape_line(&notice.problem, REFUSAL_COLUMNS)),

@@ -3,6 +3,7 @@
 mod checks;
 mod live;
 mod permanent;
+mod startup;
 
 use std::io::{self, Write};
 

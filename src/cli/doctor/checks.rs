@@ -8,21 +8,28 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::place::{self, PlaceError};
 
 use super::{CheckResult, FindingState};
-use super::{live, permanent};
+use super::{live, permanent, startup};
+use crate::cli::ask::AskError;
 use crate::cli::run::probe::InstalledAgent;
 use crate::cli::run::{links, probe};
-use crate::cli::{check, installed, socket_path};
+use crate::cli::{check, installed, socket_path, status};
 use crate::sys::process;
+use crate::text::banner::duration;
+use crate::text::escape::escape_line;
+
+/// Columns of a host's version that are shown. The rest is cut.
+const VERSION_COLUMNS: usize = 20;
+const RESTART: &str = "restart rexec-host when nothing runs in it";
 
 /// All findings in the order in which they are shown.
 pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
     let socket = socket_path()?;
     let mut findings = programs();
     findings.push(directory(&socket));
-    let has_host = check::is_running(&socket);
-    findings.push(host(&socket, has_host));
+    let (finding, has_host) = host(&socket);
+    findings.push(finding);
     findings.extend(environment());
-    findings.push(live::start_of_bash());
+    findings.push(startup::check());
     let Some(shim) = installed::shim() else { return Ok(findings) };
     let folder = links::folder(&socket);
     let missing = links::faults(&folder, &shim);
@@ -30,10 +37,10 @@ pub(super) fn all(is_live: bool) -> Result<Vec<CheckResult>, Notice> {
     findings.push(if missing.is_empty() {
         CheckResult::ok("links", place.to_string())
     } else if folder.exists() {
-        let found = format!("{} are missing or old in {place}", missing.join(", "));
+        let found = format!("{place} lacks {}, or has old ones", missing.join(", "));
         CheckResult::new(FindingState::Note, "links", found, "rexec run repairs them")
     } else {
-        CheckResult::new(FindingState::Note, "links", format!("{place} does not exist yet"), "rexec run makes it")
+        CheckResult::new(FindingState::Note, "links", format!("{place} does not exist yet; rexec run makes it"), "")
     });
     if is_live && has_host {
         links::provide(&socket, &shim)?;
@@ -77,8 +84,8 @@ fn directory(socket: &Path) -> CheckResult {
     match place::check_directory(directory, process::uid()) {
         Ok(()) => CheckResult::ok("socket", socket.display().to_string()),
         Err(PlaceError::Missing) => {
-            let found = format!("{} does not exist yet", directory.display());
-            CheckResult::new(FindingState::Note, "socket", found, "a host makes it")
+            let found = format!("{} does not exist yet; a host makes it", directory.display());
+            CheckResult::new(FindingState::Note, "socket", found, "")
         }
         Err(error) => {
             let found = format!("{}: {error}", directory.display());
@@ -88,19 +95,38 @@ fn directory(socket: &Path) -> CheckResult {
     }
 }
 
-fn host(socket: &Path, runs: bool) -> CheckResult {
-    if runs {
-        return CheckResult::ok("host", "it answers");
-    }
-    match socket.exists() {
-        true => {
-            let fix = "restart rexec-host; if a process still has the socket, end that one first";
-            CheckResult::new(FindingState::Broken, "host", format!("it does not answer on {}", socket.display()), fix)
+/// The host, and whether it answers.
+fn host(socket: &Path) -> (CheckResult, bool) {
+    let finding = |state, found: &str, fix: &str| CheckResult::new(state, "host", found, fix);
+    const START: &str = "start rexec-host; rexec run starts one, too";
+    let status = match status::of(socket) {
+        Ok(status) => status,
+        Err(AskError::NoHost { .. }) if socket.exists() => {
+            return (finding(FindingState::Note, "none runs; one that was killed has left its socket", START), false);
         }
-        false => {
-            CheckResult::new(FindingState::Note, "host", "none runs", "start rexec-host; rexec run starts one, too")
+        Err(AskError::NoHost { .. }) => return (finding(FindingState::Note, "none runs", START), false),
+        Err(error @ AskError::Lost(_)) => {
+            let fix = "look at its terminal; if it does not go on, end its process and start rexec-host again";
+            return (finding(FindingState::Broken, &error.to_string(), fix), false);
         }
-    }
+        Err(AskError::Unclear | AskError::Refused(_)) if check::is_running(socket) => {
+            let found = "the one that runs is of another version, which does not tell its status";
+            return (finding(FindingState::Note, found, RESTART), true);
+        }
+        Err(error) => return (finding(FindingState::Broken, &error.to_string(), "set REXEC_SOCKET"), false),
+    };
+    let (version, pid, up) = (escape_line(&status.version, VERSION_COLUMNS), status.pid, duration(status.up_ms));
+    let found = format!("{version}, process {pid}, up {up}");
+    // The kernel adds this to the name of a file that is gone (proc(5)).
+    let is_gone = |path: std::path::PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
+    let found = if version != env!("CARGO_PKG_VERSION") {
+        finding(FindingState::Note, &format!("{found}; this rexec is {}", env!("CARGO_PKG_VERSION")), RESTART)
+    } else if std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(is_gone) {
+        finding(FindingState::Note, &format!("{found}; its program was replaced after it had started"), RESTART)
+    } else {
+        CheckResult::ok("host", found)
+    };
+    (found, true)
 }
 
 /// What the user's own environment and account say.

@@ -22,7 +22,12 @@ pub(super) fn all(shim: &Path, is_live: bool) -> Vec<CheckResult> {
     let mut findings = vec![of_links(&store.links(), shim)];
     findings.extend(record.files.iter().map(of_file));
     if is_live {
-        findings.push(live::probe("rexec init", &store.links().join("rexec-bash"), &[]));
+        findings.push(live::probe(
+            "rexec init",
+            &store.links().join("rexec-bash"),
+            &[],
+            "rexec init repairs its links",
+        ));
     }
     findings
 }
@@ -35,7 +40,7 @@ fn of_links(folder: &Path, shim: &Path) -> CheckResult {
         return CheckResult::ok("rexec init", format!("its links in {place} lead to this rexec"));
     }
     if gone.is_empty() {
-        let found = format!("{} in {place} are of another rexec", faults.join(", "));
+        let found = format!("{place} has {} of another rexec", faults.join(", "));
         return CheckResult::new(
             FindingState::Note,
             "rexec init",
@@ -43,7 +48,7 @@ fn of_links(folder: &Path, shim: &Path) -> CheckResult {
             "rexec init, if this rexec is the one to use",
         );
     }
-    let found = format!("{} in {place} lead nowhere, and settings of agents name them", gone.join(", "));
+    let found = format!("{place} lacks {}, which settings of agents name", gone.join(", "));
     CheckResult::new(FindingState::Broken, "rexec init", found, "rexec init; to do without it, rexec uninit")
 }
 

@@ -1,6 +1,8 @@
 //! `rexec doctor` names what is wrong, and proves with `--live` that commands arrive.
 
-use super::{Place, host};
+use nix::sys::signal::Signal;
+
+use super::{Place, host, printed};
 use crate::support::host::Host;
 use crate::support::temp::TempDir;
 
@@ -66,4 +68,36 @@ fn what_is_wrong_is_named_with_what_to_do() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("0755") && text.contains("fix: ") && text.contains("no host runs"), "{text}");
     host.finish();
+}
+
+#[test]
+fn a_slow_login_shell_is_named_with_the_line_that_makes_it_slow() {
+    let (place, host) = (Place::new(), host());
+    let profile = |text: &str| {
+        place.program(".profile", text);
+        doctor(&place, &host, &[], &[]).0
+    };
+    let home = place.home.path().display().to_string();
+    // What a profile leaves running holds nothing up.
+    let text = profile("echo hello\n(sleep 5 &)\nslow() {\n  sleep 2\n}\nslow # it is\n");
+    assert!(text.contains(&format!("ms of it in {home}/.profile, line 4: sleep 2\n")), "{text}");
+    assert!(text.contains("fix: do that in terminals only"), "{text}");
+    let text = profile("true\nexit 3\n");
+    assert!(text.contains("ends in a profile, before the command\n") && text.contains("line 2: exit 3"), "{text}");
+    host.finish();
+}
+
+#[test]
+fn a_host_that_was_killed_is_told_from_one_that_does_not_answer() {
+    let (place, host) = (Place::new(), host());
+    let (text, _) = doctor(&place, &host, &[], &[]);
+    assert!(text.contains(&format!("{}, process {}, up ", env!("CARGO_PKG_VERSION"), host.pid())), "{text}");
+    host.signal(Signal::SIGSTOP);
+    let (text, code) = doctor(&place, &host, &[], &[]);
+    assert!(text.contains("did not answer in time") && code == Some(1), "{text}");
+    host.signal(Signal::SIGCONT);
+    let socket = host.socket();
+    let (_home, _warden) = host.kill();
+    let left = printed(place.alone(crate::support::programs::rexec()).env("REXEC_SOCKET", &socket).arg("doctor"));
+    assert!(left.contains("none runs; one that was killed has left its socket"), "{left}");
 }
