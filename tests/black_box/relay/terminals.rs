@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::host::{Host, MIRROR};
-use crate::support::procs::{self, Process};
+use crate::support::procs;
 use crate::support::temp::TempDir;
 use crate::support::typist::{At, Typist};
 use crate::support::waiting::{self, PATIENCE};
@@ -137,11 +137,7 @@ fn a_terminal_that_takes_nothing_holds_the_command_and_no_memory() {
     let mut typist = Typist::start(&shell, &["bash", "-c", script], &env, home.path(), TERMINAL);
     typist.sees("begun");
     typist.types(b"\x13");
-    let is_blocked = || {
-        let writer = host.tree().into_iter().find(|process| process.comm == "tr");
-        writer.is_none_or(|process| Process::of(process.pid).is_none_or(|process| process.state == 'S'))
-    };
-    assert!(waiting::until_true(PATIENCE, is_blocked));
+    procs::wait_until_held(host.pid(), "tr");
     let grown = procs::memory(host.pid(), "VmRSS").saturating_sub(before);
     assert!(grown < 4 << 20, "the host has grown by {grown}");
     typist.types(b"\x11");

@@ -82,10 +82,24 @@ impl Reader {
         self.so_far()
     }
 
-    /// Where these bytes end among what has come behind a place.
-    pub(crate) fn find(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        let state = self.state.lock().expect("no reader panics");
-        memchr::memmem::find(&state.0[from..], bytes).map(|at| from + at + bytes.len())
+    /// Where these bytes end behind a place. Waits for them as long as something comes: a flood takes its time on a busy
+    /// machine.
+    pub(crate) fn wait_to_find(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let (mut searched, begun, mut last) = (from, Instant::now(), Instant::now());
+        while last.elapsed() < waiting::PATIENCE && begun.elapsed() < 10 * waiting::PATIENCE {
+            let state = self.state.lock().expect("no reader panics");
+            // They may have begun in what came before.
+            let at = searched.saturating_sub(bytes.len()).max(from);
+            if let Some(found) = memchr::memmem::find(&state.0[at..], bytes) {
+                return Some(at + found + bytes.len());
+            }
+            if state.0.len() > searched {
+                (searched, last) = (state.0.len(), Instant::now());
+            }
+            drop(state);
+            waiting::pause();
+        }
+        None
     }
 
     /// Waits until the stream has brought these bytes.

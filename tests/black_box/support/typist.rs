@@ -89,7 +89,7 @@ impl Typist {
     /// Waits until the screen has brought this, behind everything waited for so far; gives what came with it.
     pub(crate) fn sees(&mut self, text: &str) -> String {
         let from = self.read;
-        let found = waiting::until(PATIENCE, || self.reader().find(text.as_bytes(), from));
+        let found = self.reader().wait_to_find(text.as_bytes(), from);
         let Some(to) = found else { panic!("never saw {text:?}; since the last time: {:?}", self.last_part()) };
         self.read = to;
         String::from_utf8_lossy(&self.reader().so_far()[from..to]).into_owned()

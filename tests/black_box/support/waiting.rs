@@ -6,6 +6,11 @@ use std::time::{Duration, Instant};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(4);
 
+/// Lets others work between two questions.
+pub(crate) fn pause() {
+    std::thread::sleep(PAUSE);
+}
+
 /// Asks until there is an answer; `None` when the time is over.
 pub(crate) fn until<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + within;
@@ -16,7 +21,7 @@ pub(crate) fn until<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> 
         if Instant::now() >= deadline {
             return None;
         }
-        std::thread::sleep(PAUSE);
+        pause();
     }
 }
 
@@ -43,7 +48,7 @@ pub(crate) fn wait_until_grown(what: &str, enough: usize, step: Duration, mut sa
 pub(crate) fn until_steady<T: PartialEq>(quiet: Duration, mut sample: impl FnMut() -> T) -> T {
     let (mut last, mut since, deadline) = (sample(), Instant::now(), Instant::now() + PATIENCE);
     while since.elapsed() < quiet && Instant::now() < deadline {
-        std::thread::sleep(PAUSE);
+        pause();
         let now = sample();
         if now != last {
             (last, since) = (now, Instant::now());
