@@ -325,11 +325,11 @@ impl Client {
                 self.end += received;
                 None
             }
-            Ok(0) | Err(_) if self.aborting.is_some() => Some(ClientEnd::Exit(ABORTED)),
             Ok(0) | Err(_) if self.chunk.is_some() => {
                 self.end_reading_ahead();
                 None
             }
+            Ok(0) | Err(_) if self.aborting.is_some() => Some(ClientEnd::Exit(ABORTED)),
             Ok(0) | Err(_) => Some(ClientEnd::Failed(self.lost())),
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! A shell that dies of a signal leaves in its caller's pipe what the pipe had room for, and waits for no reader. What lies
 //! between the command and a full pipe here would not have been written there. So this process looks for the command's
-//! death behind the output that waits, and then does not wait either.
+//! death behind the output that waits, and then does not wait either. An abort asks the command to end, too.
 //!
-//! Invariants: nothing is read ahead before such a signal; all output of a command that ends in another way is written; the
+//! Invariants: nothing is read ahead before that; all output of a command that ends in another way is written; the
 //! frames that are kept are bounded.
 
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::wire::{Decoded, FromHost};
 
-use super::{BUFFER_BYTES, Client, ClientEnd, ENDING};
+use super::{ABORTED, BUFFER_BYTES, Client, ClientEnd, ENDING};
 
 /// The most bytes that are kept while an output is blocked: more than a host keeps for a slow caller.
 const AHEAD_BYTES_MAX: usize = 1 << 20;
@@ -31,7 +31,12 @@ pub(super) struct BlockedOutput {
 impl Client {
     /// Whether more is read although an output is blocked.
     pub(super) fn reads_ahead(&self) -> bool {
-        self.came & ENDING != 0 && !self.blocked.is_last && self.end - self.start < AHEAD_BYTES_MAX
+        self.is_asked_to_end() && !self.blocked.is_last && self.end - self.start < AHEAD_BYTES_MAX
+    }
+
+    /// Whether a signal has asked the command to end, or it is aborted.
+    fn is_asked_to_end(&self) -> bool {
+        self.came & ENDING != 0 || self.aborting.is_some()
     }
 
     /// The host has closed its end while an output is blocked.
@@ -51,14 +56,17 @@ impl Client {
         self.blocked.stuck = None;
     }
 
-    /// The end of a command that died of a signal, if the reader of its output has taken nothing for a while.
+    /// The end of a command that died of a signal or was aborted, if the reader of its output has taken nothing for a while.
     pub(super) fn end_without_reader(&mut self) -> Option<ClientEnd> {
-        let from = self.chunk.as_ref().filter(|_| self.came & ENDING != 0)?.from;
+        let from = self.chunk.as_ref().filter(|_| self.is_asked_to_end())?.from;
         let now = Instant::now();
         match self.blocked.stuck {
             Some((place, until)) if place == from => {
-                let death = self.exit_ahead().filter(|exit| until <= now && matches!(exit, Exit::Signal(_)))?;
-                Some(self.end_of(death))
+                let exit = self.exit_ahead().filter(|_| until <= now)?;
+                if self.aborting.is_some() {
+                    return Some(ClientEnd::Exit(ABORTED));
+                }
+                matches!(exit, Exit::Signal(_)).then(|| self.end_of(exit))
             }
             _ => {
                 self.blocked.stuck = Some((from, now + READER_PATIENCE));

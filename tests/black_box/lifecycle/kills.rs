@@ -3,11 +3,12 @@
 use std::fs;
 use std::io::Read;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
+use crate::exec::rexec;
 use crate::support::call::{Calling, Outcome, Target};
 use crate::support::crowd;
 use crate::support::host::{Host, MIRROR, PLAIN, Setup};
@@ -310,8 +311,10 @@ fn what_outlives_the_signal_that_ended_its_shell_is_killed_with_the_rest_of_the_
 #[test]
 fn a_command_that_dies_of_a_signal_does_not_wait_for_a_reader() {
     let host = Host::with(PLAIN);
-    for signal in [SIGTERM, SIGHUP] {
-        let mut shim = crowd::shim(&host, "exec yes").stdout(Stdio::piped()).spawn().expect("a shim");
+    let shim = || crowd::shim(&host, "exec yes");
+    let exec = || rexec(&host, &["exec", "yes"]);
+    for (mut command, signal) in [(shim(), SIGTERM), (shim(), SIGHUP), (exec(), SIGTERM), (exec(), SIGHUP)] {
+        let mut shim = command.stdout(Stdio::piped()).spawn().expect("a shim");
         let writer = procs::wait_until_held(host.pid(), "yes");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(shim.id().cast_signed()), signal).expect("ours");
         let ended = waiting::until(PATIENCE, || shim.try_wait().expect("a child"));
@@ -325,6 +328,23 @@ fn a_command_that_dies_of_a_signal_does_not_wait_for_a_reader() {
         shim.stdout.take().expect("a pipe").read_to_end(&mut out).expect("it ends");
         assert!(out.len() >= 60_000 && out.starts_with(b"y\ny\n"), "{} bytes", out.len());
     }
+    host.finish();
+}
+
+/// The plain client gives up after five seconds whatever happens, so it has to be faster once among several times.
+#[test]
+fn a_plain_client_that_is_ended_does_not_wait_for_a_reader() {
+    let host = Host::with(PLAIN);
+    let ends_soon = || {
+        let mut command = rexec(&host, &["--whoami", "Ann", "--dir", "/", "--", "yes"]);
+        let mut client = command.stdout(Stdio::piped()).spawn().expect("a client");
+        procs::wait_until_held(host.pid(), "yes");
+        let since = Instant::now();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(client.id().cast_signed()), SIGTERM).expect("ours");
+        assert_eq!(client.wait().expect("a child").code(), Some(143));
+        since.elapsed() < Duration::from_secs(4)
+    };
+    assert!((0..5).any(|_| ends_soon()), "it waits for a reader");
     host.finish();
 }
 
