@@ -49,6 +49,7 @@ mod show;
 mod start;
 mod stats;
 mod status;
+mod stdio_server;
 mod stop_host;
 mod tail;
 mod unified;

@@ -13,6 +13,7 @@ pub mod init_record;
 pub mod json_line;
 pub mod jsonl;
 pub mod keys;
+pub mod lines;
 pub mod mcp;
 pub mod opencode;
 pub mod output_filter;

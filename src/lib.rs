@@ -107,7 +107,8 @@
 //! * A command that a person or a script gives to the host: `cli/exec.rs`, which becomes the shim
 //!   (`protocol/direct.rs`); in the background: `cli/exec/background.rs`, by JSON-RPC (`cli/host_calls.rs`).
 //! * What is awaited of a command, and how that is told: `cli/awaited.rs`. Names of services: `cli/service.rs`.
-//! * MCP: `front/mcp.rs` has the protocol and the calls, `cli/mcp.rs` the agent's and the host's descriptors.
+//! * MCP: `front/mcp.rs` has the protocol and the calls.
+//! * How `rexec mcp` and `rexec exec-server` read, wait and write: `cli/stdio_server.rs`.
 //! * Which run `44`, `SESSION:44` or `-1` is: `cli/run_reference.rs`; how it is found: `history/find.rs`.
 //! * A method for programs (JSON-RPC): `front/rpc.rs` translates, `host/rpc.rs` serves.
 //! * The console on other terminals (`rexec tail`): `host/viewers.rs`.

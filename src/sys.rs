@@ -119,8 +119,13 @@ pub fn set_nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The capacity of a pipe for a command's output, bytes. It causes fewer wake-ups than the usual 64 KiB.
+/// The capacity of a pipe for much output, bytes. It causes fewer wake-ups than the usual 64 KiB.
 const PIPE_BYTES: i32 = 256 << 10;
+
+/// Gives a pipe this capacity. Beyond the user's limit (pipe-user-pages-soft), it keeps its usual one.
+pub(crate) fn widen(pipe: &impl AsFd) {
+    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
+}
 
 /// Makes a pipe whose read end does not block. Both ends are closed on exec.
 ///
@@ -129,8 +134,7 @@ const PIPE_BYTES: i32 = 256 << 10;
 pub fn pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(io)?;
     set_nonblocking(&read)?;
-    // Beyond the user's limit (pipe-user-pages-soft), the pipe keeps its usual size.
-    let _ = nix::fcntl::fcntl(&read, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
+    widen(&read);
     Ok((read, write))
 }
 

@@ -3,8 +3,7 @@
 //!
 //! Invariants: a request gets one answer, and none once the client has cancelled it; a tool call has its result within
 //! [`limits::MCP_CALL`], whatever the host does; what a client or a host sends cannot make this grow without bound,
-//! because its owner reads on only while [`McpServer::may_read_client`] and
-//! [`McpServer::may_read_host`] say so.
+//! because its owner reads on only while little waits in [`McpServer::to_client`] and [`McpServer::to_host`].
 //!
 //! `message` reads what the client sends, `revision` knows the revisions of the protocol, `tools` and `arguments` the
 //! tools, `call` has the calls that wait, and `host_side` asks the host and takes its answers.
@@ -13,7 +12,6 @@ mod arguments;
 mod call;
 mod excerpt;
 mod host_side;
-mod lines;
 mod message;
 mod revision;
 #[cfg(test)]
@@ -32,7 +30,6 @@ use crate::text::escape::name_of;
 use arguments::ToolCall;
 use call::{KnownRun, PendingCall, Work};
 use host_side::HostSide;
-pub use lines::{ArrivedLine, Lines};
 use message::{ClientMessage, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, ProtocolError};
 use revision::Era;
 
@@ -103,18 +100,6 @@ impl McpServer {
     /// What waits to be sent to the host, likewise.
     pub fn to_host(&mut self) -> &mut Vec<u8> {
         self.host.out()
-    }
-
-    /// Whether more may be read from the client.
-    #[must_use]
-    pub fn may_read_client(&self) -> bool {
-        self.may_read_host() && self.host.queued() < limits::MCP_QUEUE_BYTES
-    }
-
-    /// Whether more may be read from the host.
-    #[must_use]
-    pub fn may_read_host(&self) -> bool {
-        self.to_client.len() < limits::MCP_QUEUE_BYTES
     }
 
     /// When [`McpServer::tick`] has something to do, if nothing comes before.

@@ -8,10 +8,8 @@ pub const EXEC_SERVER_LINE_BYTES_MAX: usize = 96 << 20;
 pub const EXEC_SERVER_FILE_BYTES_MAX: u64 = 64 << 20;
 /// Entries of a directory, or of a walk. Further ones are left out, and a walk says so.
 pub const EXEC_SERVER_ENTRIES_MAX: usize = 20_000;
-/// Bytes on their way to the client, or to the host, with which nothing more is read that causes more of them.
-pub const EXEC_SERVER_HIGH_BYTES: usize = 1 << 20;
-/// Output that is kept of a process for later reading, bytes of base64. Beyond it the oldest goes.
-pub const EXEC_SERVER_KEPT_BYTES: usize = 1_400 << 10;
+/// Output that is kept of a process for later reading, bytes. Beyond it the oldest goes.
+pub const EXEC_SERVER_KEPT_BYTES: usize = 1 << 20;
 /// Closed processes whose output is kept. Older ones have no output to read any more.
 pub const EXEC_SERVER_READABLE_MAX: usize = 16;
 /// Closed processes whose names are known. The oldest is forgotten, and its name may be used again.
@@ -24,5 +22,3 @@ pub const EXEC_SERVER_WRITES_KNOWN: usize = 64;
 pub const EXEC_SERVER_READS_MAX: usize = 256;
 /// The longest wait of a read. A longer one counts as this.
 pub const EXEC_SERVER_WAIT_MAX: Duration = Duration::from_secs(600);
-/// How long a client may take for the last lines.
-pub const EXEC_SERVER_FAREWELL: Duration = Duration::from_secs(1);

@@ -6,8 +6,6 @@ use std::time::Duration;
 pub const MCP_LINE_BYTES_MAX: usize = 4 << 20;
 /// The longest line from the host, bytes. A longer one ends the connection to it.
 pub const MCP_HOST_LINE_BYTES_MAX: usize = 16 << 20;
-/// What waits to be sent to a client, or to the host, bytes. Beyond it nothing more is read from the other side.
-pub const MCP_QUEUE_BYTES: usize = 1 << 20;
 /// Messages in one line of a client. A line with more is refused.
 pub const MCP_BATCH_MAX: usize = 64;
 /// Tool calls of one client that have no result yet. One more gets an error.
@@ -31,5 +29,3 @@ pub const MCP_PROGRESS_EVERY: Duration = Duration::from_millis(250);
 pub const MCP_READ_BYTES: usize = 256 << 10;
 /// … and the time between two questions, in which a command may write more.
 pub const MCP_READ_EVERY: Duration = Duration::from_millis(100);
-/// How long the last results may take to be written when the client or a signal ends the server.
-pub const MCP_FAREWELL: Duration = Duration::from_secs(1);

@@ -49,6 +49,14 @@ impl Output {
         })
     }
 
+    /// Gives it more room than the usual 64 KiB, if it is a pipe, so that its reader and this process wake each other up
+    /// less often.
+    pub fn widen(&self) {
+        if let Self::Pollable(file) = self {
+            super::widen(file);
+        }
+    }
+
     /// Writes without waiting.
     ///
     /// # Errors

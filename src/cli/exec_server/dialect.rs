@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::files;
 use super::message::{Refusal, params, put_notification, put_result};
 use super::requests::{self, Identity, OldStartAsk, StartAsk};
+use crate::text::encode::{base64, put_base64};
 
 /// A protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,19 +134,19 @@ impl Dialect {
     }
 
     /// Tells output. It is written by hand where whole builds go through it.
-    pub(super) fn put_output(self, process: &str, seq: u64, stream: &str, bytes: &str, out: &mut Vec<u8>) {
+    pub(super) fn put_output(self, process: &str, seq: u64, stream: &str, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Current => {
                 out.extend_from_slice(br#"{"method":"process/output","params":{"processId":"#);
                 serde_json::to_writer(&mut *out, process).expect("text always serializes into memory");
                 let fields = format!(r#","seq":{seq},"stream":"{stream}","chunk":""#);
                 out.extend_from_slice(fields.as_bytes());
-                out.extend_from_slice(bytes.as_bytes());
+                put_base64(bytes, out);
                 out.extend_from_slice(b"\"}}\n");
             }
             Self::V0 => {
                 let stream = if stream == "pty" { "stdout" } else { stream };
-                let delta = OutputDelta { process_id: process, stream, chunk: bytes };
+                let delta = OutputDelta { process_id: process, stream, chunk: &base64(bytes) };
                 put_notification("command/exec/outputDelta", &delta, out);
             }
         }

@@ -1,4 +1,4 @@
-//! The host's lines: answers and notifications. Output in base64 is passed on as it came, without a copy.
+//! The host's lines: answers and notifications. The bytes of output follow the line that tells of them.
 
 use std::borrow::Cow;
 
@@ -27,8 +27,8 @@ pub(super) struct HostParams<'a> {
     pub(super) run: Option<u64>,
     #[serde(borrow, default)]
     stream: Option<&'a str>,
-    #[serde(borrow, default)]
-    pub(super) base64: Option<&'a str>,
+    #[serde(default)]
+    pub(super) bytes: Option<usize>,
     #[serde(default)]
     pub(super) exit: Option<i64>,
     #[serde(borrow, default)]

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use crate::limits;
+use crate::text::encode::base64;
 
 /// How far a process has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +36,7 @@ pub(super) enum Ask {
 struct KeptChunk {
     seq: u64,
     stream: &'static str,
-    /// In base64.
-    bytes: String,
+    bytes: Box<[u8]>,
 }
 
 /// One process.
@@ -82,9 +82,9 @@ impl ClientProcess {
     }
 
     /// Keeps output for later reading, as far as there is room.
-    pub(super) fn keep(&mut self, seq: u64, stream: &'static str, bytes: &str) {
+    pub(super) fn keep(&mut self, seq: u64, stream: &'static str, bytes: &[u8]) {
         self.kept_bytes += bytes.len();
-        self.kept.push_back(KeptChunk { seq, stream, bytes: bytes.to_owned() });
+        self.kept.push_back(KeptChunk { seq, stream, bytes: bytes.into() });
         while self.kept_bytes > limits::EXEC_SERVER_KEPT_BYTES && self.kept.len() > 1 {
             self.kept_bytes -= self.kept.pop_front().map_or(0, |chunk| chunk.bytes.len());
         }
@@ -121,13 +121,12 @@ impl ClientProcess {
     pub(super) fn read(&self, after: u64, most: usize) -> Value {
         let (mut chunks, mut bytes, mut next) = (Vec::new(), 0, self.next);
         for chunk in self.kept.iter().filter(|chunk| chunk.seq > after) {
-            let length = chunk.bytes.len() / 4 * 3;
-            if !chunks.is_empty() && bytes + length > most {
+            if !chunks.is_empty() && bytes + chunk.bytes.len() > most {
                 next = chunk.seq;
                 break;
             }
-            bytes += length;
-            chunks.push(json!({"seq": chunk.seq, "stream": chunk.stream, "chunk": chunk.bytes}));
+            bytes += chunk.bytes.len();
+            chunks.push(json!({"seq": chunk.seq, "stream": chunk.stream, "chunk": base64(&chunk.bytes)}));
             if bytes >= most {
                 next = chunk.seq + 1;
                 break;

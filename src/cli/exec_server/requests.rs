@@ -144,7 +144,7 @@ impl StartAsk {
         env.extend(self.env);
         let mut ask = json!({
             "argv": self.argv, "dir": self.cwd, "env": env, "env_mode": "whole", "stream": true, "sanitize": "raw",
-            "encoding": "base64", "mode": if self.tty { "pty" } else { "pipes" },
+            "encoding": "binary", "mode": if self.tty { "pty" } else { "pipes" },
             "keep_stdin": self.pipe_stdin && !self.tty,
         });
         if let Some(whoami) = &identity.whoami {

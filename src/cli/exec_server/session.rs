@@ -15,6 +15,7 @@ use super::files;
 use super::message::{FAILED, INVALID_REQUEST, Message, Refusal, UNKNOWN_METHOD, params, put_answer};
 use super::process::{Ask, ClientProcess, Stage};
 use super::requests::{self, Identity};
+use crate::cli::stdio_server::StdioSession;
 use crate::front::json_line::put_line;
 use crate::limits;
 
@@ -49,11 +50,13 @@ pub(super) struct ExecSession {
     closed: VecDeque<String>,
     asked: BTreeMap<u64, Ask>,
     asked_last: u64,
+    /// The run and the stream of the output that the host sends next.
+    output_next: Option<(u64, &'static str)>,
     reads: Vec<WaitingRead>,
     /// Lines for the client.
-    pub(super) to_client: Vec<u8>,
+    to_client: Vec<u8>,
     /// Lines for the host.
-    pub(super) to_host: Vec<u8>,
+    to_host: Vec<u8>,
 }
 
 impl ExecSession {
@@ -67,14 +70,14 @@ impl ExecSession {
             closed: VecDeque::new(),
             asked: BTreeMap::new(),
             asked_last: 0,
+            output_next: None,
             reads: Vec::new(),
             to_client: Vec::new(),
             to_host: Vec::new(),
         }
     }
 
-    /// A line of the client's.
-    pub(super) fn client_line(&mut self, line: &[u8], now: Instant) {
+    fn on_client_line(&mut self, line: &[u8], now: Instant) {
         match Message::read(line) {
             Some(Message::Request { id, method, params }) => {
                 if let Some(answer) = self.request(&id, &method, params, now) {
@@ -93,11 +96,6 @@ impl ExecSession {
             Some(Message::Answer) => {}
             None => self.complain("not a message: an object in JSON with a method is needed"),
         }
-    }
-
-    /// A line of the client's was longer than a line may be.
-    pub(super) fn client_line_too_long(&mut self) {
-        self.complain(&format!("a line of more than {} bytes", limits::EXEC_SERVER_LINE_BYTES_MAX));
     }
 
     /// Tells the client of something that it has said and that cannot be answered.
@@ -270,16 +268,56 @@ impl ExecSession {
             }
         }
     }
+}
 
-    /// Time has passed.
-    pub(super) fn tick(&mut self, now: Instant) {
+impl StdioSession for ExecSession {
+    const LINE_BYTES_MAX: [usize; 2] = [limits::EXEC_SERVER_LINE_BYTES_MAX; 2];
+
+    fn to_client(&mut self) -> &mut Vec<u8> {
+        &mut self.to_client
+    }
+
+    fn to_host(&mut self) -> &mut Vec<u8> {
+        &mut self.to_host
+    }
+
+    fn client_line(&mut self, line: &[u8], now: Instant) {
+        self.on_client_line(line, now);
+    }
+
+    fn client_line_too_long(&mut self) {
+        self.complain(&format!("a line of more than {} bytes", limits::EXEC_SERVER_LINE_BYTES_MAX));
+    }
+
+    fn host_line(&mut self, line: &[u8], _: Instant) -> usize {
+        self.on_host_line(line)
+    }
+
+    fn host_bytes(&mut self, bytes: &[u8]) {
+        self.on_output(bytes);
+    }
+
+    fn wants_host(&self) -> bool {
+        !self.to_host.is_empty()
+    }
+
+    fn host_is_up(&mut self, _: Instant) {}
+
+    fn host_is_absent(&mut self, notice: &str) {
+        self.refuse_all(&Refusal::of_notice(notice));
+    }
+
+    fn host_is_gone(&mut self) {
+        self.end_all();
+    }
+
+    fn tick(&mut self, now: Instant) {
         if self.deadline().is_some_and(|at| at <= now) {
             self.serve_reads(Some(now));
         }
     }
 
-    /// When [`ExecSession::tick`] has something to do.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Instant> {
         self.reads.iter().map(|read| read.until).min()
     }
 }

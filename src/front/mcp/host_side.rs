@@ -49,10 +49,6 @@ impl HostSide {
         &mut self.out
     }
 
-    pub(super) fn queued(&self) -> usize {
-        self.out.len()
-    }
-
     /// Sends a request. False if it is longer than the host takes.
     fn ask(&mut self, call: u64, what: What, method: &str, params: &Value) -> bool {
         self.last_id += 1;

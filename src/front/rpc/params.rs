@@ -14,6 +14,8 @@ pub enum Encoding {
     Text,
     /// As the bytes that they are.
     Base64,
+    /// Likewise, behind the line, which says how many there are. Only output that is told has it.
+    Binary,
 }
 
 /// What a client may be told of a run.

@@ -73,6 +73,9 @@ pub fn put_output(run: u64, chunk: &OutputChunk, lost_bytes: u64, encoding: Enco
         out.extend_from_slice(format!(r#","lost_bytes":{lost_bytes}"#).as_bytes());
     }
     out.extend_from_slice(b"}}\n");
+    if encoding == Encoding::Binary {
+        out.extend_from_slice(&chunk.bytes);
+    }
 }
 
 /// The answer to `exec.output`. `rest` is what follows the chunks.
@@ -112,6 +115,7 @@ fn put_chunk_fields(chunk: &OutputChunk, encoding: Encoding, out: &mut Vec<u8>) 
             put_base64(&chunk.bytes, out);
             out.push(b'"');
         }
+        Encoding::Binary => out.extend_from_slice(format!(r#""bytes":{}"#, chunk.bytes.len()).as_bytes()),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::front::rpc::call::{METHODS, Method, RpcCall};
 use crate::front::rpc::error::{BAD_PARAMS, ENDING, RpcError, SANDBOXED};
 use crate::front::rpc::listing::ListedRun;
 use crate::front::rpc::params::{
-    Awaited, HelloParams, ListParams, OutputParams, RunEvent, SubscribeParams, WaitParams,
+    Awaited, Encoding, HelloParams, ListParams, OutputParams, RunEvent, SubscribeParams, WaitParams,
 };
 use crate::front::rpc::reply::put_error;
 use crate::front::rpc::search::TextSearch;
@@ -150,6 +150,9 @@ impl Host {
     }
 
     fn read_output(&mut self, to: &Requester, params: &OutputParams) -> Result<(), RpcError> {
+        if params.encoding == Encoding::Binary {
+            return Err(RpcError::new(BAD_PARAMS, "encoding: binary is for output that is told, not for answers"));
+        }
         let most = params.max_bytes.unwrap_or(limits::RPC_READ_BYTES).min(limits::RPC_READ_BYTES_MAX);
         let until = self.turn.now + Duration::from_millis(params.wait_ms).min(limits::TIMEOUT_MAX);
         let waiting = Awaiting::Output { after: params.after, most, encoding: params.encoding };

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use rexec_host::front::mcp::{ArrivedLine, Lines, McpIdentity, McpServer};
+use rexec_host::front::lines::{ArrivedLine, Lines};
+use rexec_host::front::mcp::{McpIdentity, McpServer};
 use rexec_host::limits;
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ const FROM_HOSTS: [&str; 11] = [
 
 /// Checks and takes what waits: lines of JSON, within the bounds.
 fn check(waiting: &mut Vec<u8>) {
-    assert!(waiting.len() < 2 * limits::MCP_QUEUE_BYTES);
+    assert!(waiting.len() < 2 * limits::STDIO_QUEUE_BYTES);
     for line in waiting.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         let value: Value = serde_json::from_slice(line).expect("a line of JSON");
         assert_eq!(value["jsonrpc"], "2.0");
@@ -55,14 +56,18 @@ fn check(waiting: &mut Vec<u8>) {
     waiting.clear();
 }
 
-fn heard(dice: &mut Dice, from: &[&str], lines: &mut Lines) -> Vec<ArrivedLine> {
+/// The lines that arrive; `None` for one that is too long.
+fn heard(dice: &mut Dice, from: &[&str], lines: &mut Lines) -> Vec<Option<Vec<u8>>> {
     let line = from[dice.below(from.len())];
     let mut bytes = mutated(dice, line.as_bytes());
     bytes.push(b'\n');
     let mut found = Vec::new();
     for piece in dice.pieces(&bytes) {
-        lines.push(piece);
-        found.extend(std::iter::from_fn(|| lines.take()));
+        lines.room()[..piece.len()].copy_from_slice(piece);
+        lines.arrived(piece.len());
+        while let Some(line) = lines.take() {
+            found.push(if let ArrivedLine::Whole(line) = line { Some(line.to_vec()) } else { None });
+        }
     }
     found
 }
@@ -79,16 +84,14 @@ fn what_agents_and_hosts_send_to_the_mcp_server() {
                 0..=3 => {
                     for line in heard(dice, &FROM_AGENTS, &mut agent) {
                         match line {
-                            ArrivedLine::Whole(line) => server.client_line(&line, now),
-                            ArrivedLine::TooLong => server.client_line_too_long(),
+                            Some(line) => server.client_line(&line, now),
+                            None => server.client_line_too_long(),
                         }
                     }
                 }
                 4..=5 => {
-                    for line in heard(dice, &FROM_HOSTS, &mut host) {
-                        if let ArrivedLine::Whole(line) = line {
-                            server.host_line(&line, now);
-                        }
+                    for line in heard(dice, &FROM_HOSTS, &mut host).into_iter().flatten() {
+                        server.host_line(&line, now);
                     }
                 }
                 6 => {

@@ -1,7 +1,7 @@
 //! A client of these tests.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -44,6 +44,13 @@ impl Client {
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
             Err(error) => panic!("nothing comes: {error}"),
         }
+    }
+
+    /// The bytes that follow a line.
+    pub(super) fn bytes(&mut self, length: u64) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(length).expect("a length")];
+        self.reader.read_exact(&mut bytes).expect("they follow");
+        bytes
     }
 
     /// Sends a request.

@@ -76,6 +76,35 @@ fn a_slow_client_of_a_stream_holds_that_command_only() {
     assert!(story.iter().all(|note| note["params"].get("lost_bytes").is_none()));
 }
 
+/// Bytes behind the line that tells of them, whatever they are: newlines, halves of characters, JSON.
+#[test]
+fn output_is_told_as_the_bytes_that_were_written() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let script = "printf '{\\377\\n\\0\\303'; printf 'oops\\n' >&2; head -c 300000 /dev/zero; printf '}\\n'";
+    let params = json!({"command": script, "stream": true, "sanitize": "raw", "encoding": "binary"});
+    client.call("events.subscribe", &json!({"encoding": "binary", "events": ["output"]}));
+    let run = client.start(&params);
+    let (mut told, mut closed) = ([Vec::new(), Vec::new(), Vec::new()], false);
+    let wanted = 300_007;
+    while !closed || told.iter().map(Vec::len).sum::<usize>() < 2 * (wanted + 5) {
+        let line = client.hear().expect("the connection stays");
+        closed |= line["method"] == "exec.closed";
+        if let Some(length) = line["params"]["bytes"].as_u64() {
+            let place = usize::from(line["params"]["stream"] == "stderr");
+            told[place].extend(client.bytes(length));
+        }
+    }
+    let mut written = b"{\xff\n\0\xc3".to_vec();
+    written.resize(5 + 300_000, 0);
+    written.extend(b"}\n");
+    assert!(told[0].len() == 2 * wanted && told[1] == b"oops\noops\n", "{} {:?}", told[0].len(), told[1]);
+    let sum = |bytes: &[u8]| bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+    assert_eq!((sum(&told[0]), &told[0][..5]), (2 * sum(&written), &written[..5]));
+    let (code, sentence) = client.error("exec.output", &json!({"run": run, "encoding": "binary"}));
+    assert_eq!((code, sentence.starts_with("encoding: ")), (-32602, true), "{sentence}");
+}
+
 /// A command that writes more at once than the host reads in a turn ends while its pipe still holds the rest.
 #[test]
 fn the_end_comes_behind_the_last_output_that_was_there() {

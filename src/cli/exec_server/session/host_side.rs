@@ -8,14 +8,16 @@ use crate::cli::exec_server::host_line::HostLine;
 use crate::cli::exec_server::message::{FAILED, Refusal, put_answer};
 use crate::cli::exec_server::process::{ClientProcess, Stage};
 use crate::limits;
-use crate::text::encode::base64;
 
 impl ExecSession {
-    /// A line of the host's.
-    pub(in crate::cli::exec_server) fn host_line(&mut self, line: &[u8]) {
-        let Some(line) = HostLine::read(line) else { return };
+    /// A line of the host's. Returns how many bytes of output follow it.
+    pub(super) fn on_host_line(&mut self, line: &[u8]) -> usize {
+        let Some(line) = HostLine::read(line) else { return 0 };
         match line.method {
-            Some("exec.output") => self.on_output(&line),
+            Some("exec.output") => {
+                self.output_next = line.params.run.zip(line.params.stream());
+                return line.params.bytes.unwrap_or(0);
+            }
             Some("exec.exited") => self.on_exited(&line),
             Some("exec.closed") => self.on_closed(line.params.run),
             Some(_) => {}
@@ -29,6 +31,7 @@ impl ExecSession {
                 }
             }
         }
+        0
     }
 
     fn on_answer(&mut self, ask: Ask, answer: Result<Value, Refusal>) {
@@ -66,13 +69,15 @@ impl ExecSession {
         }
     }
 
-    fn on_output(&mut self, line: &HostLine<'_>) {
-        let Some(name) = line.params.run.and_then(|run| self.runs.get(&run)).cloned() else { return };
-        let (Some(stream), Some(bytes)) = (line.params.stream(), line.params.base64) else { return };
-        self.tell_output(&name, stream, bytes);
+    /// The output of which the last line told.
+    pub(super) fn on_output(&mut self, bytes: &[u8]) {
+        let Some((run, stream)) = self.output_next.take() else { return };
+        if let Some(name) = self.runs.get(&run).cloned() {
+            self.tell_output(&name, stream, bytes);
+        }
     }
 
-    fn tell_output(&mut self, name: &str, stream: &'static str, bytes: &str) {
+    fn tell_output(&mut self, name: &str, stream: &'static str, bytes: &[u8]) {
         let Some(process) = self.processes.get_mut(name) else { return };
         let seq = process.number();
         self.dialect.put_output(name, seq, stream, bytes, &mut self.to_client);
@@ -86,7 +91,7 @@ impl ExecSession {
         let Some(name) = line.params.run.and_then(|run| self.runs.get(&run)).cloned() else { return };
         if let Some(message) = &line.params.message {
             // A command that could not be started is told by its shell, too.
-            self.tell_output(&name, "stderr", &base64(message.as_bytes()));
+            self.tell_output(&name, "stderr", message.as_bytes());
         }
         self.exit(&name, line.params.exit.unwrap_or(125));
     }
@@ -126,23 +131,18 @@ impl ExecSession {
         }
     }
 
-    /// No host can be asked.
-    pub(in crate::cli::exec_server) fn host_is_absent(&mut self, notice: &str) {
-        self.refuse_all(&Refusal::of_notice(notice));
-    }
-
     /// The host is gone, and with it every command that ran there.
-    pub(in crate::cli::exec_server) fn host_is_gone(&mut self) {
+    pub(super) fn end_all(&mut self) {
         let sentence = "rexec: the host went away in mid-run; whether the command finished is unknown\n";
         for name in std::mem::take(&mut self.runs).into_values() {
-            self.tell_output(&name, "stderr", &base64(sentence.as_bytes()));
+            self.tell_output(&name, "stderr", sentence.as_bytes());
             self.exit(&name, 125);
             self.close(&name);
         }
         self.refuse_all(&Refusal::new(FAILED, "rexec: the host went away before it answered; start rexec-host again"));
     }
 
-    fn refuse_all(&mut self, refusal: &Refusal) {
+    pub(super) fn refuse_all(&mut self, refusal: &Refusal) {
         self.to_host.clear();
         for ask in std::mem::take(&mut self.asked).into_values() {
             self.on_answer(ask, Err(refusal.clone()));
