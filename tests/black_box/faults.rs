@@ -1,6 +1,7 @@
 //! Faults from outside: shortages, misbehaving peers, stuck consoles, processes that cannot be killed, and every limit.
 
 mod consoles;
+mod doors;
 mod farewells;
 mod limits;
 mod peers;

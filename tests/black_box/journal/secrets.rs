@@ -9,12 +9,13 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::call::Target;
+use crate::support::crowd;
 use crate::support::host::Host;
 use crate::support::temp::TempDir;
 use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
 use rexec_host::journal::record::{RunEnd, StartRecord};
 use rexec_host::recorder::{Bounds, Session, journals, serve};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Forty secret variables. Their names are of all known kinds, and their values of many alphabets.
 fn environment() -> Vec<(String, String)> {
@@ -247,4 +248,33 @@ fn a_host_masks_in_the_journal_what_an_agent_sees() {
     let mut kept = journal.records.iter().flat_map(|(_, record)| record.to_string().into_bytes()).collect::<Vec<u8>>();
     kept.extend(fs::read(host.journal_home().join(ends[1]["raw"].as_str().unwrap())).unwrap());
     assert_clean(&kept, "host");
+}
+
+/// What a program gets under a name that tells nothing is found in words as it is in a shell's line.
+#[test]
+fn arguments_are_masked_as_a_shell_command_is() {
+    let host = Host::start();
+    let lines: [&[&str]; 6] = [
+        &["mysql", "-pS3cretW0rd"],
+        &["curl", "-u", "ann:S3cretW0rd", "http://127.0.0.1:1/"],
+        &["sshpass", "-p", "S3cretW0rd", "true"],
+        &["/usr/bin/zip", "-P", "S3cretW0rd", "a.zip"],
+        &["env", "DB_PASSWORD=S3cretW0rd", "true"],
+        &["bash", "-c", "mysql -pS3cretW0rd"],
+    ];
+    for words in lines {
+        let mut stream = UnixStream::connect(host.socket()).unwrap();
+        let call = json!({"id": 1, "method": "exec.run", "params": {"argv": words, "dir": "/"}});
+        stream.write_all(format!("{call}\n").as_bytes()).unwrap();
+        let answer = crowd::answer(stream);
+        assert!(answer["result"]["run"].is_u64(), "{answer}");
+        crowd::answer(crowd::ask(&host, words));
+    }
+    host.wait_for("all ends", |journal| (journal.of_type("end").count() == 2 * lines.len()).then_some(()));
+    for (_, record) in &host.journal().records {
+        assert!(!record.to_string().contains("S3cretW0rd"), "{record}");
+    }
+    let journal = host.journal();
+    let starts = journal.of_type("start").filter(|start| start["exec"].to_string().contains("«redacted:"));
+    assert_eq!(starts.count(), 2 * lines.len());
 }

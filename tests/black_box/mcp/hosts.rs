@@ -1,6 +1,9 @@
 //! The server's life: it outlives hosts, and leaves nothing behind when it ends.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -8,7 +11,9 @@ use serde_json::json;
 
 use super::agent::{Agent, run_in};
 use crate::support::host::{Host, MIRROR};
+use crate::support::own_process::alone;
 use crate::support::procs::Process;
+use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE, wait_until};
 
 #[test]
@@ -37,6 +42,34 @@ fn the_server_lives_on_when_the_host_dies_and_finds_the_next_one() {
     assert!(former.is_error && former.text.contains("an earlier host's"), "{}", former.text);
     drop(agent);
     host.kill();
+}
+
+/// Codex and others keep all variables of rexec from the servers that they start.
+#[test]
+fn the_server_finds_the_host_of_its_user_without_a_variable() {
+    let name = "mcp::hosts::the_server_finds_the_host_of_its_user_without_a_variable";
+    alone(name, &["unshare", "--map-root-user", "--mount"], || {
+        for place in ["/run/user", "/tmp"].map(Path::new).into_iter().filter(|place| place.exists()) {
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", "mode=1777", "none"]).arg(place);
+            if !mount.status().is_ok_and(|status| status.success()) {
+                return programs::skipped("nothing can be mounted here");
+            }
+        }
+        let host = Host::with(MIRROR);
+        let mut command = Command::new(programs::rexec());
+        command.arg("mcp").current_dir("/").env_clear().env("HOME", host.home.path()).env("PATH", programs::PATH);
+        let mut agent = Agent::start(command);
+        agent.shake_hands("codex-mcp-client");
+        assert_eq!(agent.call("check_host", &json!({})).text, "HOST NOT FOUND\n");
+        let place = Path::new("/tmp/rexec-0");
+        fs::DirBuilder::new().mode(0o700).create(place).expect("a directory");
+        std::os::unix::fs::symlink(host.socket(), place.join("host.sock")).expect("a link");
+        assert_eq!(agent.call("check_host", &json!({})).text, "HOST RUNNING\n");
+        assert_eq!(agent.run("echo found"), "found\n");
+        drop(agent);
+        host.finish();
+    });
 }
 
 /// What a way of ending the server leaves: the foreground command ends, the background one stays.

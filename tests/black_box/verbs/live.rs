@@ -165,10 +165,15 @@ fn the_status_says_what_runs_and_how_commands_ended() {
     assert_eq!(host.run("exit 0").code(), 0);
     let calling = start(&host, "Ann", "echo $$ >>pids; sleep 1000; :");
     processes(&host, 1);
-    let status = rexec(&host, &["status", "--json"]).out;
-    let value: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-    let counts = ["commands", "failed", "running", "paused", "left"].map(|name| value[name].as_u64());
-    assert_eq!(counts, [Some(3), Some(1), Some(1), Some(0), Some(0)], "{status}");
+    let (mut status, mut value) = (String::new(), serde_json::Value::Null);
+    // A command counts as left until its guard has reported that no process is.
+    let is_told = waiting::until_true(PATIENCE, || {
+        status = rexec(&host, &["status", "--json"]).out;
+        value = serde_json::from_str(&status).expect("JSON");
+        let counts = ["commands", "failed", "running", "paused", "left"].map(|name| value[name].as_u64());
+        counts == [Some(3), Some(1), Some(1), Some(0), Some(0)]
+    });
+    assert!(is_told, "{status}");
     assert_eq!((&value["last"]["seq"], &value["last"]["exit"]), (&2.into(), &0.into()), "{status}");
     let said = rexec(&host, &["status"]).out;
     assert!(
