@@ -15,7 +15,7 @@ Without a part, all three run, which takes less than five minutes on two cores t
   --base DIR   measure the binaries of another build in DIR, too, in the same run
   --quick      fewer rounds: a look rather than numbers
   --only GROUP,…
-               of the parts path and load: one, many, shim, volume, memory; of the part text: the name of an input
+               of the parts path and load: one, many, shim, volume, memory, crowd; of the part text: the name of an input
   --record     put the tables into tests/bench/README.md as well
 
 Examples:

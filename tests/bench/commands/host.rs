@@ -86,11 +86,15 @@ impl Host {
         Ok(Self { child, folder, bin: bin.to_owned(), has_modes: has_modes(bin)?, started_in })
     }
 
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.join("host.sock")
+    }
+
     /// Its shim, under the name that stands for this shell.
     pub(crate) fn shell(&self, name: &str) -> io::Result<Shell> {
         let link = self.folder.join(format!("rexec-{name}"));
         std::os::unix::fs::symlink(self.bin.join("rexec-sh"), &link)?;
-        let shell = Shell::at(link).with("REXEC_SOCKET", &self.folder.join("host.sock").to_string_lossy());
+        let shell = Shell::at(link).with("REXEC_SOCKET", &self.socket().to_string_lossy());
         Ok(if self.has_modes { shell } else { shell.with("REXEC_TTY", "never") })
     }
 

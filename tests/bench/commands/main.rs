@@ -10,6 +10,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts programs and waits")]
 
+mod crowd;
 mod host;
 mod load;
 mod memory;
@@ -30,8 +31,8 @@ use scratch::Scratch;
 use table::Table;
 
 /// The groups of measures, each with its part.
-const GROUPS: [(&str, &str); 5] =
-    [("path", "one"), ("path", "many"), ("path", "shim"), ("load", "volume"), ("load", "memory")];
+const GROUPS: [(&str, &str); 6] =
+    [("path", "one"), ("path", "many"), ("path", "shim"), ("load", "volume"), ("load", "memory"), ("load", "crowd")];
 
 /// What every group of measures needs.
 #[derive(Debug)]
@@ -100,6 +101,7 @@ fn measure(group: &str, bench: &Bench, table: &mut Table) -> io::Result<()> {
         "shim" => shim_alone::measure(bench, table),
         "volume" => load::measure(bench, table),
         "memory" => memory::measure(bench, table),
+        "crowd" => crowd::measure(bench, table),
         _ => unreachable!("GROUPS and this match name the same groups"),
     }
 }
