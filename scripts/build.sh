@@ -50,15 +50,15 @@ cargo build --release --locked --package rexec-host --bins --target-dir "$target
 if has_target "$musl_triple"; then
     shim_triple=$musl_triple
     picked="musl ($shim_triple)"
-    cargo build --release --locked --package rexec-sh --bin rexec-sh --target "$shim_triple" --target-dir "$target_dir"
 else
-    # With an explicit --target these flags do not reach build scripts and procedural macros, which cannot be static.
     shim_triple=$host_triple
     picked="static glibc ($shim_triple)"
-    RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
-        cargo build --release --locked --package rexec-sh --bin rexec-sh --target "$shim_triple" \
-        --target-dir "$target_dir"
 fi
+# At a fixed address and in two segments, so that it starts with fewer page faults. With an explicit --target these flags
+# do not reach build scripts and procedural macros, which cannot be static.
+linking="-C target-feature=+crt-static -C relocation-model=static -C link-arg=-Wl,-z,noseparate-code"
+RUSTFLAGS="${RUSTFLAGS:-} $linking" \
+    cargo build --release --locked --package rexec-sh --bin rexec-sh --target "$shim_triple" --target-dir "$target_dir"
 
 shim=$target_dir/$shim_triple/release/rexec-sh
 # A program that names an interpreter or a library is not static. Where readelf is missing, ldd says it in words.

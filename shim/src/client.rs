@@ -34,6 +34,8 @@ use read_ahead::BlockedOutput;
 /// Size of the read buffer, bytes: one frame of the largest size. The C libraries map a block of this size, so only the
 /// touched pages take memory.
 const BUFFER_BYTES: usize = HEADER_BYTES + FRAME_BYTES_MAX;
+/// Its size until a read fills it, bytes. Most commands write less.
+const FIRST_BUFFER_BYTES: usize = 16 << 10;
 /// How long the host has to end a command that is aborted.
 const ABORT_PATIENCE: Duration = Duration::from_secs(5);
 /// The exit code instead of 0 when output could not be written. Most programs exit with it then.
@@ -125,7 +127,7 @@ impl Client {
             signals,
             parent,
             outputs,
-            buffer: vec![0; BUFFER_BYTES],
+            buffer: vec![0; FIRST_BUFFER_BYTES],
             start: 0,
             end: 0,
             greeted: false,
@@ -323,6 +325,9 @@ impl Client {
             Err(Errno::EAGAIN | Errno::EINTR) => None,
             Ok(received @ 1..) => {
                 self.end += received;
+                if self.end == self.buffer.len() && self.end < BUFFER_BYTES {
+                    self.buffer.resize(BUFFER_BYTES, 0);
+                }
                 None
             }
             Ok(0) | Err(_) if self.chunk.is_some() => {

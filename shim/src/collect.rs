@@ -16,6 +16,8 @@ use crate::sys::{self, FileKind, FileStatus};
 const RESOURCES: u32 = 16;
 /// Descriptors below this number are tried one by one when /proc does not list them.
 const PROBED_MAX: RawFd = 1024;
+/// The same when /proc tells how many there are, which few calls find sooner than a list.
+const COUNTED_MAX: RawFd = 64;
 /// Offsets of length and name in a struct linux_dirent64, bytes.
 const ENTRY_LENGTH_AT: usize = 16;
 const ENTRY_NAME_AT: usize = 19;
@@ -221,9 +223,30 @@ pub(crate) fn working_directory() -> sys::Result<OwnedFd> {
 
 /// The descriptors from 3 up that a command would inherit, in ascending order. The shim's own are close-on-exec.
 pub(crate) fn inherited() -> Vec<RawFd> {
+    if let Some(found) = counted() {
+        return found;
+    }
     let mut found = listed().unwrap_or_else(|_| (3..PROBED_MAX).filter(|&fd| sys::is_inheritable(fd)).collect());
     found.sort_unstable();
     found
+}
+
+/// Tries one number after the other until as many descriptors were open as this process has. `None` where the kernel does not
+/// tell their number, and where some are beyond [`COUNTED_MAX`]. A list costs the kernel an entry and an inode for each.
+fn counted() -> Option<Vec<RawFd>> {
+    let mut left = sys::open_descriptors().filter(|&count| count > 0)?;
+    let mut found = Vec::new();
+    for fd in 0..COUNTED_MAX {
+        let Some(is_inheritable) = sys::inheritance(fd) else { continue };
+        if is_inheritable && fd > libc::STDERR_FILENO {
+            found.push(fd);
+        }
+        left -= 1;
+        if left == 0 {
+            return Some(found);
+        }
+    }
+    None
 }
 
 fn listed() -> Result<Vec<RawFd>, Errno> {

@@ -53,7 +53,7 @@ pub(crate) struct ControllingTerminal {
     retry_at: Option<Instant>,
     /// Keys that the command's terminal has not taken yet, bytes.
     in_flight: usize,
-    buffer: [u8; READ_BYTES],
+    buffer: Vec<u8>,
 }
 
 impl ControllingTerminal {
@@ -76,7 +76,7 @@ impl ControllingTerminal {
             original: None,
             retry_at: None,
             in_flight: 0,
-            buffer: [0; READ_BYTES],
+            buffer: vec![0; READ_BYTES],
         })
     }
 

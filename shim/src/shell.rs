@@ -4,6 +4,7 @@
 //! (same device and inode) is never taken, so the shim never executes itself.
 
 use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
 
 use rexec_sh::protocol::environment;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
@@ -24,24 +25,23 @@ pub(crate) fn leads_to_shim(shell: Shell, name: &[u8]) -> bool {
     if !name.contains(&b'/') {
         return executed.rsplit(|&byte| byte == b'/').next() == Some(name) && !name.is_empty();
     }
-    let is_myself = |path: &CStr| {
-        let status = sys::status_at(path).ok()?;
-        Some(sys::status_at(c"/proc/self/exe").ok()?.is_same_file(&status))
-    };
-    executed == name || CString::new(name).is_ok_and(|path| is_myself(&path) == Some(true))
+    executed == name || CString::new(name).is_ok_and(|path| sys::status_at(&path).is_ok_and(|found| is_myself(&found)))
 }
 
 /// This program's file. Without /proc it is found by the path of the execution.
 fn myself() -> Option<FileStatus> {
-    sys::status_at(c"/proc/self/exe").or_else(|_| sys::status_at(sys::executed_path())).ok()
+    static MYSELF: OnceLock<Option<FileStatus>> = OnceLock::new();
+    *MYSELF.get_or_init(|| sys::status_at(c"/proc/self/exe").or_else(|_| sys::status_at(sys::executed_path())).ok())
+}
+
+fn is_myself(found: &FileStatus) -> bool {
+    myself().is_some_and(|myself| myself.is_same_file(found))
 }
 
 /// The real shell's path: the one in `REXEC_SHELL`, or the first that is found.
 pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice> {
-    let myself = myself();
-    let is_myself = |found: &FileStatus| myself.is_some_and(|myself| myself.is_same_file(found));
     if let Some(path) = chosen.filter(|path| !path.is_empty()) {
-        return check_chosen(path, is_myself).map(|()| path);
+        return check_chosen(path).map(|()| path);
     }
     let (name, places) = (shell.word(), places(shell));
     let usable = |found: FileStatus| found.kind == FileKind::Regular && found.mode & 0o111 != 0 && !is_myself(&found);
@@ -55,7 +55,7 @@ pub(crate) fn find(shell: Shell, chosen: Option<&CStr>) -> Result<&CStr, Notice>
     })
 }
 
-fn check_chosen(path: &CStr, is_myself: impl Fn(&FileStatus) -> bool) -> Result<(), Notice> {
+fn check_chosen(path: &CStr) -> Result<(), Notice> {
     let wrong = |why: &str| {
         let problem = format!("REXEC_SHELL is `{}`, which {why}", path.to_bytes().escape_ascii());
         Err(Notice::new(OWN_FAILURE, problem, "set REXEC_SHELL to the absolute path of a real shell, or unset it"))
@@ -73,7 +73,7 @@ fn check_chosen(path: &CStr, is_myself: impl Fn(&FileStatus) -> bool) -> Result<
 pub(crate) fn path_without_links(path: &[u8]) -> Option<CString> {
     let kept = run_changes::without_folders(path, |folder| {
         let Ok(link) = CString::new([folder, b"/bash"].concat()) else { return false };
-        sys::status_at(&link).is_ok_and(|found| myself().is_some_and(|myself| myself.is_same_file(&found)))
+        sys::status_at(&link).is_ok_and(|found| is_myself(&found))
     })?;
     CString::new([b"PATH=".as_slice(), &kept].concat()).ok()
 }

@@ -7,6 +7,7 @@
 //! the process; every descriptor made here is close-on-exec; no flag of an inherited descriptor is ever changed.
 #![expect(unsafe_code, reason = "system calls")]
 
+mod arena;
 mod child;
 mod file;
 mod inherited;

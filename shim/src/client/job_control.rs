@@ -137,11 +137,11 @@ impl Client {
     /// Passes on a signal that was held back, unless the parent is dying. While it does, this process may have another one
     /// already.
     pub(super) fn release_signal(&mut self) {
-        let now = Instant::now();
-        let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= now) else { return };
+        // Without one no clock is read, which few calls need.
+        let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= Instant::now()) else { return };
         let is_dying = |parent: Pid| sys::parent() != parent || sys::is_dying(parent);
         if self.parent.as_ref().is_some_and(|(parent, _)| is_dying(*parent)) {
-            self.held_signal = Some((now + DEATH_PATIENCE, signal));
+            self.held_signal = Some((Instant::now() + DEATH_PATIENCE, signal));
         } else {
             self.pass_on(signal);
         }

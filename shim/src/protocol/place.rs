@@ -4,6 +4,7 @@
 //! Invariants: a directory is judged by lstat(2), never through a symbolic link; nothing is created or repaired here;
 //! a path that does not fit a socket address is an error and never cut short.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
@@ -73,7 +74,7 @@ pub fn socket_path(explicit: Option<&[u8]>, uid: u32) -> Result<PathBuf, PlaceEr
     if let Some(path) = explicit.filter(|path| !path.is_empty()) {
         return match path.len() {
             bytes if bytes > PATH_BYTES_MAX => Err(PlaceError::TooLong { bytes }),
-            _ => Ok(PathBuf::from(std::ffi::OsStr::from_bytes(path))),
+            _ => Ok(PathBuf::from(OsStr::from_bytes(path))),
         };
     }
     Ok(default_path("/run/user", uid))
@@ -109,13 +110,17 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
     std::str::from_utf8(&digits[at..]).expect("digits are ASCII")
 }
 
-/// The directory that holds a socket.
+/// The directory that holds a socket. As [`Path::parent`] does it, without `/` and `/.` at its end, behind which lstat(2)
+/// would follow a symbolic link; but in a few instructions.
 #[must_use]
 pub fn directory(socket: &Path) -> &Path {
-    match socket.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
+    let bytes = socket.as_os_str().as_bytes();
+    let Some(slash) = bytes.iter().rposition(|&byte| byte == b'/') else { return Path::new(".") };
+    let mut parent = &bytes[..slash];
+    while let [shorter @ .., b'/'] | [shorter @ .., b'/', b'.'] = parent {
+        parent = shorter;
     }
+    Path::new(OsStr::from_bytes(if parent.is_empty() { b"/" } else { parent }))
 }
 
 /// The file whose lock, held for life, makes a process the host of this socket.
@@ -270,6 +275,12 @@ mod tests {
     fn the_directory_and_the_lock_lie_beside_the_socket() {
         assert_eq!(directory(Path::new("/a/b.sock")), Path::new("/a"));
         assert_eq!(directory(Path::new("b.sock")), Path::new("."));
+        for path in ["/b", "//b", "/./b", "/a//b", "/a/./b", "/a/.//./b", "a/b", "./b", "../b", "/a/../b", "/a/b.sock"]
+        {
+            let parent = Path::new(path).parent().map(Path::as_os_str);
+            assert_eq!(directory(Path::new(path)).components().as_path().as_os_str(), parent.unwrap(), "{path}");
+        }
+        assert_eq!(directory(Path::new("/a/link/./b")).as_os_str(), "/a/link", "not what the link leads to");
         assert_eq!(lock_path(Path::new("/a/host.sock")), Path::new("/a/host.sock.lock"));
         assert_eq!(report_path(Path::new("/a/host.sock")), Path::new("/a/report"));
         assert_eq!(report_path(Path::new("/a/b")), Path::new("/a/b.report"));

@@ -159,9 +159,24 @@ pub(crate) fn read_directory(directory: &OwnedFd, buffer: &mut [u8]) -> Result<u
 
 /// Whether a descriptor is open and would outlive execve(2).
 pub(crate) fn is_inheritable(fd: RawFd) -> bool {
+    inheritance(fd) == Some(true)
+}
+
+/// Whether a descriptor would outlive execve(2); `None` when it is not open.
+pub(crate) fn inheritance(fd: RawFd) -> Option<bool> {
     // SAFETY: F_GETFD takes any number.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
-    flags >= 0 && flags & libc::FD_CLOEXEC == 0
+    (flags >= 0).then_some(flags & libc::FD_CLOEXEC == 0)
+}
+
+/// How many descriptors this process has open: the size of /proc/self/fd since Linux 6.2 (proc_pid_fd(5)). 0 before.
+pub(crate) fn open_descriptors() -> Option<u64> {
+    // SAFETY: a stat of zeros is a valid one, and stat fills it.
+    unsafe {
+        let mut raw: libc::stat = std::mem::zeroed();
+        check(libc::stat(c"/proc/self/fd".as_ptr(), &raw mut raw).into()).ok()?;
+        u64::try_from(raw.st_size).ok()
+    }
 }
 
 /// Whether every write to a descriptor goes to the end of its file.
