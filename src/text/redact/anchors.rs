@@ -205,6 +205,12 @@ pub(super) fn find(text: &[u8], from: usize) -> Option<usize> {
     (text.len().saturating_sub(REACH).max(from)..text.len()).find(|&at| is_place(text, at))
 }
 
+/// What [`find`] does, by a look at each byte.
+#[cfg(test)]
+pub(super) fn find_slowly(text: &[u8], from: usize) -> Option<usize> {
+    (from..text.len()).find(|&at| is_place(text, at))
+}
+
 #[inline]
 fn entries(pairs: &Pairs, block: &[u8; BLOCK]) -> [u64; BLOCK / 2] {
     let mut entries = [0; BLOCK / 2];

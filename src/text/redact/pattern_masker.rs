@@ -107,11 +107,16 @@ impl PatternMasker {
 
 /// The secrets in a whole text, private keys left out.
 pub(super) fn secrets(text: &[u8]) -> impl Iterator<Item = Secret> {
+    secrets_at(text, anchors::find)
+}
+
+/// The same with this search for places.
+fn secrets_at(text: &[u8], find: fn(&[u8], usize) -> Option<usize>) -> impl Iterator<Item = Secret> {
     let whole = PartialText { bytes: text, last: true };
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            at = anchors::find(text, at)?;
+            at = find(text, at)?;
             let Ok(Some(mut found)) = judge(whole, at) else {
                 at += 1;
                 continue;
@@ -144,5 +149,79 @@ fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided>
             None => assigned::of_name(text, at),
             found => Ok(found),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, the same in each run (xorshift64).
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            usize::try_from(self.0 >> 33).expect("31 bits") % end
+        }
+
+        fn pick<T: Copy>(&mut self, among: &[T]) -> T {
+            among[self.below(among.len())]
+        }
+
+        /// A byte, a value, or the begin of a secret, sometimes with an error in it.
+        fn add_fragment(&mut self, tokens: &[Vec<Vec<u8>>], text: &mut Vec<u8>) {
+            const OTHERS: [&[u8]; 10] = [
+                b"://u:",
+                b"https://",
+                b"9:AA",
+                b"-----BEGIN ",
+                b" --user ",
+                b" --proxy-user=",
+                b" -u ",
+                b"@h",
+                b"=",
+                b": \"",
+            ];
+            let before = text.len();
+            match self.below(10) {
+                0 => text.push(u8::try_from(self.below(256)).expect("a byte")),
+                1 | 2 => text.push(self.pick(b" :-=/._\"'\n\x1b[mA0aZ,;&")),
+                3 => text.extend_from_slice(self.pick(&OTHERS)),
+                4 | 5 => (0..self.below(50)).for_each(|_| text.push(self.pick(b"abcXYZ0189abcdef_Q"))),
+                6 | 7 => tokens[self.below(tokens.len())].iter().for_each(|class| text.push(self.pick(class))),
+                _ => text.extend_from_slice(names::WORDS[self.below(names::WORDS.len())].text),
+            }
+            let added = text.len() - before;
+            match self.below(8) {
+                0 => text[before..].make_ascii_uppercase(),
+                1 => text.truncate(before + self.below(added + 1)),
+                2 if added > 0 => {
+                    let at = before + self.below(added);
+                    text[at] = text[at].wrapping_add(1);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn the_fast_search_finds_the_secrets_that_a_look_at_each_byte_finds() {
+        let tokens: Vec<_> = tokens::starts().collect();
+        let (mut dice, mut count) = (Dice(0x9e37_79b9_7f4a_7c15), 0);
+        for _ in 0..30_000 {
+            let (mut text, len) = (Vec::new(), dice.below(160));
+            while text.len() < len {
+                dice.add_fragment(&tokens, &mut text);
+            }
+            let found =
+                |find| -> Vec<_> { secrets_at(&text, find).map(|secret| (secret.place, secret.name)).collect() };
+            let fast = found(anchors::find);
+            assert_eq!(fast, found(anchors::find_slowly), "{}", text.escape_ascii());
+            count += fast.len();
+        }
+        assert!(count > 3_000, "{count} secrets");
     }
 }
