@@ -168,7 +168,7 @@ impl Host {
     /// # Errors
     /// epoll_wait(2) fails.
     pub fn run(mut self) -> Result<(), Notice> {
-        let _ = self.screen.flush();
+        let _ = self.screen.flush(self.turn.now);
         loop {
             self.wait(self.timeout())?;
             self.intake();
@@ -360,7 +360,7 @@ impl Host {
         self.call_human(&dirty);
         self.start_again();
         self.refresh_status();
-        if !self.screen.flush() {
+        if !self.screen.flush(self.turn.now) {
             self.on_console_gone();
         }
         let Self { turn, engine, peers, runs, screen, recorder, .. } = self;

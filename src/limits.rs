@@ -235,6 +235,8 @@ pub const UNSEEN_COLS: u16 = 80;
 
 /// Console output queued, bytes. Beyond it the commands' output waits in their blocks, see [`CONSOLE_HELD_BYTES`].
 pub const CONSOLE_HIGH_BYTES: usize = 256 << 10;
+/// Time between two attempts to write to a console's file whose disk is full.
+pub const CONSOLE_DISK_RETRY: Duration = Duration::from_secs(1);
 /// Blocks that wait for their turn on the console. Beyond it the oldest become one line that counts them.
 pub const CONSOLE_BLOCKS_MAX: usize = 2_048;
 /// What waits in all blocks, bytes. Beyond it the oldest blocks give up the beginning of what they hold, and then all of

@@ -66,6 +66,8 @@ pub(super) struct Screen {
     pub(super) viewers: Viewers,
     /// Lines that were left out because the terminal had no room.
     unsaid: u64,
+    /// When the next attempt to write to a full disk is due.
+    retry_at: Option<Instant>,
 }
 
 impl Screen {
@@ -102,6 +104,7 @@ impl Screen {
             keys_token,
             viewers: Viewers::default(),
             unsaid: 0,
+            retry_at: None,
         };
         screen.enter(is_after_kill);
         Ok(screen)
@@ -194,7 +197,7 @@ impl Screen {
 
     /// When the console has something to show although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let deadlines = [self.console.deadline(), self.status_deadline(), self.viewers.deadline()];
+        let deadlines = [self.console.deadline(), self.status_deadline(), self.viewers.deadline(), self.retry_at];
         deadlines.into_iter().flatten().min()
     }
 
@@ -292,7 +295,8 @@ impl Screen {
 
     /// Writes as much as there is room for. Returns `false` when a terminal is gone. A pipe without a reader is not a
     /// reason to end, because the journal still has everything.
-    pub(super) fn flush(&mut self) -> bool {
+    pub(super) fn flush(&mut self, now: Instant) -> bool {
+        self.retry_at = None;
         if self.is_gone {
             self.out.clear();
             return true;
@@ -300,14 +304,18 @@ impl Screen {
         if !self.is_writable || self.out.is_empty() {
             return true;
         }
-        let (output, is_writable) = (&self.output, &mut self.is_writable);
+        let (output, is_writable, retry_at) = (&self.output, &mut self.is_writable, &mut self.retry_at);
         let flushed = self.out.flush(|bytes| match output.write(bytes) {
             Err(error) if sys::is_transient(&error) => {
                 *is_writable = false;
                 Ok(None)
             }
-            // The disk may have room again later. Until then the console counts what does not fit in the queue.
-            Err(error) if sys::is_disk_full(&error) => Ok(None),
+            // The disk may have room again later, of which nothing tells. Until then the console counts what does not fit
+            // in the queue.
+            Err(error) if sys::is_disk_full(&error) => {
+                *retry_at = Some(now + limits::CONSOLE_DISK_RETRY);
+                Ok(None)
+            }
             written => written.map(Some),
         });
         match flushed {

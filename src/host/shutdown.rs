@@ -89,11 +89,12 @@ impl Host {
     fn show_until(&mut self, end: Instant) {
         loop {
             self.screen.pump(&mut self.engine, self.turn.now);
-            if self.screen.is_flushed() || !self.screen.flush() {
+            if self.screen.is_flushed() || !self.screen.flush(self.turn.now) {
                 return;
             }
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || (!self.screen.is_flushed() && self.wait(Some(left)).is_err()) {
+            let wait = left.min(limits::CONSOLE_DISK_RETRY / 10);
+            if left.is_zero() || (!self.screen.is_flushed() && self.wait(Some(wait)).is_err()) {
                 return;
             }
         }

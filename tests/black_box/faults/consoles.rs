@@ -244,12 +244,15 @@ fn a_console_file_on_a_full_disk_goes_on_when_there_is_room() {
     let mut filler = fs::File::create(place.join("filler")).expect("a file");
     while filler.write_all(&[0; 4096]).is_ok() {}
     assert_eq!(host.run(&letters(BYTES)).stdout.len(), BYTES);
+    // From here on the host has nothing else to do: it only looks for room.
+    host.wait_idle();
+    waiting::until_steady(Duration::from_millis(700), || procs::sleeps(host.pid()));
     // A process that another test has just forked may still have the file open, so its removal would free nothing.
     filler.set_len(0).expect("it can be cut");
+    assert_all_accounted_for(&host, BYTES);
     assert_eq!(host.run("echo room again").out(), "room again\n");
     let is_shown = || text_on(&host).contains("\nroom again\n");
     assert!(waiting::until_true(PATIENCE, is_shown), "{}", tail(&text_on(&host)));
-    assert_all_accounted_for(&host, BYTES);
     let home = host.leave();
     umount2(&place, MntFlags::MNT_DETACH).expect("we mounted it");
     drop(home);
