@@ -10,6 +10,8 @@
 //! be neither answered nor left alone. Its shell goes on as if that program had failed, unless too many follow.
 
 mod answer;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io;

@@ -304,6 +304,7 @@ impl Screen {
         if !self.is_writable || self.out.is_empty() {
             return true;
         }
+        let was_full = self.out.pending() >= limits::CONSOLE_HIGH_BYTES / 2;
         let (output, is_writable, retry_at) = (&self.output, &mut self.is_writable, &mut self.retry_at);
         let flushed = self.out.flush(|bytes| match output.write(bytes) {
             Err(error) if sys::is_transient(&error) => {
@@ -319,7 +320,12 @@ impl Screen {
             written => written.map(Some),
         });
         match flushed {
-            Ok(Flush::Done | Flush::Blocked) => true,
+            Ok(Flush::Done) => {
+                // More may wait for the room that there is now, and a file tells nothing of it.
+                self.retry_at = was_full.then_some(now);
+                true
+            }
+            Ok(Flush::Blocked) => true,
             Err(_) => {
                 self.is_gone = true;
                 self.out.clear();
