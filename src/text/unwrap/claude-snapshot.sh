@@ -1,6 +1,6 @@
 SNAPSHOT_FILE={snapshot}
       
-      # No user config file to source
+      {profile}
       
 
       # First, create/clear the snapshot file
@@ -12,10 +12,7 @@ SNAPSHOT_FILE={snapshot}
       echo "# Unset all aliases to avoid conflicts with functions" >> "$SNAPSHOT_FILE"
       echo "unalias -a 2>/dev/null || true" >> "$SNAPSHOT_FILE"
 
-      echo "shopt -s expand_aliases" >> "$SNAPSHOT_FILE"
-
-      
-      cat >> "$SNAPSHOT_FILE" << 'CLAUDE_CODE_END_{end}'
+{state}      cat >> "$SNAPSHOT_FILE" << 'CLAUDE_CODE_END_{end}'
 # Check for rg availability
 if ! hash rg 2>/dev/null && ! typeset -f rg >/dev/null 2>&1; then
   function rg {

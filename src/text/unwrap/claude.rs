@@ -162,16 +162,23 @@ pub(super) fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> b
     }
 }
 
-/// The script that writes this caller's snapshot if the user has no profile. Its paths become functions of every later
-/// command, so they must be the caller's own.
+/// The script that writes this caller's snapshot, with the user's profile if there is one. Its paths become functions of
+/// every later command, so they must be the caller's own.
 fn snapshot_script(text: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
     const SCRIPT: &str = include_str!("claude-snapshot.sh");
+    const OF_PROFILE: &str = include_str!("claude-snapshot-profile.sh");
+    const NO_PROFILE: &str = "# No user config file to source";
     let mut rest = Rest(text);
     rest.literal(b"SNAPSHOT_FILE=")?;
     let snapshot = rest.until(b'\n').filter(|path| is_snapshot(path, caller))?;
     let end = memchr::memmem::find(text, b"'CLAUDE_CODE_END_").map(|at| &text[at + b"'CLAUDE_CODE_END_".len()..])?;
     let end = Rest(end).until(b'\'').filter(|end| all(end, 1, u8::is_ascii_alphanumeric))?;
-    let mut script = SCRIPT.to_owned();
+    let has_profile = memchr::memmem::find(text, NO_PROFILE.as_bytes()).is_none();
+    let (profile, state) = match has_profile {
+        true => ("source \"{home}/.bashrc\" < /dev/null", OF_PROFILE),
+        false => (NO_PROFILE, "      echo \"shopt -s expand_aliases\" >> \"$SNAPSHOT_FILE\"\n\n      \n"),
+    };
+    let mut script = SCRIPT.replace("{profile}", profile).replace("{state}", state);
     let plain = |value: &[u8]| {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._:+-@".contains(byte);
         all(value, 1, is_plain).then(|| String::from_utf8_lossy(value).into_owned())

@@ -339,12 +339,16 @@ fn only_an_agents_own_look_at_the_shell_counts_as_one() {
         "PATH=/bin",
         "CLAUDE_CODE_EXECPATH=/c/claude.exe",
     ];
-    let snapshot = include_str!("claude-snapshot.sh")
+    let script = include_str!("claude-snapshot.sh")
         .replace("{snapshot}", "/h/.claude/shell-snapshots/snapshot-bash-17-a1.sh")
         .replace("{end}", "abc")
         .replace("{program}", "/c/claude.exe")
         .replace("{home}", "/h")
         .replace("{path}", "/bin");
+    let alias = "      echo \"shopt -s expand_aliases\" >> \"$SNAPSHOT_FILE\"\n\n      \n";
+    let snapshot = script.replace("{profile}", "# No user config file to source").replace("{state}", alias);
+    let state = include_str!("claude-snapshot-profile.sh");
+    let with_profile = script.replace("{profile}", "source \"/h/.bashrc\" < /dev/null").replace("{state}", state);
     let probe = |agent, env: &[&str], argv: &[&str]| {
         let argv: Vec<&[u8]> = argv.iter().map(|argument| argument.as_bytes()).collect();
         call_by(agent, env, &argv).is_probe
@@ -352,6 +356,7 @@ fn only_an_agents_own_look_at_the_shell_counts_as_one() {
     let claude = Some(Agent::Claude);
     assert!(probe(claude, &harness, &["bash", "-c", "env"]));
     assert!(probe(claude, &harness, &["bash", "-c", "-l", &snapshot]));
+    assert!(probe(claude, &harness, &["bash", "-c", "-l", &with_profile]));
     let codex = include_str!("codex-snapshot.sh");
     assert!(probe(Some(Agent::Codex), &CODEX, &["bash", "-lc", codex]));
 
@@ -374,6 +379,9 @@ fn only_an_agents_own_look_at_the_shell_counts_as_one() {
         &snapshot.replace("snapshot-bash-17-a1.sh", "snapshot-bash-17-a1.sh;EVIL"),
         &snapshot.replace("snapshot-bash-17-a1.sh", "$(EVIL)"),
         &snapshot.replace("/h/.claude/", "/tmp/.claude/"),
+        &with_profile.replace("/h/.bashrc", "/tmp/EVIL"),
+        &with_profile.replace("      set -f &&\n", "      EVIL\n"),
+        &with_profile.replace(state, alias),
     ] {
         assert!(!probe(claude, &harness, &["bash", "-c", "-l", text]), "{text}");
         assert!(!probe(claude, &harness, &["bash", "-c", text]), "{text}");
