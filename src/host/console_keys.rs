@@ -44,7 +44,7 @@ impl Host {
     /// The command that ^C stops: the one that is being shown, else the one that began last.
     pub(super) fn interruptible(&self) -> Option<JobId> {
         let is_alive = |job: &JobId| self.engine.job(*job).is_some_and(Job::is_running);
-        self.screen.shown().filter(is_alive).or_else(|| self.runs.jobs().filter(is_alive).last())
+        self.screen.shown().filter(is_alive).or_else(|| self.engine.jobs().map(|(job, _)| job).filter(is_alive).last())
     }
 
     fn on_key(&mut self, action: KeyAction) {

@@ -59,11 +59,16 @@ impl Host {
                     command: run.description.command.lines().next().unwrap_or_default().to_owned(),
                     since: run.accepted,
                     waits: Job::waiting(known).is_some(),
-                    unshown: floods.iter().find(|flood| flood.job == job).map(|flood| flood.unshown.lines),
+                    unshown: None,
                 }),
                 None if !run.left.is_empty() => facts.left.push(job.0),
                 None => {}
             }
+        }
+        facts.runs.extend(self.reported_status());
+        facts.runs.sort_by_key(|run| run.number);
+        for run in &mut facts.runs {
+            run.unshown = floods.iter().find(|flood| flood.job.0 == run.number).map(|flood| flood.unshown.lines);
         }
         facts
     }

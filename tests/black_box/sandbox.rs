@@ -14,6 +14,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+pub(crate) use reports::{caged, can_run};
+
 use crate::support::call::{Outcome, Target};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::programs;

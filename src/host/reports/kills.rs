@@ -14,6 +14,7 @@ use crate::host::Host;
 use crate::host::runs::KillRequest;
 use crate::host::turn::PeerId;
 use crate::limits;
+use crate::sink::console::status_line::StatusRun;
 use crate::sys::namespace::{self, Whereabouts};
 
 impl Host {
@@ -110,5 +111,19 @@ impl Host {
         }
         listed.sort_by_key(|row| row.seq);
         listed
+    }
+
+    /// What the status line says of the reported runs, in no order.
+    pub(in crate::host) fn reported_status(&self) -> impl Iterator<Item = StatusRun> {
+        self.reports.runs.values().filter_map(|run| {
+            let known = run.description.as_ref()?;
+            Some(StatusRun {
+                number: run.job?.0,
+                command: known.command.lines().next().unwrap_or_default().to_owned(),
+                since: run.since,
+                waits: false,
+                unshown: None,
+            })
+        })
     }
 }

@@ -1,5 +1,7 @@
 //! Wrappers of every agent, and texts that look like them.
 
+mod probes;
+
 use super::*;
 
 const CLAUDE: [&str; 3] = ["CLAUDECODE=1", "AI_AGENT=claude-code_2-1-329_agent", "HOME=/h"];
@@ -328,71 +330,4 @@ fn positional_arguments_are_shown_with_the_command() {
     assert_eq!(plain(&["zsh", "-cb", "-EVIL", "ls"]), "zsh -cb -EVIL ls");
     assert_eq!(plain(&["grep", "-v", "foo bar"]), "grep -v 'foo bar'");
     assert_eq!(plain(&["bash"]), "bash");
-}
-
-#[test]
-fn only_an_agents_own_look_at_the_shell_counts_as_one() {
-    let harness = [
-        "CLAUDECODE=1",
-        "AI_AGENT=claude-code_2-1-329_harness",
-        "HOME=/h",
-        "PATH=/bin",
-        "CLAUDE_CODE_EXECPATH=/c/claude.exe",
-    ];
-    let script = include_str!("claude-snapshot.sh")
-        .replace("{snapshot}", "/h/.claude/shell-snapshots/snapshot-bash-17-a1.sh")
-        .replace("{end}", "abc")
-        .replace("{program}", "/c/claude.exe")
-        .replace("{home}", "/h")
-        .replace("{path}", "/bin");
-    let alias = "      echo \"shopt -s expand_aliases\" >> \"$SNAPSHOT_FILE\"\n\n      \n";
-    let snapshot = script.replace("{profile}", "# No user config file to source").replace("{state}", alias);
-    let state = include_str!("claude-snapshot-profile.sh");
-    let with_profile = script.replace("{profile}", "source \"/h/.bashrc\" < /dev/null").replace("{state}", state);
-    let probe = |agent, env: &[&str], argv: &[&str]| {
-        let argv: Vec<&[u8]> = argv.iter().map(|argument| argument.as_bytes()).collect();
-        call_by(agent, env, &argv).is_probe
-    };
-    let claude = Some(Agent::Claude);
-    assert!(probe(claude, &harness, &["bash", "-c", "env"]));
-    assert!(probe(claude, &harness, &["bash", "-c", "-l", &snapshot]));
-    assert!(probe(claude, &harness, &["bash", "-c", "-l", &with_profile]));
-    let codex = include_str!("codex-snapshot.sh");
-    assert!(probe(Some(Agent::Codex), &CODEX, &["bash", "-lc", codex]));
-
-    for (agent, env) in
-        [(claude, &CLAUDE[..]), (None, &harness), (Some(Agent::Codex), &harness), (claude, &harness[1..])]
-    {
-        assert!(!probe(agent, env, &["bash", "-c", "env"]), "{agent:?} {env:?}");
-        assert!(!probe(agent, env, &["bash", "-c", "-l", &snapshot]), "{agent:?} {env:?}");
-    }
-    for text in [
-        "SNAPSHOT_FILE=x\nEVIL",
-        "env; EVIL",
-        "env ",
-        "ENV",
-        "cargo test",
-        &format!("{snapshot}EVIL"),
-        &snapshot.replace("/bin\n", "/tmp/EVIL:/bin\n"),
-        &snapshot.replace("/c/claude.exe", "/tmp/EVIL"),
-        &snapshot.replacen("abc'", "abd'", 1),
-        &snapshot.replace("snapshot-bash-17-a1.sh", "snapshot-bash-17-a1.sh;EVIL"),
-        &snapshot.replace("snapshot-bash-17-a1.sh", "$(EVIL)"),
-        &snapshot.replace("/h/.claude/", "/tmp/.claude/"),
-        &with_profile.replace("/h/.bashrc", "/tmp/EVIL"),
-        &with_profile.replace("      set -f &&\n", "      EVIL\n"),
-        &with_profile.replace(state, alias),
-    ] {
-        assert!(!probe(claude, &harness, &["bash", "-c", "-l", text]), "{text}");
-        assert!(!probe(claude, &harness, &["bash", "-c", text]), "{text}");
-    }
-    for text in
-        [format!("{codex}EVIL"), codex.replace("declare -f", "declare -f; EVIL"), codex.replacen('\n', "\nEVIL\n", 1)]
-    {
-        assert!(!probe(Some(Agent::Codex), &CODEX, &["bash", "-lc", &text]), "{text}");
-    }
-    assert!(!probe(None, &[], &["bash", "-lc", codex]));
-    assert!(!probe(Some(Agent::Codex), &CODEX, &["bash", "-lc", codex, "EVIL", "x"]));
-    let check = "set -e; . \"/h/.codex/shell_snapshots/1-a.tmp-17\"";
-    assert!(!probe(Some(Agent::Codex), &CODEX, &["bash", "-c", check]), "it executes a file, so it is shown");
 }

@@ -58,6 +58,21 @@ fn the_last_row_says_what_runs_and_output_never_reaches_it() {
 }
 
 #[test]
+fn it_names_a_command_that_runs_in_its_callers_sandbox_and_that_ends_by_its_key() {
+    if !crate::sandbox::can_run() {
+        return;
+    }
+    let host = Host::with(STATUS);
+    let script = "echo here; exec sleep 1000";
+    let mut caged = crate::sandbox::caged(&host, script).start(Target::Real).expect("the shim starts");
+    says(&host, "1 run: #1 echo here");
+    says(&host, "^C stop #1 · ? keys");
+    types(&host, b"\x03");
+    assert_ne!(code(&mut caged), 0);
+    says(&host, "nothing runs");
+}
+
+#[test]
 fn numbers_are_typed_on_it_and_escape_leaves() {
     let host = Host::with(STATUS);
     let mut one = start(&host, "exec sleep 1000");

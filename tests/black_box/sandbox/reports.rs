@@ -13,7 +13,7 @@ use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 /// A call whose shell enters a sandbox that every kernel has, and is the shim there.
-pub(super) fn caged(host: &Host, script: &str) -> Call {
+pub(crate) fn caged(host: &Host, script: &str) -> Call {
     let shim = programs::shims().join("bash");
     let call =
         host.call(&format!("unset REXEC_INSIDE; exec setpriv --no-new-privs '{}' -c \"$SCRIPT\"", shim.display()));
@@ -25,7 +25,7 @@ pub(super) fn plain(host: &Host, script: &str) -> Call {
     host.call("exec setpriv --no-new-privs bash -c \"$SCRIPT\"").env(&format!("SCRIPT={script}"))
 }
 
-pub(super) fn can_run() -> bool {
+pub(crate) fn can_run() -> bool {
     has_sight() && programs::has("setpriv")
 }
 
