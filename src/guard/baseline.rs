@@ -5,7 +5,7 @@ use nix::sys::stat::{Mode, umask};
 use rexec_sh::protocol::wire::{AFFINITY_BYTES_MAX, Attributes, Extras};
 
 use super::extras;
-use crate::sys::proc_file;
+use crate::sys::proc_file::ReadAgain;
 
 /// The guard's own attributes, read once. Only attributes that differ are set in the child.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,23 +18,44 @@ pub(super) struct Baseline {
     pub(super) affinity: Vec<u8>,
 }
 
+/// The files of /proc with attributes of this process.
+#[derive(Debug)]
+pub(super) struct BaselineFiles {
+    oom_score_adj: ReadAgain,
+    coredump_filter: ReadAgain,
+}
+
+impl BaselineFiles {
+    pub(super) fn open() -> Self {
+        Self {
+            oom_score_adj: ReadAgain::open("/proc/self/oom_score_adj"),
+            coredump_filter: ReadAgain::open("/proc/self/coredump_filter"),
+        }
+    }
+}
+
 /// How many resources have limits, getrlimit(2).
 pub(super) const RESOURCES: c_int = 16;
 
 impl Baseline {
     /// Reads the attributes of this process.
     pub(super) fn read() -> Self {
+        Self::read_from(&BaselineFiles::open())
+    }
+
+    /// Does the same with files that are open.
+    pub(super) fn read_from(files: &BaselineFiles) -> Self {
         let limits = (0..RESOURCES).map(|resource| {
             let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: the call fills the structure, and the number of the resource is valid.
             let _ = unsafe { libc::prlimit64(0, resource_number(resource), std::ptr::null(), &raw mut limit) };
             (limit.rlim_cur, limit.rlim_max)
         });
-        let text = proc_file::read("/proc/self/oom_score_adj").unwrap_or_default();
+        let text = files.oom_score_adj.read();
         // SAFETY: the call takes numbers only.
         let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
         Self {
-            extras: extras::read(),
+            extras: extras::read(&files.coredump_filter.read()),
             limits: limits.collect(),
             oom_score_adj: std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0),
             nice,

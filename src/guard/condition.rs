@@ -12,8 +12,8 @@
 use nix::libc::{self, c_int};
 use nix::sys::resource::{UsageWho, getrusage};
 
-use super::baseline::Baseline;
-use crate::sys::proc_file;
+use super::baseline::{Baseline, BaselineFiles};
+use crate::sys::proc_file::{self, ReadAgain};
 
 /// Lines of /proc/self/status that change by themselves. Pending signals are not inherited; those that queue are looked
 /// at apart from these lines.
@@ -57,11 +57,30 @@ pub(super) struct Condition {
     core_cookie: u64,
 }
 
+/// The files of /proc with the condition of this process. They stay open from command to command.
+#[derive(Debug)]
+pub(super) struct ConditionFiles {
+    baseline: BaselineFiles,
+    status: ReadAgain,
+    cgroups: ReadAgain,
+    session_priority: ReadAgain,
+}
+
+impl ConditionFiles {
+    pub(super) fn open() -> Self {
+        Self {
+            baseline: BaselineFiles::open(),
+            status: ReadAgain::open("/proc/self/status"),
+            cgroups: ReadAgain::open("/proc/self/cgroup"),
+            session_priority: ReadAgain::open("/proc/self/autogroup"),
+        }
+    }
+}
+
 impl Condition {
     /// Reads the condition of this process.
-    pub(super) fn read() -> Self {
-        let read = |path: &str| proc_file::read(path).unwrap_or_default();
-        let status = read("/proc/self/status");
+    pub(super) fn read(files: &ConditionFiles) -> Self {
+        let status = files.status.read();
         let (mut kept, mut has_queued_signals) = (Vec::with_capacity(status.len()), false);
         for line in proc_file::lines(&status) {
             if line.starts_with(b"SigPnd:") || line.starts_with(b"ShdPnd:") {
@@ -83,11 +102,11 @@ impl Condition {
             )
         };
         Self {
-            baseline: Baseline::read(),
+            baseline: Baseline::read_from(&files.baseline),
             has_queued_signals,
             status: kept,
-            cgroups: read("/proc/self/cgroup"),
-            session_priority: read("/proc/self/autogroup"),
+            cgroups: files.cgroups.read(),
+            session_priority: files.session_priority.read(),
             session_keyring,
             is_dumpable,
             scheduling,

@@ -3,16 +3,14 @@
 
 use nix::libc::{self, c_int};
 
-use crate::sys::proc_file;
 use rexec_sh::protocol::wire::Extras;
 
 const IOPRIO_WHO_PROCESS: c_int = 1;
 
-/// Reads the attributes of this process.
-pub(super) fn read() -> Extras {
+/// Reads the attributes of this process. `filter` is the text of its coredump_filter (core(5)).
+pub(super) fn read(filter: &[u8]) -> Extras {
     let usual = Extras::default();
-    let filter = proc_file::read("/proc/self/coredump_filter").unwrap_or_default();
-    let filter = std::str::from_utf8(&filter).map(|digits| u32::from_str_radix(digits.trim(), 16));
+    let filter = std::str::from_utf8(filter).map(|digits| u32::from_str_radix(digits.trim(), 16));
     // SAFETY: the calls take numbers, and a structure that one of them fills.
     unsafe {
         let mut parameter: libc::sched_param = std::mem::zeroed();

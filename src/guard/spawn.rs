@@ -11,7 +11,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal as Named, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
 
-use super::condition::{Condition, SleepCount};
+use super::condition::{Condition, ConditionFiles, SleepCount};
 use super::control::{self, GuardReport};
 use super::launch::GUARD_IGNORES;
 use super::orphans;
@@ -93,7 +93,8 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
 /// left anything. Returns the exit code.
 fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<i32> {
     let mut signals = become_guard(&control, &slave, &held)?;
-    let condition = Condition::read();
+    let files = ConditionFiles::open();
+    let condition = Condition::read(&files);
     let mut held = Some(held);
     loop {
         let Some(received) = request::receive(&control, held.take().unwrap_or_default())? else { return Ok(0) };
@@ -112,7 +113,7 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
         let mut supervisor = supervisor.with_relayed(started.relayed);
         supervisor.take_early(started.orders, started.rest);
         (control, signals) = match supervisor.run(&mut sleeps).map_err(sys::io)? {
-            Some(free) if !sleeps.was_disturbed() && Condition::read() == condition => free,
+            Some(free) if !sleeps.was_disturbed() && Condition::read(&files) == condition => free,
             _ => return Ok(0),
         };
         sys::write(&control, &GuardReport::Free.encode())?;

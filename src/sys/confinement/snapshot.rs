@@ -39,10 +39,8 @@ pub(super) const LINES: [(&[u8], Difference, bool); 9] = [
 /// The place of `NoNewPrivs:` in [`LINES`].
 pub(super) const NO_NEW_PRIVS: usize = 2;
 
-/// The most bytes of a status that are read. A process can be in 65,536 groups.
-const STATUS_BYTES_MAX: u64 = 1 << 20;
-/// The usual length of a status, bytes.
-const STATUS_BYTES: usize = 4 << 10;
+/// The most bytes of a security label that are read.
+const LABEL_BYTES_MAX: u64 = 1 << 20;
 
 /// Device, inode and mount of a root directory.
 type Root = (u32, u32, u64, u64);
@@ -64,8 +62,7 @@ pub(super) struct Confinement {
 impl Confinement {
     /// Reads the confinement of a process from its open /proc/PID. Without `has_labels`, no security label is read.
     pub(super) fn read(process: &OwnedFd, has_labels: bool) -> io::Result<Self> {
-        let mut status = Vec::with_capacity(STATUS_BYTES);
-        open(process, c"status")?.take(STATUS_BYTES_MAX).read_to_end(&mut status)?;
+        let status = proc_file::read_record(&open(process, c"status")?)?;
         let mut namespaces = [const { None }; NAMESPACES.len()];
         for (namespace, (name, _)) in namespaces.iter_mut().zip(NAMESPACES) {
             *namespace = optional(link(process, name))?;
@@ -170,7 +167,7 @@ pub(super) fn lines(status: &[u8]) -> io::Result<[Option<Vec<u8>>; LINES.len()]>
 fn label(process: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = optional(open(process, c"attr/current"))? else { return Ok(None) };
     let mut label = Vec::new();
-    match file.take(STATUS_BYTES_MAX).read_to_end(&mut label) {
+    match file.take(LABEL_BYTES_MAX).read_to_end(&mut label) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
         read => read.map(|_| Some(label)),
     }
