@@ -175,6 +175,7 @@ impl Host {
             self.tick();
             self.perform();
             self.pump();
+            self.turn.close_ended();
             if self.reconcile() {
                 break;
             }

@@ -58,6 +58,8 @@ pub(super) struct Turn {
     ready: BTreeSet<Token>,
     /// Jobs whose readers have room again, or that may be over.
     dirty: BTreeSet<JobId>,
+    /// Ports of streams that have ended, to be closed.
+    ended: Vec<Port>,
 }
 
 impl Turn {
@@ -70,6 +72,7 @@ impl Turn {
             sources: HashMap::new(),
             ready: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -92,6 +95,18 @@ impl Turn {
     pub(super) fn close(&mut self, port: Port) {
         self.forget(port.token());
         port.close(&mut self.poller);
+    }
+
+    /// Closes a port whose other end is closed when the callers have what it brought: the kernel takes a terminal down in as
+    /// much time as an answer takes.
+    pub(super) fn close_later(&mut self, port: Port) {
+        self.forget(port.token());
+        self.ended.push(port);
+    }
+
+    /// Closes the ports that wait for it.
+    pub(super) fn close_ended(&mut self) {
+        self.ended.drain(..).for_each(|port| port.close(&mut self.poller));
     }
 
     /// Has a source visited in the next intake.

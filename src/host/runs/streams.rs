@@ -65,7 +65,9 @@ impl Runs {
             if stream == Stream::Tty {
                 self.note_last_modes(job);
             }
-            self.close_stream(job, stream, turn);
+            if let Some(port) = self.get_mut(job).and_then(|run| run.streams[stream as usize].take()) {
+                turn.close_later(port);
+            }
             engine.on_hangup(job, stream);
         }
         turn.touch(job);

@@ -85,6 +85,8 @@ impl Starts {
         turn: &mut Turn,
     ) -> io::Result<(Spare, usize)> {
         let mut may_travel = true;
+        // A guard that serves again leaves its old terminal with fewer calls when that is closed.
+        turn.close_ended();
         loop {
             let (travelling, held) = if may_travel { (descriptors, &[][..]) } else { (&[][..], descriptors) };
             let mut spare = match &terminal {
