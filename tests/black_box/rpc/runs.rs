@@ -83,12 +83,13 @@ fn a_command_that_reads_nothing_fills_up_and_is_left_alone() {
 #[test]
 fn a_connection_that_ends_takes_its_foreground_runs_along_and_leaves_the_others() {
     let host = Host::with(MIRROR);
-    let (mut client, mut other) = (Client::new(&host), Client::new(&host));
+    let mut client = Client::new(&host);
     let fore = client.start(&json!({"command": "sleep 1000"}));
     let back = client.start(&json!({"command": "sleep 1000", "background": true}));
     client.ask("exec.run", &json!({"command": "sleep 1000"}));
     client.call("exec.status", &json!({"run": back}));
     drop(client);
+    let mut other = Client::new(&host);
     for run in [fore, back + 1] {
         let met = other.call("exec.wait", &json!({"run": run, "for": "exit"}));
         assert_eq!(met["met"], "exit", "{met}");
