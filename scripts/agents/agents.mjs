@@ -40,6 +40,9 @@ const claude = {
 /// At a terminal, where a person can cancel a command.
 const claudeAtTerminal = { ...claude, cases: usual.slice(0, 3), last: cancelled };
 
+/// How long Codex waits for a command before it asks the model again, milliseconds: longer than a shell needs to start on a
+/// busy machine.
+const aWhile = 2_000;
 const session = (results) => Number(/session ID (\d+)/.exec(results.at(-1).text)?.[1]);
 /// A call of Codex's second tool, for the session that the result before this one names.
 const typing = (name, chars, isRight, more = {}) => ({
@@ -51,7 +54,7 @@ const typing = (name, chars, isRight, more = {}) => ({
 const isRunning = ({ code }) => code === undefined;
 /// A command in a terminal that waits for keys.
 const inTerminal = (name, text) => ({
-  ...command(name, text, "", { more: { tty: true, yield_time_ms: 500 } }),
+  ...command(name, text, "", { more: { tty: true, yield_time_ms: aWhile } }),
   isRight: ({ output, code }) => isRunning({ code }) && output.includes("marker-"),
 });
 
@@ -79,12 +82,12 @@ const codex = {
     isGone("a background job is ended", "left"),
     lives("one in a session of its own is left alone", "left-apart"),
     {
-      ...command("a command that takes its time", "echo marker-time; sleep 1; echo end", "marker-time", { more: { yield_time_ms: 500 } }),
+      ...command("a command that takes its time", "echo marker-time; sleep 4; echo end", "marker-time", { more: { yield_time_ms: aWhile } }),
       isRight: ({ output, code }) => isRunning({ code }) && output === "marker-time\n",
     },
     typing("the rest of it", "", ({ output, code }) => code === 0 && output === "end\n"),
     {
-      ...command("a command that is interrupted", `trap 'echo caught; exit 9' INT; ${endless}`, "", { more: { yield_time_ms: 500 } }),
+      ...command("a command that is interrupted", `trap 'echo caught; exit 9' INT; ${endless}`, "", { more: { yield_time_ms: aWhile } }),
       isRight: isRunning,
     },
     typing("the interrupt", "\x03", ({ output, code }) => code === 9 && output.includes("caught")),
@@ -97,7 +100,7 @@ const codex = {
     typing("the key", "\x03", ({ output, code }) => code === 9 && output.includes("caught")),
     isGone("what it waited for is ended with the terminal", "stopped"),
     {
-      ...command("a command that is left open", "echo $$ >open; echo marker-open; exec sleep 300", "", { more: { yield_time_ms: 500 } }),
+      ...command("a command that is left open", "echo $$ >open; echo marker-open; exec sleep 300", "", { more: { yield_time_ms: aWhile } }),
       isRight: ({ output, code }) => isRunning({ code }) && output === "marker-open\n",
     },
   ],

@@ -184,3 +184,29 @@ export ZDOTDIR=${BASH_ENV%/*}/rexec-zdotdir REXEC_RUN_SET=$REXEC_RUN_SET:ZDOTDIR
     }
     host.finish();
 }
+
+#[test]
+fn each_agent_that_is_offered_is_driven_for_real_by_the_script() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = |name: &str| std::fs::read_to_string(root.join(name)).expect("a text");
+    let (readme, script) = (text("README.md"), text("scripts/agents.sh"));
+    let driven = |list: &str| -> Vec<String> {
+        let (_, from) = script.split_once(&format!("\n{list}=(")).expect("the list is there");
+        from[..from.find(')').expect("an end")].split_whitespace().map(str::to_owned).collect()
+    };
+    let (always, on_request) = (driven("all"), driven("on_request"));
+    let is_in = |list: &[String], program: &str| {
+        list.iter().any(|name| name == program || name.strip_suffix("-terminal") == Some(program))
+    };
+    let rows = readme.lines().filter(|line| line.starts_with("| ")).filter_map(|line| line.split_once("`rexec run "));
+    let table: Vec<&str> = rows.filter_map(|(_, rest)| Some(rest.split_once('`')?.0)).collect();
+    assert!(table.len() > 10 && table.iter().all(|program| is_in(&always, program)), "{table:?} of {always:?}");
+    let listed = printed(Place::new().alone(programs::rexec()).args(["run", "--list"]));
+    let offered: Vec<&str> =
+        listed.lines().filter_map(|line| line.split_once("rexec run ")).map(|(_, rest)| rest).collect();
+    let is_driven = |program: &&str| is_in(&always, program) || is_in(&on_request, program) || *program == "PROGRAM";
+    assert!(offered.len() > 10 && offered.iter().all(is_driven), "{offered:?} of {always:?}");
+    // The table leaves out only what is too large to be driven every time.
+    let is_told = |program: &&&str| table.contains(*program) || !is_in(&always, program);
+    assert_eq!(offered.iter().filter(|program| !is_told(program)).count(), 0, "{offered:?} but {table:?}");
+}
