@@ -195,7 +195,8 @@ fn log(home: &Path, wish: &Wish, sheet: &Sheet, out: &mut impl Write) -> Result<
     super::written(out.flush())?;
     let shown: usize = found.iter().map(|(_, runs)| runs.len()).sum();
     if has_more && !wish.is_json {
-        tell(format_args!("the newest {shown} are shown; -n N shows more, -n all shows all"));
+        let newest = if shown == 1 { "the newest one is".to_owned() } else { format!("the newest {shown} are") };
+        tell(format_args!("{newest} shown; -n N shows more, -n all shows all"));
     }
     if unreadable_lines > 0 {
         tell(counted(
