@@ -118,11 +118,19 @@ fn cause() -> Option<String> {
             lines.push(line);
         }
     });
-    if how.ok()? != StartOfBash::Started {
-        // The rest of the time is that of the last line.
-        lines.last_mut()?.took = u64::try_from(from.elapsed().as_micros()).ok()?;
+    match how.ok()? {
+        StartOfBash::Started => heaviest(lines),
+        StartOfBash::Late => {
+            // The rest of the time is that of the last line.
+            lines.last_mut()?.took = u64::try_from(from.elapsed().as_micros()).ok()?;
+            heaviest(lines)
+        }
+        StartOfBash::Ended => {
+            let TracedLine { file, line, command, .. } = lines.last().filter(|line| !line.file.is_empty())?;
+            let (file, command) = (escape_line(file, LINE_COLUMNS), escape_line(command, LINE_COLUMNS));
+            Some(format!("the last command is in {file}, line {line}: {command}"))
+        }
     }
-    heaviest(lines)
 }
 
 /// The line before has taken the time until now.
