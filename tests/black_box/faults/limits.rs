@@ -146,11 +146,14 @@ fn records_are_given_up_in_the_end() {
         let told = text.split("… the journal lacks ").skip(1).filter_map(|rest| rest.split_once(" record"));
         told.map(|(count, _)| count.parse::<usize>().expect("a number")).sum::<usize>()
     };
-    let is_there = |journal: &Journal| {
-        let records = journal.of_type("start").count() + journal.of_type("end").count();
-        (records + lacking() == 2 * (COMMANDS + 1)).then_some(records)
+    let records = || {
+        let journal = host.journal();
+        journal.of_type("start").count() + journal.of_type("end").count()
     };
-    let records = host.wait_for("all that it does not lack", is_there);
+    let all = 2 * (COMMANDS + 1);
+    waiting::wait_until_grown("each record is written or told as lacking", all, PATIENCE, || records() + lacking());
+    let records = records();
+    assert_eq!(records + lacking(), all);
     assert!(records > 20, "{records}");
     _ = host.leave();
 }
