@@ -26,6 +26,7 @@ mod start;
 mod watcher;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 use std::time::Instant;
 
 use super::peers::Peers;
@@ -243,10 +244,13 @@ impl RpcClients {
 
     /// Adds a run that is kept from now on, and tells those who watch all runs.
     fn keep(&mut self, job: JobId, mut run: KeptRun, turn: &mut Turn) {
+        let mut beginning = None;
         for (&id, client) in &self.all {
             for (&number, subscription) in client.subscriptions.iter().filter(|(_, known)| known.is_for_all) {
                 let watcher = Watcher::subscribed(id, number, subscription.told, subscription.encoding);
-                run.watch(watcher.with_beginning(|| run.listed("queued", turn.now)));
+                let listed = || Rc::clone(beginning.get_or_insert_with(|| Rc::new(run.listed("queued", turn.now))));
+                let watcher = watcher.with_beginning(listed);
+                run.watch(watcher);
             }
         }
         self.kept.insert(job, run);

@@ -3,6 +3,8 @@
 //! Invariant: what a watcher is told has the order in which it happened; chunks that went before they were told are counted
 //! to the byte.
 
+use std::rc::Rc;
+
 use crate::front::how_ended::HowEnded;
 use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, PortNote, PromptNote};
 use crate::front::rpc::listing::ListedRun;
@@ -59,8 +61,8 @@ pub(super) struct Watcher {
     encoding: Encoding,
     /// It holds the run back when it is slow.
     pub(super) holds: bool,
-    /// What it is told first.
-    beginning: Option<Box<ListedRun>>,
+    /// What it is told first. All watchers of a run share it: a hundred subscribers may be slow to take it.
+    beginning: Option<Rc<ListedRun>>,
     /// The chunk that it was told last.
     seq: u64,
     /// Bytes before the next chunk, as far as it was told.
@@ -98,8 +100,8 @@ impl Watcher {
     }
 
     /// The watcher that is told first that the run was taken in.
-    pub(super) fn with_beginning(self, listed: impl FnOnce() -> ListedRun) -> Self {
-        let beginning = self.told.has(RunEvent::Start).then(|| Box::new(listed()));
+    pub(super) fn with_beginning(self, listed: impl FnOnce() -> Rc<ListedRun>) -> Self {
+        let beginning = self.told.has(RunEvent::Start).then(listed);
         Self { beginning, ..self }
     }
 
@@ -123,7 +125,7 @@ impl Watcher {
     pub(super) fn tell(&mut self, run: &RunSoFar<'_>, out: &mut Vec<u8>) -> bool {
         let number = run.number;
         if let Some(beginning) = self.beginning.take() {
-            put_notification("exec.started", &beginning, out);
+            put_notification("exec.started", &*beginning, out);
             return true;
         }
         if !self.told.has(RunEvent::Output) {
