@@ -85,7 +85,7 @@ impl RpcError {
     pub fn no_such_session(word: &str) -> Self {
         let word: String = word.chars().take(limits::PROJECT_NAME_BYTES).collect();
         Self::new(NO_SUCH_SESSION, format!("there is no session {word:?}"))
-            .hint("session.list has those that are; session.create makes one")
+            .hint("rexec projects or session.list has those that are; session.create makes one")
     }
 }
 
