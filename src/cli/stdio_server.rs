@@ -28,7 +28,7 @@ use crate::sys::terminal::Output;
 use crate::sys::{self, file, socket};
 use crate::text::reason::reason;
 
-/// What such a server says and understands. It is told what came and what time it is, and queues what is to be sent.
+/// What such a server says and understands. It is told what came and what time it is, and queues what it sends.
 pub(super) trait StdioSession {
     /// The longest line of the client and of the host, bytes. A longer one of the host ends the connection to it.
     const LINE_BYTES_MAX: [usize; 2];
