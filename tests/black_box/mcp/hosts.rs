@@ -49,21 +49,22 @@ fn the_server_lives_on_when_the_host_dies_and_finds_the_next_one() {
 fn the_server_finds_the_host_of_its_user_without_a_variable() {
     let name = "mcp::hosts::the_server_finds_the_host_of_its_user_without_a_variable";
     alone(name, &["unshare", "--map-root-user", "--mount"], || {
-        for place in ["/run/user", "/tmp"].map(Path::new).into_iter().filter(|place| place.exists()) {
-            let mut mount = Command::new("mount");
-            mount.args(["-t", "tmpfs", "-o", "mode=1777", "none"]).arg(place);
-            if !mount.status().is_ok_and(|status| status.success()) {
-                return programs::skipped("nothing can be mounted here");
-            }
+        // Not /tmp, below which the test itself may have been built.
+        let mut mount = Command::new("mount");
+        if !mount.args(["-t", "tmpfs", "-o", "mode=755", "none", "/run"]).status().is_ok_and(|status| status.success())
+        {
+            return programs::skipped("nothing can be mounted here");
         }
+        let place = Path::new("/run/user/0/rexec");
+        let mut private = fs::DirBuilder::new();
+        private.mode(0o700).recursive(true).create("/run/user/0").expect("a directory");
         let host = Host::with(MIRROR);
         let mut command = Command::new(programs::rexec());
         command.arg("mcp").current_dir("/").env_clear().env("HOME", host.home.path()).env("PATH", programs::PATH);
         let mut agent = Agent::start(command);
         agent.shake_hands("codex-mcp-client");
         assert_eq!(agent.call("check_host", &json!({})).text, "HOST NOT FOUND\n");
-        let place = Path::new("/tmp/rexec-0");
-        fs::DirBuilder::new().mode(0o700).create(place).expect("a directory");
+        private.create(place).expect("a directory");
         std::os::unix::fs::symlink(host.socket(), place.join("host.sock")).expect("a link");
         assert_eq!(agent.call("check_host", &json!({})).text, "HOST RUNNING\n");
         assert_eq!(agent.run("echo found"), "found\n");
