@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::{CheckResult, FindingState};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
+use crate::text::redact::Redactor;
 
 /// A login shell that takes longer makes agents slow that start one for each command.
 const SLOW: Duration = Duration::from_millis(200);
@@ -127,7 +128,7 @@ fn cause() -> Option<String> {
         }
         StartOfBash::Ended => {
             let TracedLine { file, line, command, .. } = lines.last().filter(|line| !line.file.is_empty())?;
-            let (file, command) = (escape_line(file, LINE_COLUMNS), escape_line(command, LINE_COLUMNS));
+            let (file, command) = (escape_line(file, LINE_COLUMNS), shown_command(command));
             Some(format!("the last command is in {file}, line {line}: {command}"))
         }
     }
@@ -149,6 +150,13 @@ fn traced(text: &str) -> Option<(u64, TracedLine)> {
     Some((at, TracedLine { file, line, command, took: 0 }))
 }
 
+/// A command of a profile without its secrets: the report may be passed on.
+fn shown_command(command: &str) -> String {
+    let mut masked = Vec::new();
+    Redactor::new(std::iter::empty::<(&str, &str)>()).redact_command(command.as_bytes(), &mut masked);
+    escape_line(&String::from_utf8_lossy(&masked), LINE_COLUMNS)
+}
+
 /// The file that takes most of the time, and its line if one stands out.
 fn heaviest(mut lines: Vec<TracedLine>) -> Option<String> {
     // Those without a file are our own.
@@ -166,7 +174,7 @@ fn heaviest(mut lines: Vec<TracedLine>) -> Option<String> {
         return Some(format!("{} in {}", shown(of_file), escape_line(file, LINE_COLUMNS)));
     }
     let here = lines.iter().filter(|line| line.file == file && line.line == number);
-    let command = escape_line(&here.max_by_key(|line| line.took)?.command, LINE_COLUMNS);
+    let command = shown_command(&here.max_by_key(|line| line.took)?.command);
     Some(format!("{} in {}, line {number}: {command}", shown(of_line), escape_line(file, LINE_COLUMNS)))
 }
 
@@ -192,5 +200,8 @@ mod tests {
         let many = "+1,000000\t/n.sh\t1\ta\n+1,100000\t/n.sh\t2\tb\n+1,200000\t/n.sh\t3\tc\n+1,300000\t\t9\tset +x\n";
         assert_eq!(cause_of(many).as_deref(), Some("300 ms of it in /n.sh"));
         assert_eq!(cause_of("+\t/h/.bashrc\t7\tslow\n"), None);
+        let secret = "+1,000000\t/p\t1\tcurl -u ann:geheim http://x/\n+1,300000\t\t9\tset +x\n";
+        let cause = cause_of(secret).expect("a cause");
+        assert!(cause.contains("curl") && !cause.contains("geheim"), "{cause}");
     }
 }

@@ -2,8 +2,14 @@
 
 use super::*;
 
-/// Claude Code's script for a user without a profile, and for one with it.
-fn of_users(script: &str) -> [String; 2] {
+/// The script of the Claude Code at this path for a user without a profile, and for one with it.
+fn of_users(program: &str) -> [String; 2] {
+    let script = include_str!("../claude-snapshot.sh")
+        .replace("{snapshot}", "/h/.claude/shell-snapshots/snapshot-bash-17-a1.sh")
+        .replace("{end}", "abc")
+        .replace("{program}", program)
+        .replace("{home}", "/h")
+        .replace("{path}", "/bin");
     let alias = "      echo \"shopt -s expand_aliases\" >> \"$SNAPSHOT_FILE\"\n\n      \n";
     let without = script.replace("{profile}", "# No user config file to source").replace("{state}", alias);
     let state = include_str!("../claude-snapshot-profile.sh");
@@ -13,14 +19,8 @@ fn of_users(script: &str) -> [String; 2] {
 #[test]
 fn a_look_at_the_shell_with_the_users_own_profile_counts_as_one() {
     let env = ["CLAUDECODE=1", "AI_AGENT=claude-code_2_harness", "HOME=/h", "PATH=/bin", "CLAUDE_CODE_EXECPATH=/c"];
-    let script = include_str!("../claude-snapshot.sh")
-        .replace("{snapshot}", "/h/.claude/shell-snapshots/snapshot-bash-17-a1.sh")
-        .replace("{end}", "abc")
-        .replace("{program}", "/c")
-        .replace("{home}", "/h")
-        .replace("{path}", "/bin");
     let probe = |text: &str| call_by(Some(Agent::Claude), &env, &[b"bash", b"-c", b"-l", text.as_bytes()]).is_probe;
-    let [without, with] = of_users(&script);
+    let [without, with] = of_users("/c");
     assert!(probe(&without) && probe(&with));
     for text in [
         with.replace("/h/.bashrc", "/tmp/EVIL"),
@@ -41,13 +41,7 @@ fn only_an_agents_own_look_at_the_shell_counts_as_one() {
         "PATH=/bin",
         "CLAUDE_CODE_EXECPATH=/c/claude.exe",
     ];
-    let script = include_str!("../claude-snapshot.sh")
-        .replace("{snapshot}", "/h/.claude/shell-snapshots/snapshot-bash-17-a1.sh")
-        .replace("{end}", "abc")
-        .replace("{program}", "/c/claude.exe")
-        .replace("{home}", "/h")
-        .replace("{path}", "/bin");
-    let [snapshot, _] = of_users(&script);
+    let [snapshot, _] = of_users("/c/claude.exe");
     let probe = |agent, env: &[&str], argv: &[&str]| {
         let argv: Vec<&[u8]> = argv.iter().map(|argument| argument.as_bytes()).collect();
         call_by(agent, env, &argv).is_probe
