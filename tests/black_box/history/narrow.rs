@@ -37,6 +37,11 @@ fn a_line_of_a_list_is_one_row_on_terminals_from_44_columns_on() {
                 let lines = shown_by(command, columns);
                 let fits = |line: &String| columns_of(line) <= usize::from(columns);
                 assert!(lines.len() > 1 && lines.iter().all(fits), "{args:?}, {columns} columns: {lines:#?}");
+                // Whole columns give way, not the end of the head.
+                let has_whole_head = args != ["stats"] || !lines[0].ends_with(['…', '.']);
+                assert!(has_whole_head, "{columns} columns: {lines:#?}");
+                let has_command = |line: &String| line.contains("cargo bui");
+                assert!(args != ["log"] || lines.iter().any(has_command), "{columns} columns: {lines:#?}");
             }
         }
     }
