@@ -52,6 +52,7 @@ mod status;
 mod stdio_server;
 mod stop_host;
 mod tail;
+mod told;
 mod unified;
 mod verb;
 mod verbs;
@@ -87,8 +88,7 @@ fn finish(result: Result<u8, Notice>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(notice) => {
-            // Without a standard error there is nobody to tell.
-            let _ = write!(io::stderr(), "{notice}");
+            told::put(&notice);
             ExitCode::from(notice.code)
         }
     }

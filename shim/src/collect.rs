@@ -191,7 +191,7 @@ fn extras() -> Extras {
 
 /// How many directories above this one the top of its git project is. Nobody but the caller waits if the file system is
 /// slow, and the caller would wait for it anyway.
-fn project() -> Option<u8> {
+pub(crate) fn project() -> Option<u8> {
     const UP: &CStr = c"../../../../../../../../../../../../.git";
     const DEPTH_MAX: u8 = 12;
     (0..=DEPTH_MAX).find(|&depth| {

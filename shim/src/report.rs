@@ -9,9 +9,10 @@ use rexec_sh::protocol::options::given;
 use rexec_sh::protocol::place;
 use rexec_sh::protocol::process::Signal;
 use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, ShimPlace, marked_run};
-use rexec_sh::protocol::wire::{Attributes, encode_run};
+use rexec_sh::protocol::wire::{Attributes, Extras, encode_run};
 
 use crate::ShimCall;
+use crate::collect::project;
 use crate::inside;
 use crate::reporter::Reporter;
 use crate::sys::{self, bit};
@@ -102,7 +103,9 @@ fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Opti
     });
     let mut frame = Vec::with_capacity(16 << 10);
     let names = (given(call.options.whoami), call.shell);
-    encode_run(&Attributes::default(), names, call.argv.iter().copied(), env, &mut frame).ok()?;
+    let extras = Extras { project: project(), ..Extras::default() };
+    let attributes = Attributes { extras, ..Attributes::default() };
+    encode_run(&attributes, names, call.argv.iter().copied(), env, &mut frame).ok()?;
     let dir = std::env::current_dir().unwrap_or_default();
     let within = marked_run(given(call.options.reported));
     let place = ShimPlace { within, ..place_of_this(lacks_sockets, may_be_inside) };

@@ -14,8 +14,9 @@ use rexec_sh::protocol::notice::{Notice, remark};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::wire::{self, Decoded, FromHost};
 
+use super::told::tell;
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
-use super::{ask, chosen};
+use super::{ask, chosen, told};
 use crate::front::AttachRequest;
 use crate::front::answer::Answer;
 use crate::sys::signal::{HostSignal, HostSignals};
@@ -122,7 +123,7 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
         }
         Ok(AttachEnd::Exited(Exit::Code(code))) => say(seq, &format!("ended with {code}")),
         Ok(AttachEnd::Exited(Exit::Signal(signal))) => say(seq, &format!("ended by signal {}", signal.number())),
-        Ok(AttachEnd::Failed(text)) => _ = write!(io::stderr(), "{text}"),
+        Ok(AttachEnd::Failed(text)) => told::put(text),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => return Err(failed(&error)),
     }
@@ -137,8 +138,7 @@ fn keeper() -> Option<TerminalKeeper> {
 
 /// Tells the person how it ended.
 fn say(seq: u64, what: &str) {
-    // Without a standard error there is nobody to tell.
-    let _ = write!(io::stderr(), "{}", remark(format_args!("#{seq} {what}")));
+    tell(format_args!("#{seq} {what}"));
 }
 
 /// How it ended.

@@ -1,6 +1,6 @@
 //! What `rexec exec --bg` and `rexec wait` wait for, and what they say of it.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use rexec_sh::protocol::exit_code::{FAILURE, OWN_FAILURE, SUCCESS, TIMED_OUT};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::host_calls::{CallError, HostCalls};
 use super::service::HostRun;
-use super::{ask, json_line, quoted, written};
+use super::{ask, json_line, quoted, told, written};
 use crate::front::rpc::client::AnswerValue;
 use crate::front::rpc::params::{self, Encoding, OutputParams, RunParams, WaitParams};
 use crate::limits;
@@ -230,8 +230,7 @@ impl AwaitedEnd {
             }
         };
         text += &notice.to_string();
-        // Without a standard error there is nobody to tell.
-        let _ = io::stderr().write_all(text.as_bytes());
+        told::put(text);
         Ok(())
     }
 

@@ -1,6 +1,5 @@
 //! `rexec-host`: its command line.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -82,7 +81,7 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
             }));
             if super::installed::shim().is_none() {
                 // Agents may use a shell that is installed elsewhere, so the host starts all the same.
-                let _ = write!(io::stderr(), "{NO_SHIM}");
+                super::told::put(NO_SHIM);
             }
             let (socket, home) = (super::socket_path()?, super::home()?);
             Host::open(HostOptions { socket, home, ..*options })?.run()?;

@@ -15,9 +15,9 @@ use rexec_sh::protocol::environment::names_shim;
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use super::log::tell;
 use super::run;
 use super::run::permanent::{self, KnownAgent, PermanentSetting};
+use super::told::tell;
 use super::verb::{Group, Values, Verb, VerbOption};
 use super::{installed, quoted, say};
 use crate::front::init_record::{ChangedFile, InitRecord};

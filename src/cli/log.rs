@@ -5,13 +5,14 @@ use std::path::{Component, Path, PathBuf};
 
 use lexopt::prelude::{Long, Short};
 use rexec_sh::protocol::exit_code;
-use rexec_sh::protocol::notice::{Notice, remark};
+use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 use time::PrimitiveDateTime;
 
 use super::look::columns_of;
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint, padded};
+use super::told::tell;
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
 use super::when;
 use crate::history::{self, Facts, Query, RunOutcome, SessionHistory};
@@ -214,12 +215,6 @@ pub(super) fn found_something(is_found: bool, is_json: bool, home: &Path) -> u8 
         tell(format_args!("nothing found in the journals in {}", home.display()));
     }
     if is_found { exit_code::SUCCESS } else { exit_code::FAILURE }
-}
-
-/// Says something that is not part of the result.
-pub(super) fn tell(text: impl std::fmt::Display) {
-    // Without a standard error there is nobody to tell.
-    let _ = io::stderr().write_all(remark(text).as_bytes());
 }
 
 /// What a row has between its number and its command: time, caller, directory, how the command ended, how long it took.

@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use lexopt::prelude::Long;
 use rexec_sh::protocol::exit_code;
-use rexec_sh::protocol::notice::{Notice, remark};
+use rexec_sh::protocol::notice::Notice;
 
 use super::stdio_server::{StdioServer, StdioSession};
+use super::told::tell;
 use super::verb::{Group, Values, Verb, VerbOption};
 use crate::front::mcp::{McpIdentity, McpServer};
 use crate::limits;
@@ -58,8 +59,7 @@ fn serve(verb: &Verb, parser: &mut lexopt::Parser) -> Result<u8, Notice> {
         }
     }
     if io::stdin().is_terminal() {
-        use io::Write;
-        let _ = write!(io::stderr(), "{}", remark("an agent starts this program; rexec help mcp says how"));
+        tell("an agent starts this program; rexec help mcp says how");
     }
     let session = std::env::var(STARTED_BY_RUN).unwrap_or_else(|_| format!("mcp:{}", std::process::id()));
     let dir = std::env::current_dir().map_or_else(|_| "/".to_owned(), |dir| dir.to_string_lossy().into_owned());

@@ -10,8 +10,8 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
-use super::log::tell;
 use super::run_reference::{self, RunReference, unreadable};
+use super::told::tell;
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
 use super::{cannot_write, json_line};
 use crate::history::{FoundRun, OutputPiece, OutputSource, RunOutcome, WholeOutput};

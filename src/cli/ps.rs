@@ -8,7 +8,7 @@ use std::io::Write;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use super::{chosen, look, status};
 use crate::front::answer::{HostStatus, Listed, RunState};
-use crate::text::agent_name::agent_name;
+use crate::text::agent_name::{agent_name, count_agents};
 use crate::text::banner::duration;
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
@@ -59,12 +59,12 @@ With --json each line has the whole command and all its processes.
 
 /// The line below the table: how many commands run, how many wait for the person, and what can be done.
 fn summary(runs: &[Measured], is_verbose: bool, look: &Look) -> String {
-    let mut agents: Vec<String> = runs.iter().map(|run| run.listed.agent_name()).collect();
-    agents.sort_unstable();
-    agents.dedup();
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     let commands = counted(count(runs.len()), "command", "commands");
-    let mut parts = vec![format!("{commands} of {}", counted(count(agents.len()), "agent", "agents"))];
+    let mut parts = vec![match count_agents(runs.iter().map(|run| run.listed.whoami.as_str())) {
+        0 => commands,
+        agents => format!("{commands} of {}", counted(count(agents), "agent", "agents")),
+    }];
     let is_paused = |run: &&Measured| run.listed.state == RunState::Paused;
     let paused = runs.iter().filter(is_paused).count();
     if paused > 0 {

@@ -7,7 +7,7 @@
 //! is not run; a command that ran in a sandbox is not run outside of it.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use rexec_sh::protocol::invocation::{Shell, is_command};
 use rexec_sh::protocol::notice::{Notice, remark};
 
 use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
+use super::told::tell;
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use super::{HOME_VARIABLE, SOCKET_VARIABLE, installed};
 use crate::history::RunBeginning;
@@ -140,8 +141,7 @@ impl Repetition {
     fn become_it(&self, start: &StartRecord, name: &str) -> Result<u8, Notice> {
         let shim = installed::shim().ok_or(super::run::NO_SHIM)?;
         for sentence in &self.remarks {
-            // Without a standard error there is nobody to tell.
-            let _ = write!(io::stderr(), "{}", remark(sentence));
+            tell(sentence);
         }
         let mut command = Command::new(&shim);
         command.arg0(&self.argv[0]).args(&self.argv[1..]).current_dir(&self.dir);

@@ -21,7 +21,7 @@ use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, NOT_FOUND};
 use rexec_sh::protocol::mark::is_mark;
 use rexec_sh::protocol::notice::Notice;
 
-use super::log::tell;
+use super::told::tell;
 use super::verb::{Group, Values, Verb, VerbOption};
 use super::{HOME_VARIABLE, SOCKET_VARIABLE, ask, check, help, installed};
 use crate::sys::{self, file, process};

@@ -10,10 +10,11 @@ use rexec_sh::protocol::notice::Notice;
 use serde::Serialize;
 
 use super::columns::{self, Column};
-use super::log::{found_something, moment, tell};
+use super::log::{found_something, moment};
 use super::look::columns_of;
 use super::run_reference::unreadable;
 use super::sheet::{Sheet, Tint, padded};
+use super::told::tell;
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
 use super::when;
 use crate::history::{self, Facts, Query, RunOutcome};

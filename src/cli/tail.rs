@@ -11,9 +11,9 @@ use lexopt::prelude::{Long, Short, Value};
 use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
-use super::log::tell;
 use super::look::Look;
 use super::run_reference::{RunReference, unreadable};
+use super::told::tell;
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use super::{ask, cannot_write, chosen, out};
 use crate::front::answer::{Answer, Listed, RunState, WrittenBefore};

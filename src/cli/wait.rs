@@ -1,7 +1,7 @@
 //! `rexec wait N|NAME…`: waits for the end of commands, or until they are ready, and exits as they do.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::time::{Duration, Instant};
 
 use lexopt::prelude::{Long, Value};
@@ -12,7 +12,7 @@ use super::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use super::host_calls::{CallError, HostCalls};
 use super::run_reference::RunReference;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
-use super::{chosen, out};
+use super::{chosen, out, told};
 
 pub(super) const VERB: Verb = Verb {
     name: "wait",
@@ -118,8 +118,7 @@ impl WaitCall {
                 }
                 Err(notice) if notice.code == exit_code::NO_SUCH_RUN => {
                     codes.insert(run, notice.code);
-                    // Without a standard error there is nobody to tell.
-                    let _ = write!(io::stderr(), "{notice}");
+                    told::put(notice);
                 }
                 Err(notice) => failure = failure.or(Some(notice)),
             }

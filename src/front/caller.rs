@@ -8,6 +8,7 @@ pub use programs::{is_between, named_by_program};
 use rexec_sh::protocol::agents::started;
 
 use crate::limits;
+use crate::text::agent_name::UNNAMED;
 use crate::text::escape::name_of;
 use crate::text::unwrap::Agent;
 
@@ -20,7 +21,7 @@ pub fn name(given: &[u8], run: &[u8], known: Option<&str>) -> String {
     match known {
         _ if !given.is_empty() => given,
         Some(known) => known.to_owned(),
-        None if started.is_empty() => "shell".to_owned(),
+        None if started.is_empty() => UNNAMED.to_owned(),
         None => started,
     }
 }

@@ -190,7 +190,7 @@ impl Host {
             is_probe: command.is_probe,
             sandbox: sandbox.map(str::to_owned),
         };
-        self.tally.begin(heading.name(), heading.local.date());
+        self.tally.begin(&heading.whoami, heading.local.date());
         self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.screen.begin(&mut self.engine, cursor, heading);

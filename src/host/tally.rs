@@ -13,6 +13,7 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::entry::Entry;
 use crate::front::answer::{HostStatus, LastRun};
 use crate::limits;
+use crate::text::agent_name::{agent_name, is_agent};
 
 /// What is known of the commands that have ended.
 #[derive(Debug)]
@@ -32,14 +33,14 @@ impl Tally {
         Self { since, failed: 0, day: None, failed_today: 0, agents: BTreeSet::new(), last: None }
     }
 
-    /// An agent's session begins a command.
-    pub(super) fn begin(&mut self, agent: String, day: Date) {
+    /// A caller begins a command.
+    pub(super) fn begin(&mut self, whoami: &str, day: Date) {
         if self.day.replace(day).is_some_and(|before| before != day) {
             self.failed_today = 0;
             self.agents.clear();
         }
-        if self.agents.len() < limits::AGENTS_COUNTED_MAX {
-            self.agents.insert(agent);
+        if is_agent(whoami) && self.agents.len() < limits::AGENTS_COUNTED_MAX {
+            self.agents.insert(agent_name(whoami, 1, ""));
         }
     }
 

@@ -2,10 +2,15 @@
 //!
 //! Invariant: nothing in a name that a caller chose can look like the number of a session, a role or the next field.
 
+use std::collections::BTreeSet;
+
 use super::escape::name_of;
 
 /// The most columns of a name, without session and role.
 const NAME_COLUMNS: usize = 16;
+
+/// What a caller is called that is no known agent and has no name.
+pub const UNNAMED: &str = "shell";
 
 /// The short name of a known agent; empty for any other name.
 #[must_use]
@@ -24,7 +29,7 @@ pub fn short_name(whoami: &str) -> &'static str {
         ("Goose", "goose"),
         ("Aider", "aider"),
         ("mini-swe-agent", "mini-swe"),
-        ("shell", "shell"),
+        (UNNAMED, UNNAMED),
     ];
     SHORT.iter().find(|(known, _)| *known == whoami).map_or("", |(_, short)| short)
 }
@@ -44,6 +49,18 @@ pub fn agent_name(whoami: &str, number: u32, role: &str) -> String {
         name += &name_of(role, NAME_COLUMNS);
     }
     name
+}
+
+/// How many agents these callers are: all sessions of an agent are one, and a caller without a name is none.
+#[must_use]
+pub fn count_agents<'a>(callers: impl Iterator<Item = &'a str>) -> usize {
+    callers.filter(|whoami| is_agent(whoami)).map(|whoami| agent_name(whoami, 1, "")).collect::<BTreeSet<_>>().len()
+}
+
+/// Whether a caller of this name is an agent. One without a name is a shell or a script.
+#[must_use]
+pub fn is_agent(whoami: &str) -> bool {
+    whoami != UNNAMED
 }
 
 /// Whether a person means this caller by `wanted`: its whole name or the first word of it, its short name, or what
@@ -78,6 +95,8 @@ mod tests {
         assert!(["claude code", "CLAUDE", "claude~2", "claude~2/hook"].into_iter().all(is));
         assert!(!["claude~1", "claude~3", "claude/hook", "code", ""].into_iter().any(is));
         assert!(is_meant("mini-swe", "mini-swe-agent", 1, ""));
+        let callers = ["Claude Code", "shell", "claude", "Codex", "Claude Code"];
+        assert_eq!(count_agents(callers.into_iter()), 2, "sessions of one agent, and a script");
         let may = |wanted| may_be_meant(wanted, "Claude Code");
         assert!(may("claude~7") && may("claude/hook") && may("Claude") && !may("codex~2") && !may(""));
     }

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::agents::known_name;
 use rexec_sh::protocol::exit_code::{FAILURE, OWN_FAILURE, SUCCESS};
-use rexec_sh::protocol::notice::{Notice, remark};
+use rexec_sh::protocol::notice::Notice;
 
 use super::{ExecCall, VERB};
 use crate::cli::ask::AskError;
 use crate::cli::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use crate::cli::host_calls::{CallError, HostCalls};
 use crate::cli::service::{self, HostRun};
+use crate::cli::told::tell;
 use crate::cli::{json_line, quoted, wait, written};
 use crate::front::caller;
 use crate::front::rpc::params::RunParams;
@@ -220,8 +221,7 @@ fn texts(env: Vec<(OsString, OsString)>) -> BTreeMap<String, String> {
             (Ok(name), Ok(value)) => _ = texts.insert(name, value),
             (name, _) => {
                 let name = name.map_or_else(quoted, quoted);
-                // Without a standard error there is nobody to tell.
-                let _ = write!(io::stderr(), "{}", remark(format_args!("{name} is not UTF-8 and is left out")));
+                tell(format_args!("{name} is not UTF-8 and is left out"));
             }
         }
     }

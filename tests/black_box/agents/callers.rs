@@ -90,7 +90,7 @@ fn rexec_ps_tells_the_sessions_of_an_agent_apart() {
     let table = rexec(&host, &["ps"]);
     let agents: Vec<_> = table.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert!(agents.starts_with(&["AGENT", "claude", "claude~2"]), "{table}");
-    assert!(table.contains("2 commands of 2 agents"), "{table}");
+    assert!(table.contains("2 commands of 1 agent ·"), "two sessions are one agent: {table}");
     let first: Value =
         serde_json::from_str(rexec(&host, &["ps", "--json"]).lines().next().expect("a line")).expect("JSON");
     assert_eq!(fields(&first, &["agent", "session"]), r#""claude" "a""#);

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::sandbox::{caged, can_run};
 use crate::support::call::Target;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::strip::strip;
@@ -27,6 +28,10 @@ fn sessions_of_an_agent_and_places_in_a_project_are_told_apart() {
     sees(&host, &format!("#1 claude {project}  echo one\n"));
     sees(&host, &format!("#2 claude~2 {project}  echo two\n"));
     sees(&host, &format!("#3 claude {project}  echo three\n"));
+    if can_run() {
+        assert_eq!(caged(&host, "echo four").run(Target::Real).code(), 0);
+        sees(&host, &format!(" shell {project}  echo four · in its sandbox ("));
+    }
     host.finish();
 }
 

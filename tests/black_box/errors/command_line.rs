@@ -1,10 +1,13 @@
 //! What the programs say to wrong arguments, and to requests for help.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::{fault, run};
 use crate::support::programs;
+use crate::support::reader::Reader;
 use crate::support::temp::TempDir;
+use crate::support::terminal::Terminal;
 
 /// A call that a program refuses.
 struct Wrong {
@@ -105,6 +108,27 @@ fn wrong_calls_are_told() {
         found.extend(fault.map(|fault| format!("{:?}: {fault}: {:?}\n{text}", wrong.args, output.status.code())));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Programs read errors by lines; a person reads whole words.
+#[test]
+fn a_terminal_gets_no_line_that_it_would_break_within_a_word() {
+    for wrong in WRONG {
+        let on_pipe = run((wrong.program)(), wrong.args, &[("REXEC_SOCKET", "/no/host.sock"), ("REXEC_HOME", "/no")]);
+        let terminal = Terminal::new(40, 24);
+        let shown = Reader::new(terminal.master_file().into(), usize::MAX);
+        let mut command = Command::new((wrong.program)());
+        command.args(wrong.args).env_clear().env("PATH", programs::PATH);
+        command.env("REXEC_SOCKET", "/no/host.sock").env("REXEC_HOME", "/no");
+        let ended = command.stdin(Stdio::null()).stderr(terminal.slave()).status().expect("the program starts");
+        let shown = String::from_utf8(shown.to_silence()).expect("text").replace('\r', "");
+        assert_eq!(ended.code(), on_pipe.status.code(), "{:?}", wrong.args);
+        let is_short = |line: &str| line.chars().count() <= 40 || !line.trim_start().contains(' ');
+        assert!(shown.lines().all(is_short), "{:?}: {shown}", wrong.args);
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&shown), words(&String::from_utf8_lossy(&on_pipe.stderr)), "{:?}", wrong.args);
+        assert_eq!(on_pipe.stderr.iter().filter(|&&byte| byte == b'\n').count(), 2, "one line each: {:?}", wrong.args);
+    }
 }
 
 #[test]

@@ -141,7 +141,8 @@ impl StatusFacts {
     }
 
     fn is_idle(&self) -> bool {
-        self.agents == 0 && self.runs.is_empty() && self.left.is_empty() && !self.is_ending && !self.is_frozen
+        let nobody = self.agents == 0 && self.runs.is_empty() && self.left.is_empty();
+        nobody && self.failed == 0 && !self.is_ending && !self.is_frozen
     }
 
     /// How many run, and which: those that wait first, then the longest.

@@ -1,0 +1,69 @@
+//! What a program says on standard error: notices, and remarks on a result.
+//!
+//! Invariant: on a terminal no line breaks within a word; elsewhere each sentence has one line, for programs that read
+//! it.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use rexec_sh::protocol::notice::remark;
+
+use super::look::columns_of;
+use crate::sys::pty;
+
+/// Columns that a line has at least behind its indent.
+const COLUMNS_MIN: usize = 20;
+
+/// Says something that is not part of the result.
+pub(super) fn tell(text: impl Display) {
+    put(remark(text));
+}
+
+/// Writes a rendered notice, or several.
+pub(super) fn put(text: impl Display) {
+    let error = io::stderr();
+    let text = text.to_string();
+    let text = match pty::size(&error).filter(|size| size.cols > 0) {
+        Some(size) => text.lines().map(|line| broken(line, size.cols.into())).collect(),
+        None => text,
+    };
+    // Without a standard error there is nobody to tell.
+    let _ = error.lock().write_all(text.as_bytes());
+}
+
+/// The line, broken between words where it is wider than this. What follows stands behind its prefix, as in `hint: `.
+fn broken(line: &str, columns: usize) -> String {
+    let indent = ["rexec: ", "hint: "].into_iter().find(|prefix| line.starts_with(prefix)).map_or(0, str::len);
+    let columns = columns.max(indent + COLUMNS_MIN);
+    let (mut text, mut used) = (String::with_capacity(line.len() + 1), 0);
+    for word in line.split(' ') {
+        let width = columns_of(word);
+        if used == 0 {
+            used = width;
+        } else if used + 1 + width > columns && used > indent {
+            text = text + "\n" + &" ".repeat(indent);
+            used = indent + width;
+        } else {
+            text.push(' ');
+            used += 1 + width;
+        }
+        text.push_str(word);
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_is_broken_between_its_words() {
+        let hint = "hint: rexec ps shows what runs, and rexec log what ran";
+        assert_eq!(broken(hint, 80), format!("{hint}\n"));
+        assert_eq!(broken(hint, 31), "hint: rexec ps shows what runs,\n      and rexec log what ran\n");
+        let path = "rexec: /a/long/path/that/has/no/place/to/break is not there";
+        assert_eq!(broken(path, 30), "rexec: /a/long/path/that/has/no/place/to/break\n       is not there\n");
+        assert_eq!(broken("HOST NOT FOUND", 4), "HOST NOT FOUND\n");
+        assert_eq!(broken("", 80), "\n");
+    }
+}
