@@ -152,6 +152,12 @@ impl AwaitedEnd {
         Ok(Self { run, title: status.title(), awaited: awaited.clone(), waited, failure })
     }
 
+    /// A text that a command had written before it was asked for.
+    pub(super) fn of_text(status: &HostRun, line: String, awaited: &Wanted) -> Self {
+        let run = BackgroundRun { line: Some(line), ..BackgroundRun::of(status, "ready") };
+        Self { run, title: status.title(), awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
+    }
+
     /// An end that a journal tells.
     pub(super) fn of_the_past(run: BackgroundRun, awaited: &Wanted) -> Self {
         let title = format!("#{}", run.seq);

@@ -59,7 +59,7 @@ fn chosen(parser: &mut lexopt::Parser) -> Result<(Chosen, Option<u8>), Notice> {
         match argument {
             Long("all") => chosen.all = true,
             Long("json") => chosen.is_json = true,
-            Long("agent") => chosen.agent = Some(VERB.value(parser)?),
+            Long("agent") => chosen.agent = Some(VERB.agent(parser)?),
             Long("signal") | Short('s') => {
                 let word = VERB.value(parser)?;
                 let number = signal::number(&word);

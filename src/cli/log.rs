@@ -102,12 +102,14 @@ impl Wish {
                 Long("failed") => query.is_failed = true,
                 Long("running") => query.is_running = true,
                 Long("any-output") => query.is_any_output = true,
-                Long("agent") => query.agent = Some(VERB.value(parser)?),
+                Long("agent") => query.agent = Some(VERB.agent(parser)?),
                 Long("session") => query.session = Some(session(parser)?),
                 Long("since") => query.since = Some(moment(&VERB, parser, "--since", sheet)?),
                 Long("until") => query.until = Some(moment(&VERB, parser, "--until", sheet)?),
                 Long("cwd") => set_dir(query, &VERB.value(parser)?)?,
-                Long("slow") => query.slow_ms = Some(parsed(parser, "--slow", when::SPANS, when::span)?),
+                Long("slow") => {
+                    query.slow_ms = Some(when::whole_ms(parsed(parser, "--slow", when::SPANS, when::seconds)?))
+                }
                 Long("exit") => {
                     query.exit = Some(parsed(parser, "--exit", "a code from 0 to 255", |text| text.parse().ok())?)
                 }
@@ -312,11 +314,20 @@ pub(super) fn outcome(run: &Facts, is_alive: bool) -> (String, Tint) {
         RunOutcome::Open => ("no end".to_owned(), Tint::Yellow),
         RunOutcome::Lost => ("lost".to_owned(), Tint::Yellow),
         RunOutcome::Ended => match (&run.error, run.signal.and_then(signal_name)) {
-            (Some(error), _) => (error.clone(), Tint::Red),
+            (Some(error), _) => (in_words(error).to_owned(), Tint::Red),
             (None, Some(signal)) => (signal.to_owned(), Tint::Red),
             (None, None) if run.exit == 0 => ("ok".to_owned(), Tint::Dim),
             (None, None) => (format!("exit {}", run.exit), Tint::Red),
         },
+    }
+}
+
+/// Why a run did not end by itself, as a person says it.
+fn in_words(error: &str) -> &str {
+    match error {
+        "not_found" => "not found",
+        "spawn_failed" => "not run",
+        other => other,
     }
 }
 

@@ -65,6 +65,24 @@ line that is not complete may be missing.
     },
 };
 
+/// The first line with this text of what a command of this host has written by now.
+pub(super) fn line_with(seq: u64, text: &str) -> Result<Option<String>, Notice> {
+    wait_for_recorder();
+    let home = super::home()?;
+    let output = RunReference::numbered(seq).find(&home, &super::socket_path()?)?.open_output();
+    let mut found = None;
+    let looked = output.and_then(|output| {
+        output.for_each_line(|piece| {
+            if let OutputPiece::Line(line) = piece {
+                found = memchr::memmem::find(line, text.as_bytes()).map(|_| String::from_utf8_lossy(line).into_owned());
+            }
+            Ok(found.is_none())
+        })
+    });
+    looked.map_err(|error| unreadable(&home, &error))?;
+    Ok(found)
+}
+
 /// Waits until the recorder has written what commands have written by now.
 #[expect(clippy::disallowed_methods, reason = "a person waits for the recorder")]
 pub(super) fn wait_for_recorder() {

@@ -72,7 +72,7 @@ fn chosen_by(verb: &Verb, parser: &mut lexopt::Parser) -> Result<Chosen, Notice>
         match argument {
             Long("all") => chosen.all = true,
             Long("json") => chosen.is_json = true,
-            Long("agent") => chosen.agent = Some(verb.value(parser)?),
+            Long("agent") => chosen.agent = Some(verb.agent(parser)?),
             Value(word) => chosen.add(verb, &word.to_string_lossy())?,
             other => return Err(verb.unexpected(other)),
         }

@@ -77,9 +77,8 @@ impl ReplayWish {
                 }
                 Arg::Long("max-idle") => {
                     let text = VERB.value(parser)?;
-                    let seconds = || Duration::try_from_secs_f64(text.parse().ok()?).ok();
-                    let span = when::span(&text).map(Duration::from_millis).or_else(seconds);
-                    wish.max_idle = Some(span.ok_or_else(|| VERB.not_valid("--max-idle", &text, when::SPANS))?);
+                    wish.max_idle =
+                        Some(when::seconds(&text).ok_or_else(|| VERB.not_valid("--max-idle", &text, when::SPANS))?);
                 }
                 Arg::Value(word) if wish.reference.is_none() => wish.reference = Some(RunReference::of(&word)?),
                 other => return Err(VERB.unexpected(other)),

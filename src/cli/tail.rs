@@ -55,7 +55,10 @@ there, and none is shown twice.
                 other => return Err(VERB.unexpected(other)),
             }
         }
-        let Some(run) = run else { return watch(None) };
+        let Some(run) = run else {
+            let is_console = lines.is_none();
+            return if is_console { watch(None) } else { Err(VERB.missing("a command number with --lines")) };
+        };
         if !follows {
             return so_far(run, lines.unwrap_or(10));
         }

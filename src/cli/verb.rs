@@ -9,7 +9,7 @@ use std::time::Duration;
 use lexopt::Arg;
 use rexec_sh::protocol::notice::Notice;
 
-use super::{nearest, quoted, wrong_call};
+use super::{nearest, quoted, when, wrong_call};
 use crate::limits;
 
 /// Where `rexec --help` lists a verb.
@@ -187,18 +187,18 @@ impl Verb {
         Ok(value.to_string_lossy().into_owned())
     }
 
-    /// The time that the option that was read last gives: a number of seconds, or with m or h of minutes or hours.
+    /// The agent that the option that was read last names.
+    pub(super) fn agent(&self, parser: &mut lexopt::Parser) -> Result<String, Notice> {
+        let agent = self.value(parser)?;
+        let wanted = "the name of an agent, as in --agent codex";
+        if agent.trim().is_empty() { Err(self.not_valid("--agent", &agent, wanted)) } else { Ok(agent) }
+    }
+
+    /// The time that the option that was read last gives: a number of seconds, or numbers with units.
     pub(super) fn time(&self, option: &str, parser: &mut lexopt::Parser) -> Result<Duration, Notice> {
         let given = self.value(parser)?;
-        let (number, unit) = match given.as_bytes() {
-            [.., b'0'..=b'9', b's'] => (&given[..given.len() - 1], 1.0),
-            [.., b'0'..=b'9', b'm'] => (&given[..given.len() - 1], 60.0),
-            [.., b'0'..=b'9', b'h'] => (&given[..given.len() - 1], 3_600.0),
-            _ => (&*given, 1.0),
-        };
-        let seconds = number.parse().unwrap_or(f64::NAN) * unit;
-        if (0.0..=limits::TIMEOUT_MAX.as_secs_f64()).contains(&seconds) {
-            return Ok(Duration::from_secs_f64(seconds));
+        if let Some(time) = when::seconds(&given).filter(|time| *time <= limits::TIMEOUT_MAX) {
+            return Ok(time);
         }
         let most = limits::TIMEOUT_MAX.as_secs() / 3_600;
         Err(self.not_valid(option, &given, &format!("seconds as 90, or 10m or 1.5h, up to {most}h")))

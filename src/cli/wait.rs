@@ -11,8 +11,10 @@ use rexec_sh::protocol::notice::Notice;
 use super::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use super::host_calls::{CallError, HostCalls};
 use super::run_reference::RunReference;
+use super::service::HostRun;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use super::{chosen, out, told};
+use crate::front::rpc::params::RunParams;
 
 pub(super) const VERB: Verb = Verb {
     name: "wait",
@@ -100,7 +102,7 @@ impl WaitCall {
             let id = calls.send("exec.wait", &self.awaited.params(run, self.timeout)).map_err(|e| failed(e, run))?;
             asked.insert(id, run);
         }
-        let mut codes = BTreeMap::new();
+        let mut codes = self.written_before(&mut asked, calls)?;
         let mut failure = None;
         while let Some((_, &any)) = asked.first_key_value() {
             let (id, answer) = calls.next_answer(None).map_err(|error| failed(error, any))?;
@@ -125,6 +127,32 @@ impl WaitCall {
         }
         let code = self.runs.iter().map(|run| codes.get(run).copied().unwrap_or(exit_code::FAILURE));
         failure.map_or(Ok(code.into_iter().find(|code| *code != 0).unwrap_or(exit_code::SUCCESS)), Err)
+    }
+}
+
+impl WaitCall {
+    /// Looks in the journal for the text. Of commands that do not run in the background, the host keeps the output only
+    /// from the moment when it is asked. What is found is told and not awaited any more.
+    fn written_before(
+        &self,
+        asked: &mut BTreeMap<u64, u64>,
+        calls: &mut HostCalls,
+    ) -> Result<BTreeMap<u64, u8>, Notice> {
+        let mut codes = BTreeMap::new();
+        let Wanted::Text(text) = &self.awaited else { return Ok(codes) };
+        for (id, run) in asked.clone() {
+            let Ok(status) = calls.call::<HostRun>("exec.status", &RunParams { run }) else { continue };
+            if status.background {
+                continue;
+            }
+            if let Some(line) = out::line_with(run, text)? {
+                let end = AwaitedEnd::of_text(&status, line, &self.awaited);
+                end.say(self.is_json, &mut io::stdout().lock())?;
+                codes.insert(run, end.code());
+                asked.remove(&id);
+            }
+        }
+        Ok(codes)
     }
 }
 

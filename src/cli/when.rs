@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing here asks for the time; every function is told.
 
+use std::time::Duration;
+
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{Date, OffsetDateTime, PrimitiveDateTime, Time};
@@ -11,8 +13,8 @@ use crate::history::milliseconds;
 /// The forms of a time that [`moment`] takes, for a hint.
 pub(super) const FORMS: &str =
     "1h, 2d, 30s, today, yesterday, 09:40, 2026-05-21, 2026-05-21T09:40 and RFC 3339 are understood";
-/// The forms that [`span`] takes, for a hint.
-pub(super) const SPANS: &str = "500ms, 30s, 5m, 1h30m, 2d and 1w are understood";
+/// The forms that [`seconds`] takes, for a hint.
+pub(super) const SPANS: &str = "500ms, 0.5s, 30, 5m, 1h30m, 2d and 1w are understood";
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
@@ -55,7 +57,7 @@ pub(super) fn moment(text: &str, clock: Clock) -> Option<i64> {
         _ => {}
     }
     if let Some(span) = span(text) {
-        return clock.now.checked_sub(i64::try_from(span).ok()?);
+        return clock.now.checked_sub(i64::try_from(span.as_millis()).ok()?);
     }
     if let Some(time) = time_of_day(text) {
         let today = clock.moment(PrimitiveDateTime::new(clock.today()?, time));
@@ -78,28 +80,40 @@ fn time_of_day(text: &str) -> Option<Time> {
     [SHORT, LONG].iter().find_map(|form| Time::parse(text, form).ok())
 }
 
-/// A length of time in milliseconds: numbers with their units; `None` if the text is something else.
-pub(super) fn span(text: &str) -> Option<u64> {
+/// A length of time: numbers with their units; `None` if the text is something else.
+fn span(text: &str) -> Option<Duration> {
     let mut rest = text;
-    let mut total: u64 = 0;
+    let mut total = Duration::ZERO;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: u64 = rest[..digits].parse().ok()?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
         let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         let unit = match &rest[..letters] {
-            "ms" => 1,
-            "s" | "sec" => 1_000,
-            "m" | "min" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            "w" => 7 * 86_400_000,
+            "ms" => 0.001,
+            "s" | "sec" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            "w" => 7.0 * 86_400.0,
             _ => return None,
         };
         rest = &rest[letters..];
-        total = total.checked_add(number.checked_mul(unit)?)?;
+        total = total.checked_add(Duration::try_from_secs_f64(number * unit).ok()?)?;
     }
     (!text.is_empty()).then_some(total)
+}
+
+/// A length of time: numbers with their units, or a number of seconds; `None` if the text is something else.
+pub(super) fn seconds(text: &str) -> Option<Duration> {
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let bare = || Duration::try_from_secs_f64(text.parse().ok().filter(|_| is_number)?).ok();
+    span(text).or_else(bare)
+}
+
+/// The milliseconds of a length of time; the most that there are of one that is longer.
+pub(super) fn whole_ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// `09:42:18`.
@@ -142,7 +156,14 @@ mod tests {
         {
             assert_eq!(moment(text, clock), None, "{text}");
         }
-        assert_eq!((span("500ms"), span("2m"), span("1w")), (Some(500), Some(120_000), Some(604_800_000)));
+        for (text, expected) in
+            [("500ms", 500), ("0.5s", 500), ("2m", 120_000), ("1w", 604_800_000), ("1.5h", 5_400_000), ("90", 90_000)]
+        {
+            assert_eq!(seconds(text).map(whole_ms), Some(expected), "{text}");
+        }
+        for text in ["", "-1", "-1s", "inf", "nan", "1.2.3s", "1h30", "s", "1e400", "1 s"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
         assert_eq!(time_shown(clock.local(now).unwrap()), "12:00:00");
     }
 }

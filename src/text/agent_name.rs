@@ -68,9 +68,11 @@ pub fn is_agent(whoami: &str) -> bool {
 #[must_use]
 pub fn is_meant(wanted: &str, whoami: &str, number: u32, role: &str) -> bool {
     let first = whoami.split(' ').next().unwrap_or_default();
-    [whoami, first, short_name(whoami)].iter().any(|name| name.eq_ignore_ascii_case(wanted))
+    // A name that is not known has no short form, and nobody means it by nothing.
+    let is_one = [whoami, first, short_name(whoami)].iter().any(|name| name.eq_ignore_ascii_case(wanted))
         || agent_name(whoami, number, role).eq_ignore_ascii_case(wanted)
-        || agent_name(whoami, number, "").eq_ignore_ascii_case(wanted)
+        || agent_name(whoami, number, "").eq_ignore_ascii_case(wanted);
+    is_one && !wanted.is_empty()
 }
 
 /// Whether `wanted` may mean a caller of this name, whatever its session and role are.
@@ -95,6 +97,7 @@ mod tests {
         assert!(["claude code", "CLAUDE", "claude~2", "claude~2/hook"].into_iter().all(is));
         assert!(!["claude~1", "claude~3", "claude/hook", "code", ""].into_iter().any(is));
         assert!(is_meant("mini-swe", "mini-swe-agent", 1, ""));
+        assert!(!is_meant("", "my agent", 1, "") && !may_be_meant("", "my agent"), "a caller without a short name");
         let callers = ["Claude Code", "shell", "claude", "Codex", "Claude Code"];
         assert_eq!(count_agents(callers.into_iter()), 2, "sessions of one agent, and a script");
         let may = |wanted| may_be_meant(wanted, "Claude Code");

@@ -10,6 +10,7 @@ use std::thread;
 use serde_json::Value;
 
 use crate::exec::{rexec, said};
+use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR};
 use crate::support::journal;
 use crate::support::programs;
@@ -299,4 +300,28 @@ fn wrong_calls_say_what_is_right() {
         let (code, _, err) = said(absent);
         assert_eq!((code, err.lines().next()), (127, Some("HOST NOT FOUND")), "{args:?}");
     }
+}
+
+/// An agent's command has often written what is awaited before anybody asks.
+#[test]
+fn a_text_is_awaited_from_the_beginning_of_an_agents_command_too() {
+    let host = Host::with(MIRROR);
+    let call = host
+        .call("echo Local: http://x/; touch begun; until test -e go; do sleep 0.05; done; echo then done; sleep 1000");
+    let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+    waiting::wait_until("it has written", || host.home.join("begun").exists());
+    let (code, said) = told(&host, &["wait", "1", "--text", "Local:", "--timeout", "60"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Local: http://x/"), "{said}");
+    let (code, said) = told(&host, &["wait", "1", "--text", "done", "--timeout", "0.2"]);
+    assert_eq!(code, 124, "{said}");
+    let waiting = thread::scope(|scope| {
+        let waiting = scope.spawn(|| told(&host, &["wait", "1", "--text", "done"]));
+        fs::write(host.home.join("go"), "").expect("a file");
+        waiting.join().expect("it ends")
+    });
+    assert_eq!(waiting.0, 0, "{}", waiting.1);
+    end(&host, "1");
+    assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 143);
+    host.finish();
 }
