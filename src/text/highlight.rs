@@ -210,6 +210,9 @@ fn judged(text: &[u8], out: &mut Vec<u8>) {
         let until = memchr(b'.', result).unwrap_or(result.len());
         coloured(if result.starts_with(b"ok") { GREEN } else { BOLD_RED }, &result[..until], out);
         out.extend_from_slice(&result[until..]);
+    } else if let Some(until) = failed_make(rest) {
+        coloured(BOLD_RED, &rest[..until], out);
+        out.extend_from_slice(&rest[until..]);
     } else if let Some((word, colour)) = LAST_WORDS.iter().find(|(word, _)| rest.ends_with(word)) {
         let at = rest.len() - word.trim_ascii_start().len();
         let at = at + if word.starts_with(b" ...") { 4 } else { 0 };
@@ -222,6 +225,14 @@ fn judged(text: &[u8], out: &mut Vec<u8>) {
     } else {
         placed(rest, out);
     }
+}
+
+/// Where the stars end with which make begins its errors: `make: ***`, `make[2]: ***`.
+fn failed_make(text: &[u8]) -> Option<usize> {
+    let level = text.strip_prefix(b"make")?;
+    let stars = memchr(b':', level)?;
+    let is_level = level[..stars].iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'[' | b']'));
+    (is_level && level[stars..].starts_with(b": *** ")).then_some("make".len() + stars + ": ***".len())
 }
 
 /// Whether a line begins with this word, and not with a longer one.
@@ -320,14 +331,24 @@ mod tests {
             ("FAILED tests/test_a.py::test_b - assert 1\n", "<R:FAILED> tests/test_a.py::test_b - assert 1\n"),
             ("ValueError: no\n", "<R:ValueError>: no\n"),
             ("--- FAIL: TestX (0.00s)\n", "<R:--- FAIL:> TestX (0.00s)\n"),
+            ("make: *** [Makefile:2: test] Error 1\n", "<R:make: ***> [Makefile:2: test] Error 1\n"),
+            ("make[2]: *** No rule\n", "<R:make[2]: ***> No rule\n"),
             ("  ✓ adds (2 ms)\n", "  <g:✓> adds (2 ms)\n"),
         ];
         for (line, marked) in shown {
             assert_eq!(seen(&[line]), marked);
         }
-        for plain in
-            ["errors are values\n", "FAILEDX\n", "12:30:15 up\n", "http://a.b:80\n", "127.0.0.1:80 x\n", "ok\n", "\n"]
-        {
+        for plain in [
+            "errors are values\n",
+            "make: ok\n",
+            "makes: *** x\n",
+            "FAILEDX\n",
+            "12:30:15 up\n",
+            "http://a.b:80\n",
+            "127.0.0.1:80 x\n",
+            "ok\n",
+            "\n",
+        ] {
             assert_eq!(seen(&[plain]), plain);
         }
     }

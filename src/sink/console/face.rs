@@ -182,19 +182,24 @@ fn fitting(text: &str, room: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// Splits a line into rows that are no wider than `columns_max`. All rows but the first have room for the indent.
-/// There is at least one row.
+/// Splits a line into rows that are no wider than `columns_max`, between words unless a row would be less than half full.
+/// All rows but the first have room for the indent. There is at least one row.
 fn rows(line: &str, columns_max: usize) -> Vec<&str> {
-    let (mut rows, mut start, mut columns) = (Vec::new(), 0, 0);
-    for (at, c) in line.char_indices() {
-        columns += width(c);
-        if columns > columns_max {
-            rows.push(&line[start..at]);
-            (start, columns) = (at, INDENT.len() + width(c));
+    let mut rows = Vec::new();
+    let (mut rest, mut room) = (line, columns_max);
+    loop {
+        let fits = fitting(rest, room);
+        if fits.len() == rest.len() {
+            rows.push(rest);
+            return rows;
         }
+        // A blank that follows the row ends its last word, too.
+        let next = rest[fits.len()..].chars().next().map_or(0, char::len_utf8);
+        let word = rest[..fits.len() + next].rfind(' ').filter(|&at| columns(&rest[..at]) * 2 > room);
+        rows.push(&rest[..word.unwrap_or(fits.len())]);
+        rest = &rest[word.map_or(fits.len(), |at| at + 1)..];
+        room = columns_max.saturating_sub(INDENT.len()).max(2);
     }
-    rows.push(&line[start..]);
-    rows
 }
 
 /// Spells the host's own signs in ASCII and every other character as its code point.
@@ -238,6 +243,8 @@ mod tests {
     fn every_row_of_a_remark_has_the_mark() {
         let long = "0123456789abcdefghij日本";
         assert_eq!(shown(ConsoleKind::Terminal, 20, long), "▌0123456789abcdefgh\n▌  ij日本\n");
+        let words = "a sentence of words breaks at blanks";
+        assert_eq!(shown(ConsoleKind::Terminal, 20, words), "▌a sentence of\n▌  words breaks at\n▌  blanks\n");
         assert_eq!(shown(ConsoleKind::Terminal, 0, "0123456789abcdef"), "▌0123456789abcdef\n");
         assert_eq!(shown(ConsoleKind::Text, 12, long), format!("{long}\n"));
         let dumb = ConsoleKind::Dumb { has_utf8: false };

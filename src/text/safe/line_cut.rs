@@ -45,10 +45,11 @@ impl LineCut {
         &text[..fits]
     }
 
-    /// The note that a part of the line is left out, once.
+    /// The note that a part of the line is left out, once. Behind full rows it stands in a row of its own.
     pub(super) fn take_note(&mut self) -> Option<String> {
         let bytes = std::mem::take(&mut self.bytes);
-        (bytes > 0).then(|| left_out(bytes))
+        let note = || left_out(bytes);
+        (bytes > 0).then(|| if self.used < self.columns { note() } else { note().trim_start().to_owned() })
     }
 }
 

@@ -192,10 +192,8 @@ fn the_schema_holds_for_real_records_and_for_every_json_form() {
         host.run(script);
     }
     let home = host.journal_home();
-    let mut schemas = std::collections::BTreeMap::new();
-    for schema in json(&home, &["schema"]) {
-        schemas.insert(schema["title"].as_str().unwrap().to_owned(), schema);
-    }
+    let titled = |schema: Value| (schema["title"].as_str().unwrap().to_owned(), schema);
+    let schemas: std::collections::BTreeMap<_, _> = json(&home, &["schema"]).into_iter().map(titled).collect();
     let check_as = |title: &str, value: &Value| {
         let schema = schemas.get(title).unwrap_or_else(|| panic!("no schema of {title}: {value}"));
         check(value, schema, title);
