@@ -46,8 +46,30 @@ pub struct RecordedEvent {
     pub text: String,
 }
 
-/// Bytes that are copied one by one.
-const SHORT_BYTES: usize = 16;
+/// What stands behind the backslash where a byte is escaped in JSON: `u` before four digits, zero for a byte that stands
+/// for itself.
+const ESCAPES: [u8; 256] = {
+    let mut escapes = [0; 256];
+    let mut control = 0;
+    while control < b' ' as usize {
+        escapes[control] = b'u';
+        control += 1;
+    }
+    escapes[b'\n' as usize] = b'n';
+    escapes[b'\r' as usize] = b'r';
+    escapes[b'\t' as usize] = b't';
+    escapes[0x08] = b'b';
+    escapes[0x0c] = b'f';
+    escapes[b'"' as usize] = b'"';
+    escapes[b'\\' as usize] = b'\\';
+    escapes
+};
+/// Bytes that are copied at once if none of them is escaped.
+const STEP_BYTES: usize = 16;
+/// Steps whose text is put together before it is appended.
+const STEPS: usize = 16;
+/// The length of the longest escape, bytes.
+const ESCAPE_BYTES: usize = 6;
 
 /// Appends the line of an event.
 pub fn push_event(seq: u64, at: Duration, kind: EventKind, text: &str, out: &mut Vec<u8>) {
@@ -59,36 +81,44 @@ pub fn push_event(seq: u64, at: Duration, kind: EventKind, text: &str, out: &mut
 
 /// Appends a text as JSON, as serde_json does, which is slower where much has to be escaped, as in short lines.
 fn put_text(text: &str, out: &mut Vec<u8>) {
-    let bytes = text.as_bytes();
-    out.reserve(bytes.len() + bytes.len() / 2);
     out.push(b'"');
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let plain = rest.iter().position(|&byte| byte < b' ' || byte == b'"' || byte == b'\\').unwrap_or(rest.len());
-        if plain < SHORT_BYTES {
-            rest[..plain].iter().for_each(|&byte| out.push(byte));
-        } else {
-            out.extend_from_slice(&rest[..plain]);
+    let mut escaped = [0; ESCAPE_BYTES * STEP_BYTES * STEPS];
+    for piece in text.as_bytes().chunks(STEP_BYTES * STEPS) {
+        let mut len = 0;
+        let (steps, rest) = piece.as_chunks::<STEP_BYTES>();
+        for step in steps {
+            if step.iter().fold(true, |is_plain, &byte| is_plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\')) {
+                escaped[len..][..STEP_BYTES].copy_from_slice(step);
+                len += STEP_BYTES;
+            } else {
+                len = escape(step, &mut escaped, len);
+            }
         }
-        let Some(&byte) = rest.get(plain) else { break };
-        let letter = match byte {
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            0x08 => b'b',
-            0x0c => b'f',
-            byte => byte,
-        };
-        out.push(b'\\');
-        if letter < b' ' {
-            let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
-            out.extend_from_slice(&[b'u', b'0', b'0', digit(letter >> 4), digit(letter & 15)]);
-        } else {
-            out.push(letter);
-        }
-        rest = &rest[plain + 1..];
+        len = escape(rest, &mut escaped, len);
+        out.extend_from_slice(&escaped[..len]);
     }
     out.push(b'"');
+}
+
+/// Writes the bytes to `escaped` from `len` on. Returns the new length.
+#[inline]
+fn escape(bytes: &[u8], escaped: &mut [u8], mut len: usize) -> usize {
+    let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+    for &byte in bytes {
+        let letter = ESCAPES[usize::from(byte)];
+        if letter == b'u' {
+            let all = [b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)];
+            escaped[len..][..ESCAPE_BYTES].copy_from_slice(&all);
+            len += ESCAPE_BYTES;
+        } else {
+            // Overwritten where the byte stands for itself, which costs less than a branch on every byte.
+            escaped[len] = b'\\';
+            len += usize::from(letter != 0);
+            escaped[len] = if letter == 0 { byte } else { letter };
+            len += 1;
+        }
+    }
+    len
 }
 
 /// How the lines of this command begin.

@@ -241,7 +241,7 @@ impl Live {
     fn keep(&mut self, masked: &[u8], bounds: &Bounds, files: &mut OutputFiles) {
         self.timed.push(masked, self.last);
         self.excerpt.push(masked);
-        self.is_cleaned |= memchr::memchr3(b'\x1b', b'\x08', b'\r', masked).is_some();
+        self.is_cleaned = self.is_cleaned || memchr::memchr3(b'\x1b', b'\x08', b'\r', masked).is_some();
         self.keep_raw(masked, bounds, &mut files.directory);
     }
 

@@ -6,6 +6,7 @@
 //! Invariants: text in memory is bounded; a recording has the output's beginning up to its cap, and says how much more
 //! there was; once writing has failed, nothing more is written, so a recording never has a hole.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::output_files::{OutputFiles, Place};
@@ -20,6 +21,8 @@ pub(super) const GRAIN: Duration = Duration::from_millis(10);
 const EVENT_BYTES_MAX: usize = 16 << 10;
 /// Lines that are shorter than this on average, bytes, are short.
 const SHORT_LINE_BYTES: usize = 16;
+/// How much output with short lines is put together at once, bytes.
+const SHORT_PIECE_BYTES: usize = 256;
 /// Lines that wait for the file, bytes. Beyond it they are written at once.
 const LINES_BYTES_MAX: usize = 64 << 10;
 
@@ -128,12 +131,18 @@ impl TimedOutput {
 
     /// The same where a search for each line feed would take longer than a look at each byte.
     fn push_short_lines(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            if byte == b'\n' && !self.is_returned {
-                self.text.push(b'\r');
+        let mut lines = [0; 2 * SHORT_PIECE_BYTES];
+        for piece in bytes.chunks(SHORT_PIECE_BYTES) {
+            let mut len = 0;
+            for &byte in piece {
+                // Overwritten unless it is needed, which costs less than a branch on every byte.
+                lines[len] = b'\r';
+                len += usize::from(byte == b'\n' && !self.is_returned);
+                lines[len] = byte;
+                len += 1;
+                self.is_returned = byte == b'\r';
             }
-            self.text.push(byte);
-            self.is_returned = byte == b'\r';
+            self.text.extend_from_slice(&lines[..len]);
         }
     }
 
@@ -187,7 +196,9 @@ impl TimedOutput {
     fn put_event(&mut self, length: usize) {
         if length > 0 {
             self.put_size();
-            let text = String::from_utf8_lossy(&self.text[..length]);
+            let text = &self.text[..length];
+            // The check alone is much faster than the replacement of what is invalid.
+            let text = str::from_utf8(text).map_or_else(|_| String::from_utf8_lossy(text), Cow::Borrowed);
             push_event(self.seq, self.began, EventKind::Output, &text, &mut self.lines);
             self.text.drain(..length);
         }

@@ -1,6 +1,6 @@
 //! Whether a program draws on the alternate screen, as full-screen programs do.
 
-use memchr::memchr;
+use memchr::{memmem, memrchr};
 
 /// The normal screen, with the cursor where it is (xterm): for a terminal that a program may have left in the alternate one.
 pub const NORMAL_SCREEN: &[u8] = b"\x1b[?1047l";
@@ -14,6 +14,10 @@ const SWITCHES: [(&[u8], bool); 6] = [
     (b"\x1b[?1047l", false),
     (b"\x1b[?47l", false),
 ];
+/// How all of them begin. Colours begin otherwise, so that hardly anything is compared with the switches.
+const BEGINNING: &[u8] = b"\x1b[?";
+/// The most bytes of a switch that an earlier piece can end with.
+const OPEN_BYTES_MAX: usize = b"\x1b[?1049".len();
 
 /// Follows a program's output, in pieces of any size.
 #[derive(Debug, Default)]
@@ -25,25 +29,23 @@ pub struct AlternateScreen {
 
 impl AlternateScreen {
     /// Takes the next bytes.
-    pub fn push(&mut self, mut rest: &[u8]) {
-        loop {
-            if self.open.is_empty() {
-                let Some(at) = memchr(b'\x1b', rest) else { return };
-                rest = &rest[at..];
-            }
-            let Some((&byte, after)) = rest.split_first() else { return };
-            rest = after;
-            if byte == b'\x1b' {
-                self.open.clear();
-            }
-            self.open.push(byte);
-            if let Some((_, is_on)) = SWITCHES.iter().find(|(switch, _)| *switch == self.open) {
+    pub fn push(&mut self, bytes: &[u8]) {
+        if !self.open.is_empty() {
+            let mut joined = std::mem::take(&mut self.open);
+            joined.extend_from_slice(&bytes[..bytes.len().min(OPEN_BYTES_MAX)]);
+            self.follow(&joined);
+            self.open = open_switch(&joined).to_vec();
+        }
+        self.follow(bytes);
+        if bytes.len() > OPEN_BYTES_MAX || self.open.is_empty() {
+            self.open = open_switch(bytes).to_vec();
+        }
+    }
+
+    fn follow(&mut self, bytes: &[u8]) {
+        for at in memmem::find_iter(bytes, BEGINNING) {
+            if let Some((_, is_on)) = SWITCHES.iter().find(|(switch, _)| bytes[at..].starts_with(switch)) {
                 self.is_on = *is_on;
-            }
-            let is_begun =
-                |(switch, _): &(&[u8], bool)| switch.len() > self.open.len() && switch.starts_with(&self.open);
-            if !SWITCHES.iter().any(is_begun) {
-                self.open.clear();
             }
         }
     }
@@ -52,5 +54,37 @@ impl AlternateScreen {
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.is_on
+    }
+}
+
+/// The beginning of a switch with which the bytes end.
+fn open_switch(bytes: &[u8]) -> &[u8] {
+    let last = &bytes[bytes.len().saturating_sub(OPEN_BYTES_MAX)..];
+    let open = memrchr(b'\x1b', last).map_or(&[][..], |at| &last[at..]);
+    let is_begun = SWITCHES.iter().any(|(switch, _)| switch.len() > open.len() && switch.starts_with(open));
+    if is_begun { open } else { &[] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One byte at a time, and in pieces of each length, the program is where a look at the whole text finds it.
+    #[test]
+    fn switches_are_found_however_the_output_is_cut() {
+        let text = b"\x1b[?1049h\x1b[1;31m\x1b[?25l\x1b\x1b[?47l x\x1b[?104\x1b[?1047h\x1b[?1049\x1b[?47\x1b[?1047l\x1b[?1049hz";
+        let expected = |end: usize| {
+            let last = |(switch, is_on)| memmem::rfind(&text[..end], switch).map(|at| (at, is_on));
+            SWITCHES.into_iter().filter_map(last).max().is_some_and(|(_, is_on)| is_on)
+        };
+        for length in 1..=text.len() {
+            let (mut screen, mut end) = (AlternateScreen::default(), 0);
+            for piece in text.chunks(length) {
+                screen.push(piece);
+                end += piece.len();
+                assert_eq!(screen.is_on(), expected(end), "pieces of {length}, {end} bytes");
+            }
+            assert!(screen.is_on());
+        }
     }
 }
