@@ -6,6 +6,8 @@
 //! Invariants: every byte goes on, in order; a pipe whose reader has left is closed, so that its writers learn of it; no
 //! wait for the host.
 
+mod flood_end;
+
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -18,25 +20,28 @@ use rexec_sh::protocol::wire::CallerStream;
 use crate::output_descriptor::{OutputDescriptor, Written};
 use crate::reporter::Reporter;
 use crate::sys;
+use flood_end::{END_BYTES, FloodEnd};
 
 /// Output that is read at a time, bytes.
 const READ_BYTES: usize = 64 << 10;
-/// Output that is moved at a time without being read, bytes.
-const MOVE_BYTES: usize = 1 << 20;
 /// When output came as recently as this, more is left to gather …
 const BUSY: Duration = Duration::from_millis(1);
 /// … if it was less than this, bytes …
 const SMALL_BYTES: usize = 16 << 10;
 /// … for this long, so that a command that writes much in small pieces wakes the relay seldom.
 const GATHER: Duration = Duration::from_micros(250);
-/// The size that is asked for of the pipes of a flood, bytes. Then few wake-ups of this process move much.
-const FLOOD_PIPE_BYTES: i32 = 1 << 20;
-/// What a flood moves at a time before more is left to gather, bytes.
-const FLOOD_MOVE_BYTES: usize = 512 << 10;
-/// What a flood leaves in the pipe, bytes. It is read when no more comes, so that the end of a flood is reported.
-const FLOOD_KEPT_BYTES: usize = 64 << 10;
-/// How long writes to a file are left to gather.
+/// The size that is asked for of the pipes of a flood, bytes. Then few wake-ups of this process move much. With larger
+/// ones, what is in them outgrows the processor's cache.
+const FLOOD_PIPE_BYTES: i32 = 512 << 10;
+/// When a flood has moved less than this, more is left to gather, bytes …
+const FLOOD_MOVE_BYTES: usize = 128 << 10;
+/// … for this long. A fast writer has not filled the pipe by then, and so does not wait for this process.
+const FLOOD_GATHER: Duration = Duration::from_micros(20);
+/// How long writes to a file are left to gather, while it grows. A file that rests is looked at less and less often …
 const FILE_PAUSE: Duration = Duration::from_millis(10);
+/// … down to this. It is not watched (inotify(7)): the end of a watch takes the kernel up to 25 ms, for which the command's
+/// end would wait.
+const FILE_PAUSE_MAX: Duration = Duration::from_millis(160);
 /// What of a file is read when the command has ended, bytes; of a longer rest, the last part.
 const FILE_REST_BYTES: i64 = 128 << 10;
 
@@ -55,8 +60,7 @@ pub(crate) struct PipedOutput {
     can_move: bool,
     /// More comes than is reported. It is moved unread and counted.
     is_flood: bool,
-    /// What a flood had left in the pipe at the last look, bytes.
-    kept: usize,
+    flood_end: FloodEnd,
     is_blocked: bool,
     is_over: bool,
 }
@@ -66,18 +70,20 @@ pub(crate) struct PipedOutput {
 pub(crate) struct WrittenFile {
     stream: CallerStream,
     file: OwnedFd,
-    watch: OwnedFd,
     /// What was read of it, bytes.
     at: i64,
-    look_at: Option<Instant>,
+    /// When it is looked at next, and how long after that when it has not grown by then.
+    look_at: Instant,
+    pause: Duration,
 }
 
 impl PipedOutput {
     /// A pipe in front of the descriptor with this number.
     pub(crate) fn new(read_end: OwnedFd, output: OutputDescriptor, fd: RawFd, can_move: bool) -> Self {
         let buffer = vec![0; READ_BYTES];
-        let (from, to, due, kept, is_flood, is_blocked, is_over) = (0, 0, None, 0, false, false, false);
-        Self { read_end, output, fd, buffer, from, to, due, can_move, is_flood, kept, is_blocked, is_over }
+        let (from, to, due, flood_end) = (0, 0, None, FloodEnd::default());
+        let (is_flood, is_blocked, is_over) = (false, false, false);
+        Self { read_end, output, fd, buffer, from, to, due, can_move, is_flood, flood_end, is_blocked, is_over }
     }
 
     /// The caller's descriptor that it writes to.
@@ -97,6 +103,7 @@ impl PipedOutput {
             return 0;
         }
         if !self.can_move || reporter.as_mut().is_some_and(Reporter::has_room) {
+            self.report_flood_end(reporter);
             self.is_flood = false;
             return self.read(reporter);
         }
@@ -105,24 +112,49 @@ impl PipedOutput {
             sys::enlarge(self.read_end.as_raw_fd(), FLOOD_PIPE_BYTES);
             sys::enlarge(self.fd, FLOOD_PIPE_BYTES);
         }
-        let queued = self.due.unwrap_or_else(|| sys::queued(self.read_end.as_raw_fd()));
-        if queued > FLOOD_KEPT_BYTES {
-            return self.move_on(queued - FLOOD_KEPT_BYTES, reporter);
+        match self.due.unwrap_or_else(|| sys::queued(self.read_end.as_raw_fd())) {
+            0 => {
+                // Its writers have left.
+                self.report_flood_end(reporter);
+                self.read(reporter)
+            }
+            queued => self.move_flood(queued, reporter),
         }
-        if self.due.is_none() && queued != std::mem::replace(&mut self.kept, queued) {
-            return 0;
-        }
-        // Nothing has come for a while, so this may be the end, which people want to see.
-        self.read(reporter)
     }
 
-    /// Moves this much on without looking at it. Returns how many bytes went.
-    fn move_on(&mut self, most: usize, reporter: &mut Option<Reporter>) -> usize {
-        match sys::splice(&self.read_end, self.fd, most.min(MOVE_BYTES)) {
+    /// Moves this much on without looking at it, and holds the end of it. Returns how many bytes went.
+    fn move_flood(&mut self, queued: usize, reporter: &mut Option<Reporter>) -> usize {
+        let Some(reporter) = reporter else { return self.move_on(queued) };
+        if !self.flood_end.has_room(queued) {
+            reporter.lose(self.output.stream, self.flood_end.take(&mut self.buffer));
+        }
+        let before = if self.flood_end.has_room(queued) { 0 } else { queued - END_BYTES };
+        let moved = if before > 0 { self.move_on(before) } else { 0 };
+        reporter.lose(self.output.stream, moved);
+        if moved < before {
+            return moved;
+        }
+        let rest = queued - before;
+        let mut held = self.flood_end.hold(&self.read_end, rest);
+        if held == 0 {
+            reporter.lose(self.output.stream, self.flood_end.take(&mut self.buffer));
+            held = self.flood_end.hold(&self.read_end, rest);
+        }
+        let last = self.move_on(if held > 0 { held } else { rest });
+        if last != held {
+            // What is held is not what has gone.
+            let earlier = self.flood_end.take(&mut self.buffer).saturating_sub(held);
+            reporter.lose(self.output.stream, earlier + last);
+        }
+        moved + last
+    }
+
+    /// Moves this much on. Returns how many bytes went.
+    fn move_on(&mut self, most: usize) -> usize {
+        match sys::splice(&self.read_end, self.fd, most) {
             Ok(0) => self.is_over = true,
             Ok(moved) => {
                 self.due = self.due.map(|due| due.saturating_sub(moved));
-                reporter.iter_mut().for_each(|reporter| reporter.lose(self.output.stream, moved));
                 return moved;
             }
             Err(Errno::EAGAIN) => self.is_blocked = sys::queued(self.read_end.as_raw_fd()) > 0,
@@ -131,6 +163,14 @@ impl PipedOutput {
             Err(_) => self.can_move = false,
         }
         0
+    }
+
+    /// Reports what is held of a flood's end.
+    fn report_flood_end(&mut self, reporter: &mut Option<Reporter>) {
+        let length = self.flood_end.take(&mut self.buffer);
+        if let Some(reporter) = reporter.as_mut().filter(|_| length > 0) {
+            reporter.output(self.output.stream, &self.buffer[..length]);
+        }
     }
 
     /// Reads, writes and reports what is there. Returns how many bytes came.
@@ -172,18 +212,18 @@ impl PipedOutput {
 }
 
 impl WrittenFile {
-    /// The file that is open under this path. `None` when it cannot be read or watched.
+    /// The file that is open under this path. `None` when it cannot be read.
     pub(crate) fn open(stream: CallerStream, fd: RawFd, path: &CStr) -> Option<Self> {
         let file = sys::open(path, libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY).ok()?;
-        let (at, watch) = (sys::write_place(fd)?, sys::write_watch(path).ok()?);
-        Some(Self { stream, file, watch, at, look_at: None })
+        let at = sys::write_place(fd)?;
+        Some(Self { stream, file, at, look_at: Instant::now() + FILE_PAUSE, pause: FILE_PAUSE })
     }
 
     fn look(&mut self, reporter: &mut Reporter, is_last: bool) {
-        self.look_at = None;
         let mut buffer = [0; 4096];
-        while sys::read(self.watch.as_raw_fd(), &mut buffer).is_ok_and(|length| length > 0) {}
         let size = sys::file_size(self.file.as_raw_fd()).unwrap_or(self.at);
+        self.pause = if size > self.at { FILE_PAUSE } else { FILE_PAUSE_MAX.min(self.pause * 2) };
+        self.look_at = Instant::now() + self.pause;
         let skipped = size - self.at - FILE_REST_BYTES;
         if skipped > 0 && (is_last || skipped > FILE_REST_BYTES * 8) {
             self.at += skipped;
@@ -191,7 +231,6 @@ impl WrittenFile {
         }
         while self.at < size {
             if !is_last && !reporter.has_room() {
-                self.look_at = Some(Instant::now() + FILE_PAUSE);
                 return;
             }
             match sys::read_at(&self.file, &mut buffer, self.at) {
@@ -250,6 +289,7 @@ impl OutputRelay {
 
     /// Reports the end. What still comes is not reported. Returns the reporter if the FIFO has no room for the end.
     pub(crate) fn end(&mut self, exit: Exit) -> Option<Reporter> {
+        self.pipes.iter_mut().for_each(|pipe| pipe.report_flood_end(&mut self.reporter));
         let mut reporter = self.reporter.take();
         if let Some(reporter) = &mut reporter {
             self.files.iter_mut().for_each(|file| file.look(reporter, true));
@@ -276,10 +316,6 @@ impl OutputRelay {
             let wants_room = pipe.is_blocked && self.gathers_until.is_none();
             watched.push(pipe.output.watch(wants_room));
         }
-        for file in &self.files {
-            let watch = if file.look_at.is_some() { -1 } else { file.watch.as_raw_fd() };
-            watched.push(sys::watch(watch, libc::POLLIN));
-        }
         let _ = sys::poll_for(&mut watched, self.patience());
         let now = Instant::now();
         self.gathers_until = self.gathers_until.filter(|&until| until > now);
@@ -295,18 +331,17 @@ impl OutputRelay {
             } else if input != 0 || output != 0 {
                 let passed = pipe.pass_on(&mut self.reporter);
                 let is_busy = self.passed.replace(now).is_some_and(|before| now < before + BUSY);
-                let much = if pipe.is_flood { FLOOD_MOVE_BYTES } else { SMALL_BYTES };
-                self.gathers_until = (is_busy && passed < much).then(|| now + GATHER);
+                let (much, pause) =
+                    if pipe.is_flood { (FLOOD_MOVE_BYTES, FLOOD_GATHER) } else { (SMALL_BYTES, GATHER) };
+                self.gathers_until = (is_busy && passed < much).then(|| now + pause);
+            }
+            if pipe.flood_end.rested_at().is_some_and(|at| at <= now) {
+                pipe.report_flood_end(&mut self.reporter);
             }
         }
         self.close_ended();
-        for file in &mut self.files {
-            if events.next().unwrap_or(0) != 0 {
-                file.look_at = Some(now + FILE_PAUSE);
-            }
-            if let Some(reporter) = self.reporter.as_mut().filter(|_| file.look_at.is_some_and(|at| at <= now)) {
-                file.look(reporter, false);
-            }
+        if let Some(reporter) = &mut self.reporter {
+            self.files.iter_mut().filter(|file| file.look_at <= now).for_each(|file| file.look(reporter, false));
         }
         let is_due = |reporter: &&mut Reporter| reporter.deadline().is_some_and(|at| at <= now);
         if let Some(reporter) = self.reporter.as_mut().filter(is_due) {
@@ -317,8 +352,9 @@ impl OutputRelay {
 
     /// Closes outputs to which no process writes any more, or whose reader has left.
     fn close_ended(&mut self) {
-        self.pipes.retain(|pipe| {
+        self.pipes.retain_mut(|pipe| {
             if pipe.is_over {
+                pipe.report_flood_end(&mut self.reporter);
                 sys::close(pipe.fd);
             }
             !pipe.is_over
@@ -326,8 +362,9 @@ impl OutputRelay {
     }
 
     fn patience(&self) -> Option<Duration> {
-        let looks = self.files.iter().filter_map(|file| file.look_at).chain(self.gathers_until);
-        let first = looks.chain(self.reporter.as_ref().and_then(Reporter::deadline)).min();
+        let looks = self.files.iter().filter(|_| self.has_host()).map(|file| file.look_at).chain(self.gathers_until);
+        let rests = self.pipes.iter().filter_map(|pipe| pipe.flood_end.rested_at());
+        let first = looks.chain(rests).chain(self.reporter.as_ref().and_then(Reporter::deadline)).min();
         first.map(|at| at.saturating_duration_since(Instant::now()))
     }
 }

@@ -129,6 +129,9 @@ impl Reporter {
 
     /// Counts output that nobody has looked at.
     pub(crate) fn lose(&mut self, stream: CallerStream, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         if self.is_any_waiting() {
             self.flush();
         }

@@ -19,6 +19,8 @@ pub const REPORT_RUN_BYTES_A_SECOND: usize = 4 << 20;
 /// What is kept of a run's output for which there is no room, bytes: its newest part, which is shown at the next chance.
 /// Twice as much may be held.
 pub const REPORT_HELD_BYTES: usize = 16 << 10;
+/// How long a run reports nothing before what was held back is told, unless its log is still full.
+pub const REPORT_REST: Duration = Duration::from_millis(100);
 /// The largest number of unreported bytes that a record is believed.
 pub const REPORT_UNREPORTED_MAX: u64 = 1 << 44;
 /// From a report's beginning to the first look whether its shim still lives. The pauses then double …

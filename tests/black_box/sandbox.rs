@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "seccomp and Landlock have no safe interface")]
 
 mod blind;
+mod outputs;
 mod relays;
 mod report_control;
 mod reporters;

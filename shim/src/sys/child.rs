@@ -1,6 +1,6 @@
 //! Child processes, pipes, and what a process sees of its own confinement.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -215,6 +215,12 @@ pub(crate) fn splice(from: &OwnedFd, to: RawFd, bytes: usize) -> Result<usize> {
     check_size(unsafe { libc::splice(from.as_raw_fd(), none, to, none, bytes, flags) })
 }
 
+/// Puts the first bytes of one pipe into another without waiting, and leaves them in the first one (tee(2)).
+pub(crate) fn tee(from: &OwnedFd, to: &OwnedFd, bytes: usize) -> Result<usize> {
+    // SAFETY: tee takes two descriptors and no memory.
+    check_size(unsafe { libc::tee(from.as_raw_fd(), to.as_raw_fd(), bytes, libc::SPLICE_F_NONBLOCK) })
+}
+
 /// pread(2).
 pub(crate) fn read_at(fd: &OwnedFd, buffer: &mut [u8], offset: i64) -> Result<usize> {
     // SAFETY: the kernel writes within the buffer.
@@ -236,16 +242,6 @@ pub(crate) fn file_size(fd: RawFd) -> Option<i64> {
     unsafe {
         let mut raw: libc::stat64 = mem::zeroed();
         (libc::fstat64(fd, &raw mut raw) == 0).then_some(raw.st_size)
-    }
-}
-
-/// A descriptor that becomes readable when the file at this path is written to (inotify(7)).
-pub(crate) fn write_watch(path: &CStr) -> Result<OwnedFd> {
-    // SAFETY: the calls take numbers and a C string.
-    unsafe {
-        let watch = own(libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK).into())?;
-        check(libc::inotify_add_watch(watch.as_raw_fd(), path.as_ptr(), libc::IN_MODIFY).into())?;
-        Ok(watch)
     }
 }
 

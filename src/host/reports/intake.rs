@@ -58,7 +58,7 @@ impl Host {
             (ReportedFact::Begun, _) => self.begin_reported(record.key),
             (ReportedFact::Output(stream, bytes), Some(job)) => {
                 if self.engine.job(job).is_some_and(|known| known.log.is_full()) {
-                    return run.hold_back(stream, &bytes);
+                    return run.hold_back(stream, &bytes, now);
                 }
                 self.tell_untaken(record.key);
                 self.engine.on_output(job, stream, bytes, now);
@@ -185,6 +185,7 @@ impl Host {
     fn look_at_reported(&mut self, key: RunKey) {
         let (now, open) = (self.turn.now, self.reports.fifo_identity);
         self.pursue_reported(key);
+        self.tell_rested(key);
         let is_drained = self.reports.fifo.as_ref().is_none_or(super::ReportFifo::is_drained);
         let Some(run) = self.reports.runs.get_mut(&key) else { return };
         let is_closed = run.job.is_some_and(|job| self.engine.job(job).is_none_or(Job::is_closed));
@@ -194,6 +195,15 @@ impl Host {
             job.into_iter().for_each(|job| self.engine.on_guard_gone(job, now));
             self.close_reported(key);
         }
+    }
+
+    /// Tells of output that was held back, once no more comes and the log has room.
+    fn tell_rested(&mut self, key: RunKey) {
+        let Some(run) = self.reports.runs.get_mut(&key).filter(|run| run.has_rested(self.turn.now)) else { return };
+        if run.job.and_then(|job| self.engine.job(job)).is_some_and(|known| known.log.is_full()) {
+            return run.wait_on(self.turn.now);
+        }
+        self.tell_untaken(key);
     }
 
     /// The host ends: reported commands go on, and nobody sees how they end.

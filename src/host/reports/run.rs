@@ -41,6 +41,8 @@ pub(super) struct ReportedRun {
     untaken: u64,
     /// The newest output behind those, for which there was no room. The end of a flood is what people want to see.
     held: Vec<(Stream, Vec<u8>)>,
+    /// When these are told of although no record has followed.
+    tell_at: Option<Instant>,
     pub(super) waiting: Vec<PeerId>,
     pub(super) answer_at: Option<Instant>,
     pub(super) has_terminated: bool,
@@ -94,6 +96,7 @@ impl ReportedRun {
             second: (now, 0),
             untaken: 0,
             held: Vec::new(),
+            tell_at: None,
             waiting: Vec::new(),
             answer_at: None,
             has_terminated: false,
@@ -104,7 +107,12 @@ impl ReportedRun {
 
     /// When it has to be looked at.
     pub(super) fn deadline(&self) -> Instant {
-        self.answer_at.into_iter().fold(self.look_at, Instant::min)
+        self.answer_at.into_iter().chain(self.tell_at).fold(self.look_at, Instant::min)
+    }
+
+    /// Whether output was held back, and no more has come for a while.
+    pub(super) fn has_rested(&self, now: Instant) -> bool {
+        self.tell_at.is_some_and(|at| at <= now)
     }
 
     /// Its beginning was understood.
@@ -133,6 +141,7 @@ impl ReportedRun {
             (Report::Output { stream, bytes }, Some(_)) => self.on_output(stream, bytes, now),
             (Report::Unreported { stream, bytes }, Some(_)) => {
                 self.leave_out(known(stream), bytes.min(limits::REPORT_UNREPORTED_MAX));
+                self.wait_on(now);
                 ReportedFact::None
             }
             (Report::End(exit), Some(_)) => ReportedFact::Ended(exit),
@@ -147,14 +156,15 @@ impl ReportedRun {
         self.second.1 += bytes.len();
         let stream = known(stream);
         if self.second.1 > limits::REPORT_RUN_BYTES_A_SECOND {
-            self.hold_back(stream, bytes);
+            self.hold_back(stream, bytes, now);
             return ReportedFact::Flood;
         }
         ReportedFact::Output(stream, bytes.into())
     }
 
     /// Keeps output for which there is no room: the newest part of each stream. The rest is counted.
-    pub(super) fn hold_back(&mut self, stream: Stream, bytes: &[u8]) {
+    pub(super) fn hold_back(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
+        self.wait_on(now);
         let before = self.held.iter().position(|(held, _)| *held == stream);
         let (_, mut held) = before.map_or((stream, Vec::new()), |at| self.held.remove(at));
         held.extend_from_slice(bytes);
@@ -166,6 +176,11 @@ impl ReportedRun {
         self.held.push((stream, held));
     }
 
+    /// Puts off what is told of output that was held back.
+    pub(super) fn wait_on(&mut self, now: Instant) {
+        self.tell_at = Some(now + limits::REPORT_REST);
+    }
+
     /// Counts what was held back of this stream, and this many bytes behind it.
     fn leave_out(&mut self, stream: Stream, bytes: u64) {
         let is_it = |(held, _): &(Stream, Vec<u8>)| *held == stream;
@@ -175,6 +190,7 @@ impl ReportedRun {
 
     /// How many bytes were not taken since the last call, and the output behind them.
     pub(super) fn take_untaken(&mut self) -> (u64, Vec<(Stream, Vec<u8>)>) {
+        self.tell_at = None;
         (std::mem::take(&mut self.untaken), std::mem::take(&mut self.held))
     }
 

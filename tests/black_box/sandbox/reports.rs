@@ -118,32 +118,6 @@ fn a_reported_command_is_as_with_bash() {
     }
 }
 
-/// Most of it is moved unread and counted.
-#[test]
-fn a_flood_of_a_sandboxed_command_is_whole_for_its_caller_and_counted_for_the_host() {
-    if !can_run() {
-        return;
-    }
-    let host = Host::with(MIRROR);
-    let script = "yes 0123456789 | head -n 2000000; echo last";
-    let [real, ours]: [Outcome; 2] = [plain(&host, script), caged(&host, script)].map(|call| call.run(Target::Real));
-    assert_eq!(ours.stdout.len(), real.stdout.len());
-    assert!(ours.stdout == real.stdout, "it is not the same");
-    let end = ended(&host, script);
-    assert_eq!((end["exit"].as_i64(), end["bytes"].as_u64()), (Some(0), Some(22_000_005)));
-    let text = end["output"].as_str().expect("it is text");
-    assert!(text.starts_with("0123456789\n") && text.ends_with("\n0123456789\nlast\n"), "{end:#}");
-    // A reader that leaves ends the writer.
-    let shim = programs::shims().join("bash");
-    for shell in ["bash", shim.to_str().expect("text")] {
-        let cage = format!("unset REXEC_INSIDE; setpriv --no-new-privs '{shell}' -c yes");
-        let call = host.call(&format!("{cage} | head -c 5000000 | wc -c; echo ${{PIPESTATUS[0]}}"));
-        let seen = call.env(&format!("REXEC_SOCKET={}", host.socket().display())).run(Target::Real);
-        assert_eq!(seen.out(), "5000000\n141\n", "{shell}");
-    }
-    assert_eq!(ended(&host, "yes")["signal"], 13);
-}
-
 /// A signal for the group reaches the shell once; one for the process that the caller knows, too.
 #[test]
 fn a_signal_reaches_the_shell_once() {
@@ -169,19 +143,6 @@ fn a_signal_reaches_the_shell_once() {
     std::fs::write(host.home.join("done"), "").expect("the directory is ours");
     let seen = calling.finish(PATIENCE).expect("it ends");
     assert_eq!((seen.out().matches("usr1").count(), seen.out().matches("term").count()), (3, 3), "{}", seen.out());
-}
-
-#[test]
-fn a_file_stays_the_commands_own_and_what_it_gets_is_reported() {
-    if !can_run() {
-        return;
-    }
-    let host = Host::with(MIRROR);
-    let script = "echo one; test -f /dev/stdout && echo file; sleep .05; echo two >&2";
-    let call = Call { output: crate::support::call::Output::OneFile, ..caged(&host, script) };
-    let seen = call.run(Target::Real);
-    assert_eq!(seen.out(), "one\nfile\ntwo\n");
-    assert_eq!(ended(&host, script)["output"], "one\nfile\ntwo\n");
 }
 
 #[test]
