@@ -208,7 +208,8 @@ impl Job {
         self.settle(None);
     }
 
-    /// Asks the job to end: SIGTERM, and SIGKILL after `grace`. The second call kills it at once.
+    /// Asks the job to end: SIGTERM, and SIGKILL after `grace`. Without a grace, and by a second call, it is killed at
+    /// once.
     #[must_use]
     pub fn stop(&mut self, reason: Reason, grace: Duration, now: Instant) -> Option<Order> {
         match (&self.state, self.stop) {
@@ -221,6 +222,10 @@ impl Job {
             (_, Stop::No) => {
                 self.log.push(Entry::Stopping { reason });
                 self.prompts.on_asker_gone();
+                if grace.is_zero() {
+                    // A SIGTERM could be acted on before the SIGKILL comes.
+                    return self.kill(reason, now);
+                }
                 self.stop = Stop::Terminating { reason, kill_at: now + grace };
                 self.settle(None);
                 self.guard.then_some(Order::Terminate)

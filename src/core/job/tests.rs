@@ -190,7 +190,9 @@ fn the_drain_does_not_run_while_the_log_is_full() {
 }
 
 #[test]
-fn a_stop_kills_after_the_grace_and_a_second_one_at_once() {
+fn a_stop_kills_after_the_grace_and_at_once_without_one_or_the_second_time() {
+    let mut run = Scenario::new();
+    assert_eq!(run.job.stop(Reason::Asked, Duration::ZERO, run.now), Some(Order::Kill));
     let mut run = Scenario::new();
     assert_eq!(run.job.stop(Reason::Asked, limits::GRACE, run.now), Some(Order::Terminate));
     assert!(run.job.deadline().is_some_and(|at| at <= run.now + limits::GRACE));
