@@ -75,12 +75,10 @@ fn arguments(parser: &mut lexopt::Parser) -> Result<(u64, bool), Notice> {
 
 fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
     let size = pty::size(&io::stdout());
-    if size.is_none() && !is_watching {
-        let hint = "rexec attach --watch needs none; rexec send types a text";
-        return Err(Notice::failed("attach needs a terminal", hint));
-    }
+    let is_without = size.is_none() && !is_watching;
     let size = size.unwrap_or(pty::Size { rows: 0, cols: 0 });
-    let request = AttachRequest { seq, watch: is_watching, rows: size.rows, cols: size.cols };
+    // Without a terminal it takes no command's keys, but says first that a command does not run.
+    let request = AttachRequest { seq, watch: is_watching || is_without, rows: size.rows, cols: size.cols };
     let asked = ask::ask(&super::socket_path()?, &request.line())?;
     let stream = match asked.answer_and_more(Some(ask::PATIENCE)) {
         Ok((Answer::Attach { .. }, stream)) => stream,
@@ -93,6 +91,10 @@ fn attach(seq: u64, is_watching: bool) -> Result<u8, Notice> {
             return Err(notice);
         }
     };
+    if is_without {
+        let hint = "rexec attach --watch needs none; rexec send types a text";
+        return Err(Notice::failed("attach needs a terminal", hint));
+    }
     let failed = |error: &io::Error| Notice::failed(format_args!("attach: {}", reason(error)), "try it again");
     let signals = HostSignals::take().map_err(|error| failed(&error))?;
     // It comes first, so that it is there whenever the terminal is changed.

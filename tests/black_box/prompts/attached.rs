@@ -172,7 +172,7 @@ fn a_command_that_does_not_ask_can_be_attended_too() {
 fn wrong_calls_are_told() {
     let host = Host::with(ATTENDED);
     for (args, words, code) in [
-        (&["attach", "1"][..], "attach needs a terminal", 1),
+        (&["attach", "1"][..], "no command #1 runs", 3),
         (&["attach", "--watch", "1"], "no command #1 runs", 3),
         (&["attach"], "attach needs a command number", 2),
         (&["send", "1"], "send needs a text, - for standard input, --key, or --eof", 2),
@@ -183,4 +183,10 @@ fn wrong_calls_are_told() {
         let (said, found) = rexec(&host, args);
         assert!(said.contains(words) && said.contains("hint: ") && found == code, "{args:?}: {said} {found}");
     }
+    let mut call = start(&host, "read -p 'name? ' x </dev/tty; echo \"<$x>\"");
+    waits(&host, 1);
+    let (said, found) = rexec(&host, &["attach", "1"]);
+    assert!(said.contains("attach needs a terminal") && found == 1, "{said} {found}");
+    assert_eq!(rexec(&host, &["send", "1", "still mine"]).1, 0, "it waits as before");
+    assert_eq!(ends(&mut call).out(), "<still mine>\n");
 }
