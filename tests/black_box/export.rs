@@ -91,7 +91,7 @@ fn a_page_has_the_colours_and_no_script() {
     let host = host();
     let page = rexec(&host, &["export", "1", "--html"]).out();
     let output =
-        "<span style=\"color:#c4302b\"><b>error</b></span>: &lt;b&gt; &amp; &quot;x&quot;\n50 %\n```` fence\n</pre>";
+        "<span style=\"color:var(--c1)\"><b>error</b></span>: &lt;b&gt; &amp; &quot;x&quot;\n50 %\n```` fence\n</pre>";
     assert!(page.contains(output), "{page}");
     assert!(!page.contains("<script") && !page.contains("http:") && !page.contains("https:") && !page.contains('\x1b'));
     host.finish();
