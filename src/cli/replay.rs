@@ -37,7 +37,8 @@ began since then are played in the order of the console, with their banners.
 
 Escape sequences are filtered as on the console. A full-screen program is
 drawn as it was, but for what would make the terminal answer; the terminal is
-put back at the end. ^C ends the replay.
+put back at the end. What such a program showed when it was killed stays on
+the screen. ^C ends the replay.
 ",
     options: &[
         VerbOption::taking("since", "TIME", Values::Nothing, "play everything since then, as in 1h or 09:40"),

@@ -129,6 +129,26 @@ fn a_full_screen_program_is_drawn_and_the_terminal_put_back() {
 }
 
 #[test]
+fn the_last_picture_of_a_full_screen_program_stays_below_what_was_there() {
+    let home = TempDir::new(None);
+    let killed = [(0, "before\r\n\x1b[?1049h\x1b[2J\x1b[5;5Hfirst\x1b[?25l"), (10, "\x1b[5;5Hfinal")];
+    // As top draws, and without a word at its end.
+    let on_normal = [(0, "before\r\n"), (5, "\x1b[5;5Hfirst"), (10, "\x1b[H\x1b[5;5Hfinal")];
+    for output in [&killed[..], &on_normal] {
+        journal(home.path(), &[(1, "10:00:00.000", output, 20)]);
+        let mut replay = at_terminal(home.path(), &["-1"]);
+        assert_eq!(replay.ends().code(), 0);
+        let drawn = replay.drawn().text();
+        let at = |text: &str| drawn.lines().position(|row| row.contains(text));
+        assert!(at("    final") < at("✓") && at("    final").is_some() && !drawn.contains("first"), "{drawn}");
+        assert!(at("before").is_none(), "the program began on an empty screen: {drawn}");
+        let seen = replay.screen();
+        assert!(!seen.contains("1049h") && !seen.contains("\x1b[3J") && replay.has_its_modes(true), "{seen:?}");
+        assert!(seen.contains("before"), "{seen:?}");
+    }
+}
+
+#[test]
 fn pauses_are_kept_unless_they_are_shortened() {
     let home = TempDir::new(None);
     journal(home.path(), &[(1, "10:00:00.000", &[(0, "one\n"), (400, "two\n")], 500)]);

@@ -56,6 +56,8 @@ struct Playing {
     took: Option<Duration>,
     /// What draws a full-screen program; other output goes through the console.
     full_screen: Option<FullScreenFilter>,
+    /// What rexec says of the recording, until the screen is free for it.
+    remarks: Vec<String>,
 }
 
 /// Plays runs.
@@ -103,10 +105,11 @@ impl Player {
 
     /// Plays one run, all of its output.
     pub(super) fn play_one(&mut self, scene: Scene) -> io::Result<()> {
-        self.say_size(&scene);
+        let full_screen = self.window.and_then(|here| scene.full_screen(here.rows));
+        self.say_size(&scene, full_screen.is_some());
         self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
         let job = JobId(scene.run.start.seq);
-        self.begin(scene, true);
+        self.begin(scene, full_screen);
         self.console.follow(Some(job));
         self.play(|_, _| Ok(()))
     }
@@ -125,7 +128,7 @@ impl Player {
                 if let Some(run) = history::find(session, seq)? {
                     let scene = Scene::of(run)?;
                     player.engine.continue_after(seq.saturating_sub(1));
-                    player.begin(scene, false);
+                    player.begin(scene, None);
                 }
                 Ok(())
             })?;
@@ -137,9 +140,9 @@ impl Player {
     }
 
     /// Says that the recorded terminal was larger than this one.
-    fn say_size(&mut self, scene: &Scene) {
+    fn say_size(&mut self, scene: &Scene, is_full_screen: bool) {
         let (Some((rows, cols)), Some(here)) = (scene.window(), self.window) else { return };
-        if here.cols < cols || (here.rows < rows && scene.is_full_screen()) {
+        if here.cols < cols || (here.rows < rows && is_full_screen) {
             let line = format!(
                 "… recorded at {cols}x{rows}, and this terminal has {}x{}: rows may break elsewhere",
                 here.cols, here.rows
@@ -158,8 +161,8 @@ impl Player {
         self.console.pump(&mut self.engine, &mut self.out, usize::MAX, now);
     }
 
-    /// Begins a run now. A full-screen program is drawn only if it is played `alone`.
-    fn begin(&mut self, mut scene: Scene, alone: bool) {
+    /// Begins a run now. `full_screen` draws it; without one it goes through the console.
+    fn begin(&mut self, mut scene: Scene, full_screen: Option<FullScreenFilter>) {
         let now = self.now();
         let Some(job) = self.engine.submit() else { return };
         self.engine.on_started(job, Streams::of(&[Stream::Tty]), now);
@@ -167,16 +170,13 @@ impl Player {
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.console.begin(&mut self.engine, cursor, heading);
         }
-        let (rows, _) = scene.window().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
-        let draws = alone && self.window.is_some() && scene.is_full_screen();
-        if draws {
+        if full_screen.is_some() {
             // A console shows the banner of a silent command only after a while.
             self.base += Duration::from_secs(1);
             self.pump();
         }
-        let full_screen = draws.then(|| FullScreenFilter::new(rows));
         let (took, events) = (scene.took(), VecDeque::from(scene.events()));
-        let playing = Playing { since: self.at, events, end: scene.run.end, took, full_screen };
+        let playing = Playing { since: self.at, events, end: scene.run.end, took, full_screen, remarks: Vec::new() };
         self.playing.insert(job, playing);
         self.schedule(job);
     }
@@ -264,7 +264,8 @@ impl Player {
                 parse_size(&event.text).into_iter().for_each(|(rows, _)| filter.resize(rows));
             }
             (EventKind::Remark, None) => self.console.say(&format!("… {}", event.text), &mut self.out),
-            (EventKind::Size | EventKind::Input | EventKind::Remark, _) => {}
+            (EventKind::Remark, Some(_)) => playing.remarks.push(event.text),
+            (EventKind::Size, None) | (EventKind::Input, _) => {}
         }
         self.schedule(job);
     }
@@ -273,6 +274,9 @@ impl Player {
         let now = self.now();
         let Some(mut playing) = self.playing.remove(&job) else { return };
         playing.full_screen.iter_mut().for_each(|filter| filter.end(&mut self.out));
+        for remark in playing.remarks {
+            self.console.say(&format!("… {remark}"), &mut self.out);
+        }
         let Some(end) = playing.end else { return };
         self.console.on_left(job, &end.left);
         match end.error.as_deref() {

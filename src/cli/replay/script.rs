@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::history::{FoundRun, RunRecording, SessionHistory};
 use crate::journal::recording::{EventKind, RecordedEvent};
+use crate::limits;
+use crate::text::safe::full_screen::FullScreenFilter;
 
 /// A run with its recording.
 #[derive(Debug)]
@@ -32,11 +34,16 @@ impl Scene {
         self.recording.as_ref().map(|recording| recording.window)
     }
 
-    /// Whether the run switched to the alternate screen, as full-screen programs do.
-    pub(super) fn is_full_screen(&self) -> bool {
+    /// What draws it on a terminal with so many rows, if it is a full-screen program.
+    pub(super) fn full_screen(&self, terminal_rows: u16) -> Option<FullScreenFilter> {
+        let (rows, _) = self.window().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
+        let (mut whole, mut drawn) = (FullScreenFilter::new(rows), Vec::new());
         let events = self.recording.iter().flat_map(|recording| &recording.events);
-        let mut outputs = events.filter(|event| event.kind == EventKind::Output);
-        outputs.any(|event| ["\x1b[?1049h", "\x1b[?1047h", "\x1b[?47h"].iter().any(|on| event.text.contains(on)))
+        for output in events.filter(|event| event.kind == EventKind::Output) {
+            whole.push(output.text.as_bytes(), &mut drawn);
+            drawn.clear();
+        }
+        whole.has_drawn().then(|| FullScreenFilter::new(rows).keeping(whole.last_picture(), terminal_rows))
     }
 
     /// What happens, in order. Without a recording, the text of the record comes at the end.
