@@ -96,7 +96,7 @@
 //! * A record's fields: `journal/record.rs`; `host/submissions.rs` fills a start, `sink/feed.rs` and `recorder/live.rs`
 //!   an end.
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.
-//! * When a command is stopped, and how: `core/job.rs` decides, `guard/supervisor.rs` does it.
+//! * When a command is stopped, and how: `core/job/stopping.rs` decides, `guard/supervisor.rs` does it.
 //! * Prompts (a command reads the terminal): `core/job/prompts.rs` decides; [`guard`] names every place that takes part.
 //! * A record's or a `--json` form's field: `cli/help/schema.txt` lists it too, and a test compares.
 //! * On which ports a command listens, and which one holds a port that another wants: `host/runs/ports.rs`.

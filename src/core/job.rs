@@ -21,6 +21,7 @@ mod interrupt;
 mod look;
 mod order;
 mod prompts;
+mod stopping;
 
 use std::time::{Duration, Instant};
 
@@ -208,31 +209,6 @@ impl Job {
         self.settle(None);
     }
 
-    /// Asks the job to end: SIGTERM, and SIGKILL after `grace`. Without a grace, and by a second call, it is killed at
-    /// once.
-    #[must_use]
-    pub fn stop(&mut self, reason: Reason, grace: Duration, now: Instant) -> Option<Order> {
-        match (&self.state, self.stop) {
-            (JobState::Closed, _) | (_, Stop::Killed { .. }) => None,
-            (JobState::Queued, _) => {
-                self.close(Outcome::NeverRun(reason));
-                None
-            }
-            (_, Stop::Terminating { reason, .. }) => self.kill(reason, now),
-            (_, Stop::No) => {
-                self.log.push(Entry::Stopping { reason });
-                self.prompts.on_asker_gone();
-                if grace.is_zero() {
-                    // A SIGTERM could be acted on before the SIGKILL comes.
-                    return self.kill(reason, now);
-                }
-                self.stop = Stop::Terminating { reason, kill_at: now + grace };
-                self.settle(None);
-                self.guard.then_some(Order::Terminate)
-            }
-        }
-    }
-
     /// Returns a signal as an order if the command's shell lives. Before the start, a signal that would end a shell at
     /// its very beginning (`is_deadly`) ends the job in the same way; any other signal is kept for the start.
     #[must_use]
@@ -323,15 +299,6 @@ impl Job {
         self.stop != Stop::No && self.is_alive()
     }
 
-    /// When SIGKILL follows SIGTERM, if that is still to come.
-    #[must_use]
-    pub fn killed_at(&self) -> Option<Instant> {
-        match self.stop {
-            Stop::Terminating { kill_at, .. } if self.is_alive() => Some(kill_at),
-            _ => None,
-        }
-    }
-
     /// Whether it is over: the log has its last entry.
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -348,11 +315,6 @@ impl Job {
     #[must_use]
     pub fn is_queued(&self) -> bool {
         self.state == JobState::Queued
-    }
-
-    fn kill(&mut self, reason: Reason, now: Instant) -> Option<Order> {
-        self.stop = Stop::Killed { reason, give_up_at: now + limits::KILL_TIMEOUT };
-        self.guard.then_some(Order::Kill)
     }
 
     fn drain(&mut self, exit: Option<Exit>, now: Instant) {
