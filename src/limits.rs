@@ -168,6 +168,9 @@ pub const FOREGROUND_SLICE: Duration = Duration::from_millis(40);
 /// Terminal-input stops after which the asking process gets SIGHUP; the counter then restarts. A second SIGHUP for the
 /// same process is SIGKILL instead.
 pub const INPUT_STOPS_MAX: u32 = 5;
+/// How long a guard waits for the other members of a process group to stop, when the first one was stopped at the
+/// terminal. Then it takes what still runs for the asker.
+pub const GROUP_STOP_WAIT: Duration = Duration::from_millis(20);
 /// How long a guard waits for the end of a process that got SIGHUP, before it restores the terminal and lets the shell
 /// go on. A process that takes longer restores the terminal itself, or not at all.
 pub const HANG_UP_WAIT: Duration = Duration::from_millis(100);

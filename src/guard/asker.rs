@@ -9,6 +9,7 @@ use std::path::Path;
 
 use nix::libc;
 
+use crate::limits;
 use crate::sys::kill::{TTIN, TTOU};
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::Pid;
@@ -20,35 +21,48 @@ pub(super) enum Want {
     Input,
     /// To set its modes, or to write where `stty tostop` stops writers too.
     Modes,
+    /// To be in the foreground, where an interactive shell begins its job control: it reads nothing yet.
+    Foreground,
     /// Nothing.
     Nothing,
-    /// The process runs, or belongs to another user.
+    /// The process belongs to another user.
     Unknown,
+    /// The process runs. It is about to stop, or goes on.
+    Running,
 }
 
 /// What a stopped process asks of the terminal, in any of its threads.
 fn want(pid: Pid) -> Want {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Want::Unknown };
     let wants: Vec<Want> = threads.flatten().map(|thread| want_of_thread(&thread.path())).collect();
-    let sought = [Want::Input, Want::Modes, Want::Unknown];
+    let sought = [Want::Input, Want::Modes, Want::Foreground, Want::Unknown, Want::Running];
     sought.into_iter().find(|want| wants.contains(want)).unwrap_or(Want::Nothing)
 }
+
+/// The highest process number (proc(5), /proc/sys/kernel/pid_max). What kill(2) takes for a group is 0 or negative.
+const PID_MAX: u64 = 1 << 22;
 
 fn want_of_thread(thread: &Path) -> Want {
     let Ok(line) = fs::read_to_string(thread.join("syscall")) else { return Want::Unknown };
     let mut words = line.split_ascii_whitespace();
-    let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return Want::Unknown };
+    let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return Want::Running };
     let mut number = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-    let (first, second) = (number(), number());
+    let (first, second, third) = (number(), number(), number());
     let is_terminal = || {
         let link = fs::read_link(thread.join("fd").join(first.unwrap_or(u64::MAX).to_string())).unwrap_or_default();
         link.starts_with("/dev/pts") || link == Path::new("/dev/tty")
     };
     match call {
+        // A read of no bytes only asks whether the caller is in the foreground, as zsh(1) does.
+        libc::SYS_read if third == Some(0) && is_terminal() => Want::Foreground,
         libc::SYS_read | libc::SYS_readv if is_terminal() => Want::Input,
         libc::SYS_ioctl | libc::SYS_write | libc::SYS_writev if is_terminal() => Want::Modes,
-        // An interactive shell in the background stops itself with kill(2).
-        libc::SYS_kill if second == Some(libc::SIGTTIN.unsigned_abs().into()) => Want::Input,
+        libc::SYS_kill if second == Some(libc::SIGTTIN.unsigned_abs().into()) => match first {
+            // A reader has caught the signal, as readline(3) does to restore the modes, and stops itself now.
+            Some(1..=PID_MAX) => Want::Input,
+            // An interactive shell in the background stops its whole group, itself included.
+            _ => Want::Foreground,
+        },
         _ => Want::Nothing,
     }
 }
@@ -60,7 +74,7 @@ pub(super) fn may_wait_for_keys(pid: Pid) -> bool {
     threads.flatten().any(|thread| {
         let Ok(line) = fs::read_to_string(thread.path().join("syscall")) else { return true };
         let Ok(call) = line.split_ascii_whitespace().next().unwrap_or_default().parse::<i64>() else { return false };
-        POLLS.contains(&call) || want_of_thread(&thread.path()) == Want::Input
+        POLLS.contains(&call) || matches!(want_of_thread(&thread.path()), Want::Input | Want::Foreground)
     })
 }
 
@@ -86,12 +100,20 @@ pub(super) fn has_stopped_itself(pid: Pid) -> bool {
     caught.unwrap_or(0) & stops != 0 && tree::process(pid).is_some_and(|process| process.is_stopped)
 }
 
-/// The member of a stopped group that asks for the terminal. A shell that waits for such a member is stopped with it.
-/// `members` are in the order of [`tree::descendants`].
-pub(super) fn asker(members: &[Process], wanted: Want) -> Option<&Process> {
+/// The member of a stopped group that asks for the terminal, and what it asks for. A shell that waits for such a member
+/// is stopped with it. SIGTTIN has stopped the group if `reads`. `members` are in the order of [`tree::descendants`].
+pub(super) fn asker(members: &[Process], reads: bool) -> Option<(&Process, Want)> {
+    let wanted = if reads { Want::Input } else { Want::Modes };
+    // The one that asks stops a moment after the others, and its call can be seen then only.
+    tree::comes_true_within(limits::GROUP_STOP_WAIT, || {
+        members.iter().all(|process| want(process.pid) != Want::Running)
+    });
     let last = |sought| members.iter().rev().find(|process| want(process.pid) == sought);
-    // Otherwise one that is not stopped yet or belongs to another user, and at last the one furthest from the shell.
-    last(wanted).or_else(|| last(Want::Unknown)).or(members.last())
+    let in_foreground = || last(Want::Foreground).filter(|_| reads).map(|process| (process, Want::Foreground));
+    // Otherwise one that belongs to another user or is not stopped yet, and at last the one furthest from the shell.
+    let unseen =
+        || last(Want::Unknown).or_else(|| last(Want::Running)).or(members.last()).map(|process| (process, wanted));
+    last(wanted).map(|process| (process, wanted)).or_else(in_foreground).or_else(unseen)
 }
 
 /// The process that waits in read(2) at the terminal and is not stopped. A process of another user, whose system calls
@@ -123,7 +145,7 @@ pub(super) fn reads_at_stop(members: &[Process]) -> Option<bool> {
     }
     let wants = |wanted| stopped().any(|process| want(process.pid) == wanted);
     match () {
-        () if wants(Want::Input) || wants(Want::Unknown) => Some(true),
+        () if [Want::Input, Want::Foreground, Want::Unknown, Want::Running].into_iter().any(wants) => Some(true),
         () if wants(Want::Modes) => Some(false),
         () => None,
     }

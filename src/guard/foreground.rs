@@ -37,7 +37,7 @@ const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoppedGroup {
     pub(super) group: ProcessGroup,
-    /// Whether it reads the terminal. Otherwise it only changes the modes.
+    /// Whether it reads the terminal. Otherwise it only changes the modes, or begins its job control.
     pub(super) reads: bool,
     /// Whether it was not stopped, because it began to read while it was in the foreground.
     pub(super) is_reading: bool,

@@ -46,19 +46,15 @@ impl Supervisor {
 
     /// Notes which process asked for a terminal that is relayed on demand.
     fn note_asker(&mut self, signal: Signal) {
-        let wanted = match signal {
-            TTIN => Want::Input,
-            TTOU => Want::Modes,
-            _ => return,
-        };
-        let Some(demand) = &mut self.demand else { return };
+        let Some(demand) = self.demand.as_mut().filter(|_| matches!(signal, TTIN | TTOU)) else { return };
         let members = members_of(self.group);
-        let asker = asker::asker(&members, wanted).map(|asker| asker.pid);
+        let asker = asker::asker(&members, signal == TTIN).map(|(asker, _)| asker.pid);
         demand.on_asked(asker.filter(|&asker| Some(asker) != self.shell));
     }
 
     fn on_group_stopped(&mut self, group: ProcessGroup, reads: bool, members: &[Process]) {
-        let Some(asker) = asker::asker(members, if reads { Want::Input } else { Want::Modes }) else { return };
+        let Some((asker, want)) = asker::asker(members, reads) else { return };
+        let reads = want == Want::Input;
         let stopped = StoppedGroup { group, reads, is_reading: false, asker: asker.pid, program: asker.program };
         let report = self.foreground.on_stopped(stopped);
         self.report(report.as_slice());

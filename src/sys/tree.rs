@@ -60,11 +60,16 @@ pub fn process(pid: Pid) -> Option<Process> {
 }
 
 /// Waits until a process has ended, for `time` at the longest. Returns whether it has.
-#[expect(clippy::disallowed_methods, reason = "only for a process that was hung up")]
 pub(crate) fn ends_within(pid: Pid, time: Duration) -> bool {
+    comes_true_within(time, || process(pid).is_none_or(|process| process.is_zombie))
+}
+
+/// Looks every millisecond whether `is_true`, for `time` at the longest. Returns whether it came true.
+#[expect(clippy::disallowed_methods, reason = "a guard may wait a moment for what its command is just doing")]
+pub(crate) fn comes_true_within(time: Duration, is_true: impl Fn() -> bool) -> bool {
     const STEP: Duration = Duration::from_millis(1);
     let from = Instant::now();
-    while process(pid).is_some_and(|process| !process.is_zombie) {
+    while !is_true() {
         if from.elapsed() >= time {
             return false;
         }

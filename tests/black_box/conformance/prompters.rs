@@ -249,7 +249,10 @@ pub(super) const OTHERS: &[Prompt] = &[
     },
     Prompt { name: "tput", script: "tput cols >f; tput clear; echo end", needs: &["tput"], ..QUIET },
     Prompt { name: "reset", script: "reset </dev/tty >f 2>&1; echo $? end", needs: &["reset"], out: "0 end", ..QUIET },
-    Prompt { name: "a job of bash -ic", script: "bash --norc -ic 'sleep 1; echo end' </dev/tty", note: May, ..QUIET },
+    Prompt { name: "bash -ic", script: "bash --norc -ic 'echo end'", ..QUIET },
+    Prompt { name: "a job of bash -ic", script: "bash --norc -ic 'sleep 1; echo end' </dev/tty", ..QUIET },
+    Prompt { name: "dash -ic", script: "dash -ic 'sleep 1; echo end'", needs: &["dash"], ..QUIET },
+    Prompt { name: "fish -ic", script: "fish -ic 'sleep 1; echo end'", needs: &["fish"], ..QUIET },
     Prompt { name: "a job of zsh -ic", script: "zsh -fic 'sleep 1; echo end'", needs: &["zsh"], ..QUIET },
     Prompt { name: "jobs", script: "set -m; sleep 0.8 & sleep 0.1; wait; echo $? end", out: "0 end", ..QUIET },
     Prompt {

@@ -243,3 +243,17 @@ fn each_answer_is_in_the_journal_once_although_recorders_die() {
     });
     assert_eq!(runs, [1, 2, 3, 4]);
 }
+
+/// An interactive shell stops itself until it is in the foreground. That is not a question: it reads nothing.
+#[test]
+fn a_shell_that_begins_its_job_control_waits_for_no_answer() {
+    let host = Host::with(ATTENDED);
+    for shell in ["bash --norc -ic", "dash -ic", "zsh -fic", "fish -ic"] {
+        let program = shell.split(' ').next().expect("a word");
+        if programs::has(program) {
+            let mut call = start(&host, &format!("{shell} 'echo end; sh -c \"exit 3\"'; echo $?"));
+            let ended = ends(&mut call);
+            assert_eq!((ended.out().as_str(), ended.err().as_str()), ("end\n3\n", ""), "{shell}");
+        }
+    }
+}
