@@ -20,6 +20,7 @@ use super::journal::{self, Journal};
 use super::procs::{self, Process};
 use super::programs;
 use super::reader::Reader;
+use super::signals;
 use super::temp::TempDir;
 use super::terminal::Terminal;
 use super::waiting::{self, PATIENCE};
@@ -100,6 +101,7 @@ impl Host {
 
     /// The same at this terminal.
     pub(crate) fn at(home: TempDir, setup: Setup, terminal: Option<Terminal>) -> Self {
+        signals::undo_ignored();
         let (near, far) = match &terminal {
             Some(terminal) => (Some(terminal.master_file().into()), None),
             None if setup.pipe => pipe2(OFlag::O_CLOEXEC).map(|(near, far)| (Some(near), Some(far))).expect("a pipe"),

@@ -14,6 +14,7 @@ pub(crate) mod procs;
 pub(crate) mod programs;
 pub(crate) mod reader;
 pub(crate) mod screen;
+pub(crate) mod signals;
 pub(crate) mod strip;
 pub(crate) mod temp;
 pub(crate) mod terminal;
