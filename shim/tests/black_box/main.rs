@@ -3,6 +3,7 @@
 //!
 //! | what | run |
 //! | --- | --- |
+//! | the allocator, whose tests are in its file | `cargo test -p rexec-sh --test black_box arena` |
 //! | no host, or one that cannot be trusted | `cargo test -p rexec-sh --test black_box absence` |
 //! | what travels with a command | `… inheritance` |
 //! | signals, slow readers, a parent that dies | `… relay` |
@@ -13,6 +14,10 @@
 #![expect(clippy::disallowed_methods, reason = "tests start programs")]
 
 mod absence;
+// The binary has a C `main` of its own, which a test harness cannot hold.
+#[expect(unsafe_code, reason = "an allocator and its callers")]
+#[path = "../../src/sys/arena.rs"]
+mod arena;
 mod host;
 mod inheritance;
 mod relay;
