@@ -56,8 +56,10 @@ pub const LOGS_BYTES: usize = 16 << 20;
 pub const ENTRY_OVERHEAD_BYTES: usize = 64;
 /// Bytes read from one source before the next one gets its turn.
 pub const READ_BUDGET_BYTES: usize = 128 << 10;
+/// Bytes read from a command's output at least, even where its log has room for less: what a terminal has at once.
+pub const READ_LEAST_BYTES: usize = 4 << 10;
 /// Frames queued for one connection, bytes. Beyond it the host queues nothing more until some are sent.
-pub const OUTLET_HIGH_BYTES: usize = 128 << 10;
+pub const OUTLET_HIGH_BYTES: usize = 64 << 10;
 
 /// A connection that has not said hello after this time is ended.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);

@@ -281,6 +281,12 @@ impl Job {
         self.open.contains(stream) && !self.log.is_full()
     }
 
+    /// How much output the log has room for, bytes.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.log.room()
+    }
+
     /// Whether it is neither queued nor closed.
     #[must_use]
     pub fn is_alive(&self) -> bool {

@@ -159,11 +159,19 @@ impl Log {
     /// Whether a holding cursor is so far behind that the host must not read the job's output for now.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        if self.weight < self.capacity {
-            return false;
+        self.weight >= self.capacity && self.room() == 0
+    }
+
+    /// How much may be added before a holding cursor is too far behind, bytes. What no cursor holds is dropped for it.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        let mut held = self.weight;
+        // Of an emptier log there is room enough for what comes at once, so its entries are not counted.
+        if held > self.capacity / 2 {
+            let from = self.index(self.held_from());
+            held = self.entries.iter().skip(from).map(|(_, entry)| weight(entry)).sum();
         }
-        let held = self.index(self.held_from());
-        self.entries.iter().skip(held).map(|(_, entry)| weight(entry)).sum::<usize>() >= self.capacity
+        self.capacity.saturating_sub(held)
     }
 
     /// The bytes of all entries, with an overhead for each.
@@ -312,8 +320,9 @@ mod tests {
         assert!(!log.is_full());
         assert_eq!(log.next(skip), Some(Item::Missed { bytes: 2_400 }));
         let hold = log.attach(Lag::Hold);
+        assert_eq!(log.room(), 1_000 - 2 * (300 + ENTRY_OVERHEAD_BYTES), "it holds what was still there");
         (0..2).for_each(|n| log.push(output(n, 300)));
-        assert!(log.is_full());
+        assert!(log.is_full() && log.room() == 0);
         while log.next(hold).is_some() {
             log.advance(hold);
         }

@@ -9,6 +9,7 @@ use crate::core::job::Job;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::{Port, ReadOutcome};
+use crate::limits;
 use crate::sys;
 
 impl Runs {
@@ -41,14 +42,16 @@ impl Runs {
     pub(in crate::host) fn visit_stream(&mut self, job: JobId, stream: Stream, turn: &mut Turn, engine: &mut Engine) {
         let Some(run) = self.get_mut(job).filter(|run| !run.is_unbegun()) else { return };
         let Some(port) = run.stream(stream) else { return };
-        let is_over = engine.job(job).is_none_or(Job::is_closed);
-        let wanted = is_over || engine.job(job).is_some_and(|known| known.wants_output(stream));
-        if !wanted {
+        let known = engine.job(job).filter(|known| !known.is_closed());
+        if known.is_some_and(|known| !known.wants_output(stream)) {
             return;
         }
+        // A command whose reader is behind is not read beyond the log's room, so that many of them do not take twice as much.
+        let room = known.map_or(usize::MAX, Job::room).max(limits::READ_LEAST_BYTES).min(turn.buffer.len());
+        let has_log = known.is_some();
         let (mut filled, mut is_end) = (0, false);
-        while port.is_readable() && !is_end && filled < turn.buffer.len() {
-            let buffer = &mut turn.buffer[filled..];
+        while port.is_readable() && !is_end && filled < room {
+            let buffer = &mut turn.buffer[filled..room];
             match port.read(|fd| sys::read(fd, buffer)) {
                 ReadOutcome::Bytes(length) => filled += length,
                 ReadOutcome::Nothing => {}
@@ -58,7 +61,7 @@ impl Runs {
         if port.is_readable() && !is_end {
             turn.queue(port.token());
         }
-        if filled > 0 && !is_over {
+        if filled > 0 && has_log {
             self.on_output(job, stream, filled, turn, engine);
         }
         if is_end {
