@@ -36,6 +36,8 @@ pub(super) const VERB: Verb = Verb {
 Codex starts this program when its environments.toml says so, and then runs its
 commands, reads and edits files through it. The commands run in your host. No
 host needs to run when Codex starts; a command that finds none says so.
+With v0, outputBytesCap is checked and changes nothing: that protocol cannot
+ask for earlier output, so all of it is sent at once and none is retained.
 ",
     options: &[
         VerbOption::taking("protocol", "PROTOCOL", Values::Words(&PROTOCOLS), "current, or v0 for exec-server.v0"),

@@ -196,6 +196,8 @@ fn the_first_protocol_is_spoken_as_it_is_described() {
     let start =
         r#"{"id":6,"method":"command/exec","params":{"processId":"p","argv":[],"cwd":"/","env":{},"tty":false}}"#;
     assert_eq!(refused(&mut client, start), Some(-32602));
+    let start = r#"{"id":6,"method":"command/exec","params":{"processId":"p","argv":["true"],"cwd":"/","env":{},"tty":false,"outputBytesCap":-1}}"#;
+    assert_eq!(refused(&mut client, start), Some(-32602));
     assert_eq!(refused(&mut client, r#"{"id":7,"method":"process/start","params":{}}"#), Some(-32601));
     assert_eq!(refused(&mut client, r#"{"method":"other"}"#), Some(-32600));
     assert!(client.is_silent(Duration::from_millis(50)));

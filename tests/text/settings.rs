@@ -188,6 +188,15 @@ fn a_table_of_toml_that_has_got_more_stays() {
 }
 
 #[test]
+fn days_and_times_of_toml_that_exist_are_passed() {
+    let shell = setting(&["policy", "BASH_ENV"], "/s");
+    for time in ["2024-02-29", "2000-02-29T23:59:60Z", "2026-12-31 00:00:00.5+14:00", "07:32", "2026-04-30t07:32z"] {
+        let text = format!("a = {time}\n");
+        assert!(round_trip(SettingsFormat::Toml, &text, &shell).starts_with(&text));
+    }
+}
+
+#[test]
 fn an_item_goes_into_a_list_of_yaml() {
     let shell = setting(&["set-env"], "SHELL=/s");
     for (text, with) in [
@@ -198,10 +207,21 @@ fn an_item_goes_into_a_list_of_yaml() {
         ("set-env:\n    -  \"A=1 # x\"", "set-env:\n    -  \"A=1 # x\"\n    -  SHELL=/s"),
         ("set-env: [A=1, 'B=2']\nz: 1\n", "set-env: [A=1, 'B=2', SHELL=/s]\nz: 1\n"),
         ("set-env: []\n", "set-env: [SHELL=/s]\n"),
+        ("set-env: [A=1,\n  B=2,\n]\nz: 1\n", "set-env: [A=1,\n  B=2, SHELL=/s,\n]\nz: 1\n"),
+        ("set-env: [\n  ]\n", "set-env: [SHELL=/s\n  ]\n"),
+        ("a: 1\n...\n# end\n", "a: 1\n\nset-env:\n  - SHELL=/s\n...\n# end\n"),
+        ("...\n", "set-env:\n  - SHELL=/s\n...\n"),
         ("set-env:\nmodel: x\n", "set-env:\n  - SHELL=/s\nmodel: x\n"),
         ("---\nread:\n  - SHELL=/x\n", "---\nread:\n  - SHELL=/x\n\nset-env:\n  - SHELL=/s\n"),
     ] {
         assert_eq!(round_trip(SettingsFormat::Yaml, text, &shell), with);
+    }
+    for (text, with) in
+        [("set-env: null # c\nz: 1\n", "set-env: [SHELL=/s] # c\nz: 1\n"), ("set-env: ~", "set-env: [SHELL=/s]")]
+    {
+        let (edit, after) = edit(SettingsFormat::Yaml, text, &shell, false);
+        assert_eq!(after, with);
+        assert_eq!(undo(SettingsFormat::Yaml, &after, &shell, &edit).unwrap().as_deref(), Some(text));
     }
     let (edit, after) = edit(SettingsFormat::Yaml, "a: 1\n", &shell, false);
     let more = format!("{}  - B=2\n", after.replace("a: 1", "a: 2"));
@@ -238,13 +258,20 @@ fn what_cannot_be_understood_is_refused_with_its_line() {
         ("set = 1\n", 1),
         ("\n[[set]]\n", 2),
         ("a = 1 b = 2", 1),
+        ("a = 2026-02-29\n", 1),
+        ("a = 1\nb = 2026-13-01T00:00:00Z\n", 2),
+        ("a = 2026-01-00 12:00:00\n", 1),
+        ("a = 24:00:00\n", 1),
+        ("a = 2026-11-22T10:60:00+01:00\n", 1),
     ] {
         assert_eq!(line(SettingsFormat::Toml, text, &["set", "a"]), at, "{text}");
     }
     for (text, at) in [
         ("{a: 1}", 1),
         ("a: 1\nset-env: A=1\n", 2),
-        ("set-env: [A,\n B]\n", 1),
+        ("set-env: [A,\n B\n", 1),
+        ("set-env: [A, # a\n B]\n", 1),
+        ("set-env: null\n  - A=1\n", 1),
         ("set-env:\n  a: 1\n", 2),
         ("a: 1\n---\nb: 1\n", 2),
     ] {

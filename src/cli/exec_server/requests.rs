@@ -73,13 +73,17 @@ pub(super) struct OldStartAsk {
     cwd: String,
     env: ChosenVariables,
     tty: bool,
+    /// How much of each stream the server may retain, bytes. It tells all output at once and retains none, so no cap is
+    /// exceeded. The number is only checked.
+    #[serde(default, rename = "outputBytesCap")]
+    _cap: Option<u64>,
     #[serde(default)]
     arg0: Option<String>,
 }
 
 impl From<OldStartAsk> for StartAsk {
     fn from(old: OldStartAsk) -> Self {
-        let OldStartAsk { process_id, argv, cwd, env, tty, arg0 } = old;
+        let OldStartAsk { process_id, argv, cwd, env, tty, arg0, .. } = old;
         Self {
             process_id,
             argv,

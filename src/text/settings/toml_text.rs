@@ -237,11 +237,11 @@ fn is_number(word: &str) -> bool {
     }
 }
 
-/// Whether it looks like a date, a time, or both. Whether there is such a day does not matter here.
+/// Whether it is a date, a time, or both.
 fn is_time(word: &str) -> bool {
     let shape: String = word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c.to_ascii_uppercase() }).collect();
     let time = match shape.strip_prefix("0000-00-00") {
-        Some("") => return true,
+        Some("") => return is_possible(word, true),
         Some(rest) => rest.strip_prefix('T').unwrap_or_default(),
         None => shape.as_str(),
     };
@@ -249,5 +249,23 @@ fn is_time(word: &str) -> bool {
     let rest = rest.strip_prefix(":00").unwrap_or(rest);
     let zone = rest.strip_prefix('.').map_or(rest, |fraction| fraction.trim_start_matches('0'));
     // Behind a date and a blank, a time may have a zone as well.
-    ["", "Z", "+00:00", "-00:00"].contains(&zone)
+    ["", "Z", "+00:00", "-00:00"].contains(&zone) && is_possible(word, time.len() < shape.len())
+}
+
+/// Whether there are such a day and such a time. The word has their form.
+fn is_possible(word: &str, has_date: bool) -> bool {
+    let number = |at: usize| word.get(at..at + 2).and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(0);
+    let has_day = || {
+        let (year, month) = (number(0) * 100 + number(2), number(5));
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let days = match month {
+            2 => 28 + u32::from(is_leap),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        (1..=12).contains(&month) && (1..=days).contains(&number(8))
+    };
+    let time = if has_date { 11 } else { 0 };
+    // A minute may have a leap second.
+    (!has_date || has_day()) && number(time) < 24 && number(time + 3) < 60 && number(time + 6) <= 60
 }

@@ -15,8 +15,10 @@ struct YamlList {
     /// The key's line, with its end.
     line: Range<usize>,
     items: Vec<Range<usize>>,
-    /// Where the brackets are if the list is on one line.
+    /// Where the brackets are if it has some.
     brackets: Option<Range<usize>>,
+    /// Where it says that there is no list.
+    null: Option<Range<usize>>,
 }
 
 /// What an item says, without quotes.
@@ -49,9 +51,12 @@ fn list(text: &str, line: Range<usize>) -> Result<YamlList, SettingsError> {
     let value = without_comment(&text[colon + 1..line.end]);
     let from = colon + 1 + (value.len() - value.trim_start().len());
     let value = value.trim();
-    if let Some(inside) = value.strip_prefix('[') {
-        let Some(inside) = inside.strip_suffix(']') else { return wrong(from, "the list is longer than its line") };
-        if inside.contains(['[', ']', '{', '}']) || inside.matches(['"', '\'']).count() % 2 == 1 {
+    if value.starts_with('[') {
+        let Some(length) = yaml_outline::bracketed(&text[from..]) else {
+            return wrong(from, "a bracket is not closed");
+        };
+        let inside = &text[from + 1..from + length - 1];
+        if inside.contains(['[', ']', '{', '}', '#']) || inside.matches(['"', '\'']).count() % 2 == 1 {
             return wrong(from, "the list is written in a way that rexec does not know");
         }
         let (mut items, mut at) = (Vec::new(), from + 1);
@@ -62,11 +67,13 @@ fn list(text: &str, line: Range<usize>) -> Result<YamlList, SettingsError> {
             }
             at += item.len() + 1;
         }
-        return Ok(YamlList { line, items, brackets: Some(from..from + value.len()) });
+        return Ok(YamlList { line, items, brackets: Some(from..from + length), null: None });
     }
-    if !value.is_empty() && value != "null" && value != "~" {
+    let is_null = ["null", "Null", "NULL", "~"].contains(&value);
+    if !value.is_empty() && !is_null {
         return wrong(from, "the value is not a list");
     }
+    let null = is_null.then(|| from..from + value.len());
     let (mut items, mut at) = (Vec::new(), line.end);
     while at < text.len() {
         let end = next_line(text, at);
@@ -83,10 +90,10 @@ fn list(text: &str, line: Range<usize>) -> Result<YamlList, SettingsError> {
             _ => return wrong(start, "the list is written in a way that rexec does not know"),
         }
     }
-    if !value.is_empty() && !items.is_empty() {
+    if is_null && !items.is_empty() {
         return wrong(line.start, "the list has a value and items");
     }
-    Ok(YamlList { line, items, brackets: None })
+    Ok(YamlList { line, items, brackets: None, null })
 }
 
 pub(super) fn facts(text: &str) -> Result<Vec<Fact>, SettingsError> {
@@ -132,9 +139,9 @@ pub(super) fn set(text: &str, setting: &Setting, force: bool) -> Result<SettingC
     let Some(list) = find(text, key)? else {
         // Empty lines belong to a block of text that keeps those at its end.
         let keeps = text.ends_with('\n') && text.lines().any(|line| line.trim_end().ends_with('+'));
-        let before = if keeps { String::new() } else { before_appended(text) };
+        let before = if keeps { String::new() } else { before_appended(&text[..yaml_outline::end(text)]) };
         let added = format!("{before}{key}:{end}  - {item}{end}");
-        return edit(Splice::insert(text.len(), added), None, 1);
+        return edit(Splice::insert(yaml_outline::end(text), added), None, 1);
     };
     if let Some(taken) = list.items.iter().rfind(|range| name(&decoded(&text[(*range).clone()])) == name(wanted)) {
         let was = text[taken.clone()].to_owned();
@@ -146,15 +153,15 @@ pub(super) fn set(text: &str, setting: &Setting, force: bool) -> Result<SettingC
     }
     match (&list.brackets, list.items.last()) {
         (Some(_), Some(last)) => edit(Splice::insert(last.end, format!(", {item}")), None, 0),
-        (Some(brackets), None) => edit(Splice::replace(text, brackets.start + 1..brackets.end - 1, item), None, 0),
+        (Some(brackets), None) => edit(Splice::insert(brackets.start + 1, item), None, 0),
         (None, Some(last)) => {
             let lead = &text[line_start(text, last.start)..last.start];
             edit(line_at(text, next_line(text, last.end), &format!("{lead}{item}"), end), None, 0)
         }
-        (None, None) if text[list.line.clone()].trim_end().ends_with(':') => {
-            edit(line_at(text, list.line.end, &format!("  - {item}"), end), None, 0)
-        }
-        (None, None) => Err(SettingsError::at(text, list.line.start, "the value is not a list")),
+        (None, None) => match list.null {
+            Some(null) => edit(Splice::replace(text, null, format!("[{item}]")), None, 0),
+            None => edit(line_at(text, list.line.end, &format!("  - {item}"), end), None, 0),
+        },
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) fn keys(text: &str) -> Result<Vec<YamlKey<'_>>, SettingsError> {
             Some('{' | '[') => return wrong("the settings are not written as lines"),
             Some('%') if keys.is_empty() => continue,
             _ if line == "---" && keys.is_empty() => continue,
+            _ if line == "..." && has_ended(&text[end..]) => break,
             _ if ["---", "..."].contains(&line) => return wrong("there is more than one document"),
             _ if line == "-" || line.starts_with("- ") => match below {
                 YamlBelow::Anything => continue,
@@ -62,6 +63,24 @@ pub(super) fn keys(text: &str) -> Result<Vec<YamlKey<'_>>, SettingsError> {
         (below, at) = value(text, start + colon + 1, end)?;
     }
     Ok(keys)
+}
+
+/// Whether only comments follow a document's end.
+fn has_ended(rest: &str) -> bool {
+    rest.lines().all(|line| line.trim_start().is_empty() || line.starts_with('#'))
+}
+
+/// Where a further key goes: before the line that ends the document, if there is one.
+pub(super) fn end(text: &str) -> usize {
+    let mut at = 0;
+    while at < text.len() {
+        let next = next_line(text, at);
+        if text[at..next].trim_end() == "..." && has_ended(&text[next..]) {
+            return at;
+        }
+        at = next;
+    }
+    text.len()
 }
 
 /// Where the colon behind a line's first key is.
@@ -109,7 +128,7 @@ fn value(text: &str, from: usize, end: usize) -> Result<(YamlBelow, usize), Sett
 }
 
 /// How long the list or mapping in brackets is that begins here.
-fn bracketed(text: &str) -> Option<usize> {
+pub(super) fn bracketed(text: &str) -> Option<usize> {
     let (mut depth, mut at, mut before) = (0_usize, 0, ' ');
     while let Some(c) = text[at..].chars().next() {
         match c {

@@ -55,6 +55,45 @@ fn no_command_hides_itself_from_console_and_journal() {
     host.finish();
 }
 
+/// An agent's look at the shell runs the profile below HOME, which its caller chooses. It is one line on the console, not
+/// none, and the journal has all of it.
+#[test]
+fn a_profile_that_an_agents_look_at_the_shell_runs_is_told_and_journalled() {
+    let host = Host::start();
+    let home = host.home.join("forged");
+    fs::create_dir_all(home.join(".claude/shell-snapshots")).expect("the directory is ours");
+    fs::write(home.join(".bashrc"), "echo evil >proof; echo said by the profile\n").expect("the directory is ours");
+    let (home, path) = (home.to_str().expect("text"), "/usr/bin:/bin");
+    let script = include_str!("../../../src/text/unwrap/claude-snapshot.sh")
+        .replace("{profile}", "source \"{home}/.bashrc\" < /dev/null")
+        .replace("{state}", include_str!("../../../src/text/unwrap/claude-snapshot-profile.sh"))
+        .replace("{snapshot}", "{home}/.claude/shell-snapshots/snapshot-bash-17-a1.sh")
+        .replace("{end}", "abc")
+        .replace("{program}", "/opt/claude")
+        .replace("{home}", home)
+        .replace("{path}", path);
+    let mut call = host.call(&script);
+    call.argv = ["bash", "-c", "-l", &script].map(|argument| argument.as_bytes().to_vec()).to_vec();
+    let own = [format!("HOME={home}"), format!("PATH={path}"), "CLAUDE_CODE_EXECPATH=/opt/claude".to_owned()];
+    call.env.retain(|entry| !entry.starts_with(b"HOME=") && !entry.starts_with(b"PATH="));
+    let call = own.iter().map(String::as_str).chain(HARNESS.iter().copied()).fold(call, Call::env);
+    let seen = call.run(Target::Shim(&host.socket()));
+    assert!(seen.out().starts_with("said by the profile\n") && host.home.join("proof").exists(), "{seen:?}");
+    let is_told = || host.console_text().contains("(a look at the shell, in the journal)");
+    assert!(waiting::until_true(PATIENCE, is_told), "{}", host.console_text());
+    let end = host.wait_for("its end", |journal| journal.of_type("end").next().cloned());
+    let exec = end["exec"][3].as_str().expect("text");
+    let names_profile = exec.contains(&format!("source \"{home}/.bashrc\""));
+    assert!(end["probe"] == true && names_profile && script.starts_with(exec.trim_end_matches('…')), "{end:#}");
+    let output = end["output"].as_str().expect("text");
+    assert!(output.starts_with("said by the profile\n"), "{end:#}");
+    let mut list = std::process::Command::new(programs::rexec());
+    let rows = list.arg("log").env("REXEC_HOME", host.journal_home()).output().expect("it starts").stdout;
+    let rows = String::from_utf8_lossy(&rows).into_owned();
+    assert!(rows.contains("SNAPSHOT_FILE="), "{rows}");
+    host.finish();
+}
+
 /// H1
 #[test]
 fn a_wrapper_comes_off_and_the_record_has_both() {

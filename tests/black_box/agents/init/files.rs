@@ -76,6 +76,9 @@ const YAML: &[&str] = &[
     "read: [\n  a, # ]\n  'b]'\n]\nset-env :\n    -   A=1\n    - B=2\n",
     "text: \"set-env:\nset-env: [\n  \\\"\"\nother: 'it''s'\nset-env:   # mine\n  - A=1\n",
     "note: |+\n  set-env:\n    - SHELL=/x\n\n  more\n\n",
+    "set-env: [\n  A=1,\n  'B=2'\n]\nmodel: x\n",
+    "model: x\nset-env: null\n",
+    "---\nmodel: x\n...\n",
     "a: {b: c}\nb: one\n  more # of it\n'set-env': [ A=1 , \"B=2\" ]",
 ];
 
