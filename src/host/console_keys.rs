@@ -48,6 +48,8 @@ impl Host {
     }
 
     fn on_key(&mut self, action: KeyAction) {
+        // What the last key did must not hide what this one does.
+        self.screen.forget_message();
         match action {
             KeyAction::Help => self.screen.say(HELP.trim_end()),
             KeyAction::Interrupt { run, is_second } => self.interrupt(JobId(run), is_second),

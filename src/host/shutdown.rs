@@ -37,7 +37,9 @@ impl Host {
             self.closing = Closing::Since(self.turn.now);
             self.starts.close();
             self.leave_reports();
-            self.screen.say("… ending: every command is stopped; once more kills them at once");
+            let is_busy = self.engine.jobs().any(|(_, job)| !job.is_closed());
+            let rest = if is_busy { ": every command is stopped; once more kills them at once" } else { "" };
+            self.screen.say(&format!("… ending{rest}"));
         }
         self.engine.stop_all(Reason::Shutdown, grace, self.turn.now);
         self.runs.hurry_endings(if is_first { grace } else { Duration::ZERO }, self.turn.now);

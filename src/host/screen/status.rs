@@ -106,6 +106,11 @@ impl Screen {
         }
     }
 
+    /// Takes back what the human was told last. The caller has the line drawn.
+    pub(in crate::host) fn forget_message(&mut self) {
+        self.message = None;
+    }
+
     /// Shows what the keyboard asks. Without a status line, that is shown once.
     pub(in crate::host) fn show_question(&mut self, running: usize, now: Instant) {
         let question = self.keyboard.question(running);

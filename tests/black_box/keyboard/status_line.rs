@@ -91,6 +91,8 @@ fn numbers_are_typed_on_it_and_escape_leaves() {
     assert!(waiting::until_true(PATIENCE, is_asked), "{:#?}", rows(&host));
     types(&host, b"n");
     says(&host, "1 run: #1");
+    types(&host, b"\x1a");
+    says(&host, "the host does not stop, because agents use it");
     types(&host, b"p");
     says(&host, "SCREEN STANDS STILL");
     types(&host, b"p");
