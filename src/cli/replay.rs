@@ -20,9 +20,13 @@ use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
 use super::sheet::Sheet;
 use super::verb::{Group, Values, Verb, VerbOption};
 use super::when;
-use crate::history::{self, Query};
+use crate::history::{self, FoundRun, Query, RunOutcome};
+use crate::sys::terminal::Keys;
 use player::{Player, ReplayPace};
 use script::{Scene, Show};
+
+/// The longest recording that `rexec show` draws, bytes. Of what wrote more it prints what the journal has.
+const DRAWN_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) const VERB: Verb = Verb {
     name: "replay",
@@ -122,7 +126,28 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
 }
 
 fn player(sheet: &Sheet, pace: ReplayPace) -> io::Result<Player> {
-    Player::new(sheet.clock, pace, io::stdout().is_terminal())
+    let is_terminal = io::stdout().is_terminal();
+    Player::new(sheet.clock, pace, is_terminal, if is_terminal { Keys::take(false) } else { None })
+}
+
+/// Draws the block of a run that has ended as the console of this terminal shows it. Returns false if the run is too
+/// long for that, or if not all of it is there.
+pub(super) fn draw(run: &FoundRun, sheet: &Sheet) -> io::Result<bool> {
+    let recorded = &run.recorded;
+    let is_whole = match recorded.recording_at {
+        Some((from, to)) => recorded.recording_omitted.is_none() && to.saturating_sub(from) <= DRAWN_BYTES_MAX,
+        None => recorded.raw.is_none() && recorded.omitted.is_none(),
+    };
+    if !is_whole || run.outcome != RunOutcome::Ended {
+        return Ok(false);
+    }
+    let scene = Scene::of(run.clone())?;
+    if scene.recording.is_none() && recorded.recording_at.is_some() {
+        return Ok(false);
+    }
+    let pace = ReplayPace { speed: 1.0, max_idle: Duration::ZERO };
+    Player::new(sheet.clock, pace, true, None)?.draw_one(scene)?;
+    Ok(true)
 }
 
 /// The sessions that have commands since then, oldest first.

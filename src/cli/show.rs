@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::run_reference::{self, RunReference, unreadable};
 use super::sheet::{Sheet, Tint, padded};
 use super::verb::{Group, JSON, Values, Verb};
-use super::{print, when, written};
+use super::{print, replay, when, written};
 use crate::history::{self, FoundRun, RunOutcome};
 use crate::journal::record::{EndRecord, InputRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::text::agent_name::{agent_name, short_name};
@@ -108,6 +108,12 @@ fn write_run(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet, out: &mut i
         escape_text(start.command.trim_end()).lines().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     writeln!(out)?;
+    if sheet.look.is_terminal() {
+        out.flush()?;
+        if replay::draw(run, sheet)? {
+            return Ok(());
+        }
+    }
     match (&run.end, run.outcome) {
         (Some(end), _) => print::render_run(&run.home, &EndRecord { start: start.clone(), ..record(run, end) }, 0, out),
         (None, RunOutcome::Lost) => print::render_lost(start, out),
@@ -150,7 +156,8 @@ fn facts(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet) -> Vec<(&'stati
         facts.extend(recorded.raw.as_ref().map(|raw| ("in file", run.home.join(raw).display().to_string())));
         facts.extend((recorded.secrets > 0).then(|| ("secrets", format!("{} masked", recorded.secrets))));
         let named = end.left.iter().map(|left| (left.comm.as_str(), left.pid));
-        facts.extend(left_line(end.left_count, named).map(|line| ("left", line)));
+        let left = left_line(end.left_count, named);
+        facts.extend(left.and_then(|line| Some(("left", line.strip_prefix("left running: ")?.to_owned()))));
         facts.extend(end.port_held.map(|held| ("port", format!("{} is held by #{}", held.port, held.seq))));
         facts.extend((!end.unkillable.is_empty()).then(|| ("unkillable", format!("{:?}", end.unkillable))));
     }

@@ -45,6 +45,7 @@ impl Host {
         let mut facts = StatusFacts {
             now: Some(self.turn.now),
             agents: self.tally.agents(),
+            commands: self.engine.count(),
             failed: self.tally.failed_today(),
             shown: self.interruptible().map(|job| job.0),
             is_ending: self.is_closing(),

@@ -82,14 +82,15 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(clock: Clock, pace: ReplayPace, is_terminal: bool) -> io::Result<Player> {
+    /// `keys` are those of the terminal that it plays on, if a person may watch for long.
+    pub(super) fn new(clock: Clock, pace: ReplayPace, is_terminal: bool, keys: Option<Keys>) -> io::Result<Player> {
         let window = pty::size(&io::stdout()).filter(|_| is_terminal);
         let mut player = Player {
             clock,
             pace,
             window,
             signals: HostSignals::take()?,
-            keys: if is_terminal { Keys::take(false) } else { None },
+            keys,
             engine: Engine::default(),
             console: new_console(is_terminal, View::Safe, Color::Auto, true),
             playing: BTreeMap::new(),
@@ -111,6 +112,13 @@ impl Player {
         let job = JobId(scene.run.start.seq);
         self.begin(scene, full_screen);
         self.console.follow(Some(job));
+        self.play(|_, _| Ok(()))
+    }
+
+    /// Draws one run as a console shows it: with the banner and the end, a flood counted.
+    pub(super) fn draw_one(&mut self, scene: Scene) -> io::Result<()> {
+        self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
+        self.begin(scene, None);
         self.play(|_, _| Ok(()))
     }
 

@@ -1,11 +1,15 @@
 //! The console of a real host on a real terminal.
 
 use std::fs;
+use std::process::Command;
 
 use crate::sandbox::{caged, can_run};
 use crate::support::call::Target;
 use crate::support::host::{Host, PLAIN, Setup};
+use crate::support::programs;
+use crate::support::reader::Reader;
 use crate::support::strip::strip;
+use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 
 fn shown(host: &Host) -> String {
@@ -32,6 +36,32 @@ fn sessions_of_an_agent_and_places_in_a_project_are_told_apart() {
         assert_eq!(caged(&host, "echo four").run(Target::Real).code(), 0);
         sees(&host, &format!(" shell {project}  echo four · in its sandbox ("));
     }
+    host.finish();
+}
+
+/// On a pipe the block stays as in a journal that is printed.
+#[test]
+fn a_command_of_the_past_is_shown_on_a_terminal_as_the_console_showed_it() {
+    let host = Host::start();
+    let script = "printf '\\033[32mgreen\\033[0m\\n'; echo 'warning: unused'; exit 3";
+    assert_eq!(host.call(script).env("CLAUDECODE=1").run(Target::Shim(&host.socket())).code(), 3);
+    host.wait_for("its end", |journal| journal.of_type("end").next().map(drop));
+    let mut command = Command::new(programs::rexec());
+    command.args(["show", "1"]).env_clear().env("LANG", "C.UTF-8");
+    command.env("REXEC_SOCKET", host.socket()).env("REXEC_HOME", host.journal_home());
+    let on_pipe = command.env("TERM", "xterm").output().expect("the program starts");
+    let on_pipe = String::from_utf8_lossy(&on_pipe.stdout).into_owned();
+    assert!(on_pipe.contains(" #1 claude:/") && !on_pipe.contains(['▌', '\x1b']), "{on_pipe}");
+    let terminal = Terminal::new(80, 40);
+    let reader = Reader::new(terminal.master_file().into(), usize::MAX);
+    assert!(command.stdout(terminal.slave()).status().expect("the program starts").success());
+    let text = String::from_utf8(strip(&reader.to_silence())).expect("text").replace('\r', "");
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().position(|line| line.starts_with('▌')).expect("a banner");
+    assert!(lines[at].contains(" #1 claude ") && lines[at].contains("printf"), "{lines:#?}");
+    assert_eq!(lines[at + 1..at + 3], ["green", "warning: unused"], "{lines:#?}");
+    assert!(lines[at + 3].starts_with("▌✗ exit 3 · "), "{lines:#?}");
+    assert!(lines[0].starts_with("run        #1 of session "), "{lines:#?}");
     host.finish();
 }
 

@@ -48,7 +48,7 @@ fn the_last_row_says_what_runs_and_output_never_reaches_it() {
     says(&host, "1 run: #1 while [");
     says(&host, "^C stop #1 · ? keys");
     host.run("for n in $(seq 100); do printf 'row %s\\n\\033[J\\033[2Kx' $n; done; printf 'half a line'");
-    host.run("exit 3");
+    host.call("exit 3").env("CLAUDECODE=1").run(Target::Shim(&host.socket()));
     let line = says(&host, "1 failed today");
     assert!(line.contains("1 agent ·"), "{line}");
     has_one_line(&host);

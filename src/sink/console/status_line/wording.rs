@@ -36,6 +36,8 @@ pub struct StatusFacts {
     pub left: Vec<u64>,
     /// Agents that have run something.
     pub agents: usize,
+    /// Commands since the host began.
+    pub commands: u64,
     /// Runs that failed today.
     pub failed: u64,
     /// What ^C stops.
@@ -142,7 +144,7 @@ impl StatusFacts {
 
     fn is_idle(&self) -> bool {
         let nobody = self.agents == 0 && self.runs.is_empty() && self.left.is_empty();
-        nobody && self.failed == 0 && !self.is_ending && !self.is_frozen
+        nobody && self.commands == 0 && !self.is_ending && !self.is_frozen
     }
 
     /// How many run, and which: those that wait first, then the longest.
