@@ -54,7 +54,8 @@ else
     shim_triple=$host_triple
     picked="static glibc ($shim_triple)"
 fi
-# At a fixed address and in two segments, so that it starts with fewer page faults. With an explicit --target these flags
+# At a fixed address and in two segments, so that it starts with fewer page faults; tests/bench/README.md has the times and
+# says what it gives up. With an explicit --target these flags
 # do not reach build scripts and procedural macros, which cannot be static.
 linking="-C target-feature=+crt-static -C relocation-model=static -C link-arg=-Wl,-z,noseparate-code"
 RUSTFLAGS="${RUSTFLAGS:-} $linking" \
