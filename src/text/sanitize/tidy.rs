@@ -11,14 +11,16 @@
 
 mod cells;
 mod open_line;
+mod sequence_sink;
 
 use std::time::{Duration, Instant};
 
 use open_line::OpenLine;
+use sequence_sink::SequenceSink;
 
 use super::collapse::Collapse;
 use crate::text::csi::Csi;
-use crate::text::parser::{Parser, Sink};
+use crate::text::parser::Parser;
 use crate::text::{scan, utf8};
 
 /// Rows and columns of the terminal on which a stream is read once it has moved its cursor up.
@@ -189,6 +191,8 @@ impl Tidy {
         // Bytes before `at` were read, and those before `from` are finished with.
         let is_plain = self.screen.is_none() && self.parser.is_at_rest();
         let (mut from, mut at) = (0, if is_plain { scan::plain_len(input) } else { 0 });
+        // The text before the colours that were passed over. They have no effect, so the text around them is taken as one.
+        let mut before = Vec::new();
         while at < input.len() {
             if self.screen.is_some() {
                 return self.read_screen(from, input, out);
@@ -207,7 +211,7 @@ impl Tidy {
                 let (valid, is_cut) = utf8::valid_len(&input[at..at + run.len]);
                 if valid < run.len {
                     let end = at + valid;
-                    self.plain(&input[from..end], out);
+                    self.plain_behind(&mut before, &input[from..end], out);
                     return if is_cut && at + run.len == input.len() {
                         TextEnd::Partial(end)
                     } else {
@@ -217,7 +221,16 @@ impl Tidy {
             }
             at += run.len;
             let Some(&byte) = input.get(at) else { break };
-            self.plain(&input[from..at], out);
+            if byte == 0x1B
+                && let Some(body) = body_len(&input[at..])
+                && input[at + body + 2] == b'm'
+            {
+                before.extend_from_slice(&input[from..at]);
+                at += body + 3;
+                from = at;
+                continue;
+            }
+            self.plain_behind(&mut before, &input[from..at], out);
             match byte {
                 b'\r' => self.line.carriage_return(self.now),
                 0x08 => self.line.backspace(self.now, out),
@@ -228,9 +241,19 @@ impl Tidy {
             from = at;
         }
         if self.screen.is_none() && self.parser.is_at_rest() {
-            self.plain(&input[from..], out);
+            self.plain_behind(&mut before, &input[from..], out);
         }
         TextEnd::None
+    }
+
+    /// Takes the text `before` and the text behind it.
+    fn plain_behind(&mut self, before: &mut Vec<u8>, text: &[u8], out: &mut Vec<u8>) {
+        if before.is_empty() {
+            return self.plain(text, out);
+        }
+        before.extend_from_slice(text);
+        self.plain(before, out);
+        before.clear();
     }
 
     /// Takes text in which nothing edits a line; the open line before it may have been edited.
@@ -258,13 +281,9 @@ impl Tidy {
 
     /// Takes an ESC, with its control sequence if that is complete. Returns how many bytes that is.
     fn escape(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
-        if input.get(1) == Some(&b'[') {
-            let body = &input[2..];
-            let end = body.iter().take(64).position(|byte| !matches!(byte, 0x20..=0x3F));
-            if let Some(end) = end.filter(|&end| matches!(body[end], 0x40..=0x7E)) {
-                self.control_sequence(&body[..end], body[end], out);
-                return end + 3;
-            }
+        if let Some(body) = body_len(input) {
+            self.control_sequence(&input[2..][..body], input[body + 2], out);
+            return body + 3;
         }
         self.feed_parser(&input[..1], out);
         1
@@ -346,40 +365,10 @@ impl Tidy {
     }
 }
 
-/// Carries out sequences that did not come in one piece.
-struct SequenceSink<'a> {
-    tidy: &'a mut Tidy,
-    out: &'a mut Vec<u8>,
-}
-
-impl Sink for SequenceSink<'_> {
-    const READS_SEQUENCES: bool = true;
-
-    fn text(&mut self, run: &[u8]) {
-        self.tidy.plain(run, self.out);
-    }
-
-    fn control(&mut self, byte: u8) {
-        let (line, now) = (&mut self.tidy.line, self.tidy.now);
-        match byte {
-            b'\r' => line.carriage_return(now),
-            0x08 => line.backspace(now, self.out),
-            _ => line.write(&[byte], now, self.out),
-        }
-    }
-
-    fn escape(&mut self, intermediates: &[u8], last: u8) {
-        match (intermediates, last) {
-            (b"", b'M') => self.tidy.climb(b"\x1bM", self.out),
-            (b"", b'7' | b'8') => {
-                let last = if last == b'7' { b's' } else { b'u' };
-                self.tidy.control_sequence(b"", last, self.out);
-            }
-            _ => {}
-        }
-    }
-
-    fn csi(&mut self, body: &[u8], last: u8) {
-        self.tidy.control_sequence(body, last, self.out);
-    }
+/// The length of what is between `ESC [` and the last byte of a complete control sequence.
+#[inline]
+fn body_len(input: &[u8]) -> Option<usize> {
+    let body = input.strip_prefix(b"\x1b[")?;
+    let end = body.iter().take(64).position(|byte| !matches!(byte, 0x20..=0x3F))?;
+    matches!(body[end], 0x40..=0x7E).then_some(end)
 }
