@@ -248,8 +248,8 @@ impl RpcClients {
         for (&id, client) in &self.all {
             for (&number, subscription) in client.subscriptions.iter().filter(|(_, known)| known.is_for_all) {
                 let watcher = Watcher::subscribed(id, number, subscription.told, subscription.encoding);
-                let listed = || Rc::clone(beginning.get_or_insert_with(|| Rc::new(run.listed("queued", turn.now))));
-                let watcher = watcher.with_beginning(listed);
+                let line = || Rc::clone(beginning.get_or_insert_with(|| Rc::new(run.beginning(turn.now))));
+                let watcher = watcher.with_beginning(line);
                 run.watch(watcher);
             }
         }

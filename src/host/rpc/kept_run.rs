@@ -18,6 +18,7 @@ use crate::front::rpc::answers::HeldPort;
 use crate::front::rpc::kept_output::KeptOutput;
 use crate::front::rpc::listing::{ListedRun, RunFacts};
 use crate::front::rpc::params::RunEvent;
+use crate::front::rpc::reply::put_notification;
 use crate::host::peers::Peers;
 use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
@@ -134,6 +135,13 @@ impl KeptRun {
             last_line: self.output.last_line(),
             processes: None,
         }
+    }
+
+    /// The line that tells that it was taken in.
+    pub(super) fn beginning(&self, now: Instant) -> Vec<u8> {
+        let mut line = Vec::new();
+        put_notification("exec.started", &self.listed("queued", now), &mut line);
+        line
     }
 
     /// Whether a client was told of everything else that it watches of this run. An answer about the end comes behind it.

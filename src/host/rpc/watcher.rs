@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use crate::front::how_ended::HowEnded;
 use crate::front::rpc::answers::{ClosedNote, ExitedNote, HeldPort, PortNote, PromptNote};
-use crate::front::rpc::listing::ListedRun;
 use crate::front::rpc::params::{Encoding, RunEvent};
 use crate::front::rpc::reply::{put_notification, put_output};
 use crate::front::rpc::ring::OutputRing;
@@ -61,8 +60,8 @@ pub(super) struct Watcher {
     encoding: Encoding,
     /// It holds the run back when it is slow.
     pub(super) holds: bool,
-    /// What it is told first. All watchers of a run share it: a hundred subscribers may be slow to take it.
-    beginning: Option<Rc<ListedRun>>,
+    /// The line that it is told first. All watchers of a run share it: there may be a hundred, and slow ones among them.
+    beginning: Option<Rc<Vec<u8>>>,
     /// The chunk that it was told last.
     seq: u64,
     /// Bytes before the next chunk, as far as it was told.
@@ -100,8 +99,8 @@ impl Watcher {
     }
 
     /// The watcher that is told first that the run was taken in.
-    pub(super) fn with_beginning(self, listed: impl FnOnce() -> Rc<ListedRun>) -> Self {
-        let beginning = self.told.has(RunEvent::Start).then(listed);
+    pub(super) fn with_beginning(self, line: impl FnOnce() -> Rc<Vec<u8>>) -> Self {
+        let beginning = self.told.has(RunEvent::Start).then(line);
         Self { beginning, ..self }
     }
 
@@ -125,7 +124,7 @@ impl Watcher {
     pub(super) fn tell(&mut self, run: &RunSoFar<'_>, out: &mut Vec<u8>) -> bool {
         let number = run.number;
         if let Some(beginning) = self.beginning.take() {
-            put_notification("exec.started", &*beginning, out);
+            out.extend_from_slice(&beginning);
             return true;
         }
         if !self.told.has(RunEvent::Output) {
