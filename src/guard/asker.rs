@@ -131,6 +131,20 @@ pub(super) fn still_reads(process: &Process, hides_keys: bool) -> bool {
     want(process.pid) == Want::Input || (may_read && is_foreign(process.pid))
 }
 
+/// The process that may wait for keys of a terminal that is not its own: it is in another session than `session` and has
+/// opened the terminal by its name.
+pub(super) fn reader_elsewhere(terminal: &Path, session: Pid) -> Option<Process> {
+    let others = tree::all().filter(|process| process.session != session);
+    others.into_iter().find(|process| reads_elsewhere(process.pid, terminal))
+}
+
+/// Whether a process that [`reader_elsewhere`] has found still may wait for keys.
+pub(super) fn reads_elsewhere(pid: Pid, terminal: &Path) -> bool {
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let mut links = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+    links.any(|link| link == terminal) && may_wait_for_keys(pid)
+}
+
 /// Whether the system calls of a process are hidden from this user.
 fn is_foreign(pid: Pid) -> bool {
     let calls = fs::read_to_string(format!("/proc/{pid}/syscall"));

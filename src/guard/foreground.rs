@@ -5,11 +5,14 @@
 //! reads end of file. A group that only changes the modes gets its slice without ^D: it may read next, and then it asks.
 //! Where a person answers, the group keeps the foreground until that person leaves (`answer`).
 //!
+//! A program of another session that asks for a password has no part in all this (`elsewhere`).
+//!
 //! Invariants: only one stopped group at a time is reported or has a slice, the others wait. The guard's group is the
 //! foreground group again before the slave is closed. A process that got SIGHUP and asks again is killed, because it can
 //! be neither answered nor left alone. Its shell goes on as if that program had failed, unless too many follow.
 
 mod answer;
+mod elsewhere;
 #[cfg(test)]
 mod tests;
 
@@ -33,14 +36,24 @@ use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
 /// Leaves the alternate screen, for a program that is hung up before it does so itself.
 const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";
 
-/// A process group that was stopped at the terminal.
+/// How a process group asks for the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// It was stopped.
+    Stopped,
+    /// It was not, because it began to read while it was in the foreground.
+    Reading,
+    /// It was not, because it belongs to another session.
+    Elsewhere,
+}
+
+/// A process group that asks for the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoppedGroup {
     pub(super) group: ProcessGroup,
     /// Whether it reads the terminal. Otherwise it only changes the modes, or begins its job control.
     pub(super) reads: bool,
-    /// Whether it was not stopped, because it began to read while it was in the foreground.
-    pub(super) is_reading: bool,
+    pub(super) how: Asking,
     /// The process that asked for the terminal; the rest of the group was stopped with it.
     pub(super) asker: Pid,
     pub(super) program: Program,
@@ -76,6 +89,8 @@ pub(super) struct Foreground {
     /// The foreground was another group's at some time.
     was_lent: bool,
     leaving: Option<Leaving>,
+    /// The process of another session that was given end of file and may go on reading.
+    ended_elsewhere: Option<Pid>,
     hung_up_askers: Vec<Pid>,
     hung_up_groups: Vec<ProcessGroup>,
     /// On a relayed terminal whose caller is in the background: the group to restore when the caller returns.
@@ -97,6 +112,7 @@ impl Foreground {
             is_answered: false,
             was_lent: false,
             leaving: None,
+            ended_elsewhere: None,
             hung_up_askers: Vec::new(),
             hung_up_groups: Vec::new(),
             away: None,
@@ -164,7 +180,7 @@ impl Foreground {
     /// The group that the human's ^C is for: the foreground group, else the one that waits for input, else the shell's.
     pub(super) fn interruptible(&self, shell: ProcessGroup) -> ProcessGroup {
         let foreground = self.slave.as_ref().and_then(|slave| pty::foreground(slave).ok());
-        let waiting = self.reported.map(|stopped| stopped.group);
+        let waiting = self.reported.filter(|asking| asking.how != Asking::Elsewhere).map(|asking| asking.group);
         foreground.filter(|group| *group != self.own).or(waiting).unwrap_or(shell)
     }
 
@@ -177,7 +193,7 @@ impl Foreground {
     /// that stops although it was reported while it went on reading: it may be stopped for something else.
     pub(super) fn knows(&self, group: ProcessGroup) -> bool {
         let has_foreground = self.slice_until.is_some() || self.is_answered;
-        let is_reported = self.reported.is_some_and(|known| known.group == group && !known.is_reading);
+        let is_reported = self.reported.is_some_and(|known| known.group == group && known.how == Asking::Stopped);
         let is_reported = is_reported && !has_foreground;
         is_reported || self.waiting.iter().any(|known| known.group == group)
     }
@@ -228,12 +244,16 @@ impl Foreground {
 
     fn begin_slice(&mut self) {
         let (Some(stopped), Some(slave)) = (self.reported, &self.slave) else { return };
-        match pty::set_foreground(slave, stopped.group) {
-            Ok(()) => _ = kill::group(stopped.group, CONT),
-            // A person is there to see to it.
-            Err(_) if self.purpose == Lease::Answer => {}
-            // Continued in the background, it would only stop again.
-            Err(_) => self.hang_up(stopped),
+        if stopped.how == Asking::Elsewhere {
+            self.let_read_elsewhere(stopped.asker);
+        } else {
+            match pty::set_foreground(slave, stopped.group) {
+                Ok(()) => _ = kill::group(stopped.group, CONT),
+                // A person is there to see to it.
+                Err(_) if self.purpose == Lease::Answer => {}
+                // Continued in the background, it would only stop again.
+                Err(_) => self.hang_up(stopped),
+            }
         }
         self.slice_until = Some(Instant::now() + limits::FOREGROUND_SLICE);
         self.was_lent = true;
@@ -256,10 +276,13 @@ impl Foreground {
         if self.purpose == Lease::Answer {
             return Vec::new();
         }
-        self.reported = None;
+        let asked = self.reported.take();
         self.take_back();
         match self.purpose {
             Lease::Modes => self.after_taking_back(),
+            _ if asked.is_some_and(|asking| asking.how == Asking::Elsewhere) => {
+                self.next_report().into_iter().collect()
+            }
             _ => [GuardReport::TookBack].into_iter().chain(self.next_report()).collect(),
         }
     }
@@ -299,6 +322,9 @@ impl Foreground {
     /// another user (only the group's other members can end it then), or when too many askers came before.
     fn hang_up(&mut self, stopped: StoppedGroup) {
         let asker = stopped.asker;
+        if stopped.how == Asking::Elsewhere {
+            return;
+        }
         let is_again = self.hung_up_askers.contains(&asker);
         if !is_again && self.hung_up_askers.len() >= limits::HANG_UPS_MAX {
             return self.hang_up_group(stopped.group);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::asker::{self, Want};
 use super::control::GuardReport;
-use super::foreground::StoppedGroup;
+use super::foreground::{Asking, StoppedGroup};
 use super::supervisor::Supervisor;
 use crate::sys::kill::{TTIN, TTOU};
 use crate::sys::process;
@@ -55,7 +55,7 @@ impl Supervisor {
     fn on_group_stopped(&mut self, group: ProcessGroup, reads: bool, members: &[Process]) {
         let Some((asker, want)) = asker::asker(members, reads) else { return };
         let reads = want == Want::Input;
-        let stopped = StoppedGroup { group, reads, is_reading: false, asker: asker.pid, program: asker.program };
+        let stopped = StoppedGroup { group, reads, how: Asking::Stopped, asker: asker.pid, program: asker.program };
         let report = self.foreground.on_stopped(stopped);
         self.report(report.as_slice());
     }
@@ -72,6 +72,8 @@ impl Supervisor {
         self.report(&reports);
         let missed = self.foreground.find_missed_reader();
         self.report(missed.as_slice());
+        let elsewhere = self.foreground.find_reader_elsewhere();
+        self.report(elsewhere.as_slice());
         let guard = process::pid();
         let below: Vec<_> = tree::descendants(guard).into_iter().filter(is_at_run_terminal).collect();
         let stopped = below.iter().filter(|process| process.is_stopped && process.parent != guard);

@@ -104,11 +104,18 @@ impl Answering {
             return answers;
         }
         let (typed, keys, all) = (&mut self.typed, &mut self.keys, &mut self.written);
+        let is_text = typed.place == AnswerPlace::Send;
         let flushed = keys.flush(|bytes| {
             let (reads_lines, hides) = (pty::reads_lines(port.fd()), !pty::shows_keys(port.fd()));
             // A line at a time: by then the terminal may have other modes.
             let line = bytes.iter().position(|byte| ENDS.contains(byte)).map_or(bytes.len(), |at| at + 1);
-            let written = port.write(|fd| sys::write(fd, &bytes[..line]))?;
+            let mut line_typed = bytes[..line].to_vec();
+            // A text ends with a newline, and what the return key sends is a carriage return. A terminal that reads lines
+            // makes the one of the other, any other one leaves that to its program.
+            if let Some(end @ b'\n') = line_typed.last_mut().filter(|_| is_text && !reads_lines) {
+                *end = b'\r';
+            }
+            let written = port.write(|fd| sys::write(fd, &line_typed))?;
             let length = written.unwrap_or(0);
             let count = u64::try_from(length).expect("a length fits 64 bits");
             *all += count;

@@ -98,14 +98,13 @@ fn number(digits: &str) -> Option<Pid> {
 }
 
 fn children_by_parent(parent: Pid) -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| number(entry.file_name().to_str()?));
-    pids.filter(|pid| {
-        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
-        let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-        line.and_then(|ppid| number(ppid.trim())) == Some(parent)
-    })
-    .collect()
+    all().filter(|process| process.parent == parent).map(|process| process.pid).collect()
+}
+
+/// Every process that /proc shows, zombies included.
+pub(crate) fn all() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| process(number(entry.file_name().to_str()?)?))
 }
 
 /// Every living descendant of a process, nearest first.

@@ -3,6 +3,7 @@
 mod answers;
 mod attached;
 mod console;
+mod elsewhere;
 
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use super::{Foreground, Lease, StoppedGroup};
+use super::{Asking, Foreground, Lease, StoppedGroup};
 use crate::guard::asker;
 use crate::guard::control::GuardReport;
 use crate::limits;
@@ -27,7 +27,7 @@ impl Foreground {
     pub(in crate::guard) fn give(&mut self, shell: ProcessGroup) -> GuardReport {
         let was_answered = std::mem::replace(&mut self.is_answered, true);
         (self.leaving, self.was_lent) = (None, true);
-        if !was_answered && !self.reported.is_some_and(|asking| asking.is_reading) {
+        if !was_answered && !self.reported.is_some_and(|asking| asking.how != Asking::Stopped) {
             self.drop_typed();
         }
         match self.reported {
@@ -66,9 +66,13 @@ impl Foreground {
             self.leaving = Some(Leaving { look_at: now + limits::FOREGROUND_SLICE, ..leaving });
             return Vec::new();
         }
-        (self.leaving, self.is_answered, self.slice_until, self.reported) = (None, false, None, None);
+        let answered = self.reported.take();
+        (self.leaving, self.is_answered, self.slice_until) = (None, false, None);
         self.take_back();
-        self.after_taking_back()
+        match answered {
+            Some(asking) if asking.how == Asking::Elsewhere => self.next_report().into_iter().collect(),
+            _ => self.after_taking_back(),
+        }
     }
 
     /// The reports after the foreground was taken back. A process that went on reading was not stopped, and would take
@@ -102,7 +106,7 @@ impl Foreground {
         Some(StoppedGroup {
             group: found.group,
             reads: true,
-            is_reading: true,
+            how: Asking::Reading,
             asker: found.pid,
             program: found.program,
         })
@@ -127,9 +131,12 @@ impl Foreground {
     pub(super) fn still_asks(&self, asking: &StoppedGroup) -> bool {
         let members = tree::descendants(process::pid());
         let mut members = members.iter().filter(|other| other.group == asking.group);
-        match asking.is_reading {
-            true => members.any(|other| other.pid == asking.asker && asker::still_reads(other, self.hides_keys())),
-            false => members.any(|other| other.is_stopped),
+        match asking.how {
+            Asking::Elsewhere => self.reads_elsewhere(asking.asker),
+            Asking::Reading => {
+                members.any(|other| other.pid == asking.asker && asker::still_reads(other, self.hides_keys()))
+            }
+            Asking::Stopped => members.any(|other| other.is_stopped),
         }
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::Foreground;
+use super::{Asking, Foreground};
 use crate::guard::asker;
 use crate::guard::control::GuardReport;
 use crate::sys::{kill, process, pty, tree};
@@ -66,7 +66,7 @@ fn as_session_leader() {
     foreground.was_lent = true;
     let report = foreground.find_missed_reader();
     assert!(matches!(report, Some(GuardReport::Stopped { reads: true, .. })), "{report:?}");
-    assert_eq!(foreground.reported.map(|found| (found.asker, found.is_reading)), Some((reader, true)));
+    assert_eq!(foreground.reported.map(|found| (found.asker, found.how)), Some((reader, Asking::Reading)));
     assert!(foreground.find_missed_reader().is_none(), "it is reported once");
     kill::process(reader, Signal::KILL).unwrap();
     child.wait().unwrap();

@@ -244,6 +244,20 @@ fn each_answer_is_in_the_journal_once_although_recorders_die() {
     assert_eq!(runs, [1, 2, 3, 4]);
 }
 
+/// Programs that draw a form read the terminal key by key, and know the return key only.
+#[test]
+fn the_end_of_a_text_is_the_return_key_where_keys_are_read_one_by_one() {
+    let host = Host::with(ATTENDED);
+    let read = "dd bs=1 count=2 </dev/tty 2>/dev/null | od -An -c";
+    let mut call = start(&host, &format!("stty -icanon -icrnl </dev/tty; {read}; stty sane </dev/tty; {read}"));
+    for seq in [1, 1] {
+        waits(&host, seq);
+        assert_eq!(send(&host, seq, "y\n")["bytes"], 2);
+    }
+    let out = ends(&mut call).out();
+    assert_eq!(out.split_whitespace().collect::<Vec<_>>(), ["y", "\\r", "y", "\\n"]);
+}
+
 /// An interactive shell stops itself until it is in the foreground. That is not a question: it reads nothing.
 #[test]
 fn a_shell_that_begins_its_job_control_waits_for_no_answer() {

@@ -16,13 +16,14 @@ fn has_written(calling: &Calling, text: &str) -> bool {
     waiting::until_true(PATIENCE, || String::from_utf8_lossy(&reader.so_far()).contains(text))
 }
 
-/// What runs of a reported command, beside the shim itself.
+/// What runs of a reported command, beside the shim itself. A process that ended when its parent was stopped stays a
+/// zombie.
 fn shells(calling: &Calling) -> Vec<Process> {
     let is_shim = |process: &Process| {
         let program = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
         program.file_name().is_some_and(|name| name == "rexec-sh")
     };
-    procs::descendants(calling.pid()).into_iter().filter(|process| !is_shim(process)).collect()
+    procs::descendants(calling.pid()).into_iter().filter(|process| process.state != 'Z' && !is_shim(process)).collect()
 }
 
 fn size(path: &Path) -> u64 {
