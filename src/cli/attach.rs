@@ -16,7 +16,7 @@ use rexec_sh::protocol::wire::{self, Decoded, FromHost};
 
 use super::told::tell;
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
-use super::{ask, chosen, told};
+use super::{ask, chosen, run_reference, told};
 use crate::front::AttachRequest;
 use crate::front::answer::Answer;
 use crate::sys::signal::{HostSignal, HostSignals};
@@ -48,7 +48,7 @@ The journal has how many bytes were typed, and never which.
 ",
     options: &[VerbOption::flag("watch", "only watch: no key goes to the command; ^C leaves, too")],
     codes: &[(1, "somebody else types for it"), (3, "no such command runs"), NO_HOST],
-    examples: &["rexec attach 46", "rexec attach --watch 41"],
+    examples: &["rexec attach 46", "rexec attach -1", "rexec attach --watch 41"],
     run: |parser| {
         let (seq, is_watching) = arguments(parser)?;
         attach(seq, is_watching)
@@ -62,7 +62,7 @@ const INTERRUPT: u8 = 0x03;
 
 fn arguments(parser: &mut lexopt::Parser) -> Result<(u64, bool), Notice> {
     let (mut seq, mut is_watching) = (None, false);
-    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+    while let Some(argument) = run_reference::next(parser, &VERB)? {
         match argument {
             Long("watch") => is_watching = true,
             Value(word) if seq.is_none() => seq = Some(chosen::number(&VERB, &word.to_string_lossy())?),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rexec_sh::protocol::notice::Notice;
 
+use super::run_reference::RunReference;
 use super::verb::{Values, Verb, VerbOption};
 use super::{ask, service};
 use crate::front::answer::{Answer, Listed};
@@ -69,10 +70,14 @@ impl Chosen {
     }
 }
 
-/// A command's number, written as `12` or `#12`, or as the name of a service, for which the host is asked.
+/// A command's number, written as `12` or `#12`, as `-1` for the newest one, for which the journal is read, or as the name
+/// of a service, for which the host is asked.
 pub(super) fn number(verb: &Verb, word: &str) -> Result<u64, Notice> {
     if service::is_name(word) {
         return service::number_of(word);
+    }
+    if let Some(reference) = RunReference::parse(word).filter(|_| word.starts_with('-')) {
+        return Ok(reference.find(&super::home()?, &super::socket_path()?)?.start.seq);
     }
     word.strip_prefix('#').unwrap_or(word).parse().map_err(|_| {
         let problem = format_args!("{}: {} is not a command number", verb.name, super::quoted(word));

@@ -9,9 +9,9 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::process::Pid;
 
 use super::acted::Acted;
-use super::ask;
 use super::chosen::{self, Chosen};
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
+use super::{ask, run_reference};
 use crate::front::answer::{Answer, RunState};
 use crate::sys::tree::{self, Process};
 
@@ -29,7 +29,7 @@ Processes of other users, such as those below sudo, cannot be paused.
 ",
     options: &OPTIONS,
     codes: &[(1, "a command has a process that does not stop"), (3, "no such command runs"), NO_HOST],
-    examples: &["rexec pause 12", "rexec pause --all"],
+    examples: &["rexec pause 12", "rexec pause -1", "rexec pause --all"],
     run: |parser| {
         let (chosen, socket) = (chosen_by(&PAUSE, parser)?, super::socket_path()?);
         let is_json = chosen.is_json;
@@ -68,7 +68,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 fn chosen_by(verb: &Verb, parser: &mut lexopt::Parser) -> Result<Chosen, Notice> {
     let mut chosen = Chosen::default();
-    while let Some(argument) = parser.next().map_err(|error| verb.wrong(&error))? {
+    while let Some(argument) = run_reference::next(parser, verb)? {
         match argument {
             Long("all") => chosen.all = true,
             Long("json") => chosen.is_json = true,

@@ -7,7 +7,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::acted::Acted;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
-use super::{ask, chosen};
+use super::{ask, chosen, run_reference};
 use crate::front::SendRequest;
 use crate::front::answer::Answer;
 use crate::front::keys::{self, Instead, Key};
@@ -29,9 +29,10 @@ from standard input, and return only if it has one: other programs do not see
 a password there, as they see the words of a command line.
 The journal has how many bytes were typed, and never which.
 
-N is a number or the name of a service. A command of rexec exec --bg need not
-wait: with --tty TEXT is typed at its terminal, with --keep-stdin it is written
-to its standard input. Others get a signal for ctrl-c, ctrl-z and ctrl-\\.
+N is a number, -1 for the newest command, or the name of a service. A command
+of rexec exec --bg need not wait: with --tty TEXT is typed at its terminal, with
+--keep-stdin it is written to its standard input. Others get a signal for
+ctrl-c, ctrl-z and ctrl-\\.
 
 KEY is ctrl-c (or another letter, also written ^C), ctrl-\\, enter, tab, space,
 escape, backspace, up, down, left, right, home, end, page-up, page-down or
@@ -87,7 +88,7 @@ const KEYS: [&str; 16] = [
 fn request(parser: &mut lexopt::Parser) -> Result<(SendRequest, bool), Notice> {
     let (mut is_json, mut keys) = (false, Vec::new());
     let (mut run, mut words, mut is_bare, mut eof, mut force) = (None, Vec::new(), false, false, false);
-    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+    while let Some(argument) = run_reference::next(parser, &VERB)? {
         match argument {
             Short('n') | Long("no-newline") => is_bare = true,
             Short('k') | Long("key") => keys.push(key(&VERB.value(parser)?)?),

@@ -12,7 +12,7 @@ use rexec_sh::protocol::exit_code;
 use rexec_sh::protocol::notice::Notice;
 
 use super::look::Look;
-use super::run_reference::{RunReference, unreadable};
+use super::run_reference::{self, RunReference, unreadable};
 use super::told::tell;
 use super::verb::{Group, NO_HOST, Values, Verb, VerbOption};
 use super::{ask, cannot_write, chosen, out};
@@ -47,7 +47,7 @@ there, and none is shown twice.
     examples: &["rexec tail", "rexec tail -f 12", "rexec tail -n 100 12"],
     run: |parser| {
         let (mut run, mut follows, mut lines) = (None, false, None);
-        while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+        while let Some(argument) = run_reference::next(parser, &VERB)? {
             match argument {
                 Short('f') | Long("follow") => follows = true,
                 Short('n') | Long("lines") => lines = Some(lines_of(parser)?),

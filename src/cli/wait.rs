@@ -10,7 +10,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::awaited::{AwaitedEnd, BackgroundRun, Wanted};
 use super::host_calls::{CallError, HostCalls};
-use super::run_reference::RunReference;
+use super::run_reference::{self, RunReference};
 use super::service::HostRun;
 use super::verb::{Group, JSON, NO_HOST, Values, Verb, VerbOption};
 use super::{chosen, out, told};
@@ -24,10 +24,11 @@ pub(super) const VERB: Verb = Verb {
     values: Values::Runs,
     summary: "wait for commands: their end, a port, or a text",
     text: "\
-N is a command's number or the name of a service. Without --port and --text it
-waits for the command's end and exits with the command's own code, also for a
-command that has ended already. With several commands it waits for each, and
-exits with the first code in your order that is not 0.
+N is a command's number, -1 for the newest command, or the name of a service.
+Without --port and --text it waits for the command's end and exits with the
+command's own code, also for a command that has ended already. With several
+commands it waits for each, and exits with the first code in your order that is
+not 0.
 
 With --port it waits until the command listens on that port, with --text until
 the command has written that text, which counts from its beginning. A command
@@ -65,7 +66,7 @@ struct WaitCall {
 
 fn read(parser: &mut lexopt::Parser) -> Result<WaitCall, Notice> {
     let (mut words, mut awaited, mut timeout, mut is_json) = (Vec::new(), Vec::new(), None, false);
-    while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
+    while let Some(argument) = run_reference::next(parser, &VERB)? {
         match argument {
             Long("port") => awaited.push(Wanted::Port(VERB.port("--port", parser)?)),
             Long("text") => awaited.push(text(&VERB, "--text", parser)?),

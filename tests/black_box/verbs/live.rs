@@ -85,6 +85,28 @@ fn a_paused_command_stands_still_and_goes_on_where_it_was() {
     host.finish();
 }
 
+/// For kill(1), `-1` means every process, so `rexec kill` takes it for a mistake.
+#[test]
+fn the_newest_command_is_minus_one() {
+    let host = Host::start();
+    let first = start(&host, "Ann", "echo $$ >>pids; exec sleep 1000");
+    processes(&host, 1);
+    let second = start(&host, "Ann", "echo $$ >>pids; echo said; exec sleep 1000");
+    processes(&host, 2);
+    host.wait_for("both starts", |journal| (journal.of_type("start").count() == 2).then_some(()));
+    assert_eq!(rexec(&host, &["pause", "-1"]).out, "#2 is paused\n");
+    assert_eq!(rexec(&host, &["resume", "-2"]).err.lines().next(), Some("rexec: #1 is not paused"));
+    assert_eq!(rexec(&host, &["resume", "-1"]).out, "#2 goes on\n");
+    assert_eq!(rexec(&host, &["wait", "-1", "--text", "said"]).code, 0);
+    assert!(rexec(&host, &["send", "-1", "--", "-1"]).err.contains("#2 does not wait for an answer"));
+    assert_eq!((rexec(&host, &["attach", "-3"]).code, rexec(&host, &["kill", "-1"]).code), (3, 2));
+    for seq in ["1", "2"] {
+        assert_eq!(rexec(&host, &["kill", seq]).code, 0);
+    }
+    drop((first, second));
+    host.finish();
+}
+
 /// A process that is started during the pause, and that nobody has stopped, stops for a read of its own.
 #[test]
 fn a_process_that_asks_during_a_pause_gets_end_of_file_when_the_command_goes_on() {
