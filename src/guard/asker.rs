@@ -5,7 +5,8 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use nix::libc;
 
@@ -141,8 +142,11 @@ pub(super) fn reader_elsewhere(terminal: &Path, session: Pid) -> Option<Process>
 /// Whether a process that [`reader_elsewhere`] has found still may wait for keys.
 pub(super) fn reads_elsewhere(pid: Pid, terminal: &Path) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    let mut links = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
-    links.any(|link| link == terminal) && may_wait_for_keys(pid)
+    let is_named = |file: &PathBuf| fs::read_link(file).is_ok_and(|link| link == terminal);
+    // A container has terminals of the same names. Only a file of that name is looked at: others may be on a dead server.
+    let device = |file: &Path| fs::metadata(file).ok().map(|data| (data.dev(), data.rdev()));
+    let is_it = |file: PathBuf| device(&file).is_some_and(|found| Some(found) == device(terminal));
+    files.flatten().map(|file| file.path()).filter(is_named).any(is_it) && may_wait_for_keys(pid)
 }
 
 /// Whether the system calls of a process are hidden from this user.
