@@ -30,8 +30,8 @@ a password there, as they see the words of a command line.
 The journal has how many bytes were typed, and never which.
 
 N is a number, -1 for the newest command, or the name of a service. A command
-of rexec exec --bg need not wait: with --tty TEXT is typed at its terminal, with
---keep-stdin it is written to its standard input. Others get a signal for
+of rexec exec --bg need not wait: with --tty TEXT is typed at its terminal,
+with --keep-stdin it is written to its standard input. Others get a signal for
 ctrl-c, ctrl-z and ctrl-\\.
 
 KEY is ctrl-c (or another letter, also written ^C), ctrl-\\, enter, tab, space,
