@@ -155,7 +155,7 @@ impl Screen {
 
     /// Shows an empty line.
     pub(super) fn end_paragraph(&mut self) {
-        self.out.buffer().push(b'\n');
+        self.console.end_paragraph(self.out.buffer());
     }
 
     /// Shows a line about a command that its caller runs itself. Callers may ask faster than the terminal can show, so
@@ -191,7 +191,9 @@ impl Screen {
         let before = out.len();
         self.console.pump(engine, out, if self.frozen.is_some() { 0 } else { most }, now);
         self.status.on_output(&out[before..]);
-        self.status.repair(out);
+        if self.status.repair(out) {
+            self.console.mend_cursor(out);
+        }
         self.pump_taken(engine);
     }
 

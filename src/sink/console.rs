@@ -124,10 +124,27 @@ impl Console {
 
     /// Shows a line of the host's, between blocks or on a row of its own within one.
     pub fn say(&mut self, line: &str, out: &mut Vec<u8>) {
+        self.end_row(out);
+        self.face.remark(Ink::Dim, line, out);
+    }
+
+    /// Shows an empty line, as [`Console::say`] a line.
+    pub fn end_paragraph(&mut self, out: &mut Vec<u8>) {
+        self.end_row(out);
+        out.push(b'\n');
+    }
+
+    fn end_row(&mut self, out: &mut Vec<u8>) {
         if let Some(at) = self.floor_index() {
             self.blocks[at].filter.end_turn(out);
         }
-        self.face.remark(Ink::Dim, line, out);
+    }
+
+    /// Puts right what saving and restoring the cursor does to it, as for the status line.
+    pub fn mend_cursor(&self, out: &mut Vec<u8>) {
+        if let Some(at) = self.floor_index() {
+            self.blocks[at].filter.mend_cursor(out);
+        }
     }
 
     /// Begins a command's block. If too many blocks wait, the oldest of them is given up and counted.

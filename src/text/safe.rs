@@ -21,6 +21,7 @@ mod heights;
 mod line_cut;
 mod output;
 pub mod raw;
+mod row_edge;
 mod sgr;
 mod wrapped_line;
 
@@ -68,6 +69,7 @@ impl SafeFilter {
     /// Sets the terminal's width; 0 if unknown.
     pub fn resize(&mut self, columns: u16) {
         self.block.row_position.resize(columns);
+        self.block.edge.resize(columns);
         if self.block.line.resize(columns) {
             self.block.heights.forget();
             self.block.depth.forget();
@@ -97,6 +99,7 @@ impl SafeFilter {
         parser.finish(&mut sink);
         sink.note_cut();
         sink.cut.moved_to_column(0);
+        self.block.edge.release(out);
         out.extend_from_slice(BLOCK_RESET);
         let below = self.block.rows_below(self.block.last_line);
         if below > 0 {
@@ -110,7 +113,15 @@ impl SafeFilter {
         line.block_ended();
         let mut row_position = std::mem::take(&mut self.block.row_position);
         row_position.moved_to_column(0);
-        self.block = BlockCursor { line, row_position, ..BlockCursor::default() };
+        let mut edge = std::mem::take(&mut self.block.edge);
+        edge.block_ended();
+        self.block = BlockCursor { line, row_position, edge, ..BlockCursor::default() };
+    }
+
+    /// Puts right what saving and restoring the cursor does to it: behind a full row, many terminals then forget that the
+    /// next character belongs to the next row.
+    pub fn mend_cursor(&self, out: &mut Vec<u8>) {
+        self.block.edge.write_last(out);
     }
 
     /// The bytes of text drawn on the alternate screen, which are not shown, since the last call.
@@ -140,6 +151,7 @@ impl Sink for SafeSink<'_> {
             self.alternate.hidden_bytes += run.len() as u64;
             return;
         }
+        self.block.edge.release(self.out);
         for part in run.split_inclusive(|&b| b == b'\n') {
             let text = part.strip_suffix(b"\n").unwrap_or(part);
             let is_line = text.len() < part.len();
@@ -154,6 +166,7 @@ impl Sink for SafeSink<'_> {
     }
 
     fn control(&mut self, byte: u8) {
+        self.block.edge.release(self.out);
         match byte {
             _ if self.alternate.is_on => {}
             b'\r' => {
@@ -161,6 +174,7 @@ impl Sink for SafeSink<'_> {
                 self.cut.moved_to_column(0);
                 self.block.at_column_0 = true;
                 self.block.row_position.moved_to_column(0);
+                self.block.edge.moved_to_column(0);
                 self.block.line.carriage_return();
                 self.out.push(byte);
             }
@@ -168,6 +182,7 @@ impl Sink for SafeSink<'_> {
                 self.block.line.go_on(self.out);
                 self.block.line.moved_in_row();
                 self.block.row_position.moved_left();
+                self.block.edge.moved_by(-1);
                 self.cut.moved_left(1);
                 self.out.push(byte);
             }
@@ -212,6 +227,7 @@ impl SafeSink<'_> {
         let start = self.out.len();
         hidden::show_in(text, &mut self.block.row_position, self.out);
         self.block.line.printed(&self.out[start..]);
+        self.block.edge.printed(&self.out[start..]);
         self.block.printed();
     }
 
@@ -227,20 +243,23 @@ impl SafeSink<'_> {
             self.block.row_position.moved_left();
             self.block.line.go_on(self.out);
             self.block.line.wrap(last == b'h');
+            self.block.edge.wrap(last == b'h');
         }
+        self.block.edge.release(self.out);
         write(self.out, mode.into(), b"\x1b[?", last);
     }
 
     fn plain_csi(&mut self, csi: &Csi<'_>, last: u8) {
         if last == b'm' {
             if !self.is_colourless {
-                sgr::filter(csi.params, self.out);
+                sgr::filter(csi.params, self.block.edge.for_colours(self.out));
             }
             return;
         }
         if self.alternate.is_on || csi.values().count() > 1 || csi.params.contains(&b':') {
             return;
         }
+        self.block.edge.release(self.out);
         self.block.line.go_on(self.out);
         match last {
             b'K' => self.erase_line(csi.value(0)),
@@ -258,9 +277,14 @@ impl SafeSink<'_> {
             b'G' => {
                 self.cut.moved_to_column(u32::from(count) - 1);
                 self.block.row_position.moved_to_column(u32::from(count) - 1);
+                self.block.edge.moved_to_column(u32::from(count) - 1);
             }
-            b'C' => self.block.row_position.moved_right(count.into()),
+            b'C' => {
+                self.block.row_position.moved_right(count.into());
+                self.block.edge.moved_by(count.into());
+            }
             _ => {
+                self.block.edge.moved_by(-i64::from(count));
                 self.cut.moved_left(count.into());
                 self.block.row_position.moved_left();
             }
@@ -286,6 +310,7 @@ impl SafeSink<'_> {
             return;
         }
         self.block.row_position.touched();
+        self.block.edge.touched();
         if what == 2 || (what == 0 && self.block.at_column_0) {
             self.block.erased_line();
         }
@@ -314,6 +339,7 @@ impl SafeSink<'_> {
         self.block.last_line = self.block.line_number;
         self.block.is_last_line_blank = self.block.at_column_0;
         self.block.heights.truncate_after(self.block.line_number);
+        self.block.edge.touched();
         self.block.line.cut(true);
         self.out.extend_from_slice(b"\x1b[0J");
     }
@@ -358,11 +384,13 @@ impl SafeSink<'_> {
     fn move_rows(&mut self, rows: u32, last: u8, to_column_0: bool) {
         if rows > 0 {
             move_by(self.out, rows, last);
+            self.block.edge.touched();
         }
         if to_column_0 {
             self.block.at_column_0 = true;
             self.cut.moved_to_column(0);
             self.block.row_position.moved_to_column(0);
+            self.block.edge.moved_to_column(0);
             self.out.push(b'\r');
         }
     }

@@ -1,6 +1,7 @@
 //! The console's turns on a scripted clock: whose output is shown where, and what the console says about the rest.
 
 mod live;
+mod row_edge;
 mod terminal;
 
 use std::time::{Duration, Instant};

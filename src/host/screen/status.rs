@@ -69,7 +69,9 @@ impl Screen {
         facts.is_frozen = self.frozen.is_some();
         facts.question = self.keyboard.question(facts.runs.len()).map(|question| (question, self.keyboard.way_out()));
         facts.message = self.message.as_ref().map(|(message, _)| message.clone());
-        self.status.refresh(&facts, now, self.out.buffer());
+        if self.status.refresh(&facts, now, self.out.buffer()) {
+            self.console.mend_cursor(self.out.buffer());
+        }
         self.attention.entitle(&facts.title(), self.out.buffer());
     }
 
@@ -143,7 +145,10 @@ impl Screen {
     /// Gives the status line the terminal's size.
     pub(super) fn size_status(&mut self, now: Instant) {
         let size = self.output.size().filter(|_| self.has_status);
-        self.status.resize(size.map(|size| (size.cols, size.rows)), now, self.out.buffer());
+        let out = self.out.buffer();
+        if self.status.resize(size.map(|size| (size.cols, size.rows)), now, out) {
+            self.console.mend_cursor(out);
+        }
     }
 
     fn has_room(&self) -> bool {

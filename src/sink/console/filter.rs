@@ -97,6 +97,13 @@ impl Filter {
         }
     }
 
+    /// Puts right what saving and restoring the cursor does to it.
+    pub(super) fn mend_cursor(&self, out: &mut Vec<u8>) {
+        if let Self::Safe(filter) = self {
+            filter.mend_cursor(out);
+        }
+    }
+
     /// How many bytes of a full-screen program were not shown since the last call.
     pub(super) fn take_hidden_bytes(&mut self) -> u64 {
         match self {

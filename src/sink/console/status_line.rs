@@ -2,7 +2,8 @@
 //!
 //! It says what runs, what waits for the human, what is left, and which keys do something now (`status_line/wording.rs`).
 //! The rows above it are the terminal's scroll region (DECSTBM), so output scrolls as it would without it. A line is drawn
-//! between DECSC and DECRC, which keep the cursor and its colours.
+//! between DECSC and DECRC, which keep the cursor and its colours; where the cursor waits behind a full row, the console
+//! mends what they lose ([`Console::mend_cursor`](super::Console::mend_cursor)).
 //!
 //! Invariants: a text is drawn at most every [`limits::STATUS_EVERY`], but for what is typed; a line whose text has not
 //! changed is drawn again only when the console has erased it; while nothing runs it has no deadline; [`StatusLine::leave`]
@@ -54,8 +55,10 @@ impl StatusLine {
         self.size.is_some()
     }
 
-    /// Notes the terminal's size, columns and rows. `None`, or too few rows, switches the line off.
-    pub fn resize(&mut self, size: Option<(u16, u16)>, now: Instant, out: &mut Vec<u8>) {
+    /// Notes the terminal's size, columns and rows. `None`, or too few rows, switches the line off. Returns whether that
+    /// saved and restored the cursor.
+    pub fn resize(&mut self, size: Option<(u16, u16)>, now: Instant, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
         let size = size.filter(|&(columns, rows)| rows >= limits::STATUS_ROWS_MIN && columns > 1);
         if self.size.is_some() && size.is_none() {
             self.leave(out);
@@ -63,6 +66,7 @@ impl StatusLine {
         self.size = size;
         self.needs_region = size.is_some();
         self.touch_now(now);
+        out.len() > before
     }
 
     /// Something may have changed that it says.
@@ -98,9 +102,9 @@ impl StatusLine {
         stale.into_iter().chain(self.ticks_at.map(|at| at.max(next))).min()
     }
 
-    /// Draws the line with new facts.
-    pub fn refresh(&mut self, facts: &StatusFacts, now: Instant, out: &mut Vec<u8>) {
-        let Some((columns, rows)) = self.size else { return };
+    /// Draws the line with new facts. Returns whether that saved and restored the cursor.
+    pub fn refresh(&mut self, facts: &StatusFacts, now: Instant, out: &mut Vec<u8>) -> bool {
+        let Some((columns, rows)) = self.size else { return false };
         if std::mem::take(&mut self.needs_region) {
             set_region(rows, out);
             self.is_erased = true;
@@ -111,11 +115,11 @@ impl StatusLine {
         let is_new = self.drawing.as_ref().is_none_or(|drawing| drawing.text != text);
         self.drawing = Some(Drawing { text, at: now });
         self.is_erased |= is_new;
-        self.repair(out);
+        self.repair(out)
     }
 
-    /// Draws the line again as it was, if it was erased.
-    pub fn repair(&mut self, out: &mut Vec<u8>) {
+    /// Draws the line again as it was, if it was erased. Returns whether that saved and restored the cursor.
+    pub fn repair(&mut self, out: &mut Vec<u8>) -> bool {
         if let (true, Some((_, rows)), Some(drawing), false) =
             (self.is_erased, self.size, &self.drawing, self.needs_region)
         {
@@ -123,7 +127,9 @@ impl StatusLine {
             let parts = [place.as_bytes(), drawing.text.as_bytes(), b"\x1b[0m\x1b[K\x1b8"];
             parts.into_iter().for_each(|part| out.extend_from_slice(part));
             self.is_erased = false;
+            return true;
         }
+        false
     }
 
     /// Gives the last row back, for the host's end or for a program that takes the whole screen. The next

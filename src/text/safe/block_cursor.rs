@@ -3,6 +3,7 @@
 use super::depth::Depth;
 use super::heights::Heights;
 use super::output::move_by;
+use super::row_edge::RowEdge;
 use super::wrapped_line::WrappedLine;
 use crate::text::hidden::RowPosition;
 
@@ -19,6 +20,7 @@ pub(super) struct BlockCursor {
     pub(super) heights: Heights,
     pub(super) depth: Depth,
     pub(super) row_position: RowPosition,
+    pub(super) edge: RowEdge,
 }
 
 impl Default for BlockCursor {
@@ -32,6 +34,7 @@ impl Default for BlockCursor {
             heights: Heights::default(),
             depth: Depth::default(),
             row_position: RowPosition::default(),
+            edge: RowEdge::new(),
         }
     }
 }
@@ -63,6 +66,7 @@ impl BlockCursor {
         out.push(b'\n');
         self.depth.line_feed(&self.line, below);
         self.row_position.moved_to_column(0);
+        self.edge.moved_to_column(0);
         self.line.ended();
         self.line_number = self.line_number.saturating_add(1);
         if self.line_number > self.last_line {

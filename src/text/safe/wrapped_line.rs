@@ -39,6 +39,12 @@ fn least_width(c: char) -> u32 {
     if matches!(c, '\u{2010}'..='\u{2BFF}') { columns.min(1) as u32 } else { columns as u32 }
 }
 
+/// The columns that a character takes, if every terminal gives it the same.
+pub(super) fn sure_width(c: char) -> Option<u32> {
+    let least = least_width(c);
+    (least > 0 && usize::try_from(least) == Ok(width(c))).then_some(least)
+}
+
 #[derive(Debug, Default)]
 pub(super) struct WrappedLine {
     /// The terminal's width; 0 if unknown, and then each line counts as one row.

@@ -6,6 +6,17 @@ use std::str::Chars;
 
 type Cells = Vec<Vec<char>>;
 
+/// Stands in the second column of a wide character.
+const SECOND_HALF: char = '\u{2060}';
+
+fn is_wide(char: char) -> bool {
+    matches!(char, '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{ff01}'..='\u{ff60}')
+}
+
+fn is_mark(char: char) -> bool {
+    matches!(char, '\u{300}'..='\u{36f}')
+}
+
 /// A screen.
 #[derive(Debug)]
 pub(crate) struct Screen {
@@ -18,13 +29,24 @@ pub(crate) struct Screen {
     /// The first and the last row that scroll.
     region: (usize, usize),
     saved: (usize, usize),
+    /// A restored cursor does not wait behind a full row, where it was saved.
+    is_forgetful: bool,
     /// Private modes, by what was said of each last.
     modes: BTreeSet<(String, char)>,
 }
 
 impl Screen {
     /// A screen of this size after these bytes.
-    pub(crate) fn of(bytes: &[u8], (cols, rows): (u16, u16)) -> Self {
+    pub(crate) fn of(bytes: &[u8], size: (u16, u16)) -> Self {
+        Self::drawn(bytes, size, false)
+    }
+
+    /// The same on a terminal that forgets that the cursor waits behind a full row when it is saved and restored.
+    pub(crate) fn forgetful(bytes: &[u8], size: (u16, u16)) -> Self {
+        Self::drawn(bytes, size, true)
+    }
+
+    fn drawn(bytes: &[u8], (cols, rows): (u16, u16), is_forgetful: bool) -> Self {
         let (cols, rows) = (usize::from(cols), usize::from(rows));
         let mut screen = Self {
             cells: vec![vec![' '; cols]; rows],
@@ -34,6 +56,7 @@ impl Screen {
             col: 0,
             region: (0, rows - 1),
             saved: (0, 0),
+            is_forgetful,
             modes: BTreeSet::new(),
         };
         let text = String::from_utf8_lossy(bytes);
@@ -46,7 +69,10 @@ impl Screen {
 
     /// Its lines, without the blanks at their ends.
     pub(crate) fn text(&self) -> String {
-        let lines = self.cells.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned());
+        let lines = self
+            .cells
+            .iter()
+            .map(|row| row.iter().filter(|&&char| char != SECOND_HALF).collect::<String>().trim_end().to_owned());
         lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
     }
 
@@ -62,14 +88,16 @@ impl Screen {
             '\x08' => self.col = self.col.min(self.cols - 1).saturating_sub(1),
             '\t' => self.col = ((self.col / 8 + 1) * 8).min(self.cols - 1),
             '\x1b' => self.escape(rest),
-            _ if char.is_control() => {}
+            _ if char.is_control() || is_mark(char) => {}
             _ => {
-                if self.col >= self.cols {
+                let columns = 1 + usize::from(is_wide(char));
+                if self.col + columns > self.cols {
                     self.col = 0;
                     self.down();
                 }
+                self.cells[self.row][self.col..self.col + columns].fill(SECOND_HALF);
                 self.cells[self.row][self.col] = char;
-                self.col += 1;
+                self.col += columns;
             }
         }
     }
@@ -118,7 +146,10 @@ impl Screen {
             Some('M') if self.row == self.region.0 => self.scroll_down(self.region.0, 1),
             Some('M') => self.row = self.row.saturating_sub(1),
             Some('7') => self.saved = (self.row, self.col),
-            Some('8') => (self.row, self.col) = self.saved,
+            Some('8') => {
+                (self.row, self.col) = self.saved;
+                self.col = self.col.min(self.cols - usize::from(self.is_forgetful));
+            }
             _ => {}
         }
     }
