@@ -104,8 +104,8 @@ impl Live {
     }
 
     /// What it has written so far; `None` if not all of it is known.
-    fn so_far(&self) -> Option<OutputSoFar> {
-        let (file_bytes, left_out, mut lines) = match &self.raw {
+    fn so_far(&mut self) -> Option<OutputSoFar> {
+        let (file_bytes, left_out, mut lines) = match &mut self.raw {
             Raw::Unneeded(all) => (0, 0, all.clone()),
             Raw::Growing(file) => file.so_far(limits::LAST_OUTPUT_BYTES).ok()?,
             Raw::Unwanted | Raw::Failed { .. } => return None,
@@ -157,7 +157,8 @@ impl Live {
                 0
             }
             Some(Waiting::Mark(mark)) => {
-                self.reached.push(RecorderStatus::Reached { mark, so_far: self.so_far() });
+                let so_far = self.so_far();
+                self.reached.push(RecorderStatus::Reached { mark, so_far });
                 0
             }
             Some(Waiting::Output { stream, at, bytes }) => {
@@ -191,14 +192,19 @@ impl Live {
         }
     }
 
-    /// Whether recorded output waits for its file.
-    pub(super) fn has_lines(&self) -> bool {
-        self.timed.has_lines()
+    /// Whether output waits for its files.
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.timed.has_lines() || matches!(&self.raw, Raw::Growing(file) if file.has_unwritten())
     }
 
-    /// Writes the recorded output that waits.
+    /// Writes the output that waits for its files.
     pub(super) fn flush(&mut self, files: &mut OutputFiles) {
         self.timed.flush(true, files);
+        if let Raw::Growing(file) = &mut self.raw
+            && let Err(error) = file.flush()
+        {
+            give_up(&mut self.raw, RawRefusal::Disk(error), &mut files.directory);
+        }
     }
 
     /// Ends the run: deals with the output that was held back, and returns the complete record.
@@ -284,8 +290,15 @@ impl Raw {
 
 /// Appends to a growing raw file. Gives the file up if it cannot grow.
 fn write_raw(directory: &mut OutputDirectory, raw: &mut Raw, bytes: &[u8]) {
-    let Raw::Growing(file) = raw else { return };
-    let Err(refusal) = file.write(bytes, directory) else { return };
+    if let Raw::Growing(file) = raw
+        && let Err(refusal) = file.write(bytes, directory)
+    {
+        give_up(raw, refusal, directory);
+    }
+}
+
+/// Gives up a growing raw file.
+fn give_up(raw: &mut Raw, refusal: RawRefusal, directory: &mut OutputDirectory) {
     let Raw::Growing(file) = std::mem::replace(raw, Raw::Unwanted) else { return };
     let (reference, why) = match refusal {
         RawRefusal::Quota => {

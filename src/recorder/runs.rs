@@ -43,7 +43,7 @@ pub(super) struct RecordedRuns {
     pub(super) files: OutputFiles,
     /// What the host is told about its questions.
     pub(super) reached: Vec<RecorderStatus>,
-    /// When recorded output that waits is written.
+    /// When output that waits for its files is written.
     flush_at: Option<Instant>,
     bounds: Bounds,
 }
@@ -217,7 +217,7 @@ impl RecordedRuns {
             let worked = live.work(&mut self.masked, &self.bounds, &mut self.files);
             self.waiting -= worked as u64;
             self.reached.append(&mut live.reached);
-            if live.has_lines() {
+            if live.has_unwritten() {
                 self.flush_at.get_or_insert_with(|| Instant::now() + limits::RECORDING_DELAY);
             }
             if !live.is_idle() {
@@ -238,7 +238,7 @@ impl RecordedRuns {
         floods.map(|since| since + limits::RECORDER_FLOOD_WAIT).chain(self.flush_at).min()
     }
 
-    /// Writes recorded output that has waited long enough, and goes on with output that nothing followed.
+    /// Writes output that has waited long enough for its files, and goes on with output that nothing followed.
     pub(super) fn tick(&mut self, now: Instant) {
         self.release(|since| since + limits::RECORDER_FLOOD_WAIT <= now);
         if self.flush_at.take_if(|at| *at <= now).is_some() {
