@@ -46,30 +46,38 @@ pub struct RecordedEvent {
     pub text: String,
 }
 
-/// What stands behind the backslash where a byte is escaped in JSON: `u` before four digits, zero for a byte that stands
-/// for itself.
-const ESCAPES: [u8; 256] = {
-    let mut escapes = [0; 256];
-    let mut control = 0;
-    while control < b' ' as usize {
-        escapes[control] = b'u';
-        control += 1;
+/// How each byte stands in a text in JSON; the last of the eight bytes says how many of them that takes.
+static ESCAPES: [[u8; ESCAPE_BYTES]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut escapes = [[0; ESCAPE_BYTES]; 256];
+    let mut byte = 0u8;
+    loop {
+        let letter = match byte {
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x08 => b'b',
+            0x0c => b'f',
+            b'"' | b'\\' => byte,
+            _ => 0,
+        };
+        escapes[byte as usize] = match (letter, byte) {
+            (0, b' '..) => [byte, 0, 0, 0, 0, 0, 0, 1],
+            (0, _) => [b'\\', b'u', b'0', b'0', digits[byte as usize >> 4], digits[byte as usize & 15], 0, 6],
+            _ => [b'\\', letter, 0, 0, 0, 0, 0, 2],
+        };
+        if byte == u8::MAX {
+            break escapes;
+        }
+        byte += 1;
     }
-    escapes[b'\n' as usize] = b'n';
-    escapes[b'\r' as usize] = b'r';
-    escapes[b'\t' as usize] = b't';
-    escapes[0x08] = b'b';
-    escapes[0x0c] = b'f';
-    escapes[b'"' as usize] = b'"';
-    escapes[b'\\' as usize] = b'\\';
-    escapes
 };
+/// Bytes that are written for each byte, so that no length decides how many. The next byte's overwrite what is too much.
+const ESCAPE_BYTES: usize = 8;
 /// Bytes that are copied at once if none of them is escaped.
 const STEP_BYTES: usize = 16;
 /// Steps whose text is put together before it is appended.
 const STEPS: usize = 16;
-/// The length of the longest escape, bytes.
-const ESCAPE_BYTES: usize = 6;
 
 /// Appends the line of an event.
 pub fn push_event(seq: u64, at: Duration, kind: EventKind, text: &str, out: &mut Vec<u8>) {
@@ -103,20 +111,10 @@ fn put_text(text: &str, out: &mut Vec<u8>) {
 /// Writes the bytes to `escaped` from `len` on. Returns the new length.
 #[inline]
 fn escape(bytes: &[u8], escaped: &mut [u8], mut len: usize) -> usize {
-    let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
     for &byte in bytes {
-        let letter = ESCAPES[usize::from(byte)];
-        if letter == b'u' {
-            let all = [b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)];
-            escaped[len..][..ESCAPE_BYTES].copy_from_slice(&all);
-            len += ESCAPE_BYTES;
-        } else {
-            // Overwritten where the byte stands for itself, which costs less than a branch on every byte.
-            escaped[len] = b'\\';
-            len += usize::from(letter != 0);
-            escaped[len] = if letter == 0 { byte } else { letter };
-            len += 1;
-        }
+        let escape = ESCAPES[usize::from(byte)];
+        escaped[len..][..ESCAPE_BYTES].copy_from_slice(&escape);
+        len += usize::from(escape[ESCAPE_BYTES - 1]);
     }
     len
 }

@@ -132,18 +132,19 @@ impl TimedOutput {
     /// The same where a search for each line feed would take longer than a look at each byte.
     fn push_short_lines(&mut self, bytes: &[u8]) {
         let mut lines = [0; 2 * SHORT_PIECE_BYTES];
+        let mut is_returned = self.is_returned;
         for piece in bytes.chunks(SHORT_PIECE_BYTES) {
             let mut len = 0;
             for &byte in piece {
-                // Overwritten unless it is needed, which costs less than a branch on every byte.
-                lines[len] = b'\r';
-                len += usize::from(byte == b'\n' && !self.is_returned);
-                lines[len] = byte;
-                len += 1;
-                self.is_returned = byte == b'\r';
+                let is_ended = byte == b'\n' && !is_returned;
+                // The second byte is overwritten unless it is needed, which costs less than a branch on every byte.
+                lines[len..][..2].copy_from_slice(&if is_ended { *b"\r\n" } else { [byte, 0] });
+                len += 1 + usize::from(is_ended);
+                is_returned = byte == b'\r';
             }
             self.text.extend_from_slice(&lines[..len]);
         }
+        self.is_returned = is_returned;
     }
 
     /// Notes that the terminal has this size from then on.
