@@ -122,9 +122,11 @@ pub fn set_nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
 /// The capacity of a pipe for much output, bytes. It causes fewer wake-ups than the usual 64 KiB.
 const PIPE_BYTES: i32 = 256 << 10;
 
-/// Gives a pipe this capacity. Beyond the user's limit (pipe-user-pages-soft), it keeps its usual one.
-pub(crate) fn widen(pipe: &impl AsFd) {
-    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
+/// Gives a pipe this capacity, or what the user may have of it (pipe-max-size, pipe-user-pages-soft): the half, the
+/// quarter, or no more than it has.
+pub(crate) fn widen(pipe: &impl AsFd, bytes: i32) {
+    let is_set = |bytes| nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(bytes)).is_ok();
+    let _ = [bytes, bytes / 2, bytes / 4].into_iter().find(|&bytes| is_set(bytes));
 }
 
 /// Makes a pipe whose read end does not block. Both ends are closed on exec.
@@ -134,7 +136,7 @@ pub(crate) fn widen(pipe: &impl AsFd) {
 pub fn pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(io)?;
     set_nonblocking(&read)?;
-    widen(&read);
+    widen(&read, PIPE_BYTES);
     Ok((read, write))
 }
 

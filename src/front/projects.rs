@@ -102,7 +102,7 @@ pub struct ProjectDefinition {
 
 /// The ports that a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "neither a number of ports nor the first and the last of them")]
 pub enum WantedPorts {
     /// As many as this, wherever they are free.
     Count(u16),
@@ -325,7 +325,7 @@ fn check(wanted: &ProjectDefinition) -> Result<&str, ProjectError> {
     let bad = |field, why: &str| Err(ProjectError::Bad(field, why.to_owned()));
     let has_nul = |text: &String| text.contains('\0');
     if !wanted.dir.starts_with('/') || has_nul(&wanted.dir) || wanted.dir.len() > limits::PROJECT_TEXT_BYTES {
-        return bad("dir", "not an absolute path");
+        return bad("dir", "not an absolute path, too long, or with a NUL");
     }
     let is_name = |name: &String| {
         let is_id = name.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
@@ -336,7 +336,7 @@ fn check(wanted: &ProjectDefinition) -> Result<&str, ProjectError> {
         return bad("name", "empty, too long, with a slash or a control character, or like an identifier (p1)");
     }
     if wanted.shell.as_ref().is_some_and(|shell| !shell.starts_with('/') || has_nul(shell)) {
-        return bad("shell", "not an absolute path");
+        return bad("shell", "not an absolute path, or with a NUL");
     }
     let is_variable =
         |name: &String, value: &String| !name.is_empty() && !name.contains('=') && !has_nul(name) && !has_nul(value);

@@ -17,6 +17,10 @@ use super::pty::{self, Size};
 use super::writer::Writer;
 use rexec_sh::protocol::process::Pid;
 
+/// The capacity of a pipe on standard output, bytes: what any user may have (pipe-max-size). A whole build that goes
+/// through it takes a fifth less time than with a quarter of that.
+const OUTPUT_PIPE_BYTES: i32 = 1 << 20;
+
 /// How a descriptor can be written without waiting.
 #[derive(Debug)]
 pub enum Output {
@@ -53,7 +57,7 @@ impl Output {
     /// less often.
     pub fn widen(&self) {
         if let Self::Pollable(file) = self {
-            super::widen(file);
+            super::widen(file, OUTPUT_PIPE_BYTES);
         }
     }
 

@@ -107,7 +107,7 @@ fn a_command_that_asks_for_a_sandbox_is_refused_and_so_is_one_without_a_program(
     }
     let refusal = client.refusal("process/start", &client::start("p", "", &json!({"argv": []})));
     assert_eq!(refusal, json!({"code": -32602, "message": "argv must not be empty"}));
-    let refusal = client.refusal("process/start", &client::start("p", "true", &json!({"cwd": "/tmp"})));
+    let refusal = client.refusal("process/start", &client::start("p", "true", &json!({"cwd": "tmp"})));
     assert_eq!(refusal["code"], -32602);
     let told = client.run("absent", "", &json!({"argv": ["/no/such/program"]}));
     assert_eq!(client::exit(&told), 127);
@@ -147,6 +147,58 @@ fn what_runs_ends_with_the_client() {
     assert!(procs::is_alive(pid));
     client.close();
     waiting::wait_until("the command ends", || !procs::is_alive(pid));
+}
+
+/// The session that the protocol is described with. Codex of today sends more, and gets more: those fields may follow.
+#[test]
+fn the_protocol_is_spoken_as_it_is_described() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::start(&host.socket(), &[]);
+    let mut exchange = |line: &str, answers: &[&str]| {
+        client.raw(line);
+        for answer in answers {
+            let (answer, said): (Value, _) = (serde_json::from_str(answer).unwrap(), client.line().unwrap());
+            let said: Value = serde_json::from_str(&said).unwrap();
+            assert!(is_within(&answer, &said), "{said} lacks something of {answer}");
+        }
+    };
+    exchange(
+        r#"{"id":1,"method":"initialize","params":{"clientName":"example-client"}}"#,
+        &[r#"{"id":1,"result":{}}"#],
+    );
+    exchange(r#"{"method":"initialized","params":{}}"#, &[]);
+    exchange(
+        r#"{"id":2,"method":"process/start","params":{"processId":"proc-1","argv":["bash","-c","stty -echo -onlcr; printf 'ready\\n'; while IFS= read -r line; do printf 'echo:%s\\n' \"$line\"; done"],"cwd":"/tmp","env":{"PATH":"/usr/bin:/bin"},"tty":true,"pipeStdin":false,"arg0":null}}"#,
+        &[
+            r#"{"id":2,"result":{"processId":"proc-1"}}"#,
+            r#"{"method":"process/output","params":{"processId":"proc-1","seq":1,"stream":"pty","chunk":"cmVhZHkK"}}"#,
+        ],
+    );
+    exchange(
+        r#"{"id":3,"method":"process/write","params":{"processId":"proc-1","chunk":"aGVsbG8K"}}"#,
+        &[
+            r#"{"id":3,"result":{"status":"accepted"}}"#,
+            r#"{"method":"process/output","params":{"processId":"proc-1","seq":2,"stream":"pty","chunk":"ZWNobzpoZWxsbwo="}}"#,
+        ],
+    );
+    exchange(
+        r#"{"id":4,"method":"process/terminate","params":{"processId":"proc-1"}}"#,
+        &[
+            r#"{"id":4,"result":{"running":true}}"#,
+            r#"{"method":"process/exited","params":{"processId":"proc-1","seq":3,"exitCode":143}}"#,
+            r#"{"method":"process/closed","params":{"processId":"proc-1"}}"#,
+        ],
+    );
+}
+
+/// Whether the second value has everything that the first one has.
+fn is_within(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
+            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| is_within(part, whole)))
+        }
+        _ => part == whole,
+    }
 }
 
 /// The session that the first form of the protocol is described with.

@@ -1,4 +1,5 @@
-//! Where a file is: `file:///absolute/path`, with percent signs, as Codex writes it.
+//! Where a file is: `file:///absolute/path`, with percent signs, as Codex writes it, or the path itself, as the protocol's
+//! description has it.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -7,9 +8,12 @@ use std::path::{Path, PathBuf};
 
 use super::message::{BAD_PARAMS, Refusal};
 
-/// The path of a URI.
+/// The path that a client names.
 pub(super) fn path_of(uri: &str) -> Result<PathBuf, Refusal> {
     let bad = |why: &str| Refusal::new(BAD_PARAMS, format!("invalid URI: {why}"));
+    if uri.starts_with('/') {
+        return if uri.contains('\0') { Err(bad("a NUL")) } else { Ok(PathBuf::from(uri)) };
+    }
     let rest = uri.strip_prefix("file://").ok_or_else(|| {
         let is_path = !uri.contains("://");
         bad(if is_path { "relative URL without a base" } else { "only file:// is supported" })
@@ -56,8 +60,9 @@ mod tests {
             let path = PathBuf::from(OsString::from_vec(bytes.to_vec()));
             assert_eq!(path_of(&uri_of(&path)), Ok(path));
         }
+        assert_eq!(path_of("/a b/%41"), Ok(PathBuf::from("/a b/%41")));
         for wrong in
-            ["/tmp", "tmp", "file:/tmp", "file://host/tmp", "file:///%4", "file:///%zz", "file:///a%00", "http://a/"]
+            ["tmp", "/a\0", "file:/tmp", "file://host/tmp", "file:///%4", "file:///%zz", "file:///a%00", "http://a/"]
         {
             assert!(path_of(wrong).is_err(), "{wrong}");
         }

@@ -79,7 +79,7 @@ pub(super) fn decoded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Optio
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "rows and cols")]
 pub struct SizeParams {
     /// Rows.
     pub rows: u16,
@@ -101,7 +101,7 @@ pub struct ResizeParams {
 
 /// A signal by its number or its name, with or without `SIG`.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "neither a number from 1 to 64 nor the name of a signal")]
 pub enum SignalName {
     /// Its number.
     Number(u8),

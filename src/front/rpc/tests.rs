@@ -35,6 +35,29 @@ fn each_wrong_line_gets_one_error_that_names_the_mistake() {
     assert!(RpcCall::read(b"  ").is_none());
 }
 
+/// Words of this program's source say nothing to a client.
+#[test]
+fn an_error_names_no_type_of_this_program() {
+    for (method, params) in [
+        ("session.create", r#""dir":"/a","ports":VALUE"#),
+        ("exec.signal", r#""run":1,"signal":VALUE"#),
+        ("exec.run", r#""command":"a","size":VALUE"#),
+        ("exec.run", r#""command":"a","limits":VALUE"#),
+        ("exec.run", r#""command":"a","env":VALUE"#),
+        ("exec.run", r#""command":"a","mode":VALUE"#),
+        ("exec.run", r#""command":"a","notify":[VALUE]"#),
+        ("events.subscribe", r#""runs":VALUE"#),
+    ] {
+        for value in ["true", "-1", "1.5", r#""""#, "{}", "[1,2,3]"] {
+            let params = params.replace("VALUE", value);
+            let line = format!(r#"{{"id":1,"method":"{method}","params":{{{params}}}}}"#);
+            let Some(Err(refused)) = RpcCall::read(line.as_bytes()).map(|call| call.method) else { continue };
+            let is_ours = |word: &str| ["struct", "enum", "variants", "untagged"].contains(&word);
+            assert!(!refused.message.split(' ').any(is_ours), "{line}: {}", refused.message);
+        }
+    }
+}
+
 #[test]
 fn the_first_line_tells_the_languages_apart() {
     for (line, is_rpc) in [
