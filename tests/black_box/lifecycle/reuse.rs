@@ -105,7 +105,7 @@ fn marks() -> Vec<(&'static str, String)> {
     );
     let keyring = format!("syscall({keyctl}, 1, 0) > 0 && syscall({keyctl}, 18) == 0 or exit 1");
     vec![
-        ("its priority", "renice -n 5 -p $PPID".to_owned()),
+        ("its priority", "renice -n 19 -p $PPID".to_owned()),
         ("a limit", "prlimit --pid $PPID --core=0:0 --stack=1000000".to_owned()),
         ("its score for the OOM killer", "echo 500 > /proc/$PPID/oom_score_adj".to_owned()),
         ("its processors", "taskset -p 1 $PPID && [ $(nproc --all) -gt 1 ]".to_owned()),

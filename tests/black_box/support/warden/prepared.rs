@@ -166,7 +166,8 @@ impl Prepared {
                 libc::signal(signal as c_int, libc::SIG_IGN);
             }
             libc::umask(state.umask);
-            if state.nice != 0 {
+            // Only root may lower the value that the tests were started with.
+            if state.nice > libc::getpriority(libc::PRIO_PROCESS, 0) {
                 check(libc::setpriority(libc::PRIO_PROCESS, 0, state.nice))?;
             }
             if let Some(cpu) = state.cpu {
