@@ -97,6 +97,8 @@ impl Feed {
             self.given_up += 1;
             frames = Vec::new();
         }
+        // They are held for as long as the command runs.
+        frames.shrink_to_fit();
         self.held += frames.len();
         self.has_record |= self.send(out, now, |out| out.extend_from_slice(&frames));
         self.runs.insert(cursor.job, Held::new(cursor, frames));
