@@ -13,7 +13,7 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
 use super::verb::{Group, Values, Verb, VerbOption};
-use super::{quoted, say_bytes, socket_path};
+use super::{out, quoted, say_bytes};
 use crate::history::{FoundRun, OutputSource, RunOutcome, RunRecording};
 use crate::journal::recording::{CastHeader, EventKind, cast};
 use crate::limits;
@@ -105,8 +105,12 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     let form = form.or_else(|| path.as_deref().and_then(ExportForm::of_file));
     let form = form.ok_or_else(|| VERB.missing("a form: --cast, --text, --html or --md"))?;
     let home = super::home()?;
-    let run = reference.find(&home, &socket_path()?)?;
+    let run = out::find_with_output(&reference, &home)?;
     let bytes = export(&run, form, &home)?;
+    if run.is_running() {
+        let output = run.open_output().map_err(|error| unreadable(&home, &error))?;
+        out::remark(&run, &output);
+    }
     match path {
         None => say_bytes(&bytes),
         Some(path) => write_file(&path, &bytes, is_forced),
@@ -223,7 +227,7 @@ fn as_markdown(run: &FoundRun, text: &str) -> String {
     let command = fenced("sh", &run.start.command);
     let facts = markdown(&facts(run));
     match lines {
-        0 => format!("{command}\n{facts} · no output\n"),
+        0 => format!("{command}\n{facts} · no output{}\n", if run.is_running() { " so far" } else { "" }),
         1..=LINES_OPEN => format!("{command}\n{facts}\n\n{output}"),
         _ => format!("{command}\n{facts}\n\n<details><summary>{lines} lines</summary>\n\n{output}\n</details>\n"),
     }

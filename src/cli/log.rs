@@ -222,7 +222,14 @@ pub(super) fn found_something(is_found: bool, is_json: bool, home: &Path) -> u8 
 /// What a row has between its number and its command: time, caller, directory, how the command ended, how long it took.
 fn cells(session: &SessionHistory, run: &Facts, sheet: &Sheet) -> ([String; CELLS], Tint) {
     let (result, tint) = outcome(run, session.is_alive());
-    let took = if run.outcome == RunOutcome::Ended { duration(run.duration_ms) } else { String::new() };
+    let took = match run.outcome {
+        RunOutcome::Ended => duration(run.duration_ms),
+        RunOutcome::Open if session.is_alive() => history::milliseconds(&run.time)
+            .and_then(|at| u64::try_from(sheet.clock.now - at).ok())
+            .map(duration)
+            .unwrap_or_default(),
+        _ => String::new(),
+    };
     let (agent, dir) = (name_of(&run.agent_name(), NAME_COLUMNS), escape_line(&dir_name(&run.dir), NAME_COLUMNS));
     let time = local(run, sheet).map(when::time_shown).unwrap_or_default();
     ([time, agent, dir, escape_line(&result, RESULT_COLUMNS), took], tint)

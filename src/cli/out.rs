@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use lexopt::prelude::{Long, Value};
 use memchr::memmem;
@@ -50,12 +51,7 @@ line that is not complete may be missing.
     run: |parser| {
         let (reference, part) = Part::read(parser)?;
         let home = super::home()?;
-        let mut run = reference.find(&home, &super::socket_path()?)?;
-        if run.is_running() {
-            // What it has just written is on its way to the journal.
-            wait_for_recorder();
-            run = reference.find(&home, &super::socket_path()?)?;
-        }
+        let run = find_with_output(&reference, &home)?;
         let output = run.open_output().map_err(|error| unreadable(&home, &error))?;
         remark(&run, &output);
         part.print(output).or_else(|error| match error.kind() {
@@ -64,6 +60,17 @@ line that is not complete may be missing.
         })
     },
 };
+
+/// Finds a run, with all that it has written by now.
+pub(super) fn find_with_output(reference: &RunReference, home: &Path) -> Result<FoundRun, Notice> {
+    let run = reference.find(home, &super::socket_path()?)?;
+    if !run.is_running() {
+        return Ok(run);
+    }
+    // What it has just written is on its way to the journal.
+    wait_for_recorder();
+    reference.find(home, &super::socket_path()?)
+}
 
 /// The first line with this text of what a command of this host has written by now.
 pub(super) fn line_with(seq: u64, text: &str) -> Result<Option<String>, Notice> {
@@ -196,7 +203,7 @@ fn range(text: &str) -> Option<RangeInclusive<u64>> {
 }
 
 /// Says what the reader should know about the output and that is not in it.
-fn remark(run: &FoundRun, output: &WholeOutput) {
+pub(super) fn remark(run: &FoundRun, output: &WholeOutput) {
     let seq = run.start.seq;
     match run.outcome {
         RunOutcome::Open if run.is_alive && output.source == OutputSource::Raw => {

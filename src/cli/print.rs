@@ -300,9 +300,14 @@ fn banner(start: &StartRecord) -> String {
     Banner { time, seq: *seq, whoami, dir, command, is_unwrapped: *unwrapped }.line(COMMAND_COLUMNS)
 }
 
+/// Prints the line of a run's beginning.
+pub(super) fn render_banner(start: &StartRecord, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", banner(start))
+}
+
 /// Prints a run that has no end. `next` is the name of the journal in which it goes on.
 pub(super) fn render_open(start: &StartRecord, next: Option<&str>, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", banner(start))?;
+    render_banner(start, out)?;
     match next {
         Some(next) => writeln!(out, "… it goes on in {}\n", escape_line(next, NAME_COLUMNS)),
         None => writeln!(out, "… no end is recorded\n"),
@@ -311,7 +316,7 @@ pub(super) fn render_open(start: &StartRecord, next: Option<&str>, out: &mut imp
 
 /// Prints a run whose end is not known.
 pub(super) fn render_lost(start: &StartRecord, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", banner(start))?;
+    render_banner(start, out)?;
     writeln!(out, "… lost: the host died before this ended, its output and exit are not known\n")
 }
 
@@ -319,7 +324,7 @@ pub(super) fn render_lost(start: &StartRecord, out: &mut impl Write) -> io::Resu
 /// answered a prompt of it.
 pub(super) fn render_run(home: &Path, record: &EndRecord, answers: u64, out: &mut impl Write) -> io::Result<()> {
     let EndRecord { start, end, output } = record;
-    writeln!(out, "{}", banner(start))?;
+    render_banner(start, out)?;
     let cut = output.cut.and_then(|cut| usize::try_from(cut).ok()).unwrap_or(output.text.len());
     // A journal that was edited may cut through a character.
     let (head, tail) = output.text.split_at_checked(cut).unwrap_or((&output.text, ""));
@@ -367,7 +372,8 @@ fn write_raw(home: &Path, output: &RecordedOutput, out: &mut impl Write) -> io::
     Ok(())
 }
 
-fn write_lines(text: &str, out: &mut impl Write) -> io::Result<()> {
+/// Prints lines of output.
+pub(super) fn write_lines(text: &str, out: &mut impl Write) -> io::Result<()> {
     let (mut rows, mut shown) = (Rows::new(RowStyle::Wording), Vec::new());
     rows.push(escape_text(text).as_bytes(), &mut shown);
     rows.finish(&mut shown);

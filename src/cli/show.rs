@@ -1,5 +1,7 @@
 //! `rexec show N`: a command as the console showed it, and all that the journal knows about it.
 
+mod live;
+
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -27,7 +29,8 @@ pub(super) const VERB: Verb = Verb {
     text: "\
 N is a command's number, SESSION:N one of another session, -1 the newest and -2
 the one before it. rexec log shows numbers and sessions. Of a long output this
-shows the beginning and the end; rexec out has all of it.
+shows the beginning and the end; rexec out has all of it. Of a command that
+runs this says what it does now, and shows the last lines that it has written.
 ",
     options: &[JSON],
     codes: &[run_reference::NO_SUCH_RUN],
@@ -43,7 +46,7 @@ shows the beginning and the end; rexec out has all of it.
         }
         let reference = reference.ok_or_else(|| VERB.missing("the number of a command, as in rexec show 44"))?;
         let home = super::home()?;
-        let run = reference.find(&home, &super::socket_path()?)?;
+        let run = super::out::find_with_output(&reference, &home)?;
         let answers = run.answers().map_err(|error| unreadable(&home, &error))?;
         super::with_output(|out| {
             if is_json {
@@ -117,6 +120,7 @@ fn write_run(run: &FoundRun, answers: &[InputRecord], sheet: &Sheet, out: &mut i
     match (&run.end, run.outcome) {
         (Some(end), _) => print::render_run(&run.home, &EndRecord { start: start.clone(), ..record(run, end) }, 0, out),
         (None, RunOutcome::Lost) => print::render_lost(start, out),
+        (None, _) if run.is_running() => live::write(run, start, out),
         (None, _) => print::render_open(start, None, out),
     }
 }
@@ -200,7 +204,7 @@ fn typed(answers: &[InputRecord], sheet: &Sheet) -> Vec<String> {
 fn state(run: &FoundRun) -> String {
     let Some(end) = &run.end else {
         return match (run.outcome, run.is_alive) {
-            (RunOutcome::Open, true) => "it runs".to_owned(),
+            (RunOutcome::Open, true) => live::state(run),
             (RunOutcome::Open, false) => "it has no end in the journal; its host does not run".to_owned(),
             _ => "lost: its host died before it ended".to_owned(),
         };

@@ -75,22 +75,23 @@ impl Screen {
     pub(super) fn take(poller: &mut Poller, options: &HostOptions, is_after_kill: bool) -> std::io::Result<Self> {
         let output = Output::standard()?;
         let (kind, view) = (kind(output.is_terminal(), options.color), options.view);
-        let console = Console::new(kind, view).with_colours(colours(options.color, options.highlights));
         let token = if output.is_pollable() { Some(poller.register(&output)?) } else { None };
         // Commands that write to the terminal unfiltered can fill the keyboard's queue with its replies. There ^C remains
         // a signal, which no queue holds up.
         let keys = Keys::take(output.is_terminal() && view == View::Safe);
         let keys_token = keys.as_ref().and_then(|keys| poller.register(keys).ok());
         let is_clever = kind == ConsoleKind::Terminal && view == View::Safe;
+        // Keys that nobody reads would include ^C.
+        let keys = keys.filter(|_| keys_token.is_some());
         let mut screen = Self {
-            console,
+            console: new_console(output.is_terminal(), view, options.color, options.highlights)
+                .with_keys(keys.is_some()),
             output,
             token,
             out: Outlet::default(),
             is_writable: true,
             is_gone: false,
-            // Keys that nobody reads would include ^C.
-            keys: keys.filter(|_| keys_token.is_some()),
+            keys,
             keyboard: Keyboard::default(),
             is_asking: false,
             status: StatusLine::default(),

@@ -93,7 +93,7 @@ impl Console {
     #[must_use]
     pub fn new(kind: ConsoleKind, view: View) -> Self {
         Self {
-            face: Face { kind, columns: 0, colours: Colours::default() },
+            face: Face { kind, columns: 0, colours: Colours::default(), has_keys: false },
             view,
             blocks: VecDeque::new(),
             floor: None,
@@ -111,6 +111,13 @@ impl Console {
     #[must_use]
     pub fn with_colours(mut self, colours: Colours) -> Self {
         self.face.colours = colours;
+        self
+    }
+
+    /// The same beside a keyboard, whose keys its rows may name.
+    #[must_use]
+    pub fn with_keys(mut self, has_keys: bool) -> Self {
+        self.face.has_keys = has_keys;
         self
     }
 

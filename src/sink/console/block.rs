@@ -3,12 +3,13 @@
 //! Invariants: what is shown and what is counted is together what the command wrote; output reaches the terminal only
 //! through the block's filter, which is reset at the end of each turn; what is not shown is not filtered.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::allowance::Allowance;
 use super::backlog::{Backlog, BacklogPiece, BothEnds, Gap};
 use super::ending::BlockEnd;
-use super::face::{Colours, ConsoleKind, Face, Ink};
+use super::face::{Colours, ConsoleKind, Face, Ink, columns};
 use super::filter::{Filter, View};
 use super::floor::Candidate;
 use super::heading::Heading;
@@ -265,8 +266,10 @@ impl CommandBlock {
         let Some(stream) = piece.stream else {
             self.filter.end_turn(out);
             let text = String::from_utf8_lossy(&piece.bytes);
-            let ink = if text.starts_with(WAITS) { Ink::Yellow } else { Ink::Dim };
-            return face.remark(ink, &text, out);
+            return match text.starts_with(WAITS) {
+                true => face.remark(Ink::Yellow, &with_keys(face, &text), out),
+                false => face.remark(Ink::Dim, &text, out),
+            };
         };
         match &mut self.paint {
             Some(paint) => {
@@ -349,6 +352,16 @@ fn prompt_line(job: JobId, waiting: &Prompt, now: Instant) -> String {
     };
     let left = waiting.until.saturating_duration_since(now).as_millis().div_ceil(1000);
     format!("{WAITS} #{} waits: {words} · end of file in {}:{:02}", job.0, left / 60, left % 60)
+}
+
+/// The same with the keys that do something about it, where there is a keyboard and room for them.
+fn with_keys<'a>(face: Face, line: &'a str) -> Cow<'a, str> {
+    let keys = |at: usize| format!("{}   i answer · ^C stop it{}", &line[..at], &line[at..]);
+    let line_with_keys = line.rfind(" · end of file in ").filter(|_| face.has_keys).map(keys);
+    match line_with_keys.filter(|line| columns(line) <= face.room()) {
+        Some(line) => Cow::Owned(line),
+        None => Cow::Borrowed(line),
+    }
 }
 
 /// Why a command is asked to end.

@@ -91,6 +91,8 @@ pub(super) struct Face {
     /// The terminal's width, or 0 if it is unknown.
     pub(super) columns: u16,
     pub(super) colours: Colours,
+    /// The human's keys reach this console.
+    pub(super) has_keys: bool,
 }
 
 impl Face {
@@ -230,7 +232,7 @@ mod tests {
     use super::*;
 
     fn face(kind: ConsoleKind, columns: u16) -> Face {
-        Face { kind, columns, colours: Colours::Off }
+        Face { kind, columns, colours: Colours::Off, has_keys: false }
     }
 
     fn shown(kind: ConsoleKind, columns: u16, line: &str) -> String {
@@ -262,7 +264,7 @@ mod tests {
         let parts = [(Ink::Dim, "12:00:00 "), (Ink::Plain, "日本語日本語日本語")];
         assert_eq!(row(80, &parts), "▌12:00:00 日本語日本語日本語\n");
         assert_eq!(row(20, &parts), "▌12:00:00 日本語日…\n");
-        let coloured = Face { kind: ConsoleKind::Terminal, columns: 80, colours: Colours::Rows };
+        let coloured = Face { colours: Colours::Rows, ..face(ConsoleKind::Terminal, 80) };
         let mut out = Vec::new();
         coloured.row(Ink::Red, &[(Ink::Plain, "a"), (Ink::Bold, "b")], &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "\x1b[31m▌\x1b[0ma\x1b[1mb\x1b[0m\n");

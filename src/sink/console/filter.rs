@@ -28,7 +28,7 @@ pub(super) enum Filter {
 
 impl Filter {
     pub(super) fn new(face: Face, view: View) -> Self {
-        let Face { kind, columns, colours } = face;
+        let Face { kind, columns, colours, .. } = face;
         let text = |mark| Self::Text { sanitizer: Sanitizer::new(Mode::Strip), rows: Rows::new(mark) };
         match (kind, view) {
             (ConsoleKind::Terminal, View::Safe) => {

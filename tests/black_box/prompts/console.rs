@@ -32,6 +32,7 @@ fn keys_answer_after_i_and_not_before() {
     let mut call =
         start(&host, "w=wo; read -p 'name? ' a </dev/tty; read -sp \"pass${w}rd? \" b </dev/tty; echo \"<$a|$b>\"");
     waits(&host, 1);
+    shows(&host, "⏎ #1 waits: \"name?\"   i answer · ^C stop it · end of file in ");
     types(&host, b"xyz");
     types(&host, b"i");
     shows(&host, "your keys go to #1");

@@ -80,6 +80,14 @@ fn a_running_command_is_shown_from_its_beginning() {
     assert!(waiting::until_true(PATIENCE, has_both), "{:?}", rexec(&host, &["out", "1"]).out);
     let said = rexec(&host, &["out", "1", "--tail", "1"]);
     assert!(said.out == "two\n" && said.err.contains("#1 still runs"), "{} {}", said.out, said.err);
+    let said = rexec(&host, &["show", "1"]).out;
+    assert!(said.contains("state      runs for 0:0") && said.contains(" · rexec tail -f 1 · rexec kill 1\n"), "{said}");
+    assert!(said.ends_with(&format!("$ {script}\none\ntwo\n… it still runs\n\n")), "{said}");
+    let said = rexec(&host, &["export", "1", "--text"]);
+    assert!(said.out == "one\ntwo\n" && said.err.contains("#1 still runs"), "{} {}", said.out, said.err);
+    let said = rexec(&host, &["log", "--running"]).out;
+    let since = said.split("  running  ").nth(1).expect("how long");
+    assert!(since.starts_with(|c: char| c.is_ascii_digit()), "{said}");
     let (mut all, shown) = follow(&["tail", "-f", "1"], &host.socket(), &host.journal_home());
     let (mut last, cut) = follow(&["tail", "-f", "-n", "1", "1"], &host.socket(), &host.journal_home());
     wait_for(&shown, "one\ntwo\n");
