@@ -358,7 +358,7 @@ pub const RECORDER_FIRST_WORD: Duration = Duration::from_secs(3);
 /// The recorder reports what it has done after this time at the latest …
 pub const RECORDER_TELL_AFTER: Duration = Duration::from_millis(20);
 /// … or after this many bytes …
-pub const RECORDER_TELL_BYTES: u64 = 128 << 10;
+pub const RECORDER_TELL_BYTES: u64 = 256 << 10;
 /// … or after this many records.
 pub const RECORDER_TELL_RECORDS: usize = 64;
 /// The recorder takes in what is new after this time at the latest, so that records overtake output.
