@@ -311,7 +311,7 @@ const served = {
       .filter(({ name }) => !["a hook's input", "output of a job that holds the streams", "that job is ended", "what it waited for is ended"].includes(name))
       .map((one) => (one.name === "a background job is ended" ? lives("a background job is left alone", "left") : one))
       // Codex's own server waits for a child that holds the streams.
-      .map((one) => (one.name === "a command that is interrupted" ? { ...one, text: one.text.replace(endless, patient) } : one)),
+      .map((one) => (one.name === "a command that is interrupted" ? { ...one, text: one.text.replace(endless, () => patient) } : one)),
     {
       name: "an edit, which is no command",
       call: () => ({ name: "exec_command", input: { cmd: "apply_patch <<'END'\n*** Begin Patch\n*** Add File: inner/added.txt\n+marker-added\n*** End Patch\nEND" } }),

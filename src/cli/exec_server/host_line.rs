@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::front::rpc::error::{NO_SUCH_RUN, RUN_IS_OVER};
+
 /// One line.
 #[derive(Debug, Deserialize)]
 pub(super) struct HostLine<'a> {
@@ -45,15 +47,17 @@ impl HostParams<'_> {
 /// Why the host refuses.
 #[derive(Debug, Deserialize)]
 pub(super) struct HostError {
+    code: i32,
     message: String,
     #[serde(default)]
     data: Option<Value>,
 }
 
 impl HostError {
-    /// One sentence, with the hint if there is one.
+    /// One sentence, with the hint if there is one for this client. Those about a run name the host's own methods.
     pub(super) fn sentence(&self) -> String {
-        let hint = self.data.as_ref().and_then(|data| data.get("hint")?.as_str());
+        let is_about_run = [NO_SUCH_RUN, RUN_IS_OVER].contains(&self.code);
+        let hint = self.data.as_ref().filter(|_| !is_about_run).and_then(|data| data.get("hint")?.as_str());
         match hint {
             Some(hint) => format!("rexec: {}; {hint}", self.message),
             None => format!("rexec: {}", self.message),

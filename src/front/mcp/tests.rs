@@ -255,6 +255,25 @@ fn a_host_that_does_not_answer_is_told_and_a_late_start_is_undone() {
     assert_eq!(scene.asked()[0].0, "exec.cancel");
 }
 
+/// The host's hints are for programs that call its methods.
+#[test]
+fn a_refusal_names_tools_and_no_methods() {
+    for (code, message, hint) in [
+        (-32_001, "there is no run 7 here", "list has the runs that there are"),
+        (-32_002, "run 7 is over", "output shows how it ended"),
+        (-32_002, "run 7 has no input that is open", "start it with keep_stdin, or with tty"),
+        (-32_006, "run 7 has the name \"web\" in this project", "kill ends that one; or choose another name"),
+        (-32_003, "the host is busy", "say exec.again"),
+    ] {
+        let mut scene = Scene::new();
+        scene.call("write", json!({"run": 7, "text": "x"}));
+        let id = scene.asked()[0].2.clone();
+        let error = json!({"code": code, "message": message, "data": {"hint": "say exec.again"}});
+        scene.host(&json!({"id": id, "error": error}));
+        assert_eq!(scene.result(), (format!("rexec: {message}\nhint: {hint}\n"), true));
+    }
+}
+
 fn scene_error(problem: &str) -> (String, bool) {
     let hint = "rexec status says how it is; the user sees it in its terminal";
     (format!("rexec: {problem}\nhint: {hint}\n"), true)
