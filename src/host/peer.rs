@@ -31,6 +31,8 @@ pub(super) struct Peer {
     pub(super) port: Port,
     pub(super) protocol: Protocol,
     pub(super) inbox: Vec<u8>,
+    /// What the inbox has waits until the peer has taken answers to what it asked before. Nothing more is read meanwhile.
+    pub(super) is_behind: bool,
     pub(super) descriptors: Vec<OwnedFd>,
     pub(super) out: Outlet,
     /// Nothing but a hello was queued for it so far.
@@ -94,6 +96,7 @@ impl Peer {
             port,
             protocol,
             inbox: Vec::new(),
+            is_behind: false,
             descriptors: Vec::new(),
             out: Outlet::default(),
             is_only_greeted: true,
@@ -151,7 +154,7 @@ impl Peer {
 
     /// Reads a budget's worth of what the peer has said.
     pub(super) fn receive(&mut self, turn: &mut Turn) -> Heard {
-        if self.is_deaf() {
+        if self.is_deaf() || self.is_behind {
             return Heard::Open;
         }
         let (mut budget, mut is_end) = (limits::READ_BUDGET_BYTES, self.is_half_closed);

@@ -46,6 +46,9 @@ impl Host {
 
     /// A peer's socket may have something to read, or room.
     pub(super) fn visit_peer(&mut self, id: PeerId) {
+        if self.peers.get(id).is_some_and(|peer| peer.is_behind) {
+            self.hear(id);
+        }
         let Some(peer) = self.peers.get_mut(id) else { return };
         let (has_room, received) = (peer.port.is_writable(), peer.receive(&mut self.turn));
         if has_room {
@@ -78,6 +81,7 @@ impl Host {
     /// Serves what a peer has said, as far as it is whole.
     fn hear(&mut self, id: PeerId) {
         while let Some(peer) = self.peers.get_mut(id).filter(|peer| !peer.is_leaving) {
+            peer.is_behind = peer.is_deaf() && !peer.inbox.is_empty();
             if peer.is_deaf() {
                 // It gets its turn when it has taken the answers to what it asked before.
                 return;

@@ -1,6 +1,8 @@
 //! Clients that break the rules, take nothing, or are gone. Each harms itself alone.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -82,6 +84,32 @@ fn a_client_that_asks_and_takes_nothing_is_not_heard_for_a_while() {
     for _ in 0..sent / line.len() {
         assert_eq!(client.hear().expect("an answer")["id"], 1);
     }
+}
+
+/// A client whose answers are longer than its requests takes each of them, and still asks faster than it is served.
+#[test]
+fn a_client_that_asks_faster_than_it_is_served_is_held_back() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    client.call("hello", &json!({}));
+    let mut writer = client.stream.try_clone().expect("a descriptor");
+    let sent = Arc::new(AtomicUsize::new(0));
+    let line = b"{\"id\":1,\"method\":\"hello\"}\n";
+    let piece = line.repeat(400);
+    let (counted, answered_max) = (sent.clone(), 20_000);
+    let asking = std::thread::spawn(move || {
+        while writer.write_all(&piece).is_ok() {
+            counted.fetch_add(piece.len(), Ordering::Relaxed);
+        }
+    });
+    for answered in 1..=answered_max {
+        assert_eq!(client.hear().expect("an answer")["id"], 1);
+        let waiting = sent.load(Ordering::Relaxed).saturating_sub(answered * line.len());
+        // What the socket holds, what is read at once, and a piece.
+        assert!(waiting < 1 << 20, "the host has taken {waiting} bytes that it does not serve, after {answered}");
+    }
+    client.stream.shutdown(std::net::Shutdown::Both).expect("a socket");
+    asking.join().expect("the writer ends");
 }
 
 #[test]
