@@ -169,7 +169,7 @@ impl<S: StdioSession> StdioServer<S> {
     fn turn(&mut self) -> io::Result<bool> {
         let now = Instant::now();
         while self.takes_more() && self.take_from_host(now) {}
-        while self.takes_requests() && self.take_from_client(now) {}
+        let is_served = self.serve_client(now);
         self.find_host(now);
         self.session.tick(now);
         if !self.send() {
@@ -178,11 +178,13 @@ impl<S: StdioSession> StdioServer<S> {
         let (takes_more, takes_requests) = (self.takes_more(), self.takes_requests());
         let (has_output, is_pollable) = (self.to_client.pending() > 0, self.output.is_pollable());
         let left = self.session.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let left = if has_output && !is_pollable { Some(Duration::ZERO) } else { left };
+        // No descriptor tells that the client has taken enough for its next request, which was read.
+        let goes_on = takes_requests && !is_served;
+        let left = if goes_on || has_output && !is_pollable { Some(Duration::ZERO) } else { left };
         let watch = |descriptor, reads, writes| Watched { descriptor, reads, writes };
         let mut watched = vec![
             watch(self.signals.as_fd(), true, false),
-            watch(self.input.as_fd(), takes_requests, false),
+            watch(self.input.as_fd(), takes_requests && is_served, false),
             watch(self.output.as_fd(), false, has_output && is_pollable),
         ];
         // Its end would be found again and again while it is not read.
@@ -205,7 +207,7 @@ impl<S: StdioSession> StdioServer<S> {
             // A client that has closed its side while nothing can be told to it is gone.
             return Ok(!found[1].is_over);
         }
-        Ok(!found[1].readable || self.read()?)
+        Ok(!is_served || !found[1].readable || self.read()?)
     }
 
     /// Reads from the client. False at the end.
@@ -229,6 +231,17 @@ impl<S: StdioSession> StdioServer<S> {
         self.to_client.pending() == 0
             || self.to_client.is_blocked
             || self.to_client.write(|bytes| output.write(bytes)).is_ok()
+    }
+
+    /// Passes on what the client has said. False when some of it waits until the client has taken more. Nothing more is
+    /// read then, or a client whose answers are longer than its requests would fill the memory.
+    fn serve_client(&mut self, now: Instant) -> bool {
+        while self.takes_requests() {
+            if !self.take_from_client(now) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Passes on the client's next line. False when there is none.

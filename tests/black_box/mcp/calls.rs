@@ -1,12 +1,18 @@
 //! Calls of the tools, with a host.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
 use super::agent::{Agent, run_in};
 use crate::support::host::{Host, MIRROR};
 use crate::support::procs::Process;
+use crate::support::programs;
+use crate::support::temp::TempDir;
 use crate::support::waiting::wait_until;
 
 fn host() -> Host {
@@ -209,4 +215,36 @@ fn a_terminal_and_a_pipe_can_be_typed_to() {
     assert_eq!(ended, "line\nend of file\n[exit 0]\n");
     let late = agent.call("write", &json!({"run": run, "text": "x"}));
     assert!(late.is_error, "{}", late.text);
+}
+
+/// An agent that takes each answer, but asks faster than it is answered: what it says is read no faster.
+#[test]
+fn an_agent_that_asks_faster_than_it_is_answered_is_held_back() {
+    let home = TempDir::new(None);
+    let mut command = Command::new(programs::rexec());
+    command.arg("mcp").env_clear().env("REXEC_SOCKET", home.join("host.sock"));
+    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("rexec can be started");
+    let (mut input, mut output) = (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}});
+    writeln!(input, "{hello}").expect("the server reads");
+    let line = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}\n";
+    let (piece, sent) = (line.repeat(100), Arc::new(AtomicUsize::new(0)));
+    let counted = sent.clone();
+    let asking = std::thread::spawn(move || {
+        while input.write_all(piece.as_bytes()).is_ok() {
+            counted.fetch_add(piece.len(), Ordering::Relaxed);
+        }
+    });
+    let (mut answered, mut buffer) = (0, vec![0; 1 << 20]);
+    while answered < 8_000 {
+        let length = output.read(&mut buffer).expect("a pipe");
+        assert!(length > 0, "the server lives");
+        answered += memchr::memchr_iter(b'\n', &buffer[..length]).count();
+        let waiting = sent.load(Ordering::Relaxed).saturating_sub(answered * line.len());
+        assert!(waiting < 1 << 20, "{waiting} bytes wait in the server after {answered} answers");
+    }
+    server.kill().expect("it runs");
+    server.wait().expect("it ends");
+    asking.join().expect("the writer ends");
 }
