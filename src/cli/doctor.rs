@@ -10,6 +10,8 @@ use std::io::{self, Write};
 use rexec_sh::protocol::exit_code;
 use serde::Serialize;
 
+use super::look::Look;
+use super::told;
 use super::verb::{Group, JSON, Values, Verb, VerbOption};
 
 pub(super) const VERB: Verb = Verb {
@@ -36,11 +38,20 @@ start it. No agent is started, because that needs its model.
         let is_broken = findings.iter().any(|finding| finding.state == FindingState::Broken);
         super::with_output(|out| match json {
             true => super::put_json(findings.iter(), out),
-            false => super::written(findings.iter().try_for_each(|finding| finding.write(out))),
+            false => {
+                let columns = Look::of_output().columns;
+                super::written(findings.iter().try_for_each(|finding| finding.write(columns, out)))
+            }
         })?;
         Ok(if is_broken { exit_code::FAILURE } else { exit_code::SUCCESS })
     },
 };
+
+/// Columns of a finding's state, and of the name of its check.
+const STATE_COLUMNS: usize = 8;
+const CHECK_COLUMNS: usize = 22;
+/// Columns below which a terminal has no room for what was found beside both.
+const NARROW_COLUMNS: usize = 64;
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -73,15 +84,25 @@ impl CheckResult {
         Self::new(FindingState::Ok, check, found, "")
     }
 
-    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Writes the finding in lines that are no wider than this. On a narrow terminal, what was found stands below the check.
+    fn write(&self, columns: usize, out: &mut impl Write) -> io::Result<()> {
         let state = match self.state {
             FindingState::Ok => "ok",
             FindingState::Note => "note",
             FindingState::Broken => "broken",
         };
-        let mut lines = self.found.lines();
-        writeln!(out, "{state:<8}{:<22}{}", self.check, lines.next().unwrap_or_default())?;
-        lines.try_for_each(|line| writeln!(out, "{:<30}{line}", ""))?;
-        if self.fix.is_empty() { Ok(()) } else { writeln!(out, "{:<30}fix: {}", "", self.fix) }
+        let is_narrow = columns < NARROW_COLUMNS;
+        let indent = if is_narrow { STATE_COLUMNS } else { STATE_COLUMNS + CHECK_COLUMNS };
+        let mut head = format!("{state:<STATE_COLUMNS$}{:<CHECK_COLUMNS$}", self.check);
+        if is_narrow {
+            writeln!(out, "{}", head.trim_end())?;
+            head = " ".repeat(indent);
+        }
+        let fix = if self.fix.is_empty() { String::new() } else { format!("fix: {}", self.fix) };
+        for line in self.found.lines().chain([fix.as_str()].into_iter().filter(|fix| !fix.is_empty())) {
+            out.write_all(told::broken_behind(indent, &(head + line), columns).as_bytes())?;
+            head = " ".repeat(indent);
+        }
+        Ok(())
     }
 }

@@ -34,12 +34,20 @@ pub(super) fn put(text: impl Display) {
 /// The line, broken between words where it is wider than this. What follows stands behind its prefix, as in `hint: `.
 fn broken(line: &str, columns: usize) -> String {
     let indent = ["rexec: ", "hint: "].into_iter().find(|prefix| line.starts_with(prefix)).map_or(0, str::len);
+    broken_behind(indent, line, columns)
+}
+
+/// The line, broken between words where it is wider than this. What follows stands behind this many blanks, and so does the
+/// first word of the line that may be broken.
+pub(super) fn broken_behind(indent: usize, line: &str, columns: usize) -> String {
     let columns = columns.max(indent + COLUMNS_MIN);
-    let (mut text, mut used) = (String::with_capacity(line.len() + 1), 0);
-    for word in line.split(' ') {
+    let start = line.char_indices().nth(indent).map_or(line.len(), |(at, _)| at);
+    let (mut text, mut used) = (line[..start].to_owned(), columns_of(&line[..start]));
+    let mut is_first = true;
+    for word in line[start..].split(' ') {
         let width = columns_of(word);
-        if used == 0 {
-            used = width;
+        if std::mem::take(&mut is_first) {
+            used += width;
         } else if used + 1 + width > columns && used > indent {
             text = text + "\n" + &" ".repeat(indent);
             used = indent + width;
@@ -65,5 +73,10 @@ mod tests {
         assert_eq!(broken(path, 30), "rexec: /a/long/path/that/has/no/place/to/break\n       is not there\n");
         assert_eq!(broken("HOST NOT FOUND", 4), "HOST NOT FOUND\n");
         assert_eq!(broken("", 80), "\n");
+        let finding = "ok      socket  /a/long/path does not exist yet";
+        assert_eq!(
+            broken_behind(16, finding, 36),
+            "ok      socket  /a/long/path does\n                not exist yet\n"
+        );
     }
 }

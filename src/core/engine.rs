@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::entry::{Entry, PortHeld, Reason, StartError, Stream, Streams, Typed};
+use super::entry::{Entry, PortHeld, Reason, StartError, Stream, Streams, TerminalWish, Typed};
 use super::job::{Job, Order};
 use super::log::{CursorId, Item, Lag};
 use crate::limits;
@@ -130,8 +130,15 @@ impl Engine {
 
     /// A process group of the job was stopped because it read the terminal (`reads`) or changed its modes. A group that
     /// reads waits for a person's answer, for the time `wait`; without one, it gets end of file.
-    pub fn on_input_stop(&mut self, id: JobId, reads: bool, program: String, wait: Option<Duration>, now: Instant) {
-        self.order(id, |job| job.on_input_stop(reads, program, wait, now));
+    pub fn on_input_stop(
+        &mut self,
+        id: JobId,
+        wish: TerminalWish,
+        program: String,
+        wait: Option<Duration>,
+        now: Instant,
+    ) {
+        self.order(id, |job| job.on_input_stop(wish, program, wait, now));
     }
 
     /// The process group of the job that waited for an answer has ended.

@@ -112,6 +112,17 @@ impl Outcome {
     }
 }
 
+/// What a process group that waits at the terminal wants of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminalWish {
+    /// To change its modes.
+    Modes,
+    /// To read. The key ^D is end of file to it, or a key that most programs take for that.
+    Input,
+    /// To read keys, each as it is typed, in another session: ^D would only be one of them, and no signal follows it.
+    Keys,
+}
+
 /// A program that waits for a person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
@@ -179,8 +190,8 @@ pub enum Entry {
     Resized { rows: u16, cols: u16, at: Duration },
     /// It wrote this many bytes, which were not reported.
     Unreported { bytes: u64 },
-    /// This program of it asked for terminal input and got end of file.
-    WantedInput { program: String },
+    /// This program of it asked for terminal input, and nobody answered. It got end of file, unless it reads keys.
+    WantedInput { program: String, has_ended: bool },
     /// A program of it waits for a person's answer.
     Waits(Box<Prompt>),
     /// A person typed for it.

@@ -355,7 +355,7 @@ mod tests {
     fn entries_that_are_not_output_are_never_missed() {
         let mut log = Log::new(1_000);
         let skip = log.attach(Lag::Skip);
-        log.push(Entry::WantedInput { program: "less".into() });
+        log.push(Entry::WantedInput { program: "less".into(), has_ended: true });
         (0..10).for_each(|n| log.push(output(n, 500)));
         log.push(Entry::Exited { exit: Exit::Code(3) });
         let mut kinds = Vec::new();
@@ -369,7 +369,7 @@ mod tests {
         }
         assert_eq!(kinds.len(), 4, "{kinds:?}");
         assert_eq!(kinds[0], "missed 4500");
-        assert_eq!(kinds[1], "WantedInput { program: \"less\" }");
+        assert_eq!(kinds[1], "WantedInput { program: \"less\", has_ended: true }");
         assert_eq!(kinds[3], "Exited { exit: Code(3) }");
     }
 }

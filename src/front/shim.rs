@@ -156,8 +156,9 @@ impl Shim {
                     taken += self.output(*stream, &bytes[taken..], now, out);
                 }
             }
-            Item::Entry(Entry::WantedInput { program }) => {
-                let note = format_args!("command asked for terminal input ({program}); got end of file");
+            Item::Entry(Entry::WantedInput { program, has_ended }) => {
+                let how = if *has_ended { "got end of file" } else { "nobody answered, and it waits on" };
+                let note = format_args!("command asked for terminal input ({program}); {how}");
                 wire::encode_note(remark(note).as_bytes(), out);
             }
             Item::Entry(Entry::Waits(waiting)) => {

@@ -11,6 +11,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use crate::core::entry::TerminalWish;
 use crate::core::job::Order;
 use crate::sys::program::Program;
 use crate::sys::{self, socket};
@@ -103,6 +104,7 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::PassModes => [12, 0],
         Order::GiveForeground => [13, 0],
         Order::TakeForeground => [14, 0],
+        Order::LeaveKeys => [15, 0],
         Order::SignalLeft(signal) => [20, signal.number()],
         Order::Pause => [21, 0],
         Order::Unpause => [22, 0],
@@ -127,6 +129,7 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [12, _] => Order::PassModes,
         [13, _] => Order::GiveForeground,
         [14, _] => Order::TakeForeground,
+        [15, _] => Order::LeaveKeys,
         [20, signal] => Order::SignalLeft(Signal::new(signal)),
         [21, _] => Order::Pause,
         [22, _] => Order::Unpause,
@@ -181,8 +184,8 @@ pub enum GuardReport {
     Failed { stage: StartStage, errno: i32 },
     /// The caller's descriptor has a number beyond the guard's limit on descriptors. The guard ends.
     OutOfReach { descriptor: i32, limit: u32 },
-    /// A process group waits because it reads the terminal or, stopped, where `reads` is false, changes its modes.
-    Stopped { reads: bool, program: Program },
+    /// A process group waits because it reads the terminal or, stopped, changes its modes.
+    Stopped { wish: TerminalWish, program: Program },
     /// The guard is the foreground process group again.
     TookBack,
     /// A process group of the command has the foreground, and reads what is typed from now on.
@@ -215,7 +218,7 @@ impl GuardReport {
     pub fn encode(self) -> [u8; REPORT_BYTES] {
         let (kind, small, number, count, program) = match self {
             Self::Failed { stage, errno } => (2, stage as u8, errno, 0, Program::default()),
-            Self::Stopped { reads, program } => (3, u8::from(reads), 0, 0, program),
+            Self::Stopped { wish, program } => (3, wish as u8, 0, 0, program),
             Self::TookBack => (4, 0, 0, 0, Program::default()),
             Self::Exited { exit: Exit::Code(code), group, has_left } => {
                 (6, code, group.number(), u32::from(has_left), Program::default())
@@ -263,7 +266,14 @@ impl GuardReport {
                 },
                 errno: number,
             },
-            3 => Self::Stopped { reads: bytes[1] == 1, program },
+            3 => Self::Stopped {
+                wish: match bytes[1] {
+                    0 => TerminalWish::Modes,
+                    1 => TerminalWish::Input,
+                    _ => TerminalWish::Keys,
+                },
+                program,
+            },
             4 => Self::TookBack,
             6 => Self::Exited { exit: Exit::Code(bytes[1]), group: ProcessGroup::new(number), has_left: count > 0 },
             7 => Self::Exited {
@@ -293,12 +303,12 @@ mod tests {
 
     #[test]
     fn orders_and_reports_come_back_as_they_were_sent() {
-        use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, Look, Resume, Signal, Terminate, Typed};
+        use Order::{BreakPipe, EndInput, HangUp, Kill, KillGroup, LeaveKeys, Look, Resume, Signal, Terminate, Typed};
         use Order::{GiveForeground, PassModes, TakeForeground};
         let resume = [true, false].map(|foreground| Resume { foreground });
         let term = Signal(process::Signal::TERM);
         let pauses = [Order::SignalLeft(process::Signal::HUP), Order::Pause, Order::Unpause];
-        let others = [term, Terminate, Kill, EndInput, HangUp, BreakPipe, Look, KillGroup, Typed];
+        let others = [term, Terminate, Kill, EndInput, LeaveKeys, HangUp, BreakPipe, Look, KillGroup, Typed];
         let answers = [PassModes, GiveForeground, TakeForeground];
         for order in others.into_iter().chain(resume).chain(pauses).chain(answers) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
@@ -310,7 +320,7 @@ mod tests {
             GuardReport::Begun,
             GuardReport::Hunting,
             GuardReport::Failed { stage: StartStage::Directory, errno: 2 },
-            GuardReport::Stopped { reads: true, program },
+            GuardReport::Stopped { wish: TerminalWish::Keys, program },
             GuardReport::TookBack,
             GuardReport::Exited { exit: Exit::Code(255), group: ProcessGroup::new(77), has_left: true },
             GuardReport::Exited {

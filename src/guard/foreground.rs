@@ -27,6 +27,7 @@ use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use self::answer::Leaving;
 use super::asker;
 use super::control::GuardReport;
+use crate::core::entry::TerminalWish;
 use crate::limits;
 use crate::sys::kill::{self, CONT};
 use crate::sys::program::Program;
@@ -220,7 +221,15 @@ impl Foreground {
         {
             self.reported = Some(next).filter(|next| self.still_asks(next));
         }
-        self.reported.map(|next| GuardReport::Stopped { reads: next.reads, program: next.program })
+        self.reported.map(|next| GuardReport::Stopped { wish: self.wish(&next), program: next.program })
+    }
+
+    fn wish(&self, asking: &StoppedGroup) -> TerminalWish {
+        match asking.how {
+            Asking::Elsewhere if !self.slave.as_ref().is_some_and(pty::reads_lines) => TerminalWish::Keys,
+            _ if asking.reads => TerminalWish::Input,
+            _ => TerminalWish::Modes,
+        }
     }
 
     /// Gives the reported group its slice, in which it reads the end of file that the host has typed.

@@ -302,9 +302,12 @@ impl Supervisor {
                 let reports = self.hunt.start(Instant::now());
                 self.report(&reports);
             }
-            Order::EndInput | Order::PassModes | Order::HangUp | Order::GiveForeground | Order::TakeForeground => {
-                self.obey_about_foreground(order);
-            }
+            Order::EndInput
+            | Order::LeaveKeys
+            | Order::PassModes
+            | Order::HangUp
+            | Order::GiveForeground
+            | Order::TakeForeground => self.obey_about_foreground(order),
             Order::BreakPipe => self.break_pipe(),
             Order::Look => self.look(),
             Order::Resume { foreground } => {
@@ -336,7 +339,7 @@ impl Supervisor {
         let report = match order {
             Order::HangUp => self.foreground.hang_up_reported(),
             Order::GiveForeground => Some(self.foreground.give(self.group)),
-            Order::EndInput => {
+            Order::EndInput | Order::LeaveKeys => {
                 self.foreground.end_input();
                 None
             }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use time::macros::datetime;
 
 use rexec_host::core::engine::{Engine, JobId};
-use rexec_host::core::entry::{Stream, Streams};
+use rexec_host::core::entry::{Stream, Streams, TerminalWish};
 use rexec_host::core::log::Lag;
 use rexec_host::journal::record::Straggler;
 use rexec_host::limits;
@@ -307,7 +307,7 @@ fn a_full_screen_program_is_one_remark() {
     let one = rig.start("vi");
     rig.write(one, "before\n\x1b[?1049hmenu");
     rig.shown();
-    rig.engine.on_input_stop(one, true, "vi".to_owned(), None, rig.now);
+    rig.engine.on_input_stop(one, TerminalWish::Input, "vi".to_owned(), None, rig.now);
     let asked = rig.shown();
     assert!(asked.contains("⋯ vi asked for input") && !asked.contains("drew"), "{asked:?}");
     rig.write(one, "menu\x1b[?1049lafter\n");

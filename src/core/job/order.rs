@@ -23,6 +23,8 @@ pub enum Order {
     /// Answer a request for terminal input with end of file: the host has typed ^D, and the guard makes the stopped
     /// process group the foreground group for a moment.
     EndInput,
+    /// Leave what reads keys in another session alone, because nobody answers: nothing is typed, and it is not reported again.
+    LeaveKeys,
     /// Let a stopped process group change the terminal's modes, in the foreground for a moment, and see whether it then
     /// reads.
     PassModes,

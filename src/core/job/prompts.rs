@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::look::LookSchedule;
 use super::{Job, JobState, Order, Stop};
-use crate::core::entry::{Entry, Prompt, Typed};
+use crate::core::entry::{Entry, Prompt, TerminalWish, Typed};
 use crate::core::log::Log;
 use crate::limits;
 
@@ -29,6 +29,8 @@ enum Asking {
 pub(super) struct Prompts {
     /// The caller was told that its command got end of file. That happens once.
     has_told_end: bool,
+    /// What asked last reads keys, see [`TerminalWish::Keys`].
+    reads_keys: bool,
     /// Stops for terminal input since the last [`Order::HangUp`].
     stops: u32,
     asking: Asking,
@@ -68,7 +70,10 @@ impl Prompts {
     fn end_input(&mut self, program: String, log: &mut Log) -> Order {
         self.asking = Asking::Nobody;
         if !std::mem::replace(&mut self.has_told_end, true) {
-            log.push(Entry::WantedInput { program });
+            log.push(Entry::WantedInput { program, has_ended: !self.reads_keys });
+        }
+        if self.reads_keys {
+            return Order::LeaveKeys;
         }
         self.stops += 1;
         if self.stops < limits::INPUT_STOPS_MAX {
@@ -135,13 +140,14 @@ impl Prompts {
 }
 
 impl Job {
-    /// A process group of the command was stopped because it read the terminal (`reads`) or changed its modes. A group
-    /// that reads waits for a person's answer, for the time `wait`; without one, it gets end of file. A group that keeps
-    /// asking gets SIGHUP in the end. A change of modes is let pass: a read that follows is a stop of its own.
+    /// A process group of the command was stopped because it read the terminal or changed its modes. A group that reads
+    /// waits for a person's answer, for the time `wait`; without one, it gets end of file. A group that keeps asking gets
+    /// SIGHUP in the end. A change of modes is let pass: a read that follows is a stop of its own. What reads keys in
+    /// another session is left alone.
     #[must_use]
     pub fn on_input_stop(
         &mut self,
-        reads: bool,
+        wish: TerminalWish,
         program: String,
         wait: Option<Duration>,
         now: Instant,
@@ -150,9 +156,10 @@ impl Job {
             return None;
         }
         self.look = Some(LookSchedule::new(limits::LOOK_AGAIN, now));
-        if !reads {
+        if wish == TerminalWish::Modes {
             return Some(Order::PassModes);
         }
+        self.prompts.reads_keys = wish == TerminalWish::Keys;
         let wait = wait.filter(|_| self.stop == Stop::No);
         self.prompts.on_read(program, wait, now, &mut self.log)
     }

@@ -1,6 +1,7 @@
 //! Every order of facts and time, and each rule by itself.
 
 use super::*;
+use crate::core::entry::TerminalWish;
 use crate::core::log::{CursorId, Item, Lag};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -246,16 +247,16 @@ fn a_reader_of_the_terminal_gets_end_of_file_and_is_hung_up_at_its_fifth_stop() 
     let reader = run.job.log.attach(Lag::Skip);
     for _ in 0..100 {
         assert_eq!(
-            run.job.on_input_stop(false, "stty".into(), None, run.now),
+            run.job.on_input_stop(TerminalWish::Modes, "stty".into(), None, run.now),
             Some(Order::PassModes),
             "modes are no reading"
         );
     }
     for _ in 0..2 {
         for _ in 1..limits::INPUT_STOPS_MAX {
-            assert_eq!(run.job.on_input_stop(true, "less".into(), None, run.now), Some(Order::EndInput));
+            assert_eq!(run.job.on_input_stop(TerminalWish::Input, "less".into(), None, run.now), Some(Order::EndInput));
         }
-        assert_eq!(run.job.on_input_stop(true, "less".into(), None, run.now), Some(Order::HangUp));
+        assert_eq!(run.job.on_input_stop(TerminalWish::Input, "less".into(), None, run.now), Some(Order::HangUp));
     }
     let mut told = 0;
     while let Some(item) = run.job.log.next(reader) {
@@ -299,7 +300,7 @@ fn after_a_stop_a_look_comes_soon_and_output_puts_it_off_for_a_while_only() {
     }
     let waited = run.now - start;
     assert!(waited >= limits::LOOK_EVERY_MAX && waited < limits::LOOK_EVERY_MAX + Duration::from_millis(120));
-    assert_eq!(run.job.on_input_stop(true, "less".into(), None, run.now), Some(Order::EndInput));
+    assert_eq!(run.job.on_input_stop(TerminalWish::Input, "less".into(), None, run.now), Some(Order::EndInput));
     assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AGAIN));
     run.apply(Fact::Output);
     assert_eq!(run.job.deadline(), Some(run.now + limits::LOOK_AGAIN), "the next redraw does not slow it down");

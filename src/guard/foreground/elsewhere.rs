@@ -4,7 +4,9 @@
 //! The kernel never stops such a program, because the terminal does not control it. It is looked for while the terminal
 //! does not show keys, because a look through all processes takes long and nearly all such programs ask for a password.
 //! What the host types when the foreground was taken back would answer the program's next question, so that is not
-//! reported. Invariant: it gets no signal and never the foreground. It is not the command's, and may serve others too.
+//! reported. One that reads key by key, as a pinentry in curses, would take the host's ^D for a part of the answer, so nothing
+//! is typed for it when nobody answers. Invariant: it gets no signal and never the foreground. It is not the command's, and
+//! may serve others too.
 
 use std::fs;
 use std::os::fd::AsRawFd;

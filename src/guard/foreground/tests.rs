@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::{Asking, Foreground};
+use crate::core::entry::TerminalWish;
 use crate::guard::asker;
 use crate::guard::control::GuardReport;
 use crate::sys::{kill, process, pty, tree};
@@ -65,7 +66,7 @@ fn as_session_leader() {
     assert!(foreground.find_missed_reader().is_none(), "nobody had the foreground");
     foreground.was_lent = true;
     let report = foreground.find_missed_reader();
-    assert!(matches!(report, Some(GuardReport::Stopped { reads: true, .. })), "{report:?}");
+    assert!(matches!(report, Some(GuardReport::Stopped { wish: TerminalWish::Input, .. })), "{report:?}");
     assert_eq!(foreground.reported.map(|found| (found.asker, found.how)), Some((reader, Asking::Reading)));
     assert!(foreground.find_missed_reader().is_none(), "it is reported once");
     kill::process(reader, Signal::KILL).unwrap();

@@ -94,10 +94,10 @@ impl Runs {
             GuardReport::OutOfReach { descriptor, limit } => {
                 self.on_not_started(job, start_errors::out_of_reach(descriptor, limit), engine);
             }
-            GuardReport::Stopped { reads, program } => {
+            GuardReport::Stopped { wish, program } => {
                 // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
                 self.drain_streams(job, turn, engine);
-                engine.on_input_stop(job, reads, program.to_string(), self.prompts.wait(turn.now), turn.now);
+                engine.on_input_stop(job, wish, program.to_string(), self.prompts.wait(turn.now), turn.now);
             }
             // Somebody who answers by now should not find an end of file before the first key.
             GuardReport::TookBack if run.answering.is_some() => {}

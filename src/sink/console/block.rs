@@ -112,9 +112,10 @@ impl CommandBlock {
                     self.backlog.miss(bytes);
                     self.note_news(now);
                 }
-                Item::Entry(Entry::WantedInput { program }) => {
+                Item::Entry(Entry::WantedInput { program, has_ended }) => {
                     let program = escape_line(program, PROGRAM_COLUMNS);
-                    self.remark(&format!("… {program} asked for input and got end of file"), now);
+                    let how = if *has_ended { "and got end of file" } else { "and waits on: nobody answered" };
+                    self.remark(&format!("… {program} asked for input {how}"), now);
                 }
                 Item::Entry(Entry::Waits(waiting)) => {
                     self.remark(&prompt_line(self.job, waiting, now), now);
@@ -356,12 +357,9 @@ fn prompt_line(job: JobId, waiting: &Prompt, now: Instant) -> String {
 
 /// The same with the keys that do something about it, where there is a keyboard and room for them.
 fn with_keys<'a>(face: Face, line: &'a str) -> Cow<'a, str> {
-    let keys = |at: usize| format!("{}   i answer · ^C stop it{}", &line[..at], &line[at..]);
-    let line_with_keys = line.rfind(" · end of file in ").filter(|_| face.has_keys).map(keys);
-    match line_with_keys.filter(|line| columns(line) <= face.room()) {
-        Some(line) => Cow::Owned(line),
-        None => Cow::Borrowed(line),
-    }
+    let Some(at) = line.rfind(" · end of file in ").filter(|_| face.has_keys) else { return Cow::Borrowed(line) };
+    let lines = ["   i answer · ^C stop it", "   i answer"].map(|keys| [&line[..at], keys, &line[at..]].concat());
+    lines.into_iter().find(|line| columns(line) <= face.room()).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
 /// Why a command is asked to end.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rexec_host::core::engine::{Cursor, Effect, Engine, JobId};
-use rexec_host::core::entry::{Entry, Reason, StartError, Stream, Streams};
+use rexec_host::core::entry::{Entry, Reason, StartError, Stream, Streams, TerminalWish};
 use rexec_host::core::job::Order;
 use rexec_host::core::log::{Item, Lag};
 use rexec_sh::protocol::process::Exit;
@@ -160,7 +160,8 @@ impl World<'_> {
             4 => self.engine.signal(job, Signal::TERM, false),
             5 if self.jobs[&job].guard => {
                 let wait = [None, Some(Duration::from_secs(1))][self.dice.below(2)];
-                self.engine.on_input_stop(job, stream == 0, "less".to_owned(), wait, self.now);
+                let wish = [TerminalWish::Input, TerminalWish::Modes, TerminalWish::Keys][stream % 3];
+                self.engine.on_input_stop(job, wish, "less".to_owned(), wait, self.now);
             }
             6 => self.engine.on_broken_pipe(job),
             7 => self.engine.start_queued(),
