@@ -135,7 +135,9 @@ impl Windows {
 
     fn add_tokens(&mut self) {
         let mut starts: Vec<Vec<Class>> = tokens::starts().collect();
-        starts.sort_unstable();
+        // By the fourth byte first: where the windows of a group end alike, little other text begins like one and ends like
+        // another.
+        starts.sort_by_cached_key(|classes| [3, 4, 1, 2, 0].map(|at| classes.get(at).cloned()));
         let len = starts.len();
         for (at, classes) in starts.iter().enumerate() {
             let short = match (classes[1][0], classes[2][0]) {
