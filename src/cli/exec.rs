@@ -68,7 +68,7 @@ pub(super) const VERB: Verb = Verb {
     run: |parser| {
         let (call, background) = read(parser)?;
         match background {
-            _ if call.line.is_empty() => super::say(&help::verb_help(&VERB)),
+            _ if call.line.is_empty() => help::say(&help::verb_help(&VERB)),
             Some(options) => background::start(&call, &options),
             None => Err(call.become_shim()),
         }

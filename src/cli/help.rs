@@ -3,10 +3,13 @@
 //! Invariants: every verb and every page is listed in [`all`]; no line of the help has over 79 columns, no page's line
 //! over 80. The pages' facts are checked against the code in `tests/black_box/manual.rs`.
 
+mod narrow;
+
 use std::fmt::Write;
 
 use rexec_sh::protocol::notice::Notice;
 
+use super::look::Look;
 use super::nearest;
 use super::verb::{Group, Verb, VerbOption};
 
@@ -56,6 +59,11 @@ pub(super) const ABOUT: &str = "looks after rexec-host, which runs the commands 
 const COLUMNS: usize = 79;
 /// The column in which explanations begin.
 const INDENT: usize = 20;
+
+/// Prints a help, in the width of the terminal.
+pub(super) fn say(text: &str) -> Result<u8, Notice> {
+    super::say(&narrow::fitted(text, Look::of_output().columns))
+}
 
 /// `rexec --help`.
 pub(super) fn all(verbs: &[&Verb]) -> String {

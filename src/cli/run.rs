@@ -84,7 +84,7 @@ fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     while let Some(argument) = parser.next().map_err(|error| VERB.wrong(&error))? {
         match argument {
             Long("list") => return super::say(&recipes::table()),
-            Long("help") | Short('h') => return super::say(&help::verb_help(&VERB)),
+            Long("help") | Short('h') => return help::say(&help::verb_help(&VERB)),
             Long("as") => call.name = Some(parser.value().map_err(|error| VERB.wrong(&error))?),
             Long("budget") => {
                 let size = VERB.value(parser)?;

@@ -88,7 +88,7 @@ rexec --help lists. Without it, this lists commands and topics.
             Some(word) => help::topic(VERBS, &word)?,
             None => help::all(VERBS),
         };
-        super::say(&text)
+        help::say(&text)
     },
 };
 
@@ -148,7 +148,7 @@ values, and the numbers of the commands that run. Where it goes:
 /// Does what the command line asks for; returns the exit code.
 pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     let verb = match parser.next().map_err(|error| wrong(&error))? {
-        None | Some(Arg::Short('h') | Arg::Long("help")) => return super::say(&help::all(VERBS)),
+        None | Some(Arg::Short('h') | Arg::Long("help")) => return help::say(&help::all(VERBS)),
         Some(Arg::Short('V') | Arg::Long("version")) => {
             return super::say(concat!("rexec ", env!("CARGO_PKG_VERSION"), "\n"));
         }
@@ -167,7 +167,7 @@ pub(super) fn run(parser: &mut lexopt::Parser) -> Result<u8, Notice> {
     };
     // A verb that starts another program reads its options up to that program's name.
     if !matches!(verb.values, Values::Program(_)) && asks_for_help(parser) {
-        return super::say(&help::verb_help(verb));
+        return help::say(&help::verb_help(verb));
     }
     (verb.run)(parser)
 }

@@ -11,7 +11,7 @@ use rexec_sh::protocol::wire::Direct;
 
 use super::super::verb::{Group, Values, Verb, VerbOption};
 use super::{ExecCall, raw, variable};
-use crate::cli::{help, say};
+use crate::cli::help;
 use crate::sys::background;
 use crate::text::reason::reason;
 
@@ -41,7 +41,7 @@ is for people and scripts: it passes everything on as it is.
     examples: &["rexec --whoami Codex --dir \"$PWD\" --env RUST_LOG=debug -- cargo test"],
     // The option that the table looks for may stand behind others, so the line is read from its beginning.
     run: |_| match read(&mut lexopt::Parser::from_env())? {
-        None => say(&help::verb_help(&VERB)),
+        None => help::say(&help::verb_help(&VERB)),
         Some(call) => Err(call.become_shim().with_code(NOT_FOUND)),
     },
 };
