@@ -122,6 +122,16 @@ impl RpcClients {
         }
     }
 
+    /// Whether a client has room for a long answer. If not, it hears of the run again when it has: answers that it does not
+    /// take would fill the memory.
+    fn has_room(&mut self, peer: PeerId, job: JobId, peers: &Peers) -> bool {
+        let is_full = peers.get(peer).is_some_and(|peer| watcher::is_full(peer.out.pending()));
+        if is_full && let Some(client) = self.all.get_mut(&peer) {
+            client.behind.insert(job);
+        }
+        !is_full
+    }
+
     /// Takes up what has happened to clients: these have room again, and others are gone. Returns the runs to look at.
     pub(super) fn take_up(
         &mut self,
@@ -189,6 +199,7 @@ impl RpcClients {
         while run.deliver(job, self, peers) && run.pull(has_unread, turn.now, engine) {}
         run.feed(job, self, turn, peers, runs);
         run.settle(job, self, turn.now, peers, runs);
+        run.free_gathered();
         if run.is_closed() && run.note_end() {
             self.ended.push_back((turn.now, job));
             self.all.values_mut().for_each(|client| _ = client.foreground.remove(&job));
@@ -226,11 +237,14 @@ impl RpcClients {
                 turn.touch(job);
             }
         }
-        while let Some(&(at, job)) = self.ended.front()
-            && (self.ended.len() > limits::RPC_KEPT_RUNS_MAX || at + limits::RPC_KEPT_AGE <= turn.now)
-        {
+        for _ in 0..self.ended.len() {
+            let is_many = self.ended.len() > limits::RPC_KEPT_RUNS_MAX;
+            let is_old = |at: Instant| at + limits::RPC_KEPT_AGE <= turn.now;
+            let Some(&(_, job)) = self.ended.front().filter(|(at, _)| is_many || is_old(*at)) else { break };
             self.ended.pop_front();
-            if let Some(run) = self.kept.remove(&job) {
+            if self.kept.get(&job).is_some_and(KeptRun::owes_answer) {
+                self.ended.push_back((turn.now, job));
+            } else if let Some(run) = self.kept.remove(&job) {
                 self.weight -= run.output.weight();
             }
         }

@@ -47,7 +47,8 @@ pub const RPC_PORTS_MAX: usize = 64;
 
 /// Output in one JSONL response, bytes. The rest is only counted.
 pub const JSON_OUTPUT_BYTES_MAX: usize = 8 << 20;
-/// Output in all JSONL responses that are not sent yet, bytes. Beyond it the rest is only counted …
+/// Output in all JSONL responses and answers to `exec.run` that are not sent yet, bytes. Beyond it the rest is only
+/// counted …
 pub const JSON_OUTPUTS_BYTES: usize = 64 << 20;
 /// … except this much of each response, bytes.
 pub const JSON_OUTPUT_OWN_BYTES: usize = 16 << 10;

@@ -72,21 +72,15 @@ impl KeptOutput {
         self.ring.shed(most);
     }
 
-    /// What was gathered.
-    #[must_use]
-    pub fn gathering(&self) -> &Gathering {
-        &self.gathering
+    /// What was gathered, of which nothing is kept then.
+    pub fn take_gathering(&mut self) -> Gathering {
+        std::mem::replace(&mut self.gathering, Gathering::Nothing)
     }
 
-    /// The memory that it takes, bytes.
+    /// The memory that the chunks take, bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.ring.weight()
-            + match &self.gathering {
-                Gathering::Nothing => 0,
-                Gathering::Together(all) => all.weight(),
-                Gathering::Apart(both) => both.iter().map(GatheredOutput::weight).sum(),
-            }
     }
 
     /// The last line with something in it, or its end.
@@ -210,6 +204,7 @@ impl KeptOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::budget::Budget;
     use crate::text::sanitize::Mode;
 
     fn texts(output: &KeptOutput) -> Vec<(Stream, String)> {
@@ -245,13 +240,15 @@ mod tests {
     #[test]
     fn output_is_filtered_and_gathered_apart() {
         let filter = || OutputFilter::new(Mode::Tidy, None);
-        let both = Gathering::Apart(Box::new([GatheredOutput::new(100), GatheredOutput::new(100)]));
+        let budget = Budget::new(1_000, 0);
+        let gathered = || GatheredOutput::new(100, budget.share());
+        let both = Gathering::Apart(Box::new([gathered(), gathered()]));
         let (mut output, now) = (KeptOutput::new([filter(), filter()], false, true, both), Instant::now());
         output.push(Stream::Out, b"10%\r\x1b[1m100%", Duration::ZERO, now);
         output.push(Stream::Err, b"oops\n", Duration::from_millis(7), now);
         output.finish();
         assert_eq!(texts(&output), [(Stream::Out, "100%".to_owned()), (Stream::Err, "oops\n".to_owned())]);
-        let Gathering::Apart(both) = output.gathering() else { panic!("apart") };
+        let Gathering::Apart(both) = output.take_gathering() else { panic!("apart") };
         assert_eq!([both[0].text(), both[1].text()], ["100%", "oops\n"]);
         assert_eq!(output.ring().after(1).next().map(|chunk| chunk.at_ms), Some(7));
     }

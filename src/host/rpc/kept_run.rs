@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::pending_reply::PendingReply;
+use super::pending_reply::{Awaiting, PendingReply};
 use super::port_looks::PortLooks;
 use super::watcher::{RunSoFar, Watcher, is_full};
 use super::{Requester, RpcClients};
@@ -147,6 +147,18 @@ impl KeptRun {
     /// Whether a client was told of everything else that it watches of this run. An answer about the end comes behind it.
     pub(super) fn is_told(&self, peer: PeerId) -> bool {
         self.watchers.iter().filter(|watcher| watcher.peer == peer).all(|watcher| watcher.has_told_end(self.is_closed))
+    }
+
+    /// Whether a client waits for the answer about its end, and does not take it yet.
+    pub(super) fn owes_answer(&self) -> bool {
+        self.replies.iter().any(|reply| matches!(reply.waiting, Awaiting::Answer { .. }))
+    }
+
+    /// Frees the output that was gathered for an answer which nobody waits for any more.
+    pub(super) fn free_gathered(&mut self) {
+        if self.is_closed && !self.owes_answer() {
+            self.output.take_gathering();
+        }
     }
 
     /// Forgets a client.

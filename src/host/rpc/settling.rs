@@ -50,7 +50,8 @@ impl KeptRun {
                 }
                 Awaiting::Answer { parses } => {
                     let is_over = self.is_closed() && self.is_told(reply.to.peer);
-                    is_over.then(|| self.whole_answer(job, *parses))
+                    let has_room = is_over && clients.has_room(reply.to.peer, job, peers);
+                    has_room.then(|| self.whole_answer(job, *parses))
                 }
                 waiting => self
                     .awaited(job, &reply.to, waiting, now, runs)
@@ -98,9 +99,10 @@ impl KeptRun {
     }
 
     /// The answer to `exec.run`.
-    fn whole_answer(&self, job: JobId, parses: bool) -> RpcAnswer {
+    fn whole_answer(&mut self, job: JobId, parses: bool) -> RpcAnswer {
         let end = self.end().cloned().unwrap_or_default();
-        let answer = WholeAnswer::new(job.0, end, self.output.gathering(), parses).with_port_held(self.held().cloned());
+        let gathering = self.output.take_gathering();
+        let answer = WholeAnswer::new(job.0, end, &gathering, parses).with_port_held(self.held().cloned());
         RpcAnswer::Whole(Box::new(answer))
     }
 

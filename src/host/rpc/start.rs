@@ -150,10 +150,11 @@ impl Host {
     ) {
         let filter = || self.filter_for(job, params);
         let most = params.max_output_bytes.unwrap_or(limits::RPC_ANSWER_BYTES).min(limits::RPC_ANSWER_BYTES_MAX);
+        let gathered = || GatheredOutput::new(most, self.peers.outputs().share());
         let gathering = match (is_run, params.combined || params.is_pty()) {
             (false, _) => Gathering::Nothing,
-            (true, true) => Gathering::Together(GatheredOutput::new(most)),
-            (true, false) => Gathering::Apart(Box::new([GatheredOutput::new(most), GatheredOutput::new(most)])),
+            (true, true) => Gathering::Together(gathered()),
+            (true, false) => Gathering::Apart(Box::new([gathered(), gathered()])),
         };
         let is_text = params.encoding == Encoding::Text;
         let output = KeptOutput::new([filter(), filter()], params.is_pty(), is_text, gathering);

@@ -112,6 +112,21 @@ fn a_client_that_asks_faster_than_it_is_served_is_held_back() {
     asking.join().expect("the writer ends");
 }
 
+/// What was gathered for an answer is not kept behind it.
+#[test]
+fn answers_with_much_output_leave_no_memory_behind() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let params = json!({"command": "head -c 1100000 /dev/zero | tr '\\0' x", "sanitize": "raw"});
+    for _ in 0..64 {
+        let answer = client.call("exec.run", &params);
+        let told = answer["stdout"].as_str().expect("text").matches('x').count();
+        assert_eq!((told, &answer["omitted_bytes"]), (1 << 20, &json!(1_100_000 - (1 << 20))));
+    }
+    let memory = procs::memory(host.pid(), "VmRSS");
+    assert!(memory < 60 << 20, "{memory} bytes");
+}
+
 #[test]
 fn too_many_waits_runs_and_subscriptions_are_refused_with_the_number() {
     let host = Host::with(MIRROR);
