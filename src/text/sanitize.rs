@@ -10,7 +10,7 @@
 //! * `Tidy` is for pipes. It deletes escape sequences, keeps only the last state of a rewritten line, and passes all other
 //!   bytes unchanged.
 //!
-//! A reader who follows along must not wait for a dev server's log line until it scrolls off a screen, and must not see
+//! A reader that follows along must not wait for a dev server's log line until it scrolls off a screen, and must not see
 //! each frame of a spinner. [`Sanitizer::settling`] is for such a reader. In `Collapse` mode it appends a complete line at
 //! once, as long as the program has never moved its cursor up. From then on it appends a row when the row has not changed
 //! for the settle time, when it scrolls off, or when the stream ends. The same holds for a line without an end. A row that
@@ -78,13 +78,13 @@ enum ModeFilter {
 }
 
 impl Sanitizer {
-    /// A filter at the start of a stream, for a reader who comes later: text is appended once it can no longer change.
+    /// A filter at the start of a stream, for a reader that comes later: text is appended once it can no longer change.
     #[must_use]
     pub fn new(mode: Mode) -> Self {
         Self::with_settle_time(mode, None)
     }
 
-    /// A filter at the start of a stream, for a reader who follows along: unfinished text is appended once it has not
+    /// A filter at the start of a stream, for a reader that follows along: unfinished text is appended once it has not
     /// changed for the time `still`.
     #[must_use]
     pub fn settling(mode: Mode, still: Duration) -> Self {

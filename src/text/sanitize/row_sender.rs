@@ -1,4 +1,4 @@
-//! Decides when a reader who follows along gets which row of a growing screen.
+//! Decides when a reader that follows along gets which row of a growing screen.
 //!
 //! As long as the program has never moved its cursor up, a row is sent when its line feed comes. After that any row may
 //! change, so a row is sent when it has settled (see [`super::backoff`]), when it scrolls off, or when the program ends. A
