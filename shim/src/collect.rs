@@ -194,10 +194,16 @@ fn extras() -> Extras {
 pub(crate) fn project() -> Option<u8> {
     const UP: &CStr = c"../../../../../../../../../../../../.git";
     const DEPTH_MAX: u8 = 12;
-    (0..=DEPTH_MAX).find(|&depth| {
+    let has_git = |depth: &u8| {
         let start = usize::from(DEPTH_MAX - depth) * "../".len();
         CStr::from_bytes_with_nul(&UP.to_bytes_with_nul()[start..]).is_ok_and(sys::exists)
-    })
+    };
+    if has_git(&0) {
+        return Some(0);
+    }
+    // What is above the root directory is the root directory again.
+    let above = sys::directories_above().unwrap_or(DEPTH_MAX);
+    (1..=above.min(DEPTH_MAX)).find(has_git)
 }
 
 fn oom_score_adj() -> Option<i32> {

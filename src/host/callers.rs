@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use rexec_sh::protocol::process::Pid;
 
 use super::idle_end::IdleEnd;
+use super::peer::Peer;
 use crate::front::caller::{Role, is_between, named_by_program};
 use crate::front::command::Command;
 use crate::front::sessions::Sessions;
@@ -45,8 +46,8 @@ impl Callers {
         Self { sessions: Sessions::default(), idle, known: VecDeque::new() }
     }
 
-    /// Completes what is known of a command's caller. `shim` is the process that asks, if it is of this host's pid namespace.
-    pub(super) fn identify(&mut self, command: &mut Command, shim: Option<Pid>) {
+    /// Completes what is known of a command's caller. `shim` is the peer that asks, if that is a shim.
+    pub(super) fn identify(&mut self, command: &mut Command, shim: Option<&Peer>) {
         let is_asked = command.is_unnamed || command.caller.lacks_sessions();
         let origin = shim.filter(|_| is_asked).and_then(|shim| self.origin(shim));
         if let Some(name) = origin.and_then(|origin| origin.agent).filter(|_| command.is_unnamed) {
@@ -65,8 +66,8 @@ impl Callers {
     }
 
     /// The process that a shim's call comes from; `None` if it is gone or too far.
-    fn origin(&mut self, shim: Pid) -> Option<Origin> {
-        let parent = above(shim)?;
+    fn origin(&mut self, shim: &Peer) -> Option<Origin> {
+        let parent = shim.parent.map_or_else(|| above(shim.pid), could_be_agent)?;
         let identity = (parent.pid, parent.start, parent.program);
         if let Some((_, origin)) = self.known.iter().find(|(known, _)| *known == identity) {
             return Some(*origin);
@@ -90,6 +91,10 @@ impl Callers {
 
 /// The parent of a process, unless it has none that could be an agent.
 fn above(pid: Pid) -> Option<tree::Process> {
-    let parent = tree::process(pid)?.parent;
-    (parent.number() > 1).then(|| tree::process(parent)).flatten()
+    could_be_agent(tree::process(pid)?.parent)
+}
+
+/// A process, if it lives and could be an agent.
+fn could_be_agent(pid: Pid) -> Option<tree::Process> {
+    (pid.number() > 1).then(|| tree::process(pid)).flatten()
 }

@@ -45,6 +45,8 @@ pub(super) struct Peer {
     pub(super) accepted: Moment,
     /// The process that connected.
     pub(super) pid: Pid,
+    /// The parent of that process, where the sandbox check has seen it.
+    pub(super) parent: Option<Pid>,
     /// Another process has written to the connection. It may have been handed to a process in a sandbox.
     pub(super) is_shared: bool,
     /// Its position in its command's log, until it has read all of it.
@@ -104,6 +106,7 @@ impl Peer {
             has_answer: false,
             accepted: Moment::now(),
             pid,
+            parent: None,
             is_shared: false,
             cursor: None,
             read: 0,

@@ -168,9 +168,9 @@ impl Host {
     }
 
     /// What speaks against serving a caller.
-    pub(super) fn doubt(&self, id: PeerId, purpose: Purpose) -> Option<Doubt> {
-        let Some(peer) = self.peers.get(id) else { return Some(Doubt::Shortage) };
-        self.sandbox_check.doubt(peer, purpose)
+    pub(super) fn doubt(&mut self, id: PeerId, purpose: Purpose) -> Option<Doubt> {
+        let Some(peer) = self.peers.get_mut(id) else { return Some(Doubt::Shortage) };
+        self.sandbox_check.admit(peer, purpose).err()
     }
 
     /// Whether a caller's command may run here. If not, the caller has been answered and the human told.

@@ -53,15 +53,21 @@ impl SandboxCheck {
         })
     }
 
-    /// What speaks against a command, or a look at other commands, for this caller. `None` lets it in.
-    pub(super) fn doubt(&self, peer: &Peer, purpose: Purpose) -> Option<Doubt> {
+    /// Lets a caller run a command, or look at other commands, and notes what was seen of it.
+    ///
+    /// # Errors
+    /// What speaks against it.
+    pub(super) fn admit(&self, peer: &mut Peer, purpose: Purpose) -> Result<(), Doubt> {
         match self {
-            Self::Off => None,
+            Self::Off => Ok(()),
             Self::Compare(_) if peer.is_shared => {
-                Some(Doubt::Differs("another process than the one that connected asks"))
+                Err(Doubt::Differs("another process than the one that connected asks"))
             }
-            Self::Compare(standard) => standard.compare(peer.port.fd(), peer.accepted, purpose).err(),
-            Self::RefuseAll(_) => Some(Doubt::Differs("sandboxes cannot be seen")),
+            Self::Compare(standard) => {
+                peer.parent = standard.compare(peer.port.fd(), peer.accepted, purpose)?;
+                Ok(())
+            }
+            Self::RefuseAll(_) => Err(Doubt::Differs("sandboxes cannot be seen")),
         }
     }
 }

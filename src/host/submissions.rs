@@ -61,7 +61,7 @@ impl Host {
             let notice = if descriptors.is_empty() { &RELAYED } else { &BUSY };
             return self.fail(id, notice);
         }
-        self.callers.identify(&mut command, Some(pid));
+        self.callers.identify(&mut command, Some(peer));
         self.starts.add_groups(pid, &mut command, &mut self.screen);
         let descriptors = self.starts.add_environment(&mut command).map(|()| descriptors);
         let share = self.starts.hold(command.weight());

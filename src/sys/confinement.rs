@@ -114,11 +114,11 @@ impl HostConfinement {
     }
 
     /// Checks that the process that connected is confined just as this one is, as far as it matters for `purpose`.
-    /// `accepted` is when the connection was accepted.
+    /// `accepted` is when the connection was accepted. Returns the parent of that process.
     ///
     /// # Errors
     /// The first difference, or why there may be one.
-    pub fn compare(&self, socket: &impl AsFd, accepted: Moment, purpose: Purpose) -> Result<(), Doubt> {
+    pub fn compare(&self, socket: &impl AsFd, accepted: Moment, purpose: Purpose) -> Result<Option<Pid>, Doubt> {
         if self.is_blind() {
             return Err(Doubt::Differs(BLIND));
         }
@@ -139,18 +139,18 @@ impl HostConfinement {
         if !lives(&pin) {
             return Err(Doubt::Differs(GONE));
         }
-        let difference = seen.map_err(|error| Doubt::of(&error, UNREADABLE))?;
-        difference.map_or(Ok(()), |words| Err(Doubt::Differs(words)))
+        let (parent, difference) = seen.map_err(|error| Doubt::of(&error, UNREADABLE))?;
+        difference.map_or(Ok(parent), |words| Err(Doubt::Differs(words)))
     }
 
-    /// The first difference of a process. Each thread has its own seccomp filters, Landlock rules and more, and nothing
+    /// The parent of a process, and its first difference. Each thread has its own seccomp filters, Landlock rules and more, and nothing
     /// says which thread called connect(2), so no thread may differ.
-    fn examine(&self, pid: Pid, purpose: Purpose) -> io::Result<Option<Difference>> {
+    fn examine(&self, pid: Pid, purpose: Purpose) -> io::Result<(Option<Pid>, Option<Difference>)> {
         let process = directory(&self.proc, &pid.to_string())?;
         let first = Confinement::read(&process, self.has_labels)?;
         let difference = self.own.difference(&first, purpose);
         if difference.is_some() || first.is_single {
-            return Ok(difference);
+            return Ok((first.parent, difference));
         }
         for (count, thread) in std::fs::read_dir(format!("/proc/{pid}/task"))?.enumerate() {
             let name = format!("{pid}/task/{}", thread?.file_name().display());
@@ -159,10 +159,10 @@ impl HostConfinement {
                 thread => self.thread_difference(&thread?, purpose)?,
             };
             if difference.is_some() || count >= THREADS_MAX {
-                return Ok(difference.or(Some("too many threads to look at")));
+                return Ok((first.parent, difference.or(Some("too many threads to look at"))));
             }
         }
-        Ok(None)
+        Ok((first.parent, None))
     }
 
     /// The first difference of a further thread. A thread that ends meanwhile has none: the other threads share its

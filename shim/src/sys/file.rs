@@ -83,6 +83,19 @@ pub(crate) fn exists(path: &CStr) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, 0) == 0 }
 }
 
+/// How many directories there are above the working directory. `None` if it cannot be reached from the root directory, or
+/// if there are more than 255.
+pub(crate) fn directories_above() -> Option<u8> {
+    let mut path = [0_u8; 4096];
+    // SAFETY: the kernel writes within the buffer. The raw call, because the C library's may look for the path by itself.
+    let length = unsafe { libc::syscall(libc::SYS_getcwd, path.as_mut_ptr(), path.len()) };
+    match path.get(..usize::try_from(length).ok()?)? {
+        b"/\0" => Some(0),
+        path if path.starts_with(b"/") => path.iter().filter(|&&byte| byte == b'/').count().try_into().ok(),
+        _ => None,
+    }
+}
+
 /// open(2), close-on-exec.
 pub(crate) fn open(path: &CStr, flags: c_int) -> Result<OwnedFd> {
     let flags = flags | libc::O_CLOEXEC;

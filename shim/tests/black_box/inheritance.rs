@@ -40,6 +40,21 @@ fn process_attributes_are_the_callers() {
 }
 
 #[test]
+fn the_top_of_the_git_project_is_counted_from_the_working_directory() {
+    let depth = |dir: &str, made: &str| {
+        after(&format!("dir=$(mktemp -d) && cd \"$dir\" && mkdir -p {dir} {made} && cd {dir}"))
+            .attributes
+            .extras
+            .project
+    };
+    assert_eq!(depth("a/b/c", ".git"), Some(3));
+    assert_eq!(depth("a/b/c", "a/b/c/.git .git"), Some(0), "the innermost");
+    assert_eq!(depth("1/2/3/4/5/6/7/8/9/10/11/12", ".git"), Some(12));
+    assert_eq!(depth("1/2/3/4/5/6/7/8/9/10/11/12/13", ".git"), None, "too deep");
+    assert_eq!(after("cd /").attributes.extras.project, None);
+}
+
+#[test]
 fn standard_descriptors_are_told_apart() {
     let stdio = |setup: &str| after(setup).attributes.stdio;
     let plain = stdio("true");

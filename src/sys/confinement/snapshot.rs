@@ -12,6 +12,7 @@ use nix::sys::stat::Mode;
 use super::super::proc_file;
 use super::super::stat::StatLine;
 use super::{Difference, ELSEWHERE, Purpose, is_gone};
+use rexec_sh::protocol::process::Pid;
 
 /// The namespaces that are compared. For pid namespaces it is that of the children, because a command is a child. Cgroup
 /// and time namespaces hide nothing.
@@ -50,6 +51,8 @@ type Root = (u32, u32, u64, u64);
 pub(super) struct Confinement {
     /// Whether the process has one thread.
     pub(super) is_single: bool,
+    /// Its parent, which does not confine it.
+    pub(super) parent: Option<Pid>,
     /// `None` for a namespace that the kernel does not have.
     pub(super) namespaces: [Option<Vec<u8>>; NAMESPACES.len()],
     pub(super) root: Root,
@@ -69,6 +72,7 @@ impl Confinement {
         }
         Ok(Self {
             is_single: proc_file::lines(&status).any(|line| line == b"Threads:\t1\n"),
+            parent: proc_file::lines(&status).find_map(|line| line.strip_prefix(b"PPid:")).and_then(pid),
             namespaces,
             root: root(process)?,
             lines: lines(&status)?,
@@ -91,6 +95,11 @@ impl Confinement {
         let label = (self.label != other.label).then_some("other security label");
         namespaces.chain(root).chain(lines).chain(label).next()
     }
+}
+
+/// The number of a process on a line of /proc/PID/status.
+fn pid(digits: &[u8]) -> Option<Pid> {
+    std::str::from_utf8(digits).ok()?.trim().parse().ok().map(Pid::new)
 }
 
 /// Whether a thread is ending. The kernel then hides parts of it or denies to read them.
