@@ -125,8 +125,8 @@ impl RecorderLink {
 
     /// Takes in what the recorder says.
     pub(super) fn visit(&mut self, turn: &mut Turn, engine: &mut Engine, screen: &mut Screen) {
-        let Some(news) = self.process.read() else { return self.on_gone(turn, engine, screen) };
-        for status in news {
+        let news = self.process.read();
+        for status in news.statuses {
             if let RecorderStatus::Done(done) = &status
                 && self.feed.on_done(engine, done, turn.now)
             {
@@ -139,6 +139,9 @@ impl RecorderLink {
             if let Some(text) = self.process.hear(status) {
                 screen.say(&format!("… {}", escape_line(&text, NEWS_COLUMNS)));
             }
+        }
+        if news.is_gone {
+            self.on_gone(turn, engine, screen);
         }
     }
 

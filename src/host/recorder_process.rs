@@ -55,6 +55,14 @@ pub(super) struct RecorderProcess {
     is_down_told: bool,
 }
 
+/// What a recorder said, and whether it is gone. Its last words and its end can come together, and no event tells of
+/// either again.
+#[derive(Debug, Default)]
+pub(super) struct RecorderNews {
+    pub(super) statuses: Vec<RecorderStatus>,
+    pub(super) is_gone: bool,
+}
+
 /// Whether the human was told that there is no recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
@@ -92,8 +100,11 @@ impl RecorderProcess {
                 break;
             };
             recorder.wait(poller, left);
-            let Some(news) = recorder.read() else { break };
-            said.extend(news.into_iter().filter_map(|status| recorder.hear(status)));
+            let news = recorder.read();
+            said.extend(news.statuses.into_iter().filter_map(|status| recorder.hear(status)));
+            if news.is_gone {
+                break;
+            }
         }
         Ok((recorder, said))
     }
@@ -182,24 +193,25 @@ impl RecorderProcess {
         self.out.pending() < before
     }
 
-    /// Reads what the recorder says. `None` when it is gone and everything it said was read.
-    pub(super) fn read(&mut self) -> Option<Vec<RecorderStatus>> {
-        let mut buffer = [0; 4096];
-        let mut news = Vec::new();
-        let link = self.link.as_mut()?;
+    /// Reads everything that the recorder says.
+    pub(super) fn read(&mut self) -> RecorderNews {
+        let (mut buffer, mut news) = ([0; 4096], RecorderNews::default());
+        let Some(link) = self.link.as_mut() else { return news };
         loop {
             match link.port.read(|fd| socket::receive(fd, &mut buffer)) {
                 ReadOutcome::Bytes(length) => self.inbox.extend_from_slice(&buffer[..length]),
                 ReadOutcome::Nothing => break,
-                ReadOutcome::End if memchr::memchr(b'\n', &self.inbox).is_none() => return None,
-                ReadOutcome::End => break,
+                ReadOutcome::End => {
+                    news.is_gone = true;
+                    break;
+                }
             }
         }
         while let Some(end) = memchr::memchr(b'\n', &self.inbox) {
             let line: Vec<u8> = self.inbox.drain(..=end).collect();
-            news.extend(RecorderStatus::decode(String::from_utf8_lossy(&line[..end]).as_ref()));
+            news.statuses.extend(RecorderStatus::decode(String::from_utf8_lossy(&line[..end]).as_ref()));
         }
-        Some(news)
+        news
     }
 
     /// Takes in what the recorder said. Returns a sentence for the human, if there is one.
@@ -264,19 +276,20 @@ impl RecorderProcess {
                 is_shut = self.port().is_some_and(|port| socket::shut_writing(port.fd()).is_ok());
             }
             if self.port().is_some_and(|port| port.is_readable()) {
-                match self.read() {
-                    Some(news) => {
-                        for status in news {
-                            if let RecorderStatus::Done(done) = &status
-                                && journal.on_done(engine, done, Instant::now())
-                            {
-                                patience.renew(Instant::now());
-                            }
-                            self.hear(status);
-                        }
+                let news = self.read();
+                for status in news.statuses {
+                    if let RecorderStatus::Done(done) = &status
+                        && journal.on_done(engine, done, Instant::now())
+                    {
+                        patience.renew(Instant::now());
                     }
-                    None if self.link.as_ref().is_some_and(|link| link.has_left) => return,
-                    None => drop(self.on_gone(poller, Instant::now())),
+                    self.hear(status);
+                }
+                if news.is_gone && self.link.as_ref().is_some_and(|link| link.has_left) {
+                    return;
+                }
+                if news.is_gone {
+                    self.on_gone(poller, Instant::now());
                 }
                 continue;
             }
@@ -311,8 +324,37 @@ impl FinishDeadline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys;
 
     const TICK: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn last_words_and_the_end_are_heard_together() {
+        let mut poller = Poller::new().unwrap();
+        let (near, far) = socket::pair().unwrap();
+        let port = Port::new(&mut poller, near).unwrap();
+        let (pid, born) = (Pid::new(std::process::id().cast_signed()), Instant::now());
+        let mut recorder = RecorderProcess {
+            session: Session::new(Path::new("/nonexistent"), 0, std::process::id()),
+            bounds: Bounds::default(),
+            link: Some(LiveRecorder { port, pid, born, has_written: false, has_left: false }),
+            out: Outlet::default(),
+            inbox: Vec::new(),
+            pause: Duration::ZERO,
+            retry_at: None,
+            is_down_told: false,
+        };
+        let words = [RecorderStatus::Say("one".to_owned()), RecorderStatus::Say("two".to_owned())];
+        let mut said = Vec::new();
+        words.iter().for_each(|status| status.encode(&mut said));
+        sys::write(&far, &said).unwrap();
+        let news = recorder.read();
+        assert_eq!((news.statuses.as_slice(), news.is_gone), (words.as_slice(), false));
+        sys::write(&far, &said).unwrap();
+        drop(far);
+        let news = recorder.read();
+        assert_eq!((news.statuses.as_slice(), news.is_gone), (words.as_slice(), true));
+    }
 
     #[test]
     fn a_recorder_that_takes_nothing_is_left_sooner_than_a_slow_one() {
