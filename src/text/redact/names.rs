@@ -58,8 +58,9 @@ const ABOUT: &str = " count counts type types url uri urls endpoint file files p
      interval retries date samesite secure through rate ratio usage stdin sock lifetime age separator \
      parallelism error errors strength generator validator parser ref handler ";
 
-/// Names that contain a secret's word but hold no secret: directories, and variables of desktops and git.
-const HARMLESS: [&str; 7] = [
+/// Names that contain a secret's word but hold no secret: directories, variables of desktops and git, and the sessions of
+/// agents, whose own logs have them as names of files.
+const HARMLESS: [&str; 12] = [
     "PWD",
     "SSH_AUTH_SOCK",
     "DESKTOP_SESSION",
@@ -67,6 +68,11 @@ const HARMLESS: [&str; 7] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "TERM_SESSION_ID",
     "ITERM_SESSION_ID",
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SESSION_ID",
+    "GEMINI_SESSION_ID",
+    "QWEN_CODE_SESSION_ID",
+    "COPILOT_AGENT_SESSION_ID",
 ];
 const HARMLESS_STARTS: [&str; 2] = ["XDG_SESSION_", "GIT_CONFIG_KEY_"];
 

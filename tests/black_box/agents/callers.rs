@@ -34,14 +34,29 @@ fn rexec(host: &Host, args: &[&str]) -> String {
 fn the_journal_has_the_agents_version_session_and_call() {
     let host = host();
     let claude = ["CLAUDECODE=1", "AI_AGENT=claude-code_2-1-329_agent"];
-    let codex = ["CODEX_CI=1", "CODEX_VERSION=0.169.0", "CODEX_SESSION_ID=s-1"];
+    let codex = ["CODEX_CI=1", "CODEX_VERSION=0.169.0", "CODEX_SESSION_ID=s-01a1fc3b-5baf-7452-81d2"];
     for (number, own, variables, expected) in [
         (1, &claude[..], &["CLAUDE_CODE_SESSION_ID=a-1"][..], r#""claude" "2.1.329" "a-1" null null null"#),
-        (2, &claude, &["CLAUDE_CODE_SESSION_ID=b-2"], r#""claude" "2.1.329" "b-2" 2 null null"#),
-        (3, &codex, &["CODEX_THREAD_ID=s-1", "CODEX_TOOL_CALL_ID=c"], r#""codex" "0.169.0" "s-1" null "c" null"#),
-        (4, &codex, &["CODEX_THREAD_ID=t-9"], r#""codex" "0.169.0" "s-1" null null "subagent""#),
+        (
+            2,
+            &claude,
+            &["CLAUDE_CODE_SESSION_ID=b-8c1f9d20-77e4-4b1a"],
+            r#""claude" "2.1.329" "b-8c1f9d20-77e4-4b1a" 2 null null"#,
+        ),
+        (
+            3,
+            &codex,
+            &["CODEX_THREAD_ID=s-01a1fc3b-5baf-7452-81d2", "CODEX_TOOL_CALL_ID=c"],
+            r#""codex" "0.169.0" "s-01a1fc3b-5baf-7452-81d2" null "c" null"#,
+        ),
+        (4, &codex, &["CODEX_THREAD_ID=t-9"], r#""codex" "0.169.0" "s-01a1fc3b-5baf-7452-81d2" null null "subagent""#),
         (5, &["CODEX_HOME=/h"], &[], r#""codex" null null null null "hook""#),
-        (6, &codex, &["CODEX_THREAD_ID=s-1", "REXEC_WHOAMI=Ann"], r#""codex" "0.169.0" "s-1" null null null"#),
+        (
+            6,
+            &codex,
+            &["CODEX_THREAD_ID=s-01a1fc3b-5baf-7452-81d2", "REXEC_WHOAMI=Ann"],
+            r#""codex" "0.169.0" "s-01a1fc3b-5baf-7452-81d2" null null null"#,
+        ),
         (7, &[], &[], "null null null null null null"),
     ] {
         let record = called(&host, number, &[own, variables].concat());
@@ -58,7 +73,7 @@ fn the_journal_has_the_agents_version_session_and_call() {
         (&["--agent", "codex"], "3 4 5"),
         (&["--agent", "codex/hook"], "5"),
         (&["--agent", "ann"], "6"),
-        (&["--session", "s-1"], "3 4 6"),
+        (&["--session", "s-01a1fc3b-5baf-7452-81d2"], "3 4 6"),
         (&["--session", "b"], "2"),
         (&["--agent", "codex", "--session", "s-"], "3 4"),
     ] {
@@ -67,7 +82,7 @@ fn the_journal_has_the_agents_version_session_and_call() {
     let log = rexec(&host, &["log"]);
     assert!(["  claude ", "  claude~2 ", "  codex/hook ", "  Ann "].iter().all(|name| log.contains(name)), "{log}");
     let shown = rexec(&host, &["show", "2"]);
-    assert!(shown.contains("claude~2 (Claude Code 2.1.329)") && shown.contains("b-2"), "{shown}");
+    assert!(shown.contains("claude~2 (Claude Code 2.1.329)") && shown.contains("b-8c1f9d20-77e4-4b1a"), "{shown}");
     assert!(rexec(&host, &["show", "6"]).contains("Ann (codex 0.169.0)"), "its program is named, too");
     host.finish();
 }
