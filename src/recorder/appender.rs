@@ -76,31 +76,32 @@ impl Appender {
             done: Done::default(),
             news: Vec::new(),
         };
-        let known = appender.resume().unwrap_or_default();
+        let known = appender.resume();
         appender.flush(Instant::now());
         (appender, known)
     }
 
-    fn resume(&mut self) -> io::Result<AlreadyWritten> {
+    /// Goes on where a recorder that died has stopped. Returns what its files have.
+    fn resume(&mut self) -> AlreadyWritten {
         let mut known = AlreadyWritten::default();
-        let Some(from) = self.session.resume.clone() else { return Ok(known) };
+        let Some(from) = self.session.resume.clone() else { return known };
         let (mut name, mut since) = (from.name, from.length);
-        loop {
-            match Volume::resume(&self.session.home, &name, since, &self.open)? {
-                Resumed::Here(volume, mut tail) => {
-                    known.ended.append(&mut tail.ended);
-                    known.asides += tail.asides;
-                    known.open.extend(tail.open.keys());
-                    self.take(volume);
-                    return Ok(known);
-                }
-                Resumed::Next(next, mut tail) => {
-                    known.ended.append(&mut tail.ended);
-                    known.asides += tail.asides;
-                    (name, since) = (next, 0);
-                }
+        while let Ok(resumed) = Volume::resume(&self.session.home, &name, since, &self.open) {
+            let (mut tail, volume, next) = match resumed {
+                Resumed::Here(volume, tail) => (tail, Some(volume), None),
+                Resumed::Next(next, tail) => (tail, None, Some(next)),
+                Resumed::Anew(tail) => (tail, None, None),
+            };
+            known.ended.append(&mut tail.ended);
+            known.asides += tail.asides;
+            if let Some(volume) = volume {
+                known.open.extend(tail.open.keys());
+                self.take(volume);
             }
+            let Some(next) = next else { break };
+            (name, since) = (next, 0);
         }
+        known
     }
 
     /// The file that is being written.

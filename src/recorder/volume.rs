@@ -25,8 +25,9 @@ use crate::limits;
 
 /// How many journals may begin within one second. Beyond it, beginning one fails.
 const NAMES_MAX: u32 = 1000;
-/// How long the file of a recorder that has died may stay locked. Beyond it, the journal goes on in a new file.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// How long the file of a recorder that has died may stay locked: on a busy machine, a process that was killed takes its
+/// time to end. Beyond it, the journal goes on in a new file.
+const LOCK_WAIT: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(5) };
 
 /// A journal's file that is being written.
 #[derive(Debug)]
@@ -57,6 +58,8 @@ pub(super) enum Resumed {
     Here(Volume, Tail),
     /// In the file of this name. The end of the file that was asked for says so, and the rest.
     Next(String, Tail),
+    /// In a new file, because the one that was asked for, with this end, stays locked.
+    Anew(Tail),
 }
 
 /// What another program did to the file.
@@ -103,7 +106,7 @@ impl Volume {
     /// Goes on in the file of a recorder that died. `since` is the offset before which the host knows every record.
     ///
     /// # Errors
-    /// If there is no such file any more, it belongs to another host, or it stays locked.
+    /// If there is no such file any more, or it belongs to another host.
     pub(super) fn resume(home: &Path, name: &str, since: u64, host: &OpenRecord) -> io::Result<Resumed> {
         let path = names::path(home, name);
         if !fs::symlink_metadata(&path)?.is_file() {
@@ -111,10 +114,14 @@ impl Volume {
         }
         let file = OpenOptions::new().read(true).append(true).open(&path)?;
         let is_own = first_line(&file).is_some_and(|open| (open.pid, open.started) == (host.pid, host.started));
-        if !is_own || !lock(&file) {
+        if !is_own {
             return Err(io::ErrorKind::NotFound.into());
         }
+        let is_locked = lock(&file);
         let tail = Tail::read(&file, since)?;
+        if !is_locked {
+            return Ok(Resumed::Anew(tail));
+        }
         if tail.is_closed {
             let next = closing(&file)?.and_then(|close| close.next).ok_or(io::ErrorKind::NotFound)?;
             return Ok(Resumed::Next(next, tail));

@@ -1,10 +1,10 @@
-//! The records that a full queue gives up.
+//! The records that a full queue gives up, and those that a successor does not write again.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
-use crate::journal::record::StartRecord;
+use crate::journal::record::{EndRecord, RunEnd, StartRecord};
 
 fn says(news: &[RecorderStatus]) -> Vec<&str> {
     news.iter()
@@ -48,5 +48,27 @@ fn the_oldest_records_go_when_memory_is_full() {
     assert!(lines[0].contains("\"open\"") && lines[1].contains("\"count\":7"));
     assert!(lines[2].contains("\"seq\":7") && lines[4].contains("\"seq\":9"));
     assert_eq!(appender.take_done().starts, [7, 8, 9]);
+    fs::remove_dir_all(&home).unwrap();
+}
+
+#[test]
+fn what_a_file_has_that_stays_locked_is_not_written_again() {
+    let home = std::env::temp_dir().join(format!("rexec-appender-locked-{}", std::process::id()));
+    let uid = fs::metadata("/proc/self").unwrap().uid();
+    prepare(&home, uid).unwrap();
+    let (now, bounds) = (Instant::now(), Bounds::default());
+    let mut session = Session::new(&home, uid, std::process::id());
+    let (mut before, _) = Appender::new(session.clone(), &bounds);
+    let start = |seq| StartRecord { seq, ..StartRecord::default() };
+    let end = RunEnd { seq: 1, ..RunEnd::default() };
+    before.push(Unwritten::Start(Rc::new(start(1))), now);
+    before.push(Unwritten::End(Box::new(EndRecord { start: start(1), end, ..EndRecord::default() })), now);
+    before.push(Unwritten::Start(Rc::new(start(2))), now);
+    let name = before.volume().unwrap().name().to_owned();
+    session.on_file(&name);
+    // The one before is still there and holds its lock.
+    let (after, known) = Appender::new(session, &bounds);
+    assert_eq!((known.ended, known.open), (BTreeSet::from([1]), BTreeSet::new()), "a new file has no starts yet");
+    assert_ne!(after.volume().unwrap().name(), name);
     fs::remove_dir_all(&home).unwrap();
 }
