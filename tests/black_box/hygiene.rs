@@ -81,7 +81,8 @@ fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
     }
     for flags in [&[][..], &["--console=raw"]] {
         let is_safe = flags.is_empty();
-        // A busy machine may take longer for the last words than the host waits for its console.
+        // A busy machine may take longer for the last words, which give the terminal back, than the host waits for its
+        // console.
         let has_end = |script: &&str| {
             let pane = Pane::start(None, flags);
             let before = pane.flags();
@@ -103,10 +104,11 @@ fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
             let (own, left) = (before.split_once('\n'), stands(pane.flags()));
             let left = left.split_once('\n').map(|(title, rest)| (title != OWN_TITLE, rest));
             let wanted = own.map(|(_, rest)| (true, rest));
-            assert_eq!(left, wanted, "{flags:?}, {script}");
+            let has_end = pane.screen().contains("■ stopped as the host ended");
+            assert!(!has_end || left == wanted, "{flags:?}, {script}: {left:?} and not {wanted:?}");
             assert_eq!(pane.strange_files(), [""; 0]);
             assert!(calling.finish(PATIENCE).is_some_and(|seen| seen.code() != 0));
-            pane.screen().contains("■ stopped as the host ended")
+            has_end
         };
         for script in TO_THE_END {
             assert!((0..5).any(|_| has_end(script)), "{script}: the last block has no end");
