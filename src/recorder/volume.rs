@@ -117,9 +117,9 @@ impl Volume {
         if !is_own {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let is_locked = lock(&file);
+        let has_lock = lock(&file);
         let tail = Tail::read(&file, since)?;
-        if !is_locked {
+        if !has_lock {
             return Ok(Resumed::Anew(tail));
         }
         if tail.is_closed {

@@ -112,6 +112,26 @@ fn a_client_that_asks_faster_than_it_is_served_is_held_back() {
     asking.join().expect("the writer ends");
 }
 
+/// Answers that a client does not take wait in the bounded memory for all output that was gathered.
+#[test]
+fn long_answers_that_nobody_takes_do_not_fill_the_memory() {
+    const RUNS: usize = 100;
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let script = "head -c 2000000 /dev/zero | tr '\\0' x";
+    let params = json!({"command": script, "sanitize": "raw", "max_output_bytes": 2_000_000});
+    for id in 0..RUNS {
+        let request = json!({"id": id, "method": "exec.run", "params": params});
+        client.stream.write_all(format!("{request}\n").as_bytes()).expect("it is read");
+    }
+    host.wait_for("the last end", |journal| (journal.of_type("end").count() == RUNS).then_some(()));
+    let memory = procs::memory(host.pid(), "VmRSS");
+    // It is about 130 MB, and beyond 160 where every answer is made at once.
+    assert!(memory < 150 << 20, "{memory} bytes");
+    let answers: Vec<_> = (0..RUNS).map(|_| client.hear().expect("an answer")).collect();
+    assert!(answers.iter().all(|answer| answer["result"]["exit"] == 0));
+}
+
 /// What was gathered for an answer is not kept behind it.
 #[test]
 fn answers_with_much_output_leave_no_memory_behind() {
