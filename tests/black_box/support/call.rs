@@ -183,6 +183,11 @@ impl Call {
         let what =
             format!("{:?} by {target:?}", self.argv.iter().map(|a| a.escape_ascii().to_string()).collect::<Vec<_>>());
         let mut calling = self.start(target).unwrap_or_else(|error| panic!("{what}: {error}"));
+        // Much output takes its time on a busy machine.
+        let mut read = 0;
+        while calling.warden.wait(PATIENCE).is_none() && calling.read_so_far() > read {
+            read = calling.read_so_far();
+        }
         calling.finish(PATIENCE).unwrap_or_else(|| panic!("{what} hangs; processes: {:#?}", calling.warden.tree()))
     }
 }
@@ -211,6 +216,11 @@ pub(crate) struct Calling {
 impl Calling {
     pub(crate) fn pid(&self) -> i32 {
         self.warden.pid()
+    }
+
+    /// How many bytes of its output have come.
+    fn read_so_far(&self) -> usize {
+        [&self.stdout, &self.stderr].into_iter().flatten().map(|reader| reader.length().0).sum()
     }
 
     /// Waits for the exit, then for the end of the streams.

@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::pipe2;
 
 use super::call::{Call, Outcome, Target, dir, usual_env};
-use super::journal::{self, Journal};
+use super::journal::Journal;
 use super::procs::{self, Process};
 use super::programs;
 use super::reader::Reader;
@@ -71,8 +71,9 @@ struct Baseline {
 
 #[derive(Debug)]
 pub(crate) struct Host {
-    pub(crate) home: TempDir,
+    // Dropped before the directory: a host that still runs makes its socket again in one that is emptied.
     pub(crate) warden: Warden,
+    pub(crate) home: TempDir,
     pub(crate) terminal: Option<Terminal>,
     console: Option<Reader>,
     /// What nobody reads yet.
@@ -168,9 +169,9 @@ impl Host {
         Journal::read(&self.journal_home())
     }
 
-    /// Waits until the journal answers a question.
-    pub(crate) fn wait_for<T>(&self, what: &str, ask: impl FnMut(&Journal) -> Option<T>) -> T {
-        journal::wait_for(&self.journal_home(), PATIENCE, ask)
+    /// Waits until the journal answers a question, as long as the host works.
+    pub(crate) fn wait_for<T>(&self, what: &str, mut ask: impl FnMut(&Journal) -> Option<T>) -> T {
+        waiting::until_at_rest(|| procs::processor_time(self.pid()), || ask(&self.journal()))
             .unwrap_or_else(|| panic!("the journal never had {what}: {:#?}", self.journal()))
     }
 
@@ -205,7 +206,7 @@ impl Host {
 
     /// What it has while it sleeps. A host that is just making a guard in reserve does not, however long it takes.
     fn asleep(&self) -> Option<Baseline> {
-        let is_asleep = || Process::of(self.pid()).is_some_and(|host| host.state == 'S');
+        let is_asleep = || procs::is_polling(self.pid());
         let now = self.now();
         (is_asleep() && self.now() == now && is_asleep()).then_some(now)
     }

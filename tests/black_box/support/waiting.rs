@@ -25,6 +25,21 @@ pub(crate) fn until<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> 
     }
 }
 
+/// The same as long as somebody works on the answer: the time begins again when `work` has grown, but not for ever.
+pub(crate) fn until_at_rest<T>(mut work: impl FnMut() -> Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let (begun, mut done) = (Instant::now(), Duration::ZERO);
+    loop {
+        if let Some(answer) = until(PATIENCE, &mut ask) {
+            return Some(answer);
+        }
+        let now = work();
+        if now <= done || begun.elapsed() >= 5 * PATIENCE {
+            return None;
+        }
+        done = now;
+    }
+}
+
 /// Asks until it is so; false when the time is over.
 pub(crate) fn until_true(within: Duration, mut ask: impl FnMut() -> bool) -> bool {
     until(within, || ask().then_some(())).is_some()
