@@ -65,7 +65,7 @@ fn warm(seed: u64) -> (Host, Holding, u64) {
     });
     assert_eq!(chaos.faults(), Vec::<String>::new(), "before anything is killed");
     host.wait_idle();
-    let memory = procs::memory(host.pid(), "VmRSS");
+    let memory = procs::memory(host.pid());
     (host, holding, memory)
 }
 
@@ -76,7 +76,7 @@ fn check(host: Host, before: Holding, memory: u64, chaos: &Chaos) {
     host.wait_idle();
     let is_same = waiting::until_true(PATIENCE, || Holding::of(&host) == before);
     assert!(is_same, "seed {}: {before:?} at first, now {:?}: {:#?}", chaos.seed, Holding::of(&host), host.tree());
-    let now = procs::memory(host.pid(), "VmRSS");
+    let now = procs::memory(host.pid());
     say(&format!("{:?}; {before:?}; resident {memory} bytes, then {now}", chaos.counts));
     assert!(now <= memory + GROWTH, "seed {}: {memory} bytes at first, now {now}", chaos.seed);
     let is_told = waiting::until_true(PATIENCE, || chaos.misreported(&host).is_empty());

@@ -64,14 +64,14 @@ fn a_console_that_is_not_read_holds_nobody_up() {
     const BYTES: usize = 2_000_000;
     for setup in [TERMINAL, PIPE] {
         let mut host = Host::with(setup);
-        let before = procs::memory(host.pid(), "VmRSS");
+        let before = procs::data(host.pid());
         let output = shim(&host, &letters(BYTES)).output().expect("a shim");
         assert_eq!((output.stdout.len(), output.status.code()), (BYTES, Some(0)));
         for n in 0..50 {
             let seen = host.run(&format!("echo {n}; exit {n}"));
             assert_eq!((seen.out(), seen.code()), (format!("{n}\n"), n));
         }
-        let peak = procs::memory(host.pid(), "VmHWM");
+        let peak = procs::most_data(host.pid());
         assert!(peak <= before + (8 << 20), "{before} bytes before, at most {peak}");
         assert!(!is_nonblocking(&host), "the host has set O_NONBLOCK, for its parent too");
         host.read_console();
@@ -157,7 +157,7 @@ fn many_commands_behind_a_stuck_console_are_bounded() {
     const COMMANDS: usize = 250;
     const BYTES: usize = 100_000;
     let mut host = Host::with(PIPE);
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::data(host.pid());
     for n in 1..=COMMANDS {
         let status = shim(&host, &letters(BYTES)).stdout(Stdio::null()).status().expect("a shim");
         assert!(status.success());
@@ -166,7 +166,7 @@ fn many_commands_behind_a_stuck_console_are_bounded() {
             host.wait_for("the ends", |journal: &Journal| (journal.of_type("end").count() == n).then_some(()));
         }
     }
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     // What is held for the console, what is on its way to the recorder, and the holes between them in the heap.
     assert!(peak <= before + (15 << 20), "{before} bytes before, at most {peak} for {} written", COMMANDS * BYTES);
     assert!(peak >= before + (3 << 20), "{before} bytes before, at most {peak}: nothing was kept");

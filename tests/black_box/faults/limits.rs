@@ -103,7 +103,7 @@ fn with_stopped_recorder() -> (Host, Process) {
 fn a_stopped_recorder_costs_no_command_anything() {
     const BYTES: u64 = 3_000_000;
     let (host, recorder) = with_stopped_recorder();
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::data(host.pid());
     let script = format!("head -c {BYTES} /dev/zero | tr '\\0' x");
     let started = Instant::now();
     for _ in 0..3 {
@@ -111,7 +111,7 @@ fn a_stopped_recorder_costs_no_command_anything() {
         assert_eq!((output.stdout.len() as u64, output.status.code()), (BYTES, Some(0)));
     }
     assert!(started.elapsed() < PATIENCE, "they waited for the recorder: {:?}", started.elapsed());
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     assert!(peak <= before + (8 << 20), "{before} bytes before, at most {peak}");
     recorder.signal(Signal::SIGCONT);
     let ends = |journal: &Journal| {
@@ -131,13 +131,13 @@ fn a_stopped_recorder_costs_no_command_anything() {
 fn records_are_given_up_in_the_end() {
     const COMMANDS: usize = 300;
     let (host, recorder) = with_stopped_recorder();
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::data(host.pid());
     // A start and an end hold the command, once as words and once as text.
     let long = "x".repeat(100_000);
     for _ in 0..COMMANDS {
         assert_eq!(answer(ask(&host, &["no-such-program", &long]))["exit"], 127);
     }
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     assert!(peak <= before + (120 << 20), "{before} bytes before, at most {peak}");
     recorder.signal(Signal::SIGCONT);
     // Told as they are given up, so more than once.

@@ -105,7 +105,7 @@ fn violations() -> Vec<(&'static str, Vec<u8>)> {
 fn violations_end_the_connection_and_disturb_nobody() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
-    let before = procs::memory(host.pid(), "VmHWM");
+    let before = procs::most_data(host.pid());
     for (what, bytes) in violations() {
         let mut stream = connect(&host);
         // The host may have ended it before all is written.
@@ -114,7 +114,7 @@ fn violations_end_the_connection_and_disturb_nobody() {
         assert!(!text.contains("took too long"), "{what}: only time ended it: {text}");
         assert_eq!(host.run("echo on").out(), "on\n", "after {what}");
     }
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     assert!(peak <= before + (8 << 20), "{before} bytes before, at most {peak}");
 }
 
@@ -123,7 +123,7 @@ fn violations_end_the_connection_and_disturb_nobody() {
 fn slow_peers_are_ended_and_disturb_nobody() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::memory(host.pid());
     let hello = Hello::OURS.encode();
     let half = frame(1, 8 << 20, &[9; 1000]);
     let openings: [(&str, &[u8], u64); 6] = [
@@ -159,7 +159,7 @@ fn slow_peers_are_ended_and_disturb_nobody() {
         while started.elapsed() < Duration::from_secs(3) {
             assert_eq!(host.run("echo on").out(), "on\n");
         }
-        let now = procs::memory(host.pid(), "VmRSS");
+        let now = procs::memory(host.pid());
         assert!(now <= before + (16 << 20), "{before} bytes before, {now} with {} slow peers", streams.len());
         for (what, stream, seconds) in &mut streams {
             let bytes = last_words(stream);
@@ -179,7 +179,7 @@ fn slow_peers_are_ended_and_disturb_nobody() {
 fn many_large_requests_at_once_are_bounded() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::memory(host.pid());
     let bytes = frame(1, 8 << 20, &vec![9; 7 << 20]);
     let start = |_| {
         let mut stream = connect(&host);
@@ -190,7 +190,7 @@ fn many_large_requests_at_once_are_bounded() {
     let streams: Vec<_> = (0..40).map(start).collect();
     // A request that takes too long makes room for others.
     let in_time = begun.elapsed() < Duration::from_secs(9);
-    let now = procs::memory(host.pid(), "VmRSS");
+    let now = procs::memory(host.pid());
     assert!(now <= before + (100 << 20), "{before} bytes before, {now} with 280 MiB of requests");
     assert_eq!(host.run("echo on").out(), "on\n");
     let taken = streams.iter().filter(|(_, is_taken)| *is_taken).count();
@@ -256,9 +256,9 @@ fn a_peer_that_is_let_go_cannot_fill_the_host() {
     stream.write_all(&[0x7f, 1, 0, 0, 0, 0]).expect("it takes bytes");
     let is_over = || host.tree().iter().all(|process| process.comm != "yes");
     assert!(waiting::until_true(PATIENCE, is_over), "its command runs on");
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::data(host.pid());
     stream.write_all(&vec![0; 50 << 20]).expect("it takes bytes");
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     assert!(peak <= before + (8 << 20), "{before} bytes before, at most {peak}");
     drop(stream);
 }

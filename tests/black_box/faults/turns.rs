@@ -77,7 +77,7 @@ fn a_long_request_keeps_no_short_one_from_its_turn() {
 fn output_that_multiplies_is_bounded_and_lets_others_through() {
     const SCRIPT: &str = "printf x; for n in {1..4}; do printf '\\033[9999b%.0s' {1..40000}; done";
     let host = Host::start();
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::data(host.pid());
     let flood = || shim(&host, SCRIPT).env("REXEC_SANITIZE", "collapse").stdout(Stdio::null()).spawn();
     let mut floods: Vec<_> = (0..3).map(|_| flood().expect("a shim")).collect();
     for n in 0..20 {
@@ -85,7 +85,7 @@ fn output_that_multiplies_is_bounded_and_lets_others_through() {
         assert_eq!((seen.out(), seen.code()), (format!("{n}\n"), n));
     }
     assert!(floods.iter_mut().all(|flood| flood.wait().is_ok_and(|status| status.success())));
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     assert!(peak <= before + (16 << 20), "{before} bytes before, at most {peak}");
 }
 
@@ -94,13 +94,13 @@ fn output_that_multiplies_is_bounded_and_lets_others_through() {
 fn a_window_of_five_thousand_rows_and_columns_costs_little() {
     const SCRIPT: &str = "printf '\\033[H'; for n in {1..400}; do printf '%05000d\\n' $n; done; stty -F /dev/tty size";
     let host = Host::start();
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::data(host.pid());
     let terminal = Terminal::new(5000, 5000);
     let reader = Reader::new(terminal.master_file().into(), usize::MAX);
     let mut shim = shim(&host, SCRIPT);
     shim.env("REXEC_SANITIZE", "collapse").stdout(terminal.slave()).stderr(terminal.slave());
     assert!(shim.status().expect("a shim").success());
     assert!(reader.wait_for(b"5000 5000", PATIENCE), "the size that the command sees");
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     assert!(peak <= before + (16 << 20), "{before} bytes before, at most {peak}");
 }

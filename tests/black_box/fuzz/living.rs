@@ -69,7 +69,7 @@ fn send(host: &Host, dice: &mut Dice, stream: &[u8]) {
 fn a_host_outlives_whatever_is_sent_to_it() {
     let host = Host::start();
     assert_eq!(host.run("seq 1 20000 | cksum").out(), "3231941463 108894\n");
-    let memory = procs::memory(host.pid(), "VmRSS");
+    let memory = procs::data(host.pid());
     let mut frames = 0;
     let mut rounds_done = 0_u32;
     rounds(1_500, |dice| {
@@ -82,7 +82,7 @@ fn a_host_outlives_whatever_is_sent_to_it() {
             assert_eq!(host.run(&format!("echo {rounds_done}")).out(), format!("{rounds_done}\n"));
         }
     });
-    let most = procs::memory(host.pid(), "VmHWM");
+    let most = procs::most_data(host.pid());
     assert!(most <= memory + GROWTH, "{memory} bytes at first, at most {most}, after {frames} frames");
     assert_eq!(host.errors(), "", "the host complained");
     tell(&format!("{frames} frames to a living host of {memory} bytes at first, at most {most}"));

@@ -119,15 +119,15 @@ fn more_commands_than_may_run_wait_for_the_others() {
     let journal = host.journal();
     let queued: Vec<_> = journal.of_type("end").filter(has_queued).map(|end| end["seq"].as_u64()).collect();
     assert!(queued.len() >= WAITING, "{} commands have waited", queued.len());
-    let peak = procs::memory(host.pid(), "VmHWM");
-    assert!(peak <= 96 << 20, "at most {peak} bytes");
+    let peak = procs::most_data(host.pid());
+    assert!(peak <= 84 << 20, "at most {peak} bytes");
 }
 
 #[test]
 fn much_output_costs_no_memory_and_is_exact() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
-    let idle = procs::memory(host.pid(), "VmRSS");
+    let idle = procs::data(host.pid());
     for (tty, megabytes) in [("auto", waiting::size(30, 100)), ("never", 100)] {
         let bytes = megabytes << 20;
         let script = format!("seq 1 100000000 | head -c {bytes} | tee >(cksum > sum)  ; wait");
@@ -143,7 +143,7 @@ fn much_output_costs_no_memory_and_is_exact() {
         let expected = waiting::until(PATIENCE, expected).expect("a sum");
         assert_eq!(String::from_utf8_lossy(&sum.expect("cksum").stdout), String::from_utf8_lossy(&expected), "{tty}");
     }
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     assert!(peak <= idle + (8 << 20), "idle {idle} bytes, peak {peak} bytes");
 }
 
@@ -151,7 +151,7 @@ fn much_output_costs_no_memory_and_is_exact() {
 fn a_slow_reader_slows_only_its_own_command() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
-    let idle = procs::memory(host.pid(), "VmRSS");
+    let idle = procs::data(host.pid());
     for mode in ["REXEC_SANITIZE=raw", "REXEC_TTY=never"] {
         let mut slow = host.call("yes").env(mode).start(Target::Shim(&host.socket())).expect("a shim");
         assert!(slow.stdout.as_ref().expect("a pipe").wait_for(b"y\n", PATIENCE));
@@ -168,7 +168,7 @@ fn a_slow_reader_slows_only_its_own_command() {
         // kernel's buffers.
         let ahead = procs::written(yes.pid) - before;
         assert!(ahead <= 1 << 20, "{mode}: {ahead} bytes ahead of its reader");
-        let now = procs::memory(host.pid(), "VmHWM");
+        let now = procs::most_data(host.pid());
         assert!(now <= idle + (8 << 20), "{mode}: idle {idle} bytes, with a stopped reader {now} bytes");
         slow.warden.signal(Signal::SIGKILL);
         assert!(slow.warden.wait(PATIENCE).is_some());

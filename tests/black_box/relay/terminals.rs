@@ -131,14 +131,14 @@ fn a_terminal_that_takes_nothing_holds_the_command_and_no_memory() {
     let home = TempDir::new(None);
     let host = Host::with(MIRROR);
     let [_, (shell, env)] = shells(&host);
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::memory(host.pid());
     let script = "echo begun; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end";
     // ^S: the terminal itself takes no more.
     let mut typist = Typist::start(&shell, &["bash", "-c", script], &env, home.path(), TERMINAL);
     typist.sees("begun");
     typist.types(b"\x13");
     procs::wait_until_held(host.pid(), "tr");
-    let grown = procs::memory(host.pid(), "VmRSS").saturating_sub(before);
+    let grown = procs::memory(host.pid()).saturating_sub(before);
     assert!(grown < 4 << 20, "the host has grown by {grown}");
     typist.types(b"\x11");
     typist.sees("end");
@@ -151,14 +151,14 @@ fn a_terminal_that_is_read_late_gets_every_line_in_order() {
     let home = TempDir::new(None);
     let host = Host::with(MIRROR);
     let [_, (shell, env)] = shells(&host);
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::memory(host.pid());
     let argv = ["bash", "-c", &format!("seq {LINES}; echo end")];
     let mut typist = Typist::blind(&shell, &argv, &env, home.path(), TERMINAL);
     let writer = || host.tree().into_iter().find(|process| process.comm == "seq");
     let writer = waiting::until(PATIENCE, writer).expect("it begins").pid;
     let written = || std::fs::read_to_string(format!("/proc/{writer}/io")).expect("it still writes");
     waiting::until_steady(Duration::from_millis(200), written);
-    let grown = procs::memory(host.pid(), "VmRSS").saturating_sub(before);
+    let grown = procs::memory(host.pid()).saturating_sub(before);
     assert!(grown < 4 << 20, "the host has grown by {grown}");
     assert_eq!(host.run("echo beside").out(), "beside\n");
     typist.sees("end");

@@ -172,7 +172,7 @@ fn a_full_fifo_holds_up_no_command() {
 fn a_flood_of_reports_costs_the_host_little_memory() {
     const RUNS: u8 = 80;
     let host = Host::start();
-    let before = procs::memory(host.pid(), "VmRSS");
+    let before = procs::data(host.pid());
     let begun = beginning("a flood", ShimPlace::default());
     let piece = [b'x'; PAYLOAD_BYTES_MAX];
     for number in 0..60 {
@@ -187,7 +187,7 @@ fn a_flood_of_reports_costs_the_host_little_memory() {
             assert!(waiting::until_true(PATIENCE, || write(&host, &record) > 0), "the host reads no more");
         }
     }
-    let peak = procs::memory(host.pid(), "VmHWM");
+    let peak = procs::most_data(host.pid());
     // 40 beginnings of 256 KiB, and the logs of 40 commands of 128 KiB.
     assert!(peak < before + (40 << 20), "{before} bytes before, at most {peak}");
     assert_eq!(host.run("echo served").out(), "served\n");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::crowd::{answer, ask_in_json};
 use crate::support::host::{Host, PLAIN, Setup};
-use crate::support::procs::Process;
+use crate::support::procs::{self, Process};
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -261,10 +261,8 @@ fn twenty_five_answers_of_three_megabytes_stay_within_one_bound() {
     // Nobody reads until all have ended, so that every answer has to be kept.
     let ended = || host.journal().of_type("end").count();
     waiting::wait_until_grown("all have ended", 25, PATIENCE * 4, ended);
-    let status = fs::read_to_string(format!("/proc/{}/status", host.pid())).expect("it lives");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
-    let peak: usize = peak.trim().trim_end_matches(" kB").parse().expect("a number");
-    assert!(peak < 100 << 10, "the host took {peak} KiB");
+    let memory = procs::memory(host.pid());
+    assert!(memory < 92 << 20, "the host has {memory} bytes");
     let mut omitted = 0;
     for socket in asked.drain(..) {
         let answer = answer(socket);

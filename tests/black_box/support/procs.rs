@@ -158,9 +158,28 @@ pub(crate) fn descriptor_list(pid: i32) -> Vec<String> {
     entries.flatten().map(name).collect()
 }
 
-/// A number of kilobytes from /proc/PID/status, in bytes: `VmRSS`, `VmHWM`.
-pub(crate) fn memory(pid: i32, field: &str) -> u64 {
+/// The memory that a process has now, in bytes. Pages of its program's file are not counted: the kernel brings them in and
+/// takes them away as it likes.
+pub(crate) fn memory(pid: i32) -> u64 {
+    numbers(pid, ["RssAnon:"])[0]
+}
+
+/// The space that a process has for its data now, in bytes, whether it has used all of it or not.
+pub(crate) fn data(pid: i32) -> u64 {
+    numbers(pid, ["VmData:"])[0]
+}
+
+/// The most space for its data that a process has ever had: beside it, there is only its program, which does not grow.
+pub(crate) fn most_data(pid: i32) -> u64 {
+    let [peak, size, data] = numbers(pid, ["VmPeak:", "VmSize:", "VmData:"]);
+    peak - (size - data)
+}
+
+/// Numbers of kilobytes from one look at /proc/PID/status, in bytes; 0 when there is no such process.
+fn numbers<const N: usize>(pid: i32, fields: [&str; N]) -> [u64; N] {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
-    line.split_ascii_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
+    fields.map(|field| {
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+        line.split_ascii_whitespace().next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
+    })
 }
