@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::Resource;
@@ -46,17 +47,29 @@ fn leave_descriptors(host: &Host, count: usize) {
     set_limit(host, None, &format!("--nofile={limit}:"));
 }
 
-/// Nothing can happen for a while: a host that tries again and again would use as much of a processor as we do here.
+/// Nothing can happen for a while: a host that tries again and again would use as much of a processor as we do here. One
+/// that tries at intervals uses little in any second, also in one in which a busy machine leaves us next to nothing.
 fn assert_calm(host: &Host, what: &str) {
     let own = || procs::processor_time_of("/proc/thread-self/stat");
-    let (before, own_before) = (procs::processor_time(host.pid()), own());
-    let enough = || own() - own_before >= Duration::from_millis(200);
-    let started = Instant::now();
-    while started.elapsed() < QUIET || (!enough() && started.elapsed() < PATIENCE) {
-        std::hint::spin_loop();
+    let begun = Instant::now();
+    loop {
+        let (before, own_before, started) = (procs::processor_time(host.pid()), own(), Instant::now());
+        while started.elapsed() < QUIET {
+            std::hint::spin_loop();
+        }
+        let (used, own, time) = (procs::processor_time(host.pid()) - before, own() - own_before, started.elapsed());
+        if own >= Duration::from_millis(200) || begun.elapsed() >= PATIENCE {
+            let is_calm = used <= own / 5 + time / 50 + Duration::from_millis(20);
+            assert!(is_calm, "{what}: {used:?} of processor time in {time:?}, where we had {own:?}");
+            return;
+        }
     }
-    let (used, own) = (procs::processor_time(host.pid()) - before, own() - own_before);
-    assert!(used <= own / 5 + Duration::from_millis(20), "{what}: {used:?} of processor time where we had {own:?}");
+}
+
+/// Held by a test that leaves descriptors of its user in flight: the kernel's bound is on all of them together.
+fn in_flight() -> MutexGuard<'static, ()> {
+    static IN_FLIGHT: Mutex<()> = Mutex::new(());
+    IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The callers have far more descriptors in flight together than the host may have open, which also keeps the host of a
@@ -65,7 +78,8 @@ fn assert_calm(host: &Host, what: &str) {
 fn many_callers_of_a_host_with_few_descriptors_are_served() {
     const CALLERS: usize = 200;
     let limits = &[(Resource::RLIMIT_NOFILE, 64, 64)];
-    let Some(user) = programs::plain_user() else { return };
+    let Some(user) = programs::user_of_our_own() else { return };
+    let _alone = in_flight();
     let host = Host::with(Setup { user, state: State { limits, ..USUAL }, ..PLAIN });
     let mut gate = Gate::new(host.home.path(), user);
     let agent = format!(
@@ -289,7 +303,8 @@ fn commands_do_not_wait_for_ever() {
 #[test]
 fn callers_of_a_stopped_host_wait() {
     const CALLERS: usize = 60;
-    let Some(user) = programs::plain_user() else { return };
+    let Some(user) = programs::user_of_our_own() else { return };
+    let _alone = in_flight();
     let host = Host::with(Setup { user, ..PLAIN });
     host.signal(nix::sys::signal::Signal::SIGSTOP);
     let limits = &[(Resource::RLIMIT_NOFILE, 40, 40)];

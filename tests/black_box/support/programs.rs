@@ -100,6 +100,12 @@ pub(crate) fn plain_user() -> Option<Option<u32>> {
     if nix::unistd::geteuid().is_root() { another_user().map(Some) } else { Some(None) }
 }
 
+/// A user without privileges that nobody else is on this machine, as far as there are such: for tests of what the kernel
+/// counts by user, such as descriptors that are on their way through sockets.
+pub(crate) fn user_of_our_own() -> Option<Option<u32>> {
+    plain_user().map(|user| user.map(|_| 60_100 + std::process::id() % 1_000))
+}
+
 /// A user without privileges that may run the programs under test: `None` unless we are root, and when a directory above
 /// them is closed to others, which is said.
 pub(crate) fn another_user() -> Option<u32> {
