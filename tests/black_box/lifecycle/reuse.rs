@@ -108,7 +108,7 @@ fn marks() -> Vec<(&'static str, String)> {
         ("its priority", "renice -n 19 -p $PPID".to_owned()),
         ("a limit", "prlimit --pid $PPID --core=0:0 --stack=1000000".to_owned()),
         ("its score for the OOM killer", "echo 500 > /proc/$PPID/oom_score_adj".to_owned()),
-        ("its processors", "taskset -p 1 $PPID && [ $(nproc --all) -gt 1 ]".to_owned()),
+        ("its processors", "[ $(nproc) -gt 1 ] && taskset -p 1 $PPID".to_owned()),
         ("its input priority", "ionice -c 3 -p $PPID".to_owned()),
         ("its scheduling policy", "chrt --batch -p 0 $PPID".to_owned()),
         ("what its core dumps hold", "echo 0x1 > /proc/$PPID/coredump_filter".to_owned()),
