@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{McpIdentity, McpServer};
+use crate::front::rpc::error::{NAME_TAKEN, RpcError};
 use crate::limits;
 
 /// A server, its time, and what both sides were told.
@@ -258,19 +259,22 @@ fn a_host_that_does_not_answer_is_told_and_a_late_start_is_undone() {
 /// The host's hints are for programs that call its methods.
 #[test]
 fn a_refusal_names_tools_and_no_methods() {
-    for (code, message, hint) in [
-        (-32_001, "there is no run 7 here", "list has the runs that there are"),
-        (-32_002, "run 7 is over", "output shows how it ended"),
-        (-32_002, "run 7 has no input that is open", "start it with keep_stdin, or with tty"),
-        (-32_006, "run 7 has the name \"web\" in this project", "kill ends that one; or choose another name"),
-        (-32_003, "the host is busy", "say exec.again"),
+    for (error, hint) in [
+        (RpcError::no_such_run(7), "list has the runs that there are"),
+        (RpcError::run_is_over(7), "output shows how it ended"),
+        (RpcError::input_is_closed(7), "start it with keep_stdin, or with tty"),
+        (RpcError::new(NAME_TAKEN, "taken").hint("say exec.again"), "kill ends that one; or choose another name"),
+        (RpcError::busy("the host is busy").hint("say exec.again"), "say exec.again"),
     ] {
-        let mut scene = Scene::new();
-        scene.call("write", json!({"run": 7, "text": "x"}));
-        let id = scene.asked()[0].2.clone();
-        let error = json!({"code": code, "message": message, "data": {"hint": "say exec.again"}});
-        scene.host(&json!({"id": id, "error": error}));
-        assert_eq!(scene.result(), (format!("rexec: {message}\nhint: {hint}\n"), true));
+        // The words of the sentence say nothing about what helps.
+        for message in [error.message.clone(), "run 7 is over".to_owned()] {
+            let mut scene = Scene::new();
+            scene.call("write", json!({"run": 7, "text": "x"}));
+            let id = scene.asked()[0].2.clone();
+            let error = RpcError { message: message.clone(), ..error.clone() };
+            scene.host(&json!({"id": id, "error": error}));
+            assert_eq!(scene.result(), (format!("rexec: {message}\nhint: {hint}\n"), true));
+        }
     }
 }
 

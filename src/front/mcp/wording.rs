@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use rexec_sh::protocol::notice::{Notice, hint_in, problem_in};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::call::RunEnding;
-use crate::front::rpc::error::{NAME_TAKEN, NO_SUCH_RUN, RUN_IS_OVER};
+use crate::front::rpc::error::{InputFault, NAME_TAKEN, NO_SUCH_RUN, RUN_IS_OVER, RpcError};
 use crate::text::escape::escape_line;
 
 /// Columns of a command or another text in a list. The rest is cut.
@@ -63,19 +64,20 @@ pub(super) fn problem(problem: &str, hint: &str) -> String {
 
 /// The host's error.
 pub(super) fn host_error(error: &Value) -> String {
-    let message = error.get("message").and_then(Value::as_str).unwrap_or("the host refused without a reason");
-    let said = error.get("data").and_then(|data| data.get("hint")).and_then(Value::as_str).unwrap_or_default();
-    let code = error.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
+    let Ok(error) = RpcError::deserialize(error) else {
+        return problem("the host refused without a reason", "");
+    };
+    let data = error.data.unwrap_or_default();
     // The host's own hints name its methods, of which an agent knows nothing.
-    let hint = match code {
-        Some(NO_SUCH_RUN) => "list has the runs that there are",
-        Some(RUN_IS_OVER) if message.ends_with("is over") => "output shows how it ended",
-        Some(RUN_IS_OVER) => "start it with keep_stdin, or with tty",
-        Some(NAME_TAKEN) => "kill ends that one; or choose another name",
-        _ => said,
+    let hint = match (error.code, data.input) {
+        (NO_SUCH_RUN, _) => "list has the runs that there are",
+        (RUN_IS_OVER, Some(InputFault::Closed)) => "start it with keep_stdin, or with tty",
+        (RUN_IS_OVER, None) => "output shows how it ended",
+        (NAME_TAKEN, _) => "kill ends that one; or choose another name",
+        _ => data.hint.as_deref().unwrap_or_default(),
     };
     let shown = |text: &str| escape_line(text, COLUMNS * 4);
-    problem(&shown(message), &shown(hint))
+    problem(&shown(&error.message), &shown(hint))
 }
 
 /// The runs of the host.

@@ -184,21 +184,29 @@ fn named(name: &str, params: Map<String, Value>) -> Result<Method, RpcError> {
     })
 }
 
-/// Reads parameters. The error names the field.
-fn read<P: DeserializeOwned>(params: Map<String, Value>) -> Result<P, RpcError> {
-    // serde's words do not name a field whose value has a wrong type.
-    let copy = params.clone();
-    serde_json::from_value(Value::Object(params)).map_err(|error| {
+/// Reads parameters. A parameter that is null counts as one that is left out. The error names the field.
+fn read<P: DeserializeOwned>(mut params: Map<String, Value>) -> Result<P, RpcError> {
+    let refused = |words: String| RpcError::new(BAD_PARAMS, words);
+    let nulls: Vec<String> = params.iter().filter(|(_, value)| value.is_null()).map(|(name, _)| name.clone()).collect();
+    params.retain(|_, value| !value.is_null());
+    for name in nulls {
+        // A parameter that there is not is refused with any value.
+        let alone = Map::from_iter([(name, Value::Null)]);
+        let words = P::deserialize(&alone).err().map(|error| error.to_string()).unwrap_or_default();
+        if words.starts_with("unknown field") {
+            return Err(refused(format!("params: {words}")));
+        }
+    }
+    P::deserialize(&params).map_err(|error| {
+        // serde's words do not name a field whose value has a wrong type.
         let words = error.to_string();
         let is_culprit = |field: &&String| {
-            let mut others = copy.clone();
+            let mut others = params.clone();
             others.remove(*field);
-            let without = serde_json::from_value::<P>(Value::Object(others));
-            without.map_or_else(|other| other.to_string() != words, |_| true)
+            P::deserialize(&others).map_or_else(|other| other.to_string() != words, |_| true)
         };
         let is_told = words.contains("field `");
-        let culprit = if is_told { None } else { copy.keys().find(is_culprit) };
-        let message = culprit.map_or_else(|| format!("params: {words}"), |field| format!("{field}: {words}"));
-        RpcError::new(BAD_PARAMS, message)
+        let culprit = if is_told { None } else { params.keys().find(is_culprit) };
+        refused(culprit.map_or_else(|| format!("params: {words}"), |field| format!("{field}: {words}")))
     })
 }

@@ -15,7 +15,7 @@ pub const BAD_PARAMS: i32 = -32_602;
 pub const FAILED: i32 = -32_603;
 /// No run has this number.
 pub const NO_SUCH_RUN: i32 = -32_001;
-/// The run has ended, so it takes no input, no size and no signal.
+/// The run has ended, so it takes no input, no size and no signal. Or its input has ended: see [`ErrorData::input`].
 pub const RUN_IS_OVER: i32 = -32_002;
 /// A limit is reached. It may work later.
 pub const BUSY: i32 = -32_003;
@@ -47,6 +47,17 @@ pub struct ErrorData {
     /// The run that is in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
+    /// Why a run that goes on takes no input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputFault>,
+}
+
+/// Why a run takes no input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputFault {
+    /// It was started without one that stays open, or its end was written.
+    Closed,
 }
 
 impl RpcError {
@@ -80,6 +91,15 @@ impl RpcError {
     #[must_use]
     pub fn run_is_over(run: u64) -> Self {
         Self::new(RUN_IS_OVER, format!("run {run} is over")).hint("exec.status says how it ended")
+    }
+
+    /// The run goes on, but takes no input.
+    #[must_use]
+    pub fn input_is_closed(run: u64) -> Self {
+        let mut error = Self::new(RUN_IS_OVER, format!("run {run} has no input that is open"))
+            .hint("start it with \"keep_stdin\":true, or with \"mode\":\"pty\"");
+        error.data.get_or_insert_default().input = Some(InputFault::Closed);
+        error
     }
 
     /// A limit is reached.

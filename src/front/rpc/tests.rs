@@ -3,6 +3,7 @@
 use super::call::{METHODS, Method, RpcCall};
 use super::error::{BAD_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD};
 use super::*;
+use serde_json::Value;
 
 fn error(line: &str) -> (i32, String) {
     let error = RpcCall::read(line.as_bytes()).unwrap().method.unwrap_err();
@@ -78,6 +79,65 @@ fn every_method_is_known_by_its_name() {
         let method = RpcCall::read(line.as_bytes()).unwrap().method;
         assert!(method.is_ok() || method.unwrap_err().code == BAD_PARAMS, "{name}");
     }
+}
+
+/// The parameters of each method, as the manual names them.
+fn documented() -> Vec<(&'static str, Vec<String>)> {
+    let page = include_str!("../../cli/help/protocol.md");
+    let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let Value::Object(of_start) = serde_json::to_value(start::StartParams::default()).unwrap() else { panic!() };
+    let of_start: Vec<String> = of_start.keys().cloned().chain(["stdin_base64".to_owned()]).collect();
+    let row = |name: &'static str| {
+        // The method of another name has the row of the one that it is.
+        let own = match name {
+            "pty.spawn" => "exec.start".to_owned(),
+            "pty.close" => "exec.cancel".to_owned(),
+            _ => name.replace("pty.", "exec."),
+        };
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{own}` |"))).expect("a row");
+        let cell = row.split('|').nth(2).unwrap();
+        let is_start = cell.contains("of a start") || name == "exec.runBackground";
+        (
+            name,
+            if is_start {
+                of_start.clone()
+            } else {
+                quoted(cell).into_iter().filter(|word| !word.starts_with('"')).collect()
+            },
+        )
+    };
+    METHODS.into_iter().map(row).collect()
+}
+
+/// Many programs write null for what they do not say.
+#[test]
+fn null_is_as_good_as_nothing_for_every_parameter_of_every_method() {
+    let needed = serde_json::json!({"run": 7, "for": "exit", "signal": 2, "rows": 1, "cols": 1, "subscription": 1,
+        "session": "a", "dir": "/"});
+    let read = |method: &str, params: &serde_json::Map<String, Value>| {
+        let line = serde_json::json!({"id": 1, "method": method, "params": params});
+        RpcCall::read(line.to_string().as_bytes()).unwrap().method.map(|method| format!("{method:?}"))
+    };
+    let mut optional = 0;
+    for (method, names) in documented() {
+        let is_start = names.len() > 20;
+        let given: serde_json::Map<String, Value> = names
+            .iter()
+            .filter(|name| !is_start && needed.get(name.as_str()).is_some())
+            .map(|name| (name.clone(), needed[name].clone()))
+            .collect();
+        for name in &names {
+            let (mut without, mut null) = (given.clone(), given.clone());
+            without.remove(name);
+            null.insert(name.clone(), Value::Null);
+            assert_eq!(read(method, &null), read(method, &without), "{method} {name}");
+            optional += usize::from(read(method, &without).is_ok());
+        }
+        let mut unknown = given;
+        unknown.insert("zeal".to_owned(), Value::Null);
+        assert!(read(method, &unknown).is_err_and(|error| error.message.contains("unknown field `zeal`")), "{method}");
+    }
+    assert!(optional > 130, "{optional} of them are found");
 }
 
 #[test]

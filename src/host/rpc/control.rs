@@ -28,9 +28,7 @@ impl Host {
         let job = JobId(params.run);
         self.running(job)?;
         if self.runs.input_state(job) == InputState::Closed {
-            let sentence = format!("run {} has no input that is open", job.0);
-            let hint = "start it with \"keep_stdin\":true, or with \"mode\":\"pty\"";
-            return Err(RpcError { message: sentence, ..RpcError::run_is_over(job.0) }.hint(hint));
+            return Err(RpcError::input_is_closed(job.0));
         }
         let run = self.kept(job)?;
         let waiting: usize = run.inputs.iter().map(|input| input.bytes.len()).sum();
