@@ -24,6 +24,7 @@
 mod append;
 mod appender;
 mod bounds;
+mod collector;
 mod environment;
 mod excerpt;
 mod home;

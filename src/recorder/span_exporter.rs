@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::Notice;
 
+use super::collector::{Reply, post};
 use crate::limits;
+use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
 /// Where spans go, opened.
@@ -113,45 +115,85 @@ struct Exporter {
     /// Spans that were dropped since the last failure was told.
     dropped: u64,
     has_failed: bool,
+    /// Whether it was told that the collector keeps only some of the spans.
+    has_told_rejects: bool,
+    /// What the host has sent of which the rest of a line is to come.
+    inbox: Vec<u8>,
+    /// Whether the host's end of the socket has closed.
+    host_has_ended: bool,
     /// When a failed attempt is repeated.
     retry_at: Option<Instant>,
 }
 
 /// Exports what comes on the socket, until that ends.
 pub fn export_spans(host: UnixStream, to: SpanDestination) {
-    let exporter = Exporter { host, to, waiting: VecDeque::new(), dropped: 0, has_failed: false, retry_at: None };
+    let exporter = Exporter {
+        host,
+        to,
+        waiting: VecDeque::new(),
+        dropped: 0,
+        has_failed: false,
+        has_told_rejects: false,
+        inbox: Vec::new(),
+        host_has_ended: false,
+        retry_at: None,
+    };
     // Without the socket there is nothing to export.
     let _ = exporter.run();
 }
 
 impl Exporter {
     fn run(mut self) -> io::Result<()> {
-        let (mut inbox, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
-        loop {
-            self.host.set_read_timeout(self.retry_at.map(|at| {
-                // Zero would mean not to wait at all.
-                at.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
-            }))?;
-            match self.host.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => inbox.extend_from_slice(&buffer[..length]),
-                Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-            self.take_lines(&mut inbox);
-            if self.retry_at.is_none_or(|at| at <= Instant::now()) {
-                self.export(limits::SPANS_PATIENCE);
+        while !self.host_has_ended {
+            let pause = self.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
+            self.hear(pause)?;
+            if !self.host_has_ended && self.retry_at.is_none_or(|at| at <= Instant::now()) {
+                self.export();
             }
         }
-        self.export(limits::SPANS_FAREWELL);
+        self.export();
         Ok(())
     }
 
-    fn take_lines(&mut self, inbox: &mut Vec<u8>) {
-        while let Some(end) = memchr::memchr(b'\n', inbox) {
-            let line: Vec<u8> = inbox.drain(..=end).collect();
+    /// Takes what the host sends within this time.
+    fn hear(&mut self, pause: Option<Duration>) -> io::Result<()> {
+        let mut buffer = [0; 16 << 10];
+        // Zero would mean not to wait at all.
+        self.host.set_read_timeout(pause.map(|pause| pause.max(Duration::from_millis(1))))?;
+        match self.host.read(&mut buffer) {
+            Ok(0) => self.host_has_ended = true,
+            Ok(length) => self.inbox.extend_from_slice(&buffer[..length]),
+            Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        self.take_lines();
+        Ok(())
+    }
+
+    /// Sends a request to a collector. When the host ends meanwhile, the answer is not waited for much longer.
+    fn post(&mut self, address: SocketAddr, path: &str, body: &str) -> io::Result<Reply> {
+        let began = Instant::now();
+        let mut patience = if self.host_has_ended { limits::SPANS_FAREWELL } else { limits::SPANS_PATIENCE };
+        post(address, path, body, || {
+            if !self.host_has_ended && began.elapsed() > limits::SPANS_LOOK {
+                self.host_has_ended = self.hear(Some(Duration::ZERO)).is_err() || self.host_has_ended;
+                if self.host_has_ended {
+                    patience = patience.min(began.elapsed() + limits::SPANS_FAREWELL);
+                }
+            }
+            patience.saturating_sub(began.elapsed())
+        })
+    }
+
+    fn take_lines(&mut self) {
+        while let Some(end) = memchr::memchr(b'\n', &self.inbox) {
+            let line: Vec<u8> = self.inbox.drain(..=end).collect();
             self.waiting.push_back(String::from_utf8_lossy(&line[..end]).into_owned());
         }
+        self.drop_the_oldest();
+    }
+
+    fn drop_the_oldest(&mut self) {
         while self.waiting.len() > limits::SPANS_WAITING_MAX {
             self.waiting.pop_front();
             self.dropped += 1;
@@ -159,33 +201,65 @@ impl Exporter {
     }
 
     /// Gives away all that waits, or notes that it cannot.
-    fn export(&mut self, patience: Duration) {
+    fn export(&mut self) {
         while !self.waiting.is_empty() {
             let count = self.waiting.len().min(limits::SPANS_AT_ONCE);
-            let body = format!("{{\"resourceSpans\":[{}]}}", self.waiting.make_contiguous()[..count].join(","));
-            let sent = match &mut self.to {
-                // A request that failed may have left the beginning of a line.
-                SpanDestination::File(file) if self.has_failed => file.write_all(format!("\n{body}\n").as_bytes()),
-                SpanDestination::File(file) => file.write_all(format!("{body}\n").as_bytes()),
-                SpanDestination::Collector { address, path } => post(*address, path, &body, patience),
-            };
-            if let Err(error) = sent {
-                self.retry_at = Some(Instant::now() + limits::SPANS_RETRY);
-                if !std::mem::replace(&mut self.has_failed, true) {
-                    self.tell(&format!(
-                        "spans cannot be exported: {}; the last {} wait, older ones are dropped",
-                        reason(&error),
-                        limits::SPANS_WAITING_MAX
-                    ));
+            let batch: Vec<String> = self.waiting.drain(..count).collect();
+            let body = format!("{{\"resourceSpans\":[{}]}}", batch.join(","));
+            match self.send(&body) {
+                Ok(Reply::Taken { rejected: 0, .. }) => {}
+                Ok(Reply::Taken { rejected, reason }) => self.note_rejects(rejected, &reason),
+                Ok(Reply::Refused(why)) => {
+                    self.dropped += u64::try_from(count).expect("a length fits 64 bits");
+                    self.note_failure(&format!("spans are dropped: {why}"));
+                    continue;
                 }
-                return;
+                Ok(Reply::Later(why, after)) => return self.put_off(batch, &why, after),
+                Err(error) => return self.put_off(batch, &reason(&error), None),
             }
-            self.waiting.drain(..count);
+            if std::mem::replace(&mut self.has_failed, false) {
+                let dropped = std::mem::take(&mut self.dropped);
+                self.tell(&format!("spans are exported again; {dropped} were dropped"));
+            }
         }
         self.retry_at = None;
-        if std::mem::replace(&mut self.has_failed, false) {
-            let dropped = std::mem::take(&mut self.dropped);
-            self.tell(&format!("spans are exported again; {dropped} were dropped"));
+    }
+
+    fn send(&mut self, body: &str) -> io::Result<Reply> {
+        let taken = Reply::Taken { rejected: 0, reason: String::new() };
+        match &mut self.to {
+            // A request that failed may have left the beginning of a line.
+            SpanDestination::File(file) if self.has_failed => {
+                file.write_all(format!("\n{body}\n").as_bytes()).map(|()| taken)
+            }
+            SpanDestination::File(file) => file.write_all(format!("{body}\n").as_bytes()).map(|()| taken),
+            SpanDestination::Collector { address, path } => {
+                let (address, path) = (*address, path.clone());
+                self.post(address, &path, body)
+            }
+        }
+    }
+
+    /// These spans are sent again later.
+    fn put_off(&mut self, batch: Vec<String>, why: &str, after: Option<Duration>) {
+        batch.into_iter().rev().for_each(|span| self.waiting.push_front(span));
+        self.drop_the_oldest();
+        let pause = after.unwrap_or_default().clamp(limits::SPANS_RETRY, limits::SPANS_RETRY_MAX);
+        self.retry_at = Some(Instant::now() + pause);
+        let most = limits::SPANS_WAITING_MAX;
+        self.note_failure(&format!("spans cannot be exported: {why}; the last {most} wait, older ones are dropped"));
+    }
+
+    fn note_failure(&mut self, sentence: &str) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            self.tell(sentence);
+        }
+    }
+
+    fn note_rejects(&mut self, rejected: u64, reason: &str) {
+        if !std::mem::replace(&mut self.has_told_rejects, true) {
+            let reason = escape_line(reason, limits::SPANS_REASON_COLUMNS);
+            self.tell(&format!("the collector keeps not all spans; it rejects {rejected}: {reason}"));
         }
     }
 
@@ -195,48 +269,7 @@ impl Exporter {
     }
 }
 
-/// Sends a request to a collector, and waits for its answer.
-fn post(address: SocketAddr, path: &str, body: &str, patience: Duration) -> io::Result<()> {
-    let until = Instant::now() + patience;
-    let mut stream = TcpStream::connect_timeout(&address, patience)?;
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n",
-        body.len()
-    );
-    stream.set_write_timeout(Some(patience))?;
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())?;
-    let mut answer = Vec::new();
-    let mut piece = [0; 512];
-    // Of the answer only the first line counts.
-    while memchr::memchr(b'\n', &answer).is_none() && answer.len() < limits::SPANS_ANSWER_BYTES {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "the collector does not answer"));
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut piece) {
-            Ok(0) => break,
-            Ok(length) => answer.extend_from_slice(&piece[..length]),
-            Err(error) if is_timeout(&error) => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "the collector does not answer"));
-            }
-            // A read with a time limit is interrupted when the process was stopped and goes on, signal(7).
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let line = String::from_utf8_lossy(&answer);
-    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split_ascii_whitespace().nth(1));
-    match status {
-        Some(status) if status.starts_with('2') => Ok(()),
-        Some(status) => Err(io::Error::other(format!("the collector answers {}", status.escape_default()))),
-        None => Err(io::Error::other("the collector does not speak HTTP/1.1")),
-    }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
+pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 

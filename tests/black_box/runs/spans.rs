@@ -136,6 +136,29 @@ fn a_collector_gets_spans_and_one_that_was_away_gets_them_later() {
     host.finish();
 }
 
+#[test]
+fn spans_that_a_collector_refuses_do_not_stand_in_the_way_of_later_ones() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let host = exporting(&format!("http://{}", listener.local_addr().expect("an address")));
+    let says = |words: &str| {
+        let said = || host.console_text().contains(words);
+        assert!(waiting::until_true(PATIENCE, said), "{words}: {}", host.console_text());
+    };
+    host.run("echo one");
+    answer(&listener, "400 Bad Request");
+    says("spans are dropped: the collector answers 400");
+    host.run("echo two");
+    let seen = spans(&answer(&listener, "200 OK"));
+    assert_eq!((seen.len(), &seen[0]["name"]), (1, &Value::from("exec: echo two")));
+    says("exported again; 1 were dropped");
+    host.run("echo three");
+    let (mut stream, _) = request(&listener);
+    let body = r#"{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too \u001b[31mold"}}"#;
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).expect("it takes an answer");
+    says("the collector keeps not all spans; it rejects 1: too ");
+    host.finish();
+}
+
 /// A read with a time limit fails with EINTR in a process that was stopped and goes on.
 #[test]
 fn an_exporter_that_is_stopped_and_goes_on_waits_for_its_answer() {

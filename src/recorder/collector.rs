@@ -1,0 +1,168 @@
+//! One request to a collector of spans, and what its answer means (OTLP over HTTP).
+//!
+//! Invariant: the answer decides alone. What a collector calls temporary is sent again, and nothing else, so that spans
+//! which it refuses do not stand in the way of later ones.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::limits;
+
+/// What has become of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// The collector has the spans, but for so many, for this reason.
+    Taken { rejected: u64, reason: String },
+    /// It refuses them for good.
+    Refused(String),
+    /// It may take them later, after this time if it says one.
+    Later(String, Option<Duration>),
+}
+
+/// The body of an answer.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    partial_success: Option<PartialSuccess>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct PartialSuccess {
+    /// A number of 64 bits is a string in this JSON, and a number in that of some collectors.
+    rejected_spans: Value,
+    error_message: String,
+}
+
+/// Sends a request, and waits for its answer. `patience` is asked again and again how long that may still take.
+///
+/// # Errors
+/// The collector cannot be reached, or does not answer.
+pub(super) fn post(
+    address: SocketAddr,
+    path: &str,
+    body: &str,
+    mut patience: impl FnMut() -> Duration,
+) -> io::Result<Reply> {
+    let until = patience().max(Duration::from_millis(1));
+    let mut stream = TcpStream::connect_timeout(&address, until)?;
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.set_write_timeout(Some(until))?;
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())?;
+    let mut answer = Vec::new();
+    let mut piece = [0; 512];
+    while !is_whole(&answer) {
+        let left = patience();
+        if left.is_zero() {
+            break;
+        }
+        stream.set_read_timeout(Some(left.min(limits::SPANS_LOOK)))?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => answer.extend_from_slice(&piece[..length]),
+            // A read with a time limit is interrupted when the process was stopped and goes on, signal(7).
+            Err(error) if super::span_exporter::is_timeout(&error) || error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if answer.is_empty() => return Err(error),
+            Err(_) => break,
+        }
+    }
+    if answer.is_empty() && patience().is_zero() {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "the collector does not answer"));
+    }
+    Ok(meaning(&answer))
+}
+
+/// The lines in front of the body, and the body.
+fn parts(answer: &[u8]) -> (String, Option<&[u8]>) {
+    let end = memchr::memmem::find(answer, b"\r\n\r\n");
+    let head = String::from_utf8_lossy(&answer[..end.unwrap_or(answer.len())]).into_owned();
+    (head, end.map(|end| &answer[end + 4..]))
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then_some(value.trim())
+    })
+}
+
+/// Whether all of an answer is there that counts.
+fn is_whole(answer: &[u8]) -> bool {
+    let (head, body) = parts(answer);
+    let length = header(&head, "content-length").and_then(|length| length.parse::<usize>().ok());
+    answer.len() >= limits::SPANS_ANSWER_BYTES
+        || body.is_some_and(|body| length.is_some_and(|length| body.len() >= length))
+}
+
+/// What an answer means, of which the end may be missing.
+fn meaning(answer: &[u8]) -> Reply {
+    let (head, body) = parts(answer);
+    let status = head.strip_prefix("HTTP/1.").and_then(|rest| rest.split_ascii_whitespace().nth(1));
+    let Some(status) = status else {
+        return Reply::Later("the collector does not speak HTTP/1.1".to_owned(), None);
+    };
+    let said = format!("the collector answers {}", status.escape_default());
+    match status {
+        "429" | "502" | "503" | "504" => {
+            let seconds = header(&head, "retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
+            Reply::Later(said, seconds.map(Duration::from_secs))
+        }
+        _ if !status.starts_with('2') => Reply::Refused(said),
+        _ => {
+            let partial = serde_json::from_slice::<Body>(body.unwrap_or_default()).ok();
+            let partial = partial.and_then(|body| body.partial_success).unwrap_or_default();
+            let rejected = match &partial.rejected_spans {
+                Value::String(number) => number.parse().unwrap_or_default(),
+                number => number.as_u64().unwrap_or_default(),
+            };
+            Reply::Taken { rejected, reason: partial.error_message }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_collector_calls_temporary_is_sent_again() {
+        let later = |status: &str, after| Reply::Later(format!("the collector answers {status}"), after);
+        let taken = |rejected, reason: &str| Reply::Taken { rejected, reason: reason.to_owned() };
+        for (answer, expected) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", taken(0, "")),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", taken(0, "")),
+            ("HTTP/1.1 200 OK\r\n\r\n{\"partialSuccess\":{}}", taken(0, "")),
+            (
+                "HTTP/1.1 200 OK\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"3\",\"errorMessage\":\"old\"}}",
+                taken(3, "old"),
+            ),
+            ("HTTP/1.1 202 Accepted\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":1}}", taken(1, "")),
+            ("HTTP/1.1 200 OK\r\n\r\nnot json", taken(0, "")),
+            ("HTTP/1.0 429 Slow\r\nretry-after:  7\r\n\r\n", later("429", Some(Duration::from_secs(7)))),
+            ("HTTP/1.1 503 No\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\n\r\n", later("503", None)),
+            ("HTTP/1.1 502 No", later("502", None)),
+            ("HTTP/1.1 400 Bad\r\n\r\n", Reply::Refused("the collector answers 400".to_owned())),
+            ("HTTP/1.1 500 Bad\r\n\r\n", Reply::Refused("the collector answers 500".to_owned())),
+            ("SSH-2.0-x\r\n", Reply::Later("the collector does not speak HTTP/1.1".to_owned(), None)),
+        ] {
+            assert_eq!(meaning(answer.as_bytes()), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_whole_with_its_body() {
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345";
+        assert!((0..answer.len()).all(|end| !is_whole(&answer[..end])) && is_whole(answer));
+        assert!(is_whole(&vec![b'x'; limits::SPANS_ANSWER_BYTES]));
+    }
+}
