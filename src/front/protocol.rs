@@ -36,6 +36,8 @@ impl Protocol {
             (Self::Undecided(outputs), Some(b'{')) => *self = Self::Jsonl(Jsonl::new(outputs)),
             // A batch, which is answered with an error.
             (Self::Undecided(_), Some(b'[')) => *self = Self::Rpc(RpcLanguage::default()),
+            // Empty lines in front of the first one say nothing.
+            (Self::Undecided(_), Some(byte)) if byte.is_ascii_whitespace() => {}
             (Self::Undecided(_), Some(_)) => *self = Self::Shim(Box::default()),
             _ => {}
         }
@@ -57,6 +59,10 @@ impl Protocol {
     /// # Errors
     /// The notice for a peer that breaks the language's rules.
     pub fn take(&mut self, inbox: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> {
+        if matches!(self, Self::Undecided(_)) {
+            let blank = inbox.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            inbox.drain(..blank);
+        }
         self.decide(inbox.first());
         self.tell_apart(inbox);
         match self {

@@ -29,6 +29,8 @@ pub mod ring;
 pub mod search;
 pub mod start;
 
+use std::collections::BTreeMap;
+
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 
@@ -44,16 +46,12 @@ pub struct RpcLanguage {
 }
 
 impl RpcLanguage {
-    /// Whether the first line of a connection is of this language: an object with a `method`, or a batch.
+    /// Whether the first line of a connection is of this language: an object with a `method` and no `action`.
     #[must_use]
     pub fn is_spoken_in(line: &[u8]) -> bool {
-        use serde::de::IgnoredAny;
-        #[derive(serde::Deserialize)]
-        struct FirstLine {
-            method: Option<IgnoredAny>,
-            action: Option<IgnoredAny>,
-        }
-        serde_json::from_slice::<FirstLine>(line).is_ok_and(|line| line.method.is_some() && line.action.is_none())
+        // As in later lines, a name may come twice, and its value may be of any type.
+        let fields = serde_json::from_slice::<BTreeMap<String, serde::de::IgnoredAny>>(line);
+        fields.is_ok_and(|fields| fields.contains_key("method") && !fields.contains_key("action"))
     }
 
     /// Whether a call has come.

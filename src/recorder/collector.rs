@@ -14,7 +14,7 @@ use crate::limits;
 
 /// What has become of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(super) enum CollectorReply {
     /// The collector has the spans, but for so many, for this reason.
     Taken { rejected: u64, reason: String },
     /// It refuses them for good.
@@ -30,9 +30,8 @@ struct Body {
     partial_success: Option<PartialSuccess>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
 struct PartialSuccess {
     /// A number of 64 bits is a string in this JSON, and a number in that of some collectors.
     rejected_spans: Value,
@@ -48,7 +47,7 @@ pub(super) fn post(
     path: &str,
     body: &str,
     mut patience: impl FnMut() -> Duration,
-) -> io::Result<Reply> {
+) -> io::Result<CollectorReply> {
     let until = patience().max(Duration::from_millis(1));
     let mut stream = TcpStream::connect_timeout(&address, until)?;
     let head = format!(
@@ -71,7 +70,7 @@ pub(super) fn post(
             Ok(0) => break,
             Ok(length) => answer.extend_from_slice(&piece[..length]),
             // A read with a time limit is interrupted when the process was stopped and goes on, signal(7).
-            Err(error) if super::span_exporter::is_timeout(&error) || error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if answer.is_empty() => return Err(error),
             Err(_) => break,
         }
@@ -80,6 +79,11 @@ pub(super) fn post(
         return Err(io::Error::new(io::ErrorKind::TimedOut, "the collector does not answer"));
     }
     Ok(meaning(&answer))
+}
+
+/// Whether a read or a write was not done in time.
+pub(super) fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// The lines in front of the body, and the body.
@@ -105,19 +109,19 @@ fn is_whole(answer: &[u8]) -> bool {
 }
 
 /// What an answer means, of which the end may be missing.
-fn meaning(answer: &[u8]) -> Reply {
+fn meaning(answer: &[u8]) -> CollectorReply {
     let (head, body) = parts(answer);
     let status = head.strip_prefix("HTTP/1.").and_then(|rest| rest.split_ascii_whitespace().nth(1));
     let Some(status) = status else {
-        return Reply::Later("the collector does not speak HTTP/1.1".to_owned(), None);
+        return CollectorReply::Later("the collector does not speak HTTP/1.1".to_owned(), None);
     };
     let said = format!("the collector answers {}", status.escape_default());
     match status {
         "429" | "502" | "503" | "504" => {
             let seconds = header(&head, "retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
-            Reply::Later(said, seconds.map(Duration::from_secs))
+            CollectorReply::Later(said, seconds.map(Duration::from_secs))
         }
-        _ if !status.starts_with('2') => Reply::Refused(said),
+        _ if !status.starts_with('2') => CollectorReply::Refused(said),
         _ => {
             let partial = serde_json::from_slice::<Body>(body.unwrap_or_default()).ok();
             let partial = partial.and_then(|body| body.partial_success).unwrap_or_default();
@@ -125,7 +129,7 @@ fn meaning(answer: &[u8]) -> Reply {
                 Value::String(number) => number.parse().unwrap_or_default(),
                 number => number.as_u64().unwrap_or_default(),
             };
-            Reply::Taken { rejected, reason: partial.error_message }
+            CollectorReply::Taken { rejected, reason: partial.error_message }
         }
     }
 }
@@ -136,8 +140,8 @@ mod tests {
 
     #[test]
     fn only_what_a_collector_calls_temporary_is_sent_again() {
-        let later = |status: &str, after| Reply::Later(format!("the collector answers {status}"), after);
-        let taken = |rejected, reason: &str| Reply::Taken { rejected, reason: reason.to_owned() };
+        let later = |status: &str, after| CollectorReply::Later(format!("the collector answers {status}"), after);
+        let taken = |rejected, reason: &str| CollectorReply::Taken { rejected, reason: reason.to_owned() };
         for (answer, expected) in [
             ("HTTP/1.1 200 OK\r\n\r\n", taken(0, "")),
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", taken(0, "")),
@@ -151,9 +155,9 @@ mod tests {
             ("HTTP/1.0 429 Slow\r\nretry-after:  7\r\n\r\n", later("429", Some(Duration::from_secs(7)))),
             ("HTTP/1.1 503 No\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\n\r\n", later("503", None)),
             ("HTTP/1.1 502 No", later("502", None)),
-            ("HTTP/1.1 400 Bad\r\n\r\n", Reply::Refused("the collector answers 400".to_owned())),
-            ("HTTP/1.1 500 Bad\r\n\r\n", Reply::Refused("the collector answers 500".to_owned())),
-            ("SSH-2.0-x\r\n", Reply::Later("the collector does not speak HTTP/1.1".to_owned(), None)),
+            ("HTTP/1.1 400 Bad\r\n\r\n", CollectorReply::Refused("the collector answers 400".to_owned())),
+            ("HTTP/1.1 500 Bad\r\n\r\n", CollectorReply::Refused("the collector answers 500".to_owned())),
+            ("SSH-2.0-x\r\n", CollectorReply::Later("the collector does not speak HTTP/1.1".to_owned(), None)),
         ] {
             assert_eq!(meaning(answer.as_bytes()), expected, "{answer}");
         }

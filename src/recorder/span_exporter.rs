@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rexec_sh::protocol::notice::Notice;
 
-use super::collector::{Reply, post};
+use super::collector::{CollectorReply, is_timeout, post};
 use crate::limits;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -171,7 +171,7 @@ impl Exporter {
     }
 
     /// Sends a request to a collector. When the host ends meanwhile, the answer is not waited for much longer.
-    fn post(&mut self, address: SocketAddr, path: &str, body: &str) -> io::Result<Reply> {
+    fn post(&mut self, address: SocketAddr, path: &str, body: &str) -> io::Result<CollectorReply> {
         let began = Instant::now();
         let mut patience = if self.host_has_ended { limits::SPANS_FAREWELL } else { limits::SPANS_PATIENCE };
         post(address, path, body, || {
@@ -207,14 +207,14 @@ impl Exporter {
             let batch: Vec<String> = self.waiting.drain(..count).collect();
             let body = format!("{{\"resourceSpans\":[{}]}}", batch.join(","));
             match self.send(&body) {
-                Ok(Reply::Taken { rejected: 0, .. }) => {}
-                Ok(Reply::Taken { rejected, reason }) => self.note_rejects(rejected, &reason),
-                Ok(Reply::Refused(why)) => {
+                Ok(CollectorReply::Taken { rejected: 0, .. }) => {}
+                Ok(CollectorReply::Taken { rejected, reason }) => self.note_rejects(rejected, &reason),
+                Ok(CollectorReply::Refused(why)) => {
                     self.dropped += u64::try_from(count).expect("a length fits 64 bits");
                     self.note_failure(&format!("spans are dropped: {why}"));
                     continue;
                 }
-                Ok(Reply::Later(why, after)) => return self.put_off(batch, &why, after),
+                Ok(CollectorReply::Later(why, after)) => return self.put_off(batch, &why, after),
                 Err(error) => return self.put_off(batch, &reason(&error), None),
             }
             if std::mem::replace(&mut self.has_failed, false) {
@@ -225,8 +225,8 @@ impl Exporter {
         self.retry_at = None;
     }
 
-    fn send(&mut self, body: &str) -> io::Result<Reply> {
-        let taken = Reply::Taken { rejected: 0, reason: String::new() };
+    fn send(&mut self, body: &str) -> io::Result<CollectorReply> {
+        let taken = CollectorReply::Taken { rejected: 0, reason: String::new() };
         match &mut self.to {
             // A request that failed may have left the beginning of a line.
             SpanDestination::File(file) if self.has_failed => {
@@ -267,10 +267,6 @@ impl Exporter {
         // The host's end of the socket may be gone.
         let _ = self.host.write_all(format!("{text}\n").as_bytes());
     }
-}
-
-pub(super) fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A line of a client as a call: which method, with which parameters.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::error::{BAD_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError, UNKNOWN_METHOD};
 use super::params::{
@@ -88,6 +88,9 @@ pub const METHODS: [&str; 26] = [
     "pty.close",
 ];
 
+/// Up to here, a number with a point holds every integer.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// One call.
 #[derive(Debug)]
 pub struct RpcCall {
@@ -123,6 +126,9 @@ impl RpcCall {
         let id = fields.remove("id").filter(|id| !id.is_null());
         let invalid = |problem: &str| Err(RpcError::new(INVALID_REQUEST, problem));
         let (id, method) = match id {
+            Some(Value::Number(id)) if is_inexact(&id) => {
+                (None, invalid("id: a number that 64 bits do not hold exactly; use a string"))
+            }
             Some(id @ (Value::Number(_) | Value::String(_))) => (Some(RequestId(id)), Self::method(fields)),
             None => (None, Self::method(fields)),
             Some(_) => (None, invalid("id: neither a number nor a string")),
@@ -184,11 +190,33 @@ fn named(name: &str, params: Map<String, Value>) -> Result<Method, RpcError> {
     })
 }
 
+/// Whether a number is so large that its digits are lost, so that a client would not find its answer.
+fn is_inexact(number: &Number) -> bool {
+    number.is_f64() && number.as_f64().is_none_or(|number| number.abs() > EXACT_MAX)
+}
+
+/// Makes integers of numbers that are written as `1.0` or `1e3`, as languages with one type of numbers do.
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() && !is_inexact(number) => {
+            let digits = number.as_f64().map(|number| format!("{number:.0}")).unwrap_or_default();
+            let whole = digits.parse::<i64>().ok().map(Number::from);
+            if let Some(whole) = whole.filter(|whole| whole.as_f64() == number.as_f64()) {
+                *number = whole;
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(make_whole),
+        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        _ => {}
+    }
+}
+
 /// Reads parameters. A parameter that is null counts as one that is left out. The error names the field.
 fn read<P: DeserializeOwned>(mut params: Map<String, Value>) -> Result<P, RpcError> {
     let refused = |words: String| RpcError::new(BAD_PARAMS, words);
     let nulls: Vec<String> = params.iter().filter(|(_, value)| value.is_null()).map(|(name, _)| name.clone()).collect();
     params.retain(|_, value| !value.is_null());
+    params.values_mut().for_each(make_whole);
     for name in nulls {
         // A parameter that there is not is refused with any value.
         let alone = Map::from_iter([(name, Value::Null)]);

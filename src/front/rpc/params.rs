@@ -113,21 +113,40 @@ impl SignalName {
     /// The signal; `None` when there is no such signal.
     #[must_use]
     pub fn signal(&self) -> Option<Signal> {
-        // In the order of their numbers on Linux, from 1; see signal(7).
-        const NAMES: [&str; 31] = [
-            "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
-            "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
-            "WINCH", "IO", "PWR", "SYS",
-        ];
         let number = match self {
             Self::Number(number) => *number,
-            Self::Name(name) => {
-                let name = name.strip_prefix("SIG").unwrap_or(name);
-                u8::try_from(NAMES.iter().position(|known| *known == name)? + 1).ok()?
-            }
+            Self::Name(name) => number_of(&name.to_ascii_uppercase())?,
         };
         (1..=64).contains(&number).then(|| Signal::new(number))
     }
+}
+
+/// The number of a signal by its name, in capitals, or by its digits.
+fn number_of(name: &str) -> Option<u8> {
+    // In the order of their numbers on Linux, from 1; see signal(7).
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
+        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+        "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = name.strip_prefix("SIG").unwrap_or(name);
+    let name = match name {
+        "IOT" => "ABRT",
+        "CLD" => "CHLD",
+        "POLL" => "IO",
+        _ => name,
+    };
+    // The C library keeps the first two of the kernel's for itself.
+    let realtime =
+        |rest: &str, sign| if rest.is_empty() { Some(0) } else { rest.strip_prefix(sign)?.parse::<u8>().ok() };
+    if let Some(rest) = name.strip_prefix("RTMIN") {
+        return realtime(rest, '+').filter(|count| *count <= 30).map(|count| 34 + count);
+    }
+    if let Some(rest) = name.strip_prefix("RTMAX") {
+        return realtime(rest, '-').filter(|count| *count <= 30).map(|count| 64 - count);
+    }
+    let place = NAMES.iter().position(|known| *known == name);
+    place.map_or_else(|| name.parse().ok(), |place| u8::try_from(place + 1).ok())
 }
 
 /// `exec.signal`.

@@ -83,7 +83,7 @@ impl OutputRing {
 
     /// The bytes that came before the chunk behind this number.
     fn bytes_until(&self, seq: u64) -> u64 {
-        if let Some(next) = self.after(seq).next().filter(|next| next.seq == seq + 1) {
+        if let Some(next) = self.after(seq).next().filter(|next| next.seq - seq == 1) {
             return next.before;
         }
         if seq >= self.count {
@@ -100,7 +100,7 @@ impl OutputRing {
     #[must_use]
     pub fn gone_after(&self, seq: u64) -> Option<Gone> {
         let first = self.chunks.front().map_or(self.count + 1, |chunk| chunk.seq);
-        let chunks = first.saturating_sub(seq + 1);
+        let chunks = first.saturating_sub(seq.saturating_add(1));
         let until = self.chunks.front().map_or(self.bytes, |chunk| chunk.before);
         (chunks > 0).then(|| Gone { chunks, bytes: until - self.bytes_until(seq).min(until) })
     }
@@ -138,6 +138,7 @@ mod tests {
             assert_eq!(ring.gone_after(after), gone, "after {after}");
         }
         assert_eq!((ring.gone_after(9), ring.after(9).count(), ring.bytes(), ring.last_seq()), (None, 1, 55, 10));
+        assert_eq!((ring.gone_after(u64::MAX), ring.after(u64::MAX).count()), (None, 0), "beyond the end");
         ring.shed(0);
         assert_eq!((ring.weight(), ring.gone_after(0)), (0, Some(Gone { chunks: 10, bytes: 55 })));
         assert_eq!((ring.gone_after(9), ring.gone_after(10)), (Some(Gone { chunks: 1, bytes: 10 }), None));

@@ -19,6 +19,7 @@ fn each_wrong_line_gets_one_error_that_names_the_mistake() {
         (r#"{"id":1}"#, INVALID_REQUEST, "method: missing"),
         (r#"{"id":1,"method":7}"#, INVALID_REQUEST, "method"),
         (r#"{"id":[],"method":"hello"}"#, INVALID_REQUEST, "id"),
+        (r#"{"id":12345678901234567890123,"method":"hello"}"#, INVALID_REQUEST, "id: a number that"),
         (r#"{"jsonrpc":"1.0","method":"hello"}"#, INVALID_REQUEST, "jsonrpc"),
         (r#"{"id":1,"method":"hello","run":1}"#, INVALID_REQUEST, "run: "),
         (r#"{"id":1,"method":"dance"}"#, UNKNOWN_METHOD, "\"dance\""),
@@ -64,11 +65,53 @@ fn the_first_line_tells_the_languages_apart() {
     for (line, is_rpc) in [
         (r#"{"method":"hello"}"#, true),
         (r#"{"jsonrpc":"2.0","id":"a","method":"exec.list","params":{}}"#, true),
+        (r#"{"method":"hello","method":"hello"}"#, true),
+        (r#"{"id":1,"method":null}"#, true),
         (r#"{"action":"ping"}"#, false),
         (r#"{"whoami":"Me","dir":"/","exec":["ls"]}"#, false),
         (r#"{"method":"#, false),
     ] {
         assert_eq!(RpcLanguage::is_spoken_in(line.as_bytes()), is_rpc, "{line}");
+    }
+}
+
+/// Some languages have one type of numbers, and write a point behind all of them.
+#[test]
+fn integers_may_be_written_with_a_point() {
+    let read = |params: &str| {
+        let line = format!(r#"{{"id":1,"method":"exec.output","params":{params}}}"#);
+        RpcCall::read(line.as_bytes()).unwrap().method.map(|method| format!("{method:?}"))
+    };
+    let plain = read(r#"{"run":1000,"after":0,"wait_ms":20}"#);
+    assert_eq!(read(r#"{"run":1e3,"after":-0,"wait_ms":20.0}"#), plain);
+    for wrong in [r#"{"run":1.5}"#, r#"{"run":-1.0}"#, r#"{"run":1e30}"#, r#"{"run":18446744073709551616}"#] {
+        assert!(read(wrong).is_err_and(|error| error.code == BAD_PARAMS), "{wrong}");
+    }
+}
+
+#[test]
+fn a_signal_has_the_names_that_kill_knows() {
+    use super::params::SignalName;
+    let number = |name: &str| SignalName::Name(name.to_owned()).signal().map(|signal| signal.number());
+    for (name, expected) in [
+        ("INT", Some(2)),
+        ("SIGINT", Some(2)),
+        ("sigTerm", Some(15)),
+        ("9", Some(9)),
+        ("IOT", Some(6)),
+        ("CLD", Some(17)),
+        ("POLL", Some(29)),
+        ("RTMIN", Some(34)),
+        ("SIGRTMIN+30", Some(64)),
+        ("RTMAX-1", Some(63)),
+        ("RTMIN+31", None),
+        ("RTMAX+1", None),
+        ("0", None),
+        ("65", None),
+        ("", None),
+        ("SIG", None),
+    ] {
+        assert_eq!(number(name), expected, "{name}");
     }
 }
 

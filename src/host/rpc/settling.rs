@@ -138,11 +138,12 @@ impl KeptRun {
         peers: &mut Peers,
         runs: &mut Runs,
     ) {
+        let is_over = self.end().is_some();
         while let Some(input) = self.inputs.front_mut() {
             match runs.input_state(job) {
                 InputState::Full => return,
                 InputState::Closed => {
-                    let error = RpcError::run_is_over(job.0);
+                    let error = if is_over { RpcError::run_is_over(job.0) } else { RpcError::input_is_closed(job.0) };
                     clients.fail(&input.to, &error, peers);
                 }
                 InputState::Open => {

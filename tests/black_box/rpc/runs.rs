@@ -62,6 +62,23 @@ fn input_of_megabytes_goes_through_a_pipe_as_fast_as_it_is_read() {
     assert_eq!(seen["chunks"][0]["text"], "3000000\n", "{seen}");
 }
 
+#[test]
+fn what_is_written_behind_the_end_of_the_input_is_told_so_while_the_run_goes_on() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    client.say("\n \r\n");
+    let run = client.start(&json!({"command": "cat; sleep 1000", "keep_stdin": true}));
+    let end = client.ask("exec.write", &json!({"run": run, "text": "a", "eof": true}));
+    let late = client.ask("exec.write", &json!({"run": run, "text": "b"}));
+    assert_eq!(client.result(end)["accepted"], 1);
+    let error = client.reply(late)["error"].take();
+    assert_eq!((&error["code"], &error["data"]["input"]), (&json!(-32002), &json!("closed")), "{error}");
+    client.call("exec.cancel", &json!({"run": run}));
+    client.call("exec.wait", &json!({"run": run, "for": "exit"}));
+    let error = client.ask("exec.write", &json!({"run": run, "text": "b"}));
+    assert_eq!(client.reply(error)["error"]["data"].get("input"), None);
+}
+
 /// It is told so and nothing hangs.
 #[test]
 fn a_command_that_reads_nothing_fills_up_and_is_left_alone() {
