@@ -292,7 +292,7 @@ impl Client {
     fn patience_ms(&self) -> i32 {
         let retry = self.terminal.as_ref().and_then(ControllingTerminal::retry_at);
         let held = self.held_signal.map(|(until, _)| until);
-        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back, self.gives_up_at()];
+        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back, self.ahead_at()];
         deadlines.into_iter().flatten().min().map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
@@ -316,12 +316,13 @@ impl Client {
     }
 
     fn receive(&mut self) -> Option<ClientEnd> {
+        let mut room = self.buffer.len();
         if self.chunk.is_some() {
-            self.make_room_ahead();
+            room = self.make_room_ahead();
         } else if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
-        match sys::receive(self.socket.as_raw_fd(), &mut self.buffer[self.end..]) {
+        match sys::receive(self.socket.as_raw_fd(), &mut self.buffer[self.end..room]) {
             Err(Errno::EAGAIN | Errno::EINTR) => None,
             Ok(received @ 1..) => {
                 self.end += received;

@@ -4,6 +4,9 @@
 //! between the command and a full pipe here would not have been written there. So this process looks for the command's
 //! death behind the output that waits, and then does not wait either. An abort asks the command to end, too.
 //!
+//! What is read ahead makes room for more output of a command that still lives, because its guard has not been given a
+//! processor yet. So what a host cannot have kept is read slowly, which leaves the guard its time.
+//!
 //! Invariants: nothing is read ahead before that; all output of a command that ends in another way is written; the
 //! frames that are kept are bounded.
 
@@ -14,8 +17,14 @@ use rexec_sh::protocol::wire::{Decoded, FromHost};
 
 use super::{ABORTED, BUFFER_BYTES, Client, ClientEnd, ENDING};
 
-/// The most bytes that are kept while an output is blocked: more than a host keeps for a slow caller.
-const AHEAD_BYTES_MAX: usize = 1 << 20;
+/// How many bytes are read ahead at once: more than a host keeps for a slow caller.
+const AHEAD_BYTES: usize = 1 << 20;
+/// Beyond them, so many bytes are read at a time …
+const PIECE_BYTES: usize = 64 << 10;
+/// … and then none for this long.
+const PIECE_PAUSE: Duration = Duration::from_millis(100);
+/// The most bytes that are kept while an output is blocked. It takes more than ten seconds to read them.
+const AHEAD_BYTES_MAX: usize = 8 << 20;
 /// How long a reader may take nothing before the output of a command that died of a signal is given up.
 const READER_PATIENCE: Duration = Duration::from_millis(200);
 
@@ -24,14 +33,28 @@ const READER_PATIENCE: Duration = Duration::from_millis(200);
 pub(super) struct BlockedOutput {
     /// The place in the buffer from which on nothing is taken, and when the patience with that is over.
     stuck: Option<(usize, Instant)>,
+    /// When the next piece is read.
+    paused: Option<Instant>,
     /// The host has closed its end.
     is_last: bool,
 }
 
 impl Client {
     /// Whether more is read although an output is blocked.
-    pub(super) fn reads_ahead(&self) -> bool {
-        self.is_asked_to_end() && !self.blocked.is_last && self.end - self.start < AHEAD_BYTES_MAX
+    pub(super) fn reads_ahead(&mut self) -> bool {
+        // Without a pause no clock is read.
+        self.blocked.paused.take_if(|until| *until <= Instant::now());
+        self.may_read_ahead() && self.blocked.paused.is_none()
+    }
+
+    /// The same, now or after a pause.
+    fn may_read_ahead(&self) -> bool {
+        self.is_asked_to_end() && !self.blocked.is_last && self.ahead() < AHEAD_BYTES_MAX
+    }
+
+    /// How many bytes are kept.
+    fn ahead(&self) -> usize {
+        self.end - self.start
     }
 
     /// Whether a signal has asked the command to end, or it is aborted.
@@ -44,11 +67,16 @@ impl Client {
         self.blocked.is_last = true;
     }
 
-    /// Makes room for what is read ahead.
-    pub(super) fn make_room_ahead(&mut self) {
+    /// Makes room for what is read ahead. Returns where in the buffer that ends.
+    pub(super) fn make_room_ahead(&mut self) -> usize {
         if self.end == self.buffer.len() {
             self.buffer.resize(self.end + BUFFER_BYTES, 0);
         }
+        if self.ahead() < AHEAD_BYTES {
+            return self.buffer.len();
+        }
+        self.blocked.paused = Some(Instant::now() + PIECE_PAUSE);
+        self.buffer.len().min(self.end + PIECE_BYTES)
     }
 
     /// An output takes something again.
@@ -62,11 +90,8 @@ impl Client {
         let now = Instant::now();
         match self.blocked.stuck {
             Some((place, until)) if place == from => {
-                let exit = self.exit_ahead().filter(|_| until <= now)?;
-                if self.aborting.is_some() {
-                    return Some(ClientEnd::Exit(ABORTED));
-                }
-                matches!(exit, Exit::Signal(_)).then(|| self.end_of(exit))
+                let exit = self.death_ahead().filter(|_| until <= now)?;
+                Some(if self.aborting.is_some() { ClientEnd::Exit(ABORTED) } else { self.end_of(exit) })
             }
             _ => {
                 self.blocked.stuck = Some((from, now + READER_PATIENCE));
@@ -75,9 +100,17 @@ impl Client {
         }
     }
 
-    /// When [`Client::end_without_reader`] may have another answer.
-    pub(super) fn gives_up_at(&self) -> Option<Instant> {
-        self.blocked.stuck.map(|(_, until)| until).filter(|until| *until > Instant::now())
+    /// When there is something to do while an output is blocked: a command has died and its reader's time is over, or a
+    /// piece may be read. It may just have passed.
+    pub(super) fn ahead_at(&self) -> Option<Instant> {
+        let gives_up = self.blocked.stuck.filter(|_| self.death_ahead().is_some()).map(|(_, until)| until);
+        let reads = self.blocked.paused.filter(|_| self.chunk.is_some() && self.may_read_ahead());
+        gives_up.into_iter().chain(reads).min()
+    }
+
+    /// How the command ended, if that was read ahead and is an end that waits for no reader.
+    fn death_ahead(&self) -> Option<Exit> {
+        self.exit_ahead().filter(|exit| self.aborting.is_some() || matches!(exit, Exit::Signal(_)))
     }
 
     /// How the command ended, if that was read ahead.

@@ -170,6 +170,28 @@ fn a_reader_that_waits_loses_nothing_and_signals_pass_meanwhile() {
     host.join().unwrap();
 }
 
+/// The host hears of a command's death late where the guard that kills it gets no processor, and passes on what the command
+/// writes meanwhile.
+#[test]
+fn a_death_is_found_behind_much_output_that_nobody_reads() {
+    const BYTES: usize = 2_000_000;
+    let place = Place::new();
+    let host = place.host(move |mut peer| {
+        peer.request();
+        peer.say(&output(CallerStream::Out, &noise(FRAME_BYTES_MAX)));
+        let heard = peer.hear();
+        peer.say(&output(CallerStream::Out, &noise(BYTES)));
+        peer.say(&frames(|out| encode_exit(Exit::Signal(process::Signal::TERM), out)));
+        heard
+    });
+    let mut child = place.bash("x").stdout(Stdio::piped()).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    send(&child, Signal::SIGTERM);
+    wait_for("the shim to end", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(host.join().unwrap(), Some(Said::Signal(Signal::SIGTERM as u8)));
+}
+
 #[test]
 fn an_inherited_pipe_or_socket_keeps_its_flags() {
     for is_socket in [false, true] {
