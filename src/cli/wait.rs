@@ -146,7 +146,7 @@ impl WaitCall {
             if status.background {
                 continue;
             }
-            if let Some(line) = out::line_with(run, text)? {
+            if let Some(line) = written(run, text)? {
                 let end = AwaitedEnd::of_text(&status, line, &self.awaited);
                 end.say(self.is_json, &mut io::stdout().lock())?;
                 codes.insert(run, end.code());
@@ -155,6 +155,27 @@ impl WaitCall {
         }
         Ok(codes)
     }
+}
+
+/// How often the journal is looked at until it has a command that the host knows. Each look takes a moment.
+const LOOKS: usize = 30;
+/// How often it is looked at from then on. Where the command came late, its output does, too.
+const LOOKS_WHEN_LATE: usize = 5;
+
+/// The first line with this text that the journal has of a command of the host. A recorder that is behind may not have
+/// written yet that the command began, and one that cannot write never does.
+fn written(run: u64, text: &str) -> Result<Option<String>, Notice> {
+    let is_missing = |notice: &Notice| notice.code == exit_code::NO_SUCH_RUN;
+    let (mut looks, mut is_late) = (LOOKS, false);
+    while looks > 0 {
+        looks -= 1;
+        match out::line_with(run, text) {
+            Err(notice) if is_missing(&notice) => is_late = true,
+            Ok(None) if is_late => looks = looks.min(LOOKS_WHEN_LATE),
+            line => return line,
+        }
+    }
+    Ok(None)
 }
 
 /// The end of a run that the host has forgotten, as its journal tells.

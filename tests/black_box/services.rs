@@ -7,9 +7,11 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::exec::{rexec, said};
+use crate::journal::faults::recorder;
 use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR};
 use crate::support::journal;
@@ -300,6 +302,28 @@ fn wrong_calls_say_what_is_right() {
         let (code, _, err) = said(absent);
         assert_eq!((code, err.lines().next()), (127, Some("HOST NOT FOUND")), "{args:?}");
     }
+}
+
+/// The journal does not have yet that the command began.
+#[test]
+fn a_text_is_awaited_although_the_recorder_is_behind() {
+    let host = Host::with(MIRROR);
+    let recorder = recorder(&host);
+    recorder.signal(Signal::SIGSTOP);
+    let call = host.call("echo Local: http://x/; touch begun; sleep 1000");
+    let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+    waiting::wait_until("it has written", || host.home.join("begun").exists());
+    let (code, said) = thread::scope(|scope| {
+        let waiting = scope.spawn(|| told(&host, &["wait", "1", "--text", "Local:", "--timeout", "60"]));
+        // It has looked by then.
+        waiting::wait_until("it is noticed", || host.console_text().contains("the journal is 3 s behind"));
+        recorder.signal(Signal::SIGCONT);
+        waiting.join().expect("it ends")
+    });
+    assert!(code == 0 && said.contains("Local: http://x/"), "{code}: {said}");
+    end(&host, "1");
+    assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 143);
+    host.finish();
 }
 
 /// An agent's command has often written what is awaited before anybody asks.
