@@ -82,11 +82,14 @@ fn each_command_is_a_span_in_a_file() {
     host.finish();
 }
 
-/// Takes one request and answers it.
+/// Takes one request and answers it. An exporter that has waited for two seconds has left, and asks again later.
 fn answer(listener: &TcpListener, status: &str) -> String {
-    let (mut stream, body) = request(listener);
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}").expect("it takes an answer");
-    body
+    loop {
+        let (mut stream, body) = request(listener);
+        if write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}").is_ok() {
+            return body;
+        }
+    }
 }
 
 /// Takes one request, which waits for its answer on this connection.
@@ -129,6 +132,8 @@ fn a_collector_gets_spans_and_one_that_was_away_gets_them_later() {
     let mut names = Vec::new();
     while names.len() < 2 {
         names.extend(spans(&answer(&listener, "200 OK")).iter().map(|span| span["name"].to_string()));
+        // Where the first answer came too late.
+        names.retain(|name| name != "\"exec: echo one\"");
     }
     assert_eq!(names, ["\"exec: echo two\"", "\"exec: echo three\""]);
     assert!(waiting::until_true(PATIENCE, || host.console_text().contains("exported again; 0 were dropped")));

@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -14,13 +15,31 @@ use crate::support::reader::Reader;
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 
-/// `rexec` that goes on, and what it has printed so far.
-fn follow(args: &[&str], socket: &Path, home: &Path) -> (Child, Reader) {
+/// `rexec` that goes on.
+fn following(args: &[&str], socket: &Path, home: &Path) -> Command {
     let mut command = Command::new(programs::rexec());
     command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.env("REXEC_SOCKET", socket).env("REXEC_HOME", home).spawn().expect("the program starts");
+    command.env("REXEC_SOCKET", socket).env("REXEC_HOME", home);
+    command
+}
+
+fn reader(pipe: impl Into<OwnedFd>) -> Reader {
+    Reader::new(pipe.into(), usize::MAX)
+}
+
+/// Starts it; what it has printed so far.
+fn follow(args: &[&str], socket: &Path, home: &Path) -> (Child, Reader) {
+    let mut child = following(args, socket, home).spawn().expect("the program starts");
     let out = child.stdout.take().expect("a pipe");
-    (child, Reader::new(out.into(), usize::MAX))
+    (child, reader(out))
+}
+
+/// The same, and what it says beside that.
+fn follow_all(args: &[&str], host: &Host) -> (Child, Reader, Reader) {
+    let mut command = following(args, &host.socket(), &host.journal_home());
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
+    let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
+    (child, reader(out), reader(err))
 }
 
 fn wait_for(reader: &Reader, text: &str) {
@@ -143,20 +162,28 @@ fn fifty_who_follow_a_fast_command_from_its_middle_see_each_line_once() {
     let mut call = start(&host, "Ann", script);
     let has_begun = || rexec(&host, &["ps", "--json"]).out.contains("\"running\"");
     assert!(waiting::until_true(PATIENCE, has_begun), "it begins");
-    for round in 0..50 {
+    let (mut round, mut late) = (0, 0);
+    while round < 50 {
         // Beyond 64 KiB the output is in a file.
         let lines = if round % 2 == 0 { "100000000" } else { "300" };
-        let (mut child, reader) = follow(&["tail", "-f", "-n", lines, "1"], &host.socket(), &host.journal_home());
+        let (mut child, reader, said) = follow_all(&["tail", "-f", "-n", lines, "1"], &host);
         let text = || String::from_utf8_lossy(&reader.so_far()).into_owned();
         let is_beyond = || text().split_once(" $ i=0;").is_some_and(|(_, live)| numbers(live).len() > 200);
         assert!(waiting::until_true(PATIENCE, is_beyond), "round {round}: {}", text());
         child.kill().expect("it runs");
         child.wait().expect("a child");
+        // Where the recorder was not in time, as on a busy machine, the person is told so.
+        if String::from_utf8_lossy(&said.to_silence()).contains("may be missing here, or stand here twice") {
+            late += 1;
+            assert!(late < 50, "the recorder never answers");
+            continue;
+        }
         let seen = numbers(&text());
         let first = if round % 2 == 0 { 1 } else { seen[0] };
         let dense: Vec<u64> = (first..).take(seen.len()).collect();
         let wrong = seen.iter().zip(&dense).position(|(is, should)| is != should);
         assert_eq!(wrong.map(|at| &seen[at.saturating_sub(3)..(at + 3).min(seen.len())]), None, "round {round}");
+        round += 1;
     }
     fs::write(host.home.join("go"), "").expect("a file");
     call.finish(PATIENCE).expect("it ends");
