@@ -15,6 +15,7 @@ pub mod jsonl;
 pub mod keys;
 pub mod lines;
 pub mod mcp;
+pub mod numbers;
 pub mod opencode;
 pub mod output_filter;
 pub mod profile;

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::front::json_line::put_line;
+use crate::front::numbers::is_inexact;
 
 /// The request cannot be done in this state, or at all.
 pub(super) const INVALID_REQUEST: i32 = -32600;
@@ -61,6 +62,9 @@ impl Message {
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let Ok(Value::Object(mut fields)) = serde_json::from_slice(line) else { return None };
         let id = fields.remove("id").filter(|id| !id.is_null());
+        if id.as_ref().and_then(Value::as_number).is_some_and(is_inexact) {
+            return None;
+        }
         match (fields.remove("method"), id) {
             (Some(Value::String(method)), Some(id @ (Value::Number(_) | Value::String(_)))) => {
                 Some(Self::Request { id, method, params: fields.remove("params").unwrap_or(Value::Null) })

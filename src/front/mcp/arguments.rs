@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::front::keys;
+use crate::front::numbers::make_whole;
 use crate::limits;
 
 /// What a client wants of a tool.
@@ -45,7 +46,8 @@ impl ToolCall {
     ///
     /// # Errors
     /// A sentence on the first argument that is wrong.
-    pub(super) fn read(tool: &str, arguments: Map<String, Value>, dir: &str) -> Option<Result<Self, String>> {
+    pub(super) fn read(tool: &str, mut arguments: Map<String, Value>, dir: &str) -> Option<Result<Self, String>> {
+        arguments.values_mut().for_each(make_whole);
         let mut given = Arguments { tool: tool.to_owned(), given: arguments };
         let call = match tool {
             "exec" => exec(&mut given, dir),

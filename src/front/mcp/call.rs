@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::{ExecArguments, ToolCall, WriteArguments};
 use super::excerpt::OutputExcerpt;
+use super::message::is_id;
 use super::revision::Era;
 use crate::limits;
 
@@ -93,7 +94,7 @@ impl PendingCall {
         Self {
             id,
             era,
-            token: token.filter(|token| token.is_string() || token.is_number()).cloned(),
+            token: token.filter(|token| is_id(token)).cloned(),
             progress: 0,
             quiet_until: now + limits::MCP_PROGRESS_EVERY,
             limit: now + patience,

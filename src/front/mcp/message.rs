@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::front::numbers::is_inexact;
+
 /// The line is not JSON.
 pub(super) const PARSE_ERROR: i32 = -32_700;
 /// The line is JSON, but neither a request nor a notification.
@@ -85,14 +87,16 @@ impl ClientMessage {
         match id {
             None => Self::Notification { method, params },
             Some(id) if is_id(&id) => Self::Request { id, method, params },
-            Some(_) => invalid(Value::Null, "an id is a number or a string of up to 1,024 bytes"),
+            Some(_) => invalid(Value::Null, "an id is a number that 64 bits hold, or a string of up to 1,024 bytes"),
         }
     }
 }
 
-fn is_id(id: &Value) -> bool {
+/// Whether a request or its progress can be called so: the client finds it again in what it is told.
+pub(super) fn is_id(id: &Value) -> bool {
     match id {
         Value::String(text) => text.len() <= ID_BYTES_MAX,
-        other => other.is_number(),
+        Value::Number(number) => !is_inexact(number),
+        _ => false,
     }
 }

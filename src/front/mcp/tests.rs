@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::message::ClientMessage;
 use super::{McpIdentity, McpServer};
 use crate::front::rpc::error::{NAME_TAKEN, RpcError};
 use crate::limits;
@@ -281,6 +282,18 @@ fn a_refusal_names_tools_and_no_methods() {
 fn scene_error(problem: &str) -> (String, bool) {
     let hint = "rexec status says how it is; the user sees it in its terminal";
     (format!("rexec: {problem}\nhint: {hint}\n"), true)
+}
+
+/// Gemini's arguments are of a type with one kind of numbers.
+#[test]
+fn a_run_may_be_written_with_a_point_and_an_id_that_loses_digits_is_refused() {
+    let mut scene = Scene::new();
+    scene.call("output", json!({"run": 7.0, "after": 3.0}));
+    let (method, params, _) = scene.asked().remove(0);
+    assert_eq!((&*method, &params["run"], &params["after"]), ("exec.output", &json!(7), &json!(3)));
+    let id = "12345678901234567890123";
+    let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    assert!(matches!(ClientMessage::read(line.as_bytes()), ClientMessage::Wrong(Value::Null, _)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A line of a client as a call: which method, with which parameters.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::error::{BAD_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError, UNKNOWN_METHOD};
 use super::params::{
@@ -11,6 +11,7 @@ use super::params::{
 use super::projects::SessionParams;
 use super::reply::RequestId;
 use super::start::{StartParams, StreamMode};
+use crate::front::numbers::{is_inexact, make_whole};
 use crate::front::projects::ProjectDefinition;
 
 /// A method and its parameters.
@@ -87,9 +88,6 @@ pub const METHODS: [&str; 26] = [
     "pty.signal",
     "pty.close",
 ];
-
-/// Up to here, a number with a point holds every integer.
-const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// One call.
 #[derive(Debug)]
@@ -188,27 +186,6 @@ fn named(name: &str, params: Map<String, Value>) -> Result<Method, RpcError> {
                 .hint("hello lists the methods, and rexec help protocol explains them"));
         }
     })
-}
-
-/// Whether a number is so large that its digits are lost, so that a client would not find its answer.
-fn is_inexact(number: &Number) -> bool {
-    number.is_f64() && number.as_f64().is_none_or(|number| number.abs() > EXACT_MAX)
-}
-
-/// Makes integers of numbers that are written as `1.0` or `1e3`, as languages with one type of numbers do.
-fn make_whole(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.is_f64() && !is_inexact(number) => {
-            let digits = number.as_f64().map(|number| format!("{number:.0}")).unwrap_or_default();
-            let whole = digits.parse::<i64>().ok().map(Number::from);
-            if let Some(whole) = whole.filter(|whole| whole.as_f64() == number.as_f64()) {
-                *number = whole;
-            }
-        }
-        Value::Array(all) => all.iter_mut().for_each(make_whole),
-        Value::Object(fields) => fields.values_mut().for_each(make_whole),
-        _ => {}
-    }
 }
 
 /// Reads parameters. A parameter that is null counts as one that is left out. The error names the field.
