@@ -178,7 +178,8 @@ fn repeated(file: &File) -> io::Result<u64> {
         let read = read_up_to(file, &mut bytes, at)?;
         let Some(whole) = memrchr(b'\n', &bytes[..read]) else { return Ok(at + read as u64) };
         let chunk = LineChunk { at, bytes: &bytes[..=whole] };
-        let is_repeated = |line| head(line).is_none_or(|(kind, _)| ["open", "text", "start", "mark"].contains(&&*kind));
+        let kinds = ["open", "environment", "text", "start", "mark"];
+        let is_repeated = |line| head(line).is_none_or(|(kind, _)| kinds.contains(&&*kind));
         if let Some((end, _)) = chunk.lines().find(|(_, line)| !is_repeated(line)) {
             return Ok(end);
         }

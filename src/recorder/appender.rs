@@ -39,6 +39,8 @@ pub(super) struct Appender {
     /// The first line of every file, but for its time.
     open: OpenRecord,
     volume: Option<Volume>,
+    /// The file that the next one continues: that of a recorder that died, where it stays locked.
+    continues: Option<String>,
     /// Runs whose start was written and whose end was not.
     running: BTreeMap<u64, Rc<StartRecord>>,
     /// Those of them whose start this file does not have yet.
@@ -65,6 +67,7 @@ impl Appender {
             session,
             open,
             volume: None,
+            continues: None,
             running: BTreeMap::new(),
             again: VecDeque::new(),
             queue: RecordQueue::new(bounds.queue_bytes),
@@ -90,7 +93,10 @@ impl Appender {
             let (mut tail, volume, next) = match resumed {
                 Resumed::Here(volume, tail) => (tail, Some(volume), None),
                 Resumed::Next(next, tail) => (tail, None, Some(next)),
-                Resumed::Anew(tail) => (tail, None, None),
+                Resumed::Anew(tail) => {
+                    self.continues = Some(name.clone());
+                    (tail, None, None)
+                }
             };
             known.ended.append(&mut tail.ended);
             known.asides += tail.asides;
@@ -270,10 +276,11 @@ impl Appender {
         self.volume.as_mut().map_or(Ok(()), |volume| volume.close(None))
     }
 
-    /// Makes the first file, or one in place of a file that was given up.
+    /// Makes the first file, or one in place of a file that was given up or stays locked.
     fn begin(&mut self) -> io::Result<()> {
         prepare(&self.session.home, self.session.uid).map_err(io::Error::other)?;
-        let volume = self.new_volume(None)?;
+        let volume = self.new_volume(self.continues.clone())?;
+        self.continues = None;
         self.take(volume);
         Ok(())
     }

@@ -78,6 +78,18 @@ pub fn first_line(file: &File) -> Option<OpenRecord> {
     if is_known { serde_json::from_slice(&start[..end]).ok() } else { None }
 }
 
+/// The journal in which the host of `path` went on, with its name: of those that say so, the newest one.
+pub(super) fn successor(path: &Path, open: &OpenRecord) -> Option<(String, File)> {
+    let name = path.file_stem()?.to_str()?;
+    journals(path.parent()?).ok()?.into_iter().find_map(|(next, path)| {
+        let file = File::open(path).ok()?;
+        let continues = |next: OpenRecord| {
+            next.continues.as_deref() == Some(name) && (next.pid, next.started) == (open.pid, open.started)
+        };
+        first_line(&file).is_some_and(continues).then_some((next, file))
+    })
+}
+
 /// When a process began, in clock ticks since boot; `None` if it has ended. See proc_pid_stat(5).
 pub(super) fn started(pid: u32) -> Option<u64> {
     let mut stat = Vec::new();

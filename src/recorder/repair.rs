@@ -1,9 +1,9 @@
 //! Repairs journals that a dead host left without closing them.
 //!
 //! Invariants: nothing that was written is removed; after a repair every line but the torn one is a record, every
-//! start has its end or is marked lost, and the last record is a `close`; files of living hosts and files that are
-//! not journals are left alone; a repair reads the end of a file and never sleeps; a repair that fails is left to the
-//! next host.
+//! start has its end, is marked lost, or is in the file that continues this one, and the last record is a `close`; files
+//! of living hosts and files that are not journals are left alone; a repair reads the end of a file, and all of one that
+//! continues it, and never sleeps; a repair that fails is left to the next host.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::names::{first_line, is_alive, journals, started};
+use super::names::{first_line, is_alive, journals, started, successor};
 use super::summary_file::SummaryMaker;
 use super::tail::Tail;
 use crate::journal::reader::closing;
@@ -118,25 +118,33 @@ fn repair(path: &Path) -> io::Result<Repair> {
         Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
         Ok(()) | Err(TryLockError::Error(_)) => {}
     }
-    let lost = finish(&file);
+    let lost = finish(&file, successor(path, &open));
     let _ = file.unlock();
     Ok(Repair::Done(lost?, Some(file)))
 }
 
-/// Writes what is missing at the end of a journal. The caller holds its lock.
-fn finish(mut file: &File) -> io::Result<u64> {
+/// Writes what is missing at the end of a journal. The caller holds its lock. The runs that its host went on with in
+/// another file, `next`, are not lost.
+fn finish(mut file: &File, next: Option<(String, File)>) -> io::Result<u64> {
     // The file's own recorder may have closed it meanwhile.
     let tail = Tail::read(file, u64::MAX)?;
     if tail.is_closed {
         return Ok(0);
     }
     let mut repair = if tail.is_torn { b"\n".to_vec() } else { Vec::new() };
-    let unfinished = tail.unfinished(file);
-    for run in &unfinished {
+    let mut lost = tail.unfinished(file);
+    if let Some((_, next)) = &next {
+        let there = Tail::read(next, 0)?;
+        lost.retain(|run| !there.has(run.start.seq));
+    }
+    for run in &lost {
         repair.extend_from_slice(&line("lost", run));
     }
-    let time = timestamp(SystemTime::now());
-    repair.extend_from_slice(&line("close", &CloseRecord { time, commands: Some(tail.commands), next: None }));
+    let (time, next) = (timestamp(SystemTime::now()), next.map(|(name, _)| name));
+    repair.extend_from_slice(&line("close", &CloseRecord { time, commands: Some(tail.commands), next }));
     file.write_all(&repair)?;
-    Ok(unfinished.len() as u64)
+    Ok(lost.len() as u64)
 }
+
+#[cfg(test)]
+mod tests;

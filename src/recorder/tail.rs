@@ -91,6 +91,11 @@ impl Tail {
         }
     }
 
+    /// Whether the part that was read has a record of the run.
+    pub(super) fn has(&self, seq: u64) -> bool {
+        self.open.contains_key(&seq) || self.ended.contains(&seq)
+    }
+
     /// The records for the runs that have no end, from their starts.
     pub(super) fn unfinished(&self, file: &File) -> Vec<LostRecord> {
         let read = |(&seq, &at): (&u64, &u64)| {

@@ -70,5 +70,7 @@ fn what_a_file_has_that_stays_locked_is_not_written_again() {
     let (after, known) = Appender::new(session, &bounds);
     assert_eq!((known.ended, known.open), (BTreeSet::from([1]), BTreeSet::new()), "a new file has no starts yet");
     assert_ne!(after.volume().unwrap().name(), name);
+    let open = names::first_line(&fs::File::open(after.volume().unwrap().path()).unwrap()).unwrap();
+    assert_eq!(open.continues, Some(name));
     fs::remove_dir_all(&home).unwrap();
 }

@@ -54,7 +54,8 @@ impl Journal {
         bad.chain(self.misfits()).collect()
     }
 
-    /// Says what does not fit: runs without an end, with two, or with an end and no start.
+    /// Says what does not fit: runs without an end, with two, or with an end and no start. A run that began in a file may
+    /// end in the one that continues it.
     pub(crate) fn misfits(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut runs: BTreeMap<(PathBuf, u64), [u32; 2]> = BTreeMap::new();
@@ -76,7 +77,18 @@ impl Journal {
                 None => faults.push(format!("a record without a number: {record}")),
             }
         }
+        let mut continued = BTreeMap::new();
+        for (path, open) in self.records.iter().filter(|(_, record)| record["type"] == "open") {
+            if let Some(name) = open["continues"].as_str() {
+                continued.insert(path.with_file_name(format!("{name}.jsonl")), path.clone());
+            }
+        }
+        let goes_on =
+            |path: &PathBuf, seq| continued.get(path).is_some_and(|next| runs.contains_key(&(next.clone(), seq)));
         for ((path, seq), counts) in runs.iter().filter(|(_, counts)| **counts != [1, 1]) {
+            if *counts == [1, 0] && goes_on(path, *seq) {
+                continue;
+            }
             faults.push(format!("run {seq} of {} has {} starts and {} ends", path.display(), counts[0], counts[1]));
         }
         faults
