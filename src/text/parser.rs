@@ -17,6 +17,8 @@ const SEQUENCE_BYTES_MAX: usize = 256;
 const STRING_GRACE_BYTES: u64 = 64 << 10;
 /// The OSC numbers whose payload is wrapped base64: the clipboard and iTerm2's files.
 const OSC_WITH_DATA: [u32; 2] = [52, 1337];
+/// Text between two bytes that are none, in bytes, from which on a look ahead over whole blocks pays.
+const BINARY_RUN_BYTES: usize = 64;
 const REPLACEMENT: &[u8] = "\u{FFFD}".as_bytes();
 
 const BEL: u8 = 0x07;
@@ -174,9 +176,9 @@ impl Parser {
 
     /// Takes text with bytes above 0x7F. `open` says that the input ends here, so the next piece may complete a character.
     fn decode<S: Sink>(&mut self, run: &[u8], open: bool, sink: &mut S) {
-        let mut rest = run;
+        let (mut rest, mut is_binary) = (run, false);
         while !rest.is_empty() {
-            let (clean, doubtful) = rest.split_at(utf8::clean_len(rest));
+            let (clean, doubtful) = rest.split_at(if is_binary { 0 } else { utf8::clean_len(rest) });
             emit(clean, sink);
             rest = doubtful;
             match std::str::from_utf8(rest) {
@@ -184,6 +186,8 @@ impl Parser {
                 Err(error) => {
                     let (good, bad) = rest.split_at(error.valid_up_to());
                     text_without_c1(good, sink);
+                    // Where bytes that are no text follow close on each other, a look ahead finds the next one only.
+                    is_binary = good.len() < BINARY_RUN_BYTES;
                     match error.error_len() {
                         None if open => {
                             self.partial[..bad.len()].copy_from_slice(bad);

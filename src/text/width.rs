@@ -7,7 +7,8 @@
 #[inline]
 pub(crate) fn width(c: char) -> usize {
     let code = u32::from(c);
-    if code < 0x300 {
+    // Binary data is full of the replacement character.
+    if code < 0x300 || c == char::REPLACEMENT_CHARACTER {
         return 1;
     }
     if is_in(&ZERO, code) {
