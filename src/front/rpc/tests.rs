@@ -3,6 +3,8 @@
 use super::call::{METHODS, Method, RpcCall};
 use super::error::{BAD_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNKNOWN_METHOD};
 use super::*;
+use crate::front::budget::Budget;
+use crate::front::protocol::Protocol;
 use serde_json::Value;
 
 fn error(line: &str) -> (i32, String) {
@@ -68,10 +70,30 @@ fn the_first_line_tells_the_languages_apart() {
         (r#"{"method":"hello","method":"hello"}"#, true),
         (r#"{"id":1,"method":null}"#, true),
         (r#"{"action":"ping"}"#, false),
+        (r#"{"action":"ping","method":"hello"}"#, false),
         (r#"{"whoami":"Me","dir":"/","exec":["ls"]}"#, false),
         (r#"{"method":"#, false),
     ] {
         assert_eq!(RpcLanguage::is_spoken_in(line.as_bytes()), is_rpc, "{line}");
+    }
+}
+
+#[test]
+fn empty_lines_in_front_say_nothing_about_the_language() {
+    for (blank, line, is_rpc) in [
+        ("", r#"{"id":1,"method":"exec.list"}"#, true),
+        ("\n \r\n\t", r#"{"id":1,"method":"exec.list"}"#, true),
+        ("\n", "[]", true),
+        ("\n", r#"{"action":"ping"}"#, false),
+    ] {
+        let mut protocol = Protocol::Undecided(Budget::new(1 << 20, 0));
+        let (mut inbox, mut out) = (blank.as_bytes().to_vec(), Vec::new());
+        assert!(protocol.take(&mut inbox, &mut out).unwrap().is_none(), "{blank:?}");
+        assert!(matches!(protocol, Protocol::Undecided(_)), "{blank:?}");
+        inbox.extend_from_slice(format!("{line}\n").as_bytes());
+        let request = protocol.take(&mut inbox, &mut out).unwrap();
+        assert!(request.is_some() || !out.is_empty(), "{blank:?} {line}");
+        assert_eq!(matches!(protocol, Protocol::Rpc(_)), is_rpc, "{blank:?} {line}");
     }
 }
 
