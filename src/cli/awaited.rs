@@ -158,10 +158,13 @@ impl AwaitedEnd {
         Self { run, title: status.title(), awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
     }
 
-    /// An end that a journal tells.
+    /// An end that a journal tells, or the line that was awaited before it.
     pub(super) fn of_the_past(run: BackgroundRun, awaited: &Wanted) -> Self {
         let title = format!("#{}", run.seq);
-        let run = BackgroundRun { result: "ended", ..run };
+        let run = match run.line {
+            Some(_) => BackgroundRun { result: "ready", exit: None, signal: None, ..run },
+            None => BackgroundRun { result: "ended", ..run },
+        };
         Self { run, title, awaited: awaited.clone(), waited: Duration::ZERO, failure: None }
     }
 

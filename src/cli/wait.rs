@@ -180,9 +180,13 @@ fn written(run: u64, text: &str) -> Result<Option<String>, Notice> {
 
 /// The end of a run that the host has forgotten, as its journal tells.
 fn past(seq: u64, awaited: &Wanted) -> Result<AwaitedEnd, Notice> {
+    let line = match awaited {
+        Wanted::Text(text) => out::line_with(seq, text)?,
+        _ => None,
+    };
     out::wait_for_recorder();
     let found = RunReference::numbered(seq).find(&super::home()?, &super::socket_path()?)?;
-    let known = BackgroundRun { seq, command: found.start.command, ..BackgroundRun::default() };
+    let known = BackgroundRun { seq, line, command: found.start.command, ..BackgroundRun::default() };
     let run = match found.end {
         Some(end) => BackgroundRun { exit: Some(end.exit), signal: end.signal, ran_ms: end.duration_ms, ..known },
         None => known,

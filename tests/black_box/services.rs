@@ -347,5 +347,11 @@ fn a_text_is_awaited_from_the_beginning_of_an_agents_command_too() {
     assert_eq!(waiting.0, 0, "{}", waiting.1);
     end(&host, "1");
     assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 143);
+    // What was over when somebody asked is looked up in the journal.
+    assert_eq!(host.run("echo Local: http://y/; exit 3").code(), 3);
+    let (code, said) = told(&host, &["wait", "2", "--text", "Local:"]);
+    assert!(code == 0 && said.contains("#2 wrote `Local: http://y/`"), "{code} {said}");
+    let (code, said) = told(&host, &["wait", "2", "--text", "done"]);
+    assert!(code == 3 && said.contains("before it wrote `done`"), "{code} {said}");
     host.finish();
 }
