@@ -140,6 +140,15 @@ impl OutputFiles {
         }
     }
 
+    /// Closes the file for the next run if somebody has removed it. Its room on the disk is free only then.
+    pub(super) fn let_go_of_removed(&mut self) {
+        let is_removed = |file: &RecordingFile| file.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0);
+        if let Some(id) = self.current.filter(|id| self.files.get(id).is_some_and(is_removed)) {
+            self.current = None;
+            self.close_unused(id);
+        }
+    }
+
     fn close_unused(&mut self, id: u32) {
         if self.files.get(&id).is_some_and(|file| file.runs == 0)
             && let Some(file) = self.files.remove(&id)

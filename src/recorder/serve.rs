@@ -113,6 +113,9 @@ impl Recorder {
     }
 
     fn tick(&mut self, now: Instant) {
+        if self.appender.is_failing() {
+            self.runs.files.let_go_of_removed();
+        }
         self.appender.tick(now);
         self.runs.tick(now);
         if self.appender.is_sync_due(now) {

@@ -29,23 +29,56 @@ fn a_hundred_commands(host: &Host) {
     }
 }
 
-#[test]
-fn a_full_disk_fails_no_command() {
+/// A host whose journal is on a disk of this size, if there can be one. The caller gives it to [`leave_small_disk`].
+fn on_small_disk(size: &str) -> Option<Host> {
     if !nix::unistd::geteuid().is_root() {
-        return programs::skipped("only root can mount a small file system");
+        programs::skipped("only root can mount a small file system");
+        return None;
     }
     let home = TempDir::new(None);
     let place = home.join("journal");
     fs::create_dir(&place).expect("a directory");
-    let options = Some("size=64k,mode=0700");
-    if let Err(error) = mount(Some("tmpfs"), &place, Some("tmpfs"), MsFlags::empty(), options) {
-        return programs::skipped(&format!("a small file system cannot be mounted: {error}"));
+    let options = format!("size={size},mode=0700");
+    if let Err(error) = mount(Some("tmpfs"), &place, Some("tmpfs"), MsFlags::empty(), Some(options.as_str())) {
+        programs::skipped(&format!("a small file system cannot be mounted: {error}"));
+        return None;
     }
-    let host = Host::in_dir(home, PLAIN);
-    a_hundred_commands(&host);
+    Some(Host::in_dir(home, PLAIN))
+}
+
+fn leave_small_disk(host: Host) {
+    let place = host.journal_home();
     let home = host.leave();
     umount2(&place, MntFlags::MNT_DETACH).expect("we mounted it");
     drop(home);
+}
+
+#[test]
+fn a_full_disk_fails_no_command() {
+    let Some(host) = on_small_disk("64k") else { return };
+    a_hundred_commands(&host);
+    leave_small_disk(host);
+}
+
+/// As a person makes room: by hand, and among the largest files, which the recorder still has open.
+#[test]
+fn room_that_is_made_by_removing_recordings_is_used() {
+    let Some(host) = on_small_disk("300k") else { return };
+    let mut commands = 0;
+    let is_full = || host.console_text().contains("journal cannot be written");
+    while !is_full() {
+        assert_eq!(host.run("head -c 200000 /dev/zero | tr '\\0' x").stdout.len(), 200_000);
+        commands += 1;
+        assert!(commands < 20, "the disk does not fill");
+        waiting::wait_until("its end is written, or cannot be", || {
+            is_full() || host.journal().of_type("end").count() == commands
+        });
+    }
+    for entry in fs::read_dir(host.journal_home().join("raw")).expect("outputs").flatten() {
+        fs::remove_file(entry.path()).expect("ours");
+    }
+    host.wait_for("every end", |journal| (journal.of_type("end").count() == commands).then_some(()));
+    leave_small_disk(host);
 }
 
 #[test]
