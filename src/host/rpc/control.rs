@@ -42,13 +42,11 @@ impl Host {
         Ok(())
     }
 
-    /// A run that is not over.
+    /// A run that is not over. It is over for a client from the moment its exit can be told, although a process that
+    /// it left may hold its output open a little longer.
     fn running(&mut self, job: JobId) -> Result<(), RpcError> {
-        if self.engine.job(job).is_some_and(|known| !known.is_closed()) {
-            return Ok(());
-        }
-        self.kept(job)?;
-        Err(RpcError::run_is_over(job.0))
+        let is_over = self.kept(job)?.end().is_some();
+        if is_over { Err(RpcError::run_is_over(job.0)) } else { Ok(()) }
     }
 
     pub(super) fn resize_run(&mut self, params: &ResizeParams) -> Result<RpcAnswer, RpcError> {

@@ -79,6 +79,30 @@ fn what_is_written_behind_the_end_of_the_input_is_told_so_while_the_run_goes_on(
     assert_eq!(client.reply(error)["error"]["data"].get("input"), None);
 }
 
+/// A process that it left still writes to its output, so that the host reads on for a second.
+#[test]
+fn a_run_is_over_from_the_moment_its_exit_is_told() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    for mode in ["pipes", "pty"] {
+        let command = "trap '' HUP; (while echo on; do sleep 0.02; done) & read line; exit 3";
+        let run = client.start(&json!({"command": command, "mode": mode, "keep_stdin": true}));
+        client.call("exec.write", &json!({"run": run, "text": "go\n"}));
+        let ended = client.call("exec.wait", &json!({"run": run, "for": "exit"}));
+        assert_eq!((&ended["met"], &ended["exit"]), (&json!("exit"), &json!(3)), "{ended}");
+        let asked = [
+            client.ask("exec.write", &json!({"run": run, "text": "b"})),
+            client.ask("exec.resize", &json!({"run": run, "rows": 10, "cols": 10})),
+            client.ask("exec.signal", &json!({"run": run, "signal": "TERM"})),
+        ];
+        for id in asked {
+            let error = client.reply(id)["error"].take();
+            assert_eq!(error["message"], format!("run {run} is over"), "{mode}: {error}");
+            assert_eq!(error["data"].get("input"), None, "{mode}: {error}");
+        }
+    }
+}
+
 /// It is told so and nothing hangs.
 #[test]
 fn a_command_that_reads_nothing_fills_up_and_is_left_alone() {
