@@ -99,11 +99,13 @@ pub(crate) fn sleeps(pid: i32) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Whether a process sleeps in poll(2); where the kernel does not tell in what, whether it sleeps.
+/// Whether a process sleeps in poll(2); where the kernel does not tell in what, whether it sleeps. The kernel does not
+/// tell it of one that runs either, which may sleep in something else a moment later: then it has slept once more.
 pub(crate) fn is_polling(pid: i32) -> bool {
+    let slept = sleeps(pid);
     match fs::read_to_string(format!("/proc/{pid}/wchan")) {
         Ok(at) if !matches!(at.as_str(), "" | "0") => at.contains("poll"),
-        _ => Process::of(pid).is_some_and(|process| process.state == 'S'),
+        _ => Process::of(pid).is_some_and(|process| process.state == 'S') && sleeps(pid) == slept,
     }
 }
 
