@@ -52,7 +52,7 @@ impl Holding {
 /// A host that has done a bit of everything already, and what it holds when it is idle.
 fn warm(seed: u64) -> (Host, Holding, u64) {
     let host = Host::start();
-    let holding = Holding::of(&host);
+    let holding = host.at_rest(|| Holding::of(&host));
     let chaos = Chaos::new(&host, seed);
     std::thread::scope(|scope| {
         for n in 0..CALLERS {

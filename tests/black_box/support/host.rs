@@ -125,9 +125,7 @@ impl Host {
             host.is_checked = true;
             panic!("the host did not become ready; it said: {}{}", host.console_text(), host.errors());
         }
-        host.baseline = waiting::until(PATIENCE, || host.asleep()).unwrap_or_else(|| {
-            panic!("a host that has nothing to do sleeps: {:?} {} {}", host.now(), host.console_text(), host.errors())
-        });
+        host.baseline = host.at_rest(|| host.now());
         host
     }
 
@@ -204,11 +202,17 @@ impl Host {
         procs::descendants(self.pid())
     }
 
-    /// What it has while it sleeps. A host that is just making a guard in reserve does not, however long it takes.
-    fn asleep(&self) -> Option<Baseline> {
+    /// What there is to see while it sleeps. A host that is just making a guard in reserve does not, however long it
+    /// takes.
+    pub(crate) fn at_rest<T: PartialEq>(&self, look: impl Fn() -> T) -> T {
         let is_asleep = || procs::is_polling(self.pid());
-        let now = self.now();
-        (is_asleep() && self.now() == now && is_asleep()).then_some(now)
+        let seen = waiting::until(PATIENCE, || {
+            let now = look();
+            (is_asleep() && look() == now && is_asleep()).then_some(now)
+        });
+        seen.unwrap_or_else(|| {
+            panic!("a host that has nothing to do sleeps: {:?} {} {}", self.now(), self.console_text(), self.errors())
+        })
     }
 
     fn now(&self) -> Baseline {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::time::Duration;
 
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -99,13 +100,19 @@ pub(crate) fn sleeps(pid: i32) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Whether a process sleeps in poll(2); where the kernel does not tell in what, whether it sleeps. The kernel does not
-/// tell it of one that runs either, which may sleep in something else a moment later: then it has slept once more.
+/// Whether a process sleeps in poll(2) or epoll_wait(2); where the kernel does not tell in what, whether it sleeps. The
+/// state alone also says so of one that has lost its processor on the way to another sleep.
 pub(crate) fn is_polling(pid: i32) -> bool {
-    let slept = sleeps(pid);
-    match fs::read_to_string(format!("/proc/{pid}/wchan")) {
-        Ok(at) if !matches!(at.as_str(), "" | "0") => at.contains("poll"),
-        _ => Process::of(pid).is_some_and(|process| process.state == 'S') && sleeps(pid) == slept,
+    #[cfg(target_arch = "x86_64")]
+    const POLLS: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_ppoll, libc::SYS_epoll_wait, libc::SYS_epoll_pwait];
+    #[cfg(not(target_arch = "x86_64"))]
+    const POLLS: &[libc::c_long] = &[libc::SYS_ppoll, libc::SYS_epoll_pwait];
+    match fs::read_to_string(format!("/proc/{pid}/syscall")) {
+        Ok(call) => {
+            let number = call.split(' ').next().and_then(|number| number.parse().ok());
+            number.is_some_and(|number| POLLS.contains(&number))
+        }
+        Err(_) => Process::of(pid).is_some_and(|process| process.state == 'S'),
     }
 }
 
