@@ -9,7 +9,7 @@
 //! variables are in memory only, never in the text that is kept on the disk.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -167,10 +167,11 @@ impl Projects {
     /// The one with this identifier, name or directory.
     #[must_use]
     pub fn find(&self, word: &str) -> Option<&ProjectSession> {
+        let dir = plain(word);
         let by = |is_it: &dyn Fn(&ProjectSession) -> bool| self.all.values().find(|known| is_it(known));
         by(&|known| known.id.name() == word)
             .or_else(|| by(&|known| known.name == word))
-            .or_else(|| by(&|known| known.dir == word))
+            .or_else(|| by(&|known| known.dir == dir))
     }
 
     /// The innermost one that this directory is in.
@@ -183,6 +184,8 @@ impl Projects {
     /// The one of a command in `dir`, whose git project's top is `top`. The first command of a project makes it. `None`
     /// for a command outside of all of them.
     pub fn of_run(&mut self, dir: &str, top: Option<&str>, now: &str) -> Option<ProjectId> {
+        let top = top.map(plain);
+        let top = top.as_deref();
         let inner = self.of_dir(dir).filter(|id| top.is_none_or(|top| self.all[id].dir.len() >= top.len()));
         let id = match (inner, top) {
             (Some(id), _) => id,
@@ -249,7 +252,7 @@ impl Projects {
         if own.is_none() && self.all.len() >= limits::PROJECTS_MAX {
             return Err(ProjectError::Full);
         }
-        let id = own.unwrap_or_else(|| self.insert(dir, now, false));
+        let id = own.unwrap_or_else(|| self.insert(&dir, now, false));
         let made = self.all.get_mut(&id).expect("it was inserted");
         made.is_implied = false;
         made.env = wanted.env;
@@ -320,8 +323,15 @@ fn has_secret(value: &[u8]) -> bool {
     redactor.count() > 0
 }
 
+/// A path without what changes nothing in it: doubled slashes, `.`, and a slash at its end. `..` stays, because what is
+/// in front of it may be a symbolic link.
+fn plain(dir: &str) -> String {
+    let path: PathBuf = Path::new(dir).components().collect();
+    path.into_os_string().into_string().expect("parts of a string are strings")
+}
+
 /// The directory of a definition, if all of it is valid.
-fn check(wanted: &ProjectDefinition) -> Result<&str, ProjectError> {
+fn check(wanted: &ProjectDefinition) -> Result<String, ProjectError> {
     let bad = |field, why: &str| Err(ProjectError::Bad(field, why.to_owned()));
     let has_nul = |text: &String| text.contains('\0');
     if !wanted.dir.starts_with('/') || has_nul(&wanted.dir) || wanted.dir.len() > limits::PROJECT_TEXT_BYTES {
@@ -344,8 +354,7 @@ fn check(wanted: &ProjectDefinition) -> Result<&str, ProjectError> {
     if bytes > limits::PROJECT_ENV_BYTES || !wanted.env.iter().all(|(name, value)| is_variable(name, value)) {
         return bad("env", "too long, or with a name or value that no environment can hold");
     }
-    let dir = wanted.dir.trim_end_matches('/');
-    Ok(if dir.is_empty() { "/" } else { dir })
+    Ok(plain(&wanted.dir))
 }
 
 #[cfg(test)]

@@ -28,6 +28,20 @@ fn a_command_is_in_the_innermost_one() {
 }
 
 #[test]
+fn a_directory_may_be_written_in_several_ways() {
+    let mut projects = Projects::default();
+    let implied = projects.of_run("/srv//shop/./src", Some("/srv//shop"), NOW).unwrap();
+    assert_eq!(projects.get(implied).unwrap().dir, "/srv/shop");
+    assert_eq!(projects.of_run("/srv/shop", Some("/srv/shop"), NOW), Some(implied));
+    assert_eq!(defined(&mut projects, "/srv/./shop//", None), Ok(implied));
+    assert!(matches!(defined(&mut projects, "//srv/shop/.", None), Err(ProjectError::Taken(id, _)) if id == implied));
+    assert_eq!(projects.find("/srv//shop/").map(|found| found.id), Some(implied));
+    let (root, above) = (defined(&mut projects, "//", None), defined(&mut projects, "/srv/../srv", None));
+    assert_eq!(projects.get(root.unwrap()).unwrap().dir, "/");
+    assert_eq!(projects.get(above.unwrap()).unwrap().dir, "/srv/../srv", "srv may be a symbolic link");
+}
+
+#[test]
 fn definitions_are_checked_and_do_not_collide() {
     let mut projects = Projects::default();
     let implied = projects.of_run("/a", Some("/a"), NOW).unwrap();
