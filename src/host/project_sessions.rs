@@ -11,6 +11,7 @@ use crate::core::engine::{Engine, JobId};
 use crate::core::job::Job;
 use crate::front::command::Command;
 use crate::front::projects::{ProjectId, Projects};
+use crate::host::run::ActiveRun;
 use crate::host::runs::Runs;
 use crate::journal::record::timestamp;
 use crate::limits;
@@ -77,7 +78,9 @@ pub(super) fn now() -> String {
 /// The commands of a project session that run, and those that have ended and left something running.
 pub(super) fn commands(id: ProjectId, runs: &Runs, engine: &Engine) -> (Vec<JobId>, Vec<JobId>) {
     let own = runs.iter().filter(|(_, run)| run.description.project == Some(id)).map(|(job, _)| job);
-    own.partition(|&job| engine.job(job).is_some_and(|known| !Job::is_closed(known)))
+    let is_running = |job: JobId| engine.job(job).is_some_and(|known| !Job::is_closed(known));
+    let (running, over): (Vec<JobId>, Vec<JobId>) = own.partition(|&job| is_running(job));
+    (running, over.into_iter().filter(|&job| runs.get(job).is_some_and(ActiveRun::has_left)).collect())
 }
 
 impl Host {

@@ -252,6 +252,12 @@ impl ActiveRun {
         self.guard.is_none() && self.hunt.is_none()
     }
 
+    /// Whether processes of it may live on, once its job is over. A guard that looks after nothing any more is there for
+    /// another moment, until it has said so.
+    pub(super) fn has_left(&self) -> bool {
+        self.hunt.is_some() || self.guard.as_ref().is_some_and(|link| link.has_left || !link.shell_is_over)
+    }
+
     /// Whether no guard has begun with it. Its streams hold nothing then, and their ends mean nothing, because another
     /// guard may get it.
     pub(super) fn is_unbegun(&self) -> bool {

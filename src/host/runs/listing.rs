@@ -17,7 +17,9 @@ impl Runs {
     /// Everything that is there, oldest first.
     pub(in crate::host) fn list(&mut self, helpers: &[Pid], turn: &mut Turn, engine: &mut Engine) -> Vec<Listed> {
         self.take_stock(helpers, turn, engine);
-        self.all.iter().map(|(&job, run)| listed(job, run, engine, turn.now)).collect()
+        let is_over = |job: JobId| engine.job(job).is_none_or(Job::is_closed);
+        let shown = self.all.iter().filter(|(job, run)| !is_over(**job) || run.has_left());
+        shown.map(|(&job, run)| listed(job, run, engine, turn.now)).collect()
     }
 
     /// Looks at what lives on without its guard, and continues the guards of ended commands. A guard that is stopped
