@@ -86,7 +86,7 @@ impl Host {
             Some(_) => run.facts.session == session,
             None => run.facts.dir == dir,
         };
-        let has_name = |run: &KeptRun| run.facts.name == params.name && is_near(run) && !run.is_closed();
+        let has_name = |run: &KeptRun| run.facts.name == params.name && is_near(run) && run.end().is_none();
         self.rpc.kept.iter().find(|(_, run)| has_name(run)).map(|(&job, _)| job)
     }
 

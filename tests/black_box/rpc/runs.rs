@@ -86,7 +86,8 @@ fn a_run_is_over_from_the_moment_its_exit_is_told() {
     let mut client = Client::new(&host);
     for mode in ["pipes", "pty"] {
         let command = "trap '' HUP; (while echo on; do sleep 0.02; done) & read line; exit 3";
-        let run = client.start(&json!({"command": command, "mode": mode, "keep_stdin": true}));
+        let start = json!({"command": command, "mode": mode, "keep_stdin": true, "name": mode});
+        let run = client.start(&start);
         client.call("exec.write", &json!({"run": run, "text": "go\n"}));
         let ended = client.call("exec.wait", &json!({"run": run, "for": "exit"}));
         assert_eq!((&ended["met"], &ended["exit"]), (&json!("exit"), &json!(3)), "{ended}");
@@ -100,6 +101,7 @@ fn a_run_is_over_from_the_moment_its_exit_is_told() {
             assert_eq!(error["message"], format!("run {run} is over"), "{mode}: {error}");
             assert_eq!(error["data"].get("input"), None, "{mode}: {error}");
         }
+        client.start(&start);
     }
 }
 
