@@ -8,21 +8,31 @@ use crate::core::job::{Job, Order};
 use rexec_sh::protocol::process::{Pid, Signal};
 
 impl Runs {
-    /// Stops every process of a command that has begun and does not end. Returns its guard.
+    /// Stops every process of a command that has a guard and does not end. A command that has not begun is stopped as
+    /// soon as it has. Returns its guard.
     pub(in crate::host) fn pause(&mut self, job: JobId, engine: &Engine, now: Instant) -> Option<Pid> {
         let is_stopping = engine.job(job).is_some_and(Job::is_stopping);
-        let run = self.get_mut(job).filter(|run| !is_stopping && !run.is_unbegun() && !run.ending.is_pursued())?;
+        let run = self.get_mut(job).filter(|run| !is_stopping && !run.ending.is_pursued())?;
         let guard = run.guard_pid()?;
         run.is_paused = true;
-        self.order(job, Order::Pause, now);
+        self.pause_begun(job, now);
         Some(guard)
+    }
+
+    /// Has the guard of a command that is paused stop it, if it has begun. Another guard may get one that has not.
+    pub(super) fn pause_begun(&mut self, job: JobId, now: Instant) {
+        if self.get(job).is_some_and(|run| run.is_paused && !run.is_unbegun()) {
+            self.order(job, Order::Pause, now);
+        }
     }
 
     /// Continues what a pause has stopped. Returns `false` when the command is not paused.
     pub(in crate::host) fn resume(&mut self, job: JobId, now: Instant) -> bool {
         let Some(run) = self.get_mut(job).filter(|run| run.is_paused) else { return false };
         run.is_paused = false;
-        self.order(job, Order::Unpause, now);
+        if !run.is_unbegun() {
+            self.order(job, Order::Unpause, now);
+        }
         true
     }
 

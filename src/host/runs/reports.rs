@@ -81,6 +81,7 @@ impl Runs {
                     peers.attach_terminal(peer);
                 }
                 self.close_unread(job, turn, engine);
+                self.pause_begun(job, turn.now);
             }
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
             GuardReport::Failed { stage, errno } => {
