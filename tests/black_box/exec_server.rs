@@ -134,6 +134,8 @@ fn it_answers_without_a_host_and_finds_the_next_one() {
     let host = Host::in_dir(home, MIRROR);
     assert_eq!(client::exit(&client.run("next", "exit 6", &json!({}))), 6);
     drop(client);
+    // The command of the host that was killed has an end, too.
+    host.wait_for("the repair", |journal| journal.faults().is_empty().then_some(()));
     drop(host);
 }
 

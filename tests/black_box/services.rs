@@ -75,7 +75,7 @@ fn a_command_in_the_background_outlives_its_caller_and_has_its_directory_and_env
     let bare = ["--clear-env", "--env", "A=1", "--wait", "100", "--json", "--", "/bin/sh", "-c", "echo ${OWN-none} $A"];
     let (_, out, _) = said(rexec(&host, &[&["exec", "--bg"], &bare[..]].concat()));
     assert_eq!((json(&out)["result"].as_str(), json(&out)["exit"].as_u64()), (Some("ended"), Some(0)));
-    assert_eq!(said(rexec(&host, &["out", "2"])).1, "none 1\n");
+    waiting::wait_until("it is written down", || said(rexec(&host, &["out", "2"])).1 == "none 1\n");
     let script = "echo ${OWN-none} $A";
     let (_, out, _) = said(rexec(&host, &["exec", "--clear-env", "--env", "A=1", "--", "/bin/sh", "-c", script]));
     assert_eq!(out, "none 1\n", "in the foreground, too");
@@ -221,15 +221,15 @@ fn names_stand_for_numbers_where_a_run_is_named() {
     let host = Host::with(MIRROR);
     start(&host, &["--name", "asks", "--keep-stdin", "--", "sh", "-c", "echo name?; read name; echo hello $name"]);
     assert_eq!(told(&host, &["wait", "asks", "--text", "name?", "--timeout", "100"]).0, 0);
-    assert_eq!(said(rexec(&host, &["tail", "asks"])).1, "name?\n");
+    waiting::wait_until("it is written down", || said(rexec(&host, &["tail", "asks"])).1 == "name?\n");
     assert_eq!(told(&host, &["pause", "asks"]).0, 0);
     assert_eq!(told(&host, &["resume", "asks"]).0, 0);
     assert_eq!(told(&host, &["send", "asks", "Ann"]).0, 0);
     assert_eq!(told(&host, &["wait", "asks"]).0, 0);
+    host.wait_for("its end", |journal| journal.of_type("end").next().map(drop));
     assert_eq!(said(rexec(&host, &["out", "asks"])).1, "name?\nhello Ann\n");
     assert!(said(rexec(&host, &["show", "asks"])).1.contains("hello Ann"));
-    let (code, words) = told(&host, &["kill", "asks"]);
-    assert_eq!(code, 3, "{words}");
+    waiting::wait_until("it is forgotten", || told(&host, &["kill", "asks"]).0 == 3);
     let (code, words) = told(&host, &["tail", "other"]);
     assert!(code == 3 && words.contains("there is no service `other`\nhint: rexec services"), "{words}");
 }
@@ -334,6 +334,8 @@ fn a_text_is_awaited_from_the_beginning_of_an_agents_command_too() {
         .call("echo Local: http://x/; touch begun; until test -e go; do sleep 0.05; done; echo then done; sleep 1000");
     let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
     waiting::wait_until("it has written", || host.home.join("begun").exists());
+    // What the recorder has not written yet when somebody asks may be missed.
+    waiting::wait_until("it is written down", || said(rexec(&host, &["out", "1"])).1.contains("Local:"));
     let (code, said) = told(&host, &["wait", "1", "--text", "Local:", "--timeout", "60"]);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("Local: http://x/"), "{said}");

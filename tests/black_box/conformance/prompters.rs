@@ -287,14 +287,15 @@ pub(super) const OTHERS: &[Prompt] = &[
     },
     Prompt {
         name: "a background job of another terminal",
-        script: "script -qc \"bash --norc -ic 'cat & sleep 2; jobs; kill %1'\" /dev/null; echo end",
+        script: "script -qc \"bash --norc -ic 'cat & until jobs | grep -q Stopped; do sleep 0.1; done; jobs; kill %1'\" /dev/null; echo end",
         needs: &["script"],
         out: "Stopped",
         ..QUIET
     },
     Prompt {
         name: "a job that stopped itself",
-        script: "bash -c 'set -m; sh -c \"kill -STOP \\$\\$; echo on\" & sleep 2; jobs; kill -KILL %1'; echo end",
+        script: "bash -c 'set -m; sh -c \"kill -STOP \\$\\$; echo on\" & until jobs | grep -q Stopped; do sleep 0.1; done; \
+                 jobs; kill -KILL %1'; echo end",
         out: "Stopped",
         ..QUIET
     },

@@ -135,7 +135,7 @@ const OUTPUT: &[Case] = &[
     Case { name: "no reader from the start", script: b"yes", output: Output::Head(0), modes: AUTO, ..PLAIN },
     Case {
         name: "no reader from the start of a silent command",
-        script: b"sleep 0.1; echo a; echo done > f",
+        script: b"sleep 0.5; echo a; echo done > f",
         output: Output::Head(0),
         modes: AUTO,
         ..PLAIN

@@ -33,6 +33,12 @@ fn events(home: &Path, end: &Value) -> Vec<RecordedEvent> {
     lines.map(|line| parse_event(line).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(line)))).collect()
 }
 
+/// Whether this stands in a recording.
+fn has_recorded(host: &Host, text: &str) -> bool {
+    let files = fs::read_dir(host.journal_home().join("raw")).into_iter().flatten().flatten();
+    files.map(|file| fs::read_to_string(file.path())).any(|recorded| recorded.is_ok_and(|all| all.contains(text)))
+}
+
 fn output(events: &[RecordedEvent]) -> String {
     events.iter().filter(|event| event.kind == EventKind::Output).map(|event| event.text.as_str()).collect()
 }
@@ -40,8 +46,15 @@ fn output(events: &[RecordedEvent]) -> String {
 #[test]
 fn a_host_records_when_a_command_wrote_what() {
     let host = Host::start();
-    let script = "printf 'one\\n'; sleep 0.3; printf 'two\\n' >&2; sleep 0.3; printf 'three \\033[1mb\\033[m'";
-    assert_eq!(host.run(script).code(), 0);
+    let script = "go() { until [ -e $1 ]; do sleep 0.02; done; }; printf 'one\\n'; go 1; printf 'two\\n' >&2; go 2; \
+                  printf 'three \\033[1mb\\033[m'";
+    let mut call = host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts");
+    for (written, gate) in [("one\\r\\n", "1"), ("two\\r\\n", "2")] {
+        waiting::wait_until("it is recorded", || has_recorded(&host, written));
+        std::thread::sleep(Duration::from_millis(300));
+        fs::write(host.home.join(gate), "").expect("a file");
+    }
+    assert_eq!(call.finish(PATIENCE).expect("it ends").code(), 0);
     assert_eq!(host.run("true").code(), 0);
     let end = host.wait_for("an end", |journal| journal.end_of(script).cloned());
     let events = events(&host.journal_home(), &end);
@@ -73,10 +86,7 @@ fn a_recording_goes_on_when_its_recorder_is_killed() {
     let dir = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&call.dir))).unwrap();
     let socket = host.socket();
     let running = std::thread::spawn(move || call.run(crate::support::call::Target::Shim(&socket)));
-    let raw = host.journal_home().join("raw");
-    let recorded = || fs::read_dir(&raw).into_iter().flatten().flatten().map(|file| fs::read_to_string(file.path()));
-    let has_begun = || recorded().any(|text| text.is_ok_and(|text| text.contains("before\\r\\n")));
-    assert!(waiting::until_true(PATIENCE, has_begun), "live output reaches the file");
+    waiting::wait_until("live output reaches the file", || has_recorded(&host, "before\\r\\n"));
     let recorder = procs::children(host.pid()).into_iter().find(|child| child.comm == "rexec-recorder").unwrap();
     recorder.signal(Signal::SIGKILL);
     fs::write(dir.join("go"), "").unwrap();
@@ -114,6 +124,7 @@ fn a_full_disk_below_recordings_fails_no_command_and_no_record() {
         journal.of_type("end").last().filter(|_| is_whole).cloned()
     });
     assert!(last["recording_error"].as_str().is_some() && last["output"].as_str().unwrap().contains("500\n"), "{last}");
+    waiting::wait_until("it is told", || said(&host, "recordings cannot be written: ") > 0);
     assert_eq!(said(&host, "recordings cannot be written: "), 1, "{}", host.console_text());
     let home = host.leave();
     umount2(&place, MntFlags::MNT_DETACH).expect("we mounted it");
@@ -128,8 +139,7 @@ fn a_recording_whose_file_is_removed_costs_itself_and_is_told_once() {
     let mut running = call.start(Target::Shim(&host.socket())).expect("the shim starts");
     let files =
         || fs::read_dir(host.journal_home().join("raw")).into_iter().flatten().flatten().map(|file| file.path());
-    let has_begun = || files().any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains("before\\r\\n")));
-    assert!(waiting::until_true(PATIENCE, has_begun), "live output reaches the file");
+    waiting::wait_until("live output reaches the file", || has_recorded(&host, "before\\r\\n"));
     files().for_each(|path| fs::remove_file(path).expect("ours"));
     fs::write(host.home.join("go"), "").unwrap();
     assert_eq!(running.finish(PATIENCE).expect("it ends").out(), "before\nafter\n");

@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::agent::{Agent, run_in};
 use crate::support::host::{Host, MIRROR};
@@ -101,12 +102,16 @@ fn a_cancelled_call_ends_its_command_at_once_and_is_not_answered() {
 fn progress_shows_the_last_line() {
     let host = host();
     let mut agent = Agent::of(&host);
-    let command = "for n in 1 2 3 4 5 6 7 8 9; do echo step $n; sleep 0.1; done";
-    let id = agent.begin_with_progress("exec", &json!({"command": command}), "bar");
+    let command = "until [ -e enough ]; do echo step $((n += 1)); sleep 0.02; done";
+    let began = Instant::now();
+    let id = agent.begin_with_progress("exec", &json!({"command": command, "dir": host.home.path()}), "bar");
+    let is_progress = |one: &&Value| one["method"] == "notifications/progress";
+    wait_until("it is told twice", || agent.said().iter().filter(is_progress).count() > 1);
+    fs::write(host.home.join("enough"), "").expect("a file");
     assert!(!agent.result(id).is_error);
     let said = agent.said();
-    let told: Vec<_> = said.iter().filter(|one| one["method"] == "notifications/progress").collect();
-    assert!(!told.is_empty() && told.len() <= 9, "{told:#?}");
+    let told: Vec<_> = said.iter().filter(is_progress).collect();
+    assert!(told.len() as u128 <= began.elapsed().as_millis() / 250 + 1, "{told:#?}");
     for one in told {
         assert_eq!(one["params"]["progressToken"], "bar");
         assert!(one["params"]["message"].as_str().expect("text").starts_with("step "), "{one}");

@@ -136,7 +136,9 @@ fn nobody_is_at_a_console_without_keys() {
     let host = Host::with(Setup { terminal: true, ..MIRROR });
     assert_eq!(host.run("read x </dev/tty; echo $?").err().lines().count(), 1, "it does not wait");
     use std::io::Write;
-    host.terminal.as_ref().expect("it has one").master_file().write_all(b" ").expect("a key");
+    let terminal = host.terminal.as_ref().expect("it has one");
+    terminal.master_file().write_all(b" ").expect("a key");
+    terminal.settle();
     let mut call = start(&host, "read x </dev/tty; echo \"<$x>\"");
     waits(&host, 2);
     send(&host, 2, "now\n");

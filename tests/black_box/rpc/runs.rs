@@ -101,7 +101,10 @@ fn a_run_is_over_from_the_moment_its_exit_is_told() {
             assert_eq!(error["message"], format!("run {run} is over"), "{mode}: {error}");
             assert_eq!(error["data"].get("input"), None, "{mode}: {error}");
         }
-        client.start(&start);
+        let next = client.start(&start);
+        for run in [run, next] {
+            client.call("exec.cancel", &json!({"run": run, "grace_ms": 0}));
+        }
     }
 }
 

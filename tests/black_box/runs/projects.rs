@@ -248,8 +248,9 @@ fn a_person_lists_pauses_resumes_and_ends_projects() {
     let rexec = |words: &[&str]| live::rexec(&host, words);
     assert_eq!(rexec(&["projects"]).out, "no command has run in a project\n");
     let mut client = Client::of(&host);
-    let sleeps = json!({"command": "sleep 1000", "dir": shop, "background": true});
+    let sleeps = json!({"command": "echo up; sleep 1000", "dir": shop, "background": true});
     let run = client.result("exec.start", &sleeps)["run"].as_u64().expect("a number");
+    client.result("exec.wait", &json!({"run": run, "for": "text", "text": "up"}));
     let table = rexec(&["projects"]).out;
     let row: Vec<&str> = table.lines().nth(1).unwrap_or_default().split_whitespace().collect();
     assert_eq!(row[..3], ["shop", "active", &format!("#{run}")], "{table}");

@@ -24,8 +24,8 @@ fn does(host: &Host, args: &[&str]) -> String {
 #[test]
 fn a_terminal_of_its_own_takes_texts_keys_and_a_person() {
     let host = Host::with(MIRROR);
-    let script = "trap 'echo interrupted' INT; test -t 0 && echo asks; read a; read b; echo \"<$a|$b>\"; sleep 1000 & \
-                  wait; stty size; read c; echo \"<$c>\"; read d || echo end of input";
+    let script = "trap 'echo interrupted; n=1' INT; test -t 0 && echo asks; read a; read b; echo \"<$a|$b>\"; \
+                  until [ \"$n\" ]; do sleep 0.05; done; stty size; read c; echo \"<$c>\"; read d || echo end of input";
     let start = ["exec", "--bg", "--tty", "--name", "asks", "--wait-text", "asks", "--", "sh", "-c", script];
     does(&host, &start);
     assert_eq!(does(&host, &["send", "asks", "one"]), "");
@@ -42,6 +42,7 @@ fn a_terminal_of_its_own_takes_texts_keys_and_a_person() {
     person.ends();
     does(&host, &["send", "asks", "--eof"]);
     assert_eq!(said(rexec(&host, &["wait", "asks"])).0, 0);
+    host.wait_for("its end", |journal| journal.of_type("end").next().map(drop));
     let out = does(&host, &["out", "asks"]);
     assert!(out.contains("<one|tw>") && out.contains("<three>") && out.ends_with("end of input\n"), "{out}");
 }

@@ -130,8 +130,7 @@ fn a_running_command_is_shown_from_its_beginning() {
 fn verbs_that_act_say_in_json_what_they_did() {
     let host = Host::with(MIRROR);
     let mut call = start(&host, "Ann", "echo begun; exec sleep 1000");
-    let wait = || rexec(&host, &["ps", "--json"]).out.contains("\"running\"");
-    assert!(waiting::until_true(PATIENCE, wait), "it begins");
+    assert!(call.stdout.as_ref().expect("a pipe").wait_for(b"begun\n", PATIENCE), "it begins");
     for (args, result) in [
         (&["pause", "1", "--json"][..], "paused"),
         (&["resume", "--all", "--json"], "resumed"),
