@@ -48,7 +48,12 @@ fn state(process: &Process) -> char {
     stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('-')
 }
 
-const TREE: &str = "echo $$ >>pids; sleep 1000 & echo $! >>pids; setsid sh -c 'echo $$ >>pids; sleep 1000; :' & \
+/// A tree of four processes, whose numbers it writes into `pids`.
+///
+/// A shell that uses vfork(2) waits in the kernel while its child has not executed its program. If that child is stopped,
+/// the shell stands still as well, but is not in state T; so the one in a session of its own has its child already.
+const TREE: &str = "echo $$ >>pids; sleep 1000 & echo $! >>pids; \
+                    setsid sh -c 'sleep 1000 & echo $$ >>pids; wait' & \
                     (kill -STOP $BASHPID) & echo $! >>pids; until test -e go; do sleep 0.05; done; echo went on; kill %1";
 
 #[test]
