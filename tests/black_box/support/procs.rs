@@ -101,19 +101,24 @@ pub(crate) fn sleeps(pid: i32) -> u64 {
 }
 
 /// Whether a process sleeps in poll(2) or epoll_wait(2); where the kernel does not tell in what, whether it sleeps. The
-/// state alone also says so of one that has lost its processor on the way to another sleep.
+/// state alone also says so of one that has lost its processor on the way to another sleep, and the call alone says so
+/// of one that its tracer has stopped there.
 pub(crate) fn is_polling(pid: i32) -> bool {
     #[cfg(target_arch = "x86_64")]
     const POLLS: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_ppoll, libc::SYS_epoll_wait, libc::SYS_epoll_pwait];
     #[cfg(not(target_arch = "x86_64"))]
     const POLLS: &[libc::c_long] = &[libc::SYS_ppoll, libc::SYS_epoll_pwait];
-    match fs::read_to_string(format!("/proc/{pid}/syscall")) {
-        Ok(call) => {
+    match fs::read_to_string(format!("/proc/{pid}/wchan")) {
+        Ok(at) if !matches!(at.as_str(), "" | "0") => return at.contains("poll"),
+        // It runs, or the kernel does not tell.
+        _ => {}
+    }
+    let is_asleep = Process::of(pid).is_some_and(|process| process.state == 'S');
+    is_asleep
+        && fs::read_to_string(format!("/proc/{pid}/syscall")).map_or(true, |call| {
             let number = call.split(' ').next().and_then(|number| number.parse().ok());
             number.is_some_and(|number| POLLS.contains(&number))
-        }
-        Err(_) => Process::of(pid).is_some_and(|process| process.state == 'S'),
-    }
+        })
 }
 
 /// Waits until a program below a host waits for somebody to take what it writes, and the host for something else: then
