@@ -246,6 +246,15 @@ take_over() { # AGENT
         passed=() failed=("$1") skipped=()
     fi
     passed=("${results[@]}" "${passed[@]}") failed=("${wrong[@]}" "${failed[@]}") skipped=("${left_out[@]}" "${skipped[@]}")
+    rm -f -- "$work/$1.ended"
+}
+
+# Takes over what has ended, where this script runs out of time.
+take_over_ended() {
+    local agent
+    for agent in "${chosen[@]}"; do
+        [[ ! -s $work/$agent.ended ]] || take_over "$agent"
+    done
 }
 
 run() { # AGENT
@@ -307,6 +316,7 @@ if [[ $bash_only == no ]]; then
 fi
 # Agents wait more than they work. These four share the machine by themselves, so they come last.
 beside=0
+trap 'take_over_ended; give_up; exit 143' TERM
 for agent in "${chosen[@]}"; do
     [[ $agent != together ]] || continue
     if ((beside >= at_once)); then

@@ -91,6 +91,10 @@ for client in "${chosen[@]}"; do
         inspector) try_inspector || code=$? ;;
         *) try_agent "$client" || code=$? ;;
     esac
-    ((code == 0)) || failed+=("$client")
+    if ((code)); then
+        failed+=("$client")
+    elif [[ " ${skipped[*]} " != *" $client "* ]]; then
+        passed+=("$client")
+    fi
 done
 sum_up

@@ -44,7 +44,7 @@ make_work() {
     work=$(mktemp -d "${TMPDIR:-/tmp}/rexec-${me%.sh}.XXXXXX")
     trap clean_up EXIT
     trap 'exit 130' INT
-    trap 'exit 143' TERM
+    trap 'give_up; exit 143' TERM
 }
 
 # Builds rexec, unless `prefix` says where one is installed.
@@ -79,6 +79,15 @@ start_host() { # FOLDER NAME
         "$prefix/bin/rexec-host" </dev/null >"$1/$2.console" 2>"$1/$2.host" &
     host=$!
     wait_for "$1/$2.console" '^rexec journal:' "the host"
+}
+
+# Counts as failed what has not ended, and sums up: this script runs out of time.
+give_up() {
+    local name
+    for name in "${chosen[@]}"; do
+        [[ " ${passed[*]} ${failed[*]} ${skipped[*]} " == *" $name "* ]] || failed+=("$name")
+    done
+    sum_up
 }
 
 # Says what passed, what was skipped and what failed. Exits 1 if something has failed.
