@@ -4,14 +4,15 @@
 # The model is a stand-in on loopback (agents/model.mjs) that asks for the commands of agents/agents.mjs. Each agent
 # runs them by itself, with `rexec run`, and by itself after `rexec init`, where that can change its settings. Codex runs
 # them also through a server, its own one and `rexec exec-server`. The model must get the same results except for colours,
-# and the host's journal must have every command under the agent's name. Agents are installed outside of the tree.
+# and the host's journal must have every command under the agent's name,
+# and its console the bare command, without what the agent puts around it. Agents are installed outside of the tree.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: scripts/agents.sh [--bash-only] [--all-variables] [--keep] [--prefix DIR] [AGENT …]
 
-  AGENT          claude, claude-terminal, claude-sandboxed, codex, codex-sandboxed, codex-served, codex-zsh, gemini,
+  AGENT          claude, claude-terminal, claude-zsh, claude-sandboxed, claude-sockets, codex, codex-sandboxed, codex-served, codex-zsh, gemini,
                  gemini-terminal, opencode, qwen, qwen-terminal, pi, copilot, cline, cn, mini, aider-terminal, together,
                  goose (default: all but goose, which has 270 MB). At a terminal a command of theirs is cancelled by a key, too. Without one the agent is
                  also killed while a command runs, which must end. together is four agents at once at one host
@@ -33,8 +34,8 @@ USAGE
 }
 
 # Those that are also driven after `rexec init`.
-permanent=(claude claude-sandboxed codex codex-sandboxed codex-zsh opencode pi aider-terminal)
-all=(claude claude-terminal claude-sandboxed codex codex-sandboxed codex-served codex-zsh gemini gemini-terminal opencode qwen qwen-terminal pi
+permanent=(claude claude-sandboxed codex codex-sandboxed codex-zsh opencode pi)
+all=(claude claude-terminal claude-zsh claude-sandboxed claude-sockets codex codex-sandboxed codex-served codex-zsh gemini gemini-terminal opencode qwen qwen-terminal pi
     copilot cline cn mini aider-terminal together)
 # Those that run only when they are named.
 # shellcheck disable=SC2034 # The reading of options takes it.
@@ -126,7 +127,7 @@ drive() { # AGENT NAME [VARIABLE=VALUE …]
     [[ $agent != *-terminal ]] || at_terminal
     # A clean environment, without the settings of an agent that runs this script.
     (cd -- "$record/project" && exec timeout --kill-after=5 "$patience" env -i \
-        PATH="$PATH" HOME="$home" USER="${USER:-root}" SHELL="$(command -v bash)" LANG=C.UTF-8 \
+        PATH="$PATH" HOME="$home" USER="${USER:-root}" SHELL="$(command -v "$(shell_for "$agent")")" LANG=C.UTF-8 \
         TERM=xterm-256color TMPDIR="$record/tmp" \
         "${settings[@]}" "$@" "${line[@]}" <&"$keys" >"$record.out" 2>"$record.err") &
     running=$!
@@ -272,7 +273,11 @@ run() { # AGENT
         skip "$agent" "script(1) is missing, which makes its terminal"
         return
     fi
-    if [[ $agent == claude-sandboxed ]] && ! { command -v bwrap && command -v socat; } >/dev/null; then
+    if [[ $agent == claude-zsh ]] && ! command -v zsh >/dev/null; then
+        skip "$agent" "zsh is missing"
+        return
+    fi
+    if [[ " claude-sandboxed claude-sockets " == *" $agent "* ]] && ! { command -v bwrap && command -v socat; } >/dev/null; then
         skip "$agent" "bubblewrap or socat is missing, which its sandbox needs"
         return
     fi

@@ -44,14 +44,17 @@
 //! * [`core::job`](crate::core::job) waits, counts the stops of a command, decides between end of file and hang-up, and
 //!   schedules the looks.
 //! * `host/runs/answers` passes a person's keys on, while `foreground` has given the foreground to the command.
-//! * `host/run` types ^D when it orders end of file, and again when the guard has the foreground back.
-//! * `foreground` gives the stopped process group the foreground for a moment, in which it reads the ^D, and hangs up
-//!   processes that ask too often.
+//! * A command has no controlling terminal where nobody is there when it begins, or where it is fed
+//!   (`host/stream_plan`); `request` looks at its standard input for that.
+//! * When nobody answers, `host/runs` hangs the terminal up. `endless` ends what takes no end of file.
+//! * Where the output goes through the terminal, that stays: `host/run` types ^D when it orders end of file, and again
+//!   when the guard has the foreground back. `foreground` gives the stopped process group the foreground for a moment, in
+//!   which it reads the ^D, and hangs up processes that ask too often.
 //! * On a relayed terminal none of this happens: a person answers. `terminal_on_demand` decides how long a command
 //!   keeps a terminal that is relayed on demand.
 //!
 //! Reading order: [`control`], [`spawn`], `request`, [`baseline`], `condition`, `launch`, `supervisor`, `stops`, `asker`,
-//! `foreground`, `terminal_on_demand`, `pause`, [`paused_tree`], `hunt`, `reaper`, [`orphans`].
+//! `foreground`, `endless`, `terminal_on_demand`, `pause`, [`paused_tree`], `hunt`, `reaper`, [`orphans`].
 
 #![expect(unsafe_code, reason = "a guard forks, and its child makes system calls only")]
 
@@ -59,6 +62,7 @@ mod asker;
 pub mod baseline;
 mod condition;
 pub mod control;
+mod endless;
 mod extras;
 mod foreground;
 mod hunt;

@@ -105,8 +105,10 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::notice::Notice;
 
 use crate::core::engine::{Effect, Engine, JobId};
+use crate::core::job::Order;
 use crate::io::poller::Ready;
 use crate::limits;
+use crate::sys::closer;
 use crate::sys::signal::HostSignals;
 use crate::text::reason::reason;
 
@@ -204,6 +206,7 @@ impl Host {
             self.screen.deadline(),
             self.recorder.deadline(),
             self.rpc.deadline(),
+            closer::deadline(),
             closing,
         ];
         let first = deadlines.into_iter().flatten().min()?;
@@ -230,7 +233,10 @@ impl Host {
 
     /// Whether there is something to do without waiting for an event.
     fn has_work(&self) -> bool {
-        self.turn.has_work() || self.peers.has_work() || self.engine.has_changed()
+        self.rpc.pace.has_work(self.turn.now)
+            || self.turn.has_work()
+            || self.peers.has_work()
+            || self.engine.has_changed()
     }
 
     /// Remembers an event, and queues its source if it calls for a visit. Room to write alone hardly ever does.
@@ -268,6 +274,9 @@ impl Host {
 
     /// Visits every source that has something once.
     fn intake(&mut self) {
+        for client in self.rpc.pace.begin_turn(self.turn.now) {
+            self.visit_peer(client);
+        }
         for token in self.turn.take_ready() {
             let Some(source) = self.turn.source(token) else { continue };
             let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);
@@ -278,7 +287,7 @@ impl Host {
                     self.reports.check(&mut self.turn, &mut self.screen);
                 }
                 Source::Reports => self.visit_reports(),
-                Source::Signals => self.visit_signals(),
+                Source::Signals => self.visit_signals(token),
                 Source::Screen => {}
                 Source::Spans => self.spans.visit(turn, &mut self.screen),
                 Source::Keys => self.visit_keys(token),
@@ -304,6 +313,7 @@ impl Host {
         engine.tick(turn.now);
         peers.tick(turn, engine);
         self.tick_runs();
+        self.tick_keys();
         self.tick_reports();
         self.tick_idle();
         let (turn, engine) = (&mut self.turn, &mut self.engine);
@@ -311,7 +321,9 @@ impl Host {
             self.runs.jobs().for_each(|job| turn.touch(job));
         }
         self.runs.tick_timeouts(engine, turn.now);
+        self.runs.tick_stops(turn.now);
         self.rpc.tick(turn);
+        closer::tick(turn.now);
         self.door.tick(turn, &mut self.screen);
         self.starts.tick(engine, turn);
         self.starts.keep(self.runs.take_free(), turn);
@@ -322,6 +334,9 @@ impl Host {
         while let Some(effect) = self.engine.next_effect() {
             match effect {
                 Effect::Start(job) => self.start(job),
+                Effect::Order(job, Order::GiveUpTerminal) => {
+                    self.runs.give_up_terminal(job, &mut self.turn, &mut self.engine);
+                }
                 Effect::Order(job, order) => self.runs.order(job, order, self.turn.now),
             }
         }
@@ -350,16 +365,20 @@ impl Host {
             // A caller may just have got its last output, which the record of the end counts.
             runs.peer_of(job).map(|peer| peers.pump(peer, turn, engine));
             recorder.note_received(peers.take_received());
-            spans.note(job, engine, runs, screen);
+            spans.note(job, engine, screen);
             recorder.pump(engine, job, turn.now);
         }
-        if !dirty.is_empty() {
+        let has_news = !dirty.is_empty();
+        if has_news {
             screen.touch_status(turn.now);
         }
         screen.pump(engine, turn.now);
         screen.viewers.pump(is_closing && engine.is_idle(), turn, engine, peers);
         self.call_human(&dirty);
         self.start_again();
+        if has_news {
+            self.note_prompts();
+        }
         self.refresh_status();
         if !self.screen.flush(self.turn.now) {
             self.on_console_gone();

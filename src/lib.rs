@@ -20,6 +20,9 @@
 //! * A **guard** leads the session of one command and is the only process that signals it: [`guard`].
 //! * The **recorder** owns the journal's files, so that no disk can hold up the host: [`recorder`].
 //!
+//! What a caller has sent is closed by small processes beside the host, because close(2) may wait: [`sys::closer`]. All
+//! helpers of the host begin in `sys/helper.rs`.
+//!
 //! `rexec`, the human's command line, is a client of the host's socket and a reader of the journal: [`cli`]. What it
 //! reads of journals it reads through [`history`].
 //!
@@ -30,7 +33,7 @@
 //!    for anything but a command string (`protocol/invocation.rs`), it executes that shell at once.
 //! 2. It connects to the socket (`shim/src/connect.rs`, `protocol/place.rs`), reads what a child of the agent would
 //!    inherit (`shim/src/collect.rs`), filters the environment (`protocol/environment.rs`), and sends it all
-//!    (`protocol/wire.rs`, `shim/src/client.rs`).
+//!    (`protocol/wire.rs`, `shim/src/client.rs`). Which descriptor cannot be sent: `shim/src/unsendable.rs`.
 //! 3. The host lets the caller in (`host/door.rs`, `host/peers.rs`) and decodes the request (`front/shim.rs`): who calls
 //!    (`front/caller.rs`), and what a person would call the command (`front/command.rs`, `text/unwrap.rs`).
 //!    `host/requests.rs` serves it: `host/sandbox_check.rs` refuses a caller that may do less than the host, and
@@ -60,14 +63,15 @@
 //!
 //! ```text
 //! bin ▶ cli ▶ host ▶ { front, sink, io, guard, recorder, sys }
-//! cli ▶ history ▶ { recorder, journal, text }
+//! cli ▶ history ▶ { recorder, journal, text }      { host, cli } ▶ script
 //!                      front, sink ▶ { core, text }      sink, recorder ▶ journal ▶ text
 //!                      guard ▶ { sys, core }             io ▶ sys ▶ core
 //! ```
 //!
-//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`] and [`text`] are
-//! pure: they are told what happened and what time it is. mio is named in [`io`] only, nix in [`sys`] and [`guard`] only,
-//! which alone make system calls by hand. `tests/architecture` checks all of this, and that no modules need each other in a circle.
+//! Everything may name [`limits`] and the shim's protocol library, which needs std alone. [`core`], [`text`] and
+//! [`script`] are pure: they are told what happened and what time it is, and `script` names std and the limits alone. mio is
+//! named in [`io`] only, nix in [`sys`] and [`guard`] only, which alone make system calls by hand. `tests/architecture`
+//! checks all of this, and that no modules need each other in a circle.
 //!
 //! # Where to change what
 //!
@@ -77,9 +81,11 @@
 //! * What travels with a command: `shim/src/collect.rs` reads it, `protocol/wire/attributes.rs` has what is always sent
 //!   and `protocol/wire/extras.rs` what is rarely, `guard/launch.rs` and `guard/extras.rs` apply it.
 //! * What is known of a command that its shim runs in a sandbox: `protocol/report.rs` has the records, `shim/src/report.rs`
-//!   and the files that it leads to write them, `host/reports.rs` reads them.
+//!   and the files that it leads to write them, `host/reports.rs` reads them. What is kept out of them:
+//!   `protocol/report/value_mask.rs`.
 //! * What is known of a command that no host has seen: `protocol/unseen.rs` has the notes, `shim/src/unseen.rs` leaves one,
 //!   `host/unseen/notes.rs` tells a person.
+//! * When a caller's descriptors are taken in, and how they are closed: `host/requests.rs`, `sys/caller_descriptor.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`
@@ -88,11 +94,20 @@
 //! * What an agent reads of the output: `front/output_filter.rs` chooses; `text/sanitize/tidy.rs` for pipes,
 //!   `text/sanitize/collapse.rs` for terminals; `front/trimmer.rs` for a budget.
 //! * What is recorded with its times: `recorder/timed_output.rs`. How it is played: `cli/replay/player.rs`.
+//! * How a command's text is read as shell: `script.rs`; what its programs are known for: `script/programs.rs`. Which
+//!   commands run without a terminal because they are fed: `script/feeds.rs`. `cli/explain.rs` prints both.
+//! * What may stand in a name: `text/name.rs`. How text from others is shown: `protocol/shown.rs` spells it out; the
+//!   console takes `text/safe_text.rs` only, and a verb writes through `cli/output.rs` or `cli/told.rs`.
 //! * What counts as a secret: `text/redact.rs`, which says what each of its modules knows.
 //! * Which variables of a command the journal keeps: `recorder/environment.rs`. How a command is run again with them:
 //!   `cli/rerun.rs`.
 //! * The console: `sink/console.rs` has the blocks, `sink/console/floor.rs` decides which one grows, and
 //!   `sink/console/face.rs` draws the host's own rows; `text/banner.rs` has those of files and pipes.
+//! * The console's keys: `sink/console/keyboard.rs`. Which command a key answers: `sink/console/keyboard/named.rs`; what
+//!   becomes of keys behind the end of an answer, also in `rexec attach`: `sink/console/keyboard/held.rs`;
+//!   `host/console_keys.rs` does what they mean.
+//! * What the journal keeps of keys that a terminal shows: `host/answering.rs` finds the secrets among them, `text/echo.rs`
+//!   finds those in the output, `sink/feed/held.rs` leaves them out.
 //! * A record's fields: `journal/record.rs`; `host/submissions.rs` fills a start, `sink/feed.rs` and `recorder/live.rs`
 //!   an end.
 //! * When a command may start: `core/engine.rs` counts, `host/starts.rs` waits for what the machine lacks.
@@ -130,6 +145,9 @@
 //! | log, entry, cursor | a job's bounded history; one fact in it; a reader's place in it |
 //! | guard | the process between the host and one command |
 //! | order, report | what the host tells a guard; what a guard tells the host |
+//! | leaf | a program that a command's text runs, or a layer such as sudo in front of one |
+//! | hole | a place in a word whose text is not known |
+//! | fed | with something piped or redirected into it |
 //! | shell | the real shell that runs the command, a child of the guard |
 //! | left-over process | a process of a command that lives after the command's shell has ended |
 //! | caller's terminal, relayed | the shim passes keys and output between it and the run's terminal |
@@ -150,6 +168,7 @@ pub mod io;
 pub mod journal;
 pub mod limits;
 pub mod recorder;
+pub mod script;
 pub mod sink;
 pub mod sys;
 pub mod text;

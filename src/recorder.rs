@@ -25,6 +25,7 @@ mod append;
 mod appender;
 mod bounds;
 mod collector;
+mod directory;
 mod environment;
 mod excerpt;
 mod home;
@@ -50,8 +51,9 @@ mod waiting;
 
 pub use bounds::Bounds;
 pub use home::JournalError;
+pub use masks::Masks;
 pub use names::{first_line, is_alive, journals};
-pub use projects_file::read_projects;
+pub use projects_file::{is_damage, read_projects, set_projects_aside};
 pub use serve::serve;
 pub use session::Session;
 pub use span_exporter::{OtlpTarget, SpanDestination, export_spans};

@@ -4,21 +4,26 @@
 //! The SAFETY comments rely on three rules: the process has one thread; between fork or clone and exec a child makes
 //! system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`],
-//! [`terminal`], [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`],
-//! [`locale`], [`mod@poll`].
+//! Reading order: [`process`], [`close_kind`], [`closer`], [`caller_descriptor`], [`own_table`], [`helper`], [`kill`],
+//! [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
+//! [`confinement`], [`standard_input`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`], [`locale`], [`mod@poll`].
 
 #![expect(unsafe_code, reason = "system calls live here and in guard")]
 
 pub mod background;
+pub mod caller_descriptor;
 pub mod cgroup;
+pub mod close_kind;
+pub mod closer;
 pub mod confinement;
 pub mod fifo;
 pub mod file;
+pub mod helper;
 pub mod kill;
 pub mod local_time;
 pub mod locale;
 pub mod namespace;
+pub mod own_table;
 pub mod poll;
 pub(crate) mod proc_file;
 pub mod process;
@@ -28,6 +33,7 @@ pub mod pty;
 pub mod signal;
 pub mod socket;
 pub mod spool;
+pub mod standard_input;
 mod stat;
 pub mod terminal;
 pub mod terminal_keeper;
@@ -147,6 +153,12 @@ pub fn input_pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::Owned
     let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(io)?;
     set_nonblocking(&write)?;
     Ok((read, write))
+}
+
+/// Gives one of the standard numbers of this process another meaning.
+pub(crate) fn put_at(fd: &impl AsFd, number: std::os::fd::RawFd) -> std::io::Result<()> {
+    // SAFETY: the call takes numbers, and nothing owns the standard ones.
+    check(unsafe { nix::libc::dup2(fd.as_fd().as_raw_fd(), number) }).map(drop)
 }
 
 /// The name under which /proc shows a descriptor. For files and directories it is a path.

@@ -21,15 +21,21 @@
 //! * `parser` — the one grammar of terminal output: valid UTF-8 text, controls, sequences.
 //! * `sanitize` — the text that an agent reads: without escape sequences, redraws resolved as the mode says.
 //! * `safe` — output that cannot change the console outside of its own block, nor pass for a row of the host's.
+//! * `playable` — of a recording, what draws: nothing that asks the terminal, or that outlives a player.
 //! * `hidden` and `rows` — no invisible character, and no row that reads like one of the host's.
 //! * `redact` — no value of a secret-named variable, and no secret with a telling name or a known shape.
 //! * `unwrap` — the model's command, or the whole text if a part of it is not certain.
-//! * `styled` and `markup` — colours and redraws as lines, and those as a page in which no text is markup.
+//! * `markdown` — text that stays text there, without controls and invisible characters.
 //! * `whole` — no character and no escape sequence is torn where output is cut.
+//! * `full_screen` — whether output draws on a whole screen. `prompt` — the words of a prompt, and whether it asks for a
+//!   secret.
+//! * `echo` — which bytes of a terminal's output are keys that somebody typed there.
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
+//! * `terminal_text` — what a verb writes to a terminal: plain text and own colours.
+//! * `safe_text` — by its type, text that a person's terminal may show as it is.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
-//! `agent_name` is how agents are called everywhere. `settings` edits files that people write.
+//! `name` is the rule for names, and `agent_name` how agents are called everywhere. `settings` edits files that people write.
 //!
 //! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
 //! small conversions for records and messages.
@@ -41,24 +47,29 @@ pub mod bind_failure;
 pub mod count;
 mod csi;
 pub mod diff;
+pub mod echo;
 pub mod encode;
 pub mod ends;
 pub mod escape;
+pub mod full_screen;
 pub mod hidden;
 pub mod highlight;
 pub mod line_feeds;
-pub mod markup;
+pub mod markdown;
+pub mod name;
 mod parser;
 pub mod place;
+pub mod playable;
 pub mod prompt;
 pub mod reason;
 pub mod redact;
 pub mod rows;
 pub mod safe;
+pub mod safe_text;
 pub mod sanitize;
 mod scan;
 pub mod settings;
-pub mod styled;
+pub mod terminal_text;
 pub mod unwrap;
 mod utf8;
 pub mod whole;

@@ -40,6 +40,16 @@ const claude = {
 /// At a terminal, where a person can cancel a command.
 const claudeAtTerminal = { ...claude, cases: usual.slice(0, 3), last: cancelled };
 
+/// With zsh, in which its wrapper has other words.
+const claudeWithZsh = {
+  ...claude,
+  cases: [
+    // It writes the umask in another way.
+    ...claude.cases.slice(0, -1).filter(({ name }) => name !== "the environment"),
+    command("the shell it finds itself in", "echo marker-shell ${SHELL##*/} ${ZSH_VERSION%%.*}", /^marker-shell zsh \d$/),
+  ],
+};
+
 /// How long Codex waits for a command before it asks the model again, milliseconds: longer than a shell needs to start on a
 /// busy machine.
 const aWhile = 2_000;
@@ -182,7 +192,7 @@ const copilot = {
     return told ? { output: told[1], code: Number(told[2]) } : { output: text, code: undefined };
   },
   // It refuses a kill without a number.
-  cases: usual,
+  cases: usual.filter(({ isTold }) => !isTold),
 };
 
 const cline = {
@@ -342,7 +352,10 @@ const interactive = (agent, more = {}) => ({
 export const agents = {
   claude,
   "claude-terminal": claudeAtTerminal,
+  "claude-zsh": claudeWithZsh,
   "claude-sandboxed": claudeSandboxed,
+  // Its sandbox is another one where it allows all sockets.
+  "claude-sockets": claudeSandboxed,
   codex,
   "codex-sandboxed": sandboxed,
   "codex-served": served,

@@ -32,6 +32,13 @@ export const cancelled = command(
   "",
 );
 
+/// A shell that a signal ends. What the agent says of that is its own; with rexec it must say the same. The pause is for
+/// Qwen Code, which now and then loses what a shell wrote right before its end, with the real bash too.
+const signalled = (signal) => {
+  const dies = command(`a shell that SIG${signal} ends`, `echo marker-${signal.toLowerCase()}; sleep 0.3; kill -${signal} $$`, /.*/s);
+  return { ...dies, isRight: () => true, isTold: true };
+};
+
 /// The commands for every agent.
 export const usual = [
   command("output and working directory", "echo marker-plain; pwd", /^marker-plain\n[^\n]*\/project$/),
@@ -43,6 +50,8 @@ export const usual = [
   command("a here-document", "cat <<'END'\n$not 'expanded' marker-document\nEND", "$not 'expanded' marker-document"),
   command("much output", "seq 1 4000; echo marker-much", /3999\n4000\nmarker-much/),
   command("the environment", "echo marker-environment $HOME $TERM $LANG; umask", /^marker-environment .*\n0022$/),
+  signalled("TERM"),
+  signalled("KILL"),
   command("a pipeline", "set -o pipefail; (exit 4) | cat; echo marker-pipeline $?", "marker-pipeline 4"),
 ];
 

@@ -1,5 +1,7 @@
 // Judges what an agent's model was told: by each case, against the same agent with plain bash, and in the journal.
 //
+// The console's text has the commands as a person reads them.
+//
 // usage: node check.mjs AGENT FOLDER ours|all|init|killed|--bash-only
 //
 // FOLDER has reference.json and, of the agent with `rexec run`, with all of its variables, or after `rexec init`,
@@ -60,6 +62,12 @@ function judge(who, results, run) {
   for (const [n, { name }] of cases.entries()) check(isRightIn(results, n), `with ${who}: ${name}`, results[n]);
 }
 
+/// The beginnings of the commands that the console has named.
+function shownIn(run) {
+  const banner = /^\[[^\]]*\] #\d+ .*? \$ (.*)$/;
+  return readFileSync(join(folder, `${run}.console`), "utf8").split("\n").flatMap((line) => banner.exec(line)?.[1] ?? []);
+}
+
 /// Of an agent that was killed while its command ran, nothing lives on, and the journal has the command's end.
 function judgeKilled() {
   check(leftBy(run).length === 0, "nothing of a command lives on when its agent is killed", leftBy(run));
@@ -78,9 +86,10 @@ function judgeAgainstBash() {
   if (run === "--bash-only") return;
   const ours = recordIn(run).results;
   judge(run === "init" ? "rexec init" : "rexec", ours, run);
-  for (const [n, { name }] of cases.entries()) {
+  for (const [n, { name, isTold }] of cases.entries()) {
     const [a, b] = [reference[n], ours[n]].map((result) => result && [comparable(result.text), result.isError]);
     check(JSON.stringify(a) === JSON.stringify(b), `as with bash: ${name}`, { bash: a, rexec: b });
+    if (isTold) process.stdout.write(`  ${agentName}, ${name}: ${JSON.stringify(b)}\n`);
   }
   const more = leftBy(run).filter((name) => !leftBy("reference").includes(name));
   check(more.length === 0, "as with bash: what a cancelled command leaves behind", more);
@@ -88,9 +97,13 @@ function judgeAgainstBash() {
   const names = [...new Set(known.map((record) => record.whoami))];
   const ends = known.filter((record) => record.type === "end" && record.whoami === whoami);
   const knows = (text, marker) => ends.some(({ command, output }) => command === text && output.includes(marker));
+  const shown = shownIn(run);
   for (const one of cases.filter(({ marker }) => marker !== undefined)) {
     const text = Object.values(input(one)).flat().find((value) => String(value).includes(one.text));
     check(knows(text, one.marker), `the journal has: ${one.name}`, { names });
+    // A banner has one line of bounded length.
+    const start = String(text).split("\n", 1)[0].slice(0, 30);
+    check(shown.some((command) => command.startsWith(start)), `the console shows the bare command: ${one.name}`, shown);
   }
   // Its settings name no shell for hooks.
   for (const text of run === "init" ? [] : alsoRuns) check(knows(text, ""), `the journal has: ${text}`, { names });

@@ -8,15 +8,18 @@ prepare() { # AGENT HOME PORT
     local agent=$1 home=$2 url=http://127.0.0.1:$3 say="Run the commands."
     cancels='\e'
     case $agent in
-        claude | claude-terminal | claude-sandboxed)
+        claude | claude-terminal | claude-zsh | claude-sandboxed | claude-sockets)
             settings=(ANTHROPIC_BASE_URL="$url" ANTHROPIC_API_KEY=none DISABLE_AUTOUPDATER=1
                 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1)
             line=("$program" --print "$say" --allowedTools Bash)
             case $agent in
                 claude-terminal) greet_claude ;;
-                claude-sandboxed)
+                claude-sandboxed | claude-sockets)
+                    local sockets=false
+                    [[ $agent == claude-sandboxed ]] || sockets=true
                     mkdir -p -- "$home/.claude"
-                    printf '{ "sandbox": { "enabled": true, "autoAllowBashIfSandboxed": true } }\n' >"$home/.claude/settings.json"
+                    printf '{ "sandbox": { "enabled": true, "autoAllowBashIfSandboxed": true,\n"network": { "allowAllUnixSockets": %s } } }\n' \
+                        "$sockets" >"$home/.claude/settings.json"
                     ;;
             esac
             ;;

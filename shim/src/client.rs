@@ -1,11 +1,11 @@
 //! The shim as the host's client, from the sent RUN frame to the command's exit: one poll(2) over all events.
 //!
 //! ```text
-//! socket ──▶ buffer ──▶ chunk ──▶ output (1 or 2)        signals, parent, readers gone ──▶ outgoing ──▶ socket
+//! socket ──▶ buffer ──▶ chunk ──▶ output (1 or 2)        signals, agent or parent or readers gone ──▶ outgoing ──▶ socket
 //! ```
 //!
 //! Invariants: output is written in the order of its frames, straight from the one read buffer; while an output does
-//! not take it, nothing more is read from the host (`read_ahead` has the exception), but signals and the parent's death
+//! not take it, nothing more is read from the host (`read_ahead` has the exception), but signals and the agent's death
 //! still take effect; descriptor 0 is never read, unless it is a terminal that the host relays; a failed write never
 //! changes an exit code other than 0.
 
@@ -13,23 +13,27 @@ mod incoming;
 mod job_control;
 mod line_ends;
 mod read_ahead;
+mod take_turns;
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
+use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::process::{Pid, Signal};
+use rexec_sh::protocol::process::{Exit, Signal};
 use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, HEADER_BYTES, encode_abort};
 
 use crate::controlling_terminal::ControllingTerminal;
+use crate::lifeline::{Lifeline, have_lost_readers};
 use crate::notice;
 use crate::output_descriptor::OutputDescriptor;
 use crate::sys::{self, SignalSet, bit};
 use incoming::Chunk;
 use read_ahead::BlockedOutput;
+use take_turns::Turns;
 
 /// Size of the read buffer, bytes: one frame of the largest size. The C libraries map a block of this size, so only the
 /// touched pages take memory.
@@ -46,8 +50,8 @@ const SIGNAL_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a parent may take to be dead once the kernel has sent the signal that it sends for this. It sends it when the
 /// parent's thread dies that made this process, and the process may have others.
 const DEATH_PATIENCE: Duration = Duration::from_millis(500);
-/// The exit code of an aborted command: that of SIGTERM.
-const ABORTED: u8 = 128 + Signal::TERM.number();
+/// What counts as the end of an aborted command whose real end nobody tells.
+const ABORTED: Exit = Exit::Signal(Signal::TERM);
 
 /// Signals that go on to the command.
 pub(crate) const FORWARDED: SignalSet = bit(Signal::INT)
@@ -67,7 +71,7 @@ const ENDING: SignalSet = bit(Signal::INT) | bit(Signal::TERM) | bit(Signal::HUP
 pub(crate) enum ClientEnd {
     /// Exit with this code.
     Exit(u8),
-    /// Die by this signal, as the real shell at a terminal does. The whole group dies when a key sent the signal.
+    /// Die by this signal, as the real shell did. The whole group dies when a key sent the signal.
     Die { signal: Signal, is_group: bool },
     /// The host refuses the command. These signals have arrived for it.
     Refused(SignalSet),
@@ -79,8 +83,7 @@ pub(crate) enum ClientEnd {
 pub(crate) struct Client {
     socket: OwnedFd,
     signals: OwnedFd,
-    /// The parent and its pidfd. `None` once the parent has died, or when its death has no effect.
-    parent: Option<(Pid, OwnedFd)>,
+    lifeline: Lifeline,
     outputs: [OutputDescriptor; 2],
     buffer: Vec<u8>,
     /// `buffer[start..end]` has arrived and is not decoded yet.
@@ -88,13 +91,13 @@ pub(crate) struct Client {
     end: usize,
     greeted: bool,
     chunk: Option<Chunk>,
+    turns: Turns,
     blocked: BlockedOutput,
     /// How to end once the chunk is written.
     ending: Option<ClientEnd>,
     outgoing: Vec<u8>,
     /// How many bytes of `outgoing` belong to the request.
     request: usize,
-    is_orphan: bool,
     aborting: Option<Instant>,
     /// Signals that have arrived, except those that stop or continue.
     came: SignalSet,
@@ -110,33 +113,30 @@ pub(crate) struct Client {
     hold_back: Option<Instant>,
     /// Another process sent SIGTSTP, and it went on to the command.
     has_passed_stop: bool,
+    /// Stands for a shell, and so dies as that. A direct call exits with the code for the signal instead.
+    is_shell: bool,
     /// The form with `--whoami`: a signal aborts the command, and whatever is not the command's own code is 127.
     is_plain: bool,
 }
 
 impl Client {
     /// The client on a connection on which the first part of the request was sent.
-    pub(crate) fn new(
-        socket: OwnedFd,
-        signals: OwnedFd,
-        parent: Option<(Pid, OwnedFd)>,
-        outputs: [OutputDescriptor; 2],
-    ) -> Self {
+    pub(crate) fn new(socket: OwnedFd, signals: OwnedFd, lifeline: Lifeline, outputs: [OutputDescriptor; 2]) -> Self {
         Self {
             socket,
             signals,
-            parent,
+            lifeline,
             outputs,
             buffer: vec![0; FIRST_BUFFER_BYTES],
             start: 0,
             end: 0,
             greeted: false,
             chunk: None,
+            turns: Turns::default(),
             blocked: BlockedOutput::default(),
             ending: None,
             outgoing: Vec::new(),
             request: 0,
-            is_orphan: false,
             aborting: None,
             came: 0,
             unheard: None,
@@ -145,18 +145,24 @@ impl Client {
             window: None,
             hold_back: None,
             has_passed_stop: false,
+            is_shell: true,
             is_plain: false,
         }
     }
 
-    /// Whether this is the form with `--whoami`.
-    pub(crate) fn for_plain_client(self, is_plain: bool) -> Self {
-        Self { is_plain, ..self }
+    /// The same client of a direct call, if this is one.
+    pub(crate) fn for_call(self, direct: Option<&DirectCall<'_>>) -> Self {
+        Self { is_shell: direct.is_none(), is_plain: direct.is_some_and(DirectCall::is_plain_client), ..self }
     }
 
     /// Sets the terminal to relay, if any, and the terminal whose size the command's terminal gets.
     pub(crate) fn with_terminals(self, terminal: Option<ControllingTerminal>, window: Option<RawFd>) -> Self {
         Self { terminal, window, ..self }
+    }
+
+    /// Whose end counts, for a command that this client does not run.
+    pub(crate) fn take_lifeline(&mut self) -> Lifeline {
+        std::mem::take(&mut self.lifeline)
     }
 
     /// Queues the rest of the request, which is sent as the host takes it.
@@ -241,10 +247,12 @@ impl Client {
         // A descriptor without events would still report its hang-up, and poll would return at once every time.
         let socket = if events == 0 { -1 } else { self.socket.as_raw_fd() };
         let [out, err] = &self.outputs;
+        let [agent, parent] = self.lifeline.watch();
         let mut watched = [
             sys::watch(socket, events),
             sys::watch(self.signals.as_raw_fd(), libc::POLLIN),
-            sys::watch(self.parent.as_ref().map_or(-1, |(_, watch)| watch.as_raw_fd()), libc::POLLIN),
+            agent,
+            parent,
             out.watch(blocked == Some(CallerStream::Out)),
             err.watch(blocked == Some(CallerStream::Err)),
             self.terminal.as_ref().map_or(sys::watch(-1, 0), ControllingTerminal::watch),
@@ -254,9 +262,9 @@ impl Client {
             Err(error) => return Some(ClientEnd::Failed(Notice::without_hint(OWN_FAILURE, error.desc()))),
         }
         if self.aborting.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Some(ClientEnd::Exit(ABORTED));
+            return Some(self.end_of(ABORTED));
         }
-        let [socket, signals, parent, out, err, keys] = watched.map(|watched| watched.revents);
+        let [socket, signals, agent, parent, out, err, keys] = watched.map(|watched| watched.revents);
         if signals != 0 {
             self.on_signals();
         }
@@ -265,8 +273,15 @@ impl Client {
                 self.close(stream);
             }
         }
+        if agent != 0 {
+            self.lifeline.lose_agent();
+            self.abort();
+        }
         if parent != 0 {
-            self.on_orphaned();
+            self.on_parent_ended();
+        }
+        if self.lifeline.looks_at().is_some_and(|at| at <= Instant::now()) {
+            self.lifeline.look();
         }
         self.release_signal();
         if keys != 0 {
@@ -282,7 +297,7 @@ impl Client {
         match self.unheard {
             // When the host runs again, it finds the socket closed and ends the command.
             Some((_, signal)) if self.hears_by().is_some_and(|by| by <= Instant::now()) => {
-                Some(ClientEnd::Exit(128 + signal.number()))
+                Some(self.end_of(Exit::Signal(signal)))
             }
             _ => None,
         }
@@ -292,7 +307,8 @@ impl Client {
     fn patience_ms(&self) -> i32 {
         let retry = self.terminal.as_ref().and_then(ControllingTerminal::retry_at);
         let held = self.held_signal.map(|(until, _)| until);
-        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back, self.ahead_at()];
+        let look = self.lifeline.looks_at();
+        let deadlines = [self.aborting, self.hears_by(), held, retry, self.hold_back, self.ahead_at(), look];
         deadlines.into_iter().flatten().min().map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             i32::try_from(left.as_millis()).expect("at most ABORT_PATIENCE") + 1
@@ -305,12 +321,18 @@ impl Client {
         self.unheard.filter(|_| self.chunk.is_none()).map(|(by, _)| by)
     }
 
-    /// Aborts the command when its parent has died, unless its output still has a reader, which could stop it. With a
-    /// signal for its parent's death the caller has asked for the end in any case.
-    fn on_orphaned(&mut self) {
-        self.parent = None;
-        self.is_orphan = true;
-        if self.held_signal.take().is_some() || !self.outputs[index(CallerStream::Out)].has_reader() {
+    /// With a signal for its parent's death the caller has asked for the command's end in any case.
+    fn on_parent_ended(&mut self) {
+        self.lifeline.lose_parent();
+        if self.held_signal.take().is_some() {
+            self.abort();
+        }
+        self.abort_if_left();
+    }
+
+    /// Aborts a command for which nobody waits any more.
+    fn abort_if_left(&mut self) {
+        if self.lifeline.is_left() && have_lost_readers(&self.outputs) {
             self.abort();
         }
     }
@@ -335,7 +357,7 @@ impl Client {
                 self.end_reading_ahead();
                 None
             }
-            Ok(0) | Err(_) if self.aborting.is_some() => Some(ClientEnd::Exit(ABORTED)),
+            Ok(0) | Err(_) if self.aborting.is_some() => Some(self.end_of(ABORTED)),
             Ok(0) | Err(_) => Some(ClientEnd::Failed(self.lost())),
         }
     }

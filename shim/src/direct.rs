@@ -13,8 +13,9 @@ use rexec_sh::protocol::options::{ShimOptions, given};
 use rexec_sh::protocol::run_changes::RunChanges;
 
 use crate::collect::StandardStreams;
+use crate::lifeline::Lifeline;
 use crate::report::Reporting;
-use crate::{Attempt, ShimCall, choices, local_run, report, shell};
+use crate::{Attempt, ShimCall, choices, local_run, report, shell, with_mark};
 
 /// Does what the call asks for. Returns only when something failed.
 pub(crate) fn start(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'static>) -> Notice {
@@ -24,14 +25,15 @@ pub(crate) fn start(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOp
 }
 
 fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'static>) -> Notice {
-    let found = shell::find(Shell::Sh, options.shell).and_then(|shell| Ok((shell, choices(&options)?)));
+    let found = shell::find(Shell::Sh, options.shell, env).and_then(|shell| Ok((shell, choices(&options)?)));
     let (shell, choices) = match found {
         Ok(found) => found,
         Err(notice) => return notice,
     };
     let mut standard = StandardStreams::inspect();
+    let mut lifeline = Lifeline::find(env, &options);
     let shim_call = ShimCall { argv: call.argv, env, options, kind: Shell::Sh, shell, direct: Some(call) };
-    let lacks_sockets = match shim_call.attempt(&mut standard, choices) {
+    let lacks_sockets = match shim_call.attempt(&mut standard, choices, &mut lifeline) {
         Ok(never) => match never {},
         Err(Attempt::Absent(notice)) if !choices.fallback || call.is_plain_client() => return notice,
         Err(Attempt::Failed(notice)) => return notice,
@@ -47,9 +49,9 @@ fn attempt(call: DirectCall<'_>, env: &[&'static CStr], options: ShimOptions<'st
     if choices.reports
         && let Reporting::Own(reporter) = report::begin(&shim_call, lacks_sockets, false)
     {
-        let mark = reporter.mark();
-        let env = report::marked(env, &mark);
-        local_run::run(reporter, &standard, || shell::become_shell(shell, &words, &env, Some(changes)));
+        let (entry, rules) = (report::entry(&shim_call, &reporter), shim_call.rules());
+        let env = with_mark(&rules, env, &entry);
+        local_run::run(*reporter, &standard, lifeline, || shell::become_shell(shell, &words, &env, None));
     }
     shell::become_shell(shell, &words, env, Some(changes))
 }

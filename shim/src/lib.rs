@@ -8,6 +8,7 @@
 //! ├─ inside                 whether a guard is above already
 //! ├─ shell                  finds the real shell, and becomes it
 //! ├─ collect                what the command inherits: streams, limits, masks, descriptors
+//! ├─ lifeline               whose end ends the command: its agent's, or else its parent's
 //! ├─ connect                finds, checks and opens the host's socket
 //! └─ client                 from the sent request to the exit code, one poll(2)
 //!    ├─ incoming            frames from the host, output for the caller
@@ -18,8 +19,10 @@
 //! report                    begins a report on a command that runs in its caller's sandbox
 //! ├─ reporter               writes records to the host's FIFO
 //! └─ local_run              runs the shell as a child, and ends as it does
-//!    └─ output_relay        passes the output on
+//!    ├─ output_relay        passes the output on
+//!    └─ tree_end            ends the tree of a command whose agent has ended
 //! unseen                    leaves a note about a command that no host sees
+//! unsendable                tells which descriptor the kernel lets through no socket
 //! notice                    problems as text on standard error
 //! sys                       the C `main` and all system calls
 //! ```

@@ -13,6 +13,7 @@ mod connect;
 mod controlling_terminal;
 mod direct;
 mod inside;
+mod lifeline;
 mod local_run;
 mod notice;
 mod output_descriptor;
@@ -22,6 +23,7 @@ mod reporter;
 mod shell;
 mod sys;
 mod unseen;
+mod unsendable;
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString};
@@ -32,11 +34,11 @@ use nix::libc;
 use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::environment::Rules;
 use rexec_sh::protocol::exit_code::{NOT_EXECUTABLE, OWN_FAILURE};
-use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive};
+use rexec_sh::protocol::invocation::{Real, Shell, is_command, is_interactive, other_shell};
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::options::{Choices, ShimOptions, given};
-use rexec_sh::protocol::process::{Pid, Signal};
-use rexec_sh::protocol::run_changes::RunChanges;
+use rexec_sh::protocol::process::Signal;
+use rexec_sh::protocol::run_changes::{RunChanges, own_value};
 use rexec_sh::protocol::unseen::UnseenReason;
 use rexec_sh::protocol::wire::{
     Attributes, CallerStream, Hello, INHERITED_MAX, OutputBudget, encode_interactive, encode_left, encode_run,
@@ -47,6 +49,7 @@ use collect::StandardStreams;
 use connect::NoHost;
 use controlling_terminal::ControllingTerminal;
 use inside::Inside;
+use lifeline::Lifeline;
 use output_descriptor::OutputDescriptor;
 use report::Reporting;
 use sys::{SignalSet, bit};
@@ -102,9 +105,11 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         return direct::start(call, env, options);
     }
     let name = argv.first().copied().unwrap_or_default();
-    let named = Shell::named(name.to_bytes()).or_else(|| Shell::named(sys::executed_path().to_bytes()));
-    let kind = named.unwrap_or(Shell::Sh);
-    let shell = match shell::find(kind, options.shell) {
+    let kind = match kind_of(name, &options) {
+        Ok(kind) => kind,
+        Err(notice) => return notice,
+    };
+    let shell = match shell::find(kind, options.shell, env) {
         Ok(shell) => shell,
         Err(notice) => return notice,
     };
@@ -121,7 +126,7 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
     };
     let invocation = ShimCall { argv, env, options, kind, shell, direct: None };
     let inside = inside::judge(given(options.inside));
-    if inside == Inside::Yes {
+    if inside == Inside::Yes || report::is_in_reported_run(&options) {
         return shell::become_shell(shell, argv, env, None);
     }
     let arguments = || argv.iter().map(|argument| argument.to_bytes());
@@ -139,7 +144,8 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         Ok(choices) => choices,
         Err(notice) => return notice,
     };
-    let (lacks_sockets, unseen) = match invocation.attempt(&mut standard, choices) {
+    let mut lifeline = Lifeline::find(env, &options);
+    let (lacks_sockets, unseen) = match invocation.attempt(&mut standard, choices, &mut lifeline) {
         Ok(never) => match never {},
         Err(Attempt::Locally { lacks_sockets: true }) => (true, Some(UnseenReason::Sandboxed)),
         // The host that refused the command shows it.
@@ -152,7 +158,18 @@ fn start(argv: &[&'static CStr], env: &[&'static CStr]) -> Notice {
         true => report::begin(&invocation, lacks_sockets, inside == Inside::Unseen),
         false => Reporting::Nobody,
     };
-    invocation.run_here(reporting, unseen, &standard)
+    invocation.run_here(reporting, unseen, &standard, lifeline)
+}
+
+/// The shell that this process stands for, by its `argv[0]` or else its path; sh where neither names a shell.
+fn kind_of(name: &CStr, options: &ShimOptions<'_>) -> Result<Shell, Notice> {
+    let names = [name.to_bytes(), sys::executed_path().to_bytes()];
+    let is_chosen = !given(options.shell).is_empty();
+    match (names.into_iter().find_map(Shell::named), names.into_iter().find_map(other_shell)) {
+        (Some(kind), _) => Ok(kind),
+        (None, Some(other)) if !is_chosen => Err(shell::cannot_be(other)),
+        (None, _) => Ok(Shell::Sh),
+    }
 }
 
 /// The options with a choice of words.
@@ -165,10 +182,13 @@ fn choices(options: &ShimOptions<'_>) -> Result<Choices, Notice> {
 
 impl ShimCall<'_> {
     /// Lets the host run the command, and exits with its code.
-    fn attempt(&self, standard: &mut StandardStreams, choices: Choices) -> Result<Infallible, Attempt> {
+    fn attempt(
+        &self,
+        standard: &mut StandardStreams,
+        choices: Choices,
+        lifeline: &mut Lifeline,
+    ) -> Result<Infallible, Attempt> {
         standard.plug().map_err(|error| failed("/dev/null cannot be opened", error))?;
-        // Opened early, because the parent's death goes unnoticed until then.
-        let parent = parent();
         let inherited = collect::inherited();
         let directory = collect::working_directory().map_err(|error| match error {
             Errno::EACCES => {
@@ -195,7 +215,6 @@ impl ShimCall<'_> {
         let brought = terminal.as_ref().filter(|_| attributes.stdio.brings_terminal());
         descriptors.extend(brought.map(ControllingTerminal::descriptor));
         descriptors.extend_from_slice(&attributes.inherited);
-        let parent = parent.filter(|_| attributes.ignored & bit(Signal::HUP) == 0);
         let signals = SignalMask::block(attributes.ignored, standard.window().is_some());
         attributes.blocked = signals.inherited;
 
@@ -214,8 +233,8 @@ impl ShimCall<'_> {
         let signal_watch = signal_watch.map_err(|error| failed("signals cannot be watched", error))?;
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
-        let relay = Client::new(socket, signal_watch, parent, outputs);
-        let relay = relay.for_plain_client(self.direct.is_some_and(|call| call.is_plain_client()));
+        let relay = Client::new(socket, signal_watch, std::mem::take(lifeline), outputs);
+        let relay = relay.for_call(self.direct.as_ref());
         let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
         match relay.run() {
@@ -224,6 +243,7 @@ impl ShimCall<'_> {
             ClientEnd::Failed(notice) => Err(Attempt::Failed(notice)),
             ClientEnd::Refused(came) => {
                 // The command has not run yet. The signals are for the shell that runs it now.
+                *lifeline = relay.take_lifeline();
                 sys::raise(came);
                 signals.restore();
                 Err(Attempt::Locally { lacks_sockets: false })
@@ -234,12 +254,19 @@ impl ShimCall<'_> {
 
 impl<'a> ShimCall<'a> {
     /// Runs the command in this process, or in a child that is reported. Returns only when that failed.
-    fn run_here(&self, reporting: Reporting, unseen: Option<UnseenReason>, standard: &StandardStreams) -> Notice {
+    fn run_here(
+        &self,
+        reporting: Reporting,
+        unseen: Option<UnseenReason>,
+        standard: &StandardStreams,
+        lifeline: Lifeline,
+    ) -> Notice {
         match reporting {
             Reporting::Own(reporter) => {
-                let mark = reporter.mark();
-                let env = report::marked(self.env, &mark);
-                local_run::run(reporter, standard, || self.become_shell(&env));
+                let (entry, rules) = (report::entry(self, &reporter), self.rules());
+                let env = with_mark(&rules, self.env, &entry);
+                let become_shell = || shell::become_shell(self.shell, self.argv, &env, None);
+                local_run::run(*reporter, standard, lifeline, become_shell);
             }
             Reporting::Above => {}
             Reporting::Nobody => unseen.into_iter().for_each(|reason| unseen::leave(self, reason)),
@@ -269,7 +296,10 @@ impl<'a> ShimCall<'a> {
         let named = value(b"SHELL=".as_slice());
         let link = if shell::leads_to_shim(self.kind, named) { named } else { &[] };
         let path = shell::path_without_links(value(b"PATH="));
-        let rules = Rules::new(self.shell, given(self.options.env_drop)).with_link(link);
+        // What `rexec run` has found there, unless it was run by a shell with a link in its SHELL.
+        let own = own_value(self.env, b"SHELL");
+        let own = if own.is_empty() || shell::leads_to_shim(self.kind, own) { self.shell.to_bytes() } else { own };
+        let rules = Rules::new(own, given(self.options.env_drop)).with_link(link);
         rules.undoing(RunChanges(given(self.options.run_set)), path)
     }
 
@@ -285,6 +315,13 @@ impl<'a> ShimCall<'a> {
             let _ = sys::poll(&mut [sys::watch(fd, libc::POLLRDHUP)], TELL_PATIENCE_MS);
         }
     }
+}
+
+/// The environment of a command that is reported: as of one that the host runs, and the mark.
+fn with_mark<'s>(rules: &'s Rules<'_>, env: &[&'s CStr], mark: &'s CStr) -> Vec<&'s CStr> {
+    let mut env = rules.apply(env.iter().copied());
+    env.push(mark);
+    env
 }
 
 /// The inherited signal mask, and the signals that were added to it.
@@ -331,19 +368,12 @@ fn send_request(
                 signals.restore();
                 return Err(Attempt::Locally { lacks_sockets: true });
             }
-            Err(error) => return Err(failed("the command cannot be sent to rexec-host", error)),
+            Err(error) => {
+                let refused = unsendable::notice(descriptors, error).map(Attempt::Failed);
+                return Err(refused.unwrap_or_else(|| failed("the command cannot be sent to rexec-host", error)));
+            }
         }
     }
-}
-
-/// The parent and its pidfd. `None` for an orphan, also for one that has just become one.
-fn parent() -> Option<(Pid, OwnedFd)> {
-    let pid = sys::parent();
-    if pid.number() <= 1 {
-        return None;
-    }
-    let watch = sys::process_descriptor(pid).ok()?;
-    (sys::parent() == pid).then_some((pid, watch))
 }
 
 #[cold]

@@ -63,6 +63,8 @@ pub(crate) struct PipedOutput {
     flood_end: FloodEnd,
     is_blocked: bool,
     is_over: bool,
+    /// Its reader has left.
+    is_unread: bool,
 }
 
 /// A file of the caller's that the command writes itself.
@@ -82,8 +84,23 @@ impl PipedOutput {
     pub(crate) fn new(read_end: OwnedFd, output: OutputDescriptor, fd: RawFd, can_move: bool) -> Self {
         let buffer = vec![0; READ_BYTES];
         let (from, to, due, flood_end) = (0, 0, None, FloodEnd::default());
-        let (is_flood, is_blocked, is_over) = (false, false, false);
-        Self { read_end, output, fd, buffer, from, to, due, can_move, is_flood, flood_end, is_blocked, is_over }
+        let (is_flood, is_blocked) = (false, false);
+        let (is_over, is_unread) = (false, false);
+        Self {
+            read_end,
+            output,
+            fd,
+            buffer,
+            from,
+            to,
+            due,
+            can_move,
+            is_flood,
+            flood_end,
+            is_blocked,
+            is_over,
+            is_unread,
+        }
     }
 
     /// The caller's descriptor that it writes to.
@@ -159,7 +176,7 @@ impl PipedOutput {
             }
             Err(Errno::EAGAIN) => self.is_blocked = sys::queued(self.read_end.as_raw_fd()) > 0,
             Err(Errno::EINTR) => {}
-            Err(Errno::EPIPE) => self.is_over = true,
+            Err(Errno::EPIPE) => self.lose_reader(),
             Err(_) => self.can_move = false,
         }
         0
@@ -194,6 +211,10 @@ impl PipedOutput {
         0
     }
 
+    fn lose_reader(&mut self) {
+        (self.is_over, self.is_unread) = (true, true);
+    }
+
     fn write(&mut self) {
         while self.from < self.to {
             match self.output.write(&self.buffer[self.from..self.to]) {
@@ -203,7 +224,7 @@ impl PipedOutput {
                     return;
                 }
                 Written::Failed(_) => {
-                    self.is_over = true;
+                    self.lose_reader();
                     return;
                 }
             }
@@ -253,6 +274,11 @@ pub(crate) struct OutputRelay {
     files: Vec<WrittenFile>,
     /// `None` once the end is reported.
     reporter: Option<Reporter>,
+    had_pipes: bool,
+    /// How many of the pipes may still have a reader.
+    read: usize,
+    /// When there is something else to do.
+    wake_at: Option<Instant>,
     /// When output came last, and until when more of it gathers.
     passed: Option<Instant>,
     gathers_until: Option<Instant>,
@@ -261,7 +287,19 @@ pub(crate) struct OutputRelay {
 impl OutputRelay {
     /// A relay of these outputs.
     pub(crate) fn new(pipes: Vec<PipedOutput>, files: Vec<WrittenFile>, reporter: Reporter) -> Self {
-        Self { pipes, files, reporter: Some(reporter), passed: None, gathers_until: None }
+        let read = pipes.len();
+        let reporter = Some(reporter);
+        Self { pipes, files, reporter, read, had_pipes: read > 0, wake_at: None, passed: None, gathers_until: None }
+    }
+
+    /// Whether there were readers, and all have left.
+    pub(crate) fn has_lost_readers(&self) -> bool {
+        self.had_pipes && self.read == 0
+    }
+
+    /// Has [`OutputRelay::turn`] return at this time.
+    pub(crate) fn wake_at(&mut self, at: Option<Instant>) {
+        self.wake_at = at;
     }
 
     /// Whether a host is told what happens.
@@ -294,7 +332,11 @@ impl OutputRelay {
         if let Some(reporter) = &mut reporter {
             self.files.iter_mut().for_each(|file| file.look(reporter, true));
         }
-        let late = reporter.and_then(|mut reporter| (!reporter.end(exit)).then_some(reporter));
+        let late = reporter.and_then(|mut reporter| {
+            let is_told = reporter.end(exit);
+            reporter.stay_until_seen();
+            (!is_told).then_some(reporter)
+        });
         self.files.clear();
         for pipe in &mut self.pipes {
             pipe.due = None;
@@ -304,10 +346,11 @@ impl OutputRelay {
         late
     }
 
-    /// Sleeps until there is something to do or `other` is readable, and does it. Returns whether `other` is.
-    pub(crate) fn turn(&mut self, other: RawFd) -> bool {
+    /// Sleeps until there is something to do or one of the `others` has an event, and does it. Returns which have one.
+    pub(crate) fn turn<const OTHERS: usize>(&mut self, others: [libc::pollfd; OTHERS]) -> [bool; OTHERS] {
         let host = self.reporter.as_ref().map_or(sys::watch(-1, 0), Reporter::watch);
-        let mut watched = vec![sys::watch(other, libc::POLLIN), host];
+        let mut watched = others.to_vec();
+        watched.push(host);
         for pipe in &self.pipes {
             let is_wanted =
                 self.gathers_until.is_none() && !pipe.is_blocked && pipe.from == pipe.to && pipe.due != Some(0);
@@ -320,14 +363,14 @@ impl OutputRelay {
         let now = Instant::now();
         self.gathers_until = self.gathers_until.filter(|&until| until > now);
         let mut events = watched.into_iter().map(|watched| watched.revents);
-        let is_other = events.next().unwrap_or(0) != 0;
+        let has_event = others.map(|_| events.next().unwrap_or(0) != 0);
         if events.next().unwrap_or(0) & libc::POLLERR != 0 {
             self.reporter = None;
         }
         for pipe in &mut self.pipes {
             let (input, output) = (events.next().unwrap_or(0), events.next().unwrap_or(0));
             if output & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
-                pipe.is_over = true;
+                pipe.lose_reader();
             } else if input != 0 || output != 0 {
                 let passed = pipe.pass_on(&mut self.reporter);
                 let is_busy = self.passed.replace(now).is_some_and(|before| now < before + BUSY);
@@ -347,7 +390,7 @@ impl OutputRelay {
         if let Some(reporter) = self.reporter.as_mut().filter(is_due) {
             reporter.flush();
         }
-        is_other
+        has_event
     }
 
     /// Closes outputs to which no process writes any more, or whose reader has left.
@@ -356,6 +399,7 @@ impl OutputRelay {
             if pipe.is_over {
                 pipe.report_flood_end(&mut self.reporter);
                 sys::close(pipe.fd);
+                self.read -= usize::from(pipe.is_unread);
             }
             !pipe.is_over
         });
@@ -364,7 +408,8 @@ impl OutputRelay {
     fn patience(&self) -> Option<Duration> {
         let looks = self.files.iter().filter(|_| self.has_host()).map(|file| file.look_at).chain(self.gathers_until);
         let rests = self.pipes.iter().filter_map(|pipe| pipe.flood_end.rested_at());
-        let first = looks.chain(rests).chain(self.reporter.as_ref().and_then(Reporter::deadline)).min();
+        let told = self.reporter.as_ref().and_then(Reporter::deadline);
+        let first = looks.chain(rests).chain(told).chain(self.wake_at).min();
         first.map(|at| at.saturating_duration_since(Instant::now()))
     }
 }

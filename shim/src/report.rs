@@ -1,14 +1,15 @@
 //! The beginning of a report: which command this process runs itself, and in what sandbox.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::AsRawFd;
 
-use nix::libc;
 use rexec_sh::protocol::environment::Rules;
-use rexec_sh::protocol::options::given;
+use rexec_sh::protocol::options::{ShimOptions, given};
 use rexec_sh::protocol::place;
 use rexec_sh::protocol::process::Signal;
-use rexec_sh::protocol::report::{BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, ShimPlace, marked_run};
+use rexec_sh::protocol::report::{
+    BEGINNING_BYTES_MAX, Beginning, REPORTED_ENV_BYTES, RunMark, ShimPlace, ValueMasks, marked_run, reported_entry,
+    reported_variable,
+};
 use rexec_sh::protocol::wire::{Attributes, Extras, encode_run};
 
 use crate::ShimCall;
@@ -19,16 +20,12 @@ use crate::sys::{self, bit};
 
 /// Processes above this one that are looked at.
 const ANCESTORS_MAX: u32 = 64;
-/// How much of `/proc/self/stat` is read, bytes.
-const STAT_BYTES: usize = 1024;
-/// Fields of `/proc/self/stat` from the state, the third, to the start, the twenty-second.
-const START_PLACE: usize = 19;
 
 /// What reports the command of this call.
 #[derive(Debug)]
 pub(crate) enum Reporting {
     /// This process.
-    Own(Reporter),
+    Own(Box<Reporter>),
     /// A shim above it, which reports all that is written below.
     Above,
     /// Nobody: no host takes reports.
@@ -40,14 +37,18 @@ pub(crate) fn begin(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: boo
     if is_below_reporter() {
         return Reporting::Above;
     }
-    tell(call, lacks_sockets, may_be_inside).map_or(Reporting::Nobody, Reporting::Own)
+    tell(call, lacks_sockets, may_be_inside).map_or(Reporting::Nobody, |reporter| Reporting::Own(Box::new(reporter)))
 }
 
-/// The environment of the command that is reported: shims below it that cannot see this process must not report it a
-/// second time.
-pub(crate) fn marked<'a>(env: &[&'a CStr], mark: &'a CStr) -> Vec<&'a CStr> {
-    let others = env.iter().copied().filter(|entry| !entry.to_bytes().starts_with(b"REXEC_REPORTED="));
-    others.chain([mark]).collect()
+/// Whether a reported command has started this process, as a variable says, and its shim is in sight.
+pub(crate) fn is_in_reported_run(options: &ShimOptions<'_>) -> bool {
+    marked_run(given(options.reported)) != RunMark::default() && is_below_reporter()
+}
+
+/// The entry that is added to the environment of the command that is reported: shims below it that cannot see this
+/// process must not report it a second time.
+pub(crate) fn entry(call: &ShimCall<'_>, reporter: &Reporter) -> CString {
+    reported_entry(&reporter.mark(), given(call.options.socket))
 }
 
 /// Reports the beginning. `None` when no host takes it.
@@ -56,8 +57,10 @@ fn tell(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option
         return None;
     }
     let socket = place::socket_path(call.options.socket.map(CStr::to_bytes), sys::effective_uid()).ok()?;
-    let mut reporter = Reporter::open(&socket)?;
-    let beginning = encode(call, lacks_sockets, may_be_inside)?;
+    let masks = ValueMasks::of(call.env.iter().map(|entry| entry.to_bytes()));
+    let mut reporter = Reporter::open(&socket, &masks)?;
+    let place = ShimPlace { mark: reporter.mark(), ..place_of_this(lacks_sockets, may_be_inside) };
+    let beginning = encode(call, place, &masks)?;
     let before = sys::block_signals(bit(Signal::PIPE));
     let is_told = reporter.begin(&beginning);
     if !is_told {
@@ -90,12 +93,14 @@ fn is_below_reporter() -> bool {
     false
 }
 
-fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Option<Vec<u8>> {
-    let rules = Rules::new(call.shell, given(call.options.env_drop));
+fn encode(call: &ShimCall<'_>, place: ShimPlace, masks: &ValueMasks) -> Option<Vec<u8>> {
+    let rules = Rules::new(call.shell.to_bytes(), given(call.options.env_drop));
     let mut room = REPORTED_ENV_BYTES;
     // An agent's sandbox calls the shell again by the path that it was set to. The host compares the two.
     let set = call.env.iter().copied().filter(|entry| entry.to_bytes().starts_with(b"CLAUDE_CODE_SHELL="));
-    let env = set.chain(rules.apply(call.env.iter().copied())).filter(|entry| {
+    let named = |entry: &CStr| CString::new(reported_variable(entry.to_bytes())).expect("a part of a C string");
+    let env: Vec<CString> = set.chain(rules.apply(call.env.iter().copied())).map(named).collect();
+    let env = env.iter().map(CString::as_c_str).filter(|entry| {
         let bytes = entry.to_bytes_with_nul().len();
         let fits = bytes <= room;
         room -= if fits { bytes } else { 0 };
@@ -105,10 +110,12 @@ fn encode(call: &ShimCall<'_>, lacks_sockets: bool, may_be_inside: bool) -> Opti
     let names = (given(call.options.whoami), call.shell);
     let extras = Extras { project: project(), ..Extras::default() };
     let attributes = Attributes { extras, ..Attributes::default() };
-    encode_run(&attributes, names, call.argv.iter().copied(), env, &mut frame).ok()?;
+    let masked = |argument: &&CStr| CString::new(masks.masked(argument.to_bytes())).expect("made of C strings");
+    let argv: Vec<CString> = call.argv.iter().map(masked).collect();
+    encode_run(&attributes, names, argv.iter().map(CString::as_c_str), env, &mut frame).ok()?;
     let dir = std::env::current_dir().unwrap_or_default();
     let within = marked_run(given(call.options.reported));
-    let place = ShimPlace { within, ..place_of_this(lacks_sockets, may_be_inside) };
+    let place = ShimPlace { within, ..place };
     let beginning = Beginning { place, dir: dir.as_os_str().as_encoded_bytes(), frame: &frame };
     let mut bytes = Vec::with_capacity(frame.len() + 256);
     beginning.encode(&mut bytes);
@@ -120,7 +127,7 @@ fn place_of_this(lacks_sockets: bool, may_be_inside: bool) -> ShimPlace {
     ShimPlace {
         namespace: sys::status_at(c"/proc/self/ns/pid").map_or(0, |status| status.inode),
         pid: sys::own_pid().number(),
-        began: own_start().unwrap_or(0),
+        began: inside::own_stat().map_or(0, |own| own.start),
         lacks_sockets,
         is_read_only: sys::is_directory_read_only(),
         no_new_privs,
@@ -128,13 +135,4 @@ fn place_of_this(lacks_sockets: bool, may_be_inside: bool) -> ShimPlace {
         may_be_inside,
         ..ShimPlace::default()
     }
-}
-
-fn own_start() -> Option<u64> {
-    let file = sys::open(c"/proc/self/stat", libc::O_RDONLY).ok()?;
-    let mut text = [0; STAT_BYTES];
-    let length = sys::read(file.as_raw_fd(), &mut text).ok()?;
-    // The name before the last parenthesis may hold anything.
-    let close = text[..length].iter().rposition(|&byte| byte == b')')?;
-    std::str::from_utf8(text.get(close + 1..length)?).ok()?.split_ascii_whitespace().nth(START_PLACE)?.parse().ok()
 }

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use rexec_sh::protocol::place::{self, PlaceError};
 use rexec_sh::protocol::process::Exit;
-use rexec_sh::protocol::report::{PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, Report, RunKey, encode_report, reported_mark};
+use rexec_sh::protocol::report::{
+    MaskedStream, PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, Report, RunKey, RunMark, ValueMasks, encode_report,
+};
 use rexec_sh::protocol::wire::CallerStream;
 
 use crate::sys;
@@ -25,6 +27,8 @@ const KEPT_BYTES: usize = 8 << 10;
 /// How long the end of a report waits for room in the FIFO, milliseconds. A host that has not read by then is not told.
 const END_PATIENCE_MS: i32 = 10_000;
 
+/// How long a shim that has ended stays to be found by the host.
+const SIGHT_PATIENCE: Duration = Duration::from_millis(250);
 /// Output that is reported in a second, bytes. The rest is counted, so that a flood costs nothing but that.
 const ALLOWANCE_BYTES: usize = 2 << 20;
 const SECOND: Duration = Duration::from_secs(1);
@@ -35,6 +39,8 @@ struct ReportedStream {
     stream: CallerStream,
     /// What is only counted, bytes. It came before the rest.
     unreported: u64,
+    /// What of it is not masked yet.
+    masked: MaskedStream,
     /// Output that waits for more, or for room.
     waiting: Vec<u8>,
 }
@@ -44,6 +50,7 @@ struct ReportedStream {
 pub(crate) struct Reporter {
     fifo: OwnedFd,
     key: RunKey,
+    mark: RunMark,
     number: u32,
     record: Vec<u8>,
     /// Both streams, the one that was written to last behind the other one.
@@ -60,7 +67,7 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     /// Opens the FIFO beside this socket. `None` when no host reads it, or when it cannot be trusted.
-    pub(crate) fn open(socket: &Path) -> Option<Self> {
+    pub(crate) fn open(socket: &Path, masks: &ValueMasks) -> Option<Self> {
         let uid = sys::effective_uid();
         match place::check_directory(place::directory(socket), uid) {
             Ok(()) | Err(PlaceError::Unreadable(_)) => {}
@@ -77,9 +84,10 @@ impl Reporter {
         Some(Self {
             fifo,
             key: sys::random().ok()?,
+            mark: sys::random().ok()?,
             number: 0,
             record: Vec::with_capacity(RECORD_BYTES_MAX),
-            streams: [CallerStream::Err, CallerStream::Out].map(ReportedStream::new),
+            streams: [CallerStream::Err, CallerStream::Out].map(|stream| ReportedStream::new(stream, masks)),
             due: None,
             room,
             is_full: false,
@@ -87,9 +95,9 @@ impl Reporter {
         })
     }
 
-    /// The variable that names this run.
-    pub(crate) fn mark(&self) -> CString {
-        reported_mark(&self.key)
+    /// What names this run in its command's environment.
+    pub(crate) fn mark(&self) -> RunMark {
+        self.mark
     }
 
     /// Reports the beginning. Returns whether the FIFO has all of it.
@@ -117,7 +125,8 @@ impl Reporter {
             self.streams.swap(0, 1);
         }
         for piece in bytes.chunks(PAYLOAD_BYTES_MAX) {
-            self.streams[1].waiting.extend_from_slice(piece);
+            let ReportedStream { masked, waiting, .. } = &mut self.streams[1];
+            masked.push(piece, waiting);
             if self.streams[1].waiting.len() >= PAYLOAD_BYTES_MAX {
                 self.flush();
             }
@@ -137,6 +146,7 @@ impl Reporter {
         }
         for lost in self.streams.iter_mut().filter(|one| one.stream == stream) {
             lost.keep(0);
+            let bytes = lost.masked.forget() + bytes;
             lost.unreported += u64::try_from(bytes).expect("a length has 64 bits");
         }
     }
@@ -166,6 +176,7 @@ impl Reporter {
 
     /// Reports the end. Returns `false` if the FIFO has no room for it.
     pub(crate) fn end(&mut self, exit: Exit) -> bool {
+        self.streams.iter_mut().for_each(|one| one.masked.end(&mut one.waiting));
         self.tell_waiting() && self.write(&Report::End(exit))
     }
 
@@ -175,6 +186,22 @@ impl Reporter {
         while !self.end(exit) && Instant::now() < until {
             let mut watched = [sys::watch(self.fifo.as_raw_fd(), libc::POLLOUT)];
             let _ = sys::poll(&mut watched, END_PATIENCE_MS);
+            if watched[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the host has looked for this process, without which it does not believe the report. Mostly it has
+    /// done so when the command ends.
+    pub(crate) fn stay_until_seen(&self) {
+        let fifo = self.fifo.as_raw_fd();
+        // The host locks the FIFO before it reads, until it has looked.
+        let is_due = || sys::queued(fifo) > 0 || sys::is_write_locked(&self.fifo);
+        let until = Instant::now() + SIGHT_PATIENCE;
+        while is_due() && Instant::now() < until {
+            let mut watched = [self.watch()];
+            let _ = sys::poll(&mut watched, 1);
             if watched[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
                 return;
             }
@@ -200,26 +227,23 @@ impl Reporter {
 
     /// Reports what waits and what is counted, as far as the FIFO takes it. Returns whether it took all.
     fn tell_waiting(&mut self) -> bool {
-        let mut streams =
-            std::mem::replace(&mut self.streams, [CallerStream::Err, CallerStream::Out].map(ReportedStream::new));
-        let is_told = streams.iter_mut().all(|one| self.tell_stream(one));
-        self.streams = streams;
-        is_told
+        (0..self.streams.len()).all(|at| self.tell_stream(at))
     }
 
-    fn tell_stream(&mut self, one: &mut ReportedStream) -> bool {
-        let stream = one.stream;
-        if one.unreported > 0 {
-            if !self.write(&Report::Unreported { stream, bytes: one.unreported }) {
+    fn tell_stream(&mut self, at: usize) -> bool {
+        let ReportedStream { stream, unreported, .. } = self.streams[at];
+        if unreported > 0 {
+            if !self.write(&Report::Unreported { stream, bytes: unreported }) {
                 return false;
             }
-            one.unreported = 0;
+            self.streams[at].unreported = 0;
         }
+        let waiting = std::mem::take(&mut self.streams[at].waiting);
         let tell = |piece: &&[u8]| self.write(&Report::Output { stream, bytes: piece });
-        let told: usize = one.waiting.chunks(PAYLOAD_BYTES_MAX).take_while(tell).map(<[u8]>::len).sum();
-        one.waiting.drain(..told);
+        let told: usize = waiting.chunks(PAYLOAD_BYTES_MAX).take_while(tell).map(<[u8]>::len).sum();
+        self.streams[at].waiting.extend_from_slice(&waiting[told..]);
         self.second.1 += told;
-        one.waiting.is_empty()
+        told == waiting.len()
     }
 
     /// Writes one record. The kernel takes it whole or not at all.
@@ -233,8 +257,8 @@ impl Reporter {
 }
 
 impl ReportedStream {
-    fn new(stream: CallerStream) -> Self {
-        Self { stream, unreported: 0, waiting: Vec::new() }
+    fn new(stream: CallerStream, masks: &ValueMasks) -> Self {
+        Self { stream, unreported: 0, masked: MaskedStream::new(masks.clone()), waiting: Vec::new() }
     }
 
     /// Keeps this much of what waits, the newest part, and counts the rest.

@@ -1,14 +1,15 @@
 //! `rexec init` and `rexec uninit`: settings by which agents use rexec's shell without `rexec run`, and back again.
 //!
 //! Invariants: nothing is changed that was not shown; nothing is changed twice; `uninit` leaves each file as it was before,
-//! but for what others have changed in it. A shell profile is changed on `--profile` only, and a login shell never.
+//! but for what others have changed in it. Shell profiles and login shells are never
+//! changed.
 
 mod back;
 mod file;
 mod plan;
 mod store;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lexopt::prelude::{Long, Value};
 use rexec_sh::protocol::environment::names_shim;
@@ -20,12 +21,13 @@ use super::run::permanent::{self, KnownAgent, PermanentSetting};
 use super::told::tell;
 use super::verb::{Group, Values, Verb, VerbOption};
 use super::{installed, quoted, say};
-use crate::front::init_record::{ChangedFile, InitRecord};
-use crate::text::settings::{self, SettingChange, SettingsError, SettingsFormat, block};
+use crate::front::init_record::{ChangedFile, ChangedForm, InitRecord};
+use crate::text::settings::{self, SettingChange, SettingsError};
 pub(super) use back::UNINIT;
 use file::SettingsFile;
 use plan::PlannedChange;
 pub(super) use store::InitStore;
+use store::Links;
 
 const YES: VerbOption = VerbOption::flag("yes", "do not ask").short('y');
 
@@ -42,27 +44,21 @@ reach the host without rexec run. Without AGENT it takes all agents on PATH.
 You see each change as a diff, and are asked. A file keeps its comments, its
 order and its form. rexec uninit takes the changes back.
 
-Some agents have no setting for their shell: rexec run starts those. With
---profile a block in your shell's profile makes an alias of rexec run for each
-of them. No other option changes a profile, and none a login shell.
+Some agents have no setting for their shell: rexec run starts those and Aider,
+as in rexec run aider. No profile and no login shell is changed.
 
 The links that the settings name are in ~/.local/share/rexec/shells. No host is
 started for such an agent: while none runs, its commands fail.
 ",
-    options: &[
-        YES,
-        VerbOption::flag("force", "replace another shell that a file names; uninit puts it back"),
-        VerbOption::flag("profile", "aliases, in the profile of your shell, for agents without such a setting"),
-    ],
+    options: &[YES, VerbOption::flag("force", "replace another shell that a file names; uninit puts it back")],
     codes: &[(1, "nothing was changed, or a file names another shell")],
-    examples: &["rexec init", "rexec init claude codex", "rexec init --yes --profile gemini"],
+    examples: &["rexec init", "rexec init claude codex", "rexec init --yes pi"],
     run: |parser| {
         let mut call = InitCall::default();
         while let Some(argument) = parser.next().map_err(|error| INIT.wrong(&error))? {
             match argument {
                 Long("yes") | lexopt::Arg::Short('y') => call.is_sure = true,
                 Long("force") => call.force = true,
-                Long("profile") => call.has_profile = true,
                 Value(word) => {
                     let agent = agent(&word.to_string_lossy())?;
                     call.agents.retain(|other| other.name() != agent.name());
@@ -81,7 +77,6 @@ struct InitCall {
     agents: Vec<KnownAgent>,
     is_sure: bool,
     force: bool,
-    has_profile: bool,
 }
 
 fn agent(word: &str) -> Result<KnownAgent, Notice> {
@@ -106,24 +101,21 @@ fn init(mut call: InitCall) -> Result<u8, Notice> {
             return Err(Notice::failed("no agent that rexec knows is on PATH", "name one, as in rexec init claude"));
         }
     }
-    let (mut changes, mut without, mut is_left) = (Vec::new(), Vec::new(), false);
+    let mut changes = Vec::new();
+    let mut is_left = false;
     for agent in &call.agents {
         match agent.permanent(&store.home, shown_links) {
             Some(setting) => match plan_settings(&setting, &record, call.force)? {
                 Some(change) => changes.push(change),
                 None => is_left = true,
             },
-            None if agent.works() => without.push(agent),
+            None if agent.works() => {
+                let name = agent.name();
+                let program = agent.program();
+                tell(format!("{name} is started by rexec run {program}: rexec init has no setting for its shell"));
+            }
             None => tell(format!("{} cannot be seen: rexec help agents says why", agent.name())),
         }
-    }
-    if call.has_profile {
-        changes.extend(plan_profile(&store, &without, &record)?);
-    } else {
-        without.iter().for_each(|agent| {
-            let (name, program) = (agent.name(), agent.program());
-            tell(format!("{name} has no setting for its shell; start it by rexec run {program}, or see --profile"));
-        });
     }
     changes.retain(PlannedChange::is_needed);
     let code = if is_left { exit_code::FAILURE } else { exit_code::SUCCESS };
@@ -160,7 +152,7 @@ fn make(store: &InitStore, record: &mut InitRecord, changes: &[PlannedChange], s
             Err(notice) => {
                 // Nothing of it is there.
                 before.directories.clone_from(&record.directories);
-                store.give_up(&before)?;
+                store.give_up(&before, Links::Unnamed)?;
                 return Err(notice);
             }
         };
@@ -180,7 +172,7 @@ fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) ->
     let mut changed = known(record, wanted.agent, &wanted.path).unwrap_or_else(|| ChangedFile {
         agent: wanted.agent.to_owned(),
         path: wanted.path.to_string_lossy().into_owned(),
-        format: wanted.format,
+        form: ChangedForm::Settings(wanted.format),
         is_new: file.text.is_none(),
         directories: Vec::new(),
         edits: Vec::new(),
@@ -218,7 +210,6 @@ fn plan_settings(wanted: &PermanentSetting, record: &InitRecord, force: bool) ->
 /// Whether a value as it is written names a link to rexec's shell that is there, which the user has then set by hand.
 fn is_working_link(written: &str) -> bool {
     let path = written.trim_matches(['"', '\'']);
-    let path = path.strip_prefix("SHELL=").unwrap_or(path);
     let is_env = path.ends_with("/rexec-env.sh");
     (is_env || names_shim(path.as_bytes())) && Path::new(path).exists()
 }
@@ -231,55 +222,4 @@ fn known(record: &InitRecord, agent: &str, path: &Path) -> Option<ChangedFile> {
 fn misunderstood(path: &Path, error: &SettingsError) -> Notice {
     let problem = format_args!("{}, {error}", path.display());
     Notice::failed(problem, "nothing was changed; correct the file, or start the agent by rexec run")
-}
-
-/// What the profile needs for agents that have no settings.
-fn plan_profile(
-    store: &InitStore,
-    agents: &[&KnownAgent],
-    record: &InitRecord,
-) -> Result<Option<PlannedChange>, Notice> {
-    let path = profile(&store.home)?;
-    let file = SettingsFile::open(path.clone())?;
-    let text = file.text.clone().unwrap_or_default();
-    let wrong = |error: SettingsError| misunderstood(&path, &error);
-    let mut lines: Vec<String> =
-        block::lines(&text).map_err(wrong)?.unwrap_or_default().into_iter().map(str::to_owned).collect();
-    for agent in agents {
-        let line = format!("alias {0}='rexec run -- {0}'", agent.program());
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    if lines.is_empty() {
-        tell("each of these agents has settings of its own, so the profile needs no alias");
-        return Ok(None);
-    }
-    let Some(edit) = block::set(&text, &lines).map_err(wrong)? else { return Ok(None) };
-    let after = settings::applied(&text, &edit.splices).expect("the splices are of this text");
-    let changed = known(record, "", &path).unwrap_or_else(|| ChangedFile {
-        agent: String::new(),
-        path: path.to_string_lossy().into_owned(),
-        format: SettingsFormat::Yaml,
-        is_new: file.text.is_none(),
-        directories: Vec::new(),
-        edits: vec![(None, edit)],
-    });
-    Ok(Some(PlannedChange { file, after: Some(after), changed }))
-}
-
-/// The profile that the user's shell reads for a terminal.
-fn profile(home: &Path) -> Result<PathBuf, Notice> {
-    let folder = |name: &str, usual: PathBuf| std::env::var_os(name).map_or(usual, PathBuf::from);
-    let shell = std::env::var("SHELL").unwrap_or_default();
-    let kind = |name: &str| shell.rsplit(['/', '-']).next() == Some(name);
-    match () {
-        () if kind("bash") => Ok(home.join(".bashrc")),
-        () if kind("zsh") => Ok(folder("ZDOTDIR", home.to_owned()).join(".zshrc")),
-        () if kind("fish") => Ok(folder("XDG_CONFIG_HOME", home.join(".config")).join("fish/config.fish")),
-        () => {
-            let problem = format!("rexec does not know the profile of the shell {}", quoted(&shell));
-            Err(Notice::failed(problem, "SHELL must name bash, zsh or fish for --profile"))
-        }
-    }
 }

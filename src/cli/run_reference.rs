@@ -76,6 +76,11 @@ impl RunReference {
         Self { session: None, run: RunChoice::Number(seq) }
     }
 
+    /// How the run that was found is named, whatever runs come after it: `44` or `SESSION:44`.
+    pub(super) fn with_number(&self, seq: u64) -> String {
+        self.session.as_ref().map_or_else(|| seq.to_string(), |session| format!("{session}:{seq}"))
+    }
+
     /// Reads a reference from a command line: one of the forms above, or the name of a service that the host knows.
     ///
     /// # Errors

@@ -27,7 +27,9 @@ Types TEXT and return at the terminal of command N, which must wait for an
 answer: rexec ps says so, and with which words it asks. With - the text comes
 from standard input, and return only if it has one: other programs do not see
 a password there, as they see the words of a command line.
-The journal has how many bytes were typed, and never which.
+The journal has how many bytes were typed, and never which. A rexec send that
+is itself a command of the host is in the journal with TEXT masked, unless TEXT
+has nothing but words of letters. Give a secret by -.
 
 N is a number, -1 for the newest command, or the name of a service. A command
 of rexec exec --bg need not wait: with --tty TEXT is typed at its terminal,

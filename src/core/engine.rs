@@ -42,10 +42,13 @@ pub enum Effect {
 #[derive(Debug, Default)]
 pub struct Engine {
     jobs: BTreeMap<JobId, Job>,
+    /// The jobs that wait for room, lowest number first.
     queue: VecDeque<JobId>,
     alive: usize,
     /// Jobs that are alive and do not count for `RUNNING_MAX`.
     apart: BTreeSet<JobId>,
+    /// Jobs of that kind that wait for another try. They need no room.
+    apart_queue: BTreeSet<JobId>,
     starting: BTreeSet<JobId>,
     kept_bytes: usize,
     last: u64,
@@ -112,7 +115,10 @@ impl Engine {
     pub fn retry(&mut self, id: JobId) {
         if self.starting.remove(&id) {
             self.alive -= 1;
-            self.apart.remove(&id);
+            if self.apart.remove(&id) {
+                self.apart_queue.insert(id);
+                return;
+            }
             let place = self.queue.partition_point(|&other| other < id);
             self.queue.insert(place, id);
         }
@@ -141,6 +147,11 @@ impl Engine {
         self.order(id, |job| job.on_input_stop(wish, program, wait, now));
     }
 
+    /// The job's terminal is given up when nobody answers at it: nothing else goes through it.
+    pub fn give_up_unanswered(&mut self, id: JobId) {
+        self.tell(id, Job::give_up_unanswered);
+    }
+
     /// The process group of the job that waited for an answer has ended.
     pub fn on_asker_gone(&mut self, id: JobId) {
         self.tell(id, Job::on_asker_gone);
@@ -149,6 +160,11 @@ impl Engine {
     /// A person answers the job's prompt, or attends to it; see [`Job::answer`].
     pub fn answer(&mut self, id: JobId) {
         self.order(id, Job::answer);
+    }
+
+    /// A person has ended a line for the job.
+    pub fn on_line_typed(&mut self, id: JobId) {
+        self.tell(id, Job::on_line_typed);
     }
 
     /// A person typed this much for the job.
@@ -164,6 +180,11 @@ impl Engine {
     /// The job wrote, but its output has no reader any more.
     pub fn on_broken_pipe(&mut self, id: JobId) {
         self.order(id, |job| job.on_broken_pipe());
+    }
+
+    /// The job's terminal shows a secret that a person typed.
+    pub fn on_secret_echo(&mut self, id: JobId, stream: Stream, bytes: Box<[u8]>, now: Instant) {
+        self.tell(id, |job| job.on_secret_echo(stream, bytes, now));
     }
 
     /// No process holds this stream of the job open any more.
@@ -282,7 +303,7 @@ impl Engine {
     /// Whether no job is alive or queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.alive == 0 && self.queue.is_empty()
+        self.alive == 0 && self.queue.is_empty() && self.apart_queue.is_empty()
     }
 
     /// The next thing to do. A job that was stopped before its start is passed over.
@@ -297,14 +318,28 @@ impl Engine {
 
     /// Starts queued jobs while fewer than `RUNNING_MAX` are alive, besides those that are apart.
     pub fn start_queued(&mut self) {
+        for id in std::mem::take(&mut self.apart_queue) {
+            self.apart.insert(id);
+            self.start(id);
+        }
         while self.alive - self.apart.len() < limits::RUNNING_MAX {
             let Some(id) = self.queue.pop_front() else { return };
-            if self.jobs.get(&id).is_some_and(Job::is_queued) {
-                self.alive += 1;
-                self.starting.insert(id);
-                self.effects.push_back(Effect::Start(id));
-            }
+            self.start(id);
         }
+    }
+
+    fn start(&mut self, id: JobId) {
+        self.alive += 1;
+        self.starting.insert(id);
+        self.effects.push_back(Effect::Start(id));
+    }
+
+    /// Whether jobs are queued although there is room for them: they wait for something that is short, and nothing but
+    /// [`Engine::start_queued`] starts them.
+    #[must_use]
+    pub fn has_room_for_queued(&self) -> bool {
+        let has_room = self.alive - self.apart.len() < limits::RUNNING_MAX;
+        !self.apart_queue.is_empty() || (has_room && !self.queue.is_empty())
     }
 
     /// Has a job that was submitted just now not count for `RUNNING_MAX`, because nobody waits for its end. It starts at
@@ -312,9 +347,7 @@ impl Engine {
     pub fn set_apart(&mut self, id: JobId) {
         if self.queue.back() == Some(&id) {
             self.queue.pop_back();
-            self.alive += 1;
-            self.starting.insert(id);
-            self.effects.push_back(Effect::Start(id));
+            self.start(id);
         }
         if self.starting.contains(&id) && self.apart.insert(id) {
             self.start_queued();
@@ -368,11 +401,21 @@ impl Engine {
             self.alive -= 1;
             self.apart.remove(&id);
             self.start_queued();
+        } else if closed {
+            self.leave_queue(id);
         }
         if self.kept_bytes > limits::LOGS_BYTES {
             self.shed();
         }
         Some(answer)
+    }
+
+    /// Forgets a job that was stopped before its turn.
+    fn leave_queue(&mut self, id: JobId) {
+        self.apart_queue.remove(&id);
+        if let Ok(place) = self.queue.binary_search(&id) {
+            self.queue.remove(place);
+        }
     }
 
     /// Drops output that no cursor holds, oldest job first. It stops at three quarters of the bound, so that it seldom

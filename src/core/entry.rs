@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rexec_sh::protocol::exit_code::OWN_FAILURE;
+use rexec_sh::protocol::exit_code::{NOT_FOUND, OWN_FAILURE};
 use rexec_sh::protocol::process::Exit;
 
 /// Where output came from. The discriminant numbers it in the journal's frames.
@@ -77,12 +77,41 @@ impl Reason {
 /// Why a command did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartError {
-    /// The exit code for the caller: 126 or 127 where a shell would exit with it, else 125.
+    /// The exit code for the caller: 126 or 127 where a shell would exit with it, else 125. Some callers know but one.
     pub code: u8,
+    /// The kind of failure.
+    pub cause: StartCause,
     /// One sentence on what is wrong.
     pub problem: String,
     /// One sentence on what to do.
     pub hint: String,
+}
+
+/// The kinds of failure that answers and records tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartCause {
+    /// There is no such program.
+    Missing,
+    /// Something else.
+    Other,
+}
+
+impl StartError {
+    /// A failure with the code of a shell.
+    #[must_use]
+    pub fn new(code: u8, problem: String, hint: String) -> Self {
+        let cause = if code == NOT_FOUND { StartCause::Missing } else { StartCause::Other };
+        Self { code, cause, problem, hint }
+    }
+
+    /// The word that records and answers use for it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self.cause {
+            StartCause::Missing => "not_found",
+            StartCause::Other => "spawn_failed",
+        }
+    }
 }
 
 /// How a job ended.
@@ -130,6 +159,8 @@ pub struct Prompt {
     pub program: String,
     /// The last line of the command's output, as it was written: the words of the prompt.
     pub prompt: Box<[u8]>,
+    /// When it began to wait.
+    pub since: Instant,
     /// When it gets end of file instead of an answer.
     pub until: Instant,
 }
@@ -181,11 +212,35 @@ pub struct PortHeld {
     pub process: (String, i32),
 }
 
+/// Whether output is a terminal's echo of a secret that a person typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretEcho {
+    /// It is other output.
+    No,
+    /// It is the first part of such an echo.
+    Begins,
+    /// It is a further part, with nothing between it and the part before.
+    GoesOn,
+}
+
+impl SecretEcho {
+    /// The output for readers that must not see secrets. The word stands once in the place of all parts of an echo, so
+    /// that they do not even learn the secret's length.
+    #[must_use]
+    pub fn hidden<'a>(self, output: &'a [u8], word: &'a str) -> &'a [u8] {
+        match self {
+            Self::No => output,
+            Self::Begins => word.as_bytes(),
+            Self::GoesOn => b"",
+        }
+    }
+}
+
 /// One thing that happened to a job, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// It wrote this. `at` is the time from the job's start to the moment when the host read it.
-    Output { stream: Stream, bytes: Box<[u8]>, at: Duration },
+    Output { stream: Stream, bytes: Box<[u8]>, at: Duration, echo: SecretEcho },
     /// Its terminal has another size now.
     Resized { rows: u16, cols: u16, at: Duration },
     /// It wrote this many bytes, which were not reported.
@@ -215,6 +270,17 @@ impl Entry {
         match self {
             Self::Output { bytes, .. } => bytes.len(),
             _ => 0,
+        }
+    }
+
+    /// What the entry keeps beside itself, bytes.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        match self {
+            Self::Waits(prompt) => size_of::<Prompt>() + prompt.program.len() + prompt.prompt.len(),
+            Self::WantedInput { program, .. } => program.len(),
+            Self::PortHeld(held) => size_of::<PortHeld>() + held.whoami.len() + held.process.0.len(),
+            _ => self.output_bytes(),
         }
     }
 

@@ -55,7 +55,7 @@ pub struct Log {
 }
 
 fn weight(entry: &Entry) -> usize {
-    entry.output_bytes() + ENTRY_OVERHEAD_BYTES
+    entry.kept_bytes() + ENTRY_OVERHEAD_BYTES
 }
 
 impl Log {
@@ -209,11 +209,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::core::entry::Stream;
+    use crate::core::entry::{SecretEcho, Stream};
     use rexec_sh::protocol::process::Exit;
 
     fn output(byte: u8, length: usize) -> Entry {
-        Entry::Output { stream: Stream::Tty, bytes: vec![byte; length].into(), at: Duration::ZERO }
+        Entry::Output {
+            stream: Stream::Tty,
+            bytes: vec![byte; length].into(),
+            at: Duration::ZERO,
+            echo: SecretEcho::No,
+        }
     }
 
     /// A reader with a perfect memory beside each cursor: what the cursor reads plus what it is told it missed must

@@ -1,15 +1,13 @@
 //! The agent that calls, as its environment tells.
 
 mod marks;
-mod programs;
 
 pub use marks::{CallerMarks, Role};
-pub use programs::{is_between, named_by_program};
 use rexec_sh::protocol::agents::started;
 
 use crate::limits;
 use crate::text::agent_name::UNNAMED;
-use crate::text::escape::name_of;
+use crate::text::name::name_of;
 use crate::text::unwrap::Agent;
 
 /// The caller's name for banner and journal. `given` is its name for itself, or empty; `run` is what `rexec run` says,

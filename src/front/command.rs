@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rexec_sh::protocol::agents::known_name;
 use rexec_sh::protocol::choice::{Sanitize, Tty};
+use rexec_sh::protocol::exit_code::NOT_FOUND;
 use rexec_sh::protocol::mark::INSIDE;
+use rexec_sh::protocol::report::ValueMasks;
 use rexec_sh::protocol::wire::{Decoded, Direct, FromShim, OutputBudget, RunRequest, Stdio};
 
 use super::caller::{self, CallerMarks};
@@ -143,22 +145,38 @@ impl Command {
         }
     }
 
+    /// The only exit code that its caller knows for a command that could not be started. `None`: those of a shell.
+    #[must_use]
+    pub fn start_failure_code(&self) -> Option<u8> {
+        // A caller by JSON names the directory. The plain client knows its caller.
+        (self.dir.is_some() || self.knows_caller).then_some(NOT_FOUND)
+    }
+
     /// The memory that it takes while it waits for its start, bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.frame.len() + self.text.len() + self.exec.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// A redactor that masks the secrets of its environment.
+    /// A redactor that masks the secrets of its environment and of its text.
     #[must_use]
     pub fn redactor(&self) -> Redactor {
         let run = self.run();
         let entries = run.iter().flat_map(|run| run.env.iter());
-        Redactor::new(entries.filter_map(|entry| {
+        let variables = entries.filter_map(|entry| {
             let entry = entry.to_bytes();
             let at = memchr::memchr(b'=', entry)?;
             Some((&entry[..at], &entry[at + 1..]))
-        }))
+        });
+        Redactor::of_command(variables, &self.exec.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    /// The arguments as a shim reports them.
+    #[must_use]
+    pub fn reported_arguments(&self) -> Vec<Vec<u8>> {
+        let run = self.run();
+        let masks = ValueMasks::of(run.iter().flat_map(|run| run.env.iter()).map(|entry| entry.to_bytes()));
+        self.exec.iter().map(|argument| masks.masked(argument)).collect()
     }
 
     /// Decodes the frame again.

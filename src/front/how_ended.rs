@@ -47,9 +47,8 @@ impl HowEnded {
         let end = match outcome {
             Outcome::Ended { exit, stopped } => return Self::exited(*exit, *stopped, took),
             Outcome::NotStarted(why) => {
-                let error = if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" };
                 let message = Some(Notice::from(why.as_ref()).to_string());
-                Self { message, ..without_exit(NOT_FOUND, error) }
+                Self { message, ..without_exit(NOT_FOUND, why.word()) }
             }
             Outcome::NeverRun(_) => without_exit(OWN_FAILURE, "aborted"),
             Outcome::Lost { .. } | Outcome::Unseen => without_exit(OWN_FAILURE, "lost"),

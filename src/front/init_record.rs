@@ -24,18 +24,37 @@ impl Default for InitRecord {
     }
 }
 
+/// How a file was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ChangedForm {
+    /// By settings in this format.
+    Settings(SettingsFormat),
+    /// As only an earlier release did it. Such a change can be taken back, and is not made any more.
+    Earlier(EarlierForm),
+}
+
+/// What earlier releases have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EarlierForm {
+    /// Lines of Aider's YAML, or a block of aliases in a shell profile.
+    #[serde(rename = "yaml")]
+    Lines,
+}
+
 /// A file that was changed for an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
-    /// The agent's name; empty for the block in a shell profile.
+    /// The agent's name; empty for the aliases of an earlier release in a shell profile.
     pub agent: String,
     pub path: String,
-    pub format: SettingsFormat,
+    #[serde(rename = "format")]
+    pub form: ChangedForm,
     /// Whether the file was made.
     pub is_new: bool,
     /// The directories that were made for it, the innermost one first.
     pub directories: Vec<String>,
-    /// What was done, in its order. The block of a shell profile has no setting.
+    /// What was done, in its order. The aliases in a shell profile have no setting.
     pub edits: Vec<(Option<Setting>, SettingEdit)>,
 }
 

@@ -24,6 +24,8 @@ pub struct ReceivedOutput {
 #[derive(Debug, Default)]
 pub struct OutputFilter {
     redactor: Option<Redactor>,
+    /// Since when the redactor holds something back.
+    held_since: Option<Instant>,
     sanitizer: Option<Sanitizer>,
     masked: Vec<u8>,
     trimmer: Option<Trimmer>,
@@ -47,7 +49,7 @@ impl OutputFilter {
         on_pipes: bool,
         hosts_choice: Sanitize,
         window: (u16, u16),
-        redact: bool,
+        redactor: Option<&Redactor>,
     ) -> [Self; 2] {
         let chosen = |is_tty: bool| match command.sanitize {
             // What an agent reads of the shell for itself: Codex separates its parts with NUL bytes.
@@ -65,8 +67,8 @@ impl OutputFilter {
             Sanitize::Tidy => Mode::Tidy,
             Sanitize::Collapse => Mode::Collapse { rows: window.0, cols: window.1 },
         };
-        let redactor = redact.then(|| command.redactor());
-        [command.stdio.stdout_tty, command.stdio.stderr_tty].map(|is_tty| Self::new(mode(is_tty), redactor.clone()))
+        [command.stdio.stdout_tty, command.stdio.stderr_tty]
+            .map(|is_tty| Self::new(mode(is_tty), redactor.map(Redactor::fresh)))
     }
 
     /// The filter with a trimmer behind it, unless the caller gets the output unchanged: then a program reads it, or a
@@ -97,6 +99,12 @@ impl OutputFilter {
         self.redactor.is_none() && self.sanitizer.is_none()
     }
 
+    /// Whether it masks secrets.
+    #[must_use]
+    pub fn masks(&self) -> bool {
+        self.redactor.is_some()
+    }
+
     /// Takes bytes and appends what the caller gets now.
     pub fn push(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
         self.trimmed(out, |filter, out| filter.clean(bytes, now, out));
@@ -108,6 +116,7 @@ impl OutputFilter {
             Some(redactor) => {
                 self.masked.clear();
                 redactor.push(bytes, &mut self.masked);
+                self.held_since = redactor.is_holding().then(|| self.held_since.unwrap_or(now));
                 &self.masked
             }
         };
@@ -120,14 +129,42 @@ impl OutputFilter {
     /// When [`OutputFilter::tick`] has something to release.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.sanitizer.as_ref()?.deadline()
+        let held = self.held_since.map(|since| since + limits::MASK_HOLD);
+        held.into_iter().chain(self.sanitizer.as_ref().and_then(Sanitizer::deadline)).min()
     }
 
-    /// Appends lines that have not changed for long enough.
+    /// Appends what was held back for long enough: lines that have not changed, and what may begin a secret.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if self.held_since.is_some_and(|since| since + limits::MASK_HOLD <= now) {
+            self.pass_held(now, out, Redactor::relax);
+        }
         self.trimmed(out, |filter, out| {
             filter.sanitizer.iter_mut().for_each(|sanitizer| sanitizer.tick(now, out));
         });
+    }
+
+    /// No longer holds back what may begin a secret, because somebody waits for it, as for a prompt.
+    pub fn let_go(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.pass_held(now, out, Redactor::release);
+    }
+
+    fn pass_held(&mut self, now: Instant, out: &mut Vec<u8>, pass: fn(&mut Redactor, &mut Vec<u8>)) {
+        self.held_since = None;
+        self.trimmed(out, |filter, out| {
+            let Some(redactor) = &mut filter.redactor else { return };
+            filter.masked.clear();
+            pass(redactor, &mut filter.masked);
+            match &mut filter.sanitizer {
+                None => out.extend_from_slice(&filter.masked),
+                Some(sanitizer) => sanitizer.push_at(&filter.masked, now, out),
+            }
+        });
+    }
+
+    /// The words of a prompt, masked as the output is.
+    #[must_use]
+    pub fn masked(&self, words: String) -> String {
+        self.redactor.as_ref().map_or(words.clone(), |redactor| redactor.masked_text(&words))
     }
 
     /// Appends what is held back. It is called before output of the command's other stream, which came later.
@@ -147,6 +184,7 @@ impl OutputFilter {
 
     fn clean_rest(&mut self, out: &mut Vec<u8>) {
         let mut rest = Vec::new();
+        self.held_since = None;
         if let Some(redactor) = &mut self.redactor {
             redactor.finish(&mut rest);
         }
@@ -182,16 +220,15 @@ mod tests {
     fn a_line_that_is_redrawn_is_given_once_it_has_stood_still() {
         let mut filter = OutputFilter::new(Mode::Collapse { rows: 48, cols: 160 }, None);
         let (mut now, mut given) = (Instant::now(), Vec::new());
-        for frame in 0..20 {
-            filter.push(format!("\r{frame} of 20").as_bytes(), now, &mut given);
+        for frame in 0..8 {
+            filter.push(format!("\r{frame} of 8").as_bytes(), now, &mut given);
             assert!(filter.deadline().is_some_and(|at| at > now));
             now += limits::REDRAW_HOLD - Duration::from_millis(1);
             filter.tick(now, &mut given);
             assert_eq!(given, b"", "frame {frame}");
         }
-        // A line that is rewritten has to stand still for longer.
-        filter.tick(now + 8 * limits::REDRAW_HOLD, &mut given);
-        assert_eq!(given, b"19 of 20");
+        filter.tick(now + limits::REDRAW_HOLD, &mut given);
+        assert_eq!(given, b"7 of 8");
         assert_eq!(filter.deadline(), None);
     }
 }

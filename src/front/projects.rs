@@ -5,16 +5,23 @@
 //! A command belongs to the innermost one whose directory it runs in. The first command in a git project makes one for
 //! the project; `session.create` makes others.
 //!
-//! Invariants: no two have the same directory, name or port; their number is bounded; the values of secret-named
+//! Invariants: no two have the same directory, name or port; no name is an identifier or a directory, so that a word
+//! means one of them at most; their number is bounded; the values of secret-named
 //! variables are in memory only, never in the text that is kept on the disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::text::redact::{Redactor, is_secret};
+use crate::text::name::{is_name, name_of};
+use crate::text::redact::{Redactor, is_secret_name};
+
+/// Columns of the name that a directory gives.
+const NAME_COLUMNS: usize = 48;
+/// Room in a name for a number that tells it from others, bytes.
+const NUMBER_BYTES: usize = 8;
 
 /// The number of a project session, never used again by one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,7 +80,8 @@ impl ProjectSession {
     /// What goes to the disk.
     fn kept(&self) -> Self {
         let (lost, env) = self.env.clone().into_iter().partition::<BTreeMap<_, _>, _>(|(name, value)| {
-            is_secret(name.as_bytes(), value.as_bytes()) || has_secret(value.as_bytes())
+            // The name decides, however short its value is.
+            (is_secret_name(name.as_bytes()) && !value.is_empty()) || has_secret(value.as_bytes())
         });
         let lost = self.lost.iter().cloned().chain(lost.into_keys()).collect();
         Self { env, lost, ..self.clone() }
@@ -126,31 +134,68 @@ pub enum ProjectError {
 pub struct Projects {
     all: BTreeMap<ProjectId, ProjectSession>,
     last: u32,
+    /// The directories of those that were here and are forgotten.
+    forgotten: BTreeSet<String>,
     /// What is on the disk is older.
     has_changed: bool,
 }
 
+/// What is kept on the disk, and what of it goes. Another host may keep others in the same file.
+#[derive(Debug, Serialize)]
+struct KeptProjects<'a> {
+    kept: Vec<ProjectSession>,
+    /// Directories.
+    forgotten: &'a BTreeSet<String>,
+}
+
 impl Projects {
-    /// Reads what an earlier host kept. A text that is not understood counts as empty.
+    /// Reads what earlier hosts kept: as much as is understood, and whether that is all of it.
     #[must_use]
-    pub fn read(text: &[u8]) -> Self {
-        let kept: Vec<ProjectSession> = serde_json::from_slice(text).unwrap_or_default();
-        let is_sound = |kept: &ProjectSession| kept.dir.starts_with('/') && !kept.name.is_empty();
-        let mut all = BTreeMap::new();
-        for kept in kept.into_iter().filter(is_sound).take(limits::PROJECTS_MAX) {
-            // The commands of the earlier host are gone, so none is paused.
-            all.insert(kept.id, ProjectSession { is_suspended: false, ..kept });
+    pub fn read(text: &[u8]) -> (Self, bool) {
+        let mut projects = Self::default();
+        if text.is_empty() {
+            return (projects, true);
         }
-        let last = all.keys().next_back().map_or(0, |id| id.0);
-        Self { all, last, has_changed: false }
+        let Ok(entries) = serde_json::from_slice::<Vec<serde_json::Value>>(text) else { return (projects, false) };
+        let is_sound = |kept: &ProjectSession| kept.dir.starts_with('/');
+        let count = entries.len();
+        let kept: Vec<ProjectSession> =
+            entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok().filter(is_sound)).collect();
+        let is_all = kept.len() == count;
+        projects.last = kept.iter().map(|kept| kept.id.0).max().unwrap_or(0);
+        for mut kept in kept.into_iter().take(limits::PROJECTS_MAX) {
+            // Two hosts count by themselves, so they may have used a number or a name twice.
+            if projects.all.contains_key(&kept.id) {
+                kept.id = projects.next_id();
+            }
+            // Older hosts took other names.
+            if !is_project_name(&kept.name) || projects.find(&kept.name).is_some() {
+                kept.name = projects.free_name(&kept.name);
+            }
+            // The commands of the earlier host are gone, so none is paused.
+            projects.all.insert(kept.id, ProjectSession { is_suspended: false, ..kept });
+        }
+        (projects, is_all)
     }
 
-    /// The text for the disk, if that has an older one.
+    /// The change for the disk, if that has something older.
     pub fn take_changed(&mut self) -> Option<Vec<u8>> {
-        let kept = || self.all.values().map(ProjectSession::kept).collect::<Vec<_>>();
-        let text = self.has_changed.then(|| serde_json::to_vec(&kept()).expect("these types always serialize"));
-        self.has_changed = false;
-        text
+        if !std::mem::take(&mut self.has_changed) {
+            return None;
+        }
+        let kept = self.all.values().map(ProjectSession::kept).collect();
+        let change = KeptProjects { kept, forgotten: &self.forgotten };
+        Some(serde_json::to_vec(&change).expect("these types always serialize"))
+    }
+
+    fn next_id(&mut self) -> ProjectId {
+        self.last = self.last.saturating_add(1);
+        ProjectId(self.last)
+    }
+
+    /// Has the disk get all of them anew.
+    pub fn keep_anew(&mut self) {
+        self.has_changed = true;
     }
 
     /// All, oldest first.
@@ -182,14 +227,20 @@ impl Projects {
     }
 
     /// The one of a command in `dir`, whose git project's top is `top`. The first command of a project makes it. `None`
-    /// for a command outside of all of them.
-    pub fn of_run(&mut self, dir: &str, top: Option<&str>, now: &str) -> Option<ProjectId> {
+    /// for a command outside of all of them. Where there are too many, the oldest one goes in which nothing runs.
+    pub fn of_run(
+        &mut self,
+        dir: &str,
+        top: Option<&str>,
+        now: &str,
+        is_running: impl Fn(ProjectId) -> bool,
+    ) -> Option<ProjectId> {
         let top = top.map(plain);
         let top = top.as_deref();
         let inner = self.of_dir(dir).filter(|id| top.is_none_or(|top| self.all[id].dir.len() >= top.len()));
         let id = match (inner, top) {
             (Some(id), _) => id,
-            (None, Some(top)) => self.imply(top, now)?,
+            (None, Some(top)) => self.imply(top, now, is_running)?,
             (None, None) => return None,
         };
         if let Some(known) = self.all.get_mut(&id) {
@@ -198,25 +249,27 @@ impl Projects {
         Some(id)
     }
 
-    fn imply(&mut self, top: &str, now: &str) -> Option<ProjectId> {
+    fn imply(&mut self, top: &str, now: &str, is_running: impl Fn(ProjectId) -> bool) -> Option<ProjectId> {
         if self.all.len() >= limits::PROJECTS_MAX {
-            let idle = self.all.values().filter(|known| known.is_implied && !known.is_suspended);
-            let oldest = idle.min_by(|one, other| one.last_activity.cmp(&other.last_activity))?.id;
-            self.all.remove(&oldest);
+            let mut oldest_first: Vec<&ProjectSession> =
+                self.all.values().filter(|known| known.is_implied && !known.is_suspended).collect();
+            oldest_first.sort_by(|one, other| one.last_activity.cmp(&other.last_activity));
+            // `last_activity` is when a command began, which may run yet.
+            let idle = oldest_first.iter().map(|known| known.id).find(|&id| !is_running(id))?;
+            self.remove(idle);
         }
         Some(self.insert(top, now, true))
     }
 
     /// Adds one, with a name that is free.
     fn insert(&mut self, dir: &str, now: &str, is_implied: bool) -> ProjectId {
-        self.last = self.last.saturating_add(1);
-        let id = ProjectId(self.last);
+        let id = self.next_id();
         let base = Path::new(dir).file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
-        let numbered = (2..).map(|number| format!("{base}-{number}"));
-        let name = std::iter::once(base.to_string()).chain(numbered).find(|name| self.find(name).is_none());
+        let name = self.free_name(&base);
+        self.forgotten.remove(dir);
         let made = ProjectSession {
             id,
-            name: name.expect("numbers do not run out"),
+            name,
             dir: dir.to_owned(),
             env: BTreeMap::new(),
             lost: Vec::new(),
@@ -230,6 +283,18 @@ impl Projects {
         self.all.insert(id, made);
         self.has_changed = true;
         id
+    }
+
+    /// A name after this text that no other one has.
+    fn free_name(&self, text: &str) -> String {
+        let mut base = name_of(text, NAME_COLUMNS).replace('/', "_");
+        while base.len() > limits::PROJECT_NAME_BYTES - NUMBER_BYTES {
+            base.pop();
+        }
+        let base = if base.trim().is_empty() { "project" } else { base.trim() };
+        let numbered = (2_u32..).map(|number| format!("{base}-{number}"));
+        let is_free = |name: &String| is_project_name(name) && self.find(name).is_none();
+        std::iter::once(base.to_owned()).chain(numbered).find(is_free).expect("numbers do not run out")
     }
 
     /// Defines one. One that a command has made is defined by this.
@@ -312,7 +377,12 @@ impl Projects {
 
     /// Forgets one.
     pub fn remove(&mut self, id: ProjectId) {
-        self.has_changed |= self.all.remove(&id).is_some();
+        let Some(known) = self.all.remove(&id) else { return };
+        self.has_changed = true;
+        self.forgotten.insert(known.dir);
+        if self.forgotten.len() > limits::PROJECTS_MAX {
+            self.forgotten.pop_first();
+        }
     }
 }
 
@@ -330,6 +400,17 @@ fn plain(dir: &str) -> String {
     path.into_os_string().into_string().expect("parts of a string are strings")
 }
 
+/// Whether a project session may have this name. An identifier or a directory is none.
+fn is_project_name(name: &str) -> bool {
+    is_name(name, limits::PROJECT_NAME_BYTES) && !is_project_id(name) && !name.contains('/')
+}
+
+/// Whether this word has the form of an identifier.
+#[must_use]
+pub fn is_project_id(word: &str) -> bool {
+    word.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok())
+}
+
 /// The directory of a definition, if all of it is valid.
 fn check(wanted: &ProjectDefinition) -> Result<String, ProjectError> {
     let bad = |field, why: &str| Err(ProjectError::Bad(field, why.to_owned()));
@@ -337,13 +418,9 @@ fn check(wanted: &ProjectDefinition) -> Result<String, ProjectError> {
     if !wanted.dir.starts_with('/') || has_nul(&wanted.dir) || wanted.dir.len() > limits::PROJECT_TEXT_BYTES {
         return bad("dir", "not an absolute path, too long, or with a NUL");
     }
-    let is_name = |name: &String| {
-        let is_id = name.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
-        let is_long = name.len() > limits::PROJECT_NAME_BYTES;
-        !name.is_empty() && !is_long && !is_id && !name.contains('/') && !name.contains(char::is_control)
-    };
-    if wanted.name.as_ref().is_some_and(|name| !is_name(name)) {
-        return bad("name", "empty, too long, with a slash or a control character, or like an identifier (p1)");
+    if wanted.name.as_ref().is_some_and(|name| !is_project_name(name)) {
+        let why = "empty, too long, with a slash, a control or hidden character or one of a shell's, or like an identifier (p1)";
+        return bad("name", why);
     }
     if wanted.shell.as_ref().is_some_and(|shell| !shell.starts_with('/') || has_nul(shell)) {
         return bad("shell", "not an absolute path, or with a NUL");

@@ -80,7 +80,17 @@ impl Protocol {
             Self::Undecided(_) | Self::Rpc(_) => {}
             Self::Shim(shim) => shim.accept(item, now, out),
             Self::Jsonl(jsonl) => jsonl.accept(item, out),
-            Self::Attached(attached) => attached.accept(item, out),
+            Self::Attached(attached) => attached.accept(item, now, out),
+        }
+    }
+
+    /// Whether the peer gets the command's output masked.
+    pub fn masks(&self) -> bool {
+        match self {
+            Self::Undecided(_) | Self::Rpc(_) => false,
+            Self::Shim(shim) => shim.masks(),
+            Self::Jsonl(jsonl) => jsonl.masks(),
+            Self::Attached(attached) => attached.masks(),
         }
     }
 
@@ -89,9 +99,9 @@ impl Protocol {
         match self {
             Self::Undecided(_) | Self::Rpc(_) => bytes.len(),
             Self::Shim(shim) => shim.output(stream, bytes, now, out),
-            Self::Jsonl(jsonl) => jsonl.output(bytes),
-            Self::Attached(_) => {
-                wire::encode_output(wire::CallerStream::Out, bytes, out);
+            Self::Jsonl(jsonl) => jsonl.output(stream, bytes),
+            Self::Attached(attached) => {
+                attached.output(stream, bytes, now, out);
                 bytes.len()
             }
         }
@@ -119,14 +129,17 @@ impl Protocol {
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Shim(shim) => shim.deadline(),
-            Self::Undecided(_) | Self::Jsonl(_) | Self::Rpc(_) | Self::Attached(_) => None,
+            Self::Attached(attached) => attached.deadline(),
+            Self::Undecided(_) | Self::Jsonl(_) | Self::Rpc(_) => None,
         }
     }
 
     /// Releases output that was held back for long enough.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if let Self::Shim(shim) = self {
-            shim.tick(now, out);
+        match self {
+            Self::Shim(shim) => shim.tick(now, out),
+            Self::Attached(attached) => attached.tick(now, out),
+            Self::Undecided(_) | Self::Jsonl(_) | Self::Rpc(_) => {}
         }
     }
 

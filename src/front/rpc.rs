@@ -49,6 +49,10 @@ impl RpcLanguage {
     /// Whether the first line of a connection is of this language: an object with a `method` and no `action`.
     #[must_use]
     pub fn is_spoken_in(line: &[u8]) -> bool {
+        // What no later line may have, and what is skipped here may be of any depth.
+        if is_nested_too_deep(line) {
+            return false;
+        }
         // As in later lines, a name may come twice, and its value may be of any type.
         let fields = serde_json::from_slice::<BTreeMap<String, serde::de::IgnoredAny>>(line);
         fields.is_ok_and(|fields| fields.contains_key("method") && !fields.contains_key("action"))
@@ -84,6 +88,38 @@ impl RpcLanguage {
     pub fn fail(&self, notice: &Notice, out: &mut Vec<u8>) {
         reply::put_error(None, &RpcError::from(notice), out);
     }
+}
+
+/// Whether a line has so many brackets open at once that it is refused when it is read whole.
+fn is_nested_too_deep(line: &[u8]) -> bool {
+    let mut depth = 0_usize;
+    let mut rest = line;
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'[' | b'{' | b']' | b'}')) {
+        let byte = rest[at];
+        let behind = &rest[at + 1..];
+        rest = behind;
+        match byte {
+            b'"' => rest = behind_string(behind),
+            b'[' | b'{' => depth += 1,
+            _ => depth = depth.saturating_sub(1),
+        }
+        if depth > limits::JSON_DEPTH_MAX {
+            return true;
+        }
+    }
+    false
+}
+
+/// What follows the end of a string of JSON.
+fn behind_string(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        let is_end = rest[at] == b'"';
+        rest = rest.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
+        if is_end {
+            return rest;
+        }
+    }
+    &[]
 }
 
 #[cfg(test)]

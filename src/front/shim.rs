@@ -157,11 +157,13 @@ impl Shim {
                 }
             }
             Item::Entry(Entry::WantedInput { program, has_ended }) => {
+                self.streams.let_go(now, out);
                 let how = if *has_ended { "got end of file" } else { "nobody answered, and it waits on" };
                 let note = format_args!("command asked for terminal input ({program}); {how}");
                 wire::encode_note(remark(note).as_bytes(), out);
             }
             Item::Entry(Entry::Waits(waiting)) => {
+                self.streams.let_go(now, out);
                 if !std::mem::replace(&mut self.has_told_wait, true) {
                     let note = format_args!("waits for input at the console ({})", waiting.program);
                     wire::encode_note(remark(note).as_bytes(), out);
@@ -184,6 +186,12 @@ impl Shim {
             )
             | Item::Missed { .. } => {}
         }
+    }
+
+    /// Whether the caller gets the output masked.
+    #[must_use]
+    pub fn masks(&self) -> bool {
+        self.streams.masks()
     }
 
     /// Takes the first bytes of the command's output; returns how many. It stops early where few bytes have become many.
@@ -255,6 +263,7 @@ impl Default for Shim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::entry::SecretEcho;
     use crate::text::sanitize::Mode;
     use rexec_sh::protocol::process::Signal;
     use std::time::Duration;
@@ -277,8 +286,12 @@ mod tests {
     fn output_is_cleaned_and_the_exit_comes_last() {
         let (mut shim, mut out, now) = (Shim::new(), Vec::new(), Instant::now());
         shim.prepare(Some(wire::CallerStream::Out), [OutputFilter::new(Mode::Strip, None), OutputFilter::default()]);
-        let entry =
-            Entry::Output { stream: Stream::Tty, bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into(), at: Duration::ZERO };
+        let entry = Entry::Output {
+            stream: Stream::Tty,
+            bytes: b"\x1b[31mred\x1b[0m\r".as_slice().into(),
+            at: Duration::ZERO,
+            echo: SecretEcho::No,
+        };
         shim.accept(&Item::Entry(&entry), now, &mut out);
         let end = Entry::Closed {
             outcome: Outcome::Ended { exit: Exit::Signal(Signal::TERM), stopped: None },

@@ -5,12 +5,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::libc;
 
 use crate::limits;
+use crate::sys::file;
 use crate::sys::kill::{TTIN, TTOU};
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::Pid;
@@ -143,9 +143,11 @@ pub(super) fn reader_elsewhere(terminal: &Path, session: Pid) -> Option<Process>
 pub(super) fn reads_elsewhere(pid: Pid, terminal: &Path) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     let is_named = |file: &PathBuf| fs::read_link(file).is_ok_and(|link| link == terminal);
-    // A container has terminals of the same names. Only a file of that name is looked at: others may be on a dead server.
-    let device = |file: &Path| fs::metadata(file).ok().map(|data| (data.dev(), data.rdev()));
-    let is_it = |file: PathBuf| device(&file).is_some_and(|found| Some(found) == device(terminal));
+    // A container has terminals of the same names, and other files may have such a name, too.
+    let is_it = |file: PathBuf| {
+        let found = file::device_as_known(&file);
+        found.is_some() && found == file::device_as_known(terminal)
+    };
     files.flatten().map(|file| file.path()).filter(is_named).any(is_it) && may_wait_for_keys(pid)
 }
 

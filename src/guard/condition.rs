@@ -3,7 +3,8 @@
 //! A command cannot change its guard from within, but any process of the same user can from outside: setpriority(2),
 //! prlimit(2), sched_setaffinity(2), ioprio_set(2), a write to oom_score_adj, to autogroup or to the file of a control
 //! group, KEYCTL_SESSION_TO_PARENT, ptrace(2). So a guard reads its condition when it begins and after each command, and
-//! serves only while nothing has changed.
+//! serves only while nothing has changed. What needs no ptrace(2) it reads once more when a command comes, because it may
+//! have waited for an hour: 23 µs of processor time.
 //!
 //! A process that traced the guard and left again shows in nothing that the guard could read, nor does a stop that
 //! somebody continued. But each made the guard sleep and wake once more ([`SleepCount`]). What a tracer wrote to the guard's
@@ -42,15 +43,21 @@ const KEYCTL_GET_KEYRING_ID: c_int = 0;
 /// What a child of this process inherits, as far as another process can change it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Condition {
-    pub(super) baseline: Baseline,
+    pub(super) settings: Settings,
     /// The lines of /proc/self/status that should not change: credentials, signals, tracer, CPUs, memory nodes.
     status: Vec<u8>,
     has_queued_signals: bool,
+    is_dumpable: c_int,
+}
+
+/// The part of a condition that a process of the same user sets by a call or a write, without tracing this one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) baseline: Baseline,
     cgroups: Vec<u8>,
     /// The priority of the session (sched(7), autogroup).
     session_priority: Vec<u8>,
     session_keyring: libc::c_long,
-    is_dumpable: c_int,
     /// A struct sched_attr (sched_setattr(2)), which has more than policy and priority.
     scheduling: [u64; 7],
     /// Which processes may share a core with this one (PR_SCHED_CORE, prctl(2)).
@@ -90,25 +97,33 @@ impl Condition {
                 kept.extend_from_slice(line);
             }
         }
+        // SAFETY: the call takes numbers only.
+        let is_dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0) };
+        Self { settings: Settings::read(files), status: kept, has_queued_signals, is_dumpable }
+    }
+
+    /// The condition as it should be, of a process whose parent had these settings when it forked. Its session is its own.
+    pub(super) fn of_child(self, inherited: Settings) -> Self {
+        let Settings { session_priority, .. } = self.settings;
+        Self { settings: Settings { session_priority, ..inherited }, ..self }
+    }
+}
+
+impl Settings {
+    /// Reads the settings of this process.
+    pub(super) fn read(files: &ConditionFiles) -> Self {
         let (mut scheduling, mut core_cookie) = ([0_u64; 7], 0_u64);
         // SAFETY: the calls take numbers, and structures of the given sizes that the kernel fills.
-        let (session_keyring, is_dumpable) = unsafe {
+        let session_keyring = unsafe {
             libc::syscall(libc::SYS_sched_getattr, 0, scheduling.as_mut_ptr(), size_of_val(&scheduling), 0);
             libc::prctl(libc::PR_SCHED_CORE, libc::PR_SCHED_CORE_GET, 0, 0, &raw mut core_cookie);
-            let own_keyring = libc::KEY_SPEC_SESSION_KEYRING;
-            (
-                libc::syscall(libc::SYS_keyctl, KEYCTL_GET_KEYRING_ID, own_keyring, 0),
-                libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0),
-            )
+            libc::syscall(libc::SYS_keyctl, KEYCTL_GET_KEYRING_ID, libc::KEY_SPEC_SESSION_KEYRING)
         };
         Self {
             baseline: Baseline::read_from(&files.baseline),
-            has_queued_signals,
-            status: kept,
             cgroups: files.cgroups.read(),
             session_priority: files.session_priority.read(),
             session_keyring,
-            is_dumpable,
             scheduling,
             core_cookie,
         }

@@ -44,6 +44,12 @@ pub const PLAN_LIVE: u16 = 512;
 /// Plan bit: the caller's terminal is relayed, but keys come only while the command asks for them. The caller's terminal
 /// travels behind descriptor 0, unless it is descriptor 0.
 pub const PLAN_ON_DEMAND: u16 = 1024;
+/// Plan bit: the command has no controlling terminal.
+pub const PLAN_DETACHED: u16 = 2048;
+/// Plan bit: the command has no controlling terminal if there is something in its standard input when it begins.
+pub const PLAN_UNLESS_FED: u16 = 4096;
+/// Plan bit: the caller's process group is orphaned: SIGTSTP, SIGTTIN and SIGTTOU stop none of its members (setpgid(2)).
+pub const PLAN_ORPHANED: u16 = 8192;
 /// Size of an encoded plan, bytes: the bits, then the grace in milliseconds, both little-endian.
 pub const PLAN_BYTES: usize = 6;
 
@@ -99,12 +105,13 @@ pub fn encode_order(order: Order) -> [u8; ORDER_BYTES] {
         Order::Look => [7, 0],
         Order::KillGroup => [8, 0],
         Order::Resume { foreground } => [9, u8::from(foreground)],
-        Order::Typed => [10, 0],
+        Order::Typed { reads_lines } => [10, u8::from(reads_lines)],
         Order::Interrupt => [11, 0],
         Order::PassModes => [12, 0],
         Order::GiveForeground => [13, 0],
         Order::TakeForeground => [14, 0],
         Order::LeaveKeys => [15, 0],
+        Order::GiveUpTerminal => [16, 0],
         Order::SignalLeft(signal) => [20, signal.number()],
         Order::Pause => [21, 0],
         Order::Unpause => [22, 0],
@@ -124,12 +131,13 @@ pub fn decode_order(bytes: [u8; ORDER_BYTES]) -> Option<Order> {
         [7, _] => Order::Look,
         [8, _] => Order::KillGroup,
         [9, foreground] => Order::Resume { foreground: foreground == 1 },
-        [10, _] => Order::Typed,
+        [10, reads_lines] => Order::Typed { reads_lines: reads_lines == 1 },
         [11, _] => Order::Interrupt,
         [12, _] => Order::PassModes,
         [13, _] => Order::GiveForeground,
         [14, _] => Order::TakeForeground,
         [15, _] => Order::LeaveKeys,
+        [16, _] => Order::GiveUpTerminal,
         [20, signal] => Order::SignalLeft(Signal::new(signal)),
         [21, _] => Order::Pause,
         [22, _] => Order::Unpause,
@@ -178,6 +186,10 @@ pub enum GuardReport {
     /// The guard has the whole command and is about to make the shell's process. Before this report, nothing of the
     /// command has run.
     Begun,
+    /// The command begins without a controlling terminal, as planned or because of what is in its standard input.
+    Detached,
+    /// A moment after its begin, the command's standard input has something in it.
+    Fed,
     /// The guard has begun to kill, as ordered.
     Hunting,
     /// The shell could not be started. The guard ends.
@@ -201,8 +213,12 @@ pub enum GuardReport {
     Unkillable { pid: Pid, program: Program },
     /// SIGPIPE was sent, as ordered.
     PipeBroken,
+    /// What a pause had stopped goes on, as ordered.
+    Unpaused,
     /// The shell was stopped by this signal, on a relayed terminal.
     ShellStopped { signal: Signal },
+    /// The shell goes on after a stop.
+    ShellContinued,
     /// The command has read what was typed, on a terminal that is relayed on demand.
     KeysRead,
     /// The command does not ask for keys any more. The next process that does will be stopped again.
@@ -229,6 +245,7 @@ impl GuardReport {
             Self::Free => (17, 0, 0, 0, Program::default()),
             Self::Unkillable { pid, program } => (8, 0, pid.number(), 0, program),
             Self::PipeBroken => (9, 0, 0, 0, Program::default()),
+            Self::Unpaused => (18, 0, 0, 0, Program::default()),
             Self::ShellStopped { signal } => (11, signal.number(), 0, 0, Program::default()),
             Self::KeysRead => (12, 0, 0, 0, Program::default()),
             Self::TerminalReturned => (13, 0, 0, 0, Program::default()),
@@ -238,6 +255,9 @@ impl GuardReport {
             Self::Hunting => (5, 0, 0, 0, Program::default()),
             Self::Given => (15, 0, 0, 0, Program::default()),
             Self::AskerGone => (16, 0, 0, 0, Program::default()),
+            Self::Detached => (19, 0, 0, 0, Program::default()),
+            Self::Fed => (20, 0, 0, 0, Program::default()),
+            Self::ShellContinued => (21, 0, 0, 0, Program::default()),
         };
         let mut bytes = [0; REPORT_BYTES];
         bytes[0] = kind;
@@ -284,12 +304,16 @@ impl GuardReport {
             17 => Self::Free,
             8 => Self::Unkillable { pid: Pid::new(number), program },
             9 => Self::PipeBroken,
+            18 => Self::Unpaused,
             11 => Self::ShellStopped { signal: Signal::new(bytes[1]) },
             12 => Self::KeysRead,
             13 => Self::TerminalReturned,
             14 => Self::InForeground,
             15 => Self::Given,
             16 => Self::AskerGone,
+            19 => Self::Detached,
+            20 => Self::Fed,
+            21 => Self::ShellContinued,
             10 => Self::OutOfReach { descriptor: number, limit: count },
             _ => return None,
         })
@@ -308,9 +332,10 @@ mod tests {
         let resume = [true, false].map(|foreground| Resume { foreground });
         let term = Signal(process::Signal::TERM);
         let pauses = [Order::SignalLeft(process::Signal::HUP), Order::Pause, Order::Unpause];
-        let others = [term, Terminate, Kill, EndInput, LeaveKeys, HangUp, BreakPipe, Look, KillGroup, Typed];
-        let answers = [PassModes, GiveForeground, TakeForeground];
-        for order in others.into_iter().chain(resume).chain(pauses).chain(answers) {
+        let others = [term, Terminate, Kill, EndInput, LeaveKeys, HangUp, BreakPipe, Look, KillGroup];
+        let answers = [PassModes, GiveForeground, TakeForeground, Order::GiveUpTerminal];
+        let typed = [true, false].map(|reads_lines| Typed { reads_lines });
+        for order in others.into_iter().chain(typed).chain(resume).chain(pauses).chain(answers) {
             assert_eq!(decode_order(encode_order(order)), Some(order));
         }
         let plan = RunPlan { bits: PLAN_LEADER | PLAN_OUT_PIPE, grace: Duration::from_millis(2_500) };
@@ -331,12 +356,16 @@ mod tests {
             GuardReport::Free,
             GuardReport::Unkillable { pid: Pid::new(i32::MAX), program },
             GuardReport::PipeBroken,
+            GuardReport::Unpaused,
             GuardReport::ShellStopped { signal: process::Signal::new(20) },
             GuardReport::KeysRead,
             GuardReport::TerminalReturned,
             GuardReport::InForeground,
             GuardReport::Given,
             GuardReport::AskerGone,
+            GuardReport::Detached,
+            GuardReport::Fed,
+            GuardReport::ShellContinued,
             GuardReport::OutOfReach { descriptor: 5_000, limit: u32::MAX },
         ];
         for report in reports {

@@ -120,6 +120,11 @@ impl Foreground {
         }
     }
 
+    /// Whether the command has a terminal that it may stop at.
+    pub(super) fn has_terminal(&self) -> bool {
+        self.slave.is_some()
+    }
+
     /// Notes that the command begins while its caller is in the background of a relayed terminal.
     pub(super) fn begin_away(&mut self, shell: ProcessGroup) {
         self.away = Some(shell);
@@ -178,11 +183,17 @@ impl Foreground {
         pty::reads_lines(slave) && pty::foreground(slave).is_ok_and(|now| now == group)
     }
 
-    /// The group that the human's ^C is for: the foreground group, else the one that waits for input, else the shell's.
-    pub(super) fn interruptible(&self, shell: ProcessGroup) -> ProcessGroup {
+    /// The group that the human's ^C is for: the foreground group, else the one that waits for input, else the shell's. The
+    /// terminal keeps the number of a group that has no members any more, and it may be that of another command's by then.
+    pub(super) fn interruptible(
+        &self,
+        shell: ProcessGroup,
+        has_members: impl Fn(ProcessGroup) -> bool,
+    ) -> ProcessGroup {
         let foreground = self.slave.as_ref().and_then(|slave| pty::foreground(slave).ok());
         let waiting = self.reported.filter(|asking| asking.how != Asking::Elsewhere).map(|asking| asking.group);
-        foreground.filter(|group| *group != self.own).or(waiting).unwrap_or(shell)
+        let asked = foreground.filter(|group| *group != self.own).into_iter().chain(waiting);
+        asked.into_iter().find(|&group| has_members(group)).unwrap_or(shell)
     }
 
     /// Whether the reported group has its slice.
@@ -374,6 +385,22 @@ impl Foreground {
         self.hung_up_groups.push(group);
         let _ = kill::group(group, Signal::HUP);
         let _ = kill::group(group, CONT);
+    }
+
+    /// Leaves the command without a controlling terminal, and continues what was stopped at it. What reads it from then on
+    /// is not stopped, and gets end of file as soon as the host has hung up.
+    /// Returns the processes that have asked.
+    pub(super) fn give_up(&mut self) -> Vec<Pid> {
+        let Some(slave) = self.slave.take() else { return Vec::new() };
+        // Its SIGHUP is for the foreground group: the guard's own, which ignores it.
+        let _ = pty::set_foreground(&slave, self.own);
+        pty::give_up(&slave);
+        let asked: Vec<_> = self.reported.take().into_iter().chain(self.waiting.drain(..)).collect();
+        for stopped in &asked {
+            let _ = kill::group(stopped.group, CONT);
+        }
+        self.close();
+        asked.into_iter().map(|stopped| stopped.asker).collect()
     }
 
     /// Closes the terminal, because the shell has ended.

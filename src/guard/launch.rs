@@ -48,6 +48,8 @@ pub(super) struct Launch<'a> {
     affinity: Option<&'a [u8]>,
     extras: Changes,
     place: ShellPlace,
+    /// The guard's control socket.
+    control: RawFd,
     failure: Cell<Option<(StartStage, i32)>>,
 }
 
@@ -58,6 +60,8 @@ pub(super) enum ShellPlace {
     Background,
     /// In the foreground process group of this terminal, which controls the guard's session.
     Foreground(RawFd),
+    /// As the leader of a session of its own, without a controlling terminal.
+    OwnSession,
     /// As the leader of a session of its own. This terminal, which must control no session, becomes its controlling
     /// terminal.
     SessionLeader(RawFd),
@@ -122,6 +126,7 @@ impl<'a> Launch<'a> {
                 .filter(|mask| !mask.is_empty() && *mask != baseline.affinity),
             extras: Changes::between(&baseline.extras, &attributes.extras),
             place: ShellPlace::Background,
+            control: -1,
             failure: Cell::new(None),
         }
     }
@@ -138,16 +143,18 @@ impl<'a> Launch<'a> {
         self.env.splice(end..end, missing);
     }
 
-    /// Makes the shell's process and returns when it has executed the shell.
+    /// Makes the shell's process and returns when it has executed the shell. The process does not keep the guard's control
+    /// socket meanwhile: if it waits for a disk, the host still learns of the guard's death.
     ///
     /// # Errors
     /// The step that failed and its errno. There is no process then.
-    pub(super) fn start(&self) -> Result<Pid, (StartStage, i32)> {
+    pub(super) fn start(&mut self, control: &OwnedFd) -> Result<Pid, (StartStage, i32)> {
+        self.control = control.as_raw_fd();
         const STACK_BYTES: usize = 64 << 10;
         let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
         let top = stack.spare_capacity_mut().as_mut_ptr_range().end.cast::<c_void>();
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        let argument = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+        let argument = std::ptr::from_ref::<Self>(self).cast_mut().cast::<c_void>();
         // SAFETY: the child runs on a stack of its own that lives until it has executed or exited (CLONE_VFORK), the
         // argument outlives it for the same reason, and `child` makes system calls only.
         let pid = sys::check(unsafe { libc::clone(child, top, flags, argument) })
@@ -166,6 +173,7 @@ impl<'a> Launch<'a> {
     fn execute(&self) -> (StartStage, i32) {
         // SAFETY: system calls on numbers and on memory that `Launch` owns, in a process that is about to execute.
         unsafe {
+            libc::close(self.control);
             match self.place {
                 ShellPlace::Background => _ = libc::setpgid(0, 0),
                 ShellPlace::Foreground(terminal) => {
@@ -173,6 +181,7 @@ impl<'a> Launch<'a> {
                     // The guard ignores SIGTTOU, and so does its child so far.
                     libc::tcsetpgrp(terminal, libc::getpid());
                 }
+                ShellPlace::OwnSession => _ = libc::setsid(),
                 ShellPlace::SessionLeader(terminal) => {
                     libc::setsid();
                     libc::ioctl(terminal, libc::TIOCSCTTY, 0);

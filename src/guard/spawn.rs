@@ -11,14 +11,15 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal as Named, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, fork, setsid};
 
-use super::condition::{Condition, ConditionFiles, SleepCount};
+use super::condition::{Condition, ConditionFiles, Settings, SleepCount};
 use super::control::{self, GuardReport};
 use super::launch::GUARD_IGNORES;
 use super::orphans;
 use super::request::{self, NotStarted};
 use super::supervisor::Supervisor;
 use crate::sys::kill::{CONT, Pidfd};
-use crate::sys::{self, process, pty, socket};
+use crate::sys::own_table::{self, Birth};
+use crate::sys::{self, caller_descriptor, process, pty, socket};
 use rexec_sh::protocol::process::{Pid, Signal};
 
 /// A guard, as the host holds it.
@@ -59,11 +60,14 @@ pub fn kill(pid: Pid, control: &OwnedFd) {
 /// Signals a guard unless it has ended, because its number may belong to another process then. The guard holds the only
 /// other end of the control socket. If that end is open after the pidfd was opened, the pidfd refers to the guard.
 fn signal(pid: Pid, control: &OwnedFd, signal: Signal) {
-    let Some(process) = Pidfd::open(pid) else { return };
+    let process = Pidfd::open(pid);
     let mut other_end = [PollFd::new(control.as_fd(), PollFlags::empty())];
     let is_dead = poll(&mut other_end, PollTimeout::ZERO).is_ok_and(|count| count > 0);
-    if !is_dead {
-        process.send(signal);
+    match process {
+        _ if is_dead => {}
+        Some(process) => process.send(signal),
+        // There is no descriptor left. The guard lived a moment ago.
+        None => drop(crate::sys::kill::process(pid, signal)),
     }
 }
 
@@ -75,32 +79,61 @@ fn signal(pid: Pid, control: &OwnedFd, signal: Signal) {
 pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     let (control, far) = socket::pair()?;
     let pty = pty::open(size)?;
+    // Read before the guard exists, because another process may change it as soon as it does.
+    let inherited = Settings::read(&ConditionFiles::open());
+    if held.is_empty() && caller_descriptor::are_files_held() {
+        return make_apart(control, far, pty, inherited);
+    }
     // SAFETY: the process has one thread, so the child may go on as an ordinary process.
     match unsafe { fork() }.map_err(sys::io)? {
         ForkResult::Parent { child } => Ok(Guard { pid: Pid::new(child.as_raw()), control, master: pty.master }),
         ForkResult::Child => {
-            std::panic::set_hook(Box::new(|_| process::exit(70)));
             let (slave, _) = (pty.slave, std::mem::ManuallyDrop::new((pty.master, control)));
             // SAFETY: this process has copies of its own, and what owned them before the fork is never dropped here.
             let held = held.iter().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
-            let code = serve(far, slave, held);
-            process::exit(code.unwrap_or_else(|error| error.raw_os_error().unwrap_or(1)))
+            live(far, slave, held, inherited)
         }
     }
 }
 
+/// The same without a copy of anything of a caller's, which the guard might wait for when it closes it.
+fn make_apart(control: OwnedFd, far: OwnedFd, pty: pty::Pty, inherited: Settings) -> io::Result<Guard> {
+    match own_table::fork(&[far.as_raw_fd(), pty.slave.as_raw_fd()])? {
+        Birth::Parent(pid) => Ok(Guard { pid, control, master: pty.master }),
+        Birth::Child(numbers) => {
+            // Their numbers mean nothing here any more.
+            let _ = std::mem::ManuallyDrop::new((pty, control, far));
+            // SAFETY: these numbers are this process's own.
+            let own = numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) });
+            let [far, slave] = own.collect::<Vec<_>>().try_into().expect("as many as were kept");
+            live(far, slave, Vec::new(), inherited)
+        }
+    }
+}
+
+/// Is a guard until its end.
+fn live(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>, inherited: Settings) -> ! {
+    std::panic::set_hook(Box::new(|_| process::exit(70)));
+    let code = serve(control, slave, held, inherited);
+    process::exit(code.unwrap_or_else(|error| error.raw_os_error().unwrap_or(1)))
+}
+
 /// Becomes a guard and serves commands, one after the other, each on a terminal of its own. It ends after one that has
 /// left anything. Returns the exit code.
-fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Result<i32> {
+fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>, inherited: Settings) -> io::Result<i32> {
     let mut signals = become_guard(&control, &slave, &held)?;
     let files = ConditionFiles::open();
-    let condition = Condition::read(&files);
+    let condition = Condition::read(&files).of_child(inherited);
     let mut held = Some(held);
     loop {
         let Some(received) = request::receive(&control, held.take().unwrap_or_default())? else { return Ok(0) };
+        // Another process may have changed this one while it waited. The host gives the command to another guard.
+        if Settings::read(&files) != condition.settings {
+            return Ok(0);
+        }
         let mut sleeps = SleepCount::begin();
         let plan = received.plan;
-        let started = match received.start(&control, &slave, &condition.baseline) {
+        let started = match received.start(&control, &slave, &condition.settings.baseline) {
             Ok(started) => started,
             Err(NotStarted::HostGone) => return Ok(0),
             Err(NotStarted::Report(report)) => {
@@ -110,7 +143,10 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
         };
         sleeps.reasons += 1;
         let supervisor = Supervisor::new(control, signals, slave, started.shell, plan);
-        let mut supervisor = supervisor.with_relayed(started.relayed);
+        let mut supervisor = supervisor.with_relayed(started.relayed).with_late_input(started.late_input);
+        if !started.has_terminal {
+            supervisor.foreground.close();
+        }
         supervisor.take_early(started.orders, started.rest);
         (control, signals) = match supervisor.run(&mut sleeps).map_err(sys::io)? {
             Some(free) if !sleeps.was_disturbed() && Condition::read(&files) == condition => free,
@@ -146,8 +182,8 @@ fn lead(slave: &OwnedFd) -> io::Result<()> {
     }
     // The host has not closed the old terminal yet.
     let old = std::fs::File::open("/dev/tty")?;
-    // SAFETY: the ioctl takes no argument. It sends SIGHUP to the guard's own group, which ignores it.
-    unsafe { libc::ioctl(old.as_raw_fd(), libc::TIOCNOTTY) };
+    // Its SIGHUP is for the guard's own group, which ignores it.
+    pty::give_up(&old);
     take().map(drop)
 }
 

@@ -10,7 +10,7 @@ use super::asker::{self, Want};
 use super::control::GuardReport;
 use super::foreground::{Asking, StoppedGroup};
 use super::supervisor::Supervisor;
-use crate::sys::kill::{TTIN, TTOU};
+use crate::sys::kill::{self, CONT, TSTP, TTIN, TTOU};
 use crate::sys::process;
 use crate::sys::tree::{self, Process};
 use rexec_sh::protocol::process::{Pid, ProcessGroup, Signal};
@@ -31,6 +31,11 @@ impl Supervisor {
             }
             return;
         }
+        if signal == TSTP && self.is_orphaned {
+            // It would not have stopped.
+            let _ = kill::process(pid, CONT);
+            return;
+        }
         // Another stop signal was sent by somebody, and that sender will also continue the process.
         if !matches!(signal, TTIN | TTOU) {
             return;
@@ -39,7 +44,7 @@ impl Supervisor {
         let group = process.group;
         if self.shell.is_none() {
             self.foreground.hang_up_group(group);
-        } else if !self.foreground.knows(group) {
+        } else if self.foreground.has_terminal() && !self.foreground.knows(group) {
             self.on_group_stopped(group, signal == TTIN, &members_of(group));
         }
     }
@@ -50,6 +55,26 @@ impl Supervisor {
         let members = members_of(self.group);
         let asker = asker::asker(&members, signal == TTIN).map(|(asker, _)| asker.pid);
         demand.on_asked(asker.filter(|&asker| Some(asker) != self.shell));
+    }
+
+    /// The caller passes a signal on.
+    pub(super) fn note_stop(&mut self, signal: Signal) {
+        let Some(terminal) = &mut self.relayed else { return };
+        let asks = |process: Process| process.is_stopped && matches!(process.stop_signal, Some(TTIN | TTOU));
+        if signal == TSTP && self.shell.and_then(tree::process).is_some_and(asks) {
+            terminal.owes_stop = true;
+        } else if signal == CONT {
+            terminal.owes_stop = false;
+        }
+    }
+
+    /// The shell goes on, and stops again where it was to stop meanwhile: the key came while it asked for the terminal.
+    pub(super) fn repeat_stop(&mut self) {
+        if let Some(terminal) = &mut self.relayed
+            && std::mem::take(&mut terminal.owes_stop)
+        {
+            let _ = kill::group(self.group, TSTP);
+        }
     }
 
     fn on_group_stopped(&mut self, group: ProcessGroup, reads: bool, members: &[Process]) {
@@ -63,7 +88,11 @@ impl Supervisor {
     /// Looks for stopped groups whose processes are not the guard's children: their stops are reported to other parents,
     /// such as timeout(1).
     pub(super) fn look(&mut self) {
-        if self.shell.is_none() || self.relayed.is_some() || self.paused.is_some() || self.foreground.has_slice() {
+        let is_relayed = self.relayed.is_some();
+        if self.shell.is_none() || is_relayed || self.paused.is_some() || self.foreground.has_slice() {
+            return;
+        }
+        if !self.foreground.has_terminal() {
             return;
         }
         let reports = self.foreground.check_asker();
@@ -76,6 +105,10 @@ impl Supervisor {
         self.report(elsewhere.as_slice());
         let guard = process::pid();
         let below: Vec<_> = tree::descendants(guard).into_iter().filter(is_at_run_terminal).collect();
+        if self.is_orphaned {
+            let is_unwanted = |process: &&Process| process.is_stopped && process.stop_signal == Some(TSTP);
+            below.iter().filter(is_unwanted).for_each(|process| _ = kill::process(process.pid, CONT));
+        }
         let stopped = below.iter().filter(|process| process.is_stopped && process.parent != guard);
         for group in stopped.map(|process| process.group).collect::<BTreeSet<_>>() {
             let members: Vec<_> = below.iter().filter(|process| process.group == group).copied().collect();

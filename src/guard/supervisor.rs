@@ -12,6 +12,7 @@ use nix::sys::signalfd::SignalFd;
 
 use super::condition::SleepCount;
 use super::control::{self, GuardReport, RunPlan};
+use super::endless::EndlessReaders;
 use super::foreground::Foreground;
 use super::hunt::Hunt;
 use super::paused_tree::PausedTree;
@@ -21,6 +22,7 @@ use super::terminal_on_demand::Demand;
 use crate::core::job::Order;
 use crate::limits;
 use crate::sys::kill::{self, CONT};
+use crate::sys::standard_input::{self, Unread};
 use crate::sys::tree::Process;
 use crate::sys::{self, process, tree};
 use rexec_sh::protocol::process::Exit;
@@ -43,6 +45,8 @@ pub(super) struct Supervisor {
     grace: Duration,
     /// The signals that the caller has sent; bit N is signal N.
     signalled: u128,
+    /// The whole tree ends, because an order said so. A host that dies before it has sent the next one changes nothing of it.
+    must_end: bool,
     host_lives: bool,
     /// Bytes of orders that are not complete yet.
     orders: Vec<u8>,
@@ -54,6 +58,11 @@ pub(super) struct Supervisor {
     pub(super) relayed: Option<RelayedTerminal>,
     /// Where the command gets keys only while it asks for them.
     pub(super) demand: Option<Demand>,
+    /// The command's standard input, which is watched until this time.
+    late_input: Option<(OwnedFd, Instant)>,
+    endless: EndlessReaders,
+    /// The caller's process group is orphaned, where the shell's is not.
+    pub(super) is_orphaned: bool,
     /// The guard may serve another command after this one.
     is_reusable: bool,
 }
@@ -65,6 +74,8 @@ pub(super) struct RelayedTerminal {
     pub(super) is_foreground: bool,
     /// The caller's terminal, if it sent one.
     pub(super) caller: Option<SavedTerminal>,
+    /// The caller passed SIGTSTP on while the shell was stopped because it asked. SIGCONT discards that (signal(7)).
+    pub(super) owes_stop: bool,
 }
 
 impl Supervisor {
@@ -82,6 +93,7 @@ impl Supervisor {
             group_ends: None,
             grace: plan.grace,
             signalled: 0,
+            must_end: false,
             host_lives: true,
             orders: Vec::new(),
             hunt: Hunt::No,
@@ -89,6 +101,9 @@ impl Supervisor {
             stopped_before_pause: Vec::new(),
             relayed: None,
             demand: plan.has(control::PLAN_ON_DEMAND).then(Demand::default),
+            late_input: None,
+            endless: EndlessReaders::default(),
+            is_orphaned: plan.has(control::PLAN_ORPHANED),
             is_reusable: !plan.has(control::PLAN_RELAYED | control::PLAN_LEADER | control::PLAN_ON_DEMAND),
         }
     }
@@ -99,6 +114,12 @@ impl Supervisor {
             self.foreground.begin_away(self.group);
         }
         Self { relayed, ..self }
+    }
+
+    /// The same supervisor, which watches for a while whether something comes into this standard input of the command's.
+    pub(super) fn with_late_input(self, input: Option<OwnedFd>) -> Self {
+        let until = Instant::now() + limits::LATE_INPUT;
+        Self { late_input: input.map(|input| (input, until)), ..self }
     }
 
     /// Obeys orders that came before there was a shell. `rest` is the incomplete order behind them.
@@ -132,7 +153,9 @@ impl Supervisor {
     fn wait(&mut self) -> nix::Result<bool> {
         let now = Instant::now();
         let demand = self.demand.as_ref().and_then(Demand::deadline);
-        let due = [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand];
+        let late_input = self.late_input.as_ref().map(|(_, until)| *until);
+        let endless = self.endless.deadline();
+        let due = [self.foreground.deadline(), self.hunt.deadline(), self.group_ends, demand, late_input, endless];
         let timeout = match due.into_iter().flatten().min() {
             None => PollTimeout::NONE,
             // Rounded up, so that poll(2) does not return just before the time.
@@ -142,19 +165,27 @@ impl Supervisor {
             }
         };
         let asker = self.demand.as_ref().and_then(Demand::asker);
+        let input = self.late_input.as_ref().map(|(input, _)| input.as_fd());
         let wanted = |is_wanted: bool| if is_wanted { PollFlags::POLLIN } else { PollFlags::empty() };
         let mut fds = [
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             PollFd::new(asker.unwrap_or(self.signals.as_fd()), wanted(asker.is_some())),
+            PollFd::new(input.unwrap_or(self.signals.as_fd()), wanted(input.is_some())),
             PollFd::new(self.control.as_fd(), PollFlags::POLLIN),
         ];
-        let watched = if self.host_lives { 3 } else { 2 };
+        let watched = if self.host_lives { 4 } else { 3 };
         match poll(&mut fds[..watched], timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
         }
         let has = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
-        let (has_signal, has_ended, has_orders) = (has(&fds[0]), has(&fds[1]), has(&fds[2]));
+        let has_signal = has(&fds[0]);
+        let has_ended = has(&fds[1]);
+        let has_input = input.is_some() && has(&fds[2]);
+        let has_orders = has(&fds[3]);
+        if has_input {
+            self.look_at_input();
+        }
         if has_signal {
             // One read takes every pending SIGCHLD, because they do not queue.
             let _ = self.signals.read_signal();
@@ -165,6 +196,14 @@ impl Supervisor {
         Ok(has_orders)
     }
 
+    /// The command's standard input has changed: there is something in it, or its writers are gone.
+    fn look_at_input(&mut self) {
+        let input = self.late_input.take();
+        if input.is_some_and(|(input, _)| standard_input::unread(&input) == Unread::Something) {
+            self.report(&[GuardReport::Fed]);
+        }
+    }
+
     fn tick(&mut self, now: Instant) {
         let reports = self.foreground.tick(now);
         self.report(&reports);
@@ -172,6 +211,8 @@ impl Supervisor {
             let reports = demand.tick(now, &mut self.foreground, self.group);
             self.report(&reports);
         }
+        self.endless.tick(now);
+        self.late_input.take_if(|(_, until)| now >= *until);
         if self.group_ends.is_some_and(|at| now >= at) {
             self.group_ends = None;
             self.kill_group();
@@ -197,6 +238,10 @@ impl Supervisor {
                 ChildEvent::None => break true,
                 ChildEvent::NoChildren => break false,
                 ChildEvent::Stopped { pid, signal } => self.on_stopped(pid, signal),
+                ChildEvent::Continued { pid } if Some(pid) == self.shell && self.relayed.is_some() => {
+                    self.report(&[GuardReport::ShellContinued]);
+                }
+                ChildEvent::Continued { .. } => {}
                 ChildEvent::Ended { pid, exit } if Some(pid) == self.shell => {
                     shell_end = Some(exit);
                     self.shell = None;
@@ -229,6 +274,7 @@ impl Supervisor {
             }
         }
         self.foreground.close();
+        self.late_input = None;
         self.demand = None;
         if has_children {
             self.hang_up_stopped(&tree::descendants(process::pid()));
@@ -271,11 +317,15 @@ impl Supervisor {
         if self.kills_group || self.group_ends.take().is_some() {
             self.kill_group();
         }
-        if self.shell.is_some() {
+        if self.shell.is_none() && !self.must_end {
+            // What is stopped when the guard goes would stay so for ever, or get the kernel's SIGHUP.
+            return self.unpause();
+        }
+        if !self.must_end {
             self.terminate();
-            if matches!(self.hunt, Hunt::No) {
-                self.hunt = Hunt::Grace { until: Instant::now() + limits::GRACE_CALLER_GONE };
-            }
+        }
+        if matches!(self.hunt, Hunt::No) {
+            self.hunt = Hunt::Grace { until: Instant::now() + limits::GRACE_CALLER_GONE };
         }
     }
 
@@ -285,22 +335,36 @@ impl Supervisor {
         match order {
             Order::Signal(signal) if self.shell.is_some() => {
                 self.signalled |= 1 << (signal.number() & 127);
+                self.note_stop(signal);
                 let _ = kill::group(self.group, signal);
             }
             Order::Interrupt if self.shell.is_some() => {
-                let group = self.foreground.interruptible(self.group);
+                let below = tree::descendants(process::pid());
+                let has_members = |group| below.iter().any(|process| process.group == group);
+                let group = self.foreground.interruptible(self.group, has_members);
                 let _ = kill::group(group, Signal::INT);
                 let _ = kill::group(group, CONT);
             }
             Order::Signal(_) | Order::Interrupt => {}
             Order::SignalLeft(signal) => self.signal_left(signal),
             Order::Pause => self.pause(),
-            Order::Unpause => self.unpause(),
-            Order::Terminate => self.terminate(),
+            Order::Unpause => {
+                self.unpause();
+                self.report(&[GuardReport::Unpaused]);
+            }
+            Order::Terminate => {
+                self.must_end = true;
+                self.terminate();
+            }
             Order::Kill => {
+                self.must_end = true;
                 self.report(&[GuardReport::Hunting]);
                 let reports = self.hunt.start(Instant::now());
                 self.report(&reports);
+            }
+            Order::GiveUpTerminal => {
+                let asked = self.foreground.give_up();
+                self.endless.watch(asked.into_iter().filter_map(tree::process), Instant::now());
             }
             Order::EndInput
             | Order::LeaveKeys
@@ -313,15 +377,16 @@ impl Supervisor {
             Order::Resume { foreground } => {
                 if self.shell.is_some() && self.relayed.is_some() {
                     self.foreground.resume(foreground, self.group);
+                    self.repeat_stop();
                 }
                 if let Some(demand) = self.demand.as_mut().filter(|_| foreground) {
                     demand.on_granted(Instant::now());
                 }
                 self.report(&[GuardReport::InForeground]);
             }
-            Order::Typed => {
+            Order::Typed { reads_lines } => {
                 if let Some(demand) = &mut self.demand {
-                    demand.on_typed(Instant::now());
+                    demand.on_typed(reads_lines, Instant::now());
                 }
             }
             Order::KillGroup => self.group_ends = Some(Instant::now() + limits::GROUP_LEAVE),

@@ -2,8 +2,8 @@
 //!
 //! The shell begins in the background of its terminal. Reading the terminal, or changing its modes, stops it. The shim
 //! then takes the caller's terminal and passes keys on. Other processes may want keys from the same terminal, so the
-//! command gives it back when the process that asked has ended, or when everything typed is read and no process waits
-//! for more.
+//! command gives it back when the process that asked has ended, or when everything typed is read, the terminal reads lines,
+//! and no process waits for more.
 //!
 //! Invariants: the command keeps the terminal while a member of the foreground group waits in read(2) or poll(2), because
 //! that call would never return otherwise. A process that asks later is stopped, and asks again.
@@ -19,6 +19,42 @@ use crate::sys::kill::Pidfd;
 use crate::sys::{process, tree};
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
+/// The mode of input (termios(3)) in which the terminal was seen since the command has asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ModeSeen {
+    /// Canonical all the time: its readers get lines.
+    #[default]
+    Canonical,
+    Noncanonical,
+    /// Canonical again, since this time.
+    CanonicalAgain(Instant),
+}
+
+impl ModeSeen {
+    /// After another look.
+    fn seen(self, reads_lines: bool, now: Instant) -> Self {
+        match (self, reads_lines) {
+            (_, false) => Self::Noncanonical,
+            (Self::Noncanonical, true) => Self::CanonicalAgain(now),
+            (before, true) => before,
+        }
+    }
+
+    /// Whether nobody is about to read keys.
+    fn is_canonical(self, now: Instant) -> bool {
+        match self {
+            Self::Canonical => true,
+            Self::Noncanonical => false,
+            Self::CanonicalAgain(since) => now.saturating_duration_since(since) >= limits::DEMAND_KEYS_OVER,
+        }
+    }
+
+    /// Whether time alone makes a difference.
+    fn may_be_canonical_soon(self, now: Instant) -> bool {
+        matches!(self, Self::CanonicalAgain(_)) && !self.is_canonical(now)
+    }
+}
+
 /// The demand of one command.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
@@ -29,6 +65,7 @@ pub(super) struct Demand {
     has_terminal: bool,
     /// Whether keys were typed since the last report that everything is read.
     has_unread: bool,
+    mode: ModeSeen,
     /// The time of the next look, and the pause before it.
     look: Option<(Instant, Duration)>,
 }
@@ -48,9 +85,10 @@ impl Demand {
         }
     }
 
-    /// Keys were written to the command's terminal.
-    pub(super) fn on_typed(&mut self, now: Instant) {
+    /// Keys were written to the command's terminal, which read lines or keys.
+    pub(super) fn on_typed(&mut self, reads_lines: bool, now: Instant) {
         self.has_unread = true;
+        self.mode = self.mode.seen(reads_lines, now);
         self.look_from(now);
     }
 
@@ -83,13 +121,15 @@ impl Demand {
         if is_read && std::mem::take(&mut self.has_unread) {
             reports.push(GuardReport::KeysRead);
         }
-        let may_return = self.has_asker_ended || (is_read && foreground.reads_lines(shell));
+        self.mode = self.mode.seen(foreground.reads_lines(shell), now);
+        let may_return = self.has_asker_ended || (is_read && self.mode.is_canonical(now));
         if self.has_terminal && may_return && foreground.withdraw(waits_for_keys) {
             *self = Self::default();
             reports.push(GuardReport::TerminalReturned);
             return reports;
         }
-        let is_over = pause >= limits::DEMAND_LOOK_MAX && !self.has_unread && !self.has_asker_ended;
+        let is_awaited = self.has_unread || self.has_asker_ended || self.mode.may_be_canonical_soon(now);
+        let is_over = !is_awaited && pause >= limits::DEMAND_LOOK_MAX;
         let pause = (2 * pause).min(limits::DEMAND_LOOK_MAX);
         self.look = (!is_over).then_some((now + pause, pause));
         reports

@@ -11,13 +11,15 @@ use crate::core::engine::JobId;
 use crate::core::entry::AnswerPlace;
 use crate::core::job::Job;
 use crate::front::answer::Answer;
+use crate::front::attached::Attached;
 use crate::front::{AttachRequest, SendRequest, TerminalEvent};
 use crate::sys::pty;
+use crate::text::redact::StreamRedactor;
 
 impl Host {
     /// Types a text for a run. The answer comes when the run's terminal has all of it.
     pub(super) fn send_answer(&mut self, id: PeerId, request: &SendRequest) {
-        if !self.has_proof(id) || !self.may_supervise(id) {
+        if !self.has_proof(id) || !self.may_type(id) {
             return;
         }
         let (job, by) = (JobId(request.seq), Answerer::Peer(id));
@@ -34,6 +36,7 @@ impl Host {
             let notice = self.no_answer(request.seq, why);
             return self.fail(id, &notice);
         }
+        self.runs.prompts.on_key(self.turn.now);
         self.peers.end_greeting(id);
         self.runs.finish_answer(job, &mut self.engine);
     }
@@ -61,7 +64,8 @@ impl Host {
 
     /// Has a person's terminal stand for that of a run. With `watch`, the person only sees what it writes.
     pub(super) fn attach(&mut self, id: PeerId, request: &AttachRequest) {
-        if !self.has_proof(id) || !self.may_supervise(id) {
+        let may = if request.watch { Self::may_supervise } else { Self::may_type };
+        if !self.has_proof(id) || !may(self, id) {
             return;
         }
         let (job, by) = (JobId(request.seq), Answerer::Peer(id));
@@ -79,7 +83,9 @@ impl Host {
         }
         let described = self.runs.get(job).map(|run| &run.description).or_else(|| self.reports.description(job));
         let command = described.map(|description| description.command.clone()).unwrap_or_default();
-        self.peers.attach(id, job, &Answer::Attach { seq: job.0, command }, &mut self.engine);
+        let mask = described.and_then(|description| description.secrets.as_ref()).map(StreamRedactor::new);
+        let answer = Answer::Attach { seq: job.0, command };
+        self.peers.attach(id, job, &answer, Attached::new(mask), &mut self.engine);
     }
 
     /// Something happened at the terminal of a person who is attached. A person who watches does not type.
@@ -90,6 +96,7 @@ impl Host {
         match event {
             TerminalEvent::Size(rows, cols) => self.runs.size_answer(job, pty::Size { rows: *rows, cols: *cols }),
             TerminalEvent::Keys(keys) => {
+                self.runs.prompts.on_key(self.turn.now);
                 if let Err(why) = self.runs.type_answer(job, keys, &mut self.engine) {
                     let notice = self.no_answer(job.0, why);
                     self.fail(id, &notice);
@@ -109,6 +116,10 @@ impl Host {
             NoAnswer::NotWaiting => (
                 format!("#{seq} does not wait for an answer"),
                 format!("rexec send --force {seq} types all the same; rexec attach {seq} shows it"),
+            ),
+            NoAnswer::NoTerminal => (
+                format!("#{seq} has no terminal that anybody could type at"),
+                "rexec help commands says when a command has one; REXEC_TTY=always gives each a terminal".to_owned(),
             ),
             NoAnswer::AtItsCaller => {
                 (format!("#{seq} runs on its caller's terminal"), "type at that terminal".to_owned())
@@ -147,12 +158,12 @@ impl Host {
     pub(super) fn on_resized(&mut self) {
         let size = self.screen.measure(self.turn.now);
         self.starts.resize(size);
-        if let (Some(job), Some(size)) = (self.screen.taken_over(), size) {
+        if let Some((job, size)) = size.and_then(|size| self.screen.resize_taken(size)) {
             self.runs.size_answer(job, size);
         }
     }
 
-    /// Gives the whole screen to a full-screen program that the human answers at the console, or takes it back.
+    /// Gives the screen to a full-screen program that the human answers at the console, or takes it back.
     fn settle_take_over(&mut self) {
         let Self { runs, engine, screen, turn, .. } = self;
         let wanted = runs.answered_by(Answerer::Console).filter(|&job| runs.is_full_screen(job));
@@ -170,10 +181,13 @@ impl Host {
     fn on_answer_over(&mut self, over: AnswerOver) {
         let AnswerOver { job, by, bytes, is_complete } = over;
         let Answerer::Peer(id) = by else {
-            self.screen.end_answering();
             let what = if self.engine.job(job).is_some_and(Job::is_running) { "goes on" } else { "has ended" };
-            let said = format!("#{} {what}; your keys are the console's again", job.0);
-            return self.screen.tell(&said, self.turn.now);
+            self.hold_keys(job, format!("#{} {what}", job.0));
+            if !self.screen.holds_keys() {
+                let said = format!("#{} {what}; your keys are the console's again", job.0);
+                self.screen.tell(said, self.turn.now);
+            }
+            return;
         };
         if self.peers.attached_to(id).is_some() {
             // The end of the command's log tells it.

@@ -10,11 +10,12 @@
 
 use std::collections::VecDeque;
 
+use rexec_sh::protocol::agent_programs::{is_between, named_by_program};
 use rexec_sh::protocol::process::Pid;
 
 use super::idle_end::IdleEnd;
 use super::peer::Peer;
-use crate::front::caller::{Role, is_between, named_by_program};
+use crate::front::caller::Role;
 use crate::front::command::Command;
 use crate::front::sessions::Sessions;
 use crate::limits;
@@ -63,6 +64,12 @@ impl Callers {
             marks.key = format!("{}-{}", origin.pid, origin.start);
         }
         marks.number = self.sessions.number(&command.whoami, marks.key.as_bytes());
+    }
+
+    /// The process that stands for the agent behind a connection: the one that its calls come from, or the one that has
+    /// connected.
+    pub(super) fn process_of(&mut self, peer: &Peer) -> Pid {
+        self.origin(peer).map_or(peer.pid, |origin| origin.pid)
     }
 
     /// The process that a shim's call comes from; `None` if it is gone or too far.

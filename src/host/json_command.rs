@@ -25,8 +25,9 @@ use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::profile::ProfileFacts;
 use crate::guard::baseline;
 use crate::limits;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::file;
-use crate::text::escape::name_of;
+use crate::text::name::name_of;
 use crate::text::reason::reason;
 
 /// Variables and their values.
@@ -84,7 +85,7 @@ pub(super) fn command(
     request: &CommandRequest,
     inherited: &Inherited,
     facts: ProfileFacts,
-) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+) -> (Command, Result<Vec<CallerDescriptor>, StartError>) {
     let mut attributes = inherited.attributes.clone();
     attributes.stdio = stdio(request.place);
     attributes.tty = (request.place != OutputPlace::HostsChoice).then_some(Tty::Auto);
@@ -144,7 +145,7 @@ pub(super) fn command(
         is_for_program: false,
         kills_group: false,
     };
-    let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?]));
+    let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?.into()]));
     (command, descriptors)
 }
 
@@ -205,15 +206,14 @@ fn encode(
 ) -> Result<Vec<u8>, StartError> {
     let entries = env.iter().map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     let entries: Vec<CString> = entries.collect();
-    let rules = Rules::new(&inherited.shell, &inherited.drop).with_link(&inherited.link);
+    let rules = Rules::new(inherited.shell.to_bytes(), &inherited.drop).with_link(&inherited.link);
     let env = rules.apply(entries.iter().map(CString::as_c_str));
     let names = (whoami, program);
     let mut frame = Vec::new();
     wire::encode_run(attributes, names, argv.iter().map(CString::as_c_str), env.into_iter(), &mut frame).map_err(
-        |error| StartError {
-            code: NOT_EXECUTABLE,
-            problem: error.to_string(),
-            hint: "pass fewer or shorter arguments and variables".to_owned(),
+        |error| {
+            let hint = "pass fewer or shorter arguments and variables".to_owned();
+            StartError::new(NOT_EXECUTABLE, error.to_string(), hint)
         },
     )?;
     Ok(frame)
@@ -226,9 +226,8 @@ fn stdin(request: &CommandRequest) -> Result<OwnedFd, StartError> {
         // The host puts a pipe or the terminal in its place.
         (None, CommandInput::Nothing | CommandInput::Kept(_)) => file::null().map(OwnedFd::from),
     };
-    stdin.map_err(|error| StartError {
-        code: NOT_EXECUTABLE,
-        problem: format!("standard input: {}", reason(&error)),
-        hint: "raise the host's limits (ulimit -n)".to_owned(),
+    stdin.map_err(|error| {
+        let problem = format!("standard input: {}", reason(&error));
+        StartError::new(NOT_EXECUTABLE, problem, "raise the host's limits (ulimit -n)".to_owned())
     })
 }

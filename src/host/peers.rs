@@ -29,7 +29,8 @@ use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::poller::Ready;
 use crate::io::port::Port;
 use crate::limits;
-use crate::sys::{process, socket};
+use crate::sys::confinement::ConnectedProcess;
+use crate::sys::{caller_descriptor, process, socket};
 
 /// All connections.
 #[derive(Debug)]
@@ -120,8 +121,18 @@ impl Peers {
 
     /// Takes in a connection that was just accepted.
     pub(super) fn admit(&mut self, fd: OwnedFd, turn: &mut Turn) -> Option<PeerId> {
-        let pid = socket::peer_pid(&fd).ok()?;
-        let port = Port::new(&mut turn.poller, fd).ok()?;
+        let Ok(pid) = socket::peer_pid(&fd) else {
+            caller_descriptor::close_connection(fd);
+            return None;
+        };
+        socket::keep_urgent_in_line(&fd);
+        let port = match Port::new_or_back(&mut turn.poller, fd) {
+            Ok(port) => port,
+            Err(fd) => {
+                caller_descriptor::close_connection(fd);
+                return None;
+            }
+        };
         self.last += 1;
         let id = PeerId(self.last);
         turn.name(port.token(), Source::Peer(id));
@@ -157,20 +168,29 @@ impl Peers {
 
     /// Has a person's terminal stand for a command's: answers, shows the end of what the command has written, and goes on
     /// with what it writes. The person does not hold the command back.
-    pub(super) fn attach(&mut self, id: PeerId, job: JobId, answer: &Answer, engine: &mut Engine) {
+    pub(super) fn attach(
+        &mut self,
+        id: PeerId,
+        job: JobId,
+        answer: &Answer,
+        mut attached: Attached,
+        engine: &mut Engine,
+    ) {
         self.end_greeting(id);
         let cursor = engine.attach(job, Lag::Skip);
         let Some(peer) = self.all.get_mut(&id) else { return cursor.into_iter().for_each(|new| engine.detach(new)) };
         put_line(answer, peer.out.buffer());
         if let Some(known) = engine.job(job) {
-            wire::encode_output(wire::CallerStream::Out, known.last_line(), peer.out.buffer());
+            attached.begin_with(known.last_line(), peer.out.buffer());
         }
         if let Some(cursor) = cursor {
             while engine.next(cursor).is_some_and(|item| !is_last(&item)) {
                 engine.advance(cursor);
             }
         }
-        (peer.protocol, peer.cursor, peer.attached) = (Protocol::Attached(Attached), cursor, Some(job));
+        peer.protocol = Protocol::Attached(attached);
+        peer.cursor = cursor;
+        peer.attached = Some(job);
         self.roomy.insert(id);
     }
 
@@ -203,7 +223,7 @@ impl Peers {
             }
             engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, turn.now);
         }
-        turn.close(peer.port);
+        turn.close_connection(peer.port);
         self.has_left = true;
     }
 
@@ -269,6 +289,11 @@ impl Peers {
         self.flush(id, turn, engine);
     }
 
+    /// Closes every connection, at the host's end.
+    pub(super) fn close(&mut self, turn: &mut Turn) {
+        std::mem::take(&mut self.all).into_values().for_each(|peer| turn.close_connection(peer.port));
+    }
+
     /// What callers got of their commands' output, of those that have ended since the last call.
     pub(super) fn take_received(&mut self) -> Vec<(JobId, ReceivedOutput)> {
         std::mem::take(&mut self.received)
@@ -330,6 +355,12 @@ impl Peers {
             peer.told_in_place.push(event);
             self.roomy.insert(id);
         }
+    }
+
+    /// The process of a shim, as long as it lives.
+    pub(super) fn shim_process(&self, id: PeerId) -> Option<ConnectedProcess> {
+        let peer = self.all.get(&id).filter(|peer| peer.is_shim())?;
+        ConnectedProcess::of(peer.port.fd(), peer.pid, peer.accepted).ok()
     }
 
     /// Gives the caller's terminal these modes at the end. Returns `false` when the peer is gone.

@@ -37,17 +37,17 @@ impl PromptChoice {
 pub(super) struct PromptPolicy {
     choice: PromptChoice,
     wait: Duration,
-    /// When a key was pressed on the console.
+    /// When a person pressed a key: on the console, at an attached terminal, or for an answer.
     last_key: Option<Instant>,
 }
 
 impl PromptPolicy {
-    /// The policy of a console on which no key was pressed yet.
+    /// The policy of a host that has seen no key yet.
     pub(super) fn new(choice: PromptChoice, wait: Duration) -> Self {
         Self { choice, wait, last_key: None }
     }
 
-    /// A key was pressed on the console.
+    /// A person pressed a key.
     pub(super) fn on_key(&mut self, now: Instant) {
         self.last_key = Some(now);
     }

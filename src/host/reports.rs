@@ -6,22 +6,33 @@
 //! | `reports/run.rs` | one reported run: its records in order, and its process as seen from here |
 //! | `reports/kills.rs` | ends reported runs for people |
 //! | `reports/signals.rs` | signals, pauses and resumes them |
+//! | `reports/search.rs` | finds the shim of a report that has begun |
+//! | `reports/shim_identity.rs` | which process may be the shim of a run |
+//! | `reports/dropped.rs` | whose reports found no room |
 //! | `reports/intake.rs` | makes jobs of beginnings, and facts of the rest |
 //!
 //! Everybody who runs as this user can write there. So a report makes the host run nothing, and a signal goes only to
 //! the tree of a process that was found from here: of this user, in the namespace that the report names, with the number
-//! and start that it names, and with the FIFO open.
+//! and start that it names, and with the FIFO open for writing only; and only if it is this run's, as `shim_identity.rs`
+//! says.
 //!
-//! Invariants: reported runs, their beginnings and what is read in a second are bounded; a flood or a forged record is
-//! named once on the console; a run ends by its report, or as lost when its shim is gone.
+//! Invariants: reported runs, their beginnings and what is read in a second are bounded; a report whose shim is not found
+//! when it has begun becomes nothing; all searches for shims together take a bounded part of the time; a flood or a forged
+//! record is named once on the console; a run ends when its shim is gone: as it has reported, or, once what was seen below
+//! the shim is gone too, as lost. Records that are missing, doubled or behind the end make a report doubtful, and then its
+//! end is lost, too.
 
+mod dropped;
 mod fifo;
 mod intake;
 mod kills;
 mod run;
+mod search;
+mod shim_identity;
 mod signals;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -31,14 +42,16 @@ use rexec_sh::protocol::report::RunKey;
 
 use super::screen::Screen;
 use super::turn::Turn;
-use super::unseen::UnseenNotes;
+use super::unseen::{self, UnseenNotes};
 use crate::core::engine::JobId;
 use crate::io::poller::{Ready, Token};
 use crate::limits;
 use crate::sys::namespace::{self, InnerProcess};
 use crate::text::reason::reason;
+use dropped::DroppedShims;
 use fifo::ReportFifo;
 use run::ReportedRun;
+use search::ShimSearch;
 
 /// What was found wrong with reports, each told once.
 #[derive(Debug, Default)]
@@ -47,6 +60,9 @@ struct Told {
     flood: bool,
     crowd: bool,
     rush: bool,
+    claims: bool,
+    absent: bool,
+    meddled: bool,
 }
 
 /// All reports.
@@ -57,11 +73,20 @@ pub(super) struct Reports {
     /// Its device and inode.
     fifo_identity: Option<(u64, u64)>,
     runs: BTreeMap<RunKey, ReportedRun>,
+    dropped: DroppedShims,
+    /// The keys of the runs that ended last, newest first. Nothing comes with them any more.
+    over: VecDeque<RunKey>,
     /// The lines about refused callers that are shown unless a report comes first.
     refused: Vec<Refused>,
+    /// By whose hash a report and the refusal before it are recognized: nobody else can make two that have the same.
+    hash: RandomState,
     told: Told,
-    searches: RateCount,
+    search: ShimSearch,
     beginnings: RateCount,
+    /// Looks at the processes that beginnings name.
+    looks: RateCount,
+    /// Callers that have told of a shell that they run without this host.
+    claims: RateCount,
     /// What shims have left that could not even report.
     pub(super) notes: UnseenNotes,
 }
@@ -88,14 +113,16 @@ impl RateCount {
     }
 }
 
-/// A caller whose command was refused, and that is about to report it.
+/// A caller whose command was refused, and that is about to report it. It holds no more than its line shows: a request may
+/// be of megabytes.
 #[derive(Debug)]
 struct Refused {
     until: Instant,
     why: &'static str,
-    whoami: String,
-    command: Vec<u8>,
-    exec: Vec<Vec<u8>>,
+    /// Its line, if no report comes.
+    line: String,
+    /// The hash of its name and its arguments.
+    hash: u64,
 }
 
 /// What is known of a command that was refused, and why it was.
@@ -113,8 +140,27 @@ impl Reports {
     pub(super) fn new(socket: &Path, is_on: bool, now: Instant) -> Self {
         let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
         let (runs, refused, notes) = (BTreeMap::new(), Vec::new(), UnseenNotes::new(socket, now));
-        let (searches, beginnings) = (RateCount::new(now), RateCount::new(now));
-        Self { fifo, fifo_identity: None, runs, refused, told: Told::default(), searches, beginnings, notes }
+        let [beginnings, looks, claims] = [(); 3].map(|()| RateCount::new(now));
+        let over = VecDeque::new();
+        let told = Told::default();
+        let hash = RandomState::new();
+        let search = ShimSearch::new(now);
+        let dropped = DroppedShims::default();
+        Self {
+            fifo,
+            fifo_identity: None,
+            runs,
+            dropped,
+            over,
+            refused,
+            hash,
+            told,
+            search,
+            beginnings,
+            looks,
+            claims,
+            notes,
+        }
     }
 
     /// Makes the FIFO if it is not there.
@@ -123,9 +169,16 @@ impl Reports {
         let Some(fifo) = &mut self.fifo else { return };
         let checked = fifo.check(turn);
         self.fifo_identity = fifo.identity();
-        if let Err(error) = checked {
-            let path = fifo.path().display();
-            screen.say(&format!("… sandboxed commands run unseen: {path} cannot be made: {}", reason(&error)));
+        let path = fifo.path().display();
+        match checked {
+            Ok(true) if !std::mem::replace(&mut self.told.meddled, true) => screen.say(format_args!(
+                "… a process has changed who may read or reach {path}, which reports of sandboxed commands go through: \
+                 it was made anew, and what such a command still reports to the old one is lost"
+            )),
+            Ok(_) => {}
+            Err(error) => {
+                screen.say(format_args!("… sandboxed commands run unseen: {path} cannot be made: {}", reason(&error)))
+            }
         }
     }
 
@@ -154,6 +207,7 @@ impl Reports {
         let refused = self.refused.iter().map(|refused| refused.until);
         runs.chain(refused)
             .chain(self.notes.deadline())
+            .chain(self.search.deadline(self.runs.values()))
             .chain(self.fifo.as_ref().and_then(ReportFifo::resumes_at))
             .min()
     }
@@ -164,15 +218,29 @@ impl Reports {
         let has_room = self.refused.len() < limits::REPORTS_EXPECTED_MAX;
         if has_room && self.fifo.is_some() {
             let ExpectedReport { why, whoami, command, exec } = *expected;
-            let (whoami, command, exec) = (whoami.to_owned(), command.to_vec(), exec.to_vec());
-            self.refused.push(Refused { until: now + limits::REPORT_PATIENCE, why, whoami, command, exec });
+            let hash = self.hash.hash_one((whoami, exec));
+            let line = unseen::sandboxed_line(why, whoami, command);
+            self.refused.push(Refused { until: now + limits::REPORT_PATIENCE, why, line, hash });
         }
         has_room && self.fifo.is_some()
     }
 
+    /// Whether another caller's word on a shell that it runs without this host is shown.
+    pub(super) fn has_room_for_claim(&mut self, now: Instant, screen: &mut Screen) -> bool {
+        let most = limits::CLAIMS_A_SECOND;
+        let has_room = self.claims.take(most, now);
+        if !has_room && !std::mem::replace(&mut self.told.claims, true) {
+            screen.say(format_args!(
+                "… more than {most} callers a second tell of shells of their own: others are not shown"
+            ));
+        }
+        has_room
+    }
+
     /// Takes the refusal that a report belongs to.
     fn take_refused(&mut self, whoami: &str, exec: &[Vec<u8>]) -> Option<Refused> {
-        let is_it = |refused: &Refused| refused.whoami == whoami && refused.exec == exec;
+        let hash = self.hash.hash_one((whoami, exec));
+        let is_it = |refused: &Refused| refused.hash == hash;
         self.refused.iter().position(is_it).map(|at| self.refused.remove(at))
     }
 
@@ -190,5 +258,9 @@ impl Reports {
 
     fn of_job(&mut self, job: JobId) -> Option<&mut ReportedRun> {
         self.runs.values_mut().find(|run| run.job == Some(job))
+    }
+
+    fn key_of(&self, job: JobId) -> Option<RunKey> {
+        self.runs.iter().find(|(_, run)| run.job == Some(job)).map(|(&key, _)| key)
     }
 }

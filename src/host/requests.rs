@@ -3,12 +3,14 @@
 //! What a peer says comes as a [`PeerRequest`], and `Host::serve` has one arm for each. A command goes on in
 //! `submissions.rs`.
 
+use std::time::Instant;
+
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::AtStart;
 
 use super::door::Arrival;
-use super::notices::{BUSY, ENDING, NO_PROOF, TOO_MANY_DESCRIPTORS};
+use super::notices::{BUSY, ENDING, MISPLACED_DESCRIPTORS, NO_PROOF, TOO_MANY_DESCRIPTORS};
 use super::peer::{Heard, Peer};
 use super::reports::ExpectedReport;
 use super::turn::PeerId;
@@ -19,7 +21,7 @@ use crate::core::job::Job;
 use crate::front::PeerRequest;
 use crate::io::poller::Token;
 use crate::limits;
-use crate::sys::confinement::{Doubt, Purpose};
+use crate::sys::confinement::{Difference, Doubt, Purpose};
 use crate::sys::socket;
 use rexec_sh::protocol::process::Signal;
 
@@ -47,12 +49,22 @@ impl Host {
     /// A peer's socket may have something to read, or room.
     pub(super) fn visit_peer(&mut self, id: PeerId) {
         if self.peers.get(id).is_some_and(|peer| peer.is_behind) {
+            if self.rpc.pace.is_late(id) {
+                // Its turn comes by itself. It may have room for answers.
+                return self.peers.touch(id);
+            }
             self.hear(id);
         }
         let Some(peer) = self.peers.get_mut(id) else { return };
-        let (has_room, received) = (peer.port.is_writable(), peer.receive(&mut self.turn));
+        let (has_room, mut received) = (peer.port.is_writable(), peer.receive(&mut self.turn));
         if has_room {
             self.peers.touch(id);
+        }
+        if let Heard::Brings(length) = received {
+            received = match self.admit_descriptors(id, length) {
+                Some(heard) => heard,
+                None => return,
+            };
         }
         match received {
             Heard::Open => {}
@@ -64,6 +76,7 @@ impl Host {
                 return self.peers.lose(id, &mut self.turn, &mut self.engine);
             }
             Heard::DescriptorsLost => return self.fail(id, &BUSY),
+            Heard::TooManyDescriptors | Heard::Brings(_) => return self.fail(id, &TOO_MANY_DESCRIPTORS),
         }
         self.hear(id);
         if self.peers.is_request_too_much(id) {
@@ -78,20 +91,71 @@ impl Host {
         }
     }
 
+    /// Has a peer bring descriptors with its next bytes, so many of which are in the buffer. Else it gets its answer, and
+    /// the descriptors stay where they are: closing one may take time, and processes in sandboxes may send any.
+    fn admit_descriptors(&mut self, id: PeerId, length: usize) -> Option<Heard> {
+        let peer = self.peers.get_mut(id)?;
+        let Some(purpose) = peer.purpose_of_descriptors(&self.turn.buffer[..length]) else {
+            self.fail(id, &MISPLACED_DESCRIPTORS);
+            return None;
+        };
+        match self.doubt(id, purpose) {
+            None => {
+                let peer = self.peers.get_mut(id)?;
+                peer.admit(purpose, &self.turn.buffer[..length], self.turn.now);
+                return Some(peer.receive(&mut self.turn));
+            }
+            Some(Doubt::Shortage) => self.fail(id, &BUSY),
+            Some(Doubt::Differs(why)) => {
+                let peer = self.peers.get_mut(id)?;
+                peer.is_sealed = true;
+                peer.inbox.extend_from_slice(&self.turn.buffer[..length]);
+                self.hear(id);
+                if self.peers.get(id).is_some_and(|peer| !peer.is_leaving) {
+                    self.refuse(id, why);
+                }
+            }
+        }
+        None
+    }
+
+    /// Leaves a command to its caller's own sandbox.
+    fn refuse(&mut self, id: PeerId, why: Difference) {
+        let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
+        let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
+        self.peers.refuse(id, &Notice::new(OWN_FAILURE, problem, hint), &mut self.turn, &mut self.engine);
+    }
+
     /// Serves what a peer has said, as far as it is whole.
     fn hear(&mut self, id: PeerId) {
+        let mut left = limits::REQUESTS_PER_TURN;
         while let Some(peer) = self.peers.get_mut(id).filter(|peer| !peer.is_leaving) {
             peer.is_behind = peer.is_deaf() && !peer.inbox.is_empty();
             if peer.is_deaf() {
                 // It gets its turn when it has taken the answers to what it asked before.
                 return;
             }
+            let is_rpc = peer.is_rpc();
+            let is_json = peer.speaks_json();
+            if !peer.inbox.is_empty() && (left == 0 || (is_json && !self.rpc.pace.has_time())) {
+                peer.is_behind = true;
+                return if is_json { self.rpc.pace.put_off(id) } else { self.turn.queue(peer.port.token()) };
+            }
+            left = left.saturating_sub(1);
+            let begun = is_json.then(Instant::now);
             let expected = if peer.protocol.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
             if peer.descriptors.len() > expected {
                 return self.fail(id, &TOO_MANY_DESCRIPTORS);
             }
-            match peer.protocol.take(&mut peer.inbox, peer.out.buffer()) {
-                Ok(Some(asked)) => self.serve(id, asked),
+            let taken = peer.protocol.take(&mut peer.inbox, peer.out.buffer());
+            // To read a line costs time also if it is refused. What is asked in JSON-RPC counts with its answer.
+            let is_call = is_rpc && matches!(taken, Ok(Some(_)));
+            begun.filter(|_| !is_call).into_iter().for_each(|begun| self.rpc.pace.note(begun));
+            match taken {
+                Ok(Some(asked)) => {
+                    self.serve(id, asked);
+                    begun.filter(|_| is_call).into_iter().for_each(|begun| self.rpc.pace.note(begun));
+                }
                 Ok(None) => {
                     if peer.protocol.is_over() {
                         self.peers.let_go(id, &mut self.turn, &mut self.engine);
@@ -109,23 +173,20 @@ impl Host {
         match asked {
             PeerRequest::Run(_) | PeerRequest::RunWords(_) if self.is_closing() => self.fail(id, &ENDING),
             PeerRequest::Run(command) => {
-                if self.may_run(id, &command.whoami, &command.text, &command.exec) {
+                if self.may_run(id, &command.whoami, &command.text, || command.reported_arguments()) {
                     self.submit_command(id, *command);
                 }
             }
             PeerRequest::RunWords(request) => {
-                if self.has_proof(id) && self.may_run(id, &request.whoami, request.exec.join(" ").as_bytes(), &[]) {
+                if self.has_proof(id) && self.may_run(id, &request.whoami, request.exec.join(" ").as_bytes(), Vec::new)
+                {
                     self.submit_words(id, &request);
                 }
             }
             PeerRequest::NoteLeft { whoami, command } => {
-                unseen::say_left(&whoami, "its directory cannot be entered", &command, &mut self.screen);
-                self.peers.let_go(id, &mut self.turn, &mut self.engine);
+                self.take_claim(id, &unseen::left_line(&whoami, "its directory cannot be entered", &command));
             }
-            PeerRequest::NoteInteractive { whoami } => {
-                unseen::say_interactive(&whoami, &mut self.screen);
-                self.peers.let_go(id, &mut self.turn, &mut self.engine);
-            }
+            PeerRequest::NoteInteractive { whoami } => self.take_claim(id, &unseen::interactive_line(&whoami)),
             PeerRequest::Supervise(asked) => self.supervise(id, asked),
             PeerRequest::Send(request) => self.send_answer(id, &request),
             PeerRequest::Attach(request) => self.attach(id, &request),
@@ -160,7 +221,8 @@ impl Host {
     /// required. If not, the caller has been answered. A shim's request has descriptors of its own.
     pub(super) fn has_proof(&mut self, id: PeerId) -> bool {
         let brought = self.peers.get_mut(id).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
-        let has_proof = !self.options.require_descriptor || !brought.is_empty();
+        let is_sealed = self.peers.get(id).is_some_and(|peer| peer.is_sealed);
+        let has_proof = !self.options.require_descriptor || !brought.is_empty() || is_sealed;
         if !has_proof {
             self.fail(id, &NO_PROOF);
         }
@@ -174,18 +236,21 @@ impl Host {
     }
 
     /// Whether a caller's command may run here. If not, the caller has been answered and the human told.
-    fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8], exec: &[Vec<u8>]) -> bool {
+    fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8], exec: impl FnOnce() -> Vec<Vec<u8>>) -> bool {
+        // Everything it has said was there when it was looked at for its descriptors.
+        let is_admitted = |peer: &Peer| peer.admitted == Some(self.turn.now) && !peer.is_shared;
+        if self.peers.get(id).is_some_and(is_admitted) {
+            return true;
+        }
         match self.doubt(id, Purpose::Run) {
             None => return true,
             Some(Doubt::Shortage) => self.fail(id, &BUSY),
             Some(Doubt::Differs(why)) => {
-                let expected = ExpectedReport { why, whoami, command, exec };
+                let expected = ExpectedReport { why, whoami, command, exec: &exec() };
                 if !self.is_told_by_report(id) && !self.reports.expect(&expected, self.turn.now) {
                     unseen::say_sandboxed(why, whoami, command, &mut self.screen);
                 }
-                let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
-                let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
-                self.peers.refuse(id, &Notice::new(OWN_FAILURE, problem, hint), &mut self.turn, &mut self.engine);
+                self.refuse(id, why);
             }
         }
         false
@@ -201,17 +266,38 @@ impl Host {
 
     /// Whether a caller may see and end what others run. If not, it has been answered.
     pub(super) fn may_supervise(&mut self, id: PeerId) -> bool {
-        match self.doubt(id, Purpose::Supervise) {
+        self.may(id, Purpose::Supervise, "it sees and ends no commands outside of its sandbox")
+    }
+
+    /// Whether a caller may type for what others run, as only who may run a command may do. If not, it has been answered.
+    pub(super) fn may_type(&mut self, id: PeerId) -> bool {
+        self.may(id, Purpose::Run, "it types for no commands outside of its sandbox")
+    }
+
+    fn may(&mut self, id: PeerId, purpose: Purpose, so: &str) -> bool {
+        match self.doubt(id, purpose) {
             None => return true,
             Some(Doubt::Shortage) => self.fail(id, &BUSY),
             Some(Doubt::Differs(why)) => {
-                let problem = format_args!(
-                    "the caller is sandboxed ({why}): it sees and ends no commands outside of its sandbox"
-                );
+                let problem = format_args!("the caller is sandboxed ({why}): {so}");
                 self.fail(id, &Notice::new(OWN_FAILURE, problem, "run rexec where rexec-host runs"));
             }
         }
         false
+    }
+
+    /// Shows what a caller says of itself. Nothing comes of it, so a caller in a sandbox may say so, too: as its own words.
+    fn take_claim(&mut self, id: PeerId, claim: &str) {
+        if self.reports.has_room_for_claim(self.turn.now, &mut self.screen) {
+            match self.doubt(id, Purpose::Supervise) {
+                None => self.screen.say_if_room(format_args!("… {claim}")),
+                Some(Doubt::Shortage) => {}
+                Some(Doubt::Differs(why)) => {
+                    self.screen.say_if_room(format_args!("… an unproven caller ({why}) says: {claim}"));
+                }
+            }
+        }
+        self.peers.let_go(id, &mut self.turn, &mut self.engine);
     }
 
     /// A signal for a command. The caller is told that it has come, because the signal's own effect may not show it.

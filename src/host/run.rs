@@ -3,7 +3,6 @@
 //! A run outlives its job: the job closes with the shell's end and its last output, the run goes when its guard is gone
 //! and its streams are closed.
 
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use rexec_sh::protocol::wire;
@@ -24,9 +23,12 @@ use crate::front::command::Command;
 use crate::front::projects::ProjectId;
 use crate::io::port::Port;
 use crate::limits;
-use crate::sys::{self, tree};
+use crate::sys::caller_descriptor::CallerDescriptor;
+use crate::sys::{self, pty, tree};
 use crate::text::alternate_screen::AlternateScreen;
 use crate::text::bind_failure::BindFailure;
+use crate::text::echo::TypedEcho;
+use crate::text::redact::Redactor;
 use rexec_sh::protocol::process::{Pid, ProcessGroup};
 
 /// One command, as the host holds it.
@@ -65,13 +67,25 @@ pub(super) struct ActiveRun {
     pub(super) broken_pipe: BrokenPipe,
     /// What its output has said of ports that are in use.
     pub(super) bind_failure: BindFailure,
+    /// What a person typed of a secret, until its terminal has shown it.
+    pub(super) echo: TypedEcho,
     pub(super) ending: Ending,
     /// Its standard input, if its caller writes that in pieces.
     pub(super) input: Option<InputPipe>,
-    /// A person has paused it.
-    pub(super) is_paused: bool,
+    pub(super) pause: Pause,
     /// Its end has been counted.
     pub(super) is_tallied: bool,
+}
+
+/// Whether a person has stopped the processes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// Nobody has, or they go on.
+    No,
+    /// They stand still, or will as soon as the run has begun.
+    Paused,
+    /// Its guard was told to continue them, and has not said that it did. A guard that dies first never will.
+    Resuming,
 }
 
 /// The streams of a run that the host reads, by [`Stream`].
@@ -81,7 +95,7 @@ pub(super) type StreamPorts = [Option<Port>; Stream::ALL.len()];
 #[derive(Debug)]
 pub(super) struct PendingStart {
     pub(super) command: Command,
-    pub(super) descriptors: Vec<OwnedFd>,
+    pub(super) descriptors: Vec<CallerDescriptor>,
 }
 
 /// The link to a run's guard.
@@ -110,9 +124,13 @@ pub(super) struct Description {
     pub(super) command: String,
     /// The program itself was named, and no shell.
     pub(super) is_words: bool,
+    /// See [`Command::start_failure_code`].
+    pub(super) start_failure_code: Option<u8>,
     pub(super) kills_group: bool,
     /// The project session that it runs in.
     pub(super) project: Option<ProjectId>,
+    /// What masks its secrets on every way to agents, if the host does that. It lives as long as the run.
+    pub(super) secrets: Option<Redactor>,
 }
 
 impl Description {
@@ -132,21 +150,40 @@ impl Description {
         }
     }
 
-    /// The description of a command, each text cut to `ROSTER_TEXT_BYTES`.
-    pub(super) fn of(command: &Command, dir: &[u8]) -> Self {
+    /// The description of a command, each text cut to `ROSTER_TEXT_BYTES`, without these secrets.
+    pub(super) fn of(command: &Command, dir: &[u8], secrets: Option<Redactor>) -> Self {
         let clipped = |bytes: &[u8]| {
             let most = bytes.len().min(limits::ROSTER_TEXT_BYTES);
             String::from_utf8_lossy(&bytes[..most]).into_owned()
+        };
+        let text = String::from_utf8_lossy(&command.text);
+        let (dir, text) = match &secrets {
+            None => (clipped(dir), clipped(&command.text)),
+            Some(secrets) => {
+                let dir = secrets.masked_text(&String::from_utf8_lossy(dir));
+                let text = secrets.masked_command(&text);
+                (clipped(dir.as_bytes()), clipped(text.as_bytes()))
+            }
         };
         Self {
             shell: clipped(command.shell.as_bytes()),
             whoami: clipped(command.whoami.as_bytes()),
             caller: command.caller.clone(),
-            dir: clipped(dir),
-            command: clipped(&command.text),
+            dir,
+            command: text,
             is_words: command.is_words,
+            start_failure_code: command.start_failure_code(),
             kills_group: command.kills_group,
             project: None,
+            secrets,
+        }
+    }
+
+    /// Words of its output, without its secrets.
+    pub(super) fn masked(&self, words: String) -> String {
+        match &self.secrets {
+            None => words,
+            Some(secrets) => secrets.masked_text(&words),
         }
     }
 }
@@ -221,9 +258,10 @@ impl ActiveRun {
             unread: [false; Stream::ALL.len()],
             broken_pipe: BrokenPipe::default(),
             bind_failure: BindFailure::default(),
+            echo: TypedEcho::default(),
             ending: Ending::default(),
             input: None,
-            is_paused: false,
+            pause: Pause::No,
             is_tallied: false,
         }
     }
@@ -245,6 +283,11 @@ impl ActiveRun {
             (None, Some(hunt)) => hunt.living.clone(),
             (None, None) => Vec::new(),
         }
+    }
+
+    /// Whether a person has paused it.
+    pub(super) fn is_paused(&self) -> bool {
+        self.pause == Pause::Paused
     }
 
     /// Whether nothing of it is left, once its job is over.
@@ -282,6 +325,29 @@ impl ActiveRun {
             (None, Some(again), _) => Some(again.at),
             (None, None, Some(hunt)) => Some(hunt.look_at),
             (None, None, None) => None,
+        }
+    }
+
+    /// Whether its terminal is hung up when nobody answers at it. One that the command's output goes through has to stay,
+    /// and so has its caller's.
+    pub(super) fn is_hung_up_unanswered(&self) -> bool {
+        self.tty.is_none() && self.relay.is_none()
+    }
+
+    /// Whether it never had such a terminal, or has lost it.
+    pub(super) fn is_hung_up(&self) -> bool {
+        self.is_hung_up_unanswered() && self.streams[Stream::Tty as usize].is_none()
+    }
+
+    /// What opens the name of its terminal from now on fails.
+    pub(super) fn lock_terminal(&mut self) {
+        self.stream(Stream::Tty).into_iter().for_each(|master| pty::lock(master.fd()));
+    }
+
+    /// The same for a terminal at which nobody answers, unless the command's output goes through it.
+    pub(super) fn lock_unanswered_terminal(&mut self) {
+        if self.is_hung_up_unanswered() {
+            self.lock_terminal();
         }
     }
 

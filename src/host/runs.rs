@@ -11,6 +11,7 @@
 //! | `runs/pauses.rs` | pauses, resumes and signals commands for people |
 //! | `runs/input.rs` | passes on what programs write to the inputs of their commands |
 //! | `runs/keys.rs` | passes keys and sizes on to relayed terminals |
+//! | `runs/stops.rs` | stops and continues shims with their commands |
 //! | `runs/listing.rs` | lists what runs |
 //!
 //! Processes that an ended command left behind may go on writing. The host reads that and drops it, so that they
@@ -25,11 +26,15 @@ mod orphans;
 mod pauses;
 mod ports;
 mod reports;
+mod stops;
 mod streams;
 
 pub(super) use answers::{AnswerOver, NoAnswer};
 pub(super) use input::{INPUT_PIECE_BYTES, InputState};
 pub(super) use kills::KillRequest;
+pub(super) use ports::InUse;
+use ports::PortBook;
+use stops::ShimsToContinue;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -49,6 +54,7 @@ use crate::guard::spawn;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys::{pty, socket};
+use crate::text::redact::Redactor;
 use rexec_sh::protocol::process::{Pid, Signal};
 
 /// All runs.
@@ -77,11 +83,18 @@ pub(super) struct Runs {
     pub(super) prompts: PromptPolicy,
     /// When it was last looked for the holder of a port.
     sought_holder: Option<Instant>,
+    port_book: PortBook,
+    to_continue: ShimsToContinue,
     /// The processes that were there before the host.
     kin: Kin,
 }
 
 impl Runs {
+    /// What masks the secrets of a run on every way to agents, if the host does that.
+    pub(super) fn secrets(&self, job: JobId) -> Option<&Redactor> {
+        self.get(job)?.description.secrets.as_ref()
+    }
+
     /// No runs yet. Every process that is there now is older than the host.
     pub(super) fn new(prompts: PromptPolicy) -> Self {
         Self {
@@ -97,6 +110,8 @@ impl Runs {
             resized: Vec::new(),
             prompts,
             sought_holder: None,
+            port_book: PortBook::default(),
+            to_continue: ShimsToContinue::default(),
             kin: Kin::now(),
         }
     }
@@ -163,7 +178,8 @@ impl Runs {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let timed = [&self.endings, &self.answers, &self.timeouts];
         let owing = self.owing.iter().filter_map(|job| self.all.get(job)?.owing_deadline());
-        timed.into_iter().filter_map(|times| Some(times.first()?.0)).chain(owing).min()
+        let timed = timed.into_iter().filter_map(|times| Some(times.first()?.0));
+        timed.chain(owing).chain(self.to_continue.deadline()).min()
     }
 
     /// Ends commands whose time limit is over.
@@ -180,6 +196,7 @@ impl Runs {
     pub(super) fn order(&mut self, job: JobId, order: Order, now: Instant) {
         let Some(run) = self.all.get_mut(&job) else { return };
         if order == Order::EndInput {
+            run.lock_unanswered_terminal();
             // The guard makes the reader the foreground group, where it takes this.
             run.type_end_of_file();
         }
@@ -193,6 +210,18 @@ impl Runs {
             }
         }
         self.flush_guard(job);
+    }
+
+    /// Nobody answers at the command's terminal, which is hung up.
+    pub(super) fn give_up_terminal(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        self.order(job, Order::GiveUpTerminal, turn.now);
+        self.lose_terminal(job, turn, engine);
+    }
+
+    /// The command has no terminal any more, or never had one.
+    fn lose_terminal(&mut self, job: JobId, turn: &mut Turn, engine: &mut Engine) {
+        self.close_stream(job, Stream::Tty, turn);
+        engine.on_hangup(job, Stream::Tty);
     }
 
     /// Sends the orders that a guard has room for.
@@ -231,7 +260,10 @@ impl Runs {
             && let Some(oldest) = self.stragglers.pop_front()
         {
             self.close_streams(oldest, turn);
-            screen.say(&format!("… too many commands left processes running: the terminal of #{} is closed", oldest.0));
+            screen.say(format_args!(
+                "… too many commands left processes running: the terminal of #{} is closed",
+                oldest.0
+            ));
         }
     }
 

@@ -21,12 +21,16 @@ use crate::front::jsonl::transcript::Transcript;
 use crate::io::outlet::{Flush, Outlet};
 use crate::io::poller::{Poller, Ready, Token};
 use crate::sink::console::attention::Attention;
+use crate::sink::console::keyboard::named::{Asks, NamedPrompts};
 use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
 use crate::sink::console::status_line::StatusLine;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
-use crate::sys::terminal::{Keys, Output};
+use crate::sys::terminal::{self, Keys, Output};
+use crate::sys::writer::Writer;
 use crate::sys::{self, locale, pty};
 use crate::text::count::counted;
+use crate::text::redact::Redactor;
+use crate::text::safe_text::SafeText;
 use take_over::TakeOver;
 
 /// DSR, the device status report (ECMA-48), and the reply of every terminal.
@@ -43,8 +47,12 @@ pub(super) struct Screen {
     out: Outlet,
     is_writable: bool,
     is_gone: bool,
+    /// What writes the errors of this process, if they go to a file.
+    errors: Option<Writer>,
     keys: Option<Keys>,
     keyboard: Keyboard,
+    /// The commands that were named as waiting for an answer.
+    named: NamedPrompts,
     /// A question of the keyboard's is shown.
     is_asking: bool,
     status: StatusLine,
@@ -56,7 +64,7 @@ pub(super) struct Screen {
     /// What the status line last said that ^C stops.
     drawn_shown: Option<Option<JobId>>,
     /// What a key did, and until when the status line says so.
-    message: Option<(String, Instant)>,
+    message: Option<(SafeText, Instant)>,
     /// While the screen stands still, what the host says meanwhile.
     frozen: Option<Vec<u8>>,
     /// The full-screen program that has the whole screen.
@@ -91,8 +99,10 @@ impl Screen {
             out: Outlet::default(),
             is_writable: true,
             is_gone: false,
+            errors: terminal::let_go_of_files()?,
             keys,
             keyboard: Keyboard::default(),
+            named: NamedPrompts::default(),
             is_asking: false,
             status: StatusLine::default(),
             attention: attention(),
@@ -112,8 +122,9 @@ impl Screen {
     }
 
     /// Shows one line of the host's own.
-    pub(super) fn say(&mut self, line: &str) {
-        self.viewers.say(line);
+    pub(super) fn say(&mut self, line: impl Into<SafeText>) {
+        let line = line.into();
+        self.viewers.say(&line);
         match &mut self.frozen {
             Some(held) if held.len() < limits::CONSOLE_HIGH_BYTES => self.console.say(line, held),
             Some(_) => self.unsaid += 1,
@@ -146,7 +157,7 @@ impl Screen {
             Some(_) => format!("following #{number}; f ends it"),
             None => format!("#{number} is not followed any more"),
         };
-        self.tell(&said, now);
+        self.tell(said, now);
     }
 
     /// Whether a command is followed.
@@ -161,7 +172,7 @@ impl Screen {
 
     /// Shows a line about a command that its caller runs itself. Callers may ask faster than the terminal can show, so
     /// lines without room are left out, and their number is shown before the next one.
-    pub(super) fn say_if_room(&mut self, line: &str) {
+    pub(super) fn say_if_room(&mut self, line: impl Into<SafeText>) {
         if self.out.pending() >= limits::CONSOLE_HIGH_BYTES {
             self.unsaid += 1;
             return;
@@ -169,14 +180,14 @@ impl Screen {
         let unsaid = std::mem::take(&mut self.unsaid);
         if unsaid > 0 {
             let lines = counted(unsaid, "line", "lines");
-            self.say(&format!("… {lines} of the host's own not shown, for lack of room"));
+            self.say(format_args!("… {lines} of the host's own not shown, for lack of room"));
         }
         self.say(line);
     }
 
-    /// A command begins: its block waits for its turn on the console.
-    pub(super) fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading) {
-        self.viewers.begin(engine, cursor.job, &heading);
+    /// A command begins: its block waits for its turn on the console. Viewers do not see these secrets.
+    pub(super) fn begin(&mut self, engine: &mut Engine, cursor: Cursor, heading: Heading, secrets: Option<&Redactor>) {
+        self.viewers.begin(engine, cursor.job, &heading, secrets);
         self.console.begin(engine, cursor, heading);
     }
 
@@ -200,18 +211,36 @@ impl Screen {
 
     /// When the console has something to show although no command writes.
     pub(super) fn deadline(&self) -> Option<Instant> {
+        let keyboard = self.keyboard.deadline();
         let deadlines = [self.console.deadline(), self.status_deadline(), self.viewers.deadline(), self.retry_at];
-        deadlines.into_iter().flatten().min()
+        deadlines.into_iter().chain([keyboard]).flatten().min()
     }
 
-    /// Shows the console to this peer from now on.
-    pub(super) fn watch(&mut self, id: PeerId, request: WatchRequest, engine: &mut Engine, now: Instant) {
-        self.viewers.add(id, request, running(&self.console, engine).into_iter(), engine, now);
+    /// Shows the console to this peer from now on, without the secrets of each command.
+    pub(super) fn watch<'a>(
+        &mut self,
+        id: PeerId,
+        request: WatchRequest,
+        secrets: impl Fn(JobId) -> Option<&'a Redactor>,
+        engine: &mut Engine,
+        now: Instant,
+    ) {
+        let running = running(&self.console, engine);
+        let running = running.into_iter().map(|(job, heading)| (job, heading, secrets(job)));
+        self.viewers.add(id, request, running, engine, now);
     }
 
-    /// Tells this peer from now on of each command that ends.
-    pub(super) fn tell_transcript(&mut self, id: PeerId, transcript: Transcript, engine: &mut Engine) {
-        self.viewers.add_transcript(id, transcript, running(&self.console, engine).into_iter(), engine);
+    /// Tells this peer from now on of each command that ends, without its secrets.
+    pub(super) fn tell_transcript<'a>(
+        &mut self,
+        id: PeerId,
+        transcript: Transcript,
+        secrets: impl Fn(JobId) -> Option<&'a Redactor>,
+        engine: &mut Engine,
+    ) {
+        let running = running(&self.console, engine);
+        let running = running.into_iter().map(|(job, heading)| (job, heading, secrets(job)));
+        self.viewers.add_transcript(id, transcript, running, engine);
     }
 
     /// Ends the block that is being shown, and leaves the terminal as it was before it.
@@ -254,10 +283,46 @@ impl Screen {
         Some(if self.output.is_terminal() { self.keyboard.push(&typed, situation, now) } else { Vec::new() })
     }
 
-    /// The keys are the console's again.
-    pub(super) fn end_answering(&mut self) {
-        self.keyboard.end_answering();
-        self.mark_pastes(true);
+    /// The answer to this command is over, or did not begin, for this reason.
+    pub(super) fn end_answering(&mut self, job: JobId, why: String, now: Instant) {
+        self.keyboard.end_answering(job.0, why, now);
+        self.mark_pastes(!self.keyboard.is_answering());
+        // What is shown of the answer is not what is shown of its end.
+        self.is_asking = false;
+    }
+
+    /// Whether keys do nothing, because an answer has ended by itself.
+    pub(super) fn holds_keys(&self) -> bool {
+        self.keyboard.is_held()
+    }
+
+    /// Time has passed for the keyboard.
+    pub(super) fn tick_keys(&mut self, now: Instant) -> KeyboardTick {
+        let was_held = self.keyboard.is_held();
+        match self.keyboard.tick(now) {
+            true if was_held => KeyboardTick::Released,
+            true => KeyboardTick::Question,
+            false => KeyboardTick::Nothing,
+        }
+    }
+
+    /// What the key that answers does, while these commands wait.
+    pub(super) fn asks(&self, waiting: impl Iterator<Item = u64>, now: Instant) -> Asks {
+        self.named.asks(waiting, now)
+    }
+
+    /// These commands wait for an answer. Where there is a status line, only what it says counts.
+    pub(super) fn note_prompts(&mut self, waiting: Vec<u64>, now: Instant) {
+        if !self.status.is_on() {
+            self.named.note(waiting, now);
+        }
+    }
+
+    /// A command as the status line names it: its number and its agent.
+    pub(super) fn name_of(&self, number: u64) -> String {
+        let mut headings = self.console.headings();
+        let agent = headings.find(|(job, _)| job.0 == number).map(|(_, heading)| heading.name());
+        agent.map_or_else(|| format!("#{number}"), |agent| format!("#{number} {agent}"))
     }
 
     /// The command whose output is being shown.
@@ -339,7 +404,8 @@ impl Screen {
 
     /// The processes that write to the terminal on the host's behalf.
     pub(super) fn helpers(&self) -> impl Iterator<Item = Pid> {
-        self.output.helper().into_iter().chain(self.taken.as_ref().and_then(TakeOver::keeper))
+        let writers = self.output.helper().into_iter().chain(self.errors.as_ref().map(Writer::pid));
+        writers.chain(self.taken.as_ref().and_then(TakeOver::keeper))
     }
 
     /// Gives the terminal back after it has got everything that was written, or after `most`.
@@ -387,6 +453,16 @@ fn kind(is_terminal: bool, color: Color) -> ConsoleKind {
 pub(super) struct Question {
     pub(super) is_answered: bool,
     typed: Vec<u8>,
+}
+
+/// What time has changed at the keyboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyboardTick {
+    Nothing,
+    /// What it asks.
+    Question,
+    /// Its keys mean something again.
+    Released,
 }
 
 /// The commands that run, and what the console says of each.

@@ -8,14 +8,16 @@ use super::door::Arrival;
 use super::screen::Question;
 use super::{Closing, Host};
 use crate::core::entry::Reason;
+use crate::io::poller::Token;
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::signal::HostSignal;
 
 impl Host {
-    /// A signal came for the host.
-    pub(super) fn visit_signals(&mut self) {
-        while let Some(asked) = self.signals.take_next() {
+    /// Signals came for the host. It takes some in each turn, because a process may send them as fast as they are taken.
+    pub(super) fn visit_signals(&mut self, token: Token) {
+        for _ in 0..limits::SIGNALS_PER_TURN {
+            let Some(asked) = self.signals.take_next() else { return };
             match asked {
                 HostSignal::End => self.ask_to_end(),
                 HostSignal::HangUp => self.on_console_gone(),
@@ -27,6 +29,7 @@ impl Host {
                 }
             }
         }
+        self.turn.queue(token);
     }
 
     /// A person wants the host to end: every command gets SIGTERM and a grace, and SIGKILL the second time.
@@ -39,7 +42,7 @@ impl Host {
             self.leave_reports();
             let is_busy = self.engine.jobs().any(|(_, job)| !job.is_closed());
             let rest = if is_busy { ": every command is stopped; once more kills them at once" } else { "" };
-            self.screen.say(&format!("… ending{rest}"));
+            self.screen.say(format_args!("… ending{rest}"));
         }
         self.engine.stop_all(Reason::Shutdown, grace, self.turn.now);
         self.runs.hurry_endings(if is_first { grace } else { Duration::ZERO }, self.turn.now);
@@ -70,6 +73,7 @@ impl Host {
 
     /// Shows what is left to show, gives the terminal back, and gives the recorder the rest.
     pub(super) fn close(mut self) {
+        self.runs.resume_orphans();
         self.recorder.tell_given_up(&mut self.screen, self.turn.now);
         self.spans.close(&mut self.screen);
         let now = Instant::now();
@@ -85,6 +89,7 @@ impl Host {
         }
         self.screen.give_back(end.saturating_duration_since(Instant::now()));
         self.recorder.finish(&mut self.turn.poller, &mut self.engine);
+        self.peers.close(&mut self.turn);
     }
 
     /// Shows what there is to show, until this time.

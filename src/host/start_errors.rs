@@ -85,7 +85,7 @@ pub(super) fn out_of_reach(descriptor: i32, limit: u32) -> StartError {
 }
 
 fn start_error(code: u8, problem: &str, hint: &str) -> StartError {
-    StartError { code, problem: problem.to_owned(), hint: hint.to_owned() }
+    StartError::new(code, problem.to_owned(), hint.to_owned())
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ mod output_handle;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use rexec_sh::protocol::choice::Tty;
@@ -23,6 +22,7 @@ use super::options::HostOptions;
 use super::orders::Again;
 use super::peers::Peers;
 use super::recorder_link::RecorderLink;
+use super::run::ActiveRun;
 use super::runs::Runs;
 use super::screen::Screen;
 use super::spares::Spares;
@@ -40,6 +40,7 @@ use crate::front::profile::ProfileFacts;
 use crate::io::poller::Token;
 use crate::io::port::Port;
 use crate::limits;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::cgroup::Groups;
 use crate::sys::{self, pty};
 use rexec_sh::protocol::process::Pid;
@@ -58,7 +59,7 @@ pub(super) struct Starts {
     spares: Spares,
     /// The size of a terminal, unless its command needs another one.
     size: pty::Size,
-    /// When the jobs are tried again for which something was short.
+    /// When the next try is due of jobs for which something was short. Whether there are any, the engine's queue tells.
     retry_at: Option<Instant>,
     /// The host ends: no job waits for better times any more.
     is_closing: bool,
@@ -117,7 +118,8 @@ impl Starts {
     /// When a start has to be tried again, or a spare guard replaced.
     pub(super) fn deadline(&self, engine: &Engine) -> Option<Instant> {
         let replace_at = self.spares.replace_at().filter(|_| engine.is_idle() && !self.is_closing);
-        self.retry_at.into_iter().chain(replace_at).chain(self.spares.leave_at()).min()
+        let retry_at = self.retry_at.filter(|_| engine.has_room_for_queued());
+        retry_at.into_iter().chain(replace_at).chain(self.spares.leave_at()).min()
     }
 
     /// Time has passed.
@@ -146,7 +148,7 @@ impl Starts {
         &self,
         request: &CommandRequest,
         is_attended: bool,
-    ) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+    ) -> (Command, Result<Vec<CallerDescriptor>, StartError>) {
         let has_terminal = match request.place {
             OutputPlace::HostsChoice => self.options.tty == Tty::Always,
             place => matches!(place, OutputPlace::Terminal { .. }),
@@ -174,7 +176,7 @@ impl Starts {
             && self.told_of_groups.len() < limits::NAMES_TOLD_MAX
             && self.told_of_groups.insert(command.whoami.clone())
         {
-            screen.say(&format!(
+            screen.say(format_args!(
                 "… {} is in another control group than this host, which may not enter it: its limits do not hold for \
                  its commands",
                 command.whoami
@@ -196,26 +198,29 @@ impl Starts {
         let accepted = run.accepted;
         let pending = match run.pending.take() {
             None => return,
-            Some(Err(why)) => return engine.on_start_failed(job, why),
+            Some(Err(why)) => return runs.fail_start(job, why, engine),
             Some(Ok(pending)) => pending,
         };
         match self.hand_over(job, &pending, turn, peers, runs) {
             Ok(streams) => {
                 engine.on_started(job, streams, turn.now);
+                if runs.get(job).is_some_and(ActiveRun::is_hung_up_unanswered) {
+                    engine.give_up_unanswered(job);
+                }
                 runs.close_unread(job, turn, engine);
                 if let Some(timeout) = pending.command.timeout {
                     runs.limit(job, timeout, turn.now);
                 }
                 let waited = turn.now.saturating_duration_since(accepted);
                 recorder.note(job, |end| end.queued_ms = u64::try_from(waited.as_millis()).unwrap_or(0));
-                self.retry_at = None;
             }
             Err(error) if self.may_wait(&error, accepted, turn.now) => {
                 self.spares.let_all_go(&mut turn.poller);
                 engine.retry(job);
-                self.retry_at = Some(turn.now + limits::START_RETRY);
+                // Later failures do not put off the try that earlier ones wait for.
+                self.retry_at.get_or_insert(turn.now + limits::START_RETRY);
             }
-            Err(error) => return engine.on_start_failed(job, start_errors::without_guard(&error)),
+            Err(error) => return runs.fail_start(job, start_errors::without_guard(&error), engine),
         }
         if let Some(run) = runs.get_mut(job) {
             run.pending = Some(Ok(pending));
@@ -245,7 +250,7 @@ impl Starts {
         let Some(again) = run.again.take() else { return };
         let Some(Ok(pending)) = run.pending.take().filter(|_| is_alive) else { return };
         if turn.now.saturating_duration_since(run.accepted) >= limits::START_TIMEOUT {
-            return engine.on_start_failed(job, start_errors::without_beginning());
+            return runs.fail_start(job, start_errors::without_beginning(), engine);
         }
         run.attempts += 1;
         match self.hand_over(job, &pending, turn, peers, runs) {
@@ -260,7 +265,7 @@ impl Starts {
                 }
                 runs.owe(job);
             }
-            Err(error) => return engine.on_start_failed(job, start_errors::without_guard(&error)),
+            Err(error) => return runs.fail_start(job, start_errors::without_guard(&error), engine),
         }
         if let Some(run) = runs.get_mut(job) {
             run.pending = Some(Ok(pending));

@@ -1,7 +1,6 @@
 //! Submissions: a request for a command becomes a job, with its run, its readers and its place in the queue.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -12,6 +11,7 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 use super::Host;
 use super::notices::{BUSY, RELAYED};
 use super::peers::Peers;
+use super::project_sessions::is_in_use;
 use super::run::{ActiveRun, Description, PendingStart};
 use super::turn::PeerId;
 use crate::core::engine::JobId;
@@ -24,8 +24,10 @@ use crate::front::jsonl::CommandRequest;
 use crate::journal::record::{self, StartRecord};
 use crate::sink::console::Heading;
 use crate::sys;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::text::agent_name::short_name;
 use crate::text::place::place;
+use crate::text::redact::Redactor;
 
 /// A journal's time on the human's clock.
 fn local_time(time: &str) -> PrimitiveDateTime {
@@ -84,7 +86,7 @@ impl Host {
         &mut self,
         id: PeerId,
         command: Command,
-        descriptors: Result<Vec<OwnedFd>, StartError>,
+        descriptors: Result<Vec<CallerDescriptor>, StartError>,
         share: Option<Share>,
     ) {
         let Some(share) = share else { return self.fail(id, &BUSY) };
@@ -100,7 +102,7 @@ impl Host {
         &mut self,
         peer: Option<PeerId>,
         mut command: Command,
-        descriptors: Result<Vec<OwnedFd>, StartError>,
+        descriptors: Result<Vec<CallerDescriptor>, StartError>,
         share: Share,
     ) -> Option<JobId> {
         let job = self.engine.submit()?;
@@ -112,14 +114,22 @@ impl Host {
         let dir = command.dir.clone().map_or_else(|| sent().unwrap_or_default(), PathBuf::from);
         let dir = dir.as_os_str().as_encoded_bytes();
         self.projects.find_depth(&mut command);
-        let project = self.projects.of_run(&command, dir);
+        let runs = &self.runs;
+        let engine = &self.engine;
+        let project = self.projects.of_run(&command, dir, |id| is_in_use(id, runs, engine));
         self.keep_projects();
-        self.spans.begin(job, &mut command, dir, project.and_then(|id| self.projects.dir_of(id)));
-        self.record(job, &command, dir, None);
-        let description = Description { project, ..Description::of(&command, dir) };
+        self.spans.begin(job, &mut command, project.and_then(|id| self.projects.dir_of(id)));
+        let secrets = self.secrets_of(&command);
+        self.record(job, &command, dir, None, secrets.as_ref());
+        let description = Description { project, ..Description::of(&command, dir, secrets) };
         let pending = descriptors.map(|descriptors| PendingStart { command, descriptors });
         self.runs.insert(job, ActiveRun::new(peer, pending, description, share, self.turn.now));
         Some(job)
+    }
+
+    /// What masks a command's secrets on every way to agents, if that was asked for.
+    pub(super) fn secrets_of(&self, command: &Command) -> Option<Redactor> {
+        self.options.redact_agents.then(|| command.redactor())
     }
 
     /// Starts a job. What its caller has said meanwhile comes first, perhaps that it should not run.
@@ -139,8 +149,15 @@ impl Host {
     }
 
     /// Gives the journal and the console a reader of the command's log each. `sandbox` is the one that the command runs in,
-    /// if this host does not run it.
-    pub(super) fn record(&mut self, job: JobId, command: &Command, dir: &[u8], sandbox: Option<&str>) {
+    /// if this host does not run it. Others than the person at the console do not see these secrets.
+    pub(super) fn record(
+        &mut self,
+        job: JobId,
+        command: &Command,
+        dir: &[u8],
+        sandbox: Option<&str>,
+        secrets: Option<&Redactor>,
+    ) {
         let time = record::timestamp(SystemTime::now());
         let (marks, agent) = (&command.caller, short_name(&command.whoami));
         let mut start = StartRecord {
@@ -190,10 +207,11 @@ impl Host {
             is_probe: command.is_probe,
             sandbox: sandbox.map(str::to_owned),
         };
+        self.spans.describe(job, &start, entries());
         self.tally.begin(&heading.whoami, heading.local.date());
         self.recorder.begin(&mut self.engine, &start, entries(), self.turn.now);
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
-            self.screen.begin(&mut self.engine, cursor, heading);
+            self.screen.begin(&mut self.engine, cursor, heading, secrets);
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::front::answer::{Answer, HostStatus, Listed, RunState};
 use crate::front::jsonl::transcript::Transcript;
 use crate::front::{Supervision, WatchRequest};
 use crate::limits;
+use crate::sys::closer;
 
 impl Host {
     /// Does what a person asks, if the caller may.
@@ -143,7 +144,7 @@ impl Host {
     /// The host's children that belong to no run.
     pub(super) fn helper_pids(&self) -> Vec<Pid> {
         let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.spans.pid());
-        helpers.chain(self.screen.helpers()).chain(self.notifier.pids()).collect()
+        helpers.chain(self.screen.helpers()).chain(self.notifier.pids()).chain(closer::pids()).collect()
     }
 
     /// Whether one more peer may see the console. It is told if not.
@@ -161,7 +162,10 @@ impl Host {
         if self.has_room_for_viewer(id) {
             self.peers.end_greeting(id);
             let transcript = Transcript::new(ansi, self.peers.outputs());
-            self.screen.tell_transcript(id, transcript, &mut self.engine);
+            let runs = &self.runs;
+            let reports = &self.reports;
+            let secrets = |job| runs.secrets(job).or_else(|| reports.secrets(job));
+            self.screen.tell_transcript(id, transcript, secrets, &mut self.engine);
         }
     }
 
@@ -180,7 +184,10 @@ impl Host {
             Some(_) => self.peers.end_greeting(id),
             None => self.peers.begin_console(id, None, None),
         }
-        self.screen.watch(id, request, &mut self.engine, self.turn.now);
+        let runs = &self.runs;
+        let reports = &self.reports;
+        let secrets = |job| runs.secrets(job).or_else(|| reports.secrets(job));
+        self.screen.watch(id, request, secrets, &mut self.engine, self.turn.now);
     }
 
     /// Sends a signal to a command wherever it runs, or to what it left running.
@@ -199,7 +206,7 @@ impl Host {
             None if self.runs.get(job).is_some() => return Err(not_begun(job)),
             None => self.pause_reported(job)?,
         };
-        self.screen.say(&format!("… #{} is paused: you asked", job.0));
+        self.screen.say(format_args!("… #{} is paused: you asked", job.0));
         Ok(Answer::Pause { seq: job.0, guard: guard.number() })
     }
 
@@ -210,7 +217,7 @@ impl Host {
             }
             return Err(Notice::failed(format_args!("#{} is not paused", job.0), "rexec ps shows what is paused"));
         }
-        self.screen.say(&format!("… #{} is resumed", job.0));
+        self.screen.say(format_args!("… #{} is resumed", job.0));
         Ok(Answer::Resume { seq: job.0 })
     }
 }

@@ -10,6 +10,7 @@ use rexec_sh::protocol::wire::{self, Stdio, TerminalModes};
 
 use crate::guard::saved_terminal::{SavedTerminal, modes_of, process_output};
 use crate::io::outlet::Outlet;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use rexec_sh::protocol::process::Signal;
 
 /// The caller's terminal on the way to a run's start. Its peer gets it then.
@@ -27,12 +28,12 @@ impl LentTerminal {
     /// The terminal of a command that came with these descriptors, after its directory. `others` are the terminals that
     /// are relayed already.
     pub(super) fn new<'a>(
-        descriptors: &[OwnedFd],
+        descriptors: &[CallerDescriptor],
         stdio: Stdio,
         others: impl IntoIterator<Item = &'a SavedTerminal>,
     ) -> Self {
         let at = usize::from(stdio.stdin && stdio.brings_terminal());
-        let mut terminal = descriptors.get(at).and_then(|fd| SavedTerminal::new(fd.try_clone().ok()?));
+        let mut terminal = descriptors.get(at).and_then(SavedTerminal::of);
         if let Some(terminal) = &mut terminal {
             terminal.take_modes_of_same(others);
         }
@@ -63,6 +64,7 @@ impl LentTerminal {
             is_on_demand: stdio.on_demand,
             resuming: u32::from(!stdio.background && !stdio.on_demand),
             is_returned: false,
+            is_stopped: false,
             keys: Outlet::default(),
             unread: 0,
             known_modes: self.lent,
@@ -86,6 +88,8 @@ pub(super) struct TerminalRelay {
     pub(super) resuming: u32,
     /// The command has given its terminal back and has not asked again.
     pub(super) is_returned: bool,
+    /// The shell was stopped, and the caller was told to stop with it.
+    pub(super) is_stopped: bool,
     /// Keys on their way to the run's terminal.
     pub(super) keys: Outlet,
     /// Bytes that were written to the terminal on demand and are not known to be read.

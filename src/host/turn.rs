@@ -11,6 +11,7 @@ use crate::core::entry::Stream;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::Port;
 use crate::limits;
+use crate::sys::caller_descriptor;
 
 /// The number of a connection, never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,8 +55,9 @@ pub(super) struct Turn {
     /// The one buffer for everything that is read.
     pub(super) buffer: Box<[u8]>,
     sources: HashMap<Token, Source>,
-    /// Sources to visit in the next intake.
-    ready: BTreeSet<Token>,
+    /// Sources to visit in the next intake, in the order in which they were queued, and the same as a set.
+    ready: Vec<Token>,
+    queued: BTreeSet<Token>,
     /// Jobs whose readers have room again, or that may be over.
     dirty: BTreeSet<JobId>,
     /// Ports of streams that have ended, to be closed.
@@ -70,7 +72,8 @@ impl Turn {
             poller,
             buffer: vec![0; limits::READ_BUDGET_BYTES].into(),
             sources: HashMap::new(),
-            ready: BTreeSet::new(),
+            ready: Vec::new(),
+            queued: BTreeSet::new(),
             dirty: BTreeSet::new(),
             ended: Vec::new(),
         }
@@ -97,6 +100,12 @@ impl Turn {
         port.close(&mut self.poller);
     }
 
+    /// Closes a caller's connection.
+    pub(super) fn close_connection(&mut self, port: Port) {
+        self.forget(port.token());
+        caller_descriptor::close_connection(port.release(&mut self.poller));
+    }
+
     /// Closes a port whose other end is closed when the callers have what it brought: the kernel takes a terminal down in as
     /// much time as an answer takes.
     pub(super) fn close_later(&mut self, port: Port) {
@@ -111,11 +120,15 @@ impl Turn {
 
     /// Has a source visited in the next intake.
     pub(super) fn queue(&mut self, token: Token) {
-        self.ready.insert(token);
+        if self.queued.insert(token) {
+            self.ready.push(token);
+        }
     }
 
-    /// The sources to visit, in the order of their registration.
-    pub(super) fn take_ready(&mut self) -> BTreeSet<Token> {
+    /// The sources to visit, in the order in which they were queued. The kernel reports them in the order in which they
+    /// became ready, so the caller gets the streams of a command in the order in which it wrote to them.
+    pub(super) fn take_ready(&mut self) -> Vec<Token> {
+        self.queued.clear();
         std::mem::take(&mut self.ready)
     }
 

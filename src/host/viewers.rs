@@ -18,6 +18,8 @@ use crate::journal::status::OutputSoFar;
 use crate::limits;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
 use crate::text::encode::base64;
+use crate::text::redact::{Redactor, StreamRedactor};
+use crate::text::safe_text::SafeText;
 
 /// What a viewer sees.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ struct AwaitedBeginning {
     /// Behind the mark. It holds the command back, because all that comes is shown.
     cursor: Cursor,
     heading: Heading,
+    /// What masks its secrets, if the host does that.
+    secrets: Option<Redactor>,
     mark: u64,
     /// How long the command had run by then.
     ran: Duration,
@@ -73,7 +77,7 @@ impl Viewers {
         &mut self,
         id: PeerId,
         request: WatchRequest,
-        running: impl Iterator<Item = (JobId, &'a Heading)>,
+        running: impl Iterator<Item = (JobId, &'a Heading, Option<&'a Redactor>)>,
         engine: &mut Engine,
         now: Instant,
     ) {
@@ -88,12 +92,12 @@ impl Viewers {
         console.resize(request.columns);
         let sight = ViewerSight::Console(Box::new(console));
         let mut viewer = Viewer { sight, only: request.seq.map(JobId), said: Vec::new(), awaits: None };
-        for (job, heading) in running {
+        for (job, heading, secrets) in running {
             if viewer.only == Some(job) {
                 self.marks += 1;
-                viewer.await_beginning(engine, job, heading, self.marks, now);
+                viewer.await_beginning(engine, (job, heading, secrets), self.marks, now);
             } else {
-                viewer.begin(engine, job, heading);
+                viewer.begin(engine, job, heading, secrets);
             }
         }
         self.all.insert(id, viewer);
@@ -104,12 +108,12 @@ impl Viewers {
         &mut self,
         id: PeerId,
         transcript: Transcript,
-        running: impl Iterator<Item = (JobId, &'a Heading)>,
+        running: impl Iterator<Item = (JobId, &'a Heading, Option<&'a Redactor>)>,
         engine: &mut Engine,
     ) {
         let mut viewer =
             Viewer { sight: ViewerSight::Transcript(transcript), only: None, said: Vec::new(), awaits: None };
-        running.for_each(|(job, heading)| viewer.begin(engine, job, heading));
+        running.for_each(|(job, heading, secrets)| viewer.begin(engine, job, heading, secrets));
         self.all.insert(id, viewer);
     }
 
@@ -130,9 +134,9 @@ impl Viewers {
         }
     }
 
-    /// A command begins.
-    pub(super) fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading) {
-        self.all.values_mut().for_each(|viewer| viewer.begin(engine, job, heading));
+    /// A command begins, whose secrets no viewer sees.
+    pub(super) fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, secrets: Option<&Redactor>) {
+        self.all.values_mut().for_each(|viewer| viewer.begin(engine, job, heading, secrets));
     }
 
     /// A command left these processes running.
@@ -141,11 +145,11 @@ impl Viewers {
     }
 
     /// Shows one line of the host's own, where there is room for it.
-    pub(super) fn say(&mut self, line: &str) {
+    pub(super) fn say(&mut self, line: &SafeText) {
         let of_all = |viewer: &&mut Viewer| viewer.only.is_none() && viewer.said.len() < limits::CONSOLE_HIGH_BYTES;
         for viewer in self.all.values_mut().filter(of_all) {
             if let ViewerSight::Console(console) = &mut viewer.sight {
-                console.say(line, &mut viewer.said);
+                console.say(line.clone(), &mut viewer.said);
             }
         }
     }
@@ -204,34 +208,53 @@ impl Viewers {
 
 impl Viewer {
     /// Begins the only command that is shown, at this mark in its log.
-    fn await_beginning(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, mark: u64, now: Instant) {
+    fn await_beginning(
+        &mut self,
+        engine: &mut Engine,
+        (job, heading, secrets): (JobId, &Heading, Option<&Redactor>),
+        mark: u64,
+        now: Instant,
+    ) {
         let ran = engine.job(job).map(|job| job.age(now)).unwrap_or_default();
         if let Some(cursor) = engine.attach_at_end(job, Lag::Hold, mark) {
-            let (heading, until) = (heading.clone(), now + limits::REACHED_PATIENCE);
-            self.awaits = Some(AwaitedBeginning { cursor, heading, mark, ran, reached: None, until });
+            let heading = without_secrets(heading, secrets);
+            let until = now + limits::REACHED_PATIENCE;
+            let secrets = secrets.map(Redactor::fresh);
+            self.awaits = Some(AwaitedBeginning { cursor, heading, secrets, mark, ran, reached: None, until });
         }
     }
 
     /// What was before the mark is known, or will not be. Returns it, but for a line without an end, which this console
     /// shows.
     fn begin_only(&mut self, engine: &mut Engine, awaits: AwaitedBeginning) -> Option<WrittenBefore> {
-        let AwaitedBeginning { cursor, heading, reached, .. } = awaits;
+        let AwaitedBeginning { cursor, heading, secrets, reached, .. } = awaits;
         engine.set_lag(cursor, Lag::Skip);
         let last_line = reached.as_ref().map_or(&[][..], |reached| &reached.last_line);
         if let Some(console) = self.console() {
             console.begin_only(engine, cursor, heading, last_line);
+            if let Some(secrets) = &secrets {
+                console.mask(cursor.job, StreamRedactor::new(secrets).after(last_line));
+            }
         }
         let OutputSoFar { file_bytes, left_out, lines, .. } = reached?;
         Some(WrittenBefore { file_bytes, left_out, lines_b64: base64(&lines) })
     }
 
-    fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading) {
+    fn begin(&mut self, engine: &mut Engine, job: JobId, heading: &Heading, secrets: Option<&Redactor>) {
         if self.only.is_none_or(|only| only == job)
             && let Some(cursor) = engine.attach(job, Lag::Skip)
         {
+            let heading = without_secrets(heading, secrets);
             match &mut self.sight {
-                ViewerSight::Console(console) => console.begin(engine, cursor, heading.clone()),
-                ViewerSight::Transcript(transcript) => transcript.begin(cursor, transcript_heading(heading)),
+                ViewerSight::Console(console) => {
+                    console.begin(engine, cursor, heading);
+                    if let Some(secrets) = secrets {
+                        console.mask(job, StreamRedactor::new(secrets));
+                    }
+                }
+                ViewerSight::Transcript(transcript) => {
+                    transcript.begin(cursor, transcript_heading(&heading), secrets);
+                }
             }
         }
     }
@@ -260,6 +283,21 @@ impl Viewer {
             ViewerSight::Transcript(transcript) => transcript.abandon(engine),
         }
     }
+}
+
+/// What a banner says, without these secrets.
+fn without_secrets(heading: &Heading, secrets: Option<&Redactor>) -> Heading {
+    let mut heading = heading.clone();
+    if let Some(secrets) = secrets {
+        let words: Vec<&[u8]> = heading.words.iter().map(String::as_bytes).collect();
+        let words = secrets.fresh().redact_arguments(&words);
+        heading.words = words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        heading.command = secrets.masked_command(&heading.command);
+        for text in [&mut heading.dir, &mut heading.place, &mut heading.why] {
+            *text = secrets.masked_text(text);
+        }
+    }
+    heading
 }
 
 fn transcript_heading(heading: &Heading) -> TranscriptHeading {

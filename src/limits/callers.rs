@@ -12,7 +12,7 @@ pub const ANCESTORS_KNOWN_MAX: usize = 64;
 pub const UNSEEN_CALLERS_MAX: usize = 8;
 /// How long notes of unseen commands gather before a host takes them.
 pub const UNSEEN_GATHER: Duration = Duration::from_secs(1);
-/// How often a host tries to take notes that a process holds. Then it waits for another one.
+/// How often a host tries to take notes that a process holds. Then it puts them aside.
 pub const UNSEEN_TRIES_MAX: u32 = 5;
 /// Agents of `rexec run` for which a host stays. It may end, when it is idle, while another one runs.
 pub const AGENTS_AWAITED_MAX: usize = 256;

@@ -13,12 +13,25 @@ use super::output_directory::OutputDirectory;
 use super::output_files::OutputFiles;
 use super::raw::{RawFile, RawRefusal};
 use super::timed_output::TimedOutput;
-use super::waiting::{Waiting, WaitingOutput};
+use super::waiting::{Aside, Waiting, WaitingOutput};
+use crate::journal::frame::variables;
 use crate::journal::record::{EndRecord, RecordedOutput, RunEnd, StartRecord};
 use crate::journal::status::{OutputSoFar, RecorderStatus};
 use crate::limits;
 use crate::text::count;
 use crate::text::reason::reason;
+
+/// How many events wait for output that is held back. More of them are recorded before it.
+const BEHIND_HELD_MAX: usize = 64;
+
+/// Output that was held back when more came.
+struct HeldOutput {
+    bytes: usize,
+    /// How many secrets were masked by then.
+    secrets: u64,
+    /// When the last of it came.
+    at: Duration,
+}
 
 /// A run that has not ended.
 #[derive(Debug)]
@@ -39,6 +52,8 @@ pub(super) struct Live {
     is_cleaned: bool,
     raw: Raw,
     timed: TimedOutput,
+    /// What happened since output was held back, and when.
+    behind_held: Vec<(Duration, Aside)>,
     /// When the last output came, from the run's start.
     last: Duration,
     /// How the run ended, while its record waits for its own output.
@@ -66,15 +81,34 @@ impl Live {
     /// Begins a run. `entries` are its variables, or the secrets of them, as they came in frames.
     pub(super) fn new(mut start: StartRecord, entries: &[u8], bounds: &Bounds) -> Live {
         let window = start.window.take().unwrap_or((limits::PTY_ROWS, limits::PTY_COLS));
-        let mut masks = Masks::new(entries, &start);
+        let mut masks = Masks::new(variables(entries), &start);
         let is_verbatim = std::mem::take(&mut start.relayed);
         let start = Rc::new(masks.start(start));
         let timed = TimedOutput::new(start.seq, bounds.record_cap, window, is_verbatim);
         let excerpt = Excerpt::new(window, bounds.head_bytes, bounds.tail_bytes);
         let (raw, waiting) = (Raw::Unneeded(Vec::new()), WaitingOutput::default());
         let (last, end, is_cleaned) = (Duration::ZERO, None, false);
-        let (context, received, lost, reached) = (0, 0, 0, Vec::new());
-        Live { start, masks, waiting, context, received, lost, excerpt, is_cleaned, raw, timed, last, end, reached }
+        let context = 0;
+        let received = 0;
+        let lost = 0;
+        let reached = Vec::new();
+        let behind_held = Vec::new();
+        Live {
+            start,
+            masks,
+            waiting,
+            context,
+            received,
+            lost,
+            excerpt,
+            is_cleaned,
+            raw,
+            timed,
+            behind_held,
+            last,
+            end,
+            reached,
+        }
     }
 
     /// Counts bytes of output that were lost with an earlier recorder.
@@ -148,12 +182,11 @@ impl Live {
     pub(super) fn work(&mut self, masked: &mut Vec<u8>, bounds: &Bounds, files: &mut OutputFiles) -> usize {
         match self.waiting.pop() {
             None => 0,
-            Some(Waiting::Size(at, window)) => {
-                self.timed.resize(window, at);
-                0
-            }
-            Some(Waiting::Input(at, text)) => {
-                self.timed.answer(&text, at);
+            Some(Waiting::Aside(at, aside)) => {
+                self.behind_held.push((at, aside));
+                if !self.masks.is_holding() || self.behind_held.len() > BEHIND_HELD_MAX {
+                    self.record_behind_held();
+                }
                 0
             }
             Some(Waiting::Mark(mark)) => {
@@ -168,6 +201,7 @@ impl Live {
                     self.leave_out(held + left_out, &mut files.directory);
                     self.context = self.waiting.context(bytes.len(), bounds.raw_cap);
                 }
+                let held = HeldOutput { bytes: self.masks.held_bytes(), secrets: self.masks.count(), at: self.last };
                 (self.last, self.received) = (at, self.received + left_out + bytes.len() as u64);
                 masked.clear();
                 self.masks.output(stream, &bytes, masked);
@@ -175,6 +209,7 @@ impl Live {
                     self.context = self.context.saturating_sub(bytes.len());
                     self.leave_out(masked.len() as u64, &mut files.directory);
                 } else {
+                    self.record(masked, &held);
                     self.keep(masked, bounds, files);
                 }
                 self.timed.flush(false, files);
@@ -217,6 +252,8 @@ impl Live {
     ) -> EndRecord {
         masked.clear();
         self.masks.finish(masked);
+        self.timed.push(masked, self.last);
+        self.record_behind_held();
         self.keep(masked, bounds, files);
         self.excerpt.finish();
         // The last line can make the text longer than the record has room for.
@@ -244,8 +281,29 @@ impl Live {
         EndRecord { start: Rc::unwrap_or_clone(self.start), end, output }
     }
 
+    /// Records masked output. What was held back of it comes first, and was written when it came; a mask is of now.
+    fn record(&mut self, masked: &[u8], held: &HeldOutput) {
+        let is_unmasked = self.masks.count() == held.secrets;
+        let (earlier, fresh) = masked.split_at(if is_unmasked { held.bytes.min(masked.len()) } else { 0 });
+        self.timed.push(earlier, held.at);
+        if !masked.is_empty() {
+            self.record_behind_held();
+        }
+        self.timed.push(fresh, self.last);
+    }
+
+    /// Records what happened since output was held back.
+    fn record_behind_held(&mut self) {
+        for (at, aside) in self.behind_held.drain(..) {
+            match aside {
+                Aside::Size(window) => self.timed.resize(window, at),
+                Aside::Input(text) => self.timed.answer(&text, at),
+            }
+        }
+    }
+
+    /// Keeps masked output that is in the recording already.
     fn keep(&mut self, masked: &[u8], bounds: &Bounds, files: &mut OutputFiles) {
-        self.timed.push(masked, self.last);
         self.excerpt.push(masked);
         self.is_cleaned = self.is_cleaned || memchr::memchr3(b'\x1b', b'\x08', b'\r', masked).is_some();
         self.keep_raw(masked, bounds, &mut files.directory);

@@ -3,7 +3,8 @@
 //! Invariants:
 //! * Only the user may enter the directory.
 //! * After a sweep no file is older than the age, and all together keep within the quota; the oldest are removed first.
-//!   Files being written count and are never removed. Files whose names no recorder makes are left alone.
+//!   Files being written count and are never removed: another host's recorder holds a lock on each of its own. Files
+//!   whose names no recorder makes are left alone.
 //! * The age of a file that this recorder wrote is the time that has passed, even if the wall clock was set meanwhile.
 //! * A file is on the disk before the record that names it.
 
@@ -12,11 +13,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::bounds::Bounds;
+use super::directory::OpenDirectory;
+use super::home::JournalHome;
 use super::names;
+use super::summary_file::NO_WAIT;
 
 /// The directory's name, below the journal's.
 const DIRECTORY: &str = "raw";
@@ -37,7 +41,7 @@ pub(super) enum OutputFileKind {
 /// The directory, as one recorder uses it.
 #[derive(Debug)]
 pub(super) struct OutputDirectory {
-    path: PathBuf,
+    home: JournalHome,
     session: String,
     quota: u64,
     age: Duration,
@@ -70,9 +74,9 @@ pub(super) fn reference(name: &str) -> String {
 }
 
 impl OutputDirectory {
-    pub(super) fn new(home: &Path, session: &str, bounds: &Bounds) -> OutputDirectory {
+    pub(super) fn new(home: JournalHome, session: &str, bounds: &Bounds) -> OutputDirectory {
         OutputDirectory {
-            path: home.join(DIRECTORY),
+            home,
             session: session.to_owned(),
             quota: bounds.raw_bytes,
             age: bounds.raw_age,
@@ -86,11 +90,15 @@ impl OutputDirectory {
 
     /// Makes an empty file. Returns it with its name.
     pub(super) fn create(&mut self, kind: OutputFileKind) -> io::Result<(File, String)> {
-        match DirBuilder::new().mode(0o700).create(&self.path) {
+        let home = self.home.open().map_err(io::Error::other)?;
+        match DirBuilder::new().mode(0o700).create(home.at(DIRECTORY)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ if fs::symlink_metadata(&self.path)?.is_dir() => {}
-            _ => return Err(io::ErrorKind::NotADirectory.into()),
+            _ => {}
         }
+        let directory = home.directory(DIRECTORY).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => io::ErrorKind::NotADirectory.into(),
+            _ => error,
+        })?;
         let run = match kind {
             OutputFileKind::Raw(seq) => format!("-{seq}"),
             OutputFileKind::Recording => String::new(),
@@ -99,10 +107,12 @@ impl OutputDirectory {
             // A recorder that died may have left a file of this name, which keeps it.
             let part = if number == 1 { String::new() } else { format!(".{number}") };
             let name = format!("{}{run}{part}{}", self.session, kind.extension());
-            let path = self.path.join(&name);
+            let path = directory.at(&name);
             match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path) {
                 Ok(file) => {
                     file.set_permissions(Permissions::from_mode(0o600))?;
+                    // Where there are no locks, only this recorder knows that it writes the file.
+                    let _ = file.try_lock();
                     self.open.insert(OsString::from(&name));
                     return Ok((file, name));
                 }
@@ -137,6 +147,7 @@ impl OutputDirectory {
     pub(super) fn close(&mut self, file: File, name: &str, bytes: u64) {
         self.closed.insert(OsString::from(name), Instant::now());
         self.forget(name, bytes);
+        let _ = file.unlock();
         self.unsynced.push(file);
         if self.unsynced.len() > UNSYNCED_MAX {
             self.sync();
@@ -146,8 +157,15 @@ impl OutputDirectory {
 
     /// Removes an open file that is useless.
     pub(super) fn discard(&mut self, name: &str, bytes: u64) {
-        let _ = fs::remove_file(self.path.join(name));
+        if let Some(directory) = self.opened() {
+            let _ = fs::remove_file(directory.at(name));
+        }
         self.forget(name, bytes);
+    }
+
+    /// The directory, where there is one.
+    fn opened(&self) -> Option<OpenDirectory> {
+        self.home.open().ok()?.directory(DIRECTORY).ok()
     }
 
     fn forget(&mut self, name: &str, bytes: u64) {
@@ -165,9 +183,10 @@ impl OutputDirectory {
     pub(super) fn sweep(&mut self) {
         self.unswept = 0;
         let now = SystemTime::now();
+        let Some(directory) = self.opened() else { return };
         let mut files = Vec::new();
         let mut total = 0;
-        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(directory.path()).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
             if !metadata.is_file() || !is_ours(&entry.file_name()) {
                 continue;
@@ -184,12 +203,19 @@ impl OutputDirectory {
             // The wall clock may have been set since this recorder wrote the file.
             let age = self.closed.get(&name).map_or_else(|| now.duration_since(modified).ok(), |at| Some(at.elapsed()));
             let is_old = age.is_some_and(|age| age > self.age);
-            if (is_old || total > self.quota) && fs::remove_file(self.path.join(&name)).is_ok() {
+            let path = directory.at(&name);
+            if (is_old || total > self.quota) && !is_being_written(&path) && fs::remove_file(path).is_ok() {
                 self.closed.remove(&name);
                 total -= bytes;
             }
         }
     }
+}
+
+/// Whether another recorder writes the file.
+fn is_being_written(path: &Path) -> bool {
+    let file = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path);
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Whether [`OutputDirectory::create`] makes such names.
@@ -209,6 +235,27 @@ fn is_ours(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_host_writes_is_not_removed() {
+        let home = std::env::temp_dir().join(format!("rexec-output-{}", std::process::id()));
+        let bounds = Bounds { raw_bytes: 0, ..Bounds::default() };
+        let at = |time| OutputDirectory::new(JournalHome::of_test(&home), time, &bounds);
+        let mut one = at("2026-05-21-09:42:18");
+        let mut other = at("2026-05-21-09:42:19");
+        let (file, name) = one.create(OutputFileKind::Raw(7)).unwrap();
+        fs::write(home.join(reference(&name)), "output").unwrap();
+        one.grow(6);
+        other.sweep();
+        assert!(home.join(reference(&name)).exists());
+        // The quota counts as soon as the file is complete, though it is open until it is synced.
+        one.quota = 6;
+        one.close(file, &name, 6);
+        assert!(home.join(reference(&name)).exists());
+        other.sweep();
+        assert!(!home.join(reference(&name)).exists());
+        fs::remove_dir_all(&home).unwrap();
+    }
 
     #[test]
     fn names_that_a_recorder_makes_are_known() {

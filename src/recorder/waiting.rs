@@ -21,12 +21,19 @@ pub(super) enum Waiting {
         at: Duration,
         bytes: Vec<u8>,
     },
-    /// The terminal's size from then on.
-    Size(Duration, (u16, u16)),
-    /// A person typed this much.
-    Input(Duration, String),
+    /// What happened beside the output at this time.
+    Aside(Duration, Aside),
     /// The host asks how far the run is.
     Mark(u64),
+}
+
+/// What happens beside the output.
+#[derive(Debug)]
+pub(super) enum Aside {
+    /// The terminal's size from then on.
+    Size((u16, u16)),
+    /// A person typed this much.
+    Input(String),
 }
 
 /// What may be the end of an output.
@@ -79,14 +86,14 @@ impl WaitingOutput {
     /// Adds the terminal's new size of this time.
     pub(super) fn push_size(&mut self, at: Duration, window: (u16, u16)) {
         match self.queue.back_mut() {
-            Some(Waiting::Size(same_at, same)) => (*same_at, *same) = (at, window),
-            _ => self.queue.push_back(Waiting::Size(at, window)),
+            Some(Waiting::Aside(same_at, Aside::Size(same))) => (*same_at, *same) = (at, window),
+            _ => self.queue.push_back(Waiting::Aside(at, Aside::Size(window))),
         }
     }
 
     /// Adds what the recording says of an answer.
     pub(super) fn push_input(&mut self, at: Duration, text: String) {
-        self.queue.push_back(Waiting::Input(at, text));
+        self.queue.push_back(Waiting::Aside(at, Aside::Input(text)));
     }
 
     /// Adds a question of the host's.

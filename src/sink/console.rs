@@ -30,6 +30,8 @@ use crate::core::engine::{Cursor, Engine, JobId};
 use crate::journal::record::Straggler;
 use crate::limits;
 use crate::text::count::counted;
+use crate::text::redact::StreamRedactor;
+use crate::text::safe_text::SafeText;
 pub use backlog::Gap;
 use block::CommandBlock;
 pub use face::{Colours, ConsoleKind};
@@ -130,9 +132,9 @@ impl Console {
     }
 
     /// Shows a line of the host's, between blocks or on a row of its own within one.
-    pub fn say(&mut self, line: &str, out: &mut Vec<u8>) {
+    pub fn say(&mut self, line: impl Into<SafeText>, out: &mut Vec<u8>) {
         self.end_row(out);
-        self.face.remark(Ink::Dim, line, out);
+        self.face.remark(Ink::Dim, &line.into(), out);
     }
 
     /// Shows an empty line, as [`Console::say`] a line.
@@ -177,6 +179,13 @@ impl Console {
         self.begin(engine, cursor, heading);
         self.follow(Some(cursor.job));
         self.blocks.iter_mut().for_each(|block| block.begin_with(last_line));
+    }
+
+    /// Masks secrets in what this command writes from now on, because others than the person may see this console.
+    pub fn mask(&mut self, job: JobId, mask: StreamRedactor) {
+        if let Some(block) = self.blocks.iter_mut().find(|block| block.job == job) {
+            block.mask = Some(mask);
+        }
     }
 
     /// Notes the processes that a command left running.
@@ -282,7 +291,7 @@ impl Console {
             block.end_turn(face, out);
             let is_text = face.is_text();
             let line = if is_text { "goes on, others wait" } else { "runs on" };
-            face.remark(Ink::Dim, &format!("… #{} {line}", block.job.0), out);
+            face.remark(Ink::Dim, &format_args!("… #{} {line}", block.job.0).into(), out);
             if is_text {
                 out.push(b'\n');
             }
@@ -294,7 +303,7 @@ impl Console {
         let block = &mut self.blocks[at];
         let time = if block.has_banner { local } else { block.heading.local };
         if self.day.replace(time.date()).is_some_and(|day| day != time.date()) && !face.is_text() {
-            face.remark(Ink::Dim, &heading::day(time), out);
+            face.remark(Ink::Dim, &heading::day(time).into(), out);
         }
         if block.show_in_one_row(face, out) {
             self.forget(job, now);
@@ -345,7 +354,7 @@ impl Console {
             count if first == last => format!("… {count} not shown (#{first}), see the journal"),
             count => format!("… {count} not shown (#{first} to #{last}), see the journal"),
         };
-        self.face.remark(Ink::Dim, &line, out);
+        self.face.remark(Ink::Dim, &line.into(), out);
         if self.face.is_text() {
             out.push(b'\n');
         }
@@ -355,7 +364,7 @@ impl Console {
     pub fn leave(&mut self, out: &mut Vec<u8>) {
         if let Some(at) = self.floor_index() {
             self.blocks[at].end_turn(self.face, out);
-            self.face.remark(Ink::Dim, "… the rest is not shown, see the journal", out);
+            self.face.remark(Ink::Dim, &"… the rest is not shown, see the journal".into(), out);
             if self.face.is_text() {
                 out.push(b'\n');
             }

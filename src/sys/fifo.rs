@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -12,6 +12,8 @@ use nix::sys::stat::Mode;
 
 use super::process;
 
+/// The mode of the FIFO: its user may write.
+const WRITE_ONLY: u16 = 0o200;
 /// The size that is asked for, bytes.
 const FIFO_BYTES: i32 = 1 << 20;
 
@@ -31,16 +33,45 @@ pub fn make(path: &Path) -> io::Result<OwnedFd> {
     nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(super::io)?;
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let fifo = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
-    fifo.set_permissions(fs::Permissions::from_mode(0o200))?;
+    fifo.set_permissions(fs::Permissions::from_mode(WRITE_ONLY.into()))?;
     // Beyond the user's limit (pipe-user-pages-soft), it keeps its usual size.
     let _ = fcntl(&fifo, FcntlArg::F_SETPIPE_SZ(FIFO_BYTES));
     Ok(fifo.into())
 }
 
+/// Whether nobody but its writers has got a way to a FIFO that [`make`] has made: its mode and its one name are as they were.
+#[must_use]
+pub fn is_as_made(fd: &OwnedFd) -> bool {
+    nix::sys::stat::fstat(fd).is_ok_and(|data| data.st_mode & 0o7777 == u32::from(WRITE_ONLY) && data.st_nlink <= 1)
+}
+
+/// Whether a reader says that it has read records and not looked yet for who has written them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShimLook {
+    /// Writers stay to be found.
+    Due,
+    /// Nobody has to stay.
+    Done,
+}
+
+/// Says so to the writers, by a lock that they can see: unlike a change of the file it waits for no disk. Where it cannot
+/// be had, writers may leave too early.
+pub fn tell_writers(fd: &OwnedFd, look: ShimLook) {
+    let kind = match look {
+        ShimLook::Due => libc::F_WRLCK,
+        ShimLook::Done => libc::F_UNLCK,
+    };
+    // SAFETY: every field is a number, for which zero is a value: the whole file.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = i16::try_from(kind).expect("a small number");
+    let _ = fcntl(fd, FcntlArg::F_OFD_SETLK(&lock));
+}
+
 /// The device and inode of an open file.
 #[must_use]
 pub fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
-    fs::metadata(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok().map(|data| (data.dev(), data.ino()))
+    let data = nix::sys::stat::fstat(fd).ok()?;
+    Some((data.st_dev, data.st_ino))
 }
 
 /// Removes the FIFO at this path if it is this one.

@@ -1,8 +1,10 @@
 //! Files: the lock that decides which process is the host, private directories, and files in memory.
 
+use std::ffi::{CStr, CString};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -85,6 +87,37 @@ pub fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|data| (data.dev(), data.ino()))
 }
 
+/// The device and inode of what a path leads to, as the kernel knows them. Its server is not asked (AT_STATX_DONT_SYNC,
+/// statx(2)), as one of files may not answer. The path is a link of /proc, on whose way no server is asked either.
+#[must_use]
+pub fn identity_as_known(path: &Path) -> Option<(u64, u64)> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    let seen = status_as_known(libc::AT_FDCWD, &path, libc::STATX_INO).ok()?;
+    Some((libc::makedev(seen.stx_dev_major, seen.stx_dev_minor), seen.stx_ino))
+}
+
+/// The same of the device of a special file: that which it is on, and that which it stands for.
+#[must_use]
+pub fn device_as_known(path: &Path) -> Option<(u64, u64)> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    let seen = status_as_known(libc::AT_FDCWD, &path, libc::STATX_TYPE).ok()?;
+    let on = libc::makedev(seen.stx_dev_major, seen.stx_dev_minor);
+    Some((on, libc::makedev(seen.stx_rdev_major, seen.stx_rdev_minor)))
+}
+
+/// The status of what a name leads to, of which `wanted` must be known.
+///
+/// # Errors
+/// As statx(2), and if something of it is not known.
+pub(crate) fn status_as_known(directory: RawFd, name: &CStr, wanted: u32) -> io::Result<libc::statx> {
+    // SAFETY: every field is a number, for which zero is a value.
+    let mut seen: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_STATX_DONT_SYNC | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: the kernel fills the structure, and the name ends with a NUL.
+    super::check(unsafe { libc::statx(directory, name.as_ptr(), flags, wanted, &raw mut seen) })?;
+    if seen.stx_mask & wanted == wanted { Ok(seen) } else { Err(io::Error::other("its status is not known")) }
+}
+
 /// Opens `/dev/null` for reading.
 ///
 /// # Errors
@@ -97,15 +130,6 @@ pub fn null() -> io::Result<File> {
 #[must_use]
 pub fn is_executable(path: &Path) -> bool {
     path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
-}
-
-/// Opens a directory for a later fchdir(2). The right to read it is not needed.
-///
-/// # Errors
-/// As open(2) with O_PATH and O_DIRECTORY.
-pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
-    let flags = libc::O_PATH | libc::O_DIRECTORY;
-    OpenOptions::new().read(true).custom_flags(flags).open(path).map(OwnedFd::from)
 }
 
 /// Makes a file in memory with this content. Its offset is at the start.

@@ -1,10 +1,10 @@
 //! The top of the git project that a directory is in.
 //!
 //! Invariant: the look never waits for a file server. No directory is looked at below a mount of a network file system
-//! or of one in user space, or behind a symbolic link.
+//! or of one in user space, or behind a symbolic link. Whoever shows a directory that a command had looks at it by this file.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 64;
 /// The innermost directory at or above `dir` that has a `.git`. `None` if there is none, or if a look might wait.
 #[must_use]
 pub fn top(dir: &Path) -> Option<PathBuf> {
-    if !dir.is_absolute() || may_wait(dir, &fs::read_to_string("/proc/self/mountinfo").ok()?) {
+    if may_wait(dir) {
         return None;
     }
     let root = fs::File::open("/").ok()?;
@@ -26,13 +26,29 @@ pub fn top(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().take(DEPTH_MAX).find(has_git).map(Path::to_owned)
 }
 
+/// How many directories above `dir` the [`top`] of its project is.
+#[must_use]
+pub fn depth(dir: &Path) -> Option<usize> {
+    let top = top(dir)?;
+    dir.ancestors().position(|above| above == top)
+}
+
+/// Whether a look at this directory may take for ever. So says the table of mounts, which asks no file server. A relative
+/// path, and one that goes up again, is not followed: its text does not tell on which file systems it leads.
+#[must_use]
+pub fn may_wait(dir: &Path) -> bool {
+    let is_plain = dir.is_absolute() && dir.components().all(|part| part != Component::ParentDir);
+    !is_plain || fs::read_to_string("/proc/self/mountinfo").map_or(true, |mounts| is_on_far(dir, &mounts))
+}
+
 /// Whether a file system on the way to this directory may take for ever. `mounts` is proc_pid_mountinfo(5).
-fn may_wait(dir: &Path, mounts: &str) -> bool {
+fn is_on_far(dir: &Path, mounts: &str) -> bool {
     mounts.lines().any(|mount| {
         let mut fields = mount.split(' ');
         let (place, kind) = (fields.nth(4), mount.split(" - ").nth(1).and_then(|rest| rest.split(' ').next()));
         // A space within a path is written as \040. No such path is taken for another one.
-        let is_above = place.is_some_and(|place| dir.starts_with(place) || place.contains('\\'));
+        let is_on_way = |place: &str| dir.starts_with(place.strip_suffix("/.git").unwrap_or(place));
+        let is_above = place.is_some_and(|place| is_on_way(place) || place.contains('\\'));
         is_above && kind.is_none_or(is_far)
     })
 }
@@ -75,13 +91,17 @@ mod tests {
         assert_eq!(top(&place.join("one/two/three")), Some(place.join("one/two")), "a work tree has a file");
         assert_eq!(top(&place.join("one")), Some(place.join("one")));
         assert_eq!(top(&place.join("one/no such")), Some(place.join("one")));
-        assert_eq!(top(&place.join("link")), None);
+        // Where the temporary directory lies in a work tree, that one is found.
+        assert_eq!(top(&place.join("link")), top(&place), "what is behind a link is not looked at");
         assert_eq!(top(Path::new("one")), None);
+        assert_eq!(top(&place.join("one/two/../two")), None, "where a path leads that goes up again is not known");
+        assert_eq!(depth(&place.join("one/two/three")), Some(1));
         fs::remove_dir_all(place).unwrap();
         let mounts = "22 1 0:1 / / rw - ext4 /dev/a rw\n23 1 0:2 / /srv/far rw - nfs4 x:/y rw\n\
-                      24 1 0:3 / /srv/s rw shared:1 - fuse.sshfs x rw";
-        let waits =
-            ["/srv", "/srv/far", "/srv/far/a", "/srv/farther", "/srv/s/b"].map(|dir| may_wait(Path::new(dir), mounts));
-        assert_eq!(waits, [false, true, true, false, true]);
+                      24 1 0:3 / /srv/s rw shared:1 - fuse.sshfs x rw\n25 1 0:4 / /srv/near/.git rw - fuse x rw";
+        let waits = |dir: &&str| is_on_far(Path::new(dir), mounts);
+        let far = ["/srv/far", "/srv/far/a", "/srv/s/b", "/srv/near", "/srv/near/a"];
+        assert_eq!(far.iter().find(|dir| !waits(dir)), None);
+        assert_eq!(["/srv", "/srv/farther", "/srv/nearer"].iter().find(|dir| waits(dir)), None);
     }
 }

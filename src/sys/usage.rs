@@ -14,6 +14,9 @@ use rexec_sh::protocol::process::Pid;
 /// Descriptors of a process that are looked at for listening sockets.
 const DESCRIPTORS_MAX: usize = 4_096;
 
+/// More calls than a program makes that does anything else than reading.
+const MANY_CALLS: u64 = 10_000;
+
 /// What a process uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
@@ -36,6 +39,43 @@ pub fn of(pid: Pid) -> Option<ProcessUsage> {
         children_time: time(ticks(16) + ticks(17)),
         resident: ticks(24).saturating_mul(setting(libc::_SC_PAGESIZE)),
     })
+}
+
+/// What a process has read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Calls of read(2) and its like.
+    calls: u64,
+    /// What they gave, bytes.
+    bytes: u64,
+}
+
+impl Reads {
+    /// Whether the process has called over and over again since then, and got nothing.
+    #[must_use]
+    pub fn are_empty_since(self, before: Self) -> bool {
+        self.calls.saturating_sub(before.calls) > MANY_CALLS && self.bytes == before.bytes
+    }
+}
+
+/// What a process has read so far; `None` when it is gone or another user's, or when the kernel does not count.
+#[must_use]
+pub fn reads(pid: Pid) -> Option<Reads> {
+    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let count = |name| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some(Reads { calls: count("syscr:")?, bytes: count("rchar:")? })
+}
+
+/// The time since boot in the clock ticks that processes' starts are given in.
+#[must_use]
+pub fn ticks_since_boot() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
+    let each = setting(libc::_SC_CLK_TCK);
+    seconds * each + nanoseconds * each / 1_000_000_000
 }
 
 /// Clock ticks as a time.
@@ -77,6 +117,10 @@ impl Listening {
     /// read.
     pub fn ports(&mut self, pid: Pid) -> Vec<u16> {
         let Ok(namespace) = fs::metadata(format!("/proc/{pid}/ns/net")) else { return Vec::new() };
+        let is_new = !self.known.contains_key(&namespace.ino());
+        if is_new && self.known.len() >= crate::limits::PORT_NAMESPACES_MAX {
+            return Vec::new();
+        }
         let sockets = self.known.entry(namespace.ino()).or_insert_with(|| sockets(pid));
         if sockets.is_empty() {
             return Vec::new();

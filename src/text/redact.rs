@@ -2,19 +2,24 @@
 //! are, any value after a secret's name, and tokens of a known shape.
 //!
 //! ```text
-//! bytes ──▶ ValueMasker ──▶ PatternMasker ──▶ text with masks
-//!           values of the    names in the text,
-//!           environment      shapes
+//! bytes ──▶ Escapes ──▶ ValueMasker ──▶ PatternMasker ──▶ text with masks
+//!           what a       values of the   names in the text,
+//!           terminal     environment     shapes
+//!           shows
 //! ```
 //!
 //! | module | what it is for |
 //! | --- | --- |
+//! | `escapes` | takes escape sequences out of what is searched, and puts them back |
 //! | `value_masker`, `automaton` | the values of the environment's secret variables |
 //! | `pattern_masker`, `anchors`, `partial_text` | looks for places that need a verdict, in output that comes in pieces |
 //! | `assigned`, `names`, `plausible`, `value` | `NAME=value` and its kin: which names, and which values behind them |
+//! | `phrases` | names of several words: `mot de passe : value` |
 //! | `command_options`, `urls` | `--token value`, `scheme://user:password@host` |
 //! | `command_secrets`, `command_words`, `known_programs` | in commands: `zip -P value`, `echo value \| sudo -S true` |
-//! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document |
+//! | `grammar`, `letters`, `program_names` | in commands: where a value must end, and the names of programs |
+//! | `tokens`, `prefixed`, `private_keys`, `key_body` | shapes that their issuers document, in two tables |
+//! | `streams` | the masker of a run, whose output comes on several streams |
 //! | `finding`, `mask` | a secret that was found, and what takes its place |
 //!
 //! Masking is best effort: a secret that a program encodes, or prints in two parts with something between them, is not
@@ -24,6 +29,7 @@
 //! Invariants:
 //! * how the input was split never shows: a byte is passed only once no secret can begin with it;
 //! * the bytes held back are bounded: see [`crate::limits::SECRET_PATTERN_BYTES_MAX`]; for names and shapes by 4 KiB;
+//! * in a command a value is part of a word: no name of a program is masked, and nothing that separates words;
 //! * the cost of a byte does not depend on the number of values;
 //! * text without a secret is unchanged.
 
@@ -33,16 +39,22 @@ mod automaton;
 mod command_options;
 mod command_secrets;
 mod command_words;
+mod escapes;
 mod finding;
+mod grammar;
 mod key_body;
 mod known_programs;
+mod letters;
 mod mask;
 mod names;
 mod partial_text;
 mod pattern_masker;
+mod phrases;
 mod plausible;
 mod prefixed;
 mod private_keys;
+mod program_names;
+mod streams;
 mod tokens;
 mod urls;
 mod value;
@@ -50,12 +62,18 @@ mod value_masker;
 
 pub use mask::{is_masked, masked};
 pub use names::is_secret_name;
+pub use streams::StreamRedactor;
 
-use std::ops::Range;
+use std::cell::LazyCell;
+use std::ops::{Deref, Range};
 
+use memchr::memmem;
+
+use escapes::{ESC, Escapes, SearchSink, StrippedPiece};
+use grammar::Grammar;
 use mask::{mask, shown};
-use pattern_masker::PatternMasker;
-use value_masker::{KnownValues, ValueMasker};
+use pattern_masker::{PatternMasker, ValueBounds};
+use value_masker::{KnownValues, Passage, ValueMasker};
 
 /// The shortest value that is masked, in bytes. Shorter ones are too likely to be ordinary words.
 const VALUE_BYTES_MIN: usize = 8;
@@ -65,6 +83,7 @@ const COMMAND_SECRET: &str = "PASSWORD";
 /// The masker of one stream; see the module's text.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
+    escapes: Escapes,
     /// `None` without known values.
     values: Option<ValueMasker>,
     patterns: PatternMasker,
@@ -73,11 +92,21 @@ pub struct Redactor {
     count: u64,
 }
 
+/// What a search of a piece that has escape sequences came to.
+enum Unchanged {
+    /// So much of it was searched, and has no secret.
+    Passed(usize),
+    /// There is a secret in so much of it, or the end of one; nothing was done.
+    Masks(usize),
+    /// Sequences wait or carry something; nothing was done.
+    Unknown,
+}
+
 /// Joins small pieces on the way from one masker to the next.
 struct Pieces<'a> {
     patterns: &'a mut PatternMasker,
     small: &'a mut Vec<u8>,
-    out: &'a mut Vec<u8>,
+    sink: SearchSink<'a>,
 }
 
 impl Pieces<'_> {
@@ -91,15 +120,33 @@ impl Pieces<'_> {
             self.flush();
         } else {
             self.flush();
-            self.patterns.push(bytes, self.out);
+            self.patterns.push(bytes, &mut self.sink);
         }
     }
 
     fn flush(&mut self) {
         if !self.small.is_empty() {
-            self.patterns.push(self.small, self.out);
+            self.patterns.push(self.small, &mut self.sink);
             self.small.clear();
         }
+    }
+}
+
+impl Passage for Pieces<'_> {
+    fn text(&mut self, text: &[u8]) {
+        self.sink.escapes.pass(text.len());
+        self.push(text);
+    }
+
+    fn mask(&mut self, name: &str, len: usize) {
+        let mut out = Vec::new();
+        mask(name, &mut out);
+        self.sink.escapes.pass_mask(len, out.len());
+        self.push(&out);
+    }
+
+    fn skip(&mut self, len: usize) {
+        self.sink.escapes.pass_mask(len, 0);
     }
 }
 
@@ -121,8 +168,8 @@ impl Redactor {
                 add(name.as_ref(), value.as_ref(), &mut secrets);
             }
         }
-        for (argument, found) in arguments.iter().zip(secrets_of_arguments(arguments)) {
-            for secret in found {
+        for (argument, found) in arguments.iter().zip(secrets_of_arguments(arguments, None)) {
+            for secret in found.into_iter().filter(|secret| !secret.is_key) {
                 let value = &argument[secret.place];
                 if is_telling(value) {
                     add(secret.name.as_bytes(), value, &mut secrets);
@@ -140,24 +187,166 @@ impl Redactor {
 
     /// Takes the next bytes. Appends those that are certainly no part of a secret, and masks for secrets.
     pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
-        match &mut self.values {
-            None => self.patterns.push(input, out),
-            Some(values) => {
-                let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, out };
-                self.count += values.push(input, &mut |bytes| pieces.push(bytes));
-                pieces.flush();
+        /// A look for escapes leaves so much in the processor's cache.
+        const PIECE: usize = 16 << 10;
+        /// So much is read with care where the sequences ask for it.
+        const CAREFUL: usize = 256;
+        let mut rest = input;
+        while !rest.is_empty() {
+            let mut len = rest.len().min(PIECE);
+            let piece = &rest[..len];
+            if self.escapes.is_empty() && memchr::memchr(ESC, piece).is_none() {
+                self.search(piece, out);
+            } else {
+                match self.pass_unchanged(piece, out) {
+                    Unchanged::Passed(passed) => len = passed,
+                    Unchanged::Masks(read) => {
+                        len = read;
+                        self.search_between_escapes(&piece[..len], out);
+                    }
+                    Unchanged::Unknown => {
+                        len = len.min(CAREFUL);
+                        self.search_between_escapes(&piece[..len], out);
+                    }
+                }
+            }
+            rest = &rest[len..];
+        }
+    }
+
+    /// Searches a piece as if nothing in it were secret, which is so nearly always: then the sequences in it need not be
+    /// put back one by one.
+    fn pass_unchanged(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Unchanged {
+        const WORTHWHILE: usize = 256;
+        if piece.len() < WORTHWHILE || !self.escapes.is_empty() || self.is_dropping() {
+            return Unchanged::Unknown;
+        }
+        let stripped = StrippedPiece::of(piece);
+        if stripped.len < WORTHWHILE {
+            return Unchanged::Unknown;
+        }
+        let before = self.clone();
+        let mut passed = Vec::with_capacity(stripped.text.len() + before.held_bytes());
+        self.search(&stripped.text, &mut passed);
+        let whole = before.held_bytes() + stripped.text.len();
+        let held = self.held_bytes();
+        if self.count() != before.count() || self.is_dropping() || passed.len() + held != whole {
+            *self = before;
+            return Unchanged::Masks(stripped.len);
+        }
+        let at = stripped.text.len().saturating_sub(held);
+        out.extend_from_slice(&passed[..passed.len() - at]);
+        out.extend_from_slice(self.escapes.wait_behind(&stripped, at));
+        SearchSink { escapes: &mut self.escapes, out }.settle();
+        self.bound_escapes(out);
+        Unchanged::Passed(stripped.len)
+    }
+
+    /// Whether what comes next may belong to a secret that was masked.
+    fn is_dropping(&self) -> bool {
+        self.patterns.is_dropping() || self.values.as_ref().is_some_and(ValueMasker::is_dropping)
+    }
+
+    fn search_between_escapes(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        let mut escapes = std::mem::take(&mut self.escapes);
+        let text = escapes.take_out(piece, |sequence, masked| self.mask_sequence(sequence, masked));
+        self.escapes = escapes;
+        self.search(&text, out);
+        self.bound_escapes(out);
+    }
+
+    /// Lets text go if too many sequences wait for it.
+    fn bound_escapes(&mut self, out: &mut Vec<u8>) {
+        if self.escapes.is_full() {
+            self.release_text(out);
+            // Of what is certainly secret, nothing is let go.
+            if self.escapes.is_full() {
+                SearchSink { escapes: &mut self.escapes, out }.put_back_all();
             }
         }
     }
 
-    /// Ends the stream: appends the bytes that were held back. Afterwards the masker is as new, but for the count.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
-        if let Some(values) = &mut self.values {
-            let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, out };
-            self.count += values.finish(&mut |bytes| pieces.push(bytes));
+    /// Masks what a sequence carries.
+    fn mask_sequence(&mut self, sequence: &[u8], out: &mut Vec<u8>) {
+        let mut whole = self.fresh();
+        whole.search(sequence, out);
+        whole.end_search(out);
+        self.count += whole.count();
+    }
+
+    /// Searches text without escape sequences.
+    fn search(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let mut sink = SearchSink { escapes: &mut self.escapes, out };
+        match &mut self.values {
+            None => {
+                sink.escapes.take_late(text.len());
+                self.patterns.push(text, &mut sink);
+                sink.settle();
+            }
+            Some(values) => {
+                sink.escapes.take(text.len());
+                let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
+                self.count += values.push(text, &mut pieces);
+                pieces.text(&[]);
+                pieces.flush();
+                pieces.sink.settle();
+            }
+        }
+    }
+
+    /// Appends what is held back, because somebody waits for it, as for the words of a prompt. What comes after it is still
+    /// read together with it: the value behind a name is masked, and so is the rest of a secret.
+    pub fn release(&mut self, out: &mut Vec<u8>) {
+        self.release_text(out);
+        let open = self.escapes.give_up();
+        self.mask_sequence(&open, out);
+    }
+
+    /// Appends what is held back because no more has come for a while, but for what is itself the beginning of a secret.
+    pub fn relax(&mut self, out: &mut Vec<u8>) {
+        self.let_pass(out, ValueMasker::relax, PatternMasker::relax);
+    }
+
+    fn release_text(&mut self, out: &mut Vec<u8>) {
+        self.let_pass(out, ValueMasker::release, PatternMasker::release);
+    }
+
+    fn let_pass<'a>(
+        &'a mut self,
+        out: &'a mut Vec<u8>,
+        values: impl FnOnce(&mut ValueMasker, &mut Pieces<'a>),
+        patterns: impl FnOnce(&mut PatternMasker, &mut SearchSink<'a>),
+    ) {
+        let sink = SearchSink { escapes: &mut self.escapes, out };
+        let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
+        if let Some(known) = &mut self.values {
+            values(known, &mut pieces);
             pieces.flush();
         }
-        self.patterns.finish(out);
+        let Pieces { patterns: masker, mut sink, .. } = pieces;
+        patterns(masker, &mut sink);
+        sink.settle();
+    }
+
+    /// Ends the stream: appends the bytes that were held back. Afterwards the masker is as new, but for the count.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.end_search(out);
+        let open = self.escapes.give_up();
+        self.mask_sequence(&open, out);
+        self.escapes = Escapes::default();
+    }
+
+    fn end_search(&mut self, out: &mut Vec<u8>) {
+        let sink = SearchSink { escapes: &mut self.escapes, out };
+        let mut pieces = Pieces { patterns: &mut self.patterns, small: &mut self.small, sink };
+        if let Some(values) = &mut self.values {
+            self.count += values.finish(&mut pieces);
+            pieces.text(&[]);
+            pieces.flush();
+        }
+        let Pieces { patterns, mut sink, .. } = pieces;
+        patterns.finish(&mut sink);
+        sink.settle();
     }
 
     /// Masks a whole text, such as a command.
@@ -168,6 +357,22 @@ impl Redactor {
         self.count += whole.count();
     }
 
+    /// A whole text with its secrets masked.
+    #[must_use]
+    pub fn masked_text(&self, text: &str) -> String {
+        let mut out = Vec::with_capacity(text.len());
+        self.fresh().redact(text.as_bytes(), &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// A command's text with its secrets masked.
+    #[must_use]
+    pub fn masked_command(&self, text: &str) -> String {
+        let mut out = Vec::with_capacity(text.len());
+        self.fresh().redact_command(text.as_bytes(), &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
     /// Masks a text whose end was cut off: what may be the beginning of a secret there is left out.
     pub fn redact_cut(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let mut whole = self.fresh();
@@ -175,46 +380,59 @@ impl Redactor {
         self.count += whole.count();
     }
 
-    /// Masks the text of a shell command, in which the names of programs give secrets away.
+    /// Masks the text of a shell command. There a value is a word or a part of one, the names of programs give secrets away,
+    /// and are never masked themselves.
     pub fn redact_command(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        self.redact_around(text, command_secrets::of_text(text), out);
+        let secrets = secrets_of_command(text, self.known());
+        self.mask_places(text, &secrets, out);
+    }
+
+    /// Masks a command whose end was cut off: what may be the beginning of a secret there is left out.
+    pub fn redact_cut_command(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let mut whole = self.fresh();
+        whole.push(text, &mut Vec::new());
+        self.redact_command(&text[..text.len() - whole.held_bytes()], out);
     }
 
     /// Masks the arguments of a command.
     pub fn redact_arguments(&mut self, arguments: &[&[u8]]) -> Vec<Vec<u8>> {
-        let found = command_secrets::of_arguments(arguments);
-        let each = arguments.iter().zip(found).enumerate();
-        each.map(|(at, (argument, secrets))| {
+        let found = secrets_of_arguments(arguments, self.known());
+        let each = arguments.iter().zip(found);
+        each.map(|(argument, secrets)| {
             let mut out = Vec::new();
-            match command_options::argument(near(&arguments[..at]), argument) {
-                Some((start, name)) if secrets.is_empty() => {
-                    self.redact(&argument[..start], &mut out);
-                    mask(&name, &mut out);
-                    self.count += 1;
-                }
-                _ => self.redact_around(argument, secrets, &mut out),
-            }
+            self.mask_places(argument, &secrets, &mut out);
             out
         })
         .collect()
     }
 
-    /// Masks these places, and what else is a secret in the text.
-    fn redact_around(&mut self, text: &[u8], secrets: Vec<Range<usize>>, out: &mut Vec<u8>) {
+    fn known(&self) -> Option<&KnownValues> {
+        self.values.as_ref().map(ValueMasker::known)
+    }
+
+    fn mask_places(&mut self, text: &[u8], secrets: &[Secret], out: &mut Vec<u8>) {
         let mut start = 0;
         for secret in secrets {
-            self.redact(&text[start..secret.start], out);
-            mask(COMMAND_SECRET, out);
-            self.count += 1;
-            start = secret.end;
+            out.extend_from_slice(&text[start..secret.place.start]);
+            mask(&secret.name, out);
+            start = secret.place.end;
         }
-        self.redact(&text[start..], out);
+        self.count += secrets.len() as u64;
+        out.extend_from_slice(&text[start..]);
+    }
+
+    /// How many of the last bytes are held back.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.values.as_ref().map_or(0, ValueMasker::held_bytes) + self.patterns.held_bytes() + self.escapes.held_bytes()
     }
 
     /// Whether some of the last bytes are held back.
     #[must_use]
     pub fn is_holding(&self) -> bool {
-        self.values.as_ref().is_some_and(ValueMasker::is_holding) || self.patterns.is_holding()
+        self.values.as_ref().is_some_and(ValueMasker::is_holding)
+            || self.patterns.is_holding()
+            || !self.escapes.is_empty()
     }
 
     /// The number of masks written so far.
@@ -234,19 +452,121 @@ pub fn is_secret(name: &[u8], value: &[u8]) -> bool {
 struct Secret {
     place: Range<usize>,
     name: String,
+    /// It is a private key.
+    is_key: bool,
+}
+
+impl Secret {
+    fn new(place: Range<usize>, name: &str) -> Self {
+        Self { place, name: name.to_owned(), is_key: false }
+    }
+}
+
+/// The secrets in the text of a command, in order.
+fn secrets_of_command(text: &[u8], known: Option<&KnownValues>) -> Vec<Secret> {
+    let grammar = LazyCell::new(|| Grammar::of_text(text));
+    let mut words = command_secrets::of_text(text);
+    if has_quoted_quotes(text) {
+        words.extend(grammar.in_scripts(command_secrets::of_text));
+    }
+    let words = words.into_iter().filter_map(|place| grammar.fit(place));
+    let words = words.map(|place| Secret::new(place, COMMAND_SECRET)).collect();
+    merged(known_secrets(text, known, 0, &grammar), words, telling_secrets(text, 0, &grammar))
 }
 
 /// The secrets in the arguments of a command: for each argument, those in it.
-fn secrets_of_arguments(arguments: &[&[u8]]) -> Vec<Vec<Secret>> {
-    let mut found: Vec<Vec<Secret>> = Vec::with_capacity(arguments.len());
+fn secrets_of_arguments(arguments: &[&[u8]], known: Option<&KnownValues>) -> Vec<Vec<Secret>> {
+    let grammar = LazyCell::new(|| Grammar::of_arguments(arguments));
+    let mut all: Vec<Vec<Secret>> = Vec::with_capacity(arguments.len());
+    let mut start = 0;
     for (at, (argument, places)) in arguments.iter().zip(command_secrets::of_arguments(arguments)).enumerate() {
-        let mut secrets: Vec<Secret> = pattern_masker::secrets(argument).collect();
-        secrets.extend(places.into_iter().map(|place| Secret { place, name: COMMAND_SECRET.to_owned() }));
+        let fit = |place: Range<usize>| {
+            let fit = grammar.fit(start + place.start..start + place.end)?;
+            Some(fit.start - start..fit.end - start)
+        };
+        let inner = has_quoted_quotes(argument).then(|| Grammar::of_text(argument));
+        let inner = inner.iter().flat_map(|inner| inner.in_scripts(command_secrets::of_text));
+        let words =
+            places.into_iter().chain(inner).filter_map(fit).map(|place| Secret::new(place, COMMAND_SECRET)).collect();
         let of_option = command_options::argument(near(&arguments[..at]), argument);
-        secrets.extend(of_option.map(|(start, name)| Secret { place: start..argument.len(), name }));
-        found.push(secrets);
+        // What stands behind an option is its value, whatever is in it.
+        let of_option = of_option.filter(|(from, _)| grammar.bound(start + from).is_some());
+        let mut telling = telling_secrets(argument, start, &grammar);
+        telling.extend(of_option.map(|(from, name)| Secret::new(from..argument.len(), &name)));
+        all.push(merged(known_secrets(argument, known, start, &grammar), words, telling));
+        start += argument.len() + 1;
     }
-    found
+    all
+}
+
+/// Whether quotes in quotes make it hard to see the words in a word.
+fn has_quoted_quotes(text: &[u8]) -> bool {
+    [&b"'\\''"[..], b"\\\"", b"'\"'"].iter().any(|quotes| memmem::find(text, quotes).is_some())
+}
+
+/// The known values in a text that begins at `start` in its command.
+fn known_secrets(
+    text: &[u8],
+    known: Option<&KnownValues>,
+    start: usize,
+    grammar: &impl Deref<Target = Grammar>,
+) -> Vec<Secret> {
+    let places = known.map(|known| known.places(text)).unwrap_or_default().into_iter();
+    let parts = places.flat_map(|(place, name)| {
+        let parts = grammar.parts(start + place.start..start + place.end).into_iter();
+        parts.map(move |part| Secret::new(part.start - start..part.end - start, name))
+    });
+    parts.collect()
+}
+
+/// The bounds of values in a text of this length that begins at `start` in its command.
+struct InCommand<'a, G> {
+    grammar: &'a G,
+    start: usize,
+    len: usize,
+}
+
+impl<G: Deref<Target = Grammar>> ValueBounds for InCommand<'_, G> {
+    fn text(&self, at: usize) -> usize {
+        (self.grammar.command_end(self.start + at) - self.start).min(self.len)
+    }
+
+    fn value(&self, start: usize) -> Option<usize> {
+        let bound = self.grammar.bound(self.start + start)?;
+        Some((bound - self.start).min(self.len))
+    }
+}
+
+/// The secrets in such a text that a name in front of them or their shape gives away.
+fn telling_secrets(text: &[u8], start: usize, grammar: &impl Deref<Target = Grammar>) -> Vec<Secret> {
+    let bounds = InCommand { grammar, start, len: text.len() };
+    let fit = |mut secret: Secret| {
+        let place = grammar.fit(start + secret.place.start..start + secret.place.end)?;
+        secret.place = place.start - start..place.end - start;
+        // The key had no last line, but the line before this one ended.
+        secret.place.end -= usize::from(secret.is_key && text[secret.place.clone()].ends_with(b"\n"));
+        Some(secret)
+    };
+    pattern_masker::secrets(text, bounds).filter_map(fit).collect()
+}
+
+/// All of these in order; those that overlap are one, with the name of the one that begins first. What is known of a program
+/// tells better where the secret is than a name in front of it.
+fn merged(known: Vec<Secret>, of_programs: Vec<Secret>, mut telling: Vec<Secret>) -> Vec<Secret> {
+    let holds = |outer: &Range<usize>, inner: &Range<usize>| outer.start <= inner.start && inner.end <= outer.end;
+    telling.retain(|secret| !of_programs.iter().any(|inner| holds(&secret.place, &inner.place)));
+    let mut all = known;
+    all.extend(of_programs);
+    all.extend(telling);
+    all.sort_by_key(|secret| secret.place.start);
+    all.dedup_by(|next, last| {
+        let is_same = next.place.start < last.place.end;
+        if is_same {
+            last.place.end = last.place.end.max(next.place.end);
+        }
+        is_same
+    });
+    all
 }
 
 /// The last few of these arguments, among which the command's name may be.

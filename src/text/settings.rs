@@ -1,4 +1,4 @@
-//! Edits of settings files that people write: JSON with or without comments, TOML, the lists of YAML, and a block of lines.
+//! Edits of settings files that people write: JSON with or without comments, and TOML.
 //!
 //! Invariants: an edit changes the bytes that it must and no others, so comments, order, indentation and ends of lines
 //! stay. [`undo`] restores the text that was there before. If the file was edited in between, only what the edit has
@@ -10,8 +10,6 @@ mod lines;
 mod toml;
 mod toml_names;
 mod toml_text;
-mod yaml;
-mod yaml_outline;
 
 use std::fmt;
 
@@ -27,15 +25,13 @@ pub enum SettingsFormat {
     JsonWithComments,
     /// TOML 1.0.
     Toml,
-    /// A mapping in YAML. Only lists of it can be edited.
-    Yaml,
 }
 
 /// The value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingValue {
-    /// A text. In YAML it is an item of a list.
+    /// A text.
     Text(String),
     /// `false`.
     False,
@@ -141,7 +137,6 @@ pub fn set(format: SettingsFormat, text: &str, setting: &Setting, force: bool) -
     let change = match format {
         SettingsFormat::Json | SettingsFormat::JsonWithComments => json::set(body, is_strict(format), setting, force),
         SettingsFormat::Toml => toml::set(body, setting, force),
-        SettingsFormat::Yaml => yaml::set(body, setting, force),
     };
     let shift = text.len() - body.len();
     change.map(|change| match change {
@@ -185,16 +180,18 @@ pub fn undo(
         let body = candidate.strip_prefix(BYTE_ORDER_MARK).unwrap_or(candidate);
         self::facts(format, body).is_ok_and(|facts| facts == wanted)
     };
-    let back: Vec<Splice> = edit.splices.iter().rev().map(Splice::inverse).collect();
-    let by_place = || back.iter().try_fold(text.to_owned(), |text, splice| apart(format, &text, splice).apply(&text));
-    if let Some(text) = by_place().filter(is_right).or_else(|| by_content(format, text, &back).filter(is_right)) {
+    let back = inverses(edit);
+    let has_lines = format == SettingsFormat::Toml;
+    if let Some(text) = by_place(has_lines, text, &back)
+        .filter(is_right)
+        .or_else(|| by_content(has_lines, text, &back).filter(is_right))
+    {
         return Ok(Some(text));
     }
     let shift = text.len() - body.len();
     let mut structural = match format {
         SettingsFormat::Json | SettingsFormat::JsonWithComments => json::unset(body, is_strict(format), setting, edit)?,
         SettingsFormat::Toml => toml::unset(body, setting, edit)?,
-        SettingsFormat::Yaml => yaml::unset(body, setting, edit)?,
     };
     structural.iter_mut().for_each(|splice| splice.at += shift);
     match applied(text, &structural).filter(is_right) {
@@ -203,23 +200,38 @@ pub fn undo(
     }
 }
 
+/// Takes back lines that an edit has added to a text of any form; `None` if they are not there once, as they were added.
+#[must_use]
+pub fn undo_lines(text: &str, edit: &SettingEdit) -> Option<String> {
+    let back = inverses(edit);
+    by_place(true, text, &back).or_else(|| by_content(true, text, &back))
+}
+
+fn inverses(edit: &SettingEdit) -> Vec<Splice> {
+    edit.splices.iter().rev().map(Splice::inverse).collect()
+}
+
+/// The text without what the splices take out, if all of it is where it was put.
+fn by_place(has_lines: bool, text: &str, splices: &[Splice]) -> Option<String> {
+    splices.iter().try_fold(text.to_owned(), |text, splice| apart(has_lines, &text, splice).apply(&text))
+}
+
 /// The text without what the splices take out, wherever that is now. Nothing that is there twice is touched.
-fn by_content(format: SettingsFormat, text: &str, splices: &[Splice]) -> Option<String> {
+fn by_content(has_lines: bool, text: &str, splices: &[Splice]) -> Option<String> {
     splices.iter().try_fold(text.to_owned(), |text, splice| {
         if splice.removed.trim().is_empty() {
             return None;
         }
         let mut found = text.match_indices(&splice.removed).map(|(at, _)| at);
         match (found.next(), found.next()) {
-            (Some(at), None) => apart(format, &text, &Splice { at, ..splice.clone() }).apply(&text),
+            (Some(at), None) => apart(has_lines, &text, &Splice { at, ..splice.clone() }).apply(&text),
             _ => None,
         }
     })
 }
 
 /// The splice, but with an end of a line where taking lines out would join two others.
-fn apart(format: SettingsFormat, text: &str, splice: &Splice) -> Splice {
-    let has_lines = matches!(format, SettingsFormat::Toml | SettingsFormat::Yaml);
+fn apart(has_lines: bool, text: &str, splice: &Splice) -> Splice {
     let (before, behind) = (text.get(..splice.at), text.get(splice.at + splice.removed.len()..));
     let is_inside = before.is_some_and(|text| !text.is_empty() && !text.ends_with('\n'))
         && behind.is_some_and(|text| !text.is_empty() && !text.starts_with(['\n', '\r']));
@@ -233,7 +245,6 @@ fn facts(format: SettingsFormat, text: &str) -> Result<Vec<Fact>, SettingsError>
     match format {
         SettingsFormat::Json | SettingsFormat::JsonWithComments => json::facts(text, is_strict(format)),
         SettingsFormat::Toml => toml::facts(text),
-        SettingsFormat::Yaml => yaml::facts(text),
     }
 }
 
@@ -261,7 +272,6 @@ fn is_value(format: SettingsFormat, written: &str, value: &SettingValue) -> bool
         (SettingsFormat::Toml, SettingValue::Text(text)) => {
             toml_text::decoded(written).is_some_and(|written| written == *text)
         }
-        (SettingsFormat::Yaml, SettingValue::Text(text)) => yaml::decoded(written) == *text,
     }
 }
 

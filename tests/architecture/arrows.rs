@@ -1,11 +1,14 @@
 //! Which part may name which, and which part may use what.
 
+use std::path::Path;
+
 use crate::source::sources;
 
 /// Each part, and the parts that it may name beside itself and the limits.
-const MAY_NAME: [(&str, &[&str]); 12] = [
+const MAY_NAME: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("text", &[]),
+    ("script", &[]),
     // Process and signal numbers are plain data of the core. So are Order and Exit, which travel between host and guard.
     ("sys", &["core"]),
     ("guard", &["core", "sys"]),
@@ -15,8 +18,8 @@ const MAY_NAME: [(&str, &[&str]); 12] = [
     ("recorder", &["journal", "text"]),
     ("history", &["journal", "recorder", "text"]),
     ("sink", &["core", "journal", "text"]),
-    ("host", &["core", "text", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
-    ("cli", &["core", "text", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
+    ("host", &["core", "text", "script", "sys", "guard", "io", "front", "journal", "recorder", "sink"]),
+    ("cli", &["core", "text", "script", "sys", "front", "journal", "recorder", "history", "sink", "host"]),
 ];
 
 /// Each foreign crate that is confined, and the parts that may name it.
@@ -67,6 +70,21 @@ fn foreign_crates_stay_where_they_belong() {
             let may = speaks || allowed.contains(&source.part());
             assert!(may || !names(&source.code, foreign), "{} names {foreign}", source.file.display());
         }
+    }
+}
+
+/// Where the command line writes to its standard output and its standard error: behind the filters for a terminal.
+const WRITERS: [(&str, &str); 2] = [("stdout().lock()", "cli/output.rs"), ("stderr().lock()", "cli/told.rs")];
+
+#[test]
+fn verbs_write_through_one_door() {
+    for source in sources("src").iter().filter(|source| source.part() == "cli") {
+        for (writer, home) in WRITERS {
+            let may = Path::new("src").join(&source.file).ends_with(home);
+            assert!(may || !source.code.contains(writer), "{} writes by itself", source.file.display());
+        }
+        let is_direct = ["io::stdout().write", "io::stderr().write", "write!(io::std", "writeln!(io::std"];
+        assert!(!is_direct.iter().any(|direct| source.code.contains(direct)), "{}", source.file.display());
     }
 }
 

@@ -8,8 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::call::{Call, Outcome, Target};
-use crate::support::host::{self, Host, PLAIN, Setup};
+use crate::support::call::{Call, Input, Outcome, Target};
+use crate::support::host::{self, Host, MIRROR, PLAIN, Setup};
+use crate::support::io_uring::io_uring;
 use crate::support::programs;
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
@@ -94,6 +95,27 @@ fn a_missing_host_is_told() {
     assert!(seen.err().contains("HOST NOT FOUND"), "{}", seen.err());
     let fallback = Call::bash("echo ran; exit 3", home.path()).env("REXEC_FALLBACK=shell").run(Target::Shim(&socket));
     assert_eq!((fallback.code(), fallback.out(), fallback.err()), (3, "ran\n".to_owned(), String::new()));
+}
+
+#[test]
+fn a_descriptor_that_cannot_travel_is_named_and_nothing_is_run() {
+    let host = Host::with(MIRROR);
+    for (number, hint) in [(0, "</dev/null"), (7, "7>&-")] {
+        let Some(ring) = io_uring() else { return };
+        let mut call = host.call("echo ran; touch ran").env("REXEC_FALLBACK=shell");
+        if number == 0 {
+            call.input = Input::Closed;
+        }
+        call.extra.push((ring, number));
+        let seen = call.run(Target::Shim(&host.socket()));
+        assert_told("an io_uring", 125, &seen);
+        let text = seen.err();
+        let named = format!("rexec: descriptor {number} (anon_inode:[io_uring]) cannot be sent");
+        assert!(text.starts_with(&named) && text.contains(hint), "{text}");
+        assert!(!host.home.join("ran").exists());
+    }
+    assert_eq!(host.run("echo on").out(), "on\n");
+    host.finish();
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Faults from outside: shortages, misbehaving peers, stuck consoles, processes that cannot be killed, and every limit.
 
+mod closing;
 mod consoles;
 mod doors;
 mod farewells;
 mod limits;
-mod peers;
+pub(crate) mod peers;
+mod servers;
 mod shortages;
+mod system_calls;
 mod trees;
 mod turns;

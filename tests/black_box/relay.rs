@@ -4,7 +4,7 @@ mod budget;
 mod demand;
 mod flags;
 mod fullscreen;
-mod interaction;
+pub(crate) mod interaction;
 mod jobs;
 mod keys;
 mod notes;

@@ -75,6 +75,15 @@ fn piped(home: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// The newest command in this form.
+fn exported(home: &Path, form: &str) -> String {
+    let mut command = Command::new(programs::rexec());
+    let place = [("REXEC_SOCKET", home.join("none")), ("REXEC_HOME", home.to_owned())];
+    let output = command.args(["export", "-1", form]).env_clear().envs(place).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// The rows of the first command's block.
 fn block(screen: &Screen) -> Vec<String> {
     let text = screen.text();
@@ -105,46 +114,48 @@ fn a_replay_ends_on_the_screen_of_the_console() {
 }
 
 #[test]
-fn a_full_screen_program_is_drawn_and_the_terminal_put_back() {
+fn of_a_full_screen_program_lines_are_played_and_its_cast_is_named() {
     let home = TempDir::new(None);
     let output = [
         (0, "before\r\n\x1b[?1049h\x1b[2J\x1b[5;5Hdrawn\x1b[6n\x1b]0;title\x07\x1b[?1000h\x1b[?25l"),
-        (600_000, "\x1b[?1049lafter\r\n"),
+        (20, "\x1b[?1049lafter\r\n"),
     ];
-    journal(home.path(), &[(1, "10:00:00.000", &output, 600_001)]);
+    journal(home.path(), &[(1, "10:00:00.000", &output, 30), (2, "10:00:01.000", &[(0, "lines\r\n")], 30)]);
     let mut replay = at_terminal(home.path(), &["1"]);
-    replay.shows("drawn");
-    replay.types(b"\x03");
     assert_eq!(replay.ends().code(), 0);
+    let drawn = replay.drawn().text();
+    assert!(drawn.contains("rexec export --cast 1 | asciinema play -"), "{drawn}");
+    assert!(drawn.contains("before") && drawn.contains("after") && drawn.contains("✓"), "{drawn}");
     let seen = replay.screen();
-    for refused in ["\x1b[6n", "\x1b]0;title", "\x1b[?1000h"] {
+    for refused in ["\x1b[6n", "\x1b]0;title", "\x1b[?1000h", "1049h"] {
         assert!(!seen.contains(refused), "{refused:?} in {seen:?}");
     }
-    assert!(seen.contains("\x1b[?1049l") && seen.contains("\x1b[?25h"), "{seen:?}");
-    assert!(replay.has_its_modes(true) && !replay.drawn().text().contains("drawn"));
-
-    let mut whole = at_terminal(home.path(), &["1", "--max-idle", "50ms"]);
-    assert_eq!(whole.ends().code(), 0);
-    assert!(whole.drawn().text().contains("after") && whole.drawn().text().contains("✓"), "{}", whole.drawn().text());
+    assert!(replay.has_its_modes(true) && !drawn.contains("drawn"), "{drawn}");
+    assert!(piped(home.path(), &["1"]).contains("asciinema") && !piped(home.path(), &["2"]).contains("asciinema"));
 }
 
 #[test]
-fn the_last_picture_of_a_full_screen_program_stays_below_what_was_there() {
+fn a_prompt_without_a_newline_is_recorded_and_played_when_it_was_written() {
     let home = TempDir::new(None);
-    let killed = [(0, "before\r\n\x1b[?1049h\x1b[2J\x1b[5;5Hfirst\x1b[?25l"), (10, "\x1b[5;5Hfinal")];
-    // As top draws, and without a word at its end.
-    let on_normal = [(0, "before\r\n"), (5, "\x1b[5;5Hfirst"), (10, "\x1b[H\x1b[5;5Hfinal")];
-    for output in [&killed[..], &on_normal] {
-        journal(home.path(), &[(1, "10:00:00.000", output, 20)]);
+    for prompt in ["Continue? ", "Enter token", "Password: ", "(yes/no) [no]: ", "AKIA", "https://"] {
+        let output = [(0, "line\r\n"), (50, prompt), (3_600_000, "yes\r\ndone\r\n")];
+        journal(home.path(), &[(1, "10:00:00.000", &output, 3_600_010)]);
+        let cast = exported(home.path(), "--cast");
+        let times: Vec<(f64, String)> = cast
+            .lines()
+            .skip(1)
+            .filter_map(|line| {
+                let (at, kind, text) = serde_json::from_str::<(f64, String, String)>(line).unwrap();
+                (kind == "o").then_some((at, text))
+            })
+            .collect();
+        let expected = [(0.0, "line\r\n"), (0.05, prompt), (3600.0, "yes\r\ndone\r\n")];
+        assert_eq!(times, expected.map(|(at, text)| (at, text.to_owned())), "{prompt:?}");
         let mut replay = at_terminal(home.path(), &["-1"]);
+        replay.shows(prompt.trim_end());
+        replay.types(b"\x03");
         assert_eq!(replay.ends().code(), 0);
-        let drawn = replay.drawn().text();
-        let at = |text: &str| drawn.lines().position(|row| row.contains(text));
-        assert!(at("    final") < at("✓") && at("    final").is_some() && !drawn.contains("first"), "{drawn}");
-        assert!(at("before").is_none(), "the program began on an empty screen: {drawn}");
-        let seen = replay.screen();
-        assert!(!seen.contains("1049h") && !seen.contains("\x1b[3J") && replay.has_its_modes(true), "{seen:?}");
-        assert!(seen.contains("before"), "{seen:?}");
+        assert!(!replay.drawn().text().contains("done"), "{prompt:?}: it was shown an hour before the answer");
     }
 }
 

@@ -1,8 +1,9 @@
 //! JSON-RPC on the host's socket: the exchanges of the manual, what each method does, and clients that are slow, dead or
 //! malicious.
 
-mod client;
+pub(crate) mod client;
 mod documented;
+mod masked;
 mod misbehaving;
 mod output;
 mod runs;

@@ -6,6 +6,8 @@ mod blind;
 mod outputs;
 mod relays;
 mod report_control;
+mod report_marks;
+mod report_names;
 mod reporters;
 mod reports;
 mod rpc_clients;
@@ -15,11 +17,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-pub(crate) use reports::{caged, can_run};
+pub(crate) use reporters::{beginning, own_namespace, records, write};
+pub(crate) use reports::{begin, caged, can_run, rexec};
 
 use crate::support::call::{Outcome, Target};
 use crate::support::host::{Host, PLAIN, Setup};
-use crate::support::programs;
+use crate::support::{procs, programs};
 use nix::libc;
 
 struct Sandbox {
@@ -141,7 +144,7 @@ fn helper() -> String {
 }
 
 /// Whether a host in this place looks at its callers at all.
-fn has_sight() -> bool {
+pub(crate) fn has_sight() -> bool {
     let sees = !crate::support::host::has_no_new_privs();
     if !sees {
         programs::skipped("everything here has no_new_privs, so that no host can tell its callers apart");
@@ -236,6 +239,20 @@ fn the_caller_is_looked_at_when_its_command_has_come() {
     }
 }
 
+/// Each is kept for two seconds, because its caller may report what it does instead.
+#[test]
+fn requests_that_were_refused_take_no_memory() {
+    if !has_sight() {
+        return;
+    }
+    let host = Host::start();
+    let call = host.call(&format!("exec {}", helper())).env("REXEC_TEST_MODE=late flood");
+    let seen = call.env(&format!("REXEC_TEST_SOCKET={}", host.socket().display())).run(Target::Real);
+    let memory = procs::memory(host.pid());
+    assert_eq!(seen.out().matches("is sandboxed").count(), 60, "{seen:?}");
+    assert!(memory < 28 << 20, "{memory} bytes");
+}
+
 #[test]
 fn a_host_that_is_told_so_runs_everything() {
     let host = Host::with(Setup { flags: &["--allow-sandboxed"], ..PLAIN });
@@ -305,8 +322,8 @@ fn forbid_writing() -> bool {
 
 /// Connects, then changes, then asks.
 fn call_late(change: &str) {
-    let socket = std::env::var_os("REXEC_TEST_SOCKET").expect("a socket");
-    let mut socket = UnixStream::connect(socket).expect("a host listens");
+    let path = std::env::var_os("REXEC_TEST_SOCKET").expect("a socket");
+    let mut socket = UnixStream::connect(&path).expect("a host listens");
     // SAFETY: the shell redirected 9 to the caller's output, and nothing else here knows of it.
     let out = unsafe { std::os::fd::BorrowedFd::borrow_raw(9) }.try_clone_to_owned().expect("a descriptor");
     let request = r#"{"whoami":"late","dir":"/","exec":["echo","outside"]}"#;
@@ -325,6 +342,18 @@ fn call_late(change: &str) {
         child.args(["--no-new-privs", "bash", "-c", &format!("echo '{request}' >&0; head -n 1")]);
         let status = child.stdin(OwnedFd::from(socket)).stdout(out).status();
         assert!(status.expect("setpriv").success());
+        return;
+    }
+    if change == "flood" {
+        assert!(confine("no_new_privs"), "{change}");
+        let word = "x".repeat(1_000_000);
+        for _ in 0..60 {
+            let mut socket = UnixStream::connect(&path).expect("a host listens");
+            let request = request.replace("outside", &word);
+            socket.write_all(format!("{request}\n").as_bytes()).expect("the host takes it");
+            std::io::copy(&mut socket, &mut std::fs::File::from(out.try_clone().expect("it is open")))
+                .expect("an answer");
+        }
         return;
     }
     assert!(confine(change), "{change}");

@@ -310,7 +310,7 @@ fn a_host_of_another_version_is_named() {
     });
     let seen = call_at(&socket);
     assert_eq!((seen.code(), seen.out().as_str()), (125, ""));
-    let ours = format!("protocol {} ", wire::VERSION);
+    let ours = format!("protocol {} to {} ", wire::VERSION_MIN, wire::VERSION);
     assert!(seen.err().contains(&ours) && seen.err().contains('9'), "both versions: {}", seen.err());
     assert!(seen.err().starts_with("rexec: ") && seen.err().contains("\nhint: "), "{}", seen.err());
     answering.join().expect("the listener");

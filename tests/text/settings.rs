@@ -133,12 +133,6 @@ fn another_value_is_replaced_only_by_force_and_comes_back() {
         let more = format!("{}{after}", if format == SettingsFormat::Toml { "first = 1\n" } else { "\n" });
         assert!(undo(format, &more, &shell, &edit).unwrap().unwrap().ends_with(text));
     }
-    let shell = setting(&["set-env"], "SHELL=/s");
-    let text = "set-env:\n  - SHELL=/bin/zsh # mine\n";
-    assert_eq!(set(SettingsFormat::Yaml, text, &shell, false), Ok(SettingChange::Taken("SHELL=/bin/zsh".to_owned())));
-    let (edit, after) = edit(SettingsFormat::Yaml, text, &shell, true);
-    assert_eq!(after, "set-env:\n  - SHELL=/s # mine\n");
-    assert_eq!(undo(SettingsFormat::Yaml, &after, &shell, &edit).unwrap().as_deref(), Some(text));
 }
 
 #[test]
@@ -197,39 +191,6 @@ fn days_and_times_of_toml_that_exist_are_passed() {
 }
 
 #[test]
-fn an_item_goes_into_a_list_of_yaml() {
-    let shell = setting(&["set-env"], "SHELL=/s");
-    for (text, with) in [
-        ("", "set-env:\n  - SHELL=/s\n"),
-        ("model: x", "model: x\n\nset-env:\n  - SHELL=/s\n"),
-        ("# c\r\nmodel: x\r\n", "# c\r\nmodel: x\r\n\r\nset-env:\r\n  - SHELL=/s\r\n"),
-        ("set-env:\n- A=1 # one\n# two\n\nmodel: x\n", "set-env:\n- A=1 # one\n- SHELL=/s\n# two\n\nmodel: x\n"),
-        ("set-env:\n    -  \"A=1 # x\"", "set-env:\n    -  \"A=1 # x\"\n    -  SHELL=/s"),
-        ("set-env: [A=1, 'B=2']\nz: 1\n", "set-env: [A=1, 'B=2', SHELL=/s]\nz: 1\n"),
-        ("set-env: []\n", "set-env: [SHELL=/s]\n"),
-        ("set-env: [A=1,\n  B=2,\n]\nz: 1\n", "set-env: [A=1,\n  B=2, SHELL=/s,\n]\nz: 1\n"),
-        ("set-env: [\n  ]\n", "set-env: [SHELL=/s\n  ]\n"),
-        ("a: 1\n...\n# end\n", "a: 1\n\nset-env:\n  - SHELL=/s\n...\n# end\n"),
-        ("...\n", "set-env:\n  - SHELL=/s\n...\n"),
-        ("set-env:\nmodel: x\n", "set-env:\n  - SHELL=/s\nmodel: x\n"),
-        ("---\nread:\n  - SHELL=/x\n", "---\nread:\n  - SHELL=/x\n\nset-env:\n  - SHELL=/s\n"),
-    ] {
-        assert_eq!(round_trip(SettingsFormat::Yaml, text, &shell), with);
-    }
-    for (text, with) in
-        [("set-env: null # c\nz: 1\n", "set-env: [SHELL=/s] # c\nz: 1\n"), ("set-env: ~", "set-env: [SHELL=/s]")]
-    {
-        let (edit, after) = edit(SettingsFormat::Yaml, text, &shell, false);
-        assert_eq!(after, with);
-        assert_eq!(undo(SettingsFormat::Yaml, &after, &shell, &edit).unwrap().as_deref(), Some(text));
-    }
-    let (edit, after) = edit(SettingsFormat::Yaml, "a: 1\n", &shell, false);
-    let more = format!("{}  - B=2\n", after.replace("a: 1", "a: 2"));
-    let back = undo(SettingsFormat::Yaml, &more, &shell, &edit).unwrap().unwrap();
-    assert_eq!(back, "a: 2\n\nset-env:\n  - B=2\n");
-}
-
-#[test]
 fn what_cannot_be_understood_is_refused_with_its_line() {
     let line = |format, text: &str, keys: &[&str]| set(format, text, &setting(keys, "/s"), true).unwrap_err().line;
     for (text, at) in [
@@ -265,16 +226,5 @@ fn what_cannot_be_understood_is_refused_with_its_line() {
         ("a = 2026-11-22T10:60:00+01:00\n", 1),
     ] {
         assert_eq!(line(SettingsFormat::Toml, text, &["set", "a"]), at, "{text}");
-    }
-    for (text, at) in [
-        ("{a: 1}", 1),
-        ("a: 1\nset-env: A=1\n", 2),
-        ("set-env: [A,\n B\n", 1),
-        ("set-env: [A, # a\n B]\n", 1),
-        ("set-env: null\n  - A=1\n", 1),
-        ("set-env:\n  a: 1\n", 2),
-        ("a: 1\n---\nb: 1\n", 2),
-    ] {
-        assert_eq!(line(SettingsFormat::Yaml, text, &["set-env"]), at, "{text}");
     }
 }

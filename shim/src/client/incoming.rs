@@ -62,7 +62,6 @@ impl Client {
                 self.give_held();
                 return self.decode();
             }
-            FromHost::Exit(_) if self.aborting.is_some() => self.ending = Some(ClientEnd::Exit(ABORTED)),
             FromHost::Exit(exit) => self.ending = Some(self.end_of(exit)),
             FromHost::Fail { code, text } => {
                 let text = if self.is_plain { without_prefix(text) } else { text };
@@ -71,6 +70,7 @@ impl Client {
                 self.end_line();
                 self.reset_terminal();
             }
+            FromHost::Refuse if self.aborting.is_some() => self.ending = Some(self.end_of(ABORTED)),
             FromHost::Refuse => self.ending = Some(ClientEnd::Refused(self.came)),
             FromHost::Heard => self.unheard = None,
             FromHost::Attach => self.attach(),
@@ -101,6 +101,8 @@ impl Client {
 
     /// Writes the chunk. Returns `false` when its output takes no more at this moment.
     pub(super) fn write_chunk(&mut self) -> bool {
+        let Some(stream) = self.chunk.as_ref().map(|chunk| chunk.stream) else { return true };
+        self.take_turn(stream);
         let Some(chunk) = &mut self.chunk else { return true };
         let output = &mut self.outputs[index(chunk.stream)];
         while chunk.from < chunk.to && !output.is_closed() {
@@ -143,8 +145,6 @@ impl Client {
             output.close();
             encode_closed(stream, &mut self.outgoing);
         }
-        if self.is_orphan && stream == CallerStream::Out {
-            self.abort();
-        }
+        self.abort_if_left();
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use rexec_sh::protocol::process::{Exit, Pid, Signal};
 use rexec_sh::protocol::wire::{TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
 
-use super::{Client, ClientEnd, DEATH_PATIENCE, ENDING, SIGNAL_PATIENCE};
+use super::{ABORTED, Client, ClientEnd, DEATH_PATIENCE, ENDING, SIGNAL_PATIENCE};
 use crate::controlling_terminal::{ControllingTerminal, KeyInput};
 use crate::sys::{self, bit};
 
@@ -27,12 +27,16 @@ impl Client {
         }
     }
 
-    /// How this process ends after the command's end.
-    pub(super) fn end_of(&mut self, exit: Exit) -> ClientEnd {
+    /// How this process ends after the command's end: in the same way, so that its caller's wait(2) tells what that of the
+    /// real shell would have told.
+    pub(super) fn end_of(&self, exit: Exit) -> ClientEnd {
+        let is_relayed = self.terminal.as_ref().is_some_and(ControllingTerminal::is_relayed);
         match exit {
-            Exit::Signal(signal) if self.terminal.as_ref().is_some_and(ControllingTerminal::is_relayed) => {
+            // However the command took it, its caller has asked for its end.
+            _ if self.is_plain && self.aborting.is_some() => ClientEnd::Exit(ABORTED.code()),
+            Exit::Signal(signal) if self.is_shell || is_relayed => {
                 let keys = bit(Signal::INT) | bit(Signal::QUIT);
-                ClientEnd::Die { signal, is_group: keys & bit(signal) & !self.came != 0 }
+                ClientEnd::Die { signal, is_group: is_relayed && keys & bit(signal) & !self.came != 0 }
             }
             exit => ClientEnd::Exit(exit.code()),
         }
@@ -127,7 +131,7 @@ impl Client {
     /// shell alone would get that one, and what it has started in other sessions would live on. The kernel sends it again
     /// for each thread of the parent that it makes the new parent and that dies, too.
     fn hold_or_pass(&mut self, signal: Signal) {
-        if self.parent.is_some() && sys::death_signal() == Some(signal) {
+        if self.lifeline.parent().is_some() && sys::death_signal() == Some(signal) {
             self.held_signal.get_or_insert((Instant::now() + DEATH_PATIENCE, signal));
         } else {
             self.pass_on(signal);
@@ -140,7 +144,7 @@ impl Client {
         // Without one no clock is read, which few calls need.
         let Some((_, signal)) = self.held_signal.take_if(|(until, _)| *until <= Instant::now()) else { return };
         let is_dying = |parent: Pid| sys::parent() != parent || sys::is_dying(parent);
-        if self.parent.as_ref().is_some_and(|(parent, _)| is_dying(*parent)) {
+        if self.lifeline.parent().is_some_and(is_dying) {
             self.held_signal = Some((Instant::now() + DEATH_PATIENCE, signal));
         } else {
             self.pass_on(signal);

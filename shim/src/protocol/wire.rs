@@ -11,7 +11,7 @@
 //!
 //! Invariants: nothing here allocates by a length field (the caller's buffer grows with the bytes that arrived);
 //! every truncation of a valid stream is [`Decoded::Incomplete`] and never an error; kinds from 0x80 up may be skipped
-//! by a reader that does not know them, any other unknown kind is an error.
+//! by a reader that does not know them, any other unknown kind is an error. Attributes of a RUN frame follow the same rule.
 
 mod attributes;
 mod extras;
@@ -31,9 +31,11 @@ pub use run::{AtStart, RunRequest, add_cgroups, add_variable, encode_run};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";
-/// The version this build speaks.
-pub const VERSION: u16 = 3;
-/// The oldest version this build still understands.
+/// The version this build speaks. From version 4 on, a reader skips attributes of a RUN frame that it does not know and
+/// that are optional.
+pub const VERSION: u16 = 4;
+/// The oldest version this build still understands: that of the release before this one, because agents keep an old shim
+/// while a new host serves them, and the reverse.
 pub const VERSION_MIN: u16 = 3;
 /// Size of a [`Hello`], bytes.
 pub const HELLO_BYTES: usize = 8;
@@ -75,6 +77,13 @@ pub enum WireError {
     TooLong { kind: u8, bytes: usize },
     /// A payload that is not what its kind says.
     Malformed(&'static str),
+}
+
+/// Whether these bytes begin with a whole frame.
+#[must_use]
+pub fn is_whole_frame(bytes: &[u8]) -> bool {
+    let Some(&[_, a, b, c, d]) = bytes.first_chunk::<HEADER_BYTES>() else { return false };
+    bytes.len() - HEADER_BYTES >= u32::from_le_bytes([a, b, c, d]) as usize
 }
 
 impl fmt::Display for WireError {

@@ -96,6 +96,12 @@ pub(crate) fn leave_directory() {
     unsafe { libc::chdir(c"/".as_ptr()) };
 }
 
+/// Names this process (prctl(2)).
+pub(crate) fn set_name(name: &std::ffi::CStr) {
+    // SAFETY: the kernel reads a C string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
 /// Sleeps until the end of this process, whatever signals come.
 pub(crate) fn sleep_for_ever() -> ! {
     restore_mask(SignalSet::MAX);
@@ -187,6 +193,14 @@ pub(crate) fn queued(fd: RawFd) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: the kernel writes one int.
     let result = unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) };
+    if result < 0 { 0 } else { usize::try_from(bytes).unwrap_or(0) }
+}
+
+/// Memory of what was sent to a socket and its reader has not taken, bytes.
+pub(crate) fn untaken(fd: RawFd) -> usize {
+    let mut bytes: c_int = 0;
+    // SAFETY: the kernel writes one int.
+    let result = unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut bytes) };
     if result < 0 { 0 } else { usize::try_from(bytes).unwrap_or(0) }
 }
 

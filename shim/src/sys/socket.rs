@@ -1,7 +1,7 @@
 //! Sockets of the local domain, and descriptors on their way through them.
 
 use std::ffi::c_char;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use nix::libc;
@@ -54,6 +54,16 @@ pub(crate) fn send_with_descriptors(fd: RawFd, bytes: &[u8], descriptors: &[RawF
 pub(crate) fn socket() -> Result<OwnedFd> {
     // SAFETY: socket has no preconditions.
     own(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) }.into())
+}
+
+/// Two stream sockets that are connected.
+pub(crate) fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [-1; 2];
+    // SAFETY: the kernel writes two descriptors, which are new and have no other owner.
+    unsafe {
+        check(libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()).into())?;
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
 }
 
 /// Connects to the socket at this path. `place::socket_path` has checked that it is short enough.

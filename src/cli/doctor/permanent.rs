@@ -5,8 +5,8 @@ use std::path::Path;
 use super::{CheckResult, FindingState, live};
 use crate::cli::init::InitStore;
 use crate::cli::run::links;
-use crate::front::init_record::ChangedFile;
-use crate::text::settings::{self, block};
+use crate::front::init_record::{ChangedFile, ChangedForm};
+use crate::text::settings;
 
 /// The findings; none where nothing was changed. `is_live` runs a command by one of the links.
 pub(super) fn all(shim: &Path, is_live: bool) -> Vec<CheckResult> {
@@ -57,10 +57,12 @@ fn of_file(file: &ChangedFile) -> CheckResult {
     let name = if file.agent.is_empty() { "profile" } else { &file.agent };
     let check = format!("{name}, init");
     let text = std::fs::read_to_string(&file.path).unwrap_or_default();
-    let has_all = file.edits.iter().all(|(setting, _)| match setting {
-        Some(setting) => settings::has(file.format, &text, setting).unwrap_or(false),
-        None => block::lines(&text).is_ok_and(|lines| lines.is_some()),
-    });
+    let ChangedForm::Settings(format) = file.form else {
+        let found = format!("{} has lines of an earlier release of rexec", file.path);
+        return CheckResult::new(FindingState::Note, check, found, "rexec uninit takes them back");
+    };
+    let has = |setting| settings::has(format, &text, setting).unwrap_or(false);
+    let has_all = file.edits.iter().all(|(setting, _)| setting.as_ref().is_some_and(has));
     if has_all {
         return CheckResult::ok(check, format!("{} has what rexec init put there", file.path));
     }

@@ -1,5 +1,6 @@
 //! `rexec uninit`: takes back what `rexec init` has changed.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use lexopt::prelude::{Long, Value};
@@ -8,14 +9,14 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::file::SettingsFile;
 use super::plan::{self, PlannedChange};
-use super::store::InitStore;
+use super::store::{InitStore, Links};
 use super::{YES, agent, misunderstood};
-use crate::cli::run::permanent;
+use crate::cli::run::permanent::{self, KnownAgent};
 use crate::cli::say;
 use crate::cli::told::tell;
 use crate::cli::verb::{Group, Values, Verb};
-use crate::front::init_record::ChangedFile;
-use crate::text::settings::{self, SettingsError, SettingsFormat, block};
+use crate::front::init_record::{ChangedFile, ChangedForm, InitRecord};
+use crate::text::settings::{self, Setting, SettingEdit, SettingsError, SettingsFormat, block};
 
 pub(in crate::cli) const UNINIT: Verb = Verb {
     name: "uninit",
@@ -27,7 +28,8 @@ pub(in crate::cli) const UNINIT: Verb = Verb {
     text: "\
 Each file gets back the bytes that it had before rexec init. What others have
 changed in it since stays. You see each change as a diff, and are asked.
-Without AGENT this takes back everything, and removes the links.
+Without AGENT this takes back everything. The links go with the last setting
+that names them; as long as a file names one, they stay, and you are told.
 
 Agents that run go on with the settings that they have read: restart them.
 ",
@@ -35,27 +37,35 @@ Agents that run go on with the settings that they have read: restart them.
     codes: &[(1, "nothing was changed, or a file cannot be changed")],
     examples: &["rexec uninit", "rexec uninit claude"],
     run: |parser| {
-        let (mut names, mut is_sure) = (Vec::new(), false);
+        let mut agents = Vec::new();
+        let mut is_sure = false;
         while let Some(argument) = parser.next().map_err(|error| UNINIT.wrong(&error))? {
             match argument {
                 Long("yes") | lexopt::Arg::Short('y') => is_sure = true,
-                Value(word) => names.push(agent(&word.to_string_lossy())?.name()),
+                Value(word) => agents.push(agent(&word.to_string_lossy())?),
                 other => return Err(UNINIT.unexpected(other)),
             }
         }
-        uninit(&names, is_sure)
+        uninit(&agents, is_sure)
     },
 };
 
-fn uninit(names: &[&str], is_sure: bool) -> Result<u8, Notice> {
+fn uninit(agents: &[KnownAgent], is_sure: bool) -> Result<u8, Notice> {
     let store = InitStore::of_user()?;
     let mut record = store.record()?;
-    let is_meant = |file: &ChangedFile| names.is_empty() || names.contains(&file.agent.as_str());
+    let is_meant = |file: &ChangedFile| agents.is_empty() || agents.iter().any(|agent| concerns(file, agent));
     let (meant, kept): (Vec<_>, Vec<_>) = record.files.into_iter().partition(is_meant);
     record.files = kept;
     if meant.is_empty() {
-        return say("nothing to do\n");
+        // Links that a setting named when the last change was taken back.
+        let has_links = agents.is_empty() && record.files.is_empty() && store.links().exists();
+        return if has_links && finish(&store, &record, &[])? {
+            say("the links are gone\n")
+        } else {
+            say("nothing to do\n")
+        };
     }
+    let paths: Vec<PathBuf> = meant.iter().map(|file| PathBuf::from(&file.path)).collect();
     let changes = meant.into_iter().map(plan_back).collect::<Result<Vec<_>, _>>()?;
     let needed: Vec<PlannedChange> = changes.into_iter().filter(PlannedChange::is_needed).collect();
     plan::show(&needed)?;
@@ -63,29 +73,54 @@ fn uninit(names: &[&str], is_sure: bool) -> Result<u8, Notice> {
         return say("nothing was changed\n").map(|_| exit_code::FAILURE);
     }
     needed.iter().try_for_each(|change| change.make().map(|_| ()))?;
-    store.give_up(&record)?;
+    finish(&store, &record, &paths)?;
     say("done; restart the agents that run\n")
+}
+
+/// Whether a file was changed for this agent. The aliases in a shell profile are for each agent that they start.
+fn concerns(file: &ChangedFile, agent: &KnownAgent) -> bool {
+    let alias = format!("alias {}=", agent.program());
+    let text = || fs::read_to_string(&file.path).unwrap_or_default();
+    file.agent == agent.name() || (file.agent.is_empty() && text().lines().any(|line| line.starts_with(&alias)))
+}
+
+/// Writes the record. The links go if nothing is left of it, unless a setting names them: an agent without its shell would
+/// run nothing, or run it unseen. `paths` are the files that were changed until now. Returns whether the links are gone.
+fn finish(store: &InitStore, record: &InitRecord, paths: &[PathBuf]) -> Result<bool, Notice> {
+    let links = store.links();
+    let mut files: Vec<PathBuf> = paths.to_vec();
+    files.extend(permanent::files(&store.home, &links.to_string_lossy()));
+    files.sort();
+    files.dedup();
+    files.retain(|path| names_links(path, &links));
+    if record.files.is_empty() {
+        for path in &files {
+            tell(format!(
+                "{} names a link in {}, so the links stay; change it and call rexec uninit again",
+                path.display(),
+                links.display()
+            ));
+        }
+    }
+    store.give_up(record, if files.is_empty() { Links::Unnamed } else { Links::Named })?;
+    Ok(record.files.is_empty() && files.is_empty())
+}
+
+/// Whether a file names one of the links.
+fn names_links(path: &Path, links: &Path) -> bool {
+    let folder = format!("{}/", links.display());
+    fs::read(path).is_ok_and(|text| memchr::memmem::find(&text, folder.as_bytes()).is_some())
 }
 
 /// The file without what was changed in it.
 fn plan_back(changed: ChangedFile) -> Result<PlannedChange, Notice> {
     let path = PathBuf::from(&changed.path);
     let file = SettingsFile::open(path.clone())?;
-    let wrong = |error: SettingsError| misunderstood(&path, &error);
     let Some(mut text) = file.text.clone() else {
         return Ok(PlannedChange { file, after: None, changed });
     };
     for (setting, edit) in changed.edits.iter().rev() {
-        // Comments may have come in since.
-        let format = match changed.format {
-            SettingsFormat::Json => SettingsFormat::JsonWithComments,
-            format => format,
-        };
-        let back = match setting {
-            Some(setting) => settings::undo(format, &text, setting, edit),
-            None => block::unset(&text, edit),
-        };
-        match back.map_err(wrong)? {
+        match taken_back(changed.form, &text, setting.as_ref(), edit).map_err(|error| misunderstood(&path, &error))? {
             Some(back) => text = back,
             None => say_gone(&path, setting.as_ref()),
         }
@@ -95,7 +130,25 @@ fn plan_back(changed: ChangedFile) -> Result<PlannedChange, Notice> {
     Ok(PlannedChange { file, after, changed })
 }
 
-fn say_gone(path: &Path, setting: Option<&settings::Setting>) {
+/// The text without one edit; `None` if that is not there any more.
+fn taken_back(
+    form: ChangedForm,
+    text: &str,
+    setting: Option<&Setting>,
+    edit: &SettingEdit,
+) -> Result<Option<String>, SettingsError> {
+    match (form, setting) {
+        // Comments may have come in since.
+        (ChangedForm::Settings(SettingsFormat::Json), Some(setting)) => {
+            settings::undo(SettingsFormat::JsonWithComments, text, setting, edit)
+        }
+        (ChangedForm::Settings(format), Some(setting)) => settings::undo(format, text, setting, edit),
+        (ChangedForm::Earlier(_), Some(_)) => Ok(settings::undo_lines(text, edit)),
+        (_, None) => block::unset(text, edit),
+    }
+}
+
+fn say_gone(path: &Path, setting: Option<&Setting>) {
     let what = setting.map_or("the block".to_owned(), |setting| setting.keys.join("."));
     tell(format!("{}: {what} is not as rexec init has left it, and stays", path.display()));
 }

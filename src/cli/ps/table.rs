@@ -8,8 +8,10 @@ use super::measured::{Measured, RunProcess};
 use super::{RunState, first_line};
 use crate::cli::columns::{self, Column, LAST_COLUMNS_MIN};
 use crate::cli::look::{Look, columns_of};
+use crate::sys::project;
 use crate::text::count::counted;
 use crate::text::place::place;
+use crate::text::prompt::quoted;
 
 /// Columns of an agent's name.
 const AGENT_COLUMNS: usize = 12;
@@ -99,7 +101,7 @@ fn command(run: &Measured, room: usize, look: &Look) -> String {
         notes += &format!(" +{}", counted(processes, "process", "processes"));
     }
     if let Some(prompt) = run.listed.prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
-        notes += &format!("   \"{}\"", look.cut(prompt.trim(), PROMPT_COLUMNS));
+        notes += &format!("   {}", quoted(&look.cut(prompt.trim(), PROMPT_COLUMNS)));
     }
     if let Some(sandbox) = &run.listed.sandbox {
         notes += &format!(" · in its sandbox ({})", look.cut(sandbox, PROMPT_COLUMNS));
@@ -120,8 +122,7 @@ fn process_line(process: &RunProcess, look: &Look) -> String {
 
 /// A directory's name, from the top of its project if it is in one, which is where a `.git` lies.
 fn directory(dir: &str, home: &str) -> String {
-    let depth = Path::new(dir).ancestors().position(|above| above.join(".git").exists());
-    place(dir, depth, home)
+    place(dir, project::depth(Path::new(dir)), home)
 }
 
 /// The end of a directory's name that fits its column, with whole parts if the last one fits.

@@ -1,7 +1,7 @@
 //! Plays runs on standard output.
 //!
-//! Invariants: the console is told the time of the recordings; what a run switched at the terminal is switched back when
-//! its replay ends, also by ^C; memory is bounded by the recordings of the runs that are under way.
+//! Invariants: the console is told the time of the recordings; output reaches the terminal through the console's filter
+//! only; memory is bounded by the recordings of the runs that are under way.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -13,6 +13,7 @@ use rexec_sh::protocol::process::{Exit, Signal};
 use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::script::{Scene, Show};
+use crate::cli::output::drawn;
 use crate::cli::when::Clock;
 use crate::core::engine::{Engine, JobId};
 use crate::core::entry::{Reason, StartError, Stream, Streams};
@@ -20,15 +21,15 @@ use crate::core::log::Lag;
 use crate::history::{self, milliseconds};
 use crate::host::{Color, new_console};
 use crate::journal::record::RunEnd;
-use crate::journal::recording::{EventKind, RecordedEvent, parse_size};
+use crate::journal::recording::{EventKind, RecordedEvent};
 use crate::limits;
 use crate::sink::console::{Console, Heading, View};
+use crate::sys::project;
 use crate::sys::pty;
 use crate::sys::signal::{HostSignal, HostSignals};
 use crate::sys::terminal::Keys;
 use crate::text::agent_name::short_name;
 use crate::text::place::place;
-use crate::text::safe::full_screen::FullScreenFilter;
 
 /// How fast time passes.
 #[derive(Debug, Clone, Copy)]
@@ -54,10 +55,6 @@ struct Playing {
     events: VecDeque<RecordedEvent>,
     end: Option<RunEnd>,
     took: Option<Duration>,
-    /// What draws a full-screen program; other output goes through the console.
-    full_screen: Option<FullScreenFilter>,
-    /// What rexec says of the recording, until the screen is free for it.
-    remarks: Vec<String>,
 }
 
 /// Plays runs.
@@ -104,13 +101,16 @@ impl Player {
         Ok(player)
     }
 
-    /// Plays one run, all of its output.
-    pub(super) fn play_one(&mut self, scene: Scene) -> io::Result<()> {
-        let full_screen = self.window.and_then(|here| scene.full_screen(here.rows));
-        self.say_size(&scene, full_screen.is_some());
+    /// Plays one run, all of its output. A person names it so.
+    pub(super) fn play_one(&mut self, scene: Scene, name: &str) -> io::Result<()> {
+        self.say_size(&scene);
+        if scene.is_full_screen() {
+            let line = format!("… it draws on the whole screen: rexec export --cast {name} | asciinema play -");
+            self.console.say(line, &mut self.out);
+        }
         self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
         let job = JobId(scene.run.start.seq);
-        self.begin(scene, full_screen);
+        self.begin(scene);
         self.console.follow(Some(job));
         self.play(|_, _| Ok(()))
     }
@@ -118,7 +118,7 @@ impl Player {
     /// Draws one run as a console shows it: with the banner and the end, a flood counted.
     pub(super) fn draw_one(&mut self, scene: Scene) -> io::Result<()> {
         self.engine.continue_after(scene.run.start.seq.saturating_sub(1));
-        self.begin(scene, None);
+        self.begin(scene);
         self.play(|_, _| Ok(()))
     }
 
@@ -136,7 +136,7 @@ impl Player {
                 if let Some(run) = history::find(session, seq)? {
                     let scene = Scene::of(run)?;
                     player.engine.continue_after(seq.saturating_sub(1));
-                    player.begin(scene, None);
+                    player.begin(scene);
                 }
                 Ok(())
             })?;
@@ -147,15 +147,15 @@ impl Player {
         Ok(())
     }
 
-    /// Says that the recorded terminal was larger than this one.
-    fn say_size(&mut self, scene: &Scene, is_full_screen: bool) {
+    /// Says that the recorded terminal was wider than this one.
+    fn say_size(&mut self, scene: &Scene) {
         let (Some((rows, cols)), Some(here)) = (scene.window(), self.window) else { return };
-        if here.cols < cols || (here.rows < rows && is_full_screen) {
+        if here.cols < cols {
             let line = format!(
                 "… recorded at {cols}x{rows}, and this terminal has {}x{}: rows may break elsewhere",
                 here.cols, here.rows
             );
-            self.console.say(&line, &mut self.out);
+            self.console.say(line, &mut self.out);
         }
     }
 
@@ -169,8 +169,8 @@ impl Player {
         self.console.pump(&mut self.engine, &mut self.out, usize::MAX, now);
     }
 
-    /// Begins a run now. `full_screen` draws it; without one it goes through the console.
-    fn begin(&mut self, mut scene: Scene, full_screen: Option<FullScreenFilter>) {
+    /// Begins a run now.
+    fn begin(&mut self, mut scene: Scene) {
         let now = self.now();
         let Some(job) = self.engine.submit() else { return };
         self.engine.on_started(job, Streams::of(&[Stream::Tty]), now);
@@ -178,13 +178,8 @@ impl Player {
         if let Some(cursor) = self.engine.attach(job, Lag::Skip) {
             self.console.begin(&mut self.engine, cursor, heading);
         }
-        if full_screen.is_some() {
-            // A console shows the banner of a silent command only after a while.
-            self.base += Duration::from_secs(1);
-            self.pump();
-        }
         let (took, events) = (scene.took(), VecDeque::from(scene.events()));
-        let playing = Playing { since: self.at, events, end: scene.run.end, took, full_screen, remarks: Vec::new() };
+        let playing = Playing { since: self.at, events, end: scene.run.end, took };
         self.playing.insert(job, playing);
         self.schedule(job);
     }
@@ -203,9 +198,7 @@ impl Player {
     /// Plays until nothing is left. `begin` begins the run of a number.
     fn play(&mut self, mut begin: impl FnMut(&mut Self, u64) -> io::Result<()>) -> io::Result<()> {
         let played = self.play_steps(&mut begin);
-        for mut playing in std::mem::take(&mut self.playing).into_values() {
-            playing.full_screen.iter_mut().for_each(|filter| filter.end(&mut self.out));
-        }
+        self.playing.clear();
         self.next.clear();
         if self.is_over {
             self.console.leave(&mut self.out);
@@ -262,35 +255,25 @@ impl Player {
         let now = self.now();
         let Some(playing) = self.playing.get_mut(&job) else { return };
         let Some(event) = playing.events.pop_front() else { return };
-        match (event.kind, &mut playing.full_screen) {
-            (EventKind::Output, Some(filter)) => filter.push(event.text.as_bytes(), &mut self.out),
-            (EventKind::Output, None) => {
+        match event.kind {
+            EventKind::Output => {
                 self.engine.on_output(job, Stream::Tty, event.text.into_bytes().into(), now);
                 self.pump();
             }
-            (EventKind::Size, Some(filter)) => {
-                parse_size(&event.text).into_iter().for_each(|(rows, _)| filter.resize(rows));
-            }
-            (EventKind::Remark, None) => self.console.say(&format!("… {}", event.text), &mut self.out),
-            (EventKind::Remark, Some(_)) => playing.remarks.push(event.text),
-            (EventKind::Size, None) | (EventKind::Input, _) => {}
+            EventKind::Remark => self.console.say(format_args!("… {}", event.text), &mut self.out),
+            EventKind::Size | EventKind::Input => {}
         }
         self.schedule(job);
     }
 
     fn end(&mut self, job: JobId) {
         let now = self.now();
-        let Some(mut playing) = self.playing.remove(&job) else { return };
-        playing.full_screen.iter_mut().for_each(|filter| filter.end(&mut self.out));
-        for remark in playing.remarks {
-            self.console.say(&format!("… {remark}"), &mut self.out);
-        }
-        let Some(end) = playing.end else { return };
+        let Some(end) = self.playing.remove(&job).and_then(|playing| playing.end) else { return };
         self.console.on_left(job, &end.left);
         match end.error.as_deref() {
             Some("not_found" | "spawn_failed") => {
                 let problem = "it could not be started".to_owned();
-                return self.engine.on_start_failed(job, StartError { code: end.exit, problem, hint: String::new() });
+                return self.engine.on_start_failed(job, StartError::new(end.exit, problem, String::new()));
             }
             Some("lost") => return self.engine.on_guard_gone(job, now),
             Some("timeout") => self.engine.stop(job, Reason::TimedOut, limits::GRACE, now),
@@ -304,7 +287,7 @@ impl Player {
     }
 
     fn show(&mut self) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = drawn();
         out.write_all(&self.out)?;
         self.out.clear();
         out.flush()
@@ -331,8 +314,7 @@ fn heading(scene: &Scene, clock: Clock, now: Instant) -> Heading {
         PrimitiveDateTime::new(epoch.date(), epoch.time())
     });
     // How deep in its project the run was is not recorded; the project may still be there.
-    let is_top = |dir: &Path| dir.join(".git").exists();
-    let depth = Path::new(&start.dir).ancestors().position(is_top);
+    let depth = project::depth(Path::new(&start.dir));
     Heading {
         time: start.time.clone(),
         local,

@@ -64,7 +64,7 @@ impl KnownAgent {
 
     /// Its file, where it has one. `links` is the folder of the permanent links.
     pub(in crate::cli) fn permanent(&self, home: &Path, links: &str) -> Option<PermanentSetting> {
-        use SettingsFormat::{Json, JsonWithComments, Toml, Yaml};
+        use SettingsFormat::{Json, JsonWithComments, Toml};
         let link = |name: &str| SettingValue::Text(format!("{links}/{name}"));
         let (path, format, settings) = match self.recipe.agent {
             "Claude Code" => {
@@ -100,11 +100,6 @@ impl KnownAgent {
                 let folder = folder("PI_CODING_AGENT_DIR", home, ".pi/agent");
                 (folder.join("settings.json"), Json, vec![(keys, link("rexec-bash"))])
             }
-            "Aider" => {
-                let shell = format!("SHELL={links}/{}", with_situation(launch::users_link));
-                let keys: &[&str] = &["set-env"];
-                (home.join(".aider.conf.yml"), Yaml, vec![(keys, SettingValue::Text(shell))])
-            }
             _ => return None,
         };
         let settings = settings
@@ -125,8 +120,14 @@ impl KnownAgent {
     }
 }
 
+/// The settings files of all agents, whether they exist or not.
+pub(in crate::cli) fn files(home: &Path, links: &str) -> Vec<PathBuf> {
+    let known = RECIPES.iter().map(|recipe| KnownAgent { recipe });
+    known.filter_map(|agent| agent.permanent(home, links)).map(|setting| setting.path).collect()
+}
+
 /// The names that complete `rexec init`.
-pub(in crate::cli) const PROGRAMS: [&str; 5] = ["claude", "codex", "opencode", "pi", "aider"];
+pub(in crate::cli) const PROGRAMS: [&str; 4] = ["claude", "codex", "opencode", "pi"];
 
 /// The folder that a variable names, or this one in the home folder.
 fn folder(variable: &str, home: &Path, usual: &str) -> PathBuf {

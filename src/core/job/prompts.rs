@@ -5,6 +5,10 @@
 //!      │                                       └──the time is over──▶ end of file
 //!      └──a stop, without──▶ end of file
 //! ```
+//!
+//! A terminal that the command's output does not go through is given up when nobody answers: the first program that asks
+//! reads end of file, and what asks again is left at a terminal that is gone. ^D would be a character to programs that
+//! read keys, and they would ask for ever.
 
 use std::time::{Duration, Instant};
 
@@ -31,11 +35,15 @@ pub(super) struct Prompts {
     has_told_end: bool,
     /// What asked last reads keys, see [`TerminalWish::Keys`].
     reads_keys: bool,
+    /// The terminal is given up when nobody answers.
+    is_given_up: bool,
     /// Stops for terminal input since the last [`Order::HangUp`].
     stops: u32,
     asking: Asking,
     /// The end of the output.
     tail: Vec<u8>,
+    /// The same when the command began to wait for the answer that has no end yet. Others may write meanwhile.
+    asked: Vec<u8>,
 }
 
 impl Prompts {
@@ -59,8 +67,11 @@ impl Prompts {
         if self.is_answered() {
             return Some(Order::GiveForeground);
         }
+        // What asks again has had its time.
+        let wait = wait.filter(|_| !(self.is_given_up && self.has_told_end));
         let Some(wait) = wait else { return Some(self.end_input(program, log)) };
-        let waiting = Prompt { program, prompt: self.last_line(), until: now + wait };
+        self.asked.clone_from(&self.tail);
+        let waiting = Prompt { program, prompt: self.last_line(), since: now, until: now + wait };
         log.push(Entry::Waits(Box::new(waiting.clone())));
         self.asking = Asking::Waits(waiting);
         None
@@ -69,8 +80,12 @@ impl Prompts {
     /// Nobody answers. A program that keeps asking gets SIGHUP in the end.
     fn end_input(&mut self, program: String, log: &mut Log) -> Order {
         self.asking = Asking::Nobody;
-        if !std::mem::replace(&mut self.has_told_end, true) {
-            log.push(Entry::WantedInput { program, has_ended: !self.reads_keys });
+        let is_first = !std::mem::replace(&mut self.has_told_end, true);
+        if is_first {
+            log.push(Entry::WantedInput { program, has_ended: !self.reads_keys || self.is_given_up });
+        }
+        if self.is_given_up && (self.reads_keys || !is_first) {
+            return Order::GiveUpTerminal;
         }
         if self.reads_keys {
             return Order::LeaveKeys;
@@ -92,6 +107,9 @@ impl Prompts {
 
     /// A person begins to answer, or watches and may type. Also what does not ask yet can be answered.
     pub(super) fn answer(&mut self) -> Order {
+        if !matches!(self.asking, Asking::Waits(_)) {
+            self.asked.clone_from(&self.tail);
+        }
         self.asking = Asking::Answered;
         // Somebody is there, so what asks again is not a loop around end of file.
         self.stops = 0;
@@ -164,6 +182,11 @@ impl Job {
         self.prompts.on_read(program, wait, now, &mut self.log)
     }
 
+    /// Has the terminal given up when nobody answers at it.
+    pub fn give_up_unanswered(&mut self) {
+        self.prompts.is_given_up = true;
+    }
+
     /// The process group that waited for an answer has ended.
     pub fn on_asker_gone(&mut self) {
         self.prompts.on_asker_gone();
@@ -183,6 +206,11 @@ impl Job {
         }
     }
 
+    /// A person has ended a line. What was asked before it has its answer.
+    pub fn on_line_typed(&mut self) {
+        self.prompts.asked.clear();
+    }
+
     /// The person who answers leaves.
     #[must_use]
     pub fn leave(&mut self) -> Option<Order> {
@@ -196,6 +224,18 @@ impl Job {
         let words = tail.trim_ascii_end();
         let start = words.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         &tail[start..]
+    }
+
+    /// The end of what it has written.
+    #[must_use]
+    pub fn tail(&self) -> &[u8] {
+        &self.prompts.tail
+    }
+
+    /// What that was when it began to wait for the answer that a person types.
+    #[must_use]
+    pub fn asked(&self) -> &[u8] {
+        &self.prompts.asked
     }
 
     /// The program of it that waits for a person's answer.

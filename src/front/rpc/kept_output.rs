@@ -111,6 +111,12 @@ impl KeptOutput {
         }
     }
 
+    /// Whether its clients get it masked.
+    #[must_use]
+    pub fn masks(&self) -> bool {
+        self.filters.iter().any(OutputFilter::masks)
+    }
+
     /// When [`KeptOutput::tick`] has output to release.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
@@ -126,11 +132,24 @@ impl KeptOutput {
     }
 
     /// Releases what is held back, because the run's shell has ended.
-    pub fn release(&mut self) {
+    pub fn release(&mut self, now: Instant) {
         for place in [0, 1] {
-            self.filtered(place, |filter, out| filter.release(out));
+            self.filtered(place, |filter, out| {
+                filter.let_go(now, out);
+                filter.release(out);
+            });
         }
         self.close_chunk();
+    }
+
+    /// The run waits for an answer: no longer holds back what may begin a secret. Returns the words of its prompt, masked as
+    /// the output is.
+    pub fn ask(&mut self, words: String, now: Instant) -> String {
+        for place in [0, 1] {
+            self.filtered(place, |filter, out| filter.let_go(now, out));
+        }
+        self.close_chunk();
+        self.filters[0].masked(words)
     }
 
     /// Nothing follows.

@@ -79,6 +79,23 @@ fn the_first_line_tells_the_languages_apart() {
 }
 
 #[test]
+fn a_line_that_is_nested_too_deep_is_not_read_to_its_end() {
+    let line = |depth: usize, text: &str| {
+        format!(
+            r#"{{"id":1,"method":"exec.list","params":{{"a":{}"{text}"{}}}}}"#,
+            "[".repeat(depth),
+            "]".repeat(depth)
+        )
+    };
+    let brackets = "[".repeat(1_000);
+    for text in ["", r#"\""#, r#"\\"#, &brackets, &format!(r#"\"{brackets}"#)] {
+        assert!(RpcLanguage::is_spoken_in(line(100, text).as_bytes()), "{text}");
+        assert!(!RpcLanguage::is_spoken_in(line(200, text).as_bytes()), "{text}");
+    }
+    assert!(!RpcLanguage::is_spoken_in(br#"{"method":"x","params":""#), "without an end");
+}
+
+#[test]
 fn empty_lines_in_front_say_nothing_about_the_language() {
     for (blank, line, is_rpc) in [
         ("", r#"{"id":1,"method":"exec.list"}"#, true),

@@ -37,6 +37,11 @@ impl CallerStreams {
         self.each(out, |filter, out| filter.tick(now, out));
     }
 
+    /// No longer holds back what may begin a secret.
+    pub(super) fn let_go(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.each(out, |filter, out| filter.let_go(now, out));
+    }
+
     /// Takes the first bytes of `bytes`; returns how many. It stops early where few bytes have become many.
     pub(super) fn push(&mut self, stream: Stream, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> usize {
         let to = match stream {
@@ -77,6 +82,11 @@ impl CallerStreams {
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> u64 {
         self.each(out, OutputFilter::finish);
         self.stdout.withheld_bytes() + self.stderr.withheld_bytes()
+    }
+
+    /// Whether the caller gets the output masked.
+    pub(super) fn masks(&self) -> bool {
+        self.stdout.masks() || self.stderr.masks()
     }
 
     /// What the caller got so far.

@@ -19,10 +19,12 @@ use crate::front::rpc::kept_output::KeptOutput;
 use crate::front::rpc::listing::{ListedRun, RunFacts};
 use crate::front::rpc::params::RunEvent;
 use crate::front::rpc::reply::put_notification;
+use crate::front::rpc::search::TextSearch;
 use crate::host::peers::Peers;
 use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
 use crate::limits;
+use crate::text::echo::TYPED;
 use crate::text::prompt::prompt_words;
 
 /// Input that a client has sent and the run has not taken.
@@ -58,6 +60,8 @@ pub(super) struct KeptRun {
     ports: PortLooks,
     pub(super) watchers: Vec<Watcher>,
     pub(super) replies: Vec<PendingReply>,
+    /// The texts for which some of them wait.
+    pub(super) texts: TextSearch,
     pub(super) inputs: VecDeque<PendingInput>,
 }
 
@@ -80,6 +84,7 @@ impl KeptRun {
             ports: PortLooks::new(accepted),
             watchers: Vec::new(),
             replies: Vec::new(),
+            texts: TextSearch::default(),
             inputs: VecDeque::new(),
         }
     }
@@ -166,6 +171,12 @@ impl KeptRun {
         self.watchers.retain(|watcher| watcher.peer != peer);
         self.replies.retain(|reply| reply.to().peer != peer);
         self.inputs.retain(|input| input.to.peer != peer);
+        self.forget_texts();
+    }
+
+    /// Looks no more for texts that nobody waits for.
+    pub(super) fn forget_texts(&mut self) {
+        self.texts.keep(&self.replies.iter().filter_map(PendingReply::text).collect());
     }
 
     /// Tells the watchers what is new, as far as they have room. Returns whether more may be taken from the log.
@@ -223,7 +234,7 @@ impl KeptRun {
         let is_drained = !has_any && (!has_unread || self.since_exit >= limits::DRAIN_BYTES);
         if is_drained && let Some(end) = self.exited.take() {
             // What its shell left in its streams has come.
-            self.output.release();
+            self.output.release(now);
             self.end = Some((end, self.output.ring().last_seq()));
             return true;
         }
@@ -233,14 +244,14 @@ impl KeptRun {
 
     fn take(&mut self, entry: &Entry, now: Instant) {
         match entry {
-            Entry::Output { stream, bytes, at } => {
+            Entry::Output { stream, bytes, at, echo } => {
                 self.since_exit += if self.exited.is_some() { bytes.len() } else { 0 };
                 self.ports.hasten(now);
+                let bytes = if self.output.masks() { echo.hidden(bytes, TYPED) } else { bytes };
                 self.output.push(*stream, bytes, *at, now);
             }
             Entry::Waits(prompt) => {
-                self.output.close_chunk();
-                let line = prompt_words(&prompt.prompt, limits::PROMPT_BYTES);
+                let line = self.output.ask(prompt_words(&prompt.prompt, limits::PROMPT_BYTES), now);
                 if self.prompts.len() < limits::RPC_PROMPTS_MAX {
                     self.prompts.push((self.output.ring().last_seq(), line));
                 }
@@ -271,10 +282,10 @@ impl KeptRun {
     }
 
     /// Looks for ports, if somebody wants to know and it is time. `free_from` is when the next look at any run may be.
-    pub(super) fn look_for_ports(&mut self, job: JobId, now: Instant, free_from: &mut Instant, runs: &Runs) {
+    pub(super) fn look_for_ports(&mut self, job: JobId, now: Instant, free_from: &mut Instant, runs: &mut Runs) {
         if self.is_watched_for_ports() {
             let last = self.output.ring().last_seq();
-            self.ports.look(now, free_from, last, || runs.ports(job));
+            self.ports.look(now, free_from, last, || runs.in_use(job, now).ports);
         }
     }
 

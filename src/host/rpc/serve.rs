@@ -1,5 +1,6 @@
 //! Does what the calls of programs ask. A program in a sandbox gets one error and is let go.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::kept_run::KeptRun;
@@ -18,7 +19,8 @@ use crate::front::rpc::params::{
     Awaited, Encoding, HelloParams, ListParams, OutputParams, RunEvent, SubscribeParams, WaitParams,
 };
 use crate::front::rpc::reply::put_error;
-use crate::front::rpc::search::TextSearch;
+use crate::host::run::ActiveRun;
+use crate::host::runs::InUse;
 use crate::host::turn::PeerId;
 use crate::host::{Host, unseen};
 use crate::limits;
@@ -29,7 +31,7 @@ impl Host {
     pub(in crate::host) fn serve_rpc(&mut self, peer: PeerId, call: RpcCall) {
         self.peers.end_greeting(peer);
         let to = Requester { peer, id: call.id };
-        let answered = call.method.and_then(|method| self.obey(&to, method));
+        let answered = self.count_connection(peer).and(call.method).and_then(|method| self.obey(&to, method));
         match answered {
             Ok(None) => {}
             Ok(Some(answer)) => self.rpc.answer(&to, &answer, &mut self.peers),
@@ -39,7 +41,7 @@ impl Host {
                 {
                     put_error(to.id.as_ref(), &error, known.out.buffer());
                 }
-                if error.code == SANDBOXED {
+                if error.code == SANDBOXED || !self.rpc.all.contains_key(&peer) {
                     return self.peers.let_go(peer, &mut self.turn, &mut self.engine);
                 }
             }
@@ -47,14 +49,28 @@ impl Host {
         self.peers.touch(peer);
     }
 
+    /// Counts a new connection for the agent that it comes from.
+    fn count_connection(&mut self, id: PeerId) -> Result<(), RpcError> {
+        let Some(peer) = self.peers.get(id).filter(|_| !self.rpc.all.contains_key(&id)) else { return Ok(()) };
+        let origin = self.callers.process_of(peer);
+        if self.rpc.has_too_many(origin) {
+            let sentence = format!("process {origin} has {} connections already", limits::RPC_CONNECTIONS_MAX);
+            return Err(RpcError::busy(sentence).hint("send more requests over one connection"));
+        }
+        self.rpc.meet(id).origin = Some(origin);
+        Ok(())
+    }
+
     /// Does what a call asks. `None` when the answer comes later, or has been given.
     fn obey(&mut self, to: &Requester, method: Method) -> Result<Option<RpcAnswer>, RpcError> {
         self.prove(to.peer)?;
-        if !matches!(method, Method::Run(_) | Method::Start(_)) {
-            self.check_client(to.peer, Purpose::Supervise, "", "")?;
-        } else if self.is_closing() {
-            let sentence = "the host is ending; nothing was run";
-            return Err(RpcError::new(ENDING, sentence).hint("start rexec-host, then run the command again"));
+        match purpose_of(&method) {
+            Some(purpose) => self.check_client(to.peer, purpose, None)?,
+            None if !self.is_closing() => {}
+            None => {
+                let sentence = "the host is ending; nothing was run";
+                return Err(RpcError::new(ENDING, sentence).hint("start rexec-host, then run the command again"));
+            }
         }
         if self.rpc.meet(to.peer).waiting >= limits::RPC_WAITING_MAX {
             let sentence = format!("{} requests of this connection wait already", limits::RPC_WAITING_MAX);
@@ -87,28 +103,28 @@ impl Host {
     /// Has a client prove once that no relay of bytes is in between, where that is required.
     fn prove(&mut self, peer: PeerId) -> Result<(), RpcError> {
         let brought = self.peers.get_mut(peer).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
+        let is_sealed = self.peers.get(peer).is_some_and(|peer| peer.is_sealed);
         let client = self.rpc.meet(peer);
-        client.is_proven |= !brought.is_empty();
+        client.is_proven |= !brought.is_empty() || is_sealed;
         if self.options.require_descriptor && !client.is_proven {
             return Err(RpcError { code: SANDBOXED, ..RpcError::from(&crate::host::notices::NO_PROOF) });
         }
         Ok(())
     }
 
-    /// What speaks against serving a client now. It may have entered a sandbox since its last call.
+    /// What speaks against serving a client now. It may have entered a sandbox since its last call. `command` is the one
+    /// that it asks for, and its name.
     pub(super) fn check_client(
         &mut self,
         peer: PeerId,
         purpose: Purpose,
-        whoami: &str,
-        command: &str,
+        command: Option<(&str, &str)>,
     ) -> Result<(), RpcError> {
-        let is_run = matches!(purpose, Purpose::Run);
         match self.doubt(peer, purpose) {
             None => Ok(()),
             Some(Doubt::Shortage) => Err(RpcError::busy("the host is busy: too few descriptors").hint("try again")),
             Some(Doubt::Differs(why)) => {
-                if is_run {
+                if let Some((whoami, command)) = command {
                     unseen::say_sandboxed(why, whoami, command.as_bytes(), &mut self.screen);
                 }
                 let sentence = format!("the caller is sandboxed ({why}); its commands run in its sandbox only");
@@ -143,7 +159,12 @@ impl Host {
         until: Option<Instant>,
     ) -> Result<(), RpcError> {
         let reply = PendingReply { to: to.clone(), waiting, until };
-        self.kept(job)?.replies.push(reply);
+        let run = self.kept(job)?;
+        if run.replies.len() >= limits::RPC_RUN_WAITING_MAX {
+            let sentence = format!("{} requests wait for run {} already", limits::RPC_RUN_WAITING_MAX, job.0);
+            return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
+        }
+        run.replies.push(reply);
         self.rpc.meet(to.peer).waiting += 1;
         self.turn.touch(job);
         Ok(())
@@ -155,7 +176,7 @@ impl Host {
         }
         let most = params.max_bytes.unwrap_or(limits::RPC_READ_BYTES).min(limits::RPC_READ_BYTES_MAX);
         let until = self.turn.now + Duration::from_millis(params.wait_ms).min(limits::TIMEOUT_MAX);
-        let waiting = Awaiting::Output { after: params.after, most, encoding: params.encoding };
+        let waiting = Awaiting::Output { after: params.after, most, encoding: params.encoding, is_due: false };
         self.wait_for(JobId(params.run), to, waiting, Some(until))
     }
 
@@ -167,7 +188,10 @@ impl Host {
         let waiting = match (params.awaited, &params.text) {
             (Awaited::Exit, None) => Awaiting::Exit,
             (Awaited::Port, None) => Awaiting::Port { port: params.port, look_at: self.turn.now },
-            (Awaited::Text, Some(text)) if !text.is_empty() => Awaiting::Text(TextSearch::new(text)),
+            (Awaited::Text, Some(text)) if text.len() > limits::RPC_TEXT_BYTES => {
+                return Err(bad(&format!("text: over {} bytes", limits::RPC_TEXT_BYTES)));
+            }
+            (Awaited::Text, Some(text)) if !text.is_empty() => Awaiting::Text(text.as_bytes().into()),
             (Awaited::Text, _) => return Err(bad("text: missing or empty")),
             (Awaited::Time, None) if until.is_none() => return Err(bad("timeout_ms: missing")),
             (Awaited::Time, None) => Awaiting::Time,
@@ -179,7 +203,22 @@ impl Host {
         if self.kept(job).is_err() && (1..=self.engine.count()).contains(&params.run) {
             return Ok(Some(RpcAnswer::Met(Met { met: "gone", ..Met::default() })));
         }
+        if let Awaiting::Text(text) = &waiting
+            && let Some(line) = self.look_for_text(job, text)?
+        {
+            return Ok(Some(RpcAnswer::Met(Met::text(line))));
+        }
         self.wait_for(job, to, waiting, until).map(|()| None)
+    }
+
+    /// Has a text looked for in the output of a run. Returns the line that has it already.
+    fn look_for_text(&mut self, job: JobId, text: &[u8]) -> Result<Option<String>, RpcError> {
+        let run = self.kept(job)?;
+        if run.replies.iter().filter_map(PendingReply::text).count() >= limits::RPC_TEXT_WAITS_MAX {
+            let sentence = format!("{} requests wait for texts of run {} already", limits::RPC_TEXT_WAITS_MAX, job.0);
+            return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
+        }
+        Ok(run.texts.add(text, run.output.ring()))
     }
 
     fn subscribe(&mut self, peer: PeerId, params: SubscribeParams) -> Result<RpcAnswer, RpcError> {
@@ -189,10 +228,14 @@ impl Host {
         }
         let told =
             params.events.as_ref().map_or_else(ToldEvents::usual, |events: &Vec<RunEvent>| ToldEvents::of(events));
-        let jobs: Vec<JobId> = match &params.runs {
+        let jobs: BTreeSet<JobId> = match &params.runs {
             Some(runs) => runs.iter().map(|&run| JobId(run)).collect(),
             None => self.engine.jobs().filter(|(_, job)| !job.is_closed()).map(|(job, _)| job).collect(),
         };
+        if params.runs.is_some() && jobs.len() > limits::RPC_SUBSCRIBED_MAX {
+            let sentence = format!("runs: over {} of them", limits::RPC_SUBSCRIBED_MAX);
+            return Err(RpcError::new(BAD_PARAMS, sentence).hint("leave runs out to be told of all"));
+        }
         for &job in &jobs {
             self.kept(job)?;
         }
@@ -223,7 +266,7 @@ impl Host {
 
     /// The word for the state of a run.
     fn state_of(&self, job: JobId) -> &'static str {
-        let is_paused = self.runs.get(job).is_some_and(|run| run.is_paused);
+        let is_paused = self.runs.get(job).is_some_and(ActiveRun::is_paused);
         match self.engine.job(job) {
             None => "closed",
             Some(known) if known.is_closed() => "closed",
@@ -238,9 +281,9 @@ impl Host {
     fn status_of(&mut self, job: JobId) -> Result<RpcAnswer, RpcError> {
         self.kept(job)?;
         let (state, now) = (self.state_of(job), self.turn.now);
-        let (ports, processes) = (self.runs.ports(job), self.runs.get(job).map(|run| run.processes().len()));
+        let InUse { ports, processes } = self.runs.in_use(job, now);
         let run = self.kept(job)?;
-        let listed = ListedRun { ports, processes: Some(processes.unwrap_or(0)), ..run.listed(state, now) };
+        let listed = ListedRun { ports, processes: Some(processes), ..run.listed(state, now) };
         Ok(RpcAnswer::Run(Box::new(listed)))
     }
 
@@ -252,11 +295,12 @@ impl Host {
         let is_shown = |run: &KeptRun| is_in(run) && (params.all || !run.is_closed());
         let shown: Vec<(JobId, &KeptRun)> =
             self.rpc.kept.iter().filter(|(_, run)| is_shown(run)).map(|(&job, run)| (job, run)).collect();
-        let mut in_use = self.runs.in_use(shown.iter().map(|&(job, _)| job));
+        let jobs: Vec<JobId> = shown.iter().map(|&(job, _)| job).collect();
+        let mut in_use = self.runs.all_in_use(&jobs, self.turn.now);
         let listed = shown.into_iter().map(|(job, run)| {
             let listed = run.listed(self.state_of(job), self.turn.now);
             match in_use.remove(&job) {
-                Some((ports, processes)) => ListedRun { ports, processes: Some(processes), ..listed },
+                Some(InUse { ports, processes }) => ListedRun { ports, processes: Some(processes), ..listed },
                 None => listed,
             }
         });
@@ -268,5 +312,14 @@ impl Host {
             Answer::Status(status) => RpcAnswer::Host(status),
             _ => RpcAnswer::Done {},
         }
+    }
+}
+
+/// What a call is for. `None` for a command, whose caller is looked at when its name is known.
+fn purpose_of(method: &Method) -> Option<Purpose> {
+    match method {
+        Method::Run(_) | Method::Start(_) => None,
+        Method::Write(_) | Method::Resize(_) | Method::CreateSession(_) | Method::SessionEnv(_) => Some(Purpose::Run),
+        _ => Some(Purpose::Supervise),
     }
 }

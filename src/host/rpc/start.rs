@@ -1,7 +1,5 @@
 //! Starts commands for programs. They take the same way as those of other callers in JSON.
 
-use std::os::fd::OwnedFd;
-
 use super::Requester;
 use super::kept_run::KeptRun;
 use super::pending_reply::{Awaiting, PendingReply, Restart};
@@ -9,6 +7,7 @@ use super::watcher::{ToldEvents, Watcher};
 use crate::core::engine::JobId;
 use crate::core::entry::{Reason, StartError};
 use crate::core::log::Lag;
+use crate::front::caller::CallerMarks;
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::output_filter::OutputFilter;
 use crate::front::projects::ProjectId;
@@ -25,7 +24,9 @@ use crate::host::turn::Source;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::confinement::Purpose;
+use crate::text::redact::Redactor;
 use crate::text::sanitize::Mode;
 
 impl Host {
@@ -37,7 +38,7 @@ impl Host {
         let (params, session) = &self.in_session(asked)?;
         let request = params.request(name.as_deref(), &host_dir.to_string_lossy())?;
         let text = request.text.clone().unwrap_or_else(|| request.exec.join(" "));
-        self.check_client(to.peer, Purpose::Run, &request.whoami, &text)?;
+        self.check_client(to.peer, Purpose::Run, Some((&request.whoami, &text)))?;
         if let Some(job) = self.run_of_name(params, &request.dir, *session) {
             if !params.restart {
                 let name = params.name.as_deref().unwrap_or_default();
@@ -129,12 +130,12 @@ impl Host {
     #[expect(clippy::type_complexity, reason = "the descriptors as they came, and the pipe's other end")]
     fn with_input(
         &mut self,
-        descriptors: Result<Vec<OwnedFd>, StartError>,
+        descriptors: Result<Vec<CallerDescriptor>, StartError>,
         first: &[u8],
-    ) -> std::io::Result<(Result<Vec<OwnedFd>, StartError>, Option<InputPipe>)> {
+    ) -> std::io::Result<(Result<Vec<CallerDescriptor>, StartError>, Option<InputPipe>)> {
         let Ok(mut descriptors) = descriptors else { return Ok((descriptors, None)) };
         let (read, write) = sys::input_pipe()?;
-        descriptors[0] = read;
+        descriptors[0] = read.into();
         let port = Port::new(&mut self.turn.poller, write)?;
         Ok((Ok(descriptors), Some(InputPipe::new(port, first))))
     }
@@ -160,9 +161,9 @@ impl Host {
         let output = KeptOutput::new([filter(), filter()], params.is_pty(), is_text, gathering);
         let cursor = self.engine.attach(job, Lag::Hold);
         let facts = RunFacts {
-            caller_session: params.caller_session.clone(),
+            caller_session: params.caller_session.as_ref().map(|session| CallerMarks::named(session).session),
             name: params.name.clone(),
-            why: params.why.clone(),
+            why: params.why.clone().map(|why| self.masked(job, why)),
             background: params.background,
             ..self.facts_of(job)
         };
@@ -203,6 +204,14 @@ impl Host {
         }
     }
 
+    /// Words of a run, without its secrets.
+    fn masked(&self, job: JobId, words: String) -> String {
+        match self.runs.secrets(job) {
+            None => words,
+            Some(secrets) => secrets.masked_text(&words),
+        }
+    }
+
     fn filter_for(&self, job: JobId, params: &StartParams) -> OutputFilter {
         let size = params.size.map_or((limits::UNSEEN_ROWS, limits::UNSEEN_COLS), |size| (size.rows, size.cols));
         let (rows, cols) = (size.0.min(limits::WINDOW_ROWS_MAX), size.1.min(limits::WINDOW_COLS_MAX));
@@ -215,20 +224,15 @@ impl Host {
             None if params.is_pty() => collapse,
             None => Mode::Tidy,
         };
-        let pending = self.runs.get(job).and_then(|run| run.pending.as_ref()?.as_ref().ok());
-        let redactor = pending.filter(|_| self.options.redact_agents).map(|pending| pending.command.redactor());
-        OutputFilter::new(mode, redactor)
+        OutputFilter::new(mode, self.runs.secrets(job).map(Redactor::fresh))
     }
 
     /// A run that a client wants to watch, although this door has not started it. It is kept from now on.
     pub(super) fn keep_other(&mut self, job: JobId, has_terminal: bool) {
         let mode =
             if has_terminal { Mode::Collapse { rows: limits::PTY_ROWS, cols: limits::PTY_COLS } } else { Mode::Tidy };
-        let redactor = || {
-            let pending = self.runs.get(job)?.pending.as_ref()?.as_ref().ok()?;
-            Some(pending.command.redactor()).filter(|_| self.options.redact_agents)
-        };
-        let filters = [OutputFilter::new(mode, redactor()), OutputFilter::new(mode, redactor())];
+        let filter = || OutputFilter::new(mode, self.runs.secrets(job).map(Redactor::fresh));
+        let filters = [filter(), filter()];
         let output = KeptOutput::new(filters, has_terminal, true, Gathering::Nothing);
         let Some(cursor) = self.engine.attach(job, Lag::Skip) else { return };
         let accepted = self.runs.get(job).map_or(self.turn.now, |run| run.accepted);

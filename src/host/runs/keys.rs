@@ -39,7 +39,9 @@ impl Runs {
                 if let Some(relay) = self.get_mut(job).and_then(|run| run.relay.as_mut()) {
                     relay.resuming += 1;
                     relay.is_returned &= !foreground;
+                    relay.is_stopped = false;
                 }
+                self.to_continue.remove(job);
                 self.order(job, Order::Resume { foreground }, turn.now);
             }
             TerminalEvent::Hangup => {
@@ -67,7 +69,10 @@ impl Runs {
         let Some(run) = self.get_mut(job).filter(|run| run.has_keys()) else { return };
         let Some(relay) = run.relay.as_mut().filter(|relay| relay.takes_keys()) else { return };
         let before = relay.keys.pending();
-        let written = match run.streams[Stream::Tty as usize].as_mut() {
+        let terminal = &mut run.streams[Stream::Tty as usize];
+        // Before the command can act on the keys.
+        let reads_lines = relay.is_on_demand && terminal.as_ref().is_some_and(|port| pty::reads_lines(port.fd()));
+        let written = match terminal {
             Some(port) => relay.keys.flush(|bytes| port.write(|fd| sys::write(fd, bytes))).is_ok(),
             None => false,
         };
@@ -78,7 +83,7 @@ impl Runs {
         let taken = before - relay.keys.pending();
         if relay.is_on_demand && written && taken > 0 {
             relay.unread += taken;
-            self.order(job, Order::Typed, turn.now);
+            self.order(job, Order::Typed { reads_lines }, turn.now);
         } else {
             self.tell_taken(job, taken, peers);
         }

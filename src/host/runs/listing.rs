@@ -38,10 +38,10 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
     let state = match engine.job(job) {
         Some(known) if known.is_queued() => RunState::Queued,
         Some(known) if known.is_stopping() => RunState::Stopping,
-        Some(known) if known.waiting().is_some() && !run.is_paused => RunState::Waiting,
-        Some(known) if !known.is_closed() && !run.is_paused => RunState::Running,
+        Some(known) if known.waiting().is_some() && !run.is_paused() => RunState::Waiting,
+        Some(known) if !known.is_closed() && !run.is_paused() => RunState::Running,
         _ if run.ending.left_over != LeftOver::Untouched => RunState::Stopping,
-        _ if run.is_paused => RunState::Paused,
+        _ if run.is_paused() => RunState::Paused,
         _ => RunState::Left,
     };
     let age = now.saturating_duration_since(run.accepted);
@@ -50,7 +50,7 @@ fn listed(job: JobId, run: &ActiveRun, engine: &Engine, now: Instant) -> Listed 
         seq: job.0,
         state,
         asks: waiting.map(|waiting| waiting.program.clone()),
-        prompt: waiting.map(|waiting| prompt_words(&waiting.prompt, limits::PROMPT_BYTES)),
+        prompt: waiting.map(|waiting| run.description.masked(prompt_words(&waiting.prompt, limits::PROMPT_BYTES))),
         age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
         guard: run.guard_pid().map(Pid::number),
         orphans: run.hunt.iter().flat_map(|hunt| hunt.living.iter().map(|process| process.pid.number())).collect(),

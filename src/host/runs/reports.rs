@@ -2,19 +2,19 @@
 
 use super::Runs;
 use crate::core::engine::{Engine, JobId};
-use crate::core::entry::StartError;
+use crate::core::entry::{StartError, TerminalWish};
 use crate::core::job::{Job, Order};
 use crate::guard::control::{self, GuardReport};
 use crate::host::peers::Peers;
 use crate::host::recorder_link::RecorderLink;
 use crate::host::screen::Screen;
 use crate::host::start_errors;
-use crate::host::terminal_relay::RelayEvent;
 use crate::host::turn::Turn;
 use crate::io::poller::Ready;
 use crate::io::port::ReadOutcome;
 use crate::journal::record::Straggler;
 use crate::limits;
+use crate::sys::program::Program;
 use crate::sys::socket;
 use crate::sys::tree::Process;
 use crate::sys::usage::Listening;
@@ -83,6 +83,8 @@ impl Runs {
                 self.close_unread(job, turn, engine);
                 self.pause_begun(job, turn.now);
             }
+            GuardReport::Detached => self.lose_terminal(job, turn, engine),
+            GuardReport::Fed => run.lock_terminal(),
             GuardReport::Hunting => run.guard.iter_mut().for_each(|link| link.orders.on_hunting(turn.now)),
             GuardReport::Failed { stage, errno } => {
                 let known = &run.description;
@@ -95,11 +97,7 @@ impl Runs {
             GuardReport::OutOfReach { descriptor, limit } => {
                 self.on_not_started(job, start_errors::out_of_reach(descriptor, limit), engine);
             }
-            GuardReport::Stopped { wish, program } => {
-                // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
-                self.drain_streams(job, turn, engine);
-                engine.on_input_stop(job, wish, program.to_string(), self.prompts.wait(turn.now), turn.now);
-            }
+            GuardReport::Stopped { wish, program } => self.on_asks(job, wish, program, turn, engine),
             // Somebody who answers by now should not find an end of file before the first key.
             GuardReport::TookBack if run.answering.is_some() => {}
             GuardReport::TookBack => run.type_end_of_file(),
@@ -111,8 +109,9 @@ impl Runs {
             }
             GuardReport::ShellStopped { signal } => {
                 self.drain_streams(job, turn, engine);
-                self.tell_in_place(job, RelayEvent::Stopped(signal), peers);
+                self.on_shell_stopped(job, signal, peers);
             }
+            GuardReport::ShellContinued => self.on_shell_continued(job, peers, turn.now),
             GuardReport::KeysRead => self.on_keys_read(job, peers),
             GuardReport::InForeground => self.on_in_foreground(job, turn, peers),
             GuardReport::TerminalReturned => {
@@ -120,6 +119,7 @@ impl Runs {
                 self.on_terminal_returned(job, peers);
             }
             GuardReport::PipeBroken => run.broken_pipe.on_signalled(turn.now),
+            GuardReport::Unpaused => self.on_resumed(job),
             GuardReport::Free => run.guard.iter_mut().for_each(|link| link.is_free = true),
             GuardReport::Exited { exit, group, has_left } => {
                 self.on_shell_over(job, has_left.then_some(group));
@@ -131,7 +131,20 @@ impl Runs {
         }
     }
 
+    /// A process group of the command asks for its terminal.
+    fn on_asks(&mut self, job: JobId, wish: TerminalWish, program: Program, turn: &mut Turn, engine: &mut Engine) {
+        // One that has lost its terminal was continued by that.
+        if self.get_mut(job).is_none_or(|run| run.is_hung_up()) {
+            return;
+        }
+        // What the command wrote before it asked, the prompt perhaps, comes before the word that it asked.
+        self.drain_streams(job, turn, engine);
+        engine.on_input_stop(job, wish, program.to_string(), self.prompts.wait(turn.now), turn.now);
+    }
+
     fn on_exited(&mut self, job: JobId, exit: Exit, turn: &mut Turn, engine: &mut Engine, peers: &mut Peers) {
+        // One that was killed while it was stopped has left its shim stopped.
+        self.on_shell_continued(job, peers, turn.now);
         let is_stopping = engine.job(job).is_none_or(Job::is_stopping);
         if exit != Exit::Code(0) && !is_stopping {
             // What it wrote last may say why it failed.
@@ -148,6 +161,13 @@ impl Runs {
     /// Nothing of the command runs.
     fn on_not_started(&mut self, job: JobId, why: StartError, engine: &mut Engine) {
         self.on_shell_over(job, None);
+        self.fail_start(job, why, engine);
+    }
+
+    /// Ends a job that could not be started, with the exit code that its caller reads for that.
+    pub(in crate::host) fn fail_start(&self, job: JobId, mut why: StartError, engine: &mut Engine) {
+        let only = self.get(job).and_then(|run| run.description.start_failure_code);
+        why.code = only.unwrap_or(why.code);
         engine.on_start_failed(job, why);
     }
 
@@ -215,7 +235,7 @@ impl Runs {
         for (pid, program) in &unkillable {
             recorder.note(job, |end| end.unkillable.push(pid.number()));
             let program = escape_line(program, 32);
-            screen.say(&format!("… #{}: {program} (process {pid}) cannot be killed", job.0));
+            screen.say(format_args!("… #{}: {program} (process {pid}) cannot be killed", job.0));
         }
         let pids = unkillable.into_iter().map(|(pid, _)| pid).collect();
         self.answer_ending(job, pids, turn, engine, peers);

@@ -84,7 +84,26 @@ impl Runs {
                 run.screen.push(bytes);
             }
         }
-        engine.on_output(job, stream, bytes.into(), turn.now);
+        let typed = match self.get_mut(job) {
+            Some(run) => match stream {
+                Stream::Tty => run.echo.find(bytes, turn.now),
+                // readline(3) draws on standard error, wherever that leads.
+                Stream::Err => run.echo.find_drawn(bytes, turn.now),
+                Stream::Out => Vec::new(),
+            },
+            None => Vec::new(),
+        };
+        let mut from = 0;
+        for part in typed {
+            if from < part.start {
+                engine.on_output(job, stream, bytes[from..part.start].into(), turn.now);
+            }
+            from = part.end;
+            engine.on_secret_echo(job, stream, bytes[part].into(), turn.now);
+        }
+        if from < bytes.len() {
+            engine.on_output(job, stream, bytes[from..].into(), turn.now);
+        }
         if stream == Stream::Tty && self.get_mut(job).is_some_and(|run| run.broken_pipe.on_output(turn.now)) {
             engine.on_broken_pipe(job);
         }

@@ -1,7 +1,7 @@
 //! The notes of shims that ran a command without this host, told on the console and in the journal.
 //!
 //! Invariants: notes are told once; nothing in them is more than a name and a time; a file that is huge, forged or held is
-//! bounded in what it costs.
+//! bounded in what it costs, and does not keep later notes from being told.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,9 +16,10 @@ use crate::host::Host;
 use crate::journal::record::{UnseenRecord, timestamp};
 use crate::limits;
 use crate::sys::local_time;
-use crate::sys::spool::{self, TakenSpool};
+use crate::sys::spool::{self, MadeWay, TakenSpool};
 use crate::text::agent_name::agent_name;
 use crate::text::count::counted;
+use crate::text::reason::reason;
 
 /// The notes beside this host's socket.
 #[derive(Debug)]
@@ -26,12 +27,23 @@ pub(in crate::host) struct UnseenNotes {
     path: PathBuf,
     take_at: Option<Instant>,
     tries: u32,
+    /// A person knows that something in their place cannot be moved.
+    is_told_to_stay: bool,
+}
+
+/// Why something in the place of the notes is not taken.
+#[derive(Debug, Clone, Copy)]
+enum Hindrance {
+    /// It is no file of notes.
+    Foreign,
+    /// A process holds it.
+    Held,
 }
 
 impl UnseenNotes {
     /// Those beside this socket. They are taken in the first turn.
     pub(in crate::host) fn new(socket: &Path, now: Instant) -> Self {
-        Self { path: place::unseen_path(socket), take_at: Some(now), tries: 0 }
+        Self { path: place::unseen_path(socket), take_at: Some(now), tries: 0, is_told_to_stay: false }
     }
 
     /// Something was made in the directory.
@@ -53,10 +65,33 @@ impl UnseenNotes {
         }
         self.take_at = None;
         let taken = spool::take(&self.path, FILE_BYTES_MAX);
-        if taken == TakenSpool::Busy && self.tries < limits::UNSEEN_TRIES_MAX {
+        if matches!(taken, TakenSpool::Busy) && self.tries < limits::UNSEEN_TRIES_MAX {
             (self.take_at, self.tries) = (Some(now + limits::UNSEEN_GATHER), self.tries + 1);
         }
         taken
+    }
+
+    /// What a person is told of a hindrance. That one stays is told once. Notes may have come behind one that made way.
+    fn hindered(&mut self, why: Hindrance, made_way: &MadeWay, now: Instant) -> Option<String> {
+        let path = self.path.display();
+        let what = match why {
+            Hindrance::Foreign => "not a file of notes about unseen commands",
+            Hindrance::Held => "held by a process",
+        };
+        let told = match made_way {
+            MadeWay::Removed => format!("… {path} was {what}, and was removed"),
+            MadeWay::Renamed(to) => format!("… {path} was {what}, and was renamed to {}", to.display()),
+            MadeWay::Stays(_) if self.is_told_to_stay => return None,
+            MadeWay::Stays(error) => {
+                self.is_told_to_stay = true;
+                let reason = reason(error);
+                return Some(format!(
+                    "… {path} is {what}, and cannot be renamed: {reason}. No notes are told until it is"
+                ));
+            }
+        };
+        self.look(now);
+        Some(told)
     }
 }
 
@@ -68,11 +103,18 @@ impl Host {
             TakenSpool::Lines(notes, is_more) => {
                 self.tell_unseen(&notes, is_more || notes.len() as u64 >= FILE_BYTES_MAX)
             }
-            TakenSpool::Unfit => {
-                let path = self.reports.notes.path.display();
-                self.screen.say(&format!("… {path} was not a file of notes about unseen commands, and was removed"));
+            TakenSpool::Unfit(made_way) => self.tell_hindrance(Hindrance::Foreign, &made_way),
+            TakenSpool::Busy if self.reports.notes.take_at.is_none() => {
+                let made_way = spool::put_aside(&self.reports.notes.path);
+                self.tell_hindrance(Hindrance::Held, &made_way);
             }
             TakenSpool::Nothing | TakenSpool::Busy => {}
+        }
+    }
+
+    fn tell_hindrance(&mut self, why: Hindrance, made_way: &MadeWay) {
+        if let Some(told) = self.reports.notes.hindered(why, made_way, self.turn.now) {
+            self.screen.say(format_args!("{told}"));
         }
     }
 
@@ -81,7 +123,7 @@ impl Host {
         let milliseconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         for ((whoami, reason), found) in count(notes, u64::try_from(milliseconds).unwrap_or(u64::MAX)) {
             let reason = words(reason);
-            self.screen.say(&format!("… {}", line(&whoami, reason, found, more)));
+            self.screen.say(format_args!("… {}", line(&whoami, reason, found, more)));
             let UnseenCount { count, since, until } = found;
             let moment = |at| timestamp(UNIX_EPOCH + Duration::from_millis(at));
             let (since, until, time) = (moment(since), moment(until), timestamp(now));

@@ -20,9 +20,12 @@ use crate::journal::record::Straggler;
 use crate::limits;
 use crate::text::bind_failure::holder_line;
 use crate::text::count::{self, grouped};
+use crate::text::echo::TYPED;
 use crate::text::escape::escape_line;
 use crate::text::highlight::Highlighter;
-use crate::text::prompt::prompt_words;
+use crate::text::prompt::{prompt_words, quoted};
+use crate::text::redact::StreamRedactor;
+use crate::text::safe_text::SafeText;
 
 /// The width of a program's name in a line about it, columns. The kernel keeps 15 bytes.
 const PROGRAM_COLUMNS: usize = 32;
@@ -38,6 +41,10 @@ pub(super) struct CommandBlock {
     /// `None` once everything was taken.
     cursor: Option<Cursor>,
     pub(super) heading: Heading,
+    /// What masks its secrets, if it does not show them.
+    pub(super) mask: Option<StreamRedactor>,
+    /// Since when the mask holds something back.
+    held_since: Option<Instant>,
     pub(super) filter: Filter,
     paint: Option<[Highlighter; Stream::ALL.len()]>,
     backlog: Backlog,
@@ -66,6 +73,8 @@ impl CommandBlock {
         Self {
             job: cursor.job,
             cursor: Some(cursor),
+            mask: None,
+            held_since: None,
             filter: Filter::new(face, view),
             paint: is_painted.then(|| Stream::ALL.map(|stream| Highlighter::new(stream == Stream::Err))),
             backlog: Backlog::default(),
@@ -101,11 +110,18 @@ impl CommandBlock {
         while let Some(cursor) = self.cursor
             && let Some(item) = engine.next(cursor)
         {
+            // What may begin a secret waits for more of it, but no prompt and no end does.
+            let waits = matches!(item, Item::Entry(Entry::Output { .. } | Entry::Marked(_) | Entry::Resized { .. }));
+            if let Some(mask) = self.mask.as_mut().filter(|_| !waits) {
+                let mut held = Vec::new();
+                mask.release(&mut held);
+                self.held_since = None;
+                self.note_output(Stream::Out, &held, now);
+            }
             match item {
-                Item::Entry(Entry::Output { stream, bytes, .. }) => {
-                    let lines = self.backlog.push(*stream, bytes, self.allowance.lines());
-                    self.written.add(bytes.len(), lines);
-                    self.note_news(now);
+                Item::Entry(Entry::Output { stream, bytes, echo, .. }) => {
+                    let bytes = if self.mask.is_some() { echo.hidden(bytes, TYPED) } else { bytes };
+                    self.take_output(*stream, bytes, now);
                 }
                 Item::Missed { bytes } => {
                     self.written.bytes += bytes;
@@ -115,18 +131,25 @@ impl CommandBlock {
                 Item::Entry(Entry::WantedInput { program, has_ended }) => {
                     let program = escape_line(program, PROGRAM_COLUMNS);
                     let how = if *has_ended { "and got end of file" } else { "and waits on: nobody answered" };
-                    self.remark(&format!("… {program} asked for input {how}"), now);
+                    self.remark(format_args!("… {program} asked for input {how}"), now);
                 }
                 Item::Entry(Entry::Waits(waiting)) => {
-                    self.remark(&prompt_line(self.job, waiting, now), now);
+                    // Before it is cut and quoted: a part of a secret is no secret that anything knows.
+                    let words = String::from_utf8_lossy(&waiting.prompt);
+                    let words = self.mask.as_ref().map_or(words.to_string(), |mask| mask.masked_text(&words));
+                    let line = prompt_line(self.job, waiting, &words, now);
+                    self.remark(line, now);
                     self.asks = true;
                 }
                 Item::Entry(Entry::PortHeld(held)) => {
-                    self.remark(&format!("… {}", holder_line(held.port, held.run, &held.whoami, &held.process)), now)
+                    let holder = holder_line(held.port, held.run, &held.whoami, &held.process);
+                    self.remark(format_args!("… {holder}"), now);
                 }
-                Item::Entry(Entry::Stopping { reason }) => self.remark(&format!("… stopping: {}", why(*reason)), now),
+                Item::Entry(Entry::Stopping { reason }) => {
+                    self.remark(format_args!("… stopping: {}", why(*reason)), now)
+                }
                 Item::Entry(Entry::Unreported { bytes }) => {
-                    self.remark(&format!("… {} not reported", count::bytes(*bytes)), now);
+                    self.remark(format_args!("… {} not reported", count::bytes(*bytes)), now);
                 }
                 Item::Entry(
                     Entry::Exited { .. } | Entry::Resized { .. } | Entry::Answered { .. } | Entry::Marked(_),
@@ -140,12 +163,40 @@ impl CommandBlock {
             }
             engine.advance(cursor);
         }
+        self.let_go_in_time(now);
         let has_flood = self.backlog.flood().is_some();
         self.allowance.look(has_flood, self.written.lines, self.wrote, now);
     }
 
-    fn remark(&mut self, line: &str, now: Instant) {
-        self.backlog.remark(line);
+    fn take_output(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
+        let Some(mask) = &mut self.mask else { return self.note_output(stream, bytes, now) };
+        let mut masked = Vec::new();
+        mask.push(stream as u8, bytes, &mut masked);
+        self.held_since = mask.is_holding().then(|| self.held_since.unwrap_or(now));
+        self.note_output(stream, &masked, now);
+    }
+
+    /// Shows what the mask has held back for long enough.
+    fn let_go_in_time(&mut self, now: Instant) {
+        let is_due = self.held_since.is_some_and(|since| since + limits::MASK_HOLD <= now);
+        if let Some(mask) = self.mask.as_mut().filter(|_| is_due) {
+            let mut held = Vec::new();
+            mask.relax(&mut held);
+            self.held_since = None;
+            self.note_output(Stream::Out, &held, now);
+        }
+    }
+
+    fn note_output(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
+        if !bytes.is_empty() {
+            let lines = self.backlog.push(stream, bytes, self.allowance.lines());
+            self.written.add(bytes.len(), lines);
+            self.note_news(now);
+        }
+    }
+
+    fn remark(&mut self, line: impl Into<SafeText>, now: Instant) {
+        self.backlog.remark(&line.into());
         self.note_news(now);
     }
 
@@ -164,9 +215,10 @@ impl CommandBlock {
         self.backlog.flood().filter(|_| self.allowance.is_flooded())
     }
 
-    /// When to look again whether the flood is over.
+    /// When to look again whether the flood is over, or what the mask holds back goes on.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.allowance.deadline().filter(|_| self.ending.is_none())
+        let held = self.held_since.map(|since| since + limits::MASK_HOLD);
+        self.allowance.deadline().into_iter().chain(held).min().filter(|_| self.ending.is_none())
     }
 
     /// Lifts the bound on the lines that are shown as they come, or sets it again.
@@ -258,7 +310,7 @@ impl CommandBlock {
         excerpt.head.iter().for_each(|piece| self.show_piece(face, piece, out));
         if excerpt.gap != Gap::default() {
             self.filter.end_turn(out);
-            face.remark(Ink::Dim, &not_shown(face, self.job, excerpt.gap), out);
+            face.remark(Ink::Dim, &not_shown(face, self.job, excerpt.gap).into(), out);
         }
         excerpt.tail.iter().for_each(|piece| self.show_piece(face, piece, out));
     }
@@ -268,8 +320,8 @@ impl CommandBlock {
             self.filter.end_turn(out);
             let text = String::from_utf8_lossy(&piece.bytes);
             return match text.starts_with(WAITS) {
-                true => face.remark(Ink::Yellow, &with_keys(face, &text), out),
-                false => face.remark(Ink::Dim, &text, out),
+                true => face.remark(Ink::Yellow, &with_keys(face, &text).into_owned().into(), out),
+                false => face.remark(Ink::Dim, &text.into_owned().into(), out),
             };
         };
         match &mut self.paint {
@@ -288,7 +340,7 @@ impl CommandBlock {
         let hidden = self.filter.take_hidden_bytes();
         if hidden > 0 {
             let line = format!("… a full-screen program drew {}, not shown", count::bytes(hidden));
-            face.remark(Ink::Dim, &line, out);
+            face.remark(Ink::Dim, &line.into(), out);
         }
     }
 
@@ -346,10 +398,10 @@ fn not_shown(face: Face, job: JobId, gap: Gap) -> String {
 }
 
 /// The row about a command that waits for a person's answer.
-fn prompt_line(job: JobId, waiting: &Prompt, now: Instant) -> String {
-    let words = match prompt_words(&waiting.prompt, PROMPT_COLUMNS).as_str() {
-        "" => escape_line(&waiting.program, PROGRAM_COLUMNS),
-        words => format!("\"{words}\""),
+fn prompt_line(job: JobId, waiting: &Prompt, words: &str, now: Instant) -> String {
+    let words = match prompt_words(words.as_bytes(), PROMPT_COLUMNS).as_str() {
+        "" => quoted(&escape_line(&waiting.program, PROGRAM_COLUMNS)),
+        words => quoted(words),
     };
     let left = waiting.until.saturating_duration_since(now).as_millis().div_ceil(1000);
     format!("{WAITS} #{} waits: {words} · end of file in {}:{:02}", job.0, left / 60, left % 60)

@@ -14,7 +14,8 @@ mod wording;
 use std::time::Instant;
 
 use crate::limits;
-pub use wording::{StatusFacts, StatusRun};
+use crate::text::safe_text::SafeText;
+pub use wording::{StatusFacts, StatusRun, Waits};
 
 /// All rows scroll; the cursor stays.
 const NO_REGION: &[u8] = b"\x1b7\x1b[r\x1b8";
@@ -26,7 +27,7 @@ const LEAVE_LAST_ROW: &[u8] = b"\x1bD\x1b[A";
 /// What the last drawing was.
 #[derive(Debug)]
 struct Drawing {
-    text: String,
+    text: SafeText,
     at: Instant,
 }
 
@@ -102,6 +103,12 @@ impl StatusLine {
         stale.into_iter().chain(self.ticks_at.map(|at| at.max(next))).min()
     }
 
+    /// The runs that the key answers, if the line with these facts says so.
+    #[must_use]
+    pub fn named_in(&self, facts: &StatusFacts) -> Vec<u64> {
+        self.size.map_or_else(Vec::new, |(columns, _)| facts.named_in(usize::from(columns) - 1))
+    }
+
     /// Draws the line with new facts. Returns whether that saved and restored the cursor.
     pub fn refresh(&mut self, facts: &StatusFacts, now: Instant, out: &mut Vec<u8>) -> bool {
         let Some((columns, rows)) = self.size else { return false };
@@ -109,7 +116,7 @@ impl StatusLine {
             set_region(rows, out);
             self.is_erased = true;
         }
-        let text = facts.line(usize::from(columns) - 1);
+        let text = facts.line(usize::from(columns) - 1).into();
         self.ticks_at = facts.next_tick(now);
         (self.stale, self.is_urgent) = (None, false);
         let is_new = self.drawing.as_ref().is_none_or(|drawing| drawing.text != text);

@@ -3,8 +3,6 @@
 //! Invariant: until the file has the run's end, the frames of its start and its end are kept, and either those of all
 //! its output or none of them.
 
-use rexec_sh::protocol::exit_code::NOT_FOUND;
-
 use crate::core::engine::{Cursor, JobId};
 use crate::core::entry::{Outcome, Reason};
 use crate::journal::frame;
@@ -82,7 +80,7 @@ fn ended(mut end: RunEnd, outcome: &Outcome, duration_ms: u64) -> RunEnd {
             }
             stopped.map(Reason::word)
         }
-        Outcome::NotStarted(why) => Some(if why.code == NOT_FOUND { "not_found" } else { "spawn_failed" }),
+        Outcome::NotStarted(why) => Some(why.word()),
         Outcome::NeverRun(_) => Some("aborted"),
         Outcome::Lost { .. } | Outcome::Unseen => Some("lost"),
     };

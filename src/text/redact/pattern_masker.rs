@@ -3,6 +3,7 @@
 //! Invariant: how the stream was split never shows. A verdict about a place depends on at most [`CONTEXT`] bytes before it,
 //! which are kept, and on a bounded number of bytes after it, which it waits for.
 
+use super::escapes::SearchSink;
 use super::finding::{Finding, Swallow};
 use super::mask::mask;
 use super::partial_text::{CONTEXT, PartialText, Undecided};
@@ -13,6 +14,8 @@ pub(super) struct PatternMasker {
     /// The last bytes that have passed, and after them those that are held back.
     buffer: Vec<u8>,
     passed: usize,
+    /// How far the buffer was let go without a verdict, if that is further.
+    released: usize,
     swallow: Option<Swallow>,
     /// Masks written so far.
     pub(super) count: u64,
@@ -20,14 +23,23 @@ pub(super) struct PatternMasker {
 
 impl PatternMasker {
     pub(super) fn is_holding(&self) -> bool {
-        self.buffer.len() > self.passed
+        self.held_bytes() > 0
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.buffer.len() - self.passed.max(self.released)
+    }
+
+    /// Whether what comes next may belong to a secret that was masked.
+    pub(super) fn is_dropping(&self) -> bool {
+        self.swallow.is_some()
     }
 
     /// Takes the next bytes. Appends those about which the verdict is certain.
-    pub(super) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn push(&mut self, input: &[u8], sink: &mut SearchSink<'_>) {
         let old = self.buffer.len();
         if old == 0 {
-            let taken = self.scan(PartialText { bytes: input, last: false }, 0, out);
+            let taken = self.scan(PartialText { bytes: input, last: false }, 0, sink);
             self.keep(input, taken);
             return;
         }
@@ -35,18 +47,20 @@ impl PatternMasker {
         let (first, rest) = input.split_at(input.len().min(2 * CONTEXT));
         let mut joined = std::mem::take(&mut self.buffer);
         joined.extend_from_slice(first);
-        let mut taken = self.scan(PartialText { bytes: &joined, last: false }, self.passed, out);
+        let mut taken = self.scan(PartialText { bytes: &joined, last: false }, self.passed, sink);
         if !rest.is_empty() && taken >= old + CONTEXT {
-            let taken = self.scan(PartialText { bytes: input, last: false }, taken - old, out);
+            self.released = 0;
+            let taken = self.scan(PartialText { bytes: input, last: false }, taken - old, sink);
             self.buffer = joined;
             self.keep(input, taken);
             return;
         }
         if !rest.is_empty() {
             joined.extend_from_slice(rest);
-            taken = self.scan(PartialText { bytes: &joined, last: false }, taken, out);
+            taken = self.scan(PartialText { bytes: &joined, last: false }, taken, sink);
         }
         self.passed = taken.min(CONTEXT);
+        self.released = self.released.saturating_sub(taken - self.passed);
         joined.drain(..taken - self.passed);
         self.buffer = joined;
     }
@@ -57,27 +71,59 @@ impl PatternMasker {
         self.buffer.extend_from_slice(&text[taken - self.passed..]);
     }
 
+    /// Lets go what is held back. What comes after it is still read together with it, so that the rest of a secret is
+    /// masked.
+    pub(super) fn release(&mut self, sink: &mut SearchSink<'_>) {
+        if self.swallow.is_none() {
+            sink.text(&self.buffer[self.passed.max(self.released)..]);
+            self.released = self.buffer.len();
+        }
+    }
+
+    /// The same, but for what is itself the beginning of a secret: a value, or a token behind its start.
+    pub(super) fn relax(&mut self, sink: &mut SearchSink<'_>) {
+        if self.swallow.is_some() || !self.is_holding() {
+            return;
+        }
+        let bytes = self.buffer.as_slice();
+        let at = self.passed;
+        let end = match judge(PartialText { bytes, last: true }, at) {
+            Ok(Some(secret)) => secret.start,
+            _ if tokens::has_begun(PartialText { bytes, last: false }, at) => at,
+            _ => bytes.len(),
+        };
+        let from = at.max(self.released);
+        if from < end {
+            sink.text(&self.buffer[from..end]);
+            self.released = end;
+        }
+    }
+
     /// Ends the stream: appends the bytes that were held back.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn finish(&mut self, sink: &mut SearchSink<'_>) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.scan(PartialText { bytes: &buffer, last: true }, self.passed, out);
-        (self.passed, self.swallow) = (0, None);
+        self.scan(PartialText { bytes: &buffer, last: true }, self.passed, sink);
+        self.passed = 0;
+        self.released = 0;
+        self.swallow = None;
     }
 
     /// Reads the text as far as verdicts are certain. Returns how far.
-    fn scan(&mut self, text: PartialText<'_>, from: usize, out: &mut Vec<u8>) -> usize {
+    fn scan(&mut self, text: PartialText<'_>, from: usize, sink: &mut SearchSink<'_>) -> usize {
         let PartialText { bytes, last } = text;
-        let (mut at, mut copied) = (from, from);
+        let mut at = from;
+        let mut copied = from.max(self.released);
         while at < bytes.len() {
             if let Some(swallow) = &mut self.swallow {
                 let Some((len, goes_on)) = swallow.take(&bytes[at..], last) else { break };
                 at += len;
-                copied = at;
+                sink.skip(at.saturating_sub(copied));
+                copied = copied.max(at);
                 if !goes_on {
                     let is_key = matches!(self.swallow.take(), Some(Swallow::Key(_)));
                     if is_key && at > 0 && bytes[at - 1] == b'\n' {
                         // The key had no last line, but the line before this one ended.
-                        out.push(b'\n');
+                        sink.insert(b"\n");
                     }
                 }
                 continue;
@@ -91,41 +137,74 @@ impl PatternMasker {
                 Err(Undecided) => break,
                 Ok(None) => at += 1,
                 Ok(Some(secret)) => {
-                    out.extend_from_slice(&bytes[copied..secret.start]);
-                    mask(&secret.name, out);
-                    self.count += 1;
+                    if copied < secret.start {
+                        sink.text(&bytes[copied..secret.start]);
+                        copied = secret.start;
+                    }
+                    // Of a secret that was let go, nothing is left to mask.
+                    if copied < secret.end || secret.swallow.is_some() {
+                        sink.settle();
+                        mask(&secret.name, sink.out);
+                        self.count += 1;
+                    }
+                    sink.skip(secret.end.saturating_sub(copied));
                     at = secret.end;
-                    copied = at;
+                    copied = copied.max(at);
                     self.swallow = secret.swallow;
                 }
             }
         }
-        out.extend_from_slice(&bytes[copied..at]);
+        if copied < at {
+            sink.text(&bytes[copied..at]);
+        }
         at
     }
 }
 
-/// The secrets in a whole text, private keys left out.
-pub(super) fn secrets(text: &[u8]) -> impl Iterator<Item = Secret> {
-    secrets_at(text, anchors::find)
+/// How far the values of a text may go.
+pub(super) trait ValueBounds {
+    /// Where the text ends of which the verdict about this place is made.
+    fn text(&self, at: usize) -> usize;
+    /// Where a value that begins at this place must end; `None` if none can begin there.
+    fn value(&self, start: usize) -> Option<usize>;
+}
+
+/// The secrets in a whole text.
+pub(super) fn secrets(text: &[u8], bounds: impl ValueBounds) -> impl Iterator<Item = Secret> {
+    secrets_at(text, anchors::find, bounds)
 }
 
 /// The same with this search for places.
-fn secrets_at(text: &[u8], find: fn(&[u8], usize) -> Option<usize>) -> impl Iterator<Item = Secret> {
-    let whole = PartialText { bytes: text, last: true };
+fn secrets_at(
+    text: &[u8],
+    find: fn(&[u8], usize) -> Option<usize>,
+    bounds: impl ValueBounds,
+) -> impl Iterator<Item = Secret> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
             at = find(text, at)?;
-            let Ok(Some(mut found)) = judge(whole, at) else {
+            let text = PartialText { bytes: &text[..bounds.text(at)], last: true };
+            let found = judge(text, at).ok().flatten();
+            let Some((mut found, bound)) =
+                found.and_then(|found| bounds.value(found.start).map(|bound| (found, bound)))
+            else {
                 at += 1;
                 continue;
             };
-            let taken = found.swallow.as_mut().and_then(|swallow| swallow.take(&text[found.end..], true));
-            at = found.end + taken.map_or(0, |(len, _)| len);
-            if !matches!(found.swallow, Some(Swallow::Key(_))) {
-                return Some(Secret { place: found.start..at, name: found.name });
+            let bound = bound.clamp(found.end, text.bytes.len());
+            let mut end = found.end;
+            while let Some((len, goes_on)) =
+                found.swallow.as_mut().and_then(|rest| rest.take(&text.bytes[end..bound], true))
+            {
+                end += len;
+                if !goes_on || len == 0 {
+                    break;
+                }
             }
+            at = end.max(at + 1);
+            let is_key = matches!(found.swallow, Some(Swallow::Key(_)));
+            return Some(Secret { place: found.start..end, name: found.name, is_key });
         }
     })
 }
@@ -137,12 +216,13 @@ fn judge(text: PartialText<'_>, at: usize) -> Result<Option<Finding>, Undecided>
         b':' => match text.peek(at + 1)? {
             Some(b'/') => urls::judge(text, at),
             Some(b'A') => tokens::bot(text, at),
-            _ => Ok(None),
+            _ => tokens::judge(text, at),
         },
         b'-' => match private_keys::judge(text, at)? {
             None if !text.before(at).last().is_some_and(|&byte| names::is_part(byte)) => {
                 command_options::judge(text, at)
             }
+            None => tokens::judge(text, at),
             found => Ok(found),
         },
         _ => match tokens::judge(text, at)? {
@@ -207,6 +287,19 @@ mod tests {
         }
     }
 
+    /// A text without a grammar, of this length.
+    struct Whole(usize);
+
+    impl ValueBounds for Whole {
+        fn text(&self, _: usize) -> usize {
+            self.0
+        }
+
+        fn value(&self, _: usize) -> Option<usize> {
+            Some(self.0)
+        }
+    }
+
     #[test]
     fn the_fast_search_finds_the_secrets_that_a_look_at_each_byte_finds() {
         let tokens: Vec<_> = tokens::starts().collect();
@@ -216,8 +309,9 @@ mod tests {
             while text.len() < len {
                 dice.add_fragment(&tokens, &mut text);
             }
-            let found =
-                |find| -> Vec<_> { secrets_at(&text, find).map(|secret| (secret.place, secret.name)).collect() };
+            let found = |find| -> Vec<_> {
+                secrets_at(&text, find, Whole(text.len())).map(|secret| (secret.place, secret.name)).collect()
+            };
             let fast = found(anchors::find);
             assert_eq!(fast, found(anchors::find_slowly), "{}", text.escape_ascii());
             count += fast.len();

@@ -1,6 +1,7 @@
 //! Tells a secret after a secret's name from code, placeholders and descriptions.
 
 use super::names::{self, SecretKind};
+use crate::text::echo::TYPED;
 
 /// How a value is connected with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +66,19 @@ pub(super) fn is_plausible(kind: SecretKind, form: Form, name: &[u8], value: &[u
     match kind {
         SecretKind::Password => is_password(form, value, &counts),
         SecretKind::Token | SecretKind::Authorization => is_token(form, name, value, &counts),
+        SecretKind::Weak if name.eq_ignore_ascii_case(b"pass") && is_dense(value, &counts) => true,
         SecretKind::Weak | SecretKind::Pin | SecretKind::Cookie => is_key(form, value, &counts),
     }
+}
+
+/// Whether a value of one word has letters of both cases and digits, as a password has that some rule asks for.
+fn is_dense(value: &[u8], counts: &CharacterCounts) -> bool {
+    counts.spaces == 0
+        && counts.alphanumerics >= 6
+        && counts.digits > 0
+        && counts.lower > 0
+        && counts.upper > 0
+        && !is_slug(value)
 }
 
 /// How many characters of each kind a value has.
@@ -218,7 +230,8 @@ fn is_placeholder(value: &[u8]) -> bool {
     }
     // `$NAME`, but not `$2b$10$…`, which is a hash.
     let is_variable = value[0] == b'$' && value.get(1).is_some_and(|&byte| !byte.is_ascii_digit());
-    let opens = matches!(value[0], b'<' | b'{' | b'[' | b'(') || value.starts_with("«".as_bytes());
+    let opens = matches!(value[0], b'<' | b'{' | b'[' | b'(')
+        || ["«", TYPED].iter().any(|start| value.starts_with(start.as_bytes()));
     let is_format = value[0] == b'%' && value.len() <= 16;
     let is_colour =
         value[0] == b'#' && matches!(value.len(), 4 | 7 | 9) && value[1..].iter().all(u8::is_ascii_hexdigit);

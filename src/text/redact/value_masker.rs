@@ -5,10 +5,10 @@
 //! Invariants: how the stream was split never shows; only the beginning of a value, or values that overlap, are held back;
 //! the cost of a byte does not depend on the number of values.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::automaton::{Automaton, PATTERN_BYTES_MIN, ROOT};
-use super::mask::mask;
 use crate::limits;
 
 /// The values of one environment, shared by the maskers of its streams.
@@ -64,6 +64,39 @@ impl KnownValues {
     }
 }
 
+impl KnownValues {
+    /// The places of the values in a whole text, in order, each with its name. Those that overlap are one.
+    pub(super) fn places(&self, text: &[u8]) -> Vec<(Range<usize>, &str)> {
+        let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+        let (mut at, mut node) = (0, ROOT);
+        while at < text.len() {
+            if node == ROOT {
+                at += self.automaton.skip(&text[at..]);
+                if at == text.len() {
+                    break;
+                }
+            }
+            node = self.automaton.step(node, text[at]);
+            at += 1;
+            let Some(secret) = self.automaton.value(node).map(|value| &self.values[value]) else { continue };
+            let start = at - secret.pattern().len();
+            let rest = &secret.value[secret.pattern().len()..];
+            let more = rest.iter().zip(&text[at..]).take_while(|(a, b)| a == b).count();
+            if more > 0 {
+                (at, node) = (at + more, ROOT);
+            }
+            let (mut place, mut name) = (start..at, secret.name.as_str());
+            while let Some((last, of)) = found.pop_if(|(last, _)| last.end > place.start) {
+                if last.start < place.start {
+                    (place.start, name) = (last.start, of);
+                }
+            }
+            found.push((place, name));
+        }
+        found
+    }
+}
+
 /// How much a value looks generated or carefully chosen: its kinds of characters, then its length.
 fn plausibility(value: &[u8]) -> (usize, usize) {
     let kinds: [fn(&u8) -> bool; 4] =
@@ -80,6 +113,8 @@ pub(super) struct ValueMasker {
     node: u32,
     /// The bytes held back: the beginning of a value, and before it the values found.
     held: Vec<u8>,
+    /// How many of them were let go all the same.
+    released: usize,
     hits: Vec<Hit>,
     /// A found value that is longer than the automaton's part, and how many of its bytes were read.
     rest: Option<(usize, usize)>,
@@ -93,32 +128,56 @@ struct Hit {
     value: usize,
 }
 
+/// Where a [`ValueMasker`] puts what it lets pass.
+pub(super) trait Passage {
+    /// Text passes.
+    fn text(&mut self, text: &[u8]);
+    /// A mask with this name takes the place of so many bytes.
+    fn mask(&mut self, name: &str, len: usize);
+    /// So many bytes are left out.
+    fn skip(&mut self, len: usize);
+}
+
 impl ValueMasker {
     pub(super) fn new(known: Arc<KnownValues>) -> Self {
-        Self { known, node: ROOT, held: Vec::new(), hits: Vec::new(), rest: None }
+        Self { known, node: ROOT, held: Vec::new(), released: 0, hits: Vec::new(), rest: None }
     }
 
     pub(super) fn fresh(&self) -> Self {
         Self::new(Arc::clone(&self.known))
     }
 
+    pub(super) fn known(&self) -> &KnownValues {
+        &self.known
+    }
+
     pub(super) fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+        self.held_bytes() > 0
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.len() - self.released
+    }
+
+    /// Whether what comes next may belong to a value that was masked.
+    pub(super) fn is_dropping(&self) -> bool {
+        self.rest.is_some()
     }
 
     /// Takes bytes, and passes on those about which the verdict is certain. Returns the number of masks among them.
-    pub(super) fn push(&mut self, input: &[u8], sink: &mut impl FnMut(&[u8])) -> u64 {
+    pub(super) fn push(&mut self, input: &[u8], sink: &mut impl Passage) -> u64 {
         let (mut at, mut count) = (0, 0);
         while at < input.len() {
             if let Some((value, passed)) = self.rest {
                 let rest = &self.known.values[value].value[passed..];
                 let same = rest.iter().zip(&input[at..]).take_while(|(a, b)| a == b).count();
                 at += same;
+                sink.skip(same);
                 let goes_on = at == input.len() && same < rest.len();
                 self.rest = goes_on.then_some((value, passed + same));
             } else if self.held.is_empty() {
                 let len = self.known.automaton.skip(&input[at..]);
-                sink(&input[at..at + len]);
+                sink.text(&input[at..at + len]);
                 at += len;
                 // The automaton takes at least one step.
                 if let Some(&byte) = input.get(at) {
@@ -133,14 +192,31 @@ impl ValueMasker {
         count + self.settle(sink)
     }
 
+    /// Lets go what is held back. What comes after it is still read together with it, so that the rest of a value is
+    /// masked.
+    pub(super) fn release(&mut self, sink: &mut impl Passage) {
+        if self.hits.is_empty() {
+            sink.text(&self.held[self.released..]);
+            self.released = self.held.len();
+        }
+    }
+
+    /// The same, unless so much is held back that it is hardly anything else than a value.
+    pub(super) fn relax(&mut self, sink: &mut impl Passage) {
+        const TELLING_BYTES: usize = 4;
+        if self.held.len() < TELLING_BYTES {
+            self.release(sink);
+        }
+    }
+
     /// Ends the stream.
-    pub(super) fn finish(&mut self, sink: &mut impl FnMut(&[u8])) -> u64 {
+    pub(super) fn finish(&mut self, sink: &mut impl Passage) -> u64 {
         self.node = ROOT;
         self.rest = None;
         self.settle(sink)
     }
 
-    fn step(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) -> u64 {
+    fn step(&mut self, byte: u8, sink: &mut impl Passage) -> u64 {
         self.held.push(byte);
         self.node = self.known.automaton.step(self.node, byte);
         if let Some(value) = self.known.automaton.value(self.node) {
@@ -166,27 +242,38 @@ impl ValueMasker {
     }
 
     /// Passes on the bytes in which no value can begin any more.
-    fn settle(&mut self, sink: &mut impl FnMut(&[u8])) -> u64 {
+    fn settle(&mut self, sink: &mut impl Passage) -> u64 {
         let open = self.held.len() - self.known.automaton.depth(self.node);
         let (mut at, mut count) = (0, 0);
         while let Some(&hit) = self.hits.first().filter(|hit| hit.end <= open) {
-            sink(&self.held[at..hit.start]);
-            let mut out = Vec::new();
-            mask(&self.known.values[hit.value].name, &mut out);
-            sink(&out);
+            self.pass(at..hit.start, sink);
+            // Of a value that was let go, only the rest is left to mask.
+            let from = hit.start.max(self.released);
+            if from < hit.end {
+                sink.mask(&self.known.values[hit.value].name, hit.end - from);
+                count += 1;
+            }
             at = hit.end;
-            count += 1;
             self.hits.remove(0);
         }
         let safe = self.hits.first().map_or(open, |hit| open.min(hit.start));
         if safe > at {
-            sink(&self.held[at..safe]);
+            self.pass(at..safe, sink);
             at = safe;
         }
         self.held.drain(..at);
+        self.released = self.released.saturating_sub(at);
         for hit in &mut self.hits {
             (hit.start, hit.end) = (hit.start - at, hit.end - at);
         }
         count
+    }
+
+    /// Passes on these held bytes, unless they were let go.
+    fn pass(&self, part: Range<usize>, sink: &mut impl Passage) {
+        let from = part.start.max(self.released);
+        if from < part.end {
+            sink.text(&self.held[from..part.end]);
+        }
     }
 }

@@ -1,31 +1,30 @@
-//! Passes what a full-screen program draws, for a replay: nothing that makes the terminal answer, and nothing that
-//! reaches beyond its screen. The terminal is repaired afterwards.
+//! Passes what a full-screen program draws to the terminal of a person who uses it, and nothing that reaches beyond the
+//! program's screen. The terminal is repaired afterwards.
 //!
-//! Dropped are questions to the terminal, because the answers would be typed into the human's shell; all string sequences
-//! (titles, the clipboard, images); mouse, focus and paste reports; and a full reset. On a terminal with more rows than
-//! the program had, scrolling stays within the program's rows.
-//!
-//! A program that was killed leaves its last picture in the alternate screen, and switching back would take the picture
-//! away. [`FullScreenFilter::keeping`] has it drawn on the normal screen instead, below what was there. So it does with the
-//! pictures of a program that draws on the normal screen, such as top.
+//! The terminal has rows below the program's that belong to the host. No sequence places the cursor there, scrolling
+//! stays within the program's rows, the host's bar is shown by its code point, and [`FullScreenFilter::take_spoilt`]
+//! says when the host's rows must be drawn again: after an erasure; after anything that is drawn while the program
+//! scrolls fewer rows than it has, because a line feed below these leads to the next row; and behind a cursor that was
+//! saved there. Dropped are all string sequences (titles, the clipboard, images), a full reset, and questions to the
+//! terminal, but for those whose answer only says where the cursor is and which terminal it is: programs wait for
+//! these, and read the answers. Mouse, focus and paste reports pass.
 //!
 //! Invariant: whatever the program switched is switched back by [`FullScreenFilter::end`].
 
 use super::raw::RawFilter;
-use crate::text::csi::Csi;
+use crate::text::csi::{self, Csi};
+use crate::text::hidden;
 use crate::text::parser::{Parser, Sink};
 
-/// The private modes that pass: cursor keys, reverse video, origin, wrapping, the cursor's look, the alternate screen,
-/// the saved cursor, left and right margins, and output in one go.
-const MODES: [u16; 12] = [1, 5, 6, 7, 12, 25, 45, 47, 69, 1047, 1048, 1049];
-/// Output that the terminal shows in one go.
-const SYNCHRONIZED: u16 = 2026;
-/// The alternate screen.
-const ALTERNATE: [u16; 3] = [47, 1047, 1049];
-/// A program that moves the cursor to a place of the normal screen this often draws pictures there. clear(1) moves once.
-const PLACINGS_MIN: u32 = 2;
+/// The private modes that pass: cursor keys, reverse video, wrapping, the cursor's look, the saved cursor, output in one go
+/// (2026), and the reports of mouse, focus and pasted text. The host switches the alternate screen, and origin and the left
+/// and right margins would lead beyond the program's rows or columns.
+const MODES: [u16; 16] = [1, 5, 7, 12, 25, 45, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1048, 2004, 2026];
 
-/// The filter of one replay.
+/// Of these, the one that saves the cursor and puts it back.
+const SAVED_CURSOR: u16 = 1048;
+
+/// The filter of one program.
 #[derive(Debug)]
 pub struct FullScreenFilter {
     parser: Parser,
@@ -35,67 +34,41 @@ pub struct FullScreenFilter {
 
 #[derive(Debug, Default)]
 struct Passed {
+    /// The rows below the program's may have been erased or drawn over.
+    is_spoilt: bool,
     rows: u16,
+    /// The last row that scrolls.
+    bottom: u16,
+    /// Fewer rows scrolled once than the program has, so that it may have saved a cursor below its rows.
+    has_narrowed: bool,
+    /// The cursor was put back where it was saved, and not placed since.
+    is_astray: bool,
     out: Vec<u8>,
-    is_alternate: bool,
-    /// How many times the program has entered the alternate screen.
-    visits: u32,
-    /// How many times it has moved the cursor to a place of the normal screen.
-    placings: u32,
-    kept: Option<LastPicture>,
-    /// The rows of the terminal that shows it.
-    terminal_rows: u16,
-}
-
-/// The picture that a program leaves behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LastPicture {
-    /// It is drawn in this visit of the alternate screen, the first is 1, because the program does not return from it.
-    Visit(u32),
-    /// The program draws on the normal screen.
-    Normal,
 }
 
 impl FullScreenFilter {
-    /// The filter for a program that had this many rows.
+    /// The filter for a program that has the terminal's first rows, this many.
     #[must_use]
     pub fn new(rows: u16) -> Self {
-        let passed = Passed { rows, ..Passed::default() };
+        let passed = Passed { rows, bottom: rows, ..Passed::default() };
         Self { parser: Parser::default(), passed, repair: RawFilter::new() }
     }
 
-    /// The same filter, which draws this picture on the normal screen of a terminal that has so many rows.
-    #[must_use]
-    pub fn keeping(mut self, picture: Option<LastPicture>, terminal_rows: u16) -> Self {
-        (self.passed.kept, self.passed.terminal_rows) = (picture, terminal_rows);
-        self
-    }
-
-    /// The picture that is left if the output ends here.
-    #[must_use]
-    pub fn last_picture(&self) -> Option<LastPicture> {
-        let Passed { is_alternate, visits, placings, .. } = self.passed;
-        match (is_alternate, visits) {
-            (true, _) => Some(LastPicture::Visit(visits)),
-            (false, 0) if placings >= PLACINGS_MIN => Some(LastPicture::Normal),
-            (false, _) => None,
-        }
-    }
-
-    /// Whether the output was that of a full-screen program.
-    #[must_use]
-    pub fn has_drawn(&self) -> bool {
-        self.passed.visits > 0 || self.last_picture().is_some()
+    /// Whether what passed since the last call may have reached the rows below the program's.
+    pub fn take_spoilt(&mut self) -> bool {
+        std::mem::take(&mut self.passed.is_spoilt)
     }
 
     /// The program has this many rows from now on.
     pub fn resize(&mut self, rows: u16) {
-        self.passed.rows = rows;
+        (self.passed.rows, self.passed.bottom) = (rows, rows);
     }
 
     /// Takes output, and appends what may be shown.
     pub fn push(&mut self, output: &[u8], out: &mut Vec<u8>) {
+        self.passed.is_spoilt |= self.passed.bottom < self.passed.rows || self.passed.is_astray;
         self.parser.push(output, &mut self.passed);
+        self.passed.is_spoilt |= self.passed.is_astray;
         self.repair.push(&self.passed.out, out);
         self.passed.out.clear();
     }
@@ -114,53 +87,34 @@ impl Passed {
     }
 
     fn set_margins(&mut self, top: u16, bottom: u16) {
-        let bottom = if bottom == 0 { self.rows } else { bottom };
-        self.put_csi(format!("{};{bottom}", top.max(1)).as_bytes(), b'r');
+        let bottom = if bottom == 0 { self.rows } else { bottom.min(self.rows) };
+        let top = top.max(1);
+        // Terminals differ in what they make of margins without a row between them.
+        if top < bottom {
+            self.bottom = bottom;
+            self.has_narrowed |= bottom < self.rows;
+            self.is_spoilt |= bottom < self.rows;
+            // The cursor goes to the first row.
+            self.is_astray = false;
+            self.put_csi(format!("{top};{bottom}").as_bytes(), b'r');
+        }
     }
 
     fn set_modes(&mut self, csi: &Csi<'_>, last: u8) {
-        for mode in csi.values().filter(|mode| MODES.contains(mode) || *mode == SYNCHRONIZED) {
-            if ALTERNATE.contains(&mode) {
-                self.switch_screen(mode, last);
-            } else {
-                self.put_csi(format!("?{mode}").as_bytes(), last);
-            }
-        }
-    }
-
-    fn switch_screen(&mut self, mode: u16, last: u8) {
-        let is_on = last == b'h';
-        let enters = is_on && !self.is_alternate;
-        self.visits += u32::from(enters);
-        self.is_alternate = is_on;
-        let keeps = is_on && self.kept == Some(LastPicture::Visit(self.visits));
-        if keeps && enters {
-            self.begin_picture();
-        } else if !keeps {
+        for mode in csi.values().filter(|mode| MODES.contains(mode)).collect::<Vec<_>>() {
+            self.is_astray |= mode == SAVED_CURSOR && last == b'l' && self.has_narrowed;
             self.put_csi(format!("?{mode}").as_bytes(), last);
         }
-        if is_on {
-            self.set_margins(1, 0);
-        }
     }
 
-    /// Clears the normal screen. Line feeds move what is shown into the scrollback on every terminal.
-    fn begin_picture(&mut self) {
-        self.out.extend_from_slice(b"\x1b7\x1b[r\x1b8");
-        self.out.resize(self.out.len() + usize::from(self.terminal_rows), b'\n');
-        self.out.extend_from_slice(b"\x1b[H\x1b[J");
-    }
-
-    /// The program moves the cursor to a place.
-    fn place(&mut self, body: &[u8], last: u8) {
-        if !self.is_alternate {
-            self.placings += 1;
-            if self.placings == 1 && self.kept == Some(LastPicture::Normal) {
-                self.begin_picture();
-                self.set_margins(1, 0);
-            }
+    /// The program moves the cursor to a place: the nearest one within its rows.
+    fn place(&mut self, csi: &Csi<'_>, last: u8) {
+        self.is_astray = false;
+        let row = csi.count(0).min(self.rows);
+        match last {
+            b'd' => self.put_csi(row.to_string().as_bytes(), last),
+            _ => self.put_csi(format!("{row};{}", csi.count(1)).as_bytes(), last),
         }
-        self.put_csi(body, last);
     }
 }
 
@@ -168,24 +122,20 @@ impl Sink for Passed {
     const READS_SEQUENCES: bool = true;
 
     fn text(&mut self, run: &[u8]) {
-        self.out.extend_from_slice(run);
+        hidden::show(run, false, &mut self.out);
     }
 
     fn control(&mut self, byte: u8) {
-        // BS, VT, FF, CR, SO and SI. The bell would ring, and ENQ is a question.
-        if matches!(byte, 0x08 | 0x0b..=0x0f) {
+        if csi::draws(byte) {
             self.out.push(byte);
         }
     }
 
     fn escape(&mut self, intermediates: &[u8], last: u8) {
-        let passes = match intermediates {
-            [] => matches!(last, b'7' | b'8' | b'=' | b'>' | b'D' | b'E' | b'H' | b'M'),
-            // Character sets, and the alignment pattern.
-            [b'(' | b')' | b'#'] => true,
-            _ => false,
-        };
-        if passes {
+        // The alignment pattern fills the whole screen.
+        let fills = (intermediates, last) == (b"#", b'8');
+        if csi::escape_draws(intermediates, last) && !fills {
+            self.is_astray |= last == b'8' && intermediates.is_empty() && self.has_narrowed;
             self.out.push(0x1b);
             self.out.extend_from_slice(intermediates);
             self.out.push(last);
@@ -196,13 +146,31 @@ impl Sink for Passed {
         let Some(csi) = Csi::parse(body) else { return };
         match (csi.private, csi.intermediates, last) {
             (Some(b'?'), [], b'h' | b'l') => self.set_modes(&csi, last),
+            (None, [], b'h' | b'l') => {
+                let modes: Vec<u16> = csi.values().filter(|mode| matches!(mode, 4 | 20)).collect();
+                modes.iter().for_each(|mode| self.put_csi(mode.to_string().as_bytes(), last));
+            }
             (None, [], b'r') => self.set_margins(csi.value(0), csi.value(1)),
-            (None, [], b'H' | b'd' | b'f') => self.place(body, last),
+            (None, [], b'H' | b'd' | b'f') => self.place(&csi, last),
+            // Unlike this one, a move down ends at the lower margin on every terminal.
+            (None, [], b'e') => self.put_csi(body, b'B'),
+            (None, [], b'n') if matches!(csi.value(0), 5 | 6) => self.put_csi(body, last),
+            (None | Some(b'>'), [], b'c') => self.put_csi(body, last),
+            // With more numbers than one this is another function of old terminals.
+            (None, [], b'T') if csi.values().count() > 1 => {}
             // The scrollback is the human's.
             (_, [], b'J') if csi.value(0) == 3 => {}
-            (None, [], b'@'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'Z' | b'`' | b'a' | b'b' | b'e' | b'g' | b'h')
-            | (None, [], b'l' | b'm' | b's' | b'u')
-            | (Some(b'?'), [], b'J' | b'K')
+            (None | Some(b'?'), [], b'J') => {
+                self.is_spoilt = true;
+                self.put_csi(body, last);
+            }
+            (None, [], b'u') => {
+                self.is_astray |= self.has_narrowed;
+                self.put_csi(body, last);
+            }
+            (None, [], b'@'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'Z' | b'`' | b'a' | b'b' | b'g')
+            | (None, [], b'm' | b's')
+            | (Some(b'?'), [], b'K')
             | (None, [b' '], b'q') => self.put_csi(body, last),
             _ => {}
         }
@@ -213,93 +181,54 @@ impl Sink for Passed {
 mod tests {
     use super::*;
 
-    fn shown(output: &str) -> String {
-        let mut filter = FullScreenFilter::new(24);
-        let mut out = Vec::new();
-        filter.push(output.as_bytes(), &mut out);
-        // Before the first output the title is saved.
-        String::from_utf8(out).unwrap().replace("\x1b[22;0t", "").replace('\x1b', "^")
-    }
-
     #[test]
-    fn what_draws_passes_and_what_asks_does_not() {
-        assert_eq!(shown("\x1b[2J\x1b[5;7Hvi\x1b[1;31m~\x1b[m\r\n\x1b[K"), "^[2J^[5;7Hvi^[1;31m~^[m\r\n^[K");
-        assert_eq!(shown("\x1b[?1049h\x1b[?1006;25h\x1b[r"), "^[?1049h^[1;24r^[?25h^[1;24r");
-        for question in [
-            "\x1b[c",
-            "\x1b[>c",
-            "\x1b[6n",
-            "\x1b[?6n",
-            "\x1b[18t",
-            "\x1b[>q",
-            "\x1b[?u",
-            "\x1b[?25$p",
-            "\x05",
-            "\x1bZ",
-            "\x1b]11;?\x07",
-            "\x1b]52;c;?\x07",
-            "\x1bP+q544e\x1b\\",
-            "\x1b[x",
-            "\x1bc",
-            "\x1b[?1000h",
-            "\x1b[?2004h",
-            "\x1b]0;title\x07",
-            "\x1b[8;10;10t",
-            "\x07",
-            "\x1b_Gx\x1b\\",
-            "\x1b[?996n",
-            "\x1b[?2048h",
-            "\x1b[3J",
+    fn a_program_that_a_person_uses_never_reaches_the_hosts_row() {
+        let shown = |output: &str| {
+            let mut filter = FullScreenFilter::new(23);
+            let mut out = Vec::new();
+            output.as_bytes().chunks(1).for_each(|byte| filter.push(byte, &mut out));
+            let out = String::from_utf8(out).unwrap().replace("\x1b[22;0t", "").replace('\x1b', "^");
+            (out, filter.take_spoilt())
+        };
+        for (output, expected) in [
+            ("\x1b[24;5Hx\x1b[99dy\x1b[Hz\x1b[;7f", "^[23;5Hx^[23dy^[1;1Hz^[1;7f"),
+            ("\x1b[5;24r\x1b[r\x1b[30;40r\x1b[9;2r\x1b[99e", "^[5;23r^[1;23r^[99B"),
+            ("▌ your keys\u{202e}", "⟨258C⟩ your keys⟨202E⟩"),
+            ("\x1b[?1049h\x1b[?47l\x1b[?6h\x1b[?69h\x1b[?25l\x1b[?1006h", "^[?25l^[?1006h"),
+            ("\x1b#8\x1bc\x1b[!p\x1b]0;title\x07\x1b]52;c;QQ==\x07\x1b]777;notify;a;b\x07\x1b]9;a\x1b\\\x07", ""),
+            ("\x1bP+q544e\x1b\\\x1b_Gx\x1b\\\x1b[21t\x1b[2h\x1b[4;2h\x1b[1;2;3;4;5T", "^[4h"),
+            ("\x1b[6n\x1b[c\x1b[>c\x1b[?6n\x1b[15n", "^[6n^[c^[>c"),
         ] {
-            assert_eq!(shown(question), "", "{question:?}");
+            assert_eq!(shown(output), (expected.to_owned(), false), "{output:?}");
         }
-    }
-
-    #[test]
-    fn the_last_picture_stays_on_the_normal_screen() {
-        let first = "\x1b[?1049hone\x1b[?1049lback\r\n";
-        let second = "\x1b[?1049h\x1b[2;3Htwo";
-        let output = format!("{first}{second}");
-        let mut whole = FullScreenFilter::new(24);
-        whole.push(first.as_bytes(), &mut Vec::new());
-        assert_eq!(whole.last_picture(), None);
-        whole.push(second.as_bytes(), &mut Vec::new());
-        let picture = whole.last_picture();
-        assert_eq!(picture, Some(LastPicture::Visit(2)));
-
-        let mut kept = FullScreenFilter::new(24).keeping(picture, 3);
-        let mut out = Vec::new();
-        output.as_bytes().chunks(5).for_each(|part| kept.push(part, &mut out));
-        kept.end(&mut out);
-        let out = String::from_utf8(out).unwrap();
-        assert_eq!(out.matches("\x1b[?1049h").count(), 1, "{out:?}");
-        assert!(out.contains("back\r\n\x1b7\x1b[r\x1b8\n\n\n\x1b[H\x1b[J\x1b[1;24r\x1b[2;3Htwo"), "{out:?}");
-    }
-
-    #[test]
-    fn a_program_that_draws_on_the_normal_screen_begins_on_an_empty_one() {
-        let mut whole = FullScreenFilter::new(24);
-        whole.push(b"made\r\n\x1b[H\x1b[2J\x1b[3J", &mut Vec::new());
-        assert!(!whole.has_drawn(), "clear(1) draws nothing");
-        whole.push(b"one\x1b[Htwo", &mut Vec::new());
-        assert!(whole.has_drawn());
-        let mut kept = FullScreenFilter::new(24).keeping(whole.last_picture(), 2);
-        let mut out = Vec::new();
-        kept.push(b"made\r\n\x1b[Hone\x1b[Htwo", &mut out);
-        let out = String::from_utf8(out).unwrap();
-        let drawn = "made\r\n\x1b7\x1b[r\x1b8\n\n\x1b[H\x1b[J\x1b[1;24r\x1b[Hone\x1b[Htwo";
-        assert!(out.ends_with(drawn), "{out:?}");
+        for erases in ["\x1b[J", "\x1b[2J", "\x1b[?1J"] {
+            assert_eq!(shown(erases), (erases.replace('\x1b', "^"), true));
+        }
+        // A cursor that was saved below the program's rows is put back there.
+        for (save, restore) in [("\x1b7", "\x1b8"), ("\x1b[s", "\x1b[u"), ("\x1b[?1048h", "\x1b[?1048l")] {
+            let mut filter = FullScreenFilter::new(23);
+            let mut out = Vec::new();
+            let mut is_spoilt = |output: &str| {
+                filter.push(output.as_bytes(), &mut out);
+                filter.take_spoilt()
+            };
+            assert!(is_spoilt(&format!("\x1b[2;9r\x1b[23H\n{save}")));
+            assert!(is_spoilt(&format!("\x1b[r{restore}")) && is_spoilt("drawn"));
+            assert!(is_spoilt("\x1b[H") && !is_spoilt("drawn"));
+        }
+        // Below the rows that scroll, a line feed goes on to the next row.
+        assert_eq!(shown("\x1b[2;9r\x1b[23Hx\ny"), ("^[2;9r^[23;1Hx\ny".to_owned(), true));
     }
 
     #[test]
     fn the_terminal_is_repaired() {
         let mut filter = FullScreenFilter::new(24);
         let mut out = Vec::new();
-        filter.push(b"\x1b[?1049h\x1b[?25l\x1b[31mdraws", &mut out);
+        filter.push(b"\x1b[2;9r\x1b[?25l\x1b[31mdraws", &mut out);
         out.clear();
         filter.end(&mut out);
         let out = String::from_utf8(out).unwrap();
-        for part in ["\x1b[?1049l", "\x1b[?25h", "\x1b[r", "\x1b[0m"] {
+        for part in ["\x1b[?25h", "\x1b[r", "\x1b[0m"] {
             assert!(out.contains(part), "{part:?} is not in {out:?}");
         }
     }

@@ -1,12 +1,12 @@
-//! A block of lines of rexec's between two marks, in a file of other lines such as a shell profile.
+//! The block of aliases between two marks that earlier releases wrote into a shell profile. It is only taken out here.
 
-use super::lines::{before_appended, line_end, line_start, next_line};
-use super::{SettingEdit, SettingsError, Splice};
+use super::lines::{line_end, line_start, next_line};
+use super::{SettingEdit, SettingsError};
 
 /// The line before the block.
-pub const OPEN: &str = "# >>> rexec init >>>";
+const OPEN: &str = "# >>> rexec init >>>";
 /// The line behind it.
-pub const CLOSE: &str = "# <<< rexec init <<<";
+const CLOSE: &str = "# <<< rexec init <<<";
 
 /// Where the block is, with its marks and the end of its last line.
 fn find(text: &str) -> Result<Option<std::ops::Range<usize>>, SettingsError> {
@@ -21,34 +21,6 @@ fn find(text: &str) -> Result<Option<std::ops::Range<usize>>, SettingsError> {
         Some(close) => Ok(Some(open..next_line(text, close))),
         None => Err(SettingsError::at(text, open, format!("the block that begins here has no line `{CLOSE}`"))),
     }
-}
-
-/// The lines of the block, if the text has one.
-///
-/// # Errors
-/// The block has no end.
-pub fn lines(text: &str) -> Result<Option<Vec<&str>>, SettingsError> {
-    let inside = |lines: &str| lines.lines().count().saturating_sub(2);
-    Ok(find(text)?.map(|block| {
-        let block = &text[block];
-        block.lines().skip(1).take(inside(block)).collect()
-    }))
-}
-
-/// Makes these the lines of the block, which is appended if the text has none. `None` if they are there.
-///
-/// # Errors
-/// The block has no end.
-pub fn set(text: &str, lines: &[String]) -> Result<Option<SettingEdit>, SettingsError> {
-    let end = line_end(text);
-    let all = [&[OPEN.to_owned()], lines, &[CLOSE.to_owned()]].concat();
-    let block: String = all.iter().map(|line| format!("{line}{end}")).collect();
-    let splice = match find(text)? {
-        Some(range) if text[range.clone()].trim_end() == block.trim_end() => return Ok(None),
-        Some(range) => Splice::replace(text, range, block),
-        None => Splice::insert(text.len(), before_appended(text) + &block),
-    };
-    Ok(Some(SettingEdit { splices: vec![splice], was: None, made: 0 }))
 }
 
 /// The text without the block; `None` if it has none. `edit` is what has put it there.
@@ -70,22 +42,23 @@ pub fn unset(text: &str, edit: &SettingEdit) -> Result<Option<String>, SettingsE
 
 #[cfg(test)]
 mod tests {
+    use super::super::Splice;
     use super::*;
 
     #[test]
-    fn the_block_comes_and_goes_without_a_trace() {
-        let lines = vec!["alias gemini='rexec run -- gemini'".to_owned()];
-        for text in ["", "a\n", "a", "a\r\nb\r\n", "\n\n", "# >>> rexec init >>> not\n"] {
-            let edit = set(text, &lines).unwrap().unwrap();
-            let with = super::super::applied(text, &edit.splices).unwrap();
-            assert_eq!(set(&with, &lines).unwrap(), None, "{text:?}");
-            assert_eq!(super::lines(&with).unwrap().unwrap(), lines);
+    fn the_block_goes_without_a_trace() {
+        let block = "# >>> rexec init >>>\nalias gemini='rexec run -- gemini'\n# <<< rexec init <<<\n";
+        for (text, lead) in [("", ""), ("a\n", "\n"), ("a", "\n\n"), ("a\r\nb\r\n", "\r\n")] {
+            let splice = Splice::insert(text.len(), format!("{lead}{block}"));
+            let edit = SettingEdit { splices: vec![splice], was: None, made: 0 };
+            // It has got another alias since.
+            let with = format!("{text}{lead}{block}").replace("# <<<", "alias qwen='rexec run -- qwen'\n# <<<");
             assert_eq!(unset(&with, &edit).unwrap().as_deref(), Some(text));
             let more = format!("x\n{with}y\n");
             let kept = unset(&more, &edit).unwrap().unwrap();
             assert!(kept.starts_with(&format!("x\n{text}")) && kept.ends_with("\ny\n"), "{kept:?}");
         }
         assert_eq!(unset("a\n", &SettingEdit::default()).unwrap(), None);
-        assert_eq!(set("a\n# >>> rexec init >>>\n", &lines).unwrap_err().line, 2);
+        assert_eq!(unset("a\n# >>> rexec init >>>\n", &SettingEdit::default()).unwrap_err().line, 2);
     }
 }

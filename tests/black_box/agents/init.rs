@@ -215,7 +215,6 @@ fn another_shell_is_replaced_by_force_only_and_comes_back() {
         ("claude", ".claude/settings.json", "{ \"env\": { \"CLAUDE_CODE_SHELL\": \"/bin/zsh\" } }"),
         ("codex", ".codex/config.toml", "[features]\nshell_snapshot = true # mine\n"),
         ("opencode", ".config/opencode/opencode.jsonc", "{ \"shell\": \"zsh\", }\n"),
-        ("aider", ".aider.conf.yml", "set-env: [SHELL=/bin/zsh]\n"),
     ] {
         let place = Place::new();
         let path = place.settings(name, before);
@@ -231,23 +230,82 @@ fn another_shell_is_replaced_by_force_only_and_comes_back() {
 }
 
 #[test]
-fn a_profile_is_changed_when_asked_for_and_only_in_a_block() {
+fn an_agent_without_such_a_setting_is_started_by_rexec_run() {
     let place = Place::new();
-    let profile = place.settings(".bashrc", "alias ll='ls -l'");
+    place.settings(".bashrc", "alias ll='ls -l'");
+    place.settings(".aider.conf.yml", "model: x\n");
     let untouched = place.all();
-    let output = place.rexec(&["init", "--yes", "gemini"]);
-    assert!(super::said(&output).contains("rexec run gemini"), "{output:?}");
-    assert_eq!(place.all(), untouched);
-    place.does(&["init", "--yes", "--profile", "gemini", "qwen"]);
-    let with = text(&profile);
-    assert!(
-        with.starts_with("alias ll='ls -l'\n\n# >>> rexec init >>>\nalias gemini='rexec run -- gemini'\n"),
-        "{with}"
-    );
-    place.does(&["init", "--yes", "--profile", "copilot"]);
-    assert_eq!(text(&profile), with.replace("# <<<", "alias copilot='rexec run -- copilot'\n# <<<"));
+    for agent in ["gemini", "aider"] {
+        let output = place.rexec(&["init", "--yes", agent]);
+        assert!(super::said(&output).contains(&format!("rexec run {agent}")), "{output:?}");
+        assert_eq!(place.all(), untouched);
+    }
+}
+
+/// What the release before this one has left: its record, Aider's list, and its aliases in a profile.
+fn of_an_earlier_release(place: &Place) {
+    let links = place.home.join(".local/share/rexec/shells");
+    let item = format!("\nset-env:\n  - SHELL={}/rexec-bash\n", links.display());
+    let aider = place.settings(".aider.conf.yml", &format!("model: x\n{item}"));
+    let block = "\n# >>> rexec init >>>\nalias gemini='rexec run -- gemini'\n# <<< rexec init <<<\n";
+    let more = block.replace("# <<<", "alias qwen='rexec run -- qwen'\n# <<<");
+    let profile = place.settings(".bashrc", &format!("alias ll='ls -l'\n{more}"));
+    let changed = |agent: &str, path: &Path, setting: serde_json::Value, at: usize, added: &str| {
+        let edit =
+            serde_json::json!({ "splices": [{ "at": at, "removed": "", "added": added }], "was": null, "made": 1 });
+        serde_json::json!({ "agent": agent, "path": path, "format": "yaml", "is_new": false, "directories": [],
+            "edits": [[setting, edit]] })
+    };
+    let value = serde_json::json!({ "text": format!("SHELL={}/rexec-bash", links.display()) });
+    let setting = serde_json::json!({ "keys": ["set-env"], "value": value });
+    let files = [
+        changed("Aider", &aider, setting, "model: x\n".len(), &item),
+        changed("", &profile, serde_json::Value::Null, "alias ll='ls -l'\n".len(), block),
+    ];
+    let record = serde_json::json!({ "v": 1, "directories": [], "files": files });
+    place.settings(".local/share/rexec/init.json", &record.to_string());
+}
+
+#[test]
+fn what_an_earlier_release_has_changed_is_taken_back() {
+    let place = Place::new();
+    of_an_earlier_release(&place);
+    assert!(place.does(&["uninit", "--yes", "gemini"]).contains("-alias gemini="));
+    assert_eq!(text(&place.home.join(".bashrc")), "alias ll='ls -l'\n");
+    assert!(place.does(&["uninit", "--yes", "aider"]).contains("-set-env:"));
+    assert_eq!(text(&place.home.join(".aider.conf.yml")), "model: x\n");
+    assert_eq!(place.does(&["uninit", "--yes"]), "nothing to do\n");
+}
+
+#[test]
+fn a_list_of_an_earlier_release_that_was_edited_keeps_its_links() {
+    let place = Place::new();
+    place.does(&["init", "--yes", "pi"]);
     place.does(&["uninit", "--yes"]);
-    assert_eq!(place.all(), untouched);
+    of_an_earlier_release(&place);
+    place.does(&["init", "--yes", "pi"]);
+    let path = place.home.join(".aider.conf.yml");
+    fs::write(&path, text(&path).replace("set-env:\n  - ", "set-env:\n    - A=1\n    - ")).expect("it is ours");
+    let said = super::said(&place.rexec(&["uninit", "--yes"]));
+    assert!(said.contains(".aider.conf.yml names a link"), "{said}");
+    assert!(place.home.join(".local/share/rexec/shells/rexec-bash").exists());
+}
+
+#[test]
+fn links_that_a_setting_names_stay_until_it_is_gone() {
+    let place = Place::new();
+    place.does(&["init", "--yes", "claude"]);
+    let link = place.home.join(".local/share/rexec/shells/rexec-bash");
+    // One that the user has set by hand, which init has therefore never changed.
+    let by_hand = place.settings(".pi/agent/settings.json", &format!("{{\"shellPath\": \"{}\"}}", link.display()));
+    let said = super::said(&place.rexec(&["uninit", "--yes", "claude"]));
+    assert!(said.contains("settings.json names a link") && link.exists(), "{said}");
+    let said = super::said(&place.rexec(&["uninit", "--yes"]));
+    assert!(said.contains("settings.json names a link") && link.exists(), "{said}");
+    fs::write(&by_hand, "{}").expect("it is ours");
+    assert_eq!(place.does(&["uninit", "--yes"]), "the links are gone\n");
+    assert!(!link.exists() && !place.home.join(".local/share/rexec").exists());
+    assert_eq!(place.does(&["uninit", "--yes"]), "nothing to do\n");
 }
 
 #[test]

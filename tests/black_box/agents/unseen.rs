@@ -5,11 +5,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
 use serde_json::Value;
 
 use crate::support::host::{Host, MIRROR};
-use crate::support::programs;
+use crate::support::programs::{self, skipped};
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 
@@ -154,16 +156,82 @@ fn a_forged_file_of_notes_is_bounded() {
     host.finish();
 }
 
+/// Leaves a note about one command.
+fn note(host: &Host) {
+    let new = host.home.join("new");
+    fs::write(&new, "1 1790000000000 s 9 1 Claude Code\n").expect("a file");
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    fs::rename(new, host.home.join("unseen")).expect("nothing else is there");
+}
+
 /// A host that runs is told of a command that could not reach it.
 #[test]
 fn a_running_host_is_told_of_commands_that_could_not_reach_it() {
     let host = Host::with(MIRROR);
-    fs::write(host.home.join("new"), "1 1790000000000 s 9 1 Claude Code\n").expect("a file");
-    fs::set_permissions(host.home.join("new"), fs::Permissions::from_mode(0o600)).expect("it is ours");
     fs::write(host.home.join("other"), "").expect("a file");
-    fs::rename(host.home.join("new"), host.home.join("unseen")).expect("it is ours");
+    note(&host);
     fs::write(host.home.join("another"), "").expect("a file");
     says(&host, "… 1 command of claude ran unseen since 2026-09-21 ");
     says(&host, "they were sandboxed, and no host took reports");
+    host.finish();
+}
+
+/// What lies in the place of notes is never in the way of those that come.
+#[test]
+fn a_directory_in_the_place_of_notes_is_renamed_and_later_notes_are_told() {
+    let home = TempDir::new(None);
+    let path = home.join("unseen");
+    let foreign = || {
+        fs::create_dir(&path).expect("nothing is there");
+        fs::write(path.join("mine"), "precious").expect("a file");
+    };
+    fs::write(home.join("unseen.aside-1"), "also precious").expect("a file");
+    foreign();
+    let host = Host::in_dir(home, MIRROR);
+    let [first, second] = ["unseen.aside-2", "unseen.aside-3"].map(|name| host.home.join(name));
+    says(&host, &format!("was not a file of notes about unseen commands, and was renamed to {}", first.display()));
+    foreign();
+    says(&host, &format!("was renamed to {}", second.display()));
+    for place in [first, second] {
+        assert_eq!(fs::read_to_string(place.join("mine")).expect("it is kept"), "precious");
+    }
+    assert_eq!(fs::read_to_string(host.home.join("unseen.aside-1")).expect("it is kept"), "also precious");
+    note(&host);
+    says(&host, "… 1 command of claude ran unseen since ");
+    assert!(!host.console_text().contains("removed"), "{}", host.console_text());
+    host.finish();
+}
+
+#[test]
+fn notes_that_a_process_does_not_let_go_are_put_aside_and_later_ones_are_told() {
+    let home = TempDir::new(None);
+    fs::write(home.join("unseen"), "").expect("a file");
+    let file = fs::File::open(home.join("unseen")).expect("it is there");
+    let held = Flock::lock(file, FlockArg::LockShared).expect("nobody else has it");
+    let host = Host::in_dir(home, MIRROR);
+    let aside = host.home.join("unseen.aside-1");
+    says(&host, &format!("unseen was held by a process, and was renamed to {}", aside.display()));
+    note(&host);
+    says(&host, "… 1 command of claude ran unseen since ");
+    drop(held);
+    host.finish();
+}
+
+#[test]
+fn what_cannot_be_moved_out_of_the_place_of_notes_is_told_once() {
+    let home = TempDir::new(None);
+    let path = home.join("unseen");
+    fs::create_dir(&path).expect("nothing is there");
+    if let Err(error) = mount(Some("rexec-test"), &path, Some("tmpfs"), MsFlags::empty(), None::<&str>) {
+        return skipped(&format!("nothing can be mounted: {error}"));
+    }
+    let host = Host::in_dir(home, MIRROR);
+    let told = "unseen is not a file of notes about unseen commands, and cannot be renamed: ";
+    says(&host, told);
+    umount2(&path, MntFlags::MNT_DETACH).expect("it is mounted");
+    fs::remove_dir(&path).expect("it is empty");
+    note(&host);
+    says(&host, "… 1 command of claude ran unseen since ");
+    assert_eq!(host.console_text().matches(told).count(), 1, "{}", host.console_text());
     host.finish();
 }

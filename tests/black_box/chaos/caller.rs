@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::errand::{Errand, LEFT_OVER};
+use super::errand::{Errand, LEFT_OVER, still_there};
 use super::sabotage::Chaos;
 use crate::support::call::{Calling, Outcome, Target};
 use crate::support::dice::Dice;
@@ -80,9 +80,8 @@ impl<'a> Caller<'a> {
         let outcome = calling.finish(PATIENCE);
         if outcome.is_none() {
             let tree = procs::descendants(self.chaos.host);
-            self.chaos
-                .fault(&format!("{tag} hangs: {errand:?}\nit: {:#?}\nthe host: {tree:#?}", calling.warden.tree()));
-            calling.warden.clear();
+            let (listed, it) = (self.chaos.listed(), still_there(calling));
+            self.chaos.fault(&format!("{tag} hangs: {errand:?}\nit: {it}\nthe host lists {listed}, has {tree:?}"));
         }
         outcome
     }
@@ -143,7 +142,7 @@ impl<'a> Caller<'a> {
                 Attack::Shim | Attack::Agent => outcome.ended == SHIM_KILLED,
                 Attack::Guard => is_lost(&outcome),
                 // By TERM, or by KILL after its grace.
-                Attack::Person => matches!(outcome.ended, Ended::Code(143 | 137)),
+                Attack::Person => matches!(outcome.ended, Ended::Signal(15 | 9)),
             };
             self.chaos.fault_unless(is_right, || format!("{tag}, {attack:?} killed: {errand:?} ended {outcome:?}"));
             self.chaos.count(attack);
@@ -176,7 +175,11 @@ impl<'a> Caller<'a> {
     fn agent(&self, errand: &Errand, tag: &str, home: &TempDir) -> Calling {
         self.chaos.counts.calls.fetch_add(1, Relaxed);
         let shim = programs::shims().join("bash");
-        let script = format!("unset REXEC_INSIDE; '{}' -c \"$SCRIPT\" > out 2>&1 & wait", shim.display());
+        // It is known for an agent by its name.
+        let program = home.join("claude");
+        let text = format!("#!/bin/bash\n'{}' -c \"$SCRIPT\" > out 2>&1 & wait\n", shim.display());
+        programs::write(&program, text.as_bytes());
+        let script = format!("unset REXEC_INSIDE; exec {}", program.display());
         let call = errand.call(home, tag);
         let call = crate::support::call::Call { argv: vec![b"bash".to_vec(), b"-c".to_vec(), script.into()], ..call };
         let socket = format!("REXEC_SOCKET={}", self.chaos.socket.display());

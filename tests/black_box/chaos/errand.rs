@@ -4,8 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::support::call::{Call, Input, Outcome, Output, Target};
+use crate::support::call::{Call, Calling, Input, Outcome, Output, Target};
 use crate::support::dice::Dice;
+use crate::support::procs;
 use crate::support::strip::strip;
 use crate::support::temp::{Files, TempDir};
 use crate::support::waiting::{self, PATIENCE};
@@ -126,6 +127,14 @@ const ENDLESS: &[&str] = &[
     "echo ready; read x </dev/tty; exec sleep 1000",
 ];
 
+/// What is still there of a call that does not end, and in which system calls. It is cleared away.
+pub(crate) fn still_there(calling: &mut Calling) -> String {
+    let tree = calling.warden.tree();
+    let there = tree.iter().map(|process| format!("\n{process:?} in {}", procs::system_call(process.pid))).collect();
+    calling.warden.clear();
+    there
+}
+
 impl Errand {
     /// A command that ends by itself.
     pub(crate) fn roll(dice: &mut Dice) -> Self {
@@ -215,7 +224,9 @@ impl Errand {
             Expected::Real => {
                 let target = if self.mode == Mode::Pipe { Target::Real } else { Target::RealOnTerminal };
                 let mut calling = self.call(home, "real").start(target).expect("the shell starts");
-                let outcome = calling.finish(PATIENCE).expect("the real shell ends");
+                let Some(outcome) = calling.finish(PATIENCE) else {
+                    return Some(format!("the real shell hangs: {}", still_there(&mut calling)));
+                };
                 let theirs = self.seen(outcome, home, is_later_due);
                 self.difference(&theirs, ours, is_later_due)
             }

@@ -2,6 +2,8 @@
 //! guards and kills or stops the recorder.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -10,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use super::caller::Attack;
+use super::enemy::FORGED;
 use crate::support::dice::Dice;
 use crate::support::host::Host;
 use crate::support::procs::{self, Process};
@@ -30,6 +34,8 @@ pub(crate) struct Counts {
     pub(crate) stops: AtomicUsize,
     pub(crate) stopped_guards: AtomicUsize,
     pub(crate) recorders: AtomicUsize,
+    /// What the enemy did.
+    pub(crate) attacks: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -80,6 +86,17 @@ impl Chaos {
         }
     }
 
+    /// What the host lists.
+    pub(crate) fn listed(&self) -> String {
+        let mut line = String::new();
+        let asked = UnixStream::connect(&self.socket).and_then(|mut stream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(b"{\"action\":\"list\"}\n")?;
+            BufReader::new(stream).read_line(&mut line)
+        });
+        asked.map_or_else(|error| error.to_string(), |_| line)
+    }
+
     pub(crate) fn faults(&self) -> Vec<String> {
         self.faults.lock().expect("no thread panics").clone()
     }
@@ -103,8 +120,16 @@ impl Chaos {
     pub(crate) fn watch(&self, time: Duration, most: Duration) {
         let start = Instant::now();
         let all = &self.counts;
-        let counts =
-            [&all.shims, &all.guards, &all.agents, &all.people, &all.stops, &all.stopped_guards, &all.recorders];
+        let counts = [
+            &all.shims,
+            &all.guards,
+            &all.agents,
+            &all.people,
+            &all.stops,
+            &all.stopped_guards,
+            &all.recorders,
+            &all.attacks,
+        ];
         loop {
             let is_due = start.elapsed() >= time && counts.iter().all(|count| count.load(Relaxed) > 0);
             if is_due || start.elapsed() >= most || self.faults().len() > 5 {
@@ -195,8 +220,10 @@ impl Chaos {
         let codes = self.codes.lock().expect("no thread panics");
         let wrong = codes.iter().filter(|(tag, code)| ends.get(tag.as_str()) != Some(&i64::from(**code)));
         let wrong = wrong.map(|(tag, code)| format!("{tag}: {code}, in the journal {:?}", ends.get(tag.as_str())));
+        // A forged report may have a living process for its shim, and no end.
+        let is_real = |start: &&Value| start["command"] != FORGED;
         let mut counts: BTreeMap<u64, usize> =
-            journal.of_type("start").filter_map(|r| Some((r["seq"].as_u64()?, 0))).collect();
+            journal.of_type("start").filter(is_real).filter_map(|r| Some((r["seq"].as_u64()?, 0))).collect();
         for seq in journal.of_type("end").filter_map(|end| end["seq"].as_u64()) {
             *counts.entry(seq).or_default() += 1;
         }

@@ -16,19 +16,50 @@ use rexec_host::text::sanitize::Mode;
 
 use super::case::sanitized;
 use crate::support::call::{Call, Outcome, Output, Target};
-use crate::support::host::Host;
+use crate::support::host::{Host, MIRROR};
 use crate::support::programs;
 use crate::support::temp::TempDir;
+use crate::support::typist::{At, Typist};
 use crate::support::waiting::PATIENCE;
+use crate::support::warden::Ended;
 
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/everyday/project.sh");
 const COMMANDS: &str = include_str!("../../data/everyday/commands.txt");
 
-/// Commands whose result differs, and why that is right.
-const EXPLAINED: &[(&str, &str)] = &[
-    ("echo text > /dev/tty", "a command has a controlling terminal, so that its prompts are seen"),
-    ("echo text | tee /dev/stderr", "the caller's file is a pipe to the command, and cannot be truncated by it"),
-    ("[ -p /dev/stdout ] && echo pipe; [ -p /dev/stdin ] || echo no pipe", "the same, and looks like one"),
+/// A command whose result differs for callers with these streams, and why that is right.
+struct Explained {
+    command: &'static str,
+    at: &'static [Output],
+    #[expect(dead_code, reason = "it is for readers")]
+    why: &'static str,
+}
+
+const EXPLAINED: &[Explained] = &[
+    Explained {
+        command: "echo text | tee /dev/stderr",
+        at: &[Output::OneFile, Output::Sockets],
+        why: "the caller's file is a pipe to the command, and cannot be truncated by it; a socket cannot be opened",
+    },
+    Explained {
+        command: "[ -p /dev/stdout ] && echo pipe; [ -p /dev/stdin ] || echo no pipe",
+        at: &[Output::OneFile, Output::Sockets],
+        why: "the same, and it looks like one",
+    },
+    Explained {
+        command: "echo direct > /dev/stderr",
+        at: &[Output::OneFile, Output::Sockets],
+        why: "the same: the name of a pipe can be opened, that of a socket cannot",
+    },
+];
+
+/// At a terminal these ask a person. `relay` compares what they make of keys.
+const ASK_AT_TERMINAL: [&str; 6] = [
+    "less README.md",
+    "less -R docs/colour.txt",
+    "more README.md",
+    "read -r line; echo \"got: $line\"",
+    "read -p 'continue? ' answer; echo \"[$answer]\"",
+    "select x in a b; do echo $x; break; done",
 ];
 
 /// How many commands run at once: most of them wait rather than work.
@@ -45,20 +76,32 @@ fn commands() -> Vec<String> {
     COMMANDS.lines().filter(is_command).map(|line| line.replace('⏎', "\n")).collect()
 }
 
+/// What a caller has as its streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallerPlace {
+    Streams(Output),
+    /// A terminal for all three, at which nobody types.
+    Terminal,
+}
+
 /// What a shell made of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
-    code: i32,
+    ended: Ended,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     files: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Seen {
-    /// The same as an agent gets it through pipes.
-    fn tidied(mut self) -> Self {
+    /// The same as an agent gets it through pipes, or as it looks on a terminal in the end.
+    fn tidied(mut self, place: CallerPlace) -> Self {
+        let mode = match place {
+            CallerPlace::Streams(_) => Mode::Tidy,
+            CallerPlace::Terminal => Mode::Collapse { rows: 24, cols: 80 },
+        };
         for text in [&mut self.stdout, &mut self.stderr] {
-            *text = sanitized(Mode::Tidy, text);
+            *text = sanitized(mode, text);
         }
         self
     }
@@ -85,11 +128,36 @@ impl<'a> Bench<'a> {
         Self { original, project: TempDir::new(None), scratch: TempDir::new(None) }
     }
 
-    fn run(&self, script: &str, output: Output, target: Target<'_>) -> Result<Seen, String> {
+    /// Makes the project anew.
+    fn renew(&self) {
         drop(self.project.take_files());
         drop(self.scratch.take_files());
         let copied = Command::new("cp").arg("-a").arg(self.original.join(".")).arg(self.project.path()).status();
         assert!(copied.is_ok_and(|status| status.success()), "the project can be copied");
+    }
+
+    /// What a person at a terminal gets.
+    fn run_at_terminal(&self, script: &str, target: Target<'_>) -> Result<Seen, String> {
+        self.renew();
+        let mut env: Vec<String> = self.env();
+        env.push(format!("SHELL={}", target.program("bash").display()));
+        env.push(match target {
+            Target::Shim(socket) => format!("REXEC_SOCKET={}", socket.display()),
+            Target::Real | Target::RealOnTerminal => "REXEC_INSIDE=1".to_owned(),
+        });
+        let argv = ["bash", "-c", script];
+        let mut typist = Typist::start(&target.program("bash"), &argv, &env, self.project.path(), [At::Terminal; 3]);
+        // What reads the terminal waits with both shells.
+        let Some(ended) = typist.warden.wait(PATIENCE) else {
+            return Err(format!("hangs; processes: {:#?}", typist.warden.tree()));
+        };
+        typist.ends();
+        Ok(Seen { ended, stdout: typist.screen().into_bytes(), stderr: Vec::new(), files: self.files() })
+    }
+
+    fn run(&self, script: &str, place: CallerPlace, target: Target<'_>) -> Result<Seen, String> {
+        let CallerPlace::Streams(output) = place else { return self.run_at_terminal(script, target) };
+        self.renew();
         let mut call = Call { output, ..Call::bash(script, self.project.path()) };
         call.env.retain(|entry| !entry.starts_with(b"PATH="));
         call.env.extend(self.env().into_iter().map(String::into_bytes));
@@ -97,7 +165,7 @@ impl<'a> Bench<'a> {
         let Some(Outcome { stdout, stderr, ended }) = calling.finish(PATIENCE) else {
             return Err(format!("hangs; processes: {:#?}", calling.warden.tree()));
         };
-        Ok(Seen { code: ended.code(), stdout, stderr, files: self.files() })
+        Ok(Seen { ended, stdout, stderr, files: self.files() })
     }
 
     fn env(&self) -> Vec<String> {
@@ -141,9 +209,9 @@ enum Verdict {
     Differs(String),
 }
 
-fn judge(bench: &Bench<'_>, script: &str, output: Output, host: &Host) -> Verdict {
-    let theirs = bench.run(script, output, Target::Real);
-    let ours = bench.run(script, output, Target::Shim(&host.socket()));
+fn judge(bench: &Bench<'_>, script: &str, place: CallerPlace, host: &Host) -> Verdict {
+    let theirs = bench.run(script, place, Target::Real);
+    let ours = bench.run(script, place, Target::Shim(&host.socket()));
     let (theirs, ours) = match (theirs, ours) {
         (Ok(theirs), Ok(ours)) => (theirs, ours),
         (Err(error), _) => return Verdict::Differs(format!("the real shell {error}")),
@@ -153,20 +221,21 @@ fn judge(bench: &Bench<'_>, script: &str, output: Output, host: &Host) -> Verdic
         return Verdict::Same;
     }
     let difference = differences(&theirs, &ours);
-    let tidied = theirs.clone().tidied();
+    let tidied = theirs.clone().tidied(place);
+    let ours = if place == CallerPlace::Terminal { ours.tidied(place) } else { ours };
     if tidied == ours {
         return Verdict::Tidied;
     }
     let is_alike = tidied.masked() == ours.masked();
     // A time or a pid may happen to be the same once; what never changes must be the same here, too.
-    let changes = || (0..REPEATS).any(|_| bench.run(script, output, Target::Real).is_ok_and(|again| again != theirs));
+    let changes = || (0..REPEATS).any(|_| bench.run(script, place, Target::Real).is_ok_and(|again| again != theirs));
     if is_alike && changes() { Verdict::Alike } else { Verdict::Differs(difference) }
 }
 
 fn differences(theirs: &Seen, ours: &Seen) -> String {
     let mut lines = Vec::new();
-    if theirs.code != ours.code {
-        lines.push(format!("   code   real {}, shim {}", theirs.code, ours.code));
+    if theirs.ended != ours.ended {
+        lines.push(format!("   end    real {:?}, shim {:?}", theirs.ended, ours.ended));
     }
     for (what, a, b) in [("stdout", &theirs.stdout, &ours.stdout), ("stderr", &theirs.stderr, &ours.stderr)] {
         if a != b {
@@ -192,42 +261,59 @@ fn differences(theirs: &Seen, ours: &Seen) -> String {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "how many were compared belongs to the result")]
 fn everyday_commands_give_what_bash_gives() {
+    // Callers differ in what they give as stdout and stderr; every command meets one of four.
+    let kinds = [Output::Apart, Output::OneFile, Output::OnePipe, Output::Sockets];
+    compare_all(&kinds.map(CallerPlace::Streams), SAME_MIN);
+}
+
+#[test]
+fn everyday_commands_at_a_terminal_give_what_bash_gives() {
+    compare_all(&[CallerPlace::Terminal], 100);
+}
+
+/// Each command meets one of these places. `REXEC_EVERYDAY_TURN` turns the list, so that it meets another one.
+#[expect(clippy::print_stderr, reason = "how many were compared belongs to the result")]
+fn compare_all(places: &[CallerPlace], same_min: usize) {
     let original = TempDir::new(None);
     let made = Command::new("sh").arg(PROJECT).current_dir(original.path()).status();
     assert!(made.is_ok_and(|status| status.success()), "the project can be made");
     let only = std::env::var("REXEC_EVERYDAY").unwrap_or_default();
-    let commands: Vec<String> = commands().into_iter().filter(|command| command.contains(&only)).collect();
-    let host = Host::start();
+    let asks = |command: &str| places == [CallerPlace::Terminal] && ASK_AT_TERMINAL.contains(&command);
+    let commands = commands().into_iter().filter(|command| command.contains(&only) && !asks(command));
+    let commands: Vec<String> = commands.collect();
+    let turn: usize = std::env::var("REXEC_EVERYDAY_TURN").map_or(0, |turn| turn.parse().expect("a number"));
+    let host = Host::with(MIRROR);
     let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         let bench = Bench::new(original.path());
         loop {
             let at = next.fetch_add(1, Relaxed);
             let Some(command) = commands.get(at) else { break };
-            // Callers differ in what they give as stdout and stderr; every command meets one of three.
-            let output = [Output::Apart, Output::OneFile, Output::OnePipe][at % 3];
-            let verdict = judge(&bench, command, output, &host);
-            verdicts.lock().expect("no judge panics").push((command, output, verdict));
+            let place = places[(at + turn) % places.len()];
+            let verdict = judge(&bench, command, place, &host);
+            verdicts.lock().expect("no judge panics").push((command, place, verdict));
         }
     };
     std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
 
     let verdicts = verdicts.into_inner().expect("no judge panics");
     let alike = verdicts.iter().filter(|(_, _, verdict)| matches!(verdict, Verdict::Alike)).count();
-    let explained = |command: &str| EXPLAINED.iter().any(|(known, _)| known == &command);
+    let explained = |command: &str, place: CallerPlace| {
+        let at = |output: &Output| place == CallerPlace::Streams(*output);
+        EXPLAINED.iter().any(|known| known.command == command && known.at.iter().any(at))
+    };
     let mut faults = Vec::new();
     let mut differing = 0;
-    for (command, output, verdict) in &verdicts {
+    for (command, place, verdict) in &verdicts {
         match verdict {
             Verdict::Differs(how) => {
                 differing += 1;
-                if !explained(command) {
-                    faults.push(format!("── {command} ({output:?})\n{how}"));
+                if !explained(command, *place) {
+                    faults.push(format!("── {command} ({place:?})\n{how}"));
                 }
             }
-            _ if explained(command) => faults.push(format!("── {command}: is said to differ, and does not")),
+            _ if explained(command, *place) => faults.push(format!("── {command}: is said to differ, and does not")),
             Verdict::Same | Verdict::Alike | Verdict::Tidied => {}
         }
     }
@@ -235,5 +321,5 @@ fn everyday_commands_give_what_bash_gives() {
     let tidied = verdicts.iter().filter(|(_, _, verdict)| matches!(verdict, Verdict::Tidied)).count();
     eprintln!("{count} commands: {differing} differ, {alike} compared without digits, {tidied} tidied");
     assert!(faults.is_empty(), "{} of {count}:\n{}", faults.len(), faults.join("\n"));
-    assert!((count - differing) * 100 >= SAME_MIN * count, "{differing} of {count} differ");
+    assert!((count - differing) * 100 >= same_min * count, "{differing} of {count} differ");
 }

@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use super::case::{Bench, users};
 use super::prompters::{OTHERS, READERS};
 use crate::support::call::{Call, Outcome, Output, Target};
-use crate::support::host::Host;
+use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::reader::read_some;
@@ -29,6 +29,8 @@ pub(super) struct Prompt {
     pub(super) needs: &'static [&'static str],
     /// What the output contains.
     pub(super) out: &'static str,
+    /// What it contains where the terminal is gone after the first question, if that is something else.
+    pub(super) left: &'static str,
     pub(super) note: Note,
 }
 
@@ -50,9 +52,12 @@ pub(super) enum Way {
     Terminal,
     /// One for both, so that both become the terminal.
     OneTerminal,
-    /// `REXEC_TTY=never`.
+    /// Pipes, and a terminal at which nobody answers within the time.
     Pipes,
 }
+
+/// A host that gives commands on pipes a terminal, at which nobody answers.
+pub(super) const UNANSWERED: Setup = Setup { flags: &["--prompts", "ask", "--prompt-wait", "1"], ..MIRROR };
 
 /// How many run at once: nearly all of them wait rather than work.
 const AT_ONCE: usize = 8;
@@ -81,6 +86,7 @@ fn prompts_end_and_others_run_on() {
     for user in users() {
         let bench = Bench::new(user);
         let Some(host) = &bench.host else { return };
+        let unanswered = Host::with(Setup { user, ..UNANSWERED });
         // What another user changes does not depend on the way.
         let ways = if user.is_none() { &WAYS[..] } else { &WAYS[..1] };
         let table = || READERS.iter().chain(OTHERS).filter(|p| p.needs.iter().all(|program| programs::has(program)));
@@ -89,6 +95,7 @@ fn prompts_end_and_others_run_on() {
         next.store(0, Relaxed);
         let work = || {
             while let Some((prompt, way)) = runs.get(next.fetch_add(1, Relaxed)) {
+                let host = if *way == Way::Pipes { &unanswered } else { host };
                 let fault = prompt.fault(host, *way, locked);
                 let tell = |text| format!("{} ({way:?}, user {user:?}) {text}", prompt.name);
                 wrong.lock().expect("no run panics").extend(fault.map(tell));
@@ -104,9 +111,8 @@ impl Prompt {
     /// The call, in a directory of its own.
     fn call(&self, host: &Host, way: Way, locked: u16) -> Call {
         let script = format!("cd $(mktemp -d -p $HOME) || exit; {}", self.script);
-        let mode = if way == Way::Pipes { "REXEC_TTY=never" } else { "REXEC_SANITIZE=strip" };
         let output = if way == Way::OneTerminal { Output::OnePipe } else { Output::Apart };
-        Call { output, ..host.call(&script).env(mode).env(&format!("LOCKED_PORT={locked}")) }
+        Call { output, ..host.call(&script).env("REXEC_SANITIZE=strip").env(&format!("LOCKED_PORT={locked}")) }
     }
 
     fn fault(&self, host: &Host, way: Way, locked: u16) -> Option<String> {
@@ -119,8 +125,9 @@ impl Prompt {
             Note::May => notes.len() <= 1,
             Note::Never => notes.is_empty(),
         };
+        let out = if way == Way::Pipes && !self.left.is_empty() { self.left } else { self.out };
         // Also after a program that wants keys and has to be hung up: its shell goes on.
-        let is_right = seen.code() == 0 && seen.out().contains(self.out);
+        let is_right = seen.code() == 0 && seen.out().contains(out);
         (!is_told || !is_right).then(|| describe(&seen))
     }
 }

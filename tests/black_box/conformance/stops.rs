@@ -5,32 +5,41 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 
-use super::prompts::{HANG, describe, notes};
+use super::prompts::{HANG, UNANSWERED, describe, notes};
 use crate::support::call::{Call, Outcome, Target};
-use crate::support::host::Host;
+use crate::support::host::{Host, MIRROR, PLAIN, Setup};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
-const MODES: [&str; 2] = ["REXEC_SANITIZE=strip", "REXEC_TTY=never"];
+/// A host where somebody answers.
+const ATTENDED: Setup = Setup { flags: &["--prompts", "ask", "--prompt-wait", "300"], ..MIRROR };
 
-/// Each script with its modes at once; `check` says what is wrong.
-fn in_both_modes(script: &str, check: impl Fn(&Outcome) -> bool) {
-    let host = Host::start();
-    for mode in MODES {
-        let mut calling = host.call(script).env(mode).start(Target::Shim(&host.socket())).expect("the shim starts");
-        let Some(seen) = calling.finish(HANG) else { panic!("{script} ({mode}) hangs: {:#?}", host.tree()) };
-        assert!(check(&seen), "{script} ({mode}) {}", describe(&seen));
-    }
-    host.finish();
+/// A host that gives every command's output a terminal, and end of file at once to what reads it.
+fn on_terminal(script: &str, check: impl Fn(&Outcome) -> bool) {
+    ends_on(&Host::start(), script, check);
+}
+
+/// The same, and on pipes, with a terminal at which nobody answers within the time.
+fn everywhere(script: &str, check: impl Fn(&Outcome) -> bool) {
+    on_terminal(script, &check);
+    ends_on(&Host::with(UNANSWERED), script, check);
+}
+
+fn ends_on(host: &Host, script: &str, check: impl Fn(&Outcome) -> bool) {
+    let call = host.call(script).env("REXEC_SANITIZE=strip");
+    let mut calling = call.start(Target::Shim(&host.socket())).expect("the shim starts");
+    let Some(seen) = calling.finish(HANG) else { panic!("{script} hangs: {:#?}", host.tree()) };
+    assert!(check(&seen), "{script} {}", describe(&seen));
 }
 
 #[test]
 fn a_program_that_reads_again_and_again_is_hung_up() {
-    in_both_modes("while :; do read x </dev/tty; done; echo end", |seen| {
+    // Without a terminal to open, this loop would run for ever, with the real shell, too.
+    on_terminal("while :; do read x </dev/tty; done; echo end", |seen| {
         (seen.code(), seen.out().as_str()) == (129, "") && notes(seen) == ["bash"]
     });
-    in_both_modes("timeout 60 sh -c 'while :; do read x </dev/tty; done'; echo $? end", |seen| {
+    on_terminal("timeout 60 sh -c 'while :; do read x </dev/tty; done'; echo $? end", |seen| {
         (seen.code(), seen.out().as_str()) == (0, "129 end\n") && notes(seen) == ["sh"]
     });
 }
@@ -41,7 +50,7 @@ fn a_program_that_ignores_the_end_of_input_is_hung_up() {
         let script = "python3 -c 'while True:
     try: input()
     except EOFError: pass' </dev/tty; echo end";
-        in_both_modes(script, |seen| (seen.code(), seen.out().as_str()) == (0, "end\n") && notes(seen) == ["python3"]);
+        everywhere(script, |seen| (seen.code(), seen.out().as_str()) == (0, "end\n") && notes(seen) == ["python3"]);
     }
 }
 
@@ -53,32 +62,30 @@ fn the_terminal_comes_back_from_a_full_screen_program_that_is_hung_up() {
     }
     let script = "less /etc/services >/dev/tty; seq 100; read x </dev/tty; echo $? end";
     let expected = (1..=100).map(|n| format!("{n}\n")).collect::<String>() + "1 end\n";
-    let host = Host::start();
-    for mode in ["REXEC_SANITIZE=collapse", "REXEC_TTY=never"] {
-        let seen = host.call(script).env(mode).run(Target::Shim(&host.socket()));
-        assert!(seen.out().ends_with(&expected) && !seen.out().contains("(END)"), "{mode} {}", describe(&seen));
-        assert_eq!((seen.code(), notes(&seen)), (0, vec!["less".to_owned()]), "{mode} {}", describe(&seen));
+    for setup in [PLAIN, UNANSWERED] {
+        let host = Host::with(setup);
+        let seen = host.call(script).env("REXEC_SANITIZE=collapse").run(Target::Shim(&host.socket()));
+        assert!(seen.out().ends_with(&expected) && !seen.out().contains("(END)"), "{setup:?} {}", describe(&seen));
+        assert_eq!((seen.code(), notes(&seen)), (0, vec!["less".to_owned()]), "{setup:?} {}", describe(&seen));
+        let shown = || host.console_text().lines().any(|line| line == "100");
+        assert!(waiting::until_true(PATIENCE, shown), "{}", host.console_text());
+        host.finish();
     }
-    let shown = || host.console_text().lines().any(|line| line == "100");
-    assert!(waiting::until_true(PATIENCE, shown), "{}", host.console_text());
-    host.finish();
 }
 
 #[test]
 fn a_loop_around_a_program_that_is_hung_up_ends() {
     let ask = "sh -c 'while read x </dev/tty || :; do :; done'";
-    in_both_modes(&format!("{ask}; {ask}; echo end"), |seen| (seen.code(), seen.out().as_str()) == (0, "end\n"));
-    in_both_modes(&format!("until {ask}; do :; done; echo end"), |seen| {
-        (seen.code(), seen.out().as_str()) == (129, "")
-    });
+    on_terminal(&format!("{ask}; {ask}; echo end"), |seen| (seen.code(), seen.out().as_str()) == (0, "end\n"));
+    on_terminal(&format!("until {ask}; do :; done; echo end"), |seen| (seen.code(), seen.out().as_str()) == (129, ""));
 }
 
 #[test]
 fn a_program_that_survives_the_hang_up_and_reads_on_is_killed() {
-    in_both_modes("trap '' HUP; while :; do read x </dev/tty; done; echo end", |seen| {
+    on_terminal("trap '' HUP; while :; do read x </dev/tty; done; echo end", |seen| {
         (seen.code(), seen.out().as_str()) == (137, "") && notes(seen) == ["bash"]
     });
-    in_both_modes("timeout 60 sh -c 'trap \"\" HUP; while :; do read x </dev/tty; done'; echo $? end", |seen| {
+    on_terminal("timeout 60 sh -c 'trap \"\" HUP; while :; do read x </dev/tty; done'; echo $? end", |seen| {
         (seen.code(), seen.out().as_str()) == (0, "137 end\n")
     });
 }
@@ -134,7 +141,7 @@ fn what_is_left_stopped_elsewhere_is_let_be() {
 fn a_program_that_does_not_touch_the_terminal_again_is_never_signalled() {
     let told = "for s in HUP INT QUIT TERM CONT USR1 TSTP; do trap \"echo $s\" $s; done";
     let lasting = "sleep 8 & while ! wait $!; do :; done";
-    in_both_modes(&format!("stty sane </dev/tty; {told}; {lasting}; echo end"), |seen| {
+    everywhere(&format!("stty sane </dev/tty; {told}; {lasting}; echo end"), |seen| {
         (seen.code(), seen.out().as_str()) == (0, "end\n") && notes(seen).is_empty()
     });
 }
@@ -158,4 +165,25 @@ fn prompts_of_several_runs_do_not_meet() {
     let expected: String = (1..=lines).map(|n| format!("{n}\n")).collect();
     assert_eq!((printed.code(), printed.out(), printed.err()), (0, expected, String::new()));
     host.finish();
+}
+
+/// The group of a caller that leads its session is orphaned, so that a stop from the keyboard's signals does not stop it.
+#[test]
+fn the_keyboards_stops_stop_nothing_below_a_caller_that_leads_its_session() {
+    if !programs::has("setsid") {
+        return;
+    }
+    for setup in [MIRROR, ATTENDED] {
+        let host = Host::with(setup);
+        for stops in ["kill -TSTP $$; echo after", "sh -c 'kill -TSTP $$; echo below'; echo $? after"] {
+            let script = |shell: &std::path::Path| format!("exec setsid -w {} -c \"$STOPS\"", shell.display());
+            let seen = [Target::Real, Target::Shim(&host.socket())].map(|target| {
+                let call = host.call(&script(&target.program("bash"))).env(&format!("STOPS={stops}"));
+                let call = call.env("REXEC_INSIDE=").env(&format!("REXEC_SOCKET={}", host.socket().display()));
+                let mut calling = call.start(Target::Real).expect("it starts");
+                calling.finish(HANG).unwrap_or_else(|| panic!("{stops} hangs: {:#?}", host.tree()))
+            });
+            assert_eq!((seen[0].code(), seen[0].out()), (seen[1].code(), seen[1].out()), "{stops}");
+        }
+    }
 }

@@ -92,6 +92,11 @@ const OUTPUT: &[Case] = &[
         modes: &[Mode::Pipe, Mode::Default, Mode::Raw, Mode::Strip],
         ..PLAIN
     },
+    Case {
+        name: "lines that end in CR alone",
+        script: b"printf 'name\\rann\\rbob\\r'; seq 3 | tr '\\n' '\\r'",
+        ..PLAIN
+    },
     Case { name: "colours", script: b"printf '\\033[1;31mred\\033[0m plain \\033]0;title\\007\\033(B.\\n'", ..PLAIN },
     Case { name: "colours in a grid", script: b"ls --color=always -d / /tmp /etc/passwd", ..PLAIN },
     Case { name: "columns of a terminal", script: b"mkdir d; cd d; touch a{1..40}; ls", ..PLAIN },

@@ -17,6 +17,7 @@ use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::journal::Journal;
 use crate::support::procs;
 use crate::support::programs;
+use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
 use crate::support::warden::{State, USUAL};
 
@@ -147,6 +148,22 @@ fn callers_wait_out_a_system_without_descriptors() {
     assert!(started.elapsed() >= Duration::from_millis(500), "no call has failed");
 }
 
+#[test]
+fn a_host_that_may_not_adopt_orphans_says_what_it_may_not() {
+    if !can_inject() {
+        return;
+    }
+    let home = TempDir::new(None);
+    let mut host = Command::new("strace");
+    host.args(["-qq", "-o/dev/null", "-etrace=prctl", "-einject=prctl:error=EINVAL"]).arg(programs::host());
+    host.env("REXEC_HOME", home.join("journal")).env("REXEC_SOCKET", home.join("host.sock"));
+    let output = host.output().expect("strace starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("PR_SET_CHILD_SUBREAPER") && said.contains("Invalid argument"), "{said}");
+    assert!(said.contains("hint: ") && !said.contains("descriptors"), "{said}");
+}
+
 /// What fails before a guard has the command is tried again; a command that a guard has is never given to another.
 #[test]
 fn no_command_runs_twice() {
@@ -175,7 +192,44 @@ const ENDS_ITS_GUARD: &str = "kill -s RTMIN $PPID";
 
 fn nproc_host() -> Option<(Host, Option<u32>)> {
     let user = programs::plain_user()?;
-    Some((Host::with(Setup { user, ..PLAIN }), user))
+    let host = Host::with(Setup { user, ..PLAIN });
+    wait_for_reserve(&host);
+    Some((host, user))
+}
+
+/// Waits until the host has its guards in reserve. One that is just being forked still has the host's name.
+fn wait_for_reserve(host: &Host) {
+    let is_full = || host.tree().iter().filter(|process| process.comm == "rexec-guard").count() == 2;
+    assert!(waiting::until_true(PATIENCE, is_full), "{:#?}", host.tree());
+}
+
+/// Processes that take all that a user may have who may have this many. They end with this.
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    fn of(user: Option<u32>, count: u64) -> Self {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("1000");
+        if let Some(user) = user {
+            sleep.uid(user).gid(user);
+        }
+        Self((0..count).map(|_| sleep.spawn().expect("a process of the test's own")).collect())
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|child| _ = child.kill());
+        self.0.iter_mut().for_each(|child| _ = child.wait());
+    }
+}
+
+/// How many processes, threads included, a user has.
+fn tasks_of(user: u32) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let own = processes.filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user));
+    own.map(|entry| fs::read_dir(entry.path().join("task")).map_or(0, |tasks| tasks.count() as u64)).sum()
 }
 
 /// Starts commands of which more than the guards in reserve can serve need a fork, which fails.
@@ -207,6 +261,30 @@ fn commands_wait_for_processes() {
         (ends.count() == 3).then_some(())
     };
     host.wait_for("how long they waited", has_waited);
+}
+
+/// A start that succeeds says nothing about what another one waits for.
+#[test]
+fn a_command_that_waits_for_a_process_gets_it_although_another_one_has_started_meanwhile() {
+    let Some((host, user)) = nproc_host() else { return };
+    if !programs::has("script") {
+        return;
+    }
+    set_limit(&host, user, "--nproc=1:");
+    // One at its caller's terminal needs a guard of its own. Others take those in reserve.
+    let shim = programs::shims().join("bash");
+    let at_terminal =
+        format!("unset REXEC_INSIDE; exec script -qec \"'{}' -c 'echo served; exit 7'\" /dev/null", shim.display());
+    let call = host.call(&at_terminal).env(&format!("REXEC_SOCKET={}", host.socket().display()));
+    let mut waits = call.start(Target::Real).expect("a shell");
+    host.wait_for("its start", |journal| (journal.of_type("start").count() == 1).then_some(()));
+    let mut server = start_and_wait(&host, "echo > begun; until [ -e go ]; do sleep 0.02; done", 2);
+    waiting::wait_until("the other one begins", || host.home.join("begun").exists());
+    set_limit(&host, user, "--nproc=10000:");
+    let seen = waits.finish(PATIENCE).expect("it is served while the other one runs");
+    assert!(seen.code() == 7 && seen.out().contains("served\r\n"), "{seen:?}");
+    fs::write(host.home.join("go"), "").expect("a file");
+    assert_eq!(server.finish(PATIENCE).map(|seen| seen.code()), Some(0));
 }
 
 /// What is asked of a command that waits is done at once, and it never runs.
@@ -258,26 +336,41 @@ fn start_and_wait(host: &Host, script: &str, count: usize) -> Calling {
     calling
 }
 
+/// A host with guards in reserve, whose user has 200 processes more at the most.
+fn host_of_few_processes(user: Option<u32>) -> Host {
+    let most = tasks_of(user.unwrap_or_else(|| nix::unistd::geteuid().as_raw())) + 200;
+    let limits: &[(Resource, u64, u64)] = vec![(Resource::RLIMIT_NPROC, most, most)].leak();
+    let host = Host::with(Setup { user, state: State { limits, ..USUAL }, ..PLAIN });
+    wait_for_reserve(&host);
+    host
+}
+
+#[test]
+fn a_host_is_calm_while_a_guard_waits_for_a_process() {
+    let Some(user) = programs::user_of_our_own() else { return };
+    let _alone = in_flight();
+    let host = host_of_few_processes(user);
+    let crowd = Crowd::of(user, 300);
+    let mut waiting = start_and_wait(&host, "echo on", 1);
+    assert_calm(&host, "no process for a shell");
+    drop(crowd);
+    waiting.finish(PATIENCE).expect("it is served, or was given up because this took long");
+}
+
 /// A guard that cannot make a process tries again, and may be told to end or to pause the command meanwhile.
 #[test]
 fn commands_wait_for_a_process_of_their_own() {
-    let Some((host, user)) = nproc_host() else { return };
-    let limit = |option: &str| {
-        let guards = host.tree().into_iter().filter(|process| process.comm == "rexec-guard");
-        guards.for_each(|guard| set_limit_of(guard.pid, user, option));
-    };
-    let is_full = || host.tree().iter().filter(|process| process.comm == "rexec-guard").count() == 2;
-    assert!(waiting::until_true(PATIENCE, is_full), "{:#?}", host.tree());
-    limit("--nproc=1:");
+    let Some(user) = programs::user_of_our_own() else { return };
+    let _alone = in_flight();
+    let host = host_of_few_processes(user);
+    let crowd = Crowd::of(user, 300);
     let script = "until [ -e go ]; do sleep 0.02; done; echo through; exit 7";
     let mut through = start_and_wait(&host, script, 1);
     let mut ended = start_and_wait(&host, "echo >> ran", 2);
-    assert_calm(&host, "no process for a shell");
-    assert!(!through.stdout.as_ref().expect("a pipe").has_ended(), "it was given up at once");
     ended.warden.signal(SIGTERM);
     assert_eq!(ended.finish(PATIENCE).map(|seen| seen.code()), Some(143));
     assert_eq!(rexec(&host, user, &["pause", "1"]), Some(0));
-    limit("--nproc=10000:");
+    drop(crowd);
     let is_stopped = || host.tree().iter().any(|process| process.comm == "bash" && process.state == 'T');
     waiting::wait_until("it begins, and is stopped at once", is_stopped);
     fs::write(host.home.join("go"), "").expect("a file");

@@ -66,7 +66,7 @@ impl World<'_> {
                     assert!(self.engine.job(job).is_some_and(|job| job.is_queued()), "{job:?} is not queued");
                     match self.dice.below(8) {
                         0 => {
-                            let why = StartError { code: 126, problem: "no".to_owned(), hint: String::new() };
+                            let why = StartError::new(126, "no".to_owned(), String::new());
                             self.engine.on_start_failed(job, why);
                         }
                         // The host tries again after a while.

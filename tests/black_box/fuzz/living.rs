@@ -16,7 +16,6 @@ use crate::support::procs;
 use crate::support::reader::read_some;
 use crate::support::temp::TempDir;
 use crate::support::waiting::PATIENCE;
-use crate::support::warden::Ended;
 
 /// How much a host may grow: one request of 8 MiB, and what its allocator keeps.
 const GROWTH: u64 = 24 << 20;
@@ -108,7 +107,7 @@ fn a_shim_ends_whatever_its_host_says() {
         }
         drop(socket);
         let seen = calling.finish(PATIENCE);
-        let seen = seen.unwrap_or_else(|| panic!("the shim hangs after {}", stream.escape_ascii()));
-        assert!(matches!(seen.ended, Ended::Code(_)), "{seen:?} after {}", stream.escape_ascii());
+        // What it ends with is what it was told: a code, or a signal that it dies of.
+        assert!(seen.is_some(), "the shim hangs after {}", stream.escape_ascii());
     });
 }

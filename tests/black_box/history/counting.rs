@@ -1,15 +1,17 @@
 //! `rexec stats`, `sessions` and `schema`.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+use nix::sys::signal::Signal;
 use rexec_host::journal::record::{EndRecord, LostRecord, RecordedOutput, RunEnd, StartRecord, Straggler, line};
 use serde_json::Value;
 
 use super::reading::said;
 use super::samples::Sample;
-use crate::support::host::Host;
+use crate::support::host::{Host, PLAIN};
 use crate::support::programs;
 use crate::support::temp::TempDir;
 use crate::verbs::live;
@@ -244,4 +246,24 @@ fn the_schema_holds_for_real_records_and_for_every_json_form() {
     }
     assert_eq!(said(&home, &["schema", "end"]).0.lines().count(), 1);
     assert_eq!(said(&home, &["schema", "nothing"]).1, 1);
+}
+
+#[test]
+fn a_line_that_the_host_is_writing_is_no_line_that_cannot_be_read() {
+    let mut host = Host::with(PLAIN);
+    host.run("echo marker");
+    let path = host.wait_for("the end", |journal| {
+        journal.of_type("end").next().and_then(|_| journal.records.first().map(|(path, _)| path.clone()))
+    });
+    let mut file = fs::OpenOptions::new().append(true).open(&path).expect("it is ours");
+    // The second half makes it a whole line, of a kind that no record has.
+    for (half, is_counted) in [("{\"type\":\"sta", false), ("nza\"}\n", true)] {
+        file.write_all(half.as_bytes()).expect("it is ours");
+        let said = live::rexec(&host, &["log"]);
+        assert!(said.out.contains("marker"), "{half}: {}", said.out);
+        assert_eq!(said.err.contains("not a record"), is_counted, "{half}: {}", said.err);
+    }
+    // Its journal has a fault now, as it should.
+    host.signal(Signal::SIGTERM);
+    host.check_gone();
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -163,37 +164,6 @@ fn a_command_whose_host_is_killed_may_clean_up() {
     assert!(cleans, "it was killed at once");
 }
 
-/// An agent that is killed cannot tell its shell; whether somebody still reads the output decides.
-#[test]
-fn killing_the_agent_ends_a_command_that_nobody_waits_for() {
-    let host = Host::start();
-    let shim = crate::support::programs::shims().join("bash");
-    // The reader says itself that it is there: the agent starts it after the command.
-    for (into, ends) in [("> out", true), ("| { echo >> reads; cat > out; }", false)] {
-        _ = fs::remove_file(host.home.join("pids"));
-        // The one that lives has time to be ended from the moment on at which its agent is.
-        let runs = if ends { "sleep 1000" } else { "until test -e go; do sleep 0.05; done; sleep 3" };
-        let command = format!("echo $$ >> pids; echo $$ >> pids; {runs}; echo lived > lived");
-        let script = format!("unset REXEC_INSIDE; '{}' -c '{command}' {into} & wait", shim.display());
-        let agent = host.call(&script).env(&format!("REXEC_SOCKET={}", host.socket().display()));
-        let agent = agent.start(Target::Real).expect("the agent starts");
-        let is_read = || ends || host.home.join("reads").exists();
-        assert!(waiting::until_true(PATIENCE, || pids(&host).len() >= 2 && is_read()), "the command never started");
-        let command = Process::of(pids(&host)[0]).expect("it runs");
-        fs::write(host.home.join("go"), "").expect("a file");
-        agent.warden.signal(SIGKILL);
-        if ends {
-            assert!(waiting::until_true(GONE, || !command.is_alive()), "it runs on: {:#?}", host.tree());
-            assert!(!host.home.join("lived").exists(), "it ran to its end");
-        } else {
-            assert!(
-                waiting::until_true(PATIENCE, || host.home.join("lived").exists()),
-                "it was ended though somebody reads"
-            );
-        }
-    }
-}
-
 #[test]
 fn a_killed_guard_takes_its_own_command_only() {
     let host = Host::start();
@@ -315,7 +285,14 @@ fn a_command_that_dies_of_a_signal_does_not_wait_for_a_reader() {
     let host = Host::with(PLAIN);
     let shim = || crowd::shim(&host, "exec yes");
     let exec = || rexec(&host, &["exec", "yes"]);
-    for (mut command, signal) in [(shim(), SIGTERM), (shim(), SIGHUP), (exec(), SIGTERM), (exec(), SIGHUP)] {
+    let died = |signal| (None, Some(signal as i32));
+    let exited = |signal| (Some(128 + signal as i32), None);
+    for (mut command, signal, end) in [
+        (shim(), SIGTERM, died(SIGTERM)),
+        (shim(), SIGHUP, died(SIGHUP)),
+        (exec(), SIGTERM, exited(SIGTERM)),
+        (exec(), SIGHUP, exited(SIGHUP)),
+    ] {
         let mut shim = command.stdout(Stdio::piped()).spawn().expect("a shim");
         let writer = procs::wait_until_held(host.pid(), "yes");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(shim.id().cast_signed()), signal).expect("ours");
@@ -325,7 +302,7 @@ fn a_command_that_dies_of_a_signal_does_not_wait_for_a_reader() {
             let _ = shim.kill();
             panic!("it waits for a reader after {signal}");
         };
-        assert_eq!(status.code(), Some(128 + signal as i32));
+        assert_eq!((status.code(), status.signal()), end);
         let mut out = Vec::new();
         shim.stdout.take().expect("a pipe").read_to_end(&mut out).expect("it ends");
         // A full pipe of 16 pages, of which two that follow each other have more than one page of bytes.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::leftovers::{rexec, said, start, written};
 use crate::support::call::{Outcome, Target};
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::procs::{self, Process};
+use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 /// A hang guard. The promise is ten seconds.
@@ -259,4 +261,29 @@ fn a_caller_that_ends_a_command_is_told_a_long_grace() {
     assert_eq!(said(&kill_by_number(&host, script)).0, Some(0));
     assert!(!shell.is_alive() && calling.finish(PATIENCE).is_some());
     host.finish();
+}
+
+/// The terminal still has the number of a group whose processes are gone. ^C is then for the command.
+#[test]
+fn an_interrupt_reaches_a_command_whose_foreground_group_has_ended() {
+    if !programs::has("python3") {
+        return programs::skipped("there is no python3");
+    }
+    let host = Host::with(Setup { terminal: true, flags: &["--no-status"], ..PLAIN });
+    let leaves_group = "import os, signal, time\n\
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n\
+        child = os.fork()\n\
+        if child == 0:\n    time.sleep(1000)\n\
+        os.setpgid(child, child)\n\
+        os.tcsetpgrp(os.open('/dev/tty', os.O_RDWR), child)\n\
+        os.kill(child, signal.SIGKILL)\n\
+        os.waitpid(child, 0)\n";
+    fs::write(host.home.join("leaves.py"), leaves_group).expect("the directory is ours");
+    let script = "trap 'exit 5' INT; python3 leaves.py; echo re\"\"ady; while :; do sleep 0.05; done";
+    let mut calling = host.call(script).start(Target::Shim(&host.socket())).expect("the shim starts");
+    let is_shown = || host.console_text().contains("ready");
+    assert!(waiting::until_true(PATIENCE, is_shown), "{}", host.console_text());
+    let mut keys = host.terminal.as_ref().expect("a terminal").master_file();
+    keys.write_all(b"\x03").expect("the terminal takes keys");
+    assert_eq!(calling.finish(PATIENCE).expect("it ends").code(), 5, "{}", host.console_text());
 }

@@ -160,3 +160,28 @@ fn a_guard_that_its_command_has_stopped_serves_on_or_goes() {
     }
     host.finish();
 }
+
+/// Any process of the user may change a guard that waits, and the next command of another agent would inherit it.
+#[test]
+fn a_guard_that_somebody_changed_while_it_waited_serves_nobody() {
+    let host = Host::start();
+    let probe = "ulimit -n; nice; taskset -p $$ | sed 's/.*: //'; cat /proc/$$/oom_score_adj; ionice -p $$";
+    let usual = host.run(probe).out();
+    let changes: [&[&str]; 5] = [
+        &["prlimit", "--nofile=99:", "--pid"],
+        &["renice", "-n", "7", "-p"],
+        &["taskset", "-p", "1"],
+        &["choom", "-n", "300", "-p"],
+        &["ionice", "-c", "3", "-p"],
+    ];
+    for change in changes {
+        waiting::wait_until("guards that wait", || guards(&host).len() >= 2);
+        for guard in guards(&host) {
+            let mut command = std::process::Command::new(change[0]);
+            let output = command.args(&change[1..]).arg(guard.pid.to_string()).output().expect("util-linux is there");
+            assert!(output.status.success() || !guard.is_alive(), "{change:?}: {output:?}");
+        }
+        assert_eq!(host.run(probe).out(), usual, "after {change:?}");
+    }
+    host.finish();
+}

@@ -9,8 +9,11 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use rexec_sh::protocol::wire::{Attributes, Hello, Stdio, encode_run};
 
+use super::leftovers::{rexec, said, start, written};
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
+use crate::support::procs::Process;
+use crate::support::programs;
 use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 use crate::support::warden::{State, USUAL};
@@ -57,6 +60,8 @@ fn a_host_that_is_told_to_leave_ends_its_commands_and_leaves() {
             Way::Keys => {
                 let mut keyboard: File = host.terminal.as_ref().expect("a terminal").master_file();
                 keyboard.write_all(b"q").expect("a key");
+                let is_asked = || host.console_text().contains("end them and the host? y/n");
+                assert!(waiting::until_true(PATIENCE, is_asked), "{}", host.console_text());
                 keyboard.write_all(b"y").expect("a key");
                 // The next press kills what is left. By then the first one must have been read.
                 assert!(waiting::until_true(PATIENCE, || !host.socket().exists()), "it has not heard");
@@ -287,5 +292,58 @@ fn the_flags_of_inherited_descriptors_stay() {
         }
         let after = fcntl(&terminal, FcntlArg::F_GETFL).expect("flags");
         assert_eq!((during, after), (before, before), "{signal}");
+    }
+}
+
+/// The shell goes at SIGTERM, so its guard has nothing to watch any more but what does not.
+#[test]
+fn a_tree_that_is_being_ended_ends_although_the_host_is_killed_meanwhile() {
+    let host = Host::with(Setup { flags: &["--grace", "60"], ..PLAIN });
+    let script = "(trap '' TERM HUP; exec sleep 1000) & echo $! >deaf; \
+                  setsid sh -c 'trap \"\" TERM HUP; echo $$ >daemon; exec sleep 1000' & echo $$ >shell; wait";
+    let mut calling = start(&host, script);
+    let [deaf, daemon, shell] = ["deaf", "daemon", "shell"].map(|file| written(&host, file));
+    waiting::wait_until("programs that are deaf", || {
+        [&deaf, &daemon].iter().all(|process| Process::of(process.pid).is_some_and(|now| now.comm == "sleep"))
+    });
+    let mut asked = std::process::Command::new(programs::rexec());
+    let asked = asked.args(["kill", "1"]).env_clear().env("REXEC_SOCKET", host.socket());
+    let mut asked = asked.stderr(std::process::Stdio::null()).spawn().expect("rexec runs");
+    waiting::wait_until("the end of the shell", || !shell.is_alive());
+    let (home, mut warden) = host.kill();
+    assert!(warden.is_empty_within(PATIENCE), "{:#?}", warden.tree());
+    assert!(!deaf.is_alive() && !daemon.is_alive());
+    asked.wait().expect("it ends with the host");
+    calling.finish(PATIENCE).expect("it is told");
+    drop(home);
+}
+
+#[test]
+fn what_is_paused_goes_on_when_the_host_ends() {
+    // In a session of its own it gets no SIGHUP from the kernel when its guard dies.
+    let stopped = |process: &Process| Process::of(process.pid).is_some_and(|now| now.state == 'T');
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        for has_guard in [true, false] {
+            if !has_guard && signal == Signal::SIGKILL {
+                // Nobody is left who knows what was paused.
+                continue;
+            }
+            let host = Host::start();
+            assert_eq!(host.run("setsid sleep 1000 >/dev/null 2>&1 & echo $! >left; echo $PPID >guard").code(), 0);
+            let (left, guard) = (written(&host, "left"), written(&host, "guard"));
+            assert_eq!(said(&rexec(&host, &["pause", "1"])).0, Some(0));
+            waiting::wait_until("a pause", || stopped(&left));
+            if !has_guard {
+                guard.signal(Signal::SIGKILL);
+                let is_adopted = || Process::of(left.pid).is_some_and(|left| left.parent == host.pid());
+                waiting::wait_until("another parent", is_adopted);
+                waiting::wait_until("a look at it", || said(&rexec(&host, &["ps", "-v"])).1.contains(" sleep "));
+            }
+            let (home, mut warden) = host.end_by(signal);
+            waiting::wait_until("what was paused to go on", || left.is_alive() && !stopped(&left));
+            left.signal(Signal::SIGKILL);
+            assert!(warden.is_empty_within(PATIENCE), "{signal}: {:#?}", warden.tree());
+            drop(home);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::interaction::Step::{Sees, Shows, Types};
-use super::interaction::{self, Interaction, PLAIN, Same, TERMINAL};
+use super::interaction::{self, Interaction, Naming, PLAIN, Same, TERMINAL};
 use crate::support::crowd;
 use crate::support::host::{Host, MIRROR};
 use crate::support::temp::TempDir;
@@ -23,12 +23,16 @@ fn compare(table: &'static [Interaction]) {
     let host = Host::with(MIRROR);
     for case in interaction::possible(table) {
         let [theirs, ours] = interaction::shells(&host).map(|(shell, env)| {
+            let _naming = Naming(case.name, &shell);
             let home = TempDir::new(None);
+            std::fs::write(home.join("keys.py"), KEYS).expect("a file");
             let mut typist = started(case.script, &shell, &env, home.path());
             interaction::perform(&mut typist, case.steps);
             let ended = typist.ends();
             assert_eq!(ended, case.ends, "{} by {}: {}", case.name, shell.display(), typist.screen());
-            assert!(typist.has_its_modes(true), "{} by {}", case.name, shell.display());
+            if let Err(left) = typist.regains_its_modes() {
+                panic!("{} by {} left {left}\n{}", case.name, shell.display(), typist.screen());
+            }
             match case.same {
                 Same::Bytes => typist.screen(),
                 Same::Screen => typist.drawn().state(),
@@ -38,6 +42,22 @@ fn compare(table: &'static [Interaction]) {
         assert!(theirs == ours, "{}\n{theirs}\n-- and by the shim --\n{ours}", case.name);
     }
 }
+
+/// Like an editor, which reads lines for a moment when it leaves, so that the terminal can answer, and keys once more.
+const KEYS: &str = "
+import os, signal, termios, time, tty
+terminal = os.open('/dev/tty', os.O_RDWR)
+before = termios.tcgetattr(terminal)
+tty.setraw(terminal, termios.TCSANOW)
+continued = []
+signal.signal(signal.SIGCONT, lambda *_: continued.append(1))
+os.write(terminal, b'key? ')
+os.read(terminal, 1)
+for modes in [before, None, before]:
+    tty.setraw(terminal, termios.TCSANOW) if modes is None else termios.tcsetattr(terminal, termios.TCSANOW, modes)
+    time.sleep(0.1)
+print('continued', len(continued), 'times')
+";
 
 const LESS: Interaction = Interaction { needs: &["less"], same: Same::Screen, ..PLAIN };
 
@@ -76,6 +96,14 @@ const ASKERS: &[Interaction] = &[
         script: "echo data | $SH -c 'vim -u NONE -N -n -; echo code $?'",
         steps: &[Shows("data"), Types(b"onew\x1b:w f\r:q\r"), Shows("code 0")],
         needs: &["vim"],
+        same: Same::Nothing,
+        ..PLAIN
+    },
+    Interaction {
+        name: "a program that reads keys, and lines for a moment as it ends",
+        script: r#"echo x | $SH -c 'python3 keys.py; echo code $?'"#,
+        steps: &[Sees("key? "), Types(b"q"), Sees("continued 0 times\r\n"), Sees("code 0")],
+        needs: &["python3"],
         same: Same::Nothing,
         ..PLAIN
     },

@@ -54,6 +54,18 @@ pub(crate) const PLAIN: Interaction = Interaction {
     same: Same::Bytes,
 };
 
+/// Names an interaction when something fails in it.
+pub(crate) struct Naming<'a>(pub(crate) &'a str, pub(crate) &'a Path);
+
+impl Drop for Naming<'_> {
+    #[expect(clippy::print_stderr, reason = "the message of the panic cannot be changed any more")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("that was {:?} by {}", self.0, self.1.display());
+        }
+    }
+}
+
 pub(crate) fn perform(typist: &mut Typist, steps: &[Step]) {
     for step in steps {
         match step {
@@ -89,6 +101,7 @@ pub(crate) fn compare(host: &Host, table: &'static [Interaction]) {
 
 /// Has one interaction with one shell; gives what has to be the same.
 fn seen(case: &Interaction, shell: &Path, env: &[String]) -> String {
+    let _naming = Naming(case.name, shell);
     let home = TempDir::new(None);
     let argv: Vec<&str> = ["bash"].iter().chain(case.options).copied().chain([case.script]).collect();
     let mut typist = Typist::start(shell, &argv, env, home.path(), TERMINAL);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::interaction::Step::{Sees, Types};
-use super::interaction::{Interaction, PLAIN, Same, TERMINAL, compare, perform, possible, shells};
+use super::interaction::{Interaction, Naming, PLAIN, Same, TERMINAL, compare, perform, possible, shells};
 use crate::support::host::{Host, MIRROR};
 use crate::support::temp::TempDir;
 use crate::support::typist::Typist;
@@ -81,6 +81,7 @@ fn jobs_of_an_interactive_shell_stop_and_go_on_alike() {
     let host = Host::with(MIRROR);
     for case in possible(JOBS) {
         for (shell, mut env) in shells(&host) {
+            let _naming = Naming(case.name, &shell);
             let home = TempDir::new(None);
             env.retain(|entry| !entry.starts_with("REXEC_INSIDE"));
             env.extend([format!("SH={}", shell.display()), "PS1=PS> ".to_owned(), "HISTFILE=".to_owned()]);
@@ -115,6 +116,18 @@ const LEADERS: &[Interaction] = &[
         name: "its session, its terminal and its terminal's foreground",
         script: "read -r line </proc/$$/stat; set -- ${line##*) }; echo $(($3 - $$)) $(($4 - $$)) $(($6 - $$));",
         steps: &[Sees("0 0 0\r\n")],
+        ..PLAIN
+    },
+    Interaction {
+        name: "stopped, and continued from inside",
+        script: "(until grep -q ') T' /proc/$$/stat; do :; done; kill -CONT $$) & kill -STOP $$; echo o\"\"n",
+        steps: &[Sees("on")],
+        ..PLAIN
+    },
+    Interaction {
+        name: "stopped, and killed from inside",
+        script: "(until grep -q ') T' /proc/$$/stat; do :; done; kill -KILL $$) & kill -STOP $$",
+        ends: Ended::Signal(9),
         ..PLAIN
     },
     Interaction {

@@ -6,6 +6,7 @@ use super::client::{Client, text_of};
 use crate::support::dice::tell;
 use crate::support::host::{Host, MIRROR};
 use crate::support::procs;
+use crate::support::programs::can_open;
 use crate::support::waiting;
 
 /// All chunks behind a number, as far as they are there.
@@ -195,6 +196,9 @@ fn a_slow_subscriber_holds_nothing_and_learns_what_it_lost() {
 /// A thousand take minutes on a busy machine: they are for the long form.
 #[test]
 fn background_runs_and_subscribers_stay_within_the_memory_of_a_host() {
+    if !can_open(1_024) {
+        return;
+    }
     let runs = waiting::size(100, 1_000);
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);

@@ -33,13 +33,13 @@ pub(super) fn ended(host: &Host, command: &str) -> Value {
     host.wait_for("the end of a reported command", |journal| journal.end_of(command).cloned())
 }
 
-pub(super) fn rexec(host: &Host, args: &[&str]) -> String {
+pub(crate) fn rexec(host: &Host, args: &[&str]) -> String {
     let mut command = Command::new(programs::rexec());
     let output = command.args(args).env("REXEC_SOCKET", host.socket()).output().expect("it starts");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-pub(super) fn begin(host: &Host, script: &str) -> (Calling, u64) {
+pub(crate) fn begin(host: &Host, script: &str) -> (Calling, u64) {
     let calling = caged(host, script).start(Target::Real).expect("it starts");
     let is_it = |start: &&Value| start["command"].as_str() == Some(script);
     let start = host.wait_for("its start", |journal| journal.of_type("start").find(is_it).cloned());

@@ -2,8 +2,12 @@
 
 use std::process::Command;
 
+use rexec_sh::protocol::wire::{Hello, encode_interactive, encode_left};
+
+use crate::support::call::Target;
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
+use crate::support::waiting::{self, PATIENCE};
 
 /// Says all of its arguments at once, a line each, and prints what comes until the connection ends.
 const SAY: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1])\n\
@@ -45,4 +49,80 @@ fn a_program_without_the_descriptor_that_a_host_requires_is_refused() {
     let seen = say(&host, &["env"], &["{\"id\":1,\"method\":\"exec.run\",\"params\":{\"command\":\"true\"}}"]);
     assert!(seen.contains("-32004") && seen.contains("descriptor"), "{seen}");
     assert_eq!(host.journal().of_type("start").count(), 0);
+}
+
+/// Such a caller may look at commands and end them: see `relays`.
+#[test]
+fn a_login_with_other_groups_neither_types_nor_configures() {
+    let login = &["setpriv", "--groups=4242"];
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root || !programs::has("setpriv") || !programs::has("python3") || !super::has_sight() {
+        return programs::skipped("only root can take on other groups");
+    }
+    let host = Host::with(MIRROR);
+    let mut calling =
+        host.call("while ! test -e done; do sleep .02; done").start(Target::Shim(&host.socket())).expect("a shim");
+    host.wait_for("its start", |journal| journal.of_type("start").next().cloned());
+    let session = format!("{{\"dir\":\"{}\",\"env\":{{\"LD_PRELOAD\":\"/x.so\"}}}}", host.home.join("").display());
+    for (method, params) in [
+        ("session.create", &*session),
+        ("session.env", "{\"session\":\"p1\"}"),
+        ("exec.write", "{\"run\":1,\"text\":\"yes\\n\"}"),
+        ("exec.resize", "{\"run\":1,\"rows\":3,\"cols\":3}"),
+        ("exec.start", "{\"command\":\"true\"}"),
+    ] {
+        let seen = say(&host, login, &[&format!("{{\"id\":1,\"method\":\"{method}\",\"params\":{params}}}")]);
+        assert!(seen.contains("-32004") && seen.contains("other groups"), "{method}: {seen}");
+    }
+    for line in ["{\"action\":\"send\",\"seq\":1,\"text\":\"yes\"}", "{\"action\":\"attach\",\"seq\":1}"] {
+        let seen = say(&host, login, &[line]);
+        assert!(seen.contains("other groups") && seen.contains("types for no commands"), "{line}: {seen}");
+    }
+    let seen = say(&host, login, &["{\"id\":1,\"method\":\"exec.list\"}"]);
+    assert!(seen.contains("test -e done"), "it may look: {seen}");
+    let seen = say(&host, login, &["{\"id\":1,\"method\":\"exec.cancel\",\"params\":{\"run\":1}}"]);
+    assert!(seen.contains("\"result\""), "it may end: {seen}");
+    assert!(calling.finish(PATIENCE).is_some(), "it ended");
+}
+
+/// Connects again and again, and says this each time.
+const REPEAT: &str = "import socket,sys\nfor n in range(int(sys.argv[3])):\n s=socket.socket(socket.AF_UNIX)\n \
+                      s.connect(sys.argv[1]);s.sendall(bytes.fromhex(sys.argv[2]));s.recv(99);s.close()";
+
+#[test]
+fn what_a_sandboxed_caller_says_of_shells_without_this_host_is_its_own_word() {
+    if !programs::has("setpriv") || !programs::has("python3") || !super::has_sight() {
+        return programs::skipped("there is no setpriv or python3, or sandboxes cannot be seen");
+    }
+    let host = Host::with(MIRROR);
+    let (mut left, mut shell) = (Hello::OURS.encode().to_vec(), Hello::OURS.encode().to_vec());
+    encode_left(b"Claude Code", [c"rm", c"-rf"].into_iter(), &mut left);
+    encode_interactive(b"Claude Code", &mut shell);
+    let tell = |words: &[u8], times: &str| {
+        let hex: String = words.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut command = Command::new("setpriv");
+        command.args(["--no-new-privs", "python3", "-c", REPEAT]).arg(host.socket()).args([&hex, times]);
+        assert!(command.status().expect("it starts").success());
+    };
+    tell(&left, "1");
+    tell(&shell, "1");
+    let has = |text: &str| waiting::until_true(PATIENCE, || host.console_text().contains(text));
+    assert!(has("… an unproven caller (no_new_privs) says: Claude Code runs a command"), "{}", host.console_text());
+    assert!(has("… an unproven caller (no_new_privs) says: not shown: interactive"), "{}", host.console_text());
+    // Words that a terminal would obey, and a row that would look like the host's.
+    let mut left = Hello::OURS.encode().to_vec();
+    let mut shell = Hello::OURS.encode().to_vec();
+    encode_left("evil\x1b]0;X\x07\n▌\u{9b}".as_bytes(), [c"touch", c"\x1b[2J\n#9 x\xc2\x9b"].into_iter(), &mut left);
+    encode_interactive("evil\x1b]0;X\x07\n▌\u{202e}".as_bytes(), &mut shell);
+    tell(&left, "1");
+    tell(&shell, "1");
+    assert!(has("says: evil__0_X___") && has("interactive shell of evil__0_X___"), "{}", host.console_text());
+    let console = host.console_text();
+    assert!(!console.contains(['\x1b', '\x07', '\u{9b}', '▌', '\u{202e}']), "{console:?}");
+    // More of them than ten in a second are named once.
+    let is_bounded = || {
+        tell(&left, "50");
+        host.console_text().contains("more than 10 callers a second tell of shells of their own: others are not shown")
+    };
+    assert!(waiting::until_true(PATIENCE, is_bounded), "{}", host.console_text());
 }

@@ -341,3 +341,29 @@ fn the_published_client_attaches_to_the_transcript() {
         assert_eq!((&line["output"], &line["exit"]), (&json!("from a shim\n"), &json!(3)));
     }
 }
+
+#[test]
+fn the_journal_has_the_code_that_the_caller_of_a_program_that_cannot_start_reads() {
+    let host = Host::start();
+    let file = host.home.join("data");
+    fs::write(&file, "no program").expect("a file");
+    let words = |program: &str| json!({"whoami": "Me", "dir": "/", "exec": [program], "envs": {}});
+    let told: Vec<i64> = [file.to_str().expect("UTF-8"), "/no/such/program"]
+        .iter()
+        .map(|program| ask(&host, &words(program))["exit"].as_i64().expect("a code"))
+        .collect();
+    let by_shim = std::process::Command::new(programs::rexec())
+        .args(["exec", "--"])
+        .arg(&file)
+        .env("REXEC_SOCKET", host.socket())
+        .output()
+        .expect("the program starts");
+    let kept = host.wait_for("the ends", |journal| {
+        let ends: Vec<_> = journal.of_type("end").map(|end| (end["exit"].clone(), end["error"].clone())).collect();
+        (ends.len() == 3).then_some(ends)
+    });
+    assert_eq!(told, [127, 127]);
+    assert_eq!(by_shim.status.code(), Some(126));
+    let wanted = [(127, "spawn_failed"), (127, "not_found"), (126, "spawn_failed")];
+    assert_eq!(kept, wanted.map(|(exit, error)| (json!(exit), json!(error))));
+}

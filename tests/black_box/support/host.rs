@@ -3,7 +3,8 @@
 //! Each host has a directory of mode 0700 with its socket and its journal. When a test drops its host, the host must
 //! first be idle again (no process but its spare guards, no more descriptors than at the start), then leave on SIGTERM
 //! within the promised time, remove its socket, and leave a journal in which every start has its end. Pseudo-terminals
-//! are not counted, because one lives exactly as long as a descriptor for it.
+//! are not counted, because one lives exactly as long as a descriptor for it. While it lives, its loop must wait in poll(2)
+//! alone: see `host_watch`.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::OwnedFd;
@@ -16,6 +17,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::pipe2;
 
 use super::call::{Call, Outcome, Target, dir, usual_env};
+use super::host_watch;
 use super::journal::Journal;
 use super::procs::{self, Process};
 use super::programs;
@@ -126,6 +128,7 @@ impl Host {
             panic!("the host did not become ready; it said: {}{}", host.console_text(), host.errors());
         }
         host.baseline = host.at_rest(|| host.now());
+        host_watch::begin(host.pid());
         host
     }
 
@@ -318,9 +321,12 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
+        let pid = self.pid();
         if !self.is_checked && !std::thread::panicking() {
             self.check();
         }
+        let fault = host_watch::end(pid).filter(|_| !std::thread::panicking());
+        assert!(fault.is_none(), "the host's loop was {}", fault.unwrap_or_default());
     }
 }
 

@@ -100,6 +100,12 @@ pub(crate) fn sleeps(pid: i32) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
+/// The system call in which a process is, with its arguments, and where in the kernel (proc_pid_syscall(5)).
+pub(crate) fn system_call(pid: i32) -> String {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    format!("{} at {}", read("syscall").trim(), read("wchan"))
+}
+
 /// Whether a process sleeps in poll(2) or epoll_wait(2); where the kernel does not tell in what, whether it sleeps. The
 /// state alone also says so of one that has lost its processor on the way to another sleep, and the call alone says so
 /// of one that its tracer has stopped there.

@@ -19,8 +19,7 @@ pub(crate) type Files = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
 impl TempDir {
     /// A directory of mode 0700 that belongs to `user`, or to us.
     pub(crate) fn new(user: Option<u32>) -> Self {
-        // Not the usual place for temporary files, whose path may be too long for a socket's name.
-        let path = mkdtemp("/tmp/rx-XXXXXX").expect("a directory in /tmp");
+        let path = mkdtemp(&base().join("rx-XXXXXX")).expect("a directory for temporary files");
         if user.is_some() {
             chown(&path, user, user).expect("the directory is ours to give away");
         }
@@ -49,6 +48,14 @@ impl Drop for TempDir {
         empty(&self.path);
         _ = fs::remove_dir(&self.path);
     }
+}
+
+/// Where the directories of tests are. Not the usual place for temporary files, whose path may be too long for a socket's
+/// name; and not in a git work tree, whose project every command would belong to.
+fn base() -> &'static Path {
+    let places = ["/tmp", "/var/tmp", "/dev/shm"].map(Path::new);
+    let is_apart = |place: &&Path| place.is_dir() && place.ancestors().all(|above| !above.join(".git").exists());
+    places.into_iter().find(is_apart).unwrap_or(places[0])
 }
 
 fn collect(root: &Path, dir: &Path, files: &mut Files) {

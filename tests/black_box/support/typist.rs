@@ -50,6 +50,8 @@ impl Typist {
         let terminal = Terminal::new(size.0, size.1);
         let before = terminal.modes();
         let mut entries = usual_env(home);
+        let name = |entry: &[u8]| entry.split(|&byte| byte == b'=').next().map(<[u8]>::to_vec);
+        entries.retain(|usual| !env.iter().any(|entry| name(entry.as_bytes()) == name(usual)));
         entries.extend(env.iter().map(|entry| entry.clone().into_bytes()));
         let mut plan = Plan::new(program, argv, &entries);
         plan.dir = Some(dir(home));
@@ -131,6 +133,14 @@ impl Typist {
     /// Waits until the terminal has the modes from the start, or has not.
     pub(crate) fn has_its_modes(&self, wanted: bool) -> bool {
         waiting::until_true(PATIENCE, || (self.terminal.modes() == self.before) == wanted)
+    }
+
+    /// Waits until the terminal has the modes from the start again; otherwise tells both.
+    pub(crate) fn regains_its_modes(&self) -> Result<(), String> {
+        match self.has_its_modes(true) {
+            true => Ok(()),
+            false => Err(format!("{:?} in place of {:?}", self.terminal.modes(), self.before)),
+        }
     }
 
     /// Whether a program below passes everything on.

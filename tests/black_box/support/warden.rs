@@ -27,7 +27,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::Resource;
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::pipe2;
 
@@ -74,9 +74,16 @@ pub(crate) struct Plan {
     pub(crate) user: Option<u32>,
 }
 
+/// A descriptor's number that is out of the way: this one, or a lower one where the limit on open files is low. A number
+/// beyond the limit is not valid. It allocates nothing, so that it can be called after fork(2).
+fn high_number(usual: RawFd) -> RawFd {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    RawFd::try_from(limit / 4 * 3).map_or(usual, |number| number.min(usual))
+}
+
 fn high(fd: OwnedFd) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
-    let number = nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(500))?;
+    let number = nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(high_number(500)))?;
     // SAFETY: the number is a new descriptor that nothing else knows of.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -150,8 +150,16 @@ fn nameless_file() -> File {
 }
 
 /// The reading end of a pipe into which a thread writes these bytes.
+/// An empty pipe has room for this much (pipe(7)), bytes.
+const PIPE_BUF: usize = 4096;
+
 fn feed(bytes: Vec<u8>) -> OwnedFd {
     let (read, write) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
+    if bytes.len() <= PIPE_BUF {
+        // The command may look for it as soon as it begins.
+        File::from(write).write_all(&bytes).expect("a pipe has room for them");
+        return read;
+    }
     std::thread::spawn(move || {
         // A reader that leaves early is part of some cases.
         _ = File::from(write).write_all(&bytes);

@@ -36,6 +36,8 @@ fn a_diff_is_what_patch_takes() {
         let renamed = renamed.replacen(said.out.lines().nth(1).expect("a head"), "+++ patched", 1);
         fs::write(host.home.join("changes"), renamed).expect("a file");
         let mut git = Command::new("git");
+        // What the person who runs the tests has set (core.autocrlf) would change the text.
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
         let output = git.args(["apply", "-p0", "changes"]).current_dir(host.home.path()).output().expect("git");
         assert!(output.status.success(), "{a} {b}: {output:?}\n{}", said.out);
         assert_eq!(fs::read_to_string(host.home.join("patched")).expect("the file"), texts[b - 1], "{a} {b}");

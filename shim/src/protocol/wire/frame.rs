@@ -244,12 +244,6 @@ pub fn encode_refuse(out: &mut Vec<u8>) {
     put_frame(out, REFUSE, [&[], &[]]);
 }
 
-/// Whether a buffer starts with a RUN frame. Only then may it grow beyond [`FRAME_BYTES_MAX`].
-#[must_use]
-pub fn starts_with_run(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&RUN)
-}
-
 /// Reads one frame from the start of a buffer. `parse` returns `None` for a kind that it does not know.
 fn decode<'a, T>(
     bytes: &'a [u8],

@@ -185,7 +185,7 @@ fn oversized_and_unknown_frames_are_named() {
 }
 
 #[test]
-fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
+fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused_unless_it_is_optional() {
     let argv = || [c"sh"].into_iter();
     let encoded = |extras: &Extras| {
         let attributes = Attributes { extras: extras.clone(), ..Attributes::default() };
@@ -204,6 +204,16 @@ fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
     let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&added) else { panic!("no RUN") };
     assert_eq!(run.attributes.extras, with_cgroups);
     assert!(run.attributes.extras.are_the_hosts() && !changed.are_the_hosts());
+    let with_more = |more: &[u8]| {
+        let mut frame = plain.clone();
+        frame.extend_from_slice(more);
+        let length = u32::try_from(frame.len() - HEADER_BYTES).unwrap();
+        frame[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+        frame
+    };
+    let newer = with_more(&[0x80, 3, 0, 0, 0, b'n', b'e', b'w', 5, 4, 0, 0, 0, 8, 0, 0, 0]);
+    let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&newer) else { panic!("no RUN") };
+    assert_eq!(run.attributes.extras, changed, "what is optional is skipped, and what follows it is read");
     for bad in [
         &[99, 0, 0, 0, 0][..],
         &[5, 1, 0, 0, 0, 7],
@@ -212,11 +222,7 @@ fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
         &[5, 4, 0, 0, 0],
         &[13, 1, 0, 0, 0, b'a'],
     ] {
-        let mut frame = plain.clone();
-        frame.extend_from_slice(bad);
-        let length = u32::try_from(frame.len() - HEADER_BYTES).unwrap();
-        frame[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
-        assert!(matches!(FromShim::decode(&frame), Err(WireError::Malformed(_))), "{bad:?}");
+        assert!(matches!(FromShim::decode(&with_more(bad)), Err(WireError::Malformed(_))), "{bad:?}");
     }
 }
 

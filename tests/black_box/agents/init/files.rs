@@ -1,12 +1,11 @@
 //! Settings files as people have them, and files that no agent reads.
 
 /// The agents with a file of settings, that file, and what people have in it.
-pub(super) const AGENTS: [(&str, &str, &[&str]); 5] = [
+pub(super) const AGENTS: [(&str, &str, &[&str]); 4] = [
     ("claude", ".claude/settings.json", JSON),
     ("pi", ".pi/agent/settings.json", JSON),
     ("opencode", ".config/opencode/opencode.json", JSON_WITH_COMMENTS),
     ("codex", ".codex/config.toml", TOML),
-    ("aider", ".aider.conf.yml", YAML),
 ];
 
 const JSON: &[&str] = &[
@@ -62,28 +61,8 @@ const TOML: &[&str] = &[
     "  [shell_environment_policy]\r\n  set.PATH = \"/x\"\r\n\t[ features ]\r\n",
 ];
 
-const YAML: &[&str] = &[
-    "",
-    "model: sonnet",
-    "# Aider\n---\nmodel: sonnet # best\nread:\n  - CONVENTIONS.md\n  - SHELL=/x\n",
-    "set-env:\n  - A=1\n  # more\n  - \"B=2 # two\"\n\nauto-commits: false\n",
-    "set-env:\n- A=1\ndark-mode: true",
-    "set-env: [A=1, 'B=2'] # both\n",
-    "set-env: []\r\nmodel: x\r\n",
-    "\u{feff}größe: \"✓\"\n",
-    "set-env:\n\nmodel: |\n  set-env:\n    - no\n",
-    "alias:\n  - \"fast:x\"\n\n\n",
-    "read: [\n  a, # ]\n  'b]'\n]\nset-env :\n    -   A=1\n    - B=2\n",
-    "text: \"set-env:\nset-env: [\n  \\\"\"\nother: 'it''s'\nset-env:   # mine\n  - A=1\n",
-    "note: |+\n  set-env:\n    - SHELL=/x\n\n  more\n\n",
-    "set-env: [\n  A=1,\n  'B=2'\n]\nmodel: x\n",
-    "model: x\nset-env: null\n",
-    "---\nmodel: x\n...\n",
-    "a: {b: c}\nb: one\n  more # of it\n'set-env': [ A=1 , \"B=2\" ]",
-];
-
 /// Texts that the agents' own parsers refuse, and the line where that is.
-pub(super) const INVALID: [(&str, &[(usize, &str)]); 5] = [
+pub(super) const INVALID: [(&str, &[(usize, &str)]); 4] = [
     ("claude", STRICT),
     ("pi", STRICT),
     (
@@ -132,28 +111,6 @@ pub(super) const INVALID: [(&str, &[(usize, &str)]); 5] = [
             (1, "features = 1"),
             (1, "[[features]]"),
             (1, "[shell_environment_policy.set.BASH_ENV]\n"),
-        ],
-    ),
-    (
-        "aider",
-        &[
-            (1, "a: [\n"),
-            (1, "a: b: c\n"),
-            (2, "# x\n\ta: b\n"),
-            (1, "a: \"x\n"),
-            (1, "{a: b}\n"),
-            (1, "- a\n"),
-            (2, "a: b\na\n"),
-            (2, "a: b\n---\nc: d\n"),
-            (2, "a: b\n c: d\n"),
-            (1, "a: @x\n"),
-            (1, "\"a: b\n"),
-            (1, "  a: b\n"),
-            (2, "a: b\n- c\n"),
-            (1, "<<<<<<< HEAD\na: b\n"),
-            (3, "set-env:\n  - A=1\nset-env:\n"),
-            (1, "set-env: A=1\n"),
-            (2, "a: b\n...\nc: d\n"),
         ],
     ),
 ];

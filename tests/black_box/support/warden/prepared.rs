@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use nix::errno::Errno;
 use nix::libc::{self, c_char, c_int};
 
-use super::{Control, PID, Plan, STATUS};
+use super::{Control, PID, Plan, STATUS, high_number};
 
 /// Its arrival ends a wait; there is nothing else to do.
 extern "C" fn on_child(_: c_int) {}
@@ -188,10 +188,11 @@ impl Prepared {
     fn take_descriptors(&self) -> Result<(), Errno> {
         let moved = self.moved.as_ptr().cast_mut();
         let mut above = 3;
+        let out_of_the_way = high_number(1000);
         // SAFETY: `moved` has a place for each descriptor, and this process is the only one with this copy of it.
         unsafe {
             for (n, (fd, _)) in self.plan.descriptors.iter().enumerate() {
-                *moved.add(n) = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 1000))?;
+                *moved.add(n) = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, out_of_the_way))?;
             }
             for fd in 0..3 {
                 libc::close(fd);

@@ -1,4 +1,4 @@
-//! Agents by the names of their programs, for those that set no variable.
+//! Programs by their names: those of agents, and those that stand between an agent and its shell.
 
 /// Programs that start a shell for another one. The agent is above them.
 const BETWEEN: [&str; 14] = [

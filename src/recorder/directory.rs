@@ -1,0 +1,129 @@
+//! Directories of the journal, held open while something is made in them.
+//!
+//! Invariant: what is named through an [`OpenDirectory`] lies in the directory that was looked at, whatever has taken its
+//! place on its path meanwhile. A link is never opened as one.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A directory that is open.
+#[derive(Debug)]
+pub(super) struct OpenDirectory(File);
+
+impl OpenDirectory {
+    /// Opens the directory at this path.
+    ///
+    /// # Errors
+    /// As open(2). A link in its place is not a directory.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        // Only a directory has an entry for itself, so that no FIFO is waited for.
+        let open = |_: &Path| File::open(path.join("."));
+        open_itself(path, open, Metadata::is_dir).map(Self)
+    }
+
+    /// The directory of this name in it.
+    ///
+    /// # Errors
+    /// As [`OpenDirectory::open`].
+    pub(super) fn directory(&self, name: &str) -> io::Result<Self> {
+        Self::open(&self.at(name))
+    }
+
+    /// A path to this name in it. It leads there as long as the directory is open, see proc_pid_fd(5).
+    pub(super) fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd())).join(name.as_ref())
+    }
+
+    /// The path to it while it is open.
+    pub(super) fn path(&self) -> PathBuf {
+        self.at("")
+    }
+
+    /// Locks the directory as flock(2) does, unless somebody else has locked it. The lock is gone when the directory is closed.
+    pub(super) fn try_lock(&self) -> Result<(), TryLockError> {
+        self.0.try_lock()
+    }
+
+    pub(super) fn metadata(&self) -> io::Result<Metadata> {
+        self.0.metadata()
+    }
+
+    /// Replaces the text of the file of this name in it, or makes one that only its owner may read. A reader sees the old
+    /// text or the new one, and a link in its place is replaced and not followed.
+    pub(super) fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
+        use std::io::Write;
+        use std::os::unix::fs::OpenOptionsExt;
+        let new = self.at(format!("{name}-new"));
+        let cleared = fs::remove_file(&new).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        });
+        let file = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
+        let written = cleared.and_then(|()| file()?.write_all(text)).and_then(|()| fs::rename(&new, self.at(name)));
+        written.inspect_err(|_| drop(fs::remove_file(&new)))
+    }
+}
+
+/// Opens the file at this path, but nothing that a link in its place leads to.
+///
+/// # Errors
+/// As open(2), and "not found" where there is no file.
+pub(super) fn open_file(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    open_itself(path, |path| options.open(path), Metadata::is_file)
+}
+
+/// How often a path is tried whose file is just being replaced.
+const TRIES: u32 = 4;
+
+/// Opens what stands at this path itself. Whoever puts a link there in between has another file opened, which is noticed.
+fn open_itself(
+    path: &Path,
+    open: impl Fn(&Path) -> io::Result<File>,
+    is_fit: impl Fn(&Metadata) -> bool,
+) -> io::Result<File> {
+    for _ in 0..TRIES {
+        let there = fs::symlink_metadata(path)?;
+        if !is_fit(&there) {
+            break;
+        }
+        let file = open(path)?;
+        let opened = file.metadata()?;
+        if (opened.dev(), opened.ino()) == (there.dev(), there.ino()) {
+            return Ok(file);
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_takes_the_directorys_place_gets_nothing() {
+        let top = std::env::temp_dir().join(format!("rexec-directory-{}", std::process::id()));
+        fs::create_dir_all(top.join("elsewhere")).unwrap();
+        fs::create_dir(top.join("home")).unwrap();
+        let open = OpenDirectory::open(&top.join("home")).unwrap();
+        fs::rename(top.join("home"), top.join("moved")).unwrap();
+        symlink(top.join("elsewhere"), top.join("home")).unwrap();
+        assert!(OpenDirectory::open(&top.join("home")).is_err(), "a link is no directory");
+        open.replace("text", b"one").unwrap();
+        fs::remove_file(top.join("moved/text")).unwrap();
+        fs::write(top.join("target"), "mine").unwrap();
+        symlink(top.join("target"), top.join("moved/text")).unwrap();
+        assert!(open_file(&open.at("text"), OpenOptions::new().append(true)).is_err());
+        open.replace("text", b"two").unwrap();
+        assert_eq!(fs::read(top.join("moved/text")).unwrap(), b"two");
+        assert_eq!(fs::read(top.join("target")).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(top.join("elsewhere")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(open.path()).unwrap().count(), 1);
+        assert!(open.directory("text").is_err());
+        fs::remove_dir_all(&top).unwrap();
+    }
+}
