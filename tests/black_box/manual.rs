@@ -216,7 +216,6 @@ fn seconds(time: Duration) -> String {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one line for each number")]
 fn each_number_is_the_one_of_the_code() {
     let journal = Bounds::default();
     let days = |time: Duration| time.as_secs() / (24 * 3_600);
