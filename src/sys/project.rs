@@ -31,10 +31,16 @@ fn may_wait(dir: &Path, mounts: &str) -> bool {
     mounts.lines().any(|mount| {
         let mut fields = mount.split(' ');
         let (place, kind) = (fields.nth(4), mount.split(" - ").nth(1).and_then(|rest| rest.split(' ').next()));
-        // A space within a path is written as \040. No such path is taken for another one.
-        let is_above = place.is_some_and(|place| dir.starts_with(place) || place.contains('\\'));
+        let is_above = place.is_some_and(|place| dir.starts_with(unescape(place)));
         is_above && kind.is_none_or(is_far)
     })
+}
+
+/// A path of proc_pid_mountinfo(5), which has a blank, a tab, a line feed and a backslash as three octal digits.
+fn unescape(place: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .into_iter()
+        .fold(place.to_owned(), |place, (written, meant)| place.replace(written, meant))
 }
 
 /// Whether a file system of this type is elsewhere, or is a program.
@@ -75,13 +81,16 @@ mod tests {
         assert_eq!(top(&place.join("one/two/three")), Some(place.join("one/two")), "a work tree has a file");
         assert_eq!(top(&place.join("one")), Some(place.join("one")));
         assert_eq!(top(&place.join("one/no such")), Some(place.join("one")));
-        assert_eq!(top(&place.join("link")), None);
+        // Where the temporary directory lies in a work tree itself, that one is found.
+        assert_eq!(top(&place.join("link")), top(&place), "what is behind a link is not looked at");
         assert_eq!(top(Path::new("one")), None);
         fs::remove_dir_all(place).unwrap();
         let mounts = "22 1 0:1 / / rw - ext4 /dev/a rw\n23 1 0:2 / /srv/far rw - nfs4 x:/y rw\n\
-                      24 1 0:3 / /srv/s rw shared:1 - fuse.sshfs x rw";
-        let waits =
-            ["/srv", "/srv/far", "/srv/far/a", "/srv/farther", "/srv/s/b"].map(|dir| may_wait(Path::new(dir), mounts));
-        assert_eq!(waits, [false, true, true, false, true]);
+                      24 1 0:3 / /srv/s rw shared:1 - fuse.sshfs x rw\n\
+                      25 1 0:4 / /srv/my\\040disk\\134a rw - fuseblk /dev/b rw";
+        let waits = |dir: &&str| may_wait(Path::new(dir), mounts);
+        let far = ["/srv/far", "/srv/far/a", "/srv/s/b", "/srv/my disk\\a", "/srv/my disk\\a/b"];
+        assert_eq!(far.iter().find(|dir| !waits(dir)), None);
+        assert_eq!(["/srv", "/srv/farther", "/srv/my disk"].iter().find(|dir| waits(dir)), None);
     }
 }
