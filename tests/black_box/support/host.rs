@@ -14,6 +14,8 @@ use std::time::Duration;
 use nix::fcntl::OFlag;
 use nix::sys::signal::Signal;
 use nix::unistd::pipe2;
+use rexec_host::limits::PARKED_GUARDS;
+use rexec_sh::protocol::mark::GUARD_NAME;
 
 use super::call::{Call, Outcome, Target, dir, usual_env};
 use super::journal::Journal;
@@ -67,6 +69,17 @@ pub(crate) const SHUTDOWN: Duration = PATIENCE;
 struct Baseline {
     descriptors: usize,
     processes: usize,
+    /// Those of them that are guards without a process below them.
+    free_guards: usize,
+}
+
+impl Baseline {
+    /// Whether an idle host that began as `first` may have this. Guards that ran commands at the same time wait for
+    /// others for [`PARKED_IDLE`](rexec_host::limits::PARKED_IDLE), each with a socket of the host's.
+    fn is_idle(&self, first: &Self) -> bool {
+        let parked = self.free_guards.saturating_sub(first.free_guards).min(PARKED_GUARDS);
+        self.descriptors <= first.descriptors + parked && self.processes <= first.processes + parked
+    }
 }
 
 #[derive(Debug)]
@@ -111,7 +124,7 @@ impl Host {
         // An earlier host has written to the same console.
         let earlier = fs::read_to_string(home.join("console")).unwrap_or_default().matches(JOURNAL_LINE).count();
         let warden = launch_on(home.path(), &setup, terminal.as_ref(), far);
-        let baseline = Baseline { descriptors: 0, processes: 0 };
+        let baseline = Baseline { descriptors: 0, processes: 0, free_guards: 0 };
         let mut host = Self { home, warden, terminal, console: None, unread: near, setup, baseline, is_checked: false };
         if !setup.is_stuck {
             host.read_console();
@@ -217,17 +230,17 @@ impl Host {
 
     fn now(&self) -> Baseline {
         let pid = self.pid();
-        Baseline { descriptors: procs::descriptors(pid), processes: procs::descendants(pid).len() }
+        let tree = procs::descendants(pid);
+        let is_guard = |process: &Process| process.comm.as_bytes() == GUARD_NAME.to_bytes() && !process.is_zombie();
+        let is_free = |guard: &&Process| is_guard(guard) && !tree.iter().any(|other| other.parent == guard.pid);
+        let free_guards = tree.iter().filter(is_free).count();
+        Baseline { descriptors: procs::descriptors(pid), processes: tree.len(), free_guards }
     }
 
-    /// Waits until nothing runs and everything is given back.
+    /// Waits until nothing runs and everything is given back but for guards in reserve.
     pub(crate) fn wait_idle(&self) {
         let base = self.baseline;
-        let is_idle = || {
-            let now = self.now();
-            now.descriptors <= base.descriptors && now.processes <= base.processes
-        };
-        if !waiting::until_true(PATIENCE, is_idle) {
+        if !waiting::until_true(PATIENCE, || self.now().is_idle(&base)) {
             let list: Vec<String> =
                 self.tree().iter().map(|p| format!("{} {} {} {}", p.pid, p.state, p.comm, p.command())).collect();
             let fds = procs::descriptor_list(self.pid());
