@@ -37,7 +37,7 @@ impl Place {
 
     /// A call of `program` with the environment of a person.
     fn alone(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
+        let mut command = programs::command(program);
         command.env_clear().env("PATH", programs::PATH).env("HOME", self.home.path()).env("SHELL", "/bin/bash");
         command.current_dir(self.home.path()).stdin(Stdio::null());
         command

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::support::call::Target;
@@ -28,7 +27,7 @@ fn set_wall(home: &TempDir, wall: i64) {
 
 /// What the supervisor's command says of the journals.
 fn rexec(home: &TempDir, args: &[&str]) -> String {
-    let output = Command::new(programs::rexec()).args(args).env("REXEC_HOME", home.join("journal")).output();
+    let output = programs::command(programs::rexec()).args(args).env("REXEC_HOME", home.join("journal")).output();
     let output = output.expect("rexec runs");
     assert!(output.status.success() && output.stderr.is_empty(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use crate::support::call::{Call, Outcome, Target};
 use crate::support::host::{self, Host, PLAIN, Setup};
@@ -28,7 +28,7 @@ fn fault(text: &str) -> Option<&'static str> {
 }
 
 fn run(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(program);
+    let mut command = programs::command(program);
     command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null());
     command.envs(env.iter().copied()).output().expect("the program starts")
 }
@@ -41,7 +41,7 @@ fn a_host_that_was_installed_without_its_shell_says_so() {
     fs::create_dir_all(prefix.join("lib/rexec")).expect("a directory");
     let host = prefix.join("bin/rexec-host");
     // A copy made here would be open for writing in the children that other tests start meanwhile, and could not be run.
-    assert!(Command::new("cp").arg(programs::host()).arg(&host).status().expect("cp").success());
+    assert!(programs::command("cp").arg(programs::host()).arg(&host).status().expect("cp").success());
     // It goes no further than to a place where no socket can be.
     let said = || {
         let output = run(&host, &[], &[("REXEC_SOCKET", "/dev/null/host.sock"), ("HOME", "/nonexistent")]);
@@ -69,7 +69,7 @@ fn a_full_disk_is_told_in_words() {
         [(&["--help"][..], &socket), (&["--list"], &socket), (&["ps"], &host.socket()), (&["-c"], &socket)]
     {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-        let mut command = Command::new(programs::rexec());
+        let mut command = programs::command(programs::rexec());
         command.args(args).env_clear().env("REXEC_HOME", &journal).env("REXEC_SOCKET", socket).stdout(full);
         let output = command.output().expect("the program starts");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

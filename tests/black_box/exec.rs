@@ -13,7 +13,7 @@ use crate::support::waiting::{self, PATIENCE};
 
 pub(crate) fn rexec(host: &Host, args: &[&str]) -> Command {
     programs::shims();
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.args(args).env_clear().env("PATH", programs::PATH).env("REXEC_SOCKET", host.socket());
     command
         .env("REXEC_HOME", host.journal_home())

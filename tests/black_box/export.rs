@@ -1,7 +1,7 @@
 //! `rexec export`: a command and its output as a file for others.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ impl Said {
 
 /// Calls `rexec` beside this host.
 pub(crate) fn rexec(host: &Host, arguments: &[&str]) -> Said {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     let place = [("REXEC_SOCKET", host.socket()), ("REXEC_HOME", host.journal_home())];
     command.args(arguments).env_clear().env("PATH", programs::PATH).envs(place).stdin(Stdio::null());
     let output = command.output().expect("the program starts");

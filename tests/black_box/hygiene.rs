@@ -5,7 +5,6 @@ mod hostile;
 mod pane;
 
 use std::fs;
-use std::process::Command;
 
 use crate::support::call::{Call, Target};
 use crate::support::host::{Host, PLAIN, Setup};
@@ -183,7 +182,7 @@ fn assert_printed_journal_is_text(host: &Host) {
     let (path, _) = host.journal().records.first().cloned().expect("a record");
     let name = path.file_stem().and_then(|name| name.to_str()).expect("a name in UTF-8").to_owned();
     for (args, expected) in [(&["--print", &name][..], "exit 3 · "), (&["--list"], &format!("commands={count}"))] {
-        let mut rexec = Command::new(programs::rexec());
+        let mut rexec = programs::command(programs::rexec());
         let output = rexec.args(args).env("REXEC_HOME", host.journal_home()).output().expect("it starts");
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         assert!(output.status.success() && text.contains(expected), "{args:?}: {text}");

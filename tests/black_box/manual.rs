@@ -3,11 +3,11 @@
 //!
 //! The pages are asked of the program. They are compared without regard to where their lines break.
 
+use crate::support::programs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use rexec_host::limits::*;
@@ -32,7 +32,7 @@ fn readme() -> String {
 
 /// What a program prints on standard output; it must succeed and print nothing else.
 fn said(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).output().expect("the program starts");
+    let output = programs::command(program).args(args).output().expect("the program starts");
     assert!(output.status.success() && output.stderr.is_empty(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
 }

@@ -1,7 +1,7 @@
 //! `rexec replay`: what was on the console, once more.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rexec_host::journal::frame::{encode_close, encode_end, encode_output, encode_start};
@@ -67,7 +67,7 @@ fn at_terminal(home: &Path, arguments: &[&str]) -> Typist {
 
 /// Replays into a pipe.
 fn piped(home: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     let place = [("REXEC_SOCKET", home.join("none")), ("REXEC_HOME", home.to_owned())];
     command.arg("replay").args(arguments).env_clear().envs(place).stdin(Stdio::null());
     let output = command.output().unwrap();

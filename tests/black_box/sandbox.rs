@@ -315,13 +315,13 @@ fn call_late(change: &str) {
             "while test -d /proc/{0} && ! grep -q 'State:.Z' /proc/{0}/status; do sleep .02; done; echo '{request}' >&0; head -n 1",
             std::process::id()
         );
-        let socket = Command::new("bash").args(["-c", &script]).stdin(OwnedFd::from(socket)).stdout(out).spawn();
+        let socket = programs::command("bash").args(["-c", &script]).stdin(OwnedFd::from(socket)).stdout(out).spawn();
         socket.expect("a shell");
         std::process::exit(0);
     }
     if change == "handover" {
         // The process that connected is not in a sandbox and lives on. The one that asks over its connection is.
-        let mut child = Command::new("setpriv");
+        let mut child = programs::command("setpriv");
         child.args(["--no-new-privs", "bash", "-c", &format!("echo '{request}' >&0; head -n 1")]);
         let status = child.stdin(OwnedFd::from(socket)).stdout(out).status();
         assert!(status.expect("setpriv").success());

@@ -87,7 +87,7 @@ fn a_service_has_its_callers_umask_and_limits_and_its_name_in_the_journal() {
     let host = Host::with(MIRROR);
     let service = ["exec", "--bg", "--name", "web", "--wait", "60", "--", "sh", "-c", "umask; ulimit -n"];
     let inner = rexec(&host, &service);
-    let mut outer = Command::new("sh");
+    let mut outer = programs::command("sh");
     outer.args(["-c", "umask 077; ulimit -n 333; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
     outer.current_dir(inner.get_current_dir().expect("a directory")).env_clear();
     outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -6,7 +6,6 @@ use std::io::{IoSlice, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
@@ -206,7 +205,7 @@ fn a_deleted_socket_is_made_again() {
 fn a_host_waits_for_the_lock_of_one_that_is_dead() {
     let home = TempDir::new(None);
     let lock = home.join("host.sock.lock");
-    let mut dead = Command::new("true").spawn().expect("a program");
+    let mut dead = programs::command("true").spawn().expect("a program");
     dead.wait().expect("it ends");
     fs::write(&lock, dead.id().to_string()).expect("a file");
     let held = Flock::lock(File::open(&lock).expect("a file"), FlockArg::LockExclusive).expect("nobody has it");

@@ -9,13 +9,13 @@ mod tail;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use crate::support::programs;
 use crate::support::temp::TempDir;
 
 fn rexec(args: &[&str]) -> Output {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     let place = [("REXEC_SOCKET", "/nonexistent/host.sock"), ("REXEC_HOME", "/nonexistent")];
     command.args(args).env_clear().env("PATH", programs::PATH).envs(place).stdin(Stdio::null());
     command.output().expect("the program starts")
@@ -151,7 +151,7 @@ fn each_page_is_clean_roff() {
             if !programs::has(program) {
                 continue;
             }
-            let mut command = Command::new(program);
+            let mut command = programs::command(program);
             // man complains of a locale that is not installed, and formats for another width where one is set.
             command.env_clear().env("PATH", programs::PATH).env("HOME", home.path()).env("LC_ALL", "C.UTF-8");
             let output = command.args(args).arg(&file).output().expect("the program starts");
@@ -165,7 +165,7 @@ fn each_page_is_clean_roff() {
 /// What a command prints whose path begins with the folder of `rexec`, line by line.
 fn lines(program: &str, args: &[&str], script: &Path) -> Vec<String> {
     let bin = programs::rexec().parent().expect("a folder");
-    let output = Command::new(program)
+    let output = programs::command(program)
         .args(args)
         .arg(script)
         .env_clear()

@@ -60,7 +60,7 @@ impl Place {
         self.program(&self.dir.join(name))
     }
 
-    fn program(&self, path: &Path) -> Command {
+    pub(crate) fn program(&self, path: &Path) -> Command {
         let mut command = Command::new(path);
         command
             .env_clear()

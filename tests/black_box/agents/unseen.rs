@@ -15,7 +15,7 @@ use crate::support::waiting::{self, PATIENCE};
 
 /// A call of the shim at this socket, which runs its command itself where no host is.
 fn shim(home: &Path, command: &str) -> Command {
-    let mut shim = Command::new(programs::shims().join("rexec-bash"));
+    let mut shim = programs::command(programs::shims().join("rexec-bash"));
     shim.env_clear().env("PATH", programs::PATH).env("HOME", home).env("REXEC_FALLBACK", "shell");
     shim.env("REXEC_SOCKET", home.join("host.sock")).current_dir(home).stdin(Stdio::null()).args(["-c", command]);
     shim
@@ -132,7 +132,7 @@ fn a_note_that_cannot_be_written_changes_nothing_for_the_command() {
 
 /// `bash -c SCRIPT` with the shim's environment.
 fn shim_by(home: &Path, script: &str) -> Command {
-    let mut call = Command::new("/bin/bash");
+    let mut call = programs::command("/bin/bash");
     call.env_clear().env("PATH", programs::PATH).env("HOME", home).env("REXEC_FALLBACK", "shell");
     call.env("REXEC_SOCKET", home.join("host.sock")).current_dir(home).stdin(Stdio::null()).args(["-c", script]);
     call

@@ -3,7 +3,6 @@
 //! What it expects of an errand depends on what was done to that errand, and never on how long anything took.
 
 use std::fs;
-use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -205,7 +204,7 @@ impl<'a> Caller<'a> {
     /// Finds the errand in the list of what runs, and ends it by its number.
     fn ask_to_end(&self, tag: &str) {
         let rexec = |args: &[&str]| {
-            let mut command = Command::new(programs::rexec());
+            let mut command = programs::command(programs::rexec());
             let output = command.args(args).env_clear().env("REXEC_SOCKET", &self.chaos.socket).output();
             let output = output.expect("rexec can be executed");
             let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

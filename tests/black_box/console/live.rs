@@ -1,7 +1,6 @@
 //! The console of a real host on a real terminal.
 
 use std::fs;
-use std::process::Command;
 
 use crate::sandbox::{caged, can_run};
 use crate::support::call::Target;
@@ -46,7 +45,7 @@ fn a_command_of_the_past_is_shown_on_a_terminal_as_the_console_showed_it() {
     let script = "printf '\\033[32mgreen\\033[0m\\n'; echo 'warning: unused'; exit 3";
     assert_eq!(host.call(script).env("CLAUDECODE=1").run(Target::Shim(&host.socket())).code(), 3);
     host.wait_for("its end", |journal| journal.of_type("end").next().map(drop));
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.args(["show", "1"]).env_clear().env("LANG", "C.UTF-8");
     command.env("REXEC_SOCKET", host.socket()).env("REXEC_HOME", host.journal_home());
     let on_pipe = command.env("TERM", "xterm").output().expect("the program starts");

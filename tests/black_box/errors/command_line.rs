@@ -1,7 +1,7 @@
 //! What the programs say to wrong arguments, and to requests for help.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::{fault, run};
 use crate::support::programs;
@@ -130,7 +130,7 @@ fn a_terminal_gets_no_line_that_it_would_break_within_a_word() {
         let on_pipe = run((wrong.program)(), wrong.args, &[("REXEC_SOCKET", "/no/host.sock"), ("REXEC_HOME", "/no")]);
         let terminal = Terminal::new(40, 24);
         let shown = Reader::new(terminal.master_file().into(), usize::MAX);
-        let mut command = Command::new((wrong.program)());
+        let mut command = programs::command((wrong.program)());
         command.args(wrong.args).env_clear().env("PATH", programs::PATH);
         command.env("REXEC_SOCKET", "/no/host.sock").env("REXEC_HOME", "/no");
         let ended = command.stdin(Stdio::null()).stderr(terminal.slave()).status().expect("the program starts");

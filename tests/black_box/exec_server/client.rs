@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Client {
     }
 
     fn with(socket: &Path, args: &[&str]) -> Self {
-        let mut command = Command::new(programs::rexec());
+        let mut command = programs::command(programs::rexec());
         command.arg("exec-server").args(args).env_clear().env("PATH", programs::PATH);
         command.envs([("OWN", "own"), ("MY_TOKEN", "secret"), ("SHELL", "/bin/bash")]).env("REXEC_SOCKET", socket);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

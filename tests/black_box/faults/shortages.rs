@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn set_limit(host: &Host, user: Option<u32>, option: &str) {
 
 /// The same of a process.
 fn set_limit_of(pid: i32, user: Option<u32>, option: &str) {
-    let mut prlimit = Command::new("prlimit");
+    let mut prlimit = programs::command("prlimit");
     prlimit.args([&format!("--pid={pid}"), option]);
     if let Some(user) = user {
         prlimit.uid(user).gid(user);
@@ -125,7 +125,7 @@ fn a_caller_whose_descriptors_get_lost_is_told() {
 
 /// Whether system calls can be made to fail.
 fn can_inject() -> bool {
-    let works = || Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status();
+    let works = || programs::command("strace").args(["-qq", "-o", "/dev/null", "true"]).status();
     programs::has("strace")
         && (works().is_ok_and(|status| status.success()) || {
             programs::skipped("strace may not trace");
@@ -244,7 +244,7 @@ fn a_command_that_waits_can_be_ended() {
 
 /// The exit code of `rexec`, run as the host's user.
 fn rexec(host: &Host, user: Option<u32>, args: &[&str]) -> Option<i32> {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     if let Some(user) = user {
         command.uid(user).gid(user);
     }
@@ -354,7 +354,7 @@ fn a_shell_that_cannot_be_executed_is_told() {
         let path = host.home.join(name);
         programs::write(&path, bytes);
         let path = path.to_str().expect("a path in UTF-8");
-        let theirs = Command::new("/bin/bash").args(["-c", path]).output().expect("bash");
+        let theirs = programs::command("/bin/bash").args(["-c", path]).output().expect("bash");
         let ours = host.call("echo ran").env(&format!("REXEC_SHELL={path}")).run(Target::Shim(&host.socket()));
         assert_eq!((theirs.status.code(), ours.code(), ours.out().as_str()), (Some(code), code, ""), "{}", ours.err());
         let sentence = format!("rexec: {path}: {words}\nhint: ");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -167,7 +167,7 @@ fn watch_canaries(is_over: &AtomicBool, numbers: &Mutex<BTreeSet<u32>>) -> usize
     let mut hit = 0;
     let deadline = Instant::now() + 4 * PATIENCE;
     while !is_over.load(Ordering::Relaxed) && Instant::now() < deadline {
-        let canary = Command::new("/bin/sleep").arg("0.05").stdin(Stdio::null()).spawn();
+        let canary = programs::command("/bin/sleep").arg("0.05").stdin(Stdio::null()).spawn();
         // There may be no number left at the moment.
         let Ok(mut canary) = canary else { continue };
         numbers.lock().expect("no canary panics").insert(canary.id());

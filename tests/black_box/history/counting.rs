@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use rexec_host::journal::record::{EndRecord, LostRecord, RecordedOutput, RunEnd, StartRecord, Straggler, line};
 use serde_json::Value;
@@ -76,8 +75,11 @@ fn sessions_have_their_files_and_their_numbers() {
     let home = home.path();
     assert_eq!(said(home, &["sessions"]).1, 1);
     for verb in ["log", "stats", "sessions"] {
-        let output =
-            Command::new(programs::rexec()).arg(verb).env("REXEC_HOME", home).output().expect("the program starts");
+        let output = programs::command(programs::rexec())
+            .arg(verb)
+            .env("REXEC_HOME", home)
+            .output()
+            .expect("the program starts");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(told, format!("rexec: nothing found in the journals in {}\n", home.display()), "{verb}");
     }

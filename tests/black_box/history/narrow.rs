@@ -1,7 +1,5 @@
 //! Lists on terminals of all widths: a line of a list is one row.
 
-use std::process::Command;
-
 use super::samples::Sample;
 use crate::support::programs;
 use crate::support::temp::TempDir;
@@ -31,7 +29,7 @@ fn a_line_of_a_list_is_one_row_on_terminals_from_44_columns_on() {
     for columns in [44, 60, 79, 80, 120, 200] {
         for args in [&["log"][..], &["stats"], &["sessions"], &["diff", "1", "2"]] {
             for locale in ["C.UTF-8", "C"] {
-                let mut command = Command::new(programs::rexec());
+                let mut command = programs::command(programs::rexec());
                 command.args(args).env_clear().env("LC_ALL", locale).env("REXEC_HOME", home);
                 command.env("REXEC_SOCKET", home.join("none"));
                 let lines = shown_by(command, columns);

@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
 use super::samples::Sample;
+use crate::support::programs;
 use crate::support::temp::TempDir;
 
 /// Runs rexec with the journals of this directory, and without a host.
 pub(crate) fn rexec(home: &Path, args: &[&str]) -> Output {
-    let mut rexec = Command::new(env!("CARGO_BIN_EXE_rexec"));
+    let mut rexec = programs::command(programs::rexec());
     rexec.args(args).env("REXEC_HOME", home).env("REXEC_SOCKET", home.join("no.sock")).env("TZ", "UTC");
     rexec.output().expect("rexec starts")
 }

@@ -87,7 +87,7 @@ fn a_profile_that_an_agents_look_at_the_shell_runs_is_told_and_journalled() {
     assert!(end["probe"] == true && names_profile && script.starts_with(exec.trim_end_matches('…')), "{end:#}");
     let output = end["output"].as_str().expect("text");
     assert!(output.starts_with("said by the profile\n"), "{end:#}");
-    let mut list = std::process::Command::new(programs::rexec());
+    let mut list = programs::command(programs::rexec());
     let rows = list.arg("log").env("REXEC_HOME", host.journal_home()).output().expect("it starts").stdout;
     let rows = String::from_utf8_lossy(&rows).into_owned();
     assert!(rows.contains("SNAPSHOT_FILE="), "{rows}");

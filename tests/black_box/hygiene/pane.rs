@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::support::call::{Call, Outcome, Target, dir};
 use crate::support::host::{SHUTDOWN, environment, has_no_new_privs};
@@ -103,7 +102,7 @@ impl Pane {
 
     /// What tmux answers.
     pub(crate) fn tmux(&self, args: &[&str]) -> String {
-        let mut command = Command::new("tmux");
+        let mut command = programs::command("tmux");
         command.arg("-S").arg(self.home.join("tmux.sock")).args(args).env_remove("TMUX");
         let output = command.output().expect("tmux can be executed");
         assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -3,7 +3,6 @@
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -82,7 +81,7 @@ fn records_wait_while_the_disk_is_full() {
     let wrapper = ["unshare", "--map-root-user", "--mount"];
     alone("journal::places::records_wait_while_the_disk_is_full", &wrapper, || {
         let home = Home::new();
-        let mut mount = Command::new("mount");
+        let mut mount = programs::command("mount");
         mount.args(["-t", "tmpfs", "-o", "size=256k,mode=700", "none"]).arg(&home.0);
         if !mount.status().unwrap().success() {
             return programs::skipped("no small file system can be mounted here");
@@ -116,7 +115,7 @@ fn records_wait_while_the_disk_is_full() {
         let (records, unparsable) = read(&path);
         check_runs(&records);
         assert_eq!((records.len(), unparsable), (2 + 2 * 199, 0));
-        Command::new("umount").arg(&home.0).status().unwrap();
+        programs::command("umount").arg(&home.0).status().unwrap();
     });
 }
 

@@ -18,6 +18,8 @@ use rexec_host::recorder::{Bounds, Session, journals, serve};
 use serde_json::json;
 
 use super::recording::*;
+use crate::support::own_process::only;
+use crate::support::programs;
 
 #[test]
 fn a_host_that_dies_in_the_middle_of_a_frame_leaves_a_lost_run() {
@@ -178,7 +180,7 @@ fn a_journal_in_use_is_left_alone() {
 #[test]
 fn a_journal_that_a_recorder_still_writes_is_repaired_later() {
     let home = Home::new();
-    let mut gone = Command::new("true").spawn().unwrap();
+    let mut gone = programs::command("true").spawn().unwrap();
     gone.wait().unwrap();
     let path = home.0.join("2026-01-01-00:00:00.jsonl");
     let mut recorder = File::options().create_new(true).append(true).open(&path).unwrap();

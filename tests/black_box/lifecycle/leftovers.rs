@@ -1,7 +1,7 @@
 //! What a command leaves running is named, listed, and ended when a person asks. What the caller's own shell would have
 //! lost to a kill is killed.
 
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::Duration;
 
 use nix::sys::signal::Signal::SIGKILL;
@@ -13,7 +13,7 @@ use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 pub(super) fn rexec(host: &Host, args: &[&str]) -> Output {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.args(args).env_clear().env("REXEC_SOCKET", host.socket());
     command.output().expect("rexec runs")
 }
@@ -145,7 +145,7 @@ fn a_sandboxed_caller_sees_and_ends_nothing() {
     let calling = start(&host, "echo $$ > shell; exec sleep 1000");
     let shell = written(&host, "shell");
     for args in [&["ps"][..], &["kill", "1"]] {
-        let mut command = Command::new("setpriv");
+        let mut command = programs::command("setpriv");
         command.arg("--no-new-privs").arg(programs::rexec()).args(args);
         let (code, out, err) = said(&command.env("REXEC_SOCKET", host.socket()).output().expect("setpriv runs"));
         assert!(code == Some(1) && out.is_empty() && err.contains("sandboxed"), "{args:?}: {code:?} {out} {err}");

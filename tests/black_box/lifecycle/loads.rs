@@ -1,7 +1,7 @@
 //! Many runs, much output, slow readers: every byte arrives, and the host stays small.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ struct Hogs(Vec<Child>);
 
 impl Hogs {
     fn new(count: usize) -> Self {
-        let hog = || Command::new("/bin/sh").args(["-c", "while kill -0 $PPID; do :; done"]).spawn().expect("a shell");
+        let hog =
+            || programs::command("/bin/sh").args(["-c", "while kill -0 $PPID; do :; done"]).spawn().expect("a shell");
         Self((0..count).map(|_| hog()).collect())
     }
 }
@@ -138,7 +139,7 @@ fn much_output_costs_no_memory_and_is_exact() {
         let out = fs::File::create(host.home.join("out")).expect("a file");
         let status = command.stdout(out).stderr(Stdio::null()).status().expect("the shim starts");
         assert!(status.success());
-        let sum = Command::new("cksum").stdin(fs::File::open(host.home.join("out")).expect("the file")).output();
+        let sum = programs::command("cksum").stdin(fs::File::open(host.home.join("out")).expect("the file")).output();
         let expected = || fs::read(host.home.join("sum")).ok().filter(|sum| !sum.is_empty());
         let expected = waiting::until(PATIENCE, expected).expect("a sum");
         assert_eq!(String::from_utf8_lossy(&sum.expect("cksum").stdout), String::from_utf8_lossy(&expected), "{tty}");

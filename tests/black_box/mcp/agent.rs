@@ -39,7 +39,7 @@ impl Agent {
 
     /// Starts the server for the host of this directory, if there is one.
     pub(super) fn at(home: &Path, args: &[&str]) -> Self {
-        let mut command = Command::new(programs::rexec());
+        let mut command = programs::command(programs::rexec());
         command.args(args).current_dir(home).env_clear();
         for entry in environment(home) {
             let entry = String::from_utf8(entry).expect("text");

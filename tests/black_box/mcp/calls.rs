@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -131,7 +131,7 @@ fn of_long_output_both_ends_come_and_the_rest_can_be_printed() {
     let hint = line.split_once("left out; ").expect("it says so").1.split(" | ").next().expect("a command");
     let words: Vec<&str> = hint.split_whitespace().skip(1).collect();
     host.wait_for("the end", |journal| journal.of_type("end").next().map(drop));
-    let mut command = std::process::Command::new(crate::support::programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.args(words).env("REXEC_HOME", host.journal_home()).env("REXEC_SOCKET", host.socket());
     let printed = command.output().expect("rexec");
     let printed = String::from_utf8(printed.stdout).expect("text");
@@ -226,7 +226,7 @@ fn a_terminal_and_a_pipe_can_be_typed_to() {
 #[test]
 fn an_agent_that_asks_faster_than_it_is_answered_is_held_back() {
     let home = TempDir::new(None);
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.arg("mcp").env_clear().env("REXEC_SOCKET", home.join("host.sock"));
     let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("rexec can be started");
     let (mut input, mut output) = (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));

@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -50,7 +49,7 @@ fn the_server_finds_the_host_of_its_user_without_a_variable() {
     let name = "mcp::hosts::the_server_finds_the_host_of_its_user_without_a_variable";
     alone(name, &["unshare", "--map-root-user", "--mount"], || {
         // Not /tmp, below which the test itself may have been built.
-        let mut mount = Command::new("mount");
+        let mut mount = programs::command("mount");
         if !mount.args(["-t", "tmpfs", "-o", "mode=755", "none", "/run"]).status().is_ok_and(|status| status.success())
         {
             return programs::skipped("nothing can be mounted here");
@@ -59,7 +58,7 @@ fn the_server_finds_the_host_of_its_user_without_a_variable() {
         let mut private = fs::DirBuilder::new();
         private.mode(0o700).recursive(true).create("/run/user/0").expect("a directory");
         let host = Host::with(MIRROR);
-        let mut command = Command::new(programs::rexec());
+        let mut command = programs::command(programs::rexec());
         command.arg("mcp").current_dir("/").env_clear().env("HOME", host.home.path()).env("PATH", programs::PATH);
         let mut agent = Agent::start(command);
         agent.shake_hands("codex-mcp-client");

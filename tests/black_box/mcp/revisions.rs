@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::agent::Agent;
+use crate::support::programs;
 use crate::support::temp::TempDir;
 
 /// A server without a host.
@@ -184,7 +185,7 @@ fn tools_are_described_as_agents_need_it() {
 #[test]
 fn the_help_has_the_numbers_of_the_code() {
     use rexec_host::limits::{MCP_BACKGROUND_LOOK, MCP_CALL, MCP_PROGRESS_EVERY, MCP_TEXT_BYTES};
-    let help = std::process::Command::new(crate::support::programs::rexec()).args(["help", "mcp"]).output();
+    let help = programs::command(programs::rexec()).args(["help", "mcp"]).output();
     let help = String::from_utf8(help.expect("rexec").stdout).expect("text");
     assert_eq!((MCP_TEXT_BYTES, MCP_CALL.as_secs(), MCP_BACKGROUND_LOOK.as_secs()), (10_000, 45, 1));
     assert_eq!(MCP_PROGRESS_EVERY.as_millis(), 250);

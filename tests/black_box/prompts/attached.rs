@@ -1,7 +1,5 @@
 //! `rexec attach` and `rexec send`, as a person uses them.
 
-use std::process::Command;
-
 use nix::sys::signal::Signal;
 use nix::sys::termios::LocalFlags;
 
@@ -22,7 +20,8 @@ fn at_terminal(host: &Host, args: &[&str]) -> Typist {
 
 /// Runs `rexec` without a terminal; returns what it says and its code.
 fn rexec(host: &Host, args: &[&str]) -> (String, i32) {
-    let output = Command::new(programs::rexec()).args(args).env("REXEC_SOCKET", host.socket()).output().expect("rexec");
+    let output =
+        programs::command(programs::rexec()).args(args).env("REXEC_SOCKET", host.socket()).output().expect("rexec");
     (String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(), output.status.code().unwrap_or(-1))
 }
 

@@ -1,7 +1,7 @@
 //! The exchange in `rexec help protocol`, line by line, and the script in the README.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ fn the_script_of_the_readme_starts_reads_and_kills_a_server() {
     let host = Host::with(MIRROR);
     let path = host.home.join("script.py");
     fs::write(&path, script).expect("a file");
-    let mut command = Command::new("python3");
+    let mut command = programs::command("python3");
     command.arg(&path).current_dir(host.home.path()).env("REXEC_SOCKET", host.socket()).stdin(Stdio::null());
     let seen = command.output().expect("it runs");
     let (out, err) = (String::from_utf8_lossy(&seen.stdout), String::from_utf8_lossy(&seen.stderr));

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::support::call::{self, Call, Target};
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::procs::{self, Process};
+use crate::support::programs;
 use crate::support::reader::read_some;
 use crate::support::temp::TempDir;
 use crate::support::waiting::{self, PATIENCE};
@@ -227,7 +228,7 @@ fn only_this_machine_is_a_target() {
         ("/no/such/place/spans", "cannot be written"),
     ] {
         let place = TempDir::new(None);
-        let output = std::process::Command::new(crate::support::programs::host())
+        let output = programs::command(programs::host())
             .args(["--otlp", target])
             .env("REXEC_HOME", place.join("journal"))
             .env("REXEC_SOCKET", place.join("host.sock"))

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use crate::support::call::{Call, Outcome, Target};
 use crate::support::crowd;
@@ -16,7 +16,7 @@ use crate::support::temp::TempDir;
 
 fn rexec(socket: &Path, wrapper: &[&str], args: &[&str]) -> Output {
     let words: Vec<&str> = wrapper.iter().copied().chain([programs::rexec().to_str().expect("text")]).collect();
-    let mut command = Command::new(words[0]);
+    let mut command = programs::command(words[0]);
     command.args(&words[1..]).args(args).env("REXEC_SOCKET", socket).output().expect("it starts")
 }
 

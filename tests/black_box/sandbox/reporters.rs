@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use nix::libc;
 use rexec_sh::protocol::process::Exit;
@@ -121,7 +121,7 @@ fn a_report_on_another_process_gives_nobody_a_way_to_end_it() {
         return;
     }
     let host = Host::start();
-    let mut other = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("sleep");
+    let mut other = programs::command("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("sleep");
     let namespace = std::fs::metadata("/proc/self/ns/pid").expect("/proc").ino();
     let pid = i32::try_from(other.id()).expect("a pid");
     let place = ShimPlace { namespace, pid, ..ShimPlace::default() };
@@ -130,7 +130,7 @@ fn a_report_on_another_process_gives_nobody_a_way_to_end_it() {
     write(&host, &records([5; 16], &[Report::Begin { piece: &begun, is_last: true }]));
     let start = host.wait_for("the start", |journal| journal.of_type("start").next().cloned());
     assert_eq!((start["command"].as_str(), start["whoami"].as_str()), (Some("innocent"), Some("liar")));
-    let mut kill = Command::new(programs::rexec());
+    let mut kill = programs::command(programs::rexec());
     let said = kill.args(["kill", "1"]).env("REXEC_SOCKET", host.socket()).output().expect("it starts");
     assert!(!said.status.success(), "{said:?}");
     assert!(String::from_utf8_lossy(&said.stderr).contains("cannot be found"), "{said:?}");

@@ -1,7 +1,7 @@
 //! Commands that run in their callers' sandboxes are shown, journalled and can be ended, and run as with bash.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(super) fn ended(host: &Host, command: &str) -> Value {
 }
 
 pub(super) fn rexec(host: &Host, args: &[&str]) -> String {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     let output = command.args(args).env("REXEC_SOCKET", host.socket()).output().expect("it starts");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
@@ -156,7 +156,7 @@ fn the_list_of_past_commands_says_which_ones_ran_in_a_sandbox() {
     host.run("echo plain");
     ended(&host, "echo plain");
     let log = |args: &[&str]| {
-        let mut command = Command::new(programs::rexec());
+        let mut command = programs::command(programs::rexec());
         let output = command.arg("log").args(args).env("REXEC_HOME", host.journal_home()).output().expect("it starts");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
@@ -287,6 +287,9 @@ fn a_command_is_reported_once() {
     let below_a_guard = format!("setpriv --no-new-privs unshare --user --pid --fork {nested}");
     let seen = host.run(&below_a_guard);
     let end = ended(&host, &below_a_guard);
+    // It is another user there, to whom a host at the usual place belongs.
+    let none = host.home.join("none.sock");
+    let nested = format!("env REXEC_SOCKET='{}' {nested}", none.display());
     if seen.code() == 5 {
         assert_eq!(end["output"], "nested\n");
     }
@@ -304,7 +307,7 @@ fn a_command_in_another_pid_namespace_is_found_from_outside() {
     let host = Host::start();
     let shim = programs::shims().join("bash");
     let cage = ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "--proc", "/proc", "--dev", "/dev"];
-    let works = Command::new(cage[0]).args(&cage[1..]).arg("true").stderr(Stdio::null()).status();
+    let works = programs::command(cage[0]).args(&cage[1..]).arg("true").stderr(Stdio::null()).status();
     if !works.is_ok_and(|status| status.success()) {
         return programs::skipped("bwrap cannot be had here");
     }

@@ -1,7 +1,5 @@
 //! A program in a sandbox that speaks JSON-RPC: it gets one error, and nothing of it runs.
 
-use std::process::Command;
-
 use crate::support::host::{Host, MIRROR, Setup};
 use crate::support::programs;
 
@@ -12,7 +10,7 @@ const SAY: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX);s.connect(
 
 fn say(host: &Host, wrapper: &[&str], lines: &[&str]) -> String {
     let words: Vec<&str> = wrapper.iter().copied().chain(["python3", "-c", SAY]).collect();
-    let mut command = Command::new(words[0]);
+    let mut command = programs::command(words[0]);
     let seen = command.args(&words[1..]).arg(host.socket()).args(lines).output().expect("it starts");
     String::from_utf8_lossy(&[seen.stdout, seen.stderr].concat()).into_owned()
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -143,13 +143,13 @@ fn a_client_that_shut_only_its_writing_side_gets_its_answer() {
         if !programs::has(tool) {
             continue;
         }
-        let help = Command::new(tool).arg("-h").output().expect("it starts");
+        let help = programs::command(tool).arg("-h").output().expect("it starts");
         let help = String::from_utf8_lossy(&[help.stdout, help.stderr].concat()).into_owned();
         if tool == "nc" && !(help.contains("-N") && help.contains("-U")) {
             programs::skipped("this nc knows no Unix sockets");
             continue;
         }
-        let mut command = Command::new(tool);
+        let mut command = programs::command(tool);
         let socket = host.socket();
         let place =
             if tool == "nc" { socket.display().to_string() } else { format!("UNIX-CONNECT:{}", socket.display()) };

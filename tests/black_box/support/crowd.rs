@@ -18,7 +18,7 @@ use super::waiting::{self, PATIENCE};
 /// A shim without a warden, for when there are many of them.
 pub(crate) fn shim(host: &Host, script: &str) -> Command {
     use std::os::unix::ffi::OsStringExt;
-    let mut command = Command::new(programs::shims().join("bash"));
+    let mut command = programs::command(programs::shims().join("bash"));
     command.args(["-c", script]).stdin(Stdio::null()).current_dir(host.home.path()).env_clear();
     for entry in usual_env(host.home.path()) {
         let text = String::from_utf8(entry).expect("the usual environment is text");

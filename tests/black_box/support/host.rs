@@ -340,6 +340,7 @@ impl Drop for Host {
 /// The environment of a host that lives in this directory.
 pub(crate) fn environment(home: &Path) -> Vec<Vec<u8>> {
     let mut env = usual_env(home);
+    env.push(b"TZ=UTC0".to_vec());
     env.push(format!("REXEC_SOCKET={}", home.join("host.sock").display()).into_bytes());
     env.push(format!("REXEC_HOME={}", home.join("journal").display()).into_bytes());
     env

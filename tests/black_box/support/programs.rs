@@ -1,5 +1,6 @@
 //! Where the programs are: the two binaries under test, the shim under its many names, and everyday programs.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,6 +19,16 @@ pub(crate) fn host() -> &'static Path {
 /// The supervisor's command.
 pub(crate) fn rexec() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_rexec"))
+}
+
+/// A program with nothing of the environment that the tests were started with: neither the settings of the user who runs
+/// them, nor what a git hook or an agent says to its children, nor that user's own host.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", PATH).env("HOME", "/nonexistent").env("LANG", "C.UTF-8").env("TZ", "UTC0");
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command.env("REXEC_SOCKET", "/nonexistent/host.sock").stdin(Stdio::null());
+    command
 }
 
 /// A directory with the shim and links to it: `bash`, `rexec-bash`, `sh`, `rexec-sh`, `rexec-zsh`.
@@ -41,7 +52,7 @@ pub(crate) fn shims() -> &'static Path {
 /// Writes a program. Another process does it: a file that is open for writing here is also open in each child that another
 /// test starts meanwhile, until that child executes its own program, and cannot be executed so long (ETXTBSY).
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
-    let mut shell = Command::new("/bin/sh");
+    let mut shell = command("/bin/sh");
     let mut shell = shell.args(["-c", "cat >\"$1\" && chmod 755 \"$1\"", "sh"]).arg(path);
     shell = shell.stdin(Stdio::piped());
     let mut child = shell.spawn().expect("sh starts");

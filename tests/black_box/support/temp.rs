@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::mkdtemp;
 
 #[derive(Debug)]
@@ -16,11 +18,22 @@ pub(crate) struct TempDir {
 /// What lies in a directory: path → permissions and content.
 pub(crate) type Files = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
 
+/// Where the directories are made. Not what TMPDIR says, whose path may be too long for a socket's name; no git project,
+/// because a command in one belongs to it; and no place whose programs may not run.
+fn root() -> &'static Path {
+    static ROOT: OnceLock<&Path> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let is_free = |place: &Path| !place.ancestors().any(|above| above.join(".git").exists());
+        let executes = |place| statvfs(place).is_ok_and(|data| !data.flags().contains(FsFlags::ST_NOEXEC));
+        let places = ["/tmp", "/var/tmp"].map(Path::new);
+        places.into_iter().find(|&place| is_free(place) && executes(place)).unwrap_or(places[0])
+    })
+}
+
 impl TempDir {
     /// A directory of mode 0700 that belongs to `user`, or to us.
     pub(crate) fn new(user: Option<u32>) -> Self {
-        // Not the usual place for temporary files, whose path may be too long for a socket's name.
-        let path = mkdtemp("/tmp/rx-XXXXXX").expect("a directory in /tmp");
+        let path = mkdtemp(&root().join("rx-XXXXXX")).expect("a directory for temporary files");
         if user.is_some() {
             chown(&path, user, user).expect("the directory is ours to give away");
         }

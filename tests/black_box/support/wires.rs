@@ -144,9 +144,10 @@ fn copy(fd: &impl AsFd) -> OwnedFd {
 }
 
 fn nameless_file() -> File {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = nix::libc::O_TMPFILE;
-    OpenOptions::new().read(true).write(true).custom_flags(flags).open("/tmp").expect("a file without a name")
+    // Not O_TMPFILE, which not every file system knows.
+    let place = TempDir::new(None);
+    let path = place.join("file");
+    OpenOptions::new().read(true).write(true).create_new(true).open(path).expect("a file whose name will go")
 }
 
 /// The reading end of a pipe into which a thread writes these bytes.

@@ -1,11 +1,11 @@
 //! `rexec diff`: what changed between the outputs of two commands.
 
 use std::fs;
-use std::process::Command;
 
 use super::live::rexec;
 use crate::support::dice::Dice;
 use crate::support::host::Host;
+use crate::support::programs;
 
 /// Runs a command that prints this file, and waits until the journal has it.
 fn print(host: &Host, seq: u64, text: &str) {
@@ -35,7 +35,7 @@ fn a_diff_is_what_patch_takes() {
         let renamed = said.out.replacen(said.out.lines().next().expect("a head"), "--- patched", 1);
         let renamed = renamed.replacen(said.out.lines().nth(1).expect("a head"), "+++ patched", 1);
         fs::write(host.home.join("changes"), renamed).expect("a file");
-        let mut git = Command::new("git");
+        let mut git = programs::command("git");
         let output = git.args(["apply", "-p0", "changes"]).current_dir(host.home.path()).output().expect("git");
         assert!(output.status.success(), "{a} {b}: {output:?}\n{}", said.out);
         assert_eq!(fs::read_to_string(host.home.join("patched")).expect("the file"), texts[b - 1], "{a} {b}");

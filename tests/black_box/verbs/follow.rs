@@ -17,7 +17,7 @@ use crate::support::waiting::{self, PATIENCE};
 
 /// `rexec` that goes on.
 fn following(args: &[&str], socket: &Path, home: &Path) -> Command {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null()).stdout(Stdio::piped());
     command.env("REXEC_SOCKET", socket).env("REXEC_HOME", home);
     command

@@ -19,7 +19,7 @@ pub(crate) struct Said {
 }
 
 pub(crate) fn rexec(host: &Host, args: &[&str]) -> Said {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.args(args).env_clear().env("PATH", programs::PATH).stdin(Stdio::null());
     command.env("REXEC_SOCKET", host.socket()).env("REXEC_HOME", host.journal_home());
     let Output { status, stdout, stderr } = command.output().expect("the program starts");
@@ -211,14 +211,14 @@ fn the_status_says_what_runs_and_how_commands_ended() {
     drop(calling);
     let socket = host.socket();
     host.finish();
-    let gone = Command::new(programs::rexec()).args(["status", "--short"]).env("REXEC_SOCKET", socket).output();
+    let gone = programs::command(programs::rexec()).args(["status", "--short"]).env("REXEC_SOCKET", socket).output();
     let gone = gone.expect("the program starts");
     assert_eq!((gone.status.code(), gone.stdout.as_slice(), gone.stderr.as_slice()), (Some(127), &b""[..], &b""[..]));
 }
 
 /// What a person sees on a terminal of this width: the lines without their colours.
 fn on_terminal(host: &Host, args: &[&str], columns: u16) -> Vec<String> {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.args(args).env_clear().env("REXEC_SOCKET", host.socket());
     shown_by(command, columns)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn text_of_journal(host: &Host) -> String {
 
 /// `rexec rerun` beside this host and these journals, with a variable of the caller's own.
 fn rerun_with(host: &Host, home: &Path, args: &[&str], (name, value): (&str, &str)) -> Said {
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command.arg("rerun").args(args).env_clear().env("PATH", programs::PATH).env(name, value);
     command.env("REXEC_SOCKET", host.socket()).env("REXEC_HOME", home).stdin(Stdio::null());
     let output = command.output().expect("the program starts");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,7 +18,7 @@ use crate::support::waiting::{self, PATIENCE};
 /// `rexec tail` with its output in a file.
 fn tail(host: &Host, name: &str, args: &[&str]) -> Child {
     let out = fs::File::create(host.home.join(name)).expect("a file");
-    let mut command = Command::new(programs::rexec());
+    let mut command = programs::command(programs::rexec());
     command
         .arg("tail")
         .args(args)

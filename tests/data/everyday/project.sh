@@ -4,7 +4,9 @@ set -eu
 umask 022
 export GIT_AUTHOR_NAME=Ann GIT_AUTHOR_EMAIL=ann@example.org GIT_COMMITTER_NAME=Ann GIT_COMMITTER_EMAIL=ann@example.org
 export GIT_AUTHOR_DATE='2026-01-02T03:04:05+0000' GIT_COMMITTER_DATE='2026-01-02T03:04:05+0000'
-export GIT_CONFIG_NOSYSTEM=1
+export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
+# A hook that runs the tests has told git where its own repository is.
+unset $(git rev-parse --local-env-vars)
 
 mkdir -p src tests docs assets/icons lib bin web crate/src .config logs empty
 cat > src/main.py <<'PY'
