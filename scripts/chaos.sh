@@ -37,4 +37,4 @@ while (($#)); do
     esac
 done
 cd -- "$root"
-exec cargo test --quiet --locked "${cargo_args[@]}" --package rexec-host --test black_box -- --nocapture --exact "chaos::$test"
+exec cargo test --quiet --locked "${cargo_args[@]}" --package rexec-host --test black_box -- --include-ignored --nocapture --exact "chaos::$test"

@@ -248,6 +248,7 @@ fn a_descriptor_beyond_the_hosts_limit_is_passed_on_or_told() {
 
 /// A host with three terminals of its own: what comes beyond them waits, for a while.
 #[test]
+#[ignore = "long: waits out 30 s without a terminal"]
 fn commands_beyond_the_last_terminal_wait_and_are_told() {
     if !nix::unistd::geteuid().is_root() || !programs::has("unshare") {
         return programs::skipped("only root can mount terminals");
@@ -289,6 +290,7 @@ fn commands_beyond_the_last_terminal_wait_and_are_told() {
 }
 
 #[test]
+#[ignore = "long: megabytes of arguments"]
 fn arguments_that_just_fit_run_or_are_told() {
     let host = Host::start();
     let call = |bytes: usize| {

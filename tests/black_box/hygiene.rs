@@ -38,6 +38,7 @@ fn assert_untouched(pane: &Pane) {
 }
 
 #[test]
+#[ignore = "long: 83 hostile commands in a tmux pane"]
 fn a_safe_console_is_never_touched_and_never_answers() {
     if !programs::has("tmux") || !programs::has("script") {
         return;
@@ -55,6 +56,7 @@ fn a_safe_console_is_never_touched_and_never_answers() {
 }
 
 #[test]
+#[ignore = "long: 83 hostile commands in a tmux pane"]
 fn a_raw_console_is_repaired_after_each_command() {
     if !programs::has("tmux") {
         return;
@@ -74,6 +76,7 @@ const TO_THE_END: &[&str] = &[
 ];
 
 #[test]
+#[ignore = "long: 8 hosts that end in tmux panes"]
 fn the_parent_shell_gets_its_terminal_back_from_the_midst_of_it() {
     if !programs::has("tmux") {
         return;
@@ -160,6 +163,7 @@ fn control_in(text: &str) -> Option<char> {
 }
 
 #[test]
+#[ignore = "long: 83 hostile commands on 2 hosts"]
 fn only_allowed_bytes_leave_the_host() {
     let hosts = [Setup { terminal: true, flags: &["--no-status"], ..PLAIN }, PLAIN].map(Host::with);
     for host in &hosts {

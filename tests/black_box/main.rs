@@ -1,11 +1,13 @@
 //! The programs from outside, and the parts of the library that need no program, by topic.
 //!
-//! Run one topic, one file of a topic, or one test:
+//! `cargo test` runs the quick ones: each takes at most about 3 s on two busy processors, and there is one for each
+//! promise, door and verb. The others are long: `#[ignore = "long: WHAT TAKES THE TIME"]`. Run one topic, one file of a
+//! topic, or one test, with the long ones:
 //!
 //! ```text
-//! cargo test --test black_box relay
-//! cargo test --test black_box relay::keys
-//! cargo test --test black_box -- --exact errors::every_mistake_is_told
+//! cargo test --test black_box relay:: -- --include-ignored
+//! cargo test --test black_box relay::keys -- --include-ignored
+//! cargo test --test black_box -- --include-ignored --exact errors::every_mistake_is_told
 //! ```
 //!
 //! | what you changed | topic |

@@ -129,6 +129,7 @@ fn nothing_waits_for_somebody_at_the_terminal() {
 
 /// Idle callers use up the descriptors: those that come then wait, the host waits as well, and both go on later.
 #[test]
+#[ignore = "long: waits out the 5 s for a greeting"]
 fn idle_callers_cost_nothing_but_their_descriptors() {
     let limits = &[(Resource::RLIMIT_NOFILE, 64, 64)];
     let host = Host::with(Setup { state: State { limits, ..USUAL }, ..PLAIN });
@@ -148,6 +149,7 @@ fn idle_callers_cost_nothing_but_their_descriptors() {
 
 /// A host that cannot fork says so to its callers, once it has waited for a process in vain, and lives.
 #[test]
+#[ignore = "long: waits out 10 s without a process, twice"]
 fn want_of_processes_ends_no_host() {
     if programs::another_user().is_none() {
         return programs::skipped("only root can give a host a user of its own");

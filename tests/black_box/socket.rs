@@ -155,6 +155,7 @@ while True:
 }
 
 #[test]
+#[ignore = "long: 4 rounds of 50 hosts"]
 fn of_many_hosts_at_once_one_lives() {
     for round in 0..waiting::size(4, 100) {
         let home = TempDir::new(None);

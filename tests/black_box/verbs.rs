@@ -140,6 +140,7 @@ fn options_in(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
+#[ignore = "long: every page by man and mandoc"]
 fn each_page_is_clean_roff() {
     let names: Vec<String> = verbs().iter().map(|verb| verb.trim_start_matches('-').to_owned()).collect();
     let home = TempDir::new(None);

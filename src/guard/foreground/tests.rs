@@ -27,7 +27,10 @@ fn a_reader_that_was_missed_when_the_foreground_was_taken_back_is_reported() {
     }
     let pty = pty::open(pty::Size { rows: 24, cols: 80 }).unwrap();
     let mut copy = Command::new("setsid");
-    copy.arg("--ctty").arg(std::env::current_exe().unwrap()).args(["--exact", NAME, "--nocapture"]).env(MARK, "1");
+    copy.arg("--ctty")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--include-ignored", "--nocapture"])
+        .env(MARK, "1");
     let output = copy.stdin(pty.slave).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");

@@ -38,8 +38,8 @@ fn a_host_that_nobody_needs_ends_by_itself() {
     let mut agent = place.run(&host, &[agent.to_str().expect("UTF-8")]).spawn().expect("it starts");
     assert!(waiting::until_true(PATIENCE, || place.home.join("begun").exists()));
     // Several looks have come and gone.
-    assert_eq!(host.run("sleep 3; echo on").out(), "on\n", "an agent of rexec run is there");
-    assert!(host.warden.wait(std::time::Duration::from_secs(2)).is_none(), "it is still there");
+    assert_eq!(host.run("sleep 0.8; echo on").out(), "on\n", "an agent of rexec run is there");
+    assert!(host.warden.wait(std::time::Duration::from_millis(1_500)).is_none(), "it is still there");
     fs::write(place.home.join("go"), "").expect("a file");
     assert!(agent.wait().expect("it ends").success());
     assert_eq!(host.warden.wait(PATIENCE).map(|ended| ended.code()), Some(0), "{}", host.console_text());

@@ -57,34 +57,58 @@ const TABLE: &[Case] = &[
 ];
 
 #[test]
+fn some_shells_end_alike() {
+    super::case::check_some(TABLE);
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
 fn shells_end_alike() {
     super::case::check(TABLE);
 }
 
-#[test]
-fn every_code_is_the_same() {
+/// Every nth code as the shell's own.
+fn codes(nth: usize) -> Vec<Case> {
     let case = |code: usize| Case {
         name: leak(format!("exit {code}")),
         script: leak(format!("exit {code}")).as_bytes(),
         ..PLAIN
     };
-    let table: Vec<Case> =
-        (0..=255).step_by(if crate::support::waiting::is_long() { 1 } else { 15 }).map(case).collect();
-    super::case::check(&table);
+    (0..=255).step_by(nth).map(case).collect()
+}
+
+#[test]
+fn some_codes_are_the_same() {
+    super::case::check_some(&codes(51));
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
+fn every_code_is_the_same() {
+    super::case::check(&codes(if crate::support::waiting::is_long() { 1 } else { 15 }));
     let each = br#"for n in {0..255}; do (exit $n); echo -n "$? "; done"#;
     super::case::check(&[Case { name: "every code in one run", script: each, ..PLAIN }]);
 }
 
-/// Those that stop a process are left out: nobody would continue it.
-#[test]
-fn every_signal_is_the_same() {
+/// Death by every signal. Those that stop a process are left out: nobody would continue it.
+fn deaths() -> Vec<Case> {
     let case = |n: usize| Case {
         name: leak(format!("killed by signal {n}")),
         script: leak(format!("echo before; kill -{n} $$; echo after; exit 5")).as_bytes(),
         ..PLAIN
     };
-    let table: Vec<Case> = (1..=64).filter(|n| !(19..=22).contains(n)).map(case).collect();
-    super::case::check(&table);
+    (1..=64).filter(|n| !(19..=22).contains(n)).map(case).collect()
+}
+
+#[test]
+fn some_signals_are_the_same() {
+    super::case::check_some(&deaths());
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
+fn every_signal_is_the_same() {
+    super::case::check(&deaths());
 }
 
 fn leak(text: String) -> &'static str {

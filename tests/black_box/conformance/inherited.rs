@@ -154,6 +154,12 @@ const TABLE: &[Case] = &[
 ];
 
 #[test]
+fn some_commands_inherit_alike() {
+    super::case::check_some(TABLE);
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
 fn commands_inherit_alike() {
     super::case::check(TABLE);
 }

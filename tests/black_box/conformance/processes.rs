@@ -81,11 +81,23 @@ const fn left(name: &'static str, script: &'static [u8]) -> Case {
 }
 
 #[test]
+fn some_traps_and_jobs_are_alike() {
+    super::case::check_some(TRAPS);
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
 fn traps_and_jobs_are_alike() {
     super::case::check(TRAPS);
 }
 
 #[test]
+fn some_of_what_is_left_in_the_background_lives() {
+    super::case::check_some(BACKGROUND);
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
 fn what_is_left_in_the_background_lives() {
     super::case::check(BACKGROUND);
 }

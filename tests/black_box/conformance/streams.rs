@@ -207,16 +207,34 @@ const KINDS: &[Case] = &[
 const AUTO: &[Mode] = &[Mode::Pipe, Mode::Default];
 
 #[test]
+fn some_kinds_of_callers_get_the_same() {
+    super::case::check_some(KINDS);
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
 fn every_kind_of_caller_gets_the_same() {
     super::case::check(KINDS);
 }
 
 #[test]
+fn some_input_arrives_alike() {
+    super::case::check_some(INPUT);
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
 fn input_arrives_alike() {
     super::case::check(INPUT);
 }
 
 #[test]
+fn some_output_arrives_alike() {
+    super::case::check_some(OUTPUT);
+}
+
+#[test]
+#[ignore = "long: every case, as every user"]
 fn output_arrives_alike() {
     super::case::check(OUTPUT);
 }

@@ -65,6 +65,7 @@ fn a_command_of_the_past_is_shown_on_a_terminal_as_the_console_showed_it() {
 }
 
 #[test]
+#[ignore = "long: 30 commands behind one that is silent"]
 fn short_commands_are_shown_whole_behind_one_that_is_silent() {
     let host = Host::with(Setup { terminal: true, flags: &["--no-status"], ..PLAIN });
     let call = host.call("echo ready; while [ ! -e end ]; do sleep 0.1; done");

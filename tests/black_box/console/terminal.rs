@@ -216,6 +216,7 @@ fn every_row_of_the_hosts_fits_whatever_the_width() {
 /// A development server that writes on, five agents with short commands, and a flood now and then: for ten minutes of
 /// console time.
 #[test]
+#[ignore = "long: 60,000 steps of a console"]
 fn all_that_was_written_is_shown_or_counted_in_time_and_with_few_rows_of_the_hosts() {
     const AGENTS: u64 = 5;
     let mut rig = ConsoleRig::on_terminal(120);

@@ -41,7 +41,7 @@ fn mutated_lines_neither_end_it_nor_make_it_grow() {
     ];
     let samples: Vec<Vec<u8>> = samples.iter().map(|line| line.to_string().into_bytes()).collect();
     let mut dice = Dice::new(11);
-    for _ in 0..waiting::size(100, 2_000) {
+    for _ in 0..waiting::size(40, 2_000) {
         let mut block = Vec::new();
         for _ in 0..100 {
             let mut line = samples[dice.below(samples.len())].clone();
@@ -60,6 +60,7 @@ fn mutated_lines_neither_end_it_nor_make_it_grow() {
 }
 
 #[test]
+#[ignore = "long: 60 MB that nobody reads at first"]
 fn a_client_that_does_not_read_holds_its_command_back_and_gets_everything_later() {
     let host = Host::with(MIRROR);
     let mut client = Client::paused(&host.socket());

@@ -60,6 +60,7 @@ fn is_nonblocking(host: &Host) -> bool {
 }
 
 #[test]
+#[ignore = "long: 2 stuck consoles, 50 commands each"]
 fn a_console_that_is_not_read_holds_nobody_up() {
     const BYTES: usize = 2_000_000;
     for setup in [TERMINAL, PIPE] {
@@ -111,6 +112,7 @@ fn foreign() -> Vec<Setup> {
 }
 
 #[test]
+#[ignore = "long: megabytes on a slow console"]
 fn a_console_of_another_user_holds_nobody_up_and_shows_everything_or_counts_it() {
     const BYTES: usize = 2_000_000;
     for setup in foreign() {
@@ -153,6 +155,7 @@ fn a_console_of_another_user_has_the_last_words() {
 
 /// What is kept for the console alone is bounded over all commands.
 #[test]
+#[ignore = "long: 100 commands of 288 KiB each"]
 fn many_commands_behind_a_stuck_console_are_bounded() {
     const COMMANDS: usize = 100;
     // As much as the console keeps of one command at most.
@@ -176,6 +179,7 @@ fn many_commands_behind_a_stuck_console_are_bounded() {
 
 /// Commands beyond a bound are not shown at all, and counted.
 #[test]
+#[ignore = "long: 2,200 commands"]
 fn too_many_commands_for_a_stuck_console_are_counted() {
     const COMMANDS: usize = 2_200;
     const WAITING_MAX: usize = 2_048;
@@ -229,6 +233,7 @@ fn a_host_lives_on_when_its_pipe_is_closed() {
 
 /// What was written meanwhile is shown then, or counted.
 #[test]
+#[ignore = "long: fills a disk of 4 MB"]
 fn a_console_file_on_a_full_disk_goes_on_when_there_is_room() {
     const BYTES: usize = 2_000_000;
     if !nix::unistd::geteuid().is_root() {

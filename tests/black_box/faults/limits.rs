@@ -18,6 +18,7 @@ use crate::support::warden::{State, USUAL};
 
 /// Ended commands of which something runs on are watched, up to a bound; what they left lives in any case.
 #[test]
+#[ignore = "long: 260 commands that leave something running"]
 fn the_oldest_of_too_many_left_terminals_is_closed() {
     const COMMANDS: usize = 260;
     const WATCHED: usize = 256;
@@ -128,6 +129,7 @@ fn a_stopped_recorder_costs_no_command_anything() {
 
 /// Records are what is kept longest; in the end even they are given up, and the person is told how many.
 #[test]
+#[ignore = "long: 300 commands of 100 KB each"]
 fn records_are_given_up_in_the_end() {
     const COMMANDS: usize = 300;
     let (host, recorder) = with_stopped_recorder();

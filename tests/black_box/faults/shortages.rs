@@ -75,6 +75,7 @@ fn in_flight() -> MutexGuard<'static, ()> {
 /// The callers have far more descriptors in flight together than the host may have open, which also keeps the host of a
 /// plain user from sending any.
 #[test]
+#[ignore = "long: 200 callers of a host with 64 descriptors"]
 fn many_callers_of_a_host_with_few_descriptors_are_served() {
     const CALLERS: usize = 200;
     let limits = &[(Resource::RLIMIT_NOFILE, 64, 64)];
@@ -155,7 +156,7 @@ fn no_command_runs_twice() {
     }
     let wrapper = &["strace", "-qq", "-o/dev/null", "-etrace=epoll_ctl", "-einject=epoll_ctl:error=ENOSPC:when=20+7"];
     let host = Host::with(Setup { wrapper, flags: &["--no-pty"], ..PLAIN });
-    for n in 0..40 {
+    for n in 0..waiting::size(20, 200) {
         let output = shim(&host, &format!("echo >> ran-{n}; exit 7")).output().expect("a shim");
         let ran = fs::metadata(host.home.join(&format!("ran-{n}"))).map_or(0, |data| data.len());
         let text = String::from_utf8_lossy(&output.stderr);
@@ -288,6 +289,7 @@ fn commands_wait_for_a_process_of_their_own() {
 }
 
 #[test]
+#[ignore = "long: waits out 30 s without a process"]
 fn commands_do_not_wait_for_ever() {
     let Some((host, user)) = nproc_host() else { return };
     let mut callings = start_beyond_reserve(&host, user);

@@ -61,6 +61,7 @@ fn owner(pid: i32) -> Option<u32> {
 }
 
 #[test]
+#[ignore = "long: waits out 7 s of killing in vain"]
 fn what_cannot_be_killed_is_named() {
     let cases = [("exec ", 125), ("trap '' TERM; sleep 1000 & ", 137)];
     let all: Vec<Withstander> = cases.iter().filter_map(|(before, _)| Withstander::start(before)).collect();
@@ -80,6 +81,7 @@ fn what_cannot_be_killed_is_named() {
 
 /// The whole shutdown has a bound, five seconds.
 #[test]
+#[ignore = "long: waits out the 5 s of a shutdown"]
 fn a_host_leaves_although_something_cannot_be_killed() {
     let Some(mut it) = Withstander::start("") else { return };
     it.host.signal(Signal::SIGTERM);
@@ -139,7 +141,7 @@ fn guards_that_are_killed_take_their_own_commands_only() {
 fn guards_in_reserve_are_replaced() {
     let host = Host::start();
     let reserve = || host.tree().into_iter().filter(|process| process.comm == "rexec-guard").collect::<Vec<_>>();
-    for _ in 0..8 {
+    for _ in 0..waiting::size(2, 8) {
         let full = || Some(reserve()).filter(|guards| guards.len() == 2);
         let guards = waiting::until(PATIENCE, full).unwrap_or_else(|| panic!("{:#?}", reserve()));
         guards.iter().for_each(|guard| guard.signal(Signal::SIGKILL));
@@ -177,6 +179,7 @@ fn watch_canaries(is_over: &AtomicBool, numbers: &Mutex<BTreeSet<u32>>) -> usize
 }
 
 #[test]
+#[ignore = "long: 25 rounds of hunts"]
 fn no_process_outside_of_a_command_is_signalled() {
     if has_own_numbers() {
         let wrapper = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];

@@ -58,7 +58,7 @@ fn calls(pieces: &[&[u8]]) -> Vec<String> {
 #[test]
 fn what_programs_call() {
     let mut count = 0;
-    rounds(waiting::size(10_000, 250_000) as u64, |dice| {
+    rounds(waiting::size(5_000, 250_000) as u64, |dice| {
         let stream = lines(dice);
         let whole = calls(&[&stream]);
         let written = stream.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());

@@ -11,6 +11,7 @@ use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::process::Signal;
 
 use crate::support::dice::{Dice, rounds};
+use crate::support::waiting;
 
 /// What the world knows of a job, and what its readers saw.
 #[derive(Debug)]
@@ -214,7 +215,7 @@ impl World<'_> {
 
 #[test]
 fn facts_in_any_order() {
-    rounds(1_500, |dice| {
+    rounds(waiting::size(400, 5_000) as u64, |dice| {
         let mut world =
             World { engine: Engine::default(), now: Instant::now(), jobs: BTreeMap::new(), is_late: false, dice };
         for _ in 0..world.dice.below(300) {

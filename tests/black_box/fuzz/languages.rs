@@ -10,6 +10,7 @@ use rexec_sh::protocol::wire::{self, Decoded, FromHost, HEADER_BYTES, Hello};
 
 use super::mutation::{host_stream, lines, mutated, shim_stream};
 use crate::support::dice::{Dice, rounds};
+use crate::support::waiting;
 
 type Take<'a> = dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Result<Option<PeerRequest>, Notice> + 'a;
 
@@ -65,7 +66,7 @@ fn check(asked: &PeerRequest, sent: usize) {
 #[test]
 fn what_shims_send() {
     let mut broken = 0_u64;
-    let all = rounds(20_000, |dice| {
+    let all = rounds(waiting::size(6_000, 100_000) as u64, |dice| {
         let stream = shim_stream(dice);
         let stream = mutated(dice, &stream);
         let (mut whole, mut cut) = (Shim::new(), Shim::new());
@@ -80,7 +81,7 @@ fn what_shims_send() {
 #[test]
 fn what_json_clients_send() {
     let mut broken = 0_u64;
-    let all = rounds(20_000, |dice| {
+    let all = rounds(waiting::size(6_000, 100_000) as u64, |dice| {
         let stream = lines(dice);
         let stream = mutated(dice, &stream);
         let outputs = Budget::new(1 << 20, 0);
@@ -145,7 +146,7 @@ fn again(frame: &FromHost<'_>) -> Vec<u8> {
 
 #[test]
 fn what_hosts_send() {
-    rounds(20_000, |dice| {
+    rounds(waiting::size(6_000, 100_000) as u64, |dice| {
         let stream = host_stream(dice);
         let stream = mutated(dice, &stream);
         let (all, at) = frames(&stream);

@@ -15,7 +15,7 @@ use crate::support::host::Host;
 use crate::support::procs;
 use crate::support::reader::read_some;
 use crate::support::temp::TempDir;
-use crate::support::waiting::PATIENCE;
+use crate::support::waiting::{self, PATIENCE};
 use crate::support::warden::Ended;
 
 /// How much a host may grow: one request of 8 MiB, and what its allocator keeps.
@@ -72,7 +72,7 @@ fn a_host_outlives_whatever_is_sent_to_it() {
     let memory = procs::data(host.pid());
     let mut frames = 0;
     let mut rounds_done = 0_u32;
-    rounds(1_500, |dice| {
+    rounds(waiting::size(250, 5_000) as u64, |dice| {
         let (stream, count) = flood(dice);
         frames += count;
         let stream = if dice.below(8) == 0 { stream } else { mutated(dice, &stream) };
@@ -93,7 +93,7 @@ fn a_host_outlives_whatever_is_sent_to_it() {
 fn a_shim_ends_whatever_its_host_says() {
     let home = TempDir::new(None);
     let listener = UnixListener::bind(home.join("host.sock")).expect("a socket");
-    rounds(60, |dice| {
+    rounds(waiting::size(30, 300) as u64, |dice| {
         let stream = host_stream(dice);
         let stream = mutated(dice, &stream);
         let mut calling = Call::bash("true", home.path()).start(Target::Shim(&home.join("host.sock"))).expect("a shim");

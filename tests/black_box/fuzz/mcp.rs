@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::mutation::mutated;
 use crate::support::dice::{Dice, rounds};
+use crate::support::waiting;
 
 const FROM_AGENTS: [&str; 16] = [
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"codex-mcp-client"}}}"#,
@@ -75,7 +76,7 @@ fn heard(dice: &mut Dice, from: &[&str], lines: &mut Lines) -> Vec<Option<Vec<u8
 #[test]
 fn what_agents_and_hosts_send_to_the_mcp_server() {
     let (mut asked, mut answered) = (0_u64, 0_u64);
-    let all = rounds(4_000, |dice| {
+    let all = rounds(waiting::size(1_000, 20_000) as u64, |dice| {
         let identity = McpIdentity { whoami: None, session: "s".to_owned(), dir: "/".to_owned() };
         let (mut server, mut now) = (McpServer::new(identity), Instant::now());
         let (mut agent, mut host) = (Lines::new(4_096), Lines::new(4_096));

@@ -14,6 +14,7 @@ use super::mutation::mutated;
 use crate::support::dice::{Dice, rounds};
 use crate::support::journal::Journal;
 use crate::support::temp::TempDir;
+use crate::support::waiting;
 
 fn stream(dice: &mut Dice) -> Vec<u8> {
     let mut stream = Vec::new();
@@ -58,7 +59,7 @@ fn frames(pieces: &[&[u8]]) -> Vec<String> {
 
 #[test]
 fn frames_are_the_same_however_the_stream_is_cut() {
-    rounds(5_000, |dice| {
+    rounds(waiting::size(1_200, 25_000) as u64, |dice| {
         let stream = stream(dice);
         let stream = mutated(dice, &stream);
         assert_eq!(frames(&dice.pieces(&stream)), frames(&[&stream]), "{}", stream.escape_ascii());
@@ -68,7 +69,7 @@ fn frames_are_the_same_however_the_stream_is_cut() {
 #[test]
 fn a_journal_has_whole_lines_whatever_the_recorder_gets() {
     let uid = nix::unistd::geteuid().as_raw();
-    rounds(150, |dice| {
+    rounds(waiting::size(90, 750) as u64, |dice| {
         let home = TempDir::new(None);
         let session = Session::new(home.path(), uid, std::process::id());
         session.prepare().expect("a directory of our own");

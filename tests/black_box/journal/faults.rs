@@ -54,6 +54,7 @@ fn leave_small_disk(host: Host) {
 }
 
 #[test]
+#[ignore = "long: 100 commands on a full disk"]
 fn a_full_disk_fails_no_command() {
     let Some(host) = on_small_disk("64k") else { return };
     a_hundred_commands(&host);
@@ -62,6 +63,7 @@ fn a_full_disk_fails_no_command() {
 
 /// As a person makes room: by hand, and among the largest files, which the recorder still has open.
 #[test]
+#[ignore = "long: fills a disk with outputs of 200 KB"]
 fn room_that_is_made_by_removing_recordings_is_used() {
     let Some(host) = on_small_disk("300k") else { return };
     let mut commands = 0;
@@ -84,6 +86,7 @@ fn room_that_is_made_by_removing_recordings_is_used() {
 }
 
 #[test]
+#[ignore = "long: 100 commands after the journal is removed"]
 fn a_removed_journal_fails_no_command() {
     let host = Host::start();
     assert_eq!(host.run("echo before").out(), "before\n");
@@ -95,6 +98,7 @@ fn a_removed_journal_fails_no_command() {
 }
 
 #[test]
+#[ignore = "long: 100 commands with a journal without permission"]
 fn a_directory_that_became_read_only_fails_no_command() {
     let Some(user) = crate::support::programs::plain_user() else { return };
     let host = Host::with(Setup { user, ..PLAIN });
@@ -107,6 +111,7 @@ fn a_directory_that_became_read_only_fails_no_command() {
 }
 
 #[test]
+#[ignore = "long: 100 commands below a limit of file sizes"]
 fn a_limit_of_file_sizes_fails_no_command() {
     let state = State { limits: &[(Resource::RLIMIT_FSIZE, 128 << 10, 128 << 10)], ..USUAL };
     // The console would be a file under the same limit.
@@ -129,7 +134,7 @@ pub(crate) fn recorder(host: &Host) -> Process {
 #[test]
 fn a_recorder_that_dies_in_the_middle_of_a_frame_takes_no_later_record_along() {
     let host = Host::start();
-    for round in 0..3 {
+    for round in 0..waiting::size(1, 3) {
         let before = recorder(&host);
         before.signal(Signal::SIGSTOP);
         assert_eq!(host.run("seq 1 200000").out().lines().count(), 200_000, "a recorder that takes nothing");
@@ -168,6 +173,7 @@ fn output_that_a_stopped_recorder_did_not_take_is_written_at_the_hosts_end() {
 
 /// All callers are served, and every command has its record.
 #[test]
+#[ignore = "long: 12 deaths of recorders among many commands"]
 fn recorders_that_are_killed_again_and_again_disturb_no_command() {
     let (host, mut dice) = (Host::start(), Dice::new(3));
     let (stop, ran) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -181,7 +187,7 @@ fn recorders_that_are_killed_again_and_again_disturb_no_command() {
     };
     std::thread::scope(|scope| {
         (0..4).for_each(|_| drop(scope.spawn(work)));
-        for round in 0..waiting::size(12, 300) {
+        for round in 0..waiting::size(6, 300) {
             let enough = ran.load(Ordering::Relaxed) + dice.below(12);
             let is_running = waiting::until_true(PATIENCE, || ran.load(Ordering::Relaxed) > enough);
             recorder(&host).signal(Signal::SIGKILL);
@@ -262,6 +268,7 @@ pub(crate) fn is_replaced(host: &Host, before: &Process) -> bool {
 }
 
 #[test]
+#[ignore = "long: 240 commands, 18 deaths of recorders"]
 fn no_record_of_240_is_lost_when_18_recorders_are_killed() {
     let host = with_gate();
     disturbed(&host, 240, |done| {
@@ -276,6 +283,7 @@ fn no_record_of_240_is_lost_when_18_recorders_are_killed() {
 }
 
 #[test]
+#[ignore = "long: 240 commands, 7 deaths of stopped recorders"]
 fn no_record_is_lost_when_stopped_recorders_are_killed() {
     let host = with_gate();
     disturbed(&host, 240, |done| {
@@ -295,6 +303,7 @@ fn no_record_is_lost_when_stopped_recorders_are_killed() {
 }
 
 #[test]
+#[ignore = "long: waits out 15 s of a stuck recorder"]
 fn a_recorder_that_does_nothing_is_reported_and_then_replaced() {
     let host = Host::start();
     let before = recorder(&host);
@@ -331,7 +340,7 @@ fn a_killed_host_has_journalled_all_commands_that_had_ended() {
 
 #[test]
 fn the_records_fit_together_however_often_the_host_is_killed() {
-    let rounds = waiting::size(20, 500);
+    let rounds = waiting::size(6, 500);
     let mut dice = Dice::new(42);
     let mut home = TempDir::new(None);
     for round in 0..rounds {

@@ -17,6 +17,7 @@ use super::recording::*;
 
 /// Each file is complete in itself but for the runs that have not ended.
 #[test]
+#[ignore = "long: 160 runs, each awaited"]
 fn a_long_journal_goes_on_in_new_files() {
     const RUNS: u64 = 160;
     let home = Home::new();
@@ -73,6 +74,7 @@ fn a_long_journal_goes_on_in_new_files() {
 
 /// Neither counting the runs of a large file nor repairing it reads more than its end.
 #[test]
+#[ignore = "long: a journal of 4,000 runs"]
 fn the_end_of_a_large_journal_is_enough() {
     let home = Home::new();
     let mut recording = home.record_for_the_dead();
@@ -240,6 +242,7 @@ fn a_raw_file_has_both_ends_of_a_flood_and_no_secret_of_it() {
 
 /// An agent's wrapper of 38 KB is the same for every command but for the command in it.
 #[test]
+#[ignore = "long: 100 wrappers of 38 KB"]
 fn a_long_wrapper_is_written_once_per_file() {
     let home = Home::new();
     let mut recording = home.record(Bounds::default());

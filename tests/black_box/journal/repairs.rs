@@ -46,6 +46,7 @@ fn a_host_that_dies_in_the_middle_of_a_frame_leaves_a_lost_run() {
 
 /// A journal is cut at many places. No whole line is lost, and every line but the torn one is a record.
 #[test]
+#[ignore = "long: repairs a journal cut at every 11th byte"]
 fn a_torn_journal_is_repaired() {
     let home = Home::new();
     let mut recording = home.record_for_the_dead();
@@ -106,11 +107,11 @@ fn a_recorder_that_is_killed_leaves_a_journal_that_can_be_repaired() {
         let uid = fs::metadata(&home).unwrap().uid();
         return serve(Session::new(&home, uid, DEAD), socket, Bounds::default());
     }
-    for round in 0..20 {
+    for round in 0..crate::support::waiting::size(6, 60) as u64 {
         let home = Home::new();
         let (mut socket, theirs) = UnixStream::pair().unwrap();
         let mut recorder = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", NAME])
+            .args(only(NAME))
             .env(HOME, &home.0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())

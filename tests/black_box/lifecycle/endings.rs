@@ -11,6 +11,7 @@ use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 #[test]
+#[ignore = "long: 4 commands of 1 s each"]
 fn a_command_that_closes_its_terminal_runs_on() {
     let host = Host::start();
     for mode in ["REXEC_SANITIZE=raw", "REXEC_TTY=never"] {
@@ -39,6 +40,7 @@ const SERVERS: &[&str] = &[
 ];
 
 #[test]
+#[ignore = "long: 16 servers, one after the other"]
 fn servers_in_the_background_delay_nothing_and_live() {
     let host = Host::start();
     for script in SERVERS {
@@ -69,7 +71,7 @@ fn process_substitutions_lose_nothing() {
         waiting::until(PATIENCE, read).unwrap_or_else(|| panic!("no {name}"))
     };
     let mut whole = 0;
-    for round in 0..waiting::size(100, 300) {
+    for round in 0..waiting::size(20, 300) {
         let script = format!(
             "seq 1 20 > >(sleep 0.0{}; cat; echo $EPOCHREALTIME >new; mv new wrote); echo $EPOCHREALTIME >left",
             round % 5
@@ -107,6 +109,7 @@ fn a_reader_that_leaves_ends_a_command_that_writes() {
 
 /// The two descriptors fare each for itself, as on the real shell.
 #[test]
+#[ignore = "long: 18 commands of 0.3 s each"]
 fn what_becomes_of_stderr_is_nothing_to_stdout() {
     let host = Host::start();
     let inner = "for n in 1 2 3; do echo out $n; sh -c \"echo err $n >&2\"; sleep 0.1; done; exit 3";

@@ -268,6 +268,7 @@ fn a_stopped_call_stops_its_command_and_goes_on_later() {
 
 /// Only a stop at the terminal is the host's business; one that was asked for lasts until somebody continues it.
 #[test]
+#[ignore = "long: watches 2 commands stay stopped for 2 s"]
 fn a_command_that_stops_itself_stays_stopped() {
     let host = Host::start();
     for script in ["echo ready; kill -STOP $$; echo on", "echo ready; sh -c 'kill -STOP $$; echo on'"] {

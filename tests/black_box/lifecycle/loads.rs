@@ -40,10 +40,11 @@ impl Drop for Hogs {
 }
 
 #[test]
+#[ignore = "long: 1,000 commands on busy processors"]
 fn the_last_byte_arrives() {
     let host = Host::start();
     let hogs = Hogs::new(2);
-    let rounds = Mutex::new(0..waiting::size(1_000, 10_000));
+    let rounds = Mutex::new(0..waiting::size(200, 10_000));
     let work = || loop {
         let Some(round) = rounds.lock().expect("no round panics").next() else { break };
         let mut dice = Dice::new(u64::try_from(round).expect("a small number"));
@@ -61,14 +62,15 @@ fn the_last_byte_arrives() {
     };
     std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
     drop(hogs);
-    let count = waiting::size(1_000, 10_000);
+    let count = waiting::size(200, 10_000);
     assert!(waiting::until_true(PATIENCE, || host.journal().of_type("end").count() == count));
 }
 
 #[test]
+#[ignore = "long: 50 rounds of 1 MB"]
 fn a_long_tail_arrives() {
     let host = Host::start();
-    for round in 0..waiting::size(50, 200) {
+    for round in 0..waiting::size(12, 200) {
         let mut command = shim(&host, "head -c 1000000 /dev/zero | tr '\\0' x; echo end");
         if round % 2 == 0 {
             command.env("REXEC_TTY", "never");
@@ -80,6 +82,7 @@ fn a_long_tail_arrives() {
 }
 
 #[test]
+#[ignore = "long: 1,000 commands"]
 fn a_thousand_commands_in_a_row_succeed() {
     let host = Host::start();
     for round in 0..1_000 {
@@ -94,6 +97,7 @@ fn a_thousand_commands_in_a_row_succeed() {
 
 /// A thousand run at once, the others wait for them in order of arrival.
 #[test]
+#[ignore = "long: 1,050 commands at once"]
 fn more_commands_than_may_run_wait_for_the_others() {
     const RUNNING: usize = 1_000;
     const WAITING: usize = 50;
@@ -125,6 +129,7 @@ fn more_commands_than_may_run_wait_for_the_others() {
 }
 
 #[test]
+#[ignore = "long: 130 MiB of output"]
 fn much_output_costs_no_memory_and_is_exact() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
@@ -149,6 +154,7 @@ fn much_output_costs_no_memory_and_is_exact() {
 }
 
 #[test]
+#[ignore = "long: 100 commands beside slow readers"]
 fn a_slow_reader_slows_only_its_own_command() {
     let host = Host::start();
     assert_eq!(host.run("echo warm").out(), "warm\n");
@@ -161,7 +167,7 @@ fn a_slow_reader_slows_only_its_own_command() {
         let before = procs::written(host.tree().iter().find(|process| process.comm == "yes").expect("it runs").pid);
         let yes = procs::wait_until_held(host.pid(), "yes");
         let used = procs::processor_time(yes.pid);
-        for round in 0..50 {
+        for round in 0..20 {
             assert_eq!(host.run(&format!("echo {round}")).out(), format!("{round}\n"));
         }
         assert_eq!(procs::processor_time(yes.pid), used, "{mode}: it is not held back");
@@ -179,6 +185,7 @@ fn a_slow_reader_slows_only_its_own_command() {
 
 /// The bounds on the time after a command's end are for streams that others hold open, not for slow readers.
 #[test]
+#[ignore = "long: 1 MB for a slow reader"]
 fn a_slow_reader_gets_everything() {
     let host = Host::start();
     let read = |(tty, bytes, pause): (&str, usize, u64)| {

@@ -51,6 +51,7 @@ fn guards(host: &Host) -> Vec<Process> {
 }
 
 #[test]
+#[ignore = "long: waits out the 10 s that guards wait"]
 fn a_guard_whose_command_left_nothing_serves_the_next_one_and_goes_when_it_is_not_needed() {
     let host = Host::start();
     wait_for_reuse(&host);
@@ -64,6 +65,7 @@ fn a_guard_whose_command_left_nothing_serves_the_next_one_and_goes_when_it_is_no
 }
 
 #[test]
+#[ignore = "long: waits out the 10 s that guards wait"]
 fn a_guard_that_was_stopped_after_its_command_goes_when_it_is_not_needed() {
     let host = Host::start();
     run_eight_at_once(&host);
@@ -74,6 +76,7 @@ fn a_guard_that_was_stopped_after_its_command_goes_when_it_is_not_needed() {
 }
 
 #[test]
+#[ignore = "long: 37 commands, one after the other"]
 fn a_command_finds_nothing_of_the_one_before_it() {
     let host = Host::start();
     let first = host.run(PROBE).out();
@@ -122,6 +125,7 @@ fn marks() -> Vec<(&'static str, String)> {
 }
 
 #[test]
+#[ignore = "long: up to 13 changes, 7 commands each"]
 fn a_guard_that_its_command_has_changed_serves_no_other_one() {
     let host = Host::start();
     let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu"];
@@ -150,6 +154,7 @@ fn a_guard_that_its_command_has_changed_serves_no_other_one() {
 }
 
 #[test]
+#[ignore = "long: 8 commands that stop their guards"]
 fn a_guard_that_its_command_has_stopped_serves_on_or_goes() {
     let host = Host::start();
     for round in 0..8 {

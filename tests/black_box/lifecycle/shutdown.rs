@@ -47,6 +47,7 @@ enum Way {
 }
 
 #[test]
+#[ignore = "long: 3 hosts, 16 commands each"]
 fn a_host_that_is_told_to_leave_ends_its_commands_and_leaves() {
     for way in [Way::Term, Way::Hup, Way::Keys] {
         let mut host = Host::with(Setup { terminal: true, ..PLAIN });
@@ -242,7 +243,7 @@ fn a_host_that_was_stopped_takes_its_terminal_over_again() {
 fn nothing_of_a_killed_hosts_runs_is_left() {
     let host = Host::start();
     // Without the busy one, which would only slow everybody else down.
-    let scripts = SCRIPTS.iter().filter(|script| !script.contains("yes")).cycle().take(100);
+    let scripts = SCRIPTS.iter().filter(|script| !script.contains("yes")).cycle().take(waiting::size(30, 100));
     let mut callings = load(&host, scripts);
     let (home, mut warden) = host.kill();
     assert!(warden.is_empty_within(PATIENCE), "left are {:#?}", warden.tree());

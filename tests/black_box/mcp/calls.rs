@@ -14,7 +14,7 @@ use crate::support::host::{Host, MIRROR};
 use crate::support::procs::Process;
 use crate::support::programs;
 use crate::support::temp::TempDir;
-use crate::support::waiting::wait_until;
+use crate::support::waiting::{self, wait_until};
 
 fn host() -> Host {
     Host::with(MIRROR)
@@ -242,7 +242,7 @@ fn an_agent_that_asks_faster_than_it_is_answered_is_held_back() {
         }
     });
     let (mut answered, mut buffer) = (0, vec![0; 1 << 20]);
-    while answered < 8_000 {
+    while answered < waiting::size(2_000, 8_000) {
         let length = output.read(&mut buffer).expect("a pipe");
         assert!(length > 0, "the server lives");
         answered += memchr::memchr_iter(b'\n', &buffer[..length]).count();

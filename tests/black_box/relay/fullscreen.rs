@@ -217,11 +217,13 @@ const PAGERS: &[Interaction] = &[
 ];
 
 #[test]
+#[ignore = "long: 11 dialogues in two shells"]
 fn editors_are_used_as_with_the_real_shell() {
     compare(&Host::with(MIRROR), EDITORS);
 }
 
 #[test]
+#[ignore = "long: 10 dialogues in two shells"]
 fn pagers_and_their_like_are_used_as_with_the_real_shell() {
     compare(&Host::with(MIRROR), PAGERS);
 }

@@ -88,6 +88,7 @@ fn a_bar_that_is_erased_is_not_among_the_lines() {
 
 /// A state that stands still for a while tells something once, and not every time.
 #[test]
+#[ignore = "long: a progress bar of 7 s"]
 fn a_slow_bar_is_a_few_lines() {
     let host = Host::start();
     let seen = host.run("for n in $(seq 20); do printf '\\r%s of 20' $n; sleep 0.35; done; echo; echo done");

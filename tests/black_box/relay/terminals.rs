@@ -132,7 +132,7 @@ fn a_terminal_that_takes_nothing_holds_the_command_and_no_memory() {
     let host = Host::with(MIRROR);
     let [_, (shell, env)] = shells(&host);
     let before = procs::memory(host.pid());
-    let script = "echo begun; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end";
+    let script = "echo begun; head -c 8000000 /dev/zero | tr '\\0' x; echo; echo end";
     // ^S: the terminal itself takes no more.
     let mut typist = Typist::start(&shell, &["bash", "-c", script], &env, home.path(), TERMINAL);
     typist.sees("begun");

@@ -59,6 +59,7 @@ fn a_line_without_an_end_ends_its_connection() {
 
 /// The host does not gather answers for it.
 #[test]
+#[ignore = "long: asks until nothing more is taken"]
 fn a_client_that_asks_and_takes_nothing_is_not_heard_for_a_while() {
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);
@@ -96,7 +97,7 @@ fn a_client_that_asks_faster_than_it_is_served_is_held_back() {
     let sent = Arc::new(AtomicUsize::new(0));
     let line = b"{\"id\":1,\"method\":\"hello\"}\n";
     let piece = line.repeat(400);
-    let (counted, answered_max) = (sent.clone(), 4_000);
+    let (counted, answered_max) = (sent.clone(), waiting::size(600, 4_000));
     let asking = std::thread::spawn(move || {
         while writer.write_all(&piece).is_ok() {
             counted.fetch_add(piece.len(), Ordering::Relaxed);
@@ -114,6 +115,7 @@ fn a_client_that_asks_faster_than_it_is_served_is_held_back() {
 
 /// Answers that a client does not take wait in the bounded memory for all output that was gathered.
 #[test]
+#[ignore = "long: 100 answers of 2 MB"]
 fn long_answers_that_nobody_takes_do_not_fill_the_memory() {
     const RUNS: usize = 100;
     let host = Host::with(MIRROR);
@@ -137,6 +139,7 @@ fn long_answers_that_nobody_takes_do_not_fill_the_memory() {
 
 /// What was gathered for an answer is not kept behind it.
 #[test]
+#[ignore = "long: 64 answers of 1 MiB"]
 fn answers_with_much_output_leave_no_memory_behind() {
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);
@@ -151,6 +154,7 @@ fn answers_with_much_output_leave_no_memory_behind() {
 }
 
 #[test]
+#[ignore = "long: 1,024 waits and 16 subscriptions"]
 fn too_many_waits_runs_and_subscriptions_are_refused_with_the_number() {
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);

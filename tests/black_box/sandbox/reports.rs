@@ -47,6 +47,7 @@ pub(super) fn begin(host: &Host, script: &str) -> (Calling, u64) {
 }
 
 #[test]
+#[ignore = "long: 14 kinds of sandbox, as every user"]
 fn commands_in_every_sandbox_are_journalled_and_shown() {
     if !can_run() {
         return;
@@ -89,6 +90,7 @@ fn commands_in_every_sandbox_are_journalled_and_shown() {
 
 /// What the caller sees is what bash gives it.
 #[test]
+#[ignore = "long: 13 commands, twice each"]
 fn a_reported_command_is_as_with_bash() {
     if !can_run() {
         return;
@@ -181,6 +183,7 @@ fn secrets_of_a_sandboxed_command_are_masked() {
 }
 
 #[test]
+#[ignore = "long: waits out a grace of 2 s"]
 fn a_person_ends_a_sandboxed_command() {
     if !can_run() {
         return;
@@ -284,12 +287,12 @@ fn a_command_is_reported_once() {
     let nested = format!("'{}' -c 'echo nested; exit 5'", shim.display());
     assert_eq!(caged(&host, &nested).run(Target::Real).out(), "nested\n");
     assert_eq!(ended(&host, &nested)["output"], "nested\n");
-    let below_a_guard = format!("setpriv --no-new-privs unshare --user --pid --fork {nested}");
-    let seen = host.run(&below_a_guard);
-    let end = ended(&host, &below_a_guard);
     // It is another user there, to whom a host at the usual place belongs.
     let none = host.home.join("none.sock");
     let nested = format!("env REXEC_SOCKET='{}' {nested}", none.display());
+    let below_a_guard = format!("setpriv --no-new-privs unshare --user --pid --fork {nested}");
+    let seen = host.run(&below_a_guard);
+    let end = ended(&host, &below_a_guard);
     if seen.code() == 5 {
         assert_eq!(end["output"], "nested\n");
     }

@@ -176,6 +176,7 @@ fn say_and_hear(stream: &mut UnixStream, line: &str) -> String {
 
 /// The published client asks whether the host is there before each request, and keeps its connection.
 #[test]
+#[ignore = "long: waits out 10 s for a next request"]
 fn one_connection_carries_requests_one_after_another() {
     let host = Host::start();
     let mut stream = UnixStream::connect(host.socket()).expect("a host");
@@ -203,6 +204,7 @@ fn one_connection_carries_requests_one_after_another() {
 }
 
 #[test]
+#[ignore = "long: waits out 10 s for a next request"]
 fn requests_that_come_together_are_answered_in_their_order() {
     let host = Host::start();
     let one = r#"{"whoami":"Me","dir":"/","exec":["echo","one"]}"#;
@@ -254,6 +256,7 @@ fn a_client_that_is_gone_ends_its_command() {
 
 /// The output of each is bounded, and so is that of all.
 #[test]
+#[ignore = "long: 25 answers of 3 MB"]
 fn twenty_five_answers_of_three_megabytes_stay_within_one_bound() {
     let host = Host::with(Setup { flags: &["--no-pty"], ..PLAIN });
     let script = "head -c 3000000 /dev/zero | tr '\\0' x";

@@ -155,6 +155,7 @@ fn numbers(text: &str) -> Vec<u64> {
 /// Each line is two writes, so that followers begin in the middle of lines, too. Its last letter could begin a token, so the
 /// journal holds it back until the next one comes.
 #[test]
+#[ignore = "long: 50 followers, one after the other"]
 fn fifty_who_follow_a_fast_command_from_its_middle_see_each_line_once() {
     let host = Host::with(MIRROR);
     let script = "i=0; until test -e go; do for _ in 1 2 3 4 5 6 7 8 9 10; do i=$((i+1)); printf \"$i e\"; echo; done; sleep 0.005; done";

@@ -76,6 +76,7 @@ fn the_console_is_on_another_terminal_too() {
 }
 
 #[test]
+#[ignore = "long: 30 commands of 300 KB each"]
 fn a_watcher_that_reads_nothing_holds_up_nothing_and_a_fifth_one_is_told() {
     let host = Host::start();
     let watchers: Vec<_> = (0..4).map(|_| watcher(&host, 80)).collect();
