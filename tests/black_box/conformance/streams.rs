@@ -219,7 +219,8 @@ fn every_kind_of_caller_gets_the_same() {
 
 #[test]
 fn some_input_arrives_alike() {
-    super::case::check_some(INPUT);
+    // Those before it move megabytes.
+    super::case::check_some(&INPUT[8..]);
 }
 
 #[test]
