@@ -278,7 +278,7 @@ impl Host {
                     self.reports.check(&mut self.turn, &mut self.screen);
                 }
                 Source::Reports => self.visit_reports(),
-                Source::Signals => self.visit_signals(),
+                Source::Signals => self.visit_signals(token),
                 Source::Screen => {}
                 Source::Spans => self.spans.visit(turn, &mut self.screen),
                 Source::Keys => self.visit_keys(token),

@@ -44,6 +44,9 @@ pub fn peers_max(descriptors: u64) -> usize {
 
 /// Connections that the loop accepts in one turn. The others wait for the next turn.
 pub const ACCEPTS_PER_TURN: usize = 64;
+/// Signals for the host that it takes in one turn: one of each kind, and no more, because the kernel keeps no more. Those
+/// that come meanwhile wait for the next turn.
+pub const SIGNALS_PER_TURN: usize = 8;
 
 /// Output kept for the slowest reader of one command, bytes. When the caller is that far behind, the host stops reading
 /// the command's terminal, and the command blocks as on a full pipe. A reader that may miss output is told how much it

@@ -8,14 +8,16 @@ use super::door::Arrival;
 use super::screen::Question;
 use super::{Closing, Host};
 use crate::core::entry::Reason;
+use crate::io::poller::Token;
 use crate::limits;
 use crate::sink::console::View;
 use crate::sys::signal::HostSignal;
 
 impl Host {
-    /// A signal came for the host.
-    pub(super) fn visit_signals(&mut self) {
-        while let Some(asked) = self.signals.take_next() {
+    /// Signals came for the host. It takes some in each turn, because a process may send them as fast as they are taken.
+    pub(super) fn visit_signals(&mut self, token: Token) {
+        for _ in 0..limits::SIGNALS_PER_TURN {
+            let Some(asked) = self.signals.take_next() else { return };
             match asked {
                 HostSignal::End => self.ask_to_end(),
                 HostSignal::HangUp => self.on_console_gone(),
@@ -27,6 +29,7 @@ impl Host {
                 }
             }
         }
+        self.turn.queue(token);
     }
 
     /// A person wants the host to end: every command gets SIGTERM and a grace, and SIGKILL the second time.
