@@ -9,6 +9,8 @@ pub const RPC_RUNS_MAX: usize = 256;
 pub const RPC_WAITING_MAX: usize = 1_024;
 /// Subscriptions of one connection. One more is refused.
 pub const RPC_SUBSCRIPTIONS_MAX: usize = 16;
+/// Runs that one subscription names. With more, it is refused.
+pub const RPC_SUBSCRIBED_MAX: usize = 1_024;
 /// The name of a command, bytes. A longer one is refused.
 pub const RPC_NAME_BYTES: usize = 64;
 /// The longest chunk of output, bytes. A filter can make a chunk a little longer.

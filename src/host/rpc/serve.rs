@@ -1,5 +1,6 @@
 //! Does what the calls of programs ask. A program in a sandbox gets one error and is let go.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::kept_run::KeptRun;
@@ -189,10 +190,14 @@ impl Host {
         }
         let told =
             params.events.as_ref().map_or_else(ToldEvents::usual, |events: &Vec<RunEvent>| ToldEvents::of(events));
-        let jobs: Vec<JobId> = match &params.runs {
+        let jobs: BTreeSet<JobId> = match &params.runs {
             Some(runs) => runs.iter().map(|&run| JobId(run)).collect(),
             None => self.engine.jobs().filter(|(_, job)| !job.is_closed()).map(|(job, _)| job).collect(),
         };
+        if params.runs.is_some() && jobs.len() > limits::RPC_SUBSCRIBED_MAX {
+            let sentence = format!("runs: over {} of them", limits::RPC_SUBSCRIBED_MAX);
+            return Err(RpcError::new(BAD_PARAMS, sentence).hint("leave runs out to be told of all"));
+        }
         for &job in &jobs {
             self.kept(job)?;
         }

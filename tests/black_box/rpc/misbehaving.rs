@@ -172,6 +172,29 @@ fn too_many_waits_runs_and_subscriptions_are_refused_with_the_number() {
     assert!(code == -32003 && sentence.contains("16"), "{sentence}");
 }
 
+/// A line of 1 MiB holds a number half a million times.
+#[test]
+fn a_run_that_a_subscription_names_again_and_again_is_told_once() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "read x; echo said", "keep_stdin": true}));
+    let named = format!("[{}]", vec![run.to_string(); 250_000].join(","));
+    for id in 1_000..1_004 {
+        client.say(&format!(r#"{{"id":{id},"method":"events.subscribe","params":{{"runs":{named}}}}}"#));
+        assert!(client.result(id)["subscription"].is_u64());
+    }
+    let memory = procs::memory(host.pid());
+    assert!(memory < 28 << 20, "{memory} bytes");
+    client.call("exec.write", &json!({"run": run, "eof": true}));
+    client.call("exec.wait", &json!({"run": run, "for": "exit"}));
+    let story = client.told(run);
+    let said = story.iter().filter(|note| note["method"] == "exec.output").count();
+    assert_eq!(said, 4, "once by each subscription: {story:?}");
+    let many: Vec<u64> = (1..=1_025).collect();
+    let (code, sentence) = client.error("events.subscribe", &json!({"runs": many}));
+    assert!(code == -32602 && sentence.contains("1024"), "{sentence}");
+}
+
 /// They come and go in every state, with commands that run, wait and write.
 #[test]
 fn clients_that_die_at_any_moment_leave_nothing_behind() {
