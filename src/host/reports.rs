@@ -22,6 +22,7 @@ mod run;
 mod signals;
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,7 @@ use rexec_sh::protocol::report::RunKey;
 
 use super::screen::Screen;
 use super::turn::Turn;
-use super::unseen::UnseenNotes;
+use super::unseen::{self, UnseenNotes};
 use crate::core::engine::JobId;
 use crate::io::poller::{Ready, Token};
 use crate::limits;
@@ -59,6 +60,8 @@ pub(super) struct Reports {
     runs: BTreeMap<RunKey, ReportedRun>,
     /// The lines about refused callers that are shown unless a report comes first.
     refused: Vec<Refused>,
+    /// By whose hash a report and the refusal before it are recognized: nobody else can make two that have the same.
+    hash: RandomState,
     told: Told,
     searches: RateCount,
     beginnings: RateCount,
@@ -88,14 +91,16 @@ impl RateCount {
     }
 }
 
-/// A caller whose command was refused, and that is about to report it.
+/// A caller whose command was refused, and that is about to report it. It holds no more than its line shows: a request may
+/// be of megabytes.
 #[derive(Debug)]
 struct Refused {
     until: Instant,
     why: &'static str,
-    whoami: String,
-    command: Vec<u8>,
-    exec: Vec<Vec<u8>>,
+    /// Its line, if no report comes.
+    line: String,
+    /// The hash of its name and its arguments.
+    hash: u64,
 }
 
 /// What is known of a command that was refused, and why it was.
@@ -114,7 +119,8 @@ impl Reports {
         let fifo = is_on.then(|| ReportFifo::new(place::report_path(socket)));
         let (runs, refused, notes) = (BTreeMap::new(), Vec::new(), UnseenNotes::new(socket, now));
         let (searches, beginnings) = (RateCount::new(now), RateCount::new(now));
-        Self { fifo, fifo_identity: None, runs, refused, told: Told::default(), searches, beginnings, notes }
+        let (told, hash) = (Told::default(), RandomState::new());
+        Self { fifo, fifo_identity: None, runs, refused, hash, told, searches, beginnings, notes }
     }
 
     /// Makes the FIFO if it is not there.
@@ -164,15 +170,17 @@ impl Reports {
         let has_room = self.refused.len() < limits::REPORTS_EXPECTED_MAX;
         if has_room && self.fifo.is_some() {
             let ExpectedReport { why, whoami, command, exec } = *expected;
-            let (whoami, command, exec) = (whoami.to_owned(), command.to_vec(), exec.to_vec());
-            self.refused.push(Refused { until: now + limits::REPORT_PATIENCE, why, whoami, command, exec });
+            let hash = self.hash.hash_one((whoami, exec));
+            let line = unseen::sandboxed_line(why, whoami, command);
+            self.refused.push(Refused { until: now + limits::REPORT_PATIENCE, why, line, hash });
         }
         has_room && self.fifo.is_some()
     }
 
     /// Takes the refusal that a report belongs to.
     fn take_refused(&mut self, whoami: &str, exec: &[Vec<u8>]) -> Option<Refused> {
-        let is_it = |refused: &Refused| refused.whoami == whoami && refused.exec == exec;
+        let hash = self.hash.hash_one((whoami, exec));
+        let is_it = |refused: &Refused| refused.hash == hash;
         self.refused.iter().position(is_it).map(|at| self.refused.remove(at))
     }
 
@@ -190,5 +198,24 @@ impl Reports {
 
     fn of_job(&mut self, job: JobId) -> Option<&mut ReportedRun> {
         self.runs.values_mut().find(|run| run.job == Some(job))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_request_of_megabytes_leaves_a_line_by_which_its_report_is_known() {
+        let now = Instant::now();
+        let mut reports = Reports::new(Path::new("/nowhere/host.sock"), true, now);
+        let (word, other) = (vec![b'x'; 8 << 20], [b"other".to_vec()]);
+        let exec = [word.clone()];
+        let expected = ExpectedReport { why: "no_new_privs", whoami: "late", command: &word, exec: &exec };
+        assert!(reports.expect(&expected, now));
+        assert!(reports.take_refused("late", &other).is_none() && reports.take_refused("other", &exec).is_none());
+        let refused = reports.take_refused("late", &exec).expect("it is expected");
+        assert!(refused.line.capacity() < 4_096, "{} bytes", refused.line.capacity());
+        assert!(reports.take_refused("late", &exec).is_none());
     }
 }

@@ -14,10 +14,14 @@ const COMMAND_COLUMNS: usize = 400;
 
 /// A sandboxed caller runs this command in its sandbox.
 pub(super) fn say_sandboxed(why: &str, whoami: &str, command: &[u8], screen: &mut Screen) {
+    screen.say_if_room(&sandboxed_line(why, whoami, command));
+}
+
+/// The line about a sandboxed caller that runs this command in its sandbox. It is short, however long the command is.
+pub(super) fn sandboxed_line(why: &str, whoami: &str, command: &[u8]) -> String {
     let command = escape_ends(&String::from_utf8_lossy(command), COMMAND_COLUMNS);
     let whoami = name_of(whoami, limits::WHOAMI_COLUMNS);
-    let line = format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}");
-    screen.say_if_room(&line);
+    format!("… {whoami} is sandboxed ({why}): its command runs in its sandbox, unseen: {command}")
 }
 
 /// A caller runs this command itself, for this reason.

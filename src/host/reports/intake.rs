@@ -9,7 +9,6 @@ use crate::core::job::Job;
 use crate::front::command::Command;
 use crate::host::Host;
 use crate::host::run::Description;
-use crate::host::unseen;
 use crate::limits;
 use crate::sys::namespace::{self, Whereabouts};
 
@@ -173,7 +172,7 @@ impl Host {
         }
         while let Some(at) = self.reports.refused.iter().position(|refused| refused.until <= now) {
             let refused = self.reports.refused.remove(at);
-            unseen::say_sandboxed(refused.why, &refused.whoami, &refused.command, &mut self.screen);
+            self.screen.say_if_room(&refused.line);
         }
         let due = self.reports.runs.iter().filter(|(_, run)| run.deadline() <= now).map(|(&key, _)| key);
         for key in due.collect::<Vec<_>>() {
