@@ -307,6 +307,13 @@ impl Engine {
         }
     }
 
+    /// Whether jobs are queued although there is room for them: they wait for something that is short, and nothing but
+    /// [`Engine::start_queued`] starts them.
+    #[must_use]
+    pub fn has_room_for_queued(&self) -> bool {
+        self.alive - self.apart.len() < limits::RUNNING_MAX && !self.queue.is_empty()
+    }
+
     /// Has a job that was submitted just now not count for `RUNNING_MAX`, because nobody waits for its end. It starts at
     /// once.
     pub fn set_apart(&mut self, id: JobId) {

@@ -58,7 +58,7 @@ pub(super) struct Starts {
     spares: Spares,
     /// The size of a terminal, unless its command needs another one.
     size: pty::Size,
-    /// When the jobs are tried again for which something was short.
+    /// When the next try is due of jobs for which something was short. Whether there are any, the engine's queue tells.
     retry_at: Option<Instant>,
     /// The host ends: no job waits for better times any more.
     is_closing: bool,
@@ -117,7 +117,8 @@ impl Starts {
     /// When a start has to be tried again, or a spare guard replaced.
     pub(super) fn deadline(&self, engine: &Engine) -> Option<Instant> {
         let replace_at = self.spares.replace_at().filter(|_| engine.is_idle() && !self.is_closing);
-        self.retry_at.into_iter().chain(replace_at).chain(self.spares.leave_at()).min()
+        let retry_at = self.retry_at.filter(|_| engine.has_room_for_queued());
+        retry_at.into_iter().chain(replace_at).chain(self.spares.leave_at()).min()
     }
 
     /// Time has passed.
@@ -208,12 +209,12 @@ impl Starts {
                 }
                 let waited = turn.now.saturating_duration_since(accepted);
                 recorder.note(job, |end| end.queued_ms = u64::try_from(waited.as_millis()).unwrap_or(0));
-                self.retry_at = None;
             }
             Err(error) if self.may_wait(&error, accepted, turn.now) => {
                 self.spares.let_all_go(&mut turn.poller);
                 engine.retry(job);
-                self.retry_at = Some(turn.now + limits::START_RETRY);
+                // Later failures do not put off the try that earlier ones wait for.
+                self.retry_at.get_or_insert(turn.now + limits::START_RETRY);
             }
             Err(error) => return engine.on_start_failed(job, start_errors::without_guard(&error)),
         }

@@ -176,7 +176,15 @@ const ENDS_ITS_GUARD: &str = "kill -s RTMIN $PPID";
 
 fn nproc_host() -> Option<(Host, Option<u32>)> {
     let user = programs::plain_user()?;
-    Some((Host::with(Setup { user, ..PLAIN }), user))
+    let host = Host::with(Setup { user, ..PLAIN });
+    wait_for_reserve(&host);
+    Some((host, user))
+}
+
+/// Waits until the host has its guards in reserve. One that is just being forked still has the host's name.
+fn wait_for_reserve(host: &Host) {
+    let is_full = || host.tree().iter().filter(|process| process.comm == "rexec-guard").count() == 2;
+    assert!(waiting::until_true(PATIENCE, is_full), "{:#?}", host.tree());
 }
 
 /// Starts commands of which more than the guards in reserve can serve need a fork, which fails.
@@ -208,6 +216,30 @@ fn commands_wait_for_processes() {
         (ends.count() == 3).then_some(())
     };
     host.wait_for("how long they waited", has_waited);
+}
+
+/// A start that succeeds says nothing about what another one waits for.
+#[test]
+fn a_command_that_waits_for_a_process_gets_it_although_another_one_has_started_meanwhile() {
+    let Some((host, user)) = nproc_host() else { return };
+    if !programs::has("script") {
+        return;
+    }
+    set_limit(&host, user, "--nproc=1:");
+    // One at its caller's terminal needs a guard of its own. Others take those in reserve.
+    let shim = programs::shims().join("bash");
+    let at_terminal =
+        format!("unset REXEC_INSIDE; exec script -qec \"'{}' -c 'echo served; exit 7'\" /dev/null", shim.display());
+    let call = host.call(&at_terminal).env(&format!("REXEC_SOCKET={}", host.socket().display()));
+    let mut waits = call.start(Target::Real).expect("a shell");
+    host.wait_for("its start", |journal| (journal.of_type("start").count() == 1).then_some(()));
+    let mut server = start_and_wait(&host, "echo > begun; until [ -e go ]; do sleep 0.02; done", 2);
+    waiting::wait_until("the other one begins", || host.home.join("begun").exists());
+    set_limit(&host, user, "--nproc=10000:");
+    let seen = waits.finish(PATIENCE).expect("it is served while the other one runs");
+    assert!(seen.code() == 7 && seen.out().contains("served\r\n"), "{seen:?}");
+    fs::write(host.home.join("go"), "").expect("a file");
+    assert_eq!(server.finish(PATIENCE).map(|seen| seen.code()), Some(0));
 }
 
 /// What is asked of a command that waits is done at once, and it never runs.
@@ -267,8 +299,6 @@ fn commands_wait_for_a_process_of_their_own() {
         let guards = host.tree().into_iter().filter(|process| process.comm == "rexec-guard");
         guards.for_each(|guard| set_limit_of(guard.pid, user, option));
     };
-    let is_full = || host.tree().iter().filter(|process| process.comm == "rexec-guard").count() == 2;
-    assert!(waiting::until_true(PATIENCE, is_full), "{:#?}", host.tree());
     limit("--nproc=1:");
     let script = "until [ -e go ]; do sleep 0.02; done; echo through; exit 7";
     let mut through = start_and_wait(&host, script, 1);
