@@ -19,6 +19,7 @@ mod depth;
 pub mod full_screen;
 mod heights;
 mod line_cut;
+mod near_bar;
 mod output;
 pub mod raw;
 mod row_edge;
@@ -173,6 +174,7 @@ impl Sink for SafeSink<'_> {
                 self.note_cut();
                 self.cut.moved_to_column(0);
                 self.block.at_column_0 = true;
+                self.block.near_bar.moved();
                 self.block.row_position.moved_to_column(0);
                 self.block.edge.moved_to_column(0);
                 self.block.line.carriage_return();
@@ -181,6 +183,7 @@ impl Sink for SafeSink<'_> {
             0x08 => {
                 self.block.line.go_on(self.out);
                 self.block.line.moved_in_row();
+                self.block.near_bar.moved();
                 self.block.row_position.moved_left();
                 self.block.edge.moved_by(-1);
                 self.cut.moved_left(1);
@@ -223,6 +226,26 @@ impl SafeSink<'_> {
         if text.is_empty() {
             return;
         }
+        if !self.block.near_bar.reads(text) {
+            return self.put(text);
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (row, next) = self.block.edge.split_row(rest);
+            rest = next;
+            match self.block.near_bar.printed(row, self.block.edge.next_column()) {
+                None => self.put(row),
+                Some((at, added)) => {
+                    [&row[..at], added.as_bytes(), &row[at..]].into_iter().for_each(|part| self.put(part))
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, text: &[u8]) {
+        if text.is_empty() {
+            return;
+        }
         self.block.line.go_on(self.out);
         let start = self.out.len();
         hidden::show_in(text, &mut self.block.row_position, self.out);
@@ -252,6 +275,7 @@ impl SafeSink<'_> {
     fn plain_csi(&mut self, csi: &Csi<'_>, last: u8) {
         if last == b'm' {
             if !self.is_colourless {
+                self.block.near_bar.coloured(csi.values());
                 sgr::filter(csi.params, self.block.edge.for_colours(self.out));
             }
             return;
@@ -272,6 +296,7 @@ impl SafeSink<'_> {
     }
 
     fn move_in_row(&mut self, count: u16, last: u8) {
+        self.block.near_bar.moved();
         move_by(self.out, count.into(), last);
         match last {
             b'G' => {
@@ -311,6 +336,7 @@ impl SafeSink<'_> {
         }
         self.block.row_position.touched();
         self.block.edge.touched();
+        self.block.near_bar.erased();
         if what == 2 || (what == 0 && self.block.at_column_0) {
             self.block.erased_line();
         }

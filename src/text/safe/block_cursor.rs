@@ -2,6 +2,7 @@
 
 use super::depth::Depth;
 use super::heights::Heights;
+use super::near_bar::NearBar;
 use super::output::move_by;
 use super::row_edge::RowEdge;
 use super::wrapped_line::WrappedLine;
@@ -21,6 +22,7 @@ pub(super) struct BlockCursor {
     pub(super) depth: Depth,
     pub(super) row_position: RowPosition,
     pub(super) edge: RowEdge,
+    pub(super) near_bar: NearBar,
 }
 
 impl Default for BlockCursor {
@@ -35,6 +37,7 @@ impl Default for BlockCursor {
             depth: Depth::default(),
             row_position: RowPosition::default(),
             edge: RowEdge::new(),
+            near_bar: NearBar::default(),
         }
     }
 }
@@ -53,6 +56,7 @@ impl BlockCursor {
     /// Moves the cursor to the first row of another line.
     pub(super) fn enter(&mut self, line: u32, to_column_0: bool) {
         self.line_number = line;
+        self.near_bar.row_is_unknown();
         self.at_column_0 |= to_column_0;
         self.line.entered(self.heights.get(line), self.at_column_0);
     }
@@ -69,10 +73,12 @@ impl BlockCursor {
         self.edge.moved_to_column(0);
         self.line.ended();
         self.line_number = self.line_number.saturating_add(1);
+        self.near_bar.row_begins();
         if self.line_number > self.last_line {
             self.last_line = self.line_number;
             self.is_last_line_blank = true;
         } else {
+            self.near_bar.row_is_unknown();
             self.line.entered(self.heights.get(self.line_number), true);
         }
         self.at_column_0 = true;

@@ -44,6 +44,24 @@ impl RowEdge {
         self.columns = columns.into();
     }
 
+    /// The column of the row in which the next character stands, unless unknown.
+    pub(super) fn next_column(&self) -> Option<u32> {
+        if self.is_full() { Some(0) } else { self.column }
+    }
+
+    /// The part of a text that stands in this row, and the rest.
+    pub(super) fn split_row<'a>(&self, text: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let Some(column) = self.next_column().filter(|_| self.columns > 1 && !self.is_cut) else { return (text, b"") };
+        let room = usize::try_from(self.columns.saturating_sub(column)).unwrap_or(usize::MAX);
+        let known = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let mut used = 0;
+        let end = known.char_indices().find(|&(_, c)| {
+            used += width(c);
+            used > room
+        });
+        end.filter(|&(at, _)| at > 0).map_or((text, b"".as_slice()), |(at, _)| text.split_at(at))
+    }
+
     /// Whether the cursor waits behind a full row.
     pub(super) fn is_full(&self) -> bool {
         self.columns > 1 && !self.is_cut && self.column == Some(self.columns)
