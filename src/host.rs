@@ -107,6 +107,7 @@ use rexec_sh::protocol::notice::Notice;
 use crate::core::engine::{Effect, Engine, JobId};
 use crate::io::poller::Ready;
 use crate::limits;
+use crate::sys::closer;
 use crate::sys::signal::HostSignals;
 use crate::text::reason::reason;
 
@@ -204,6 +205,7 @@ impl Host {
             self.screen.deadline(),
             self.recorder.deadline(),
             self.rpc.deadline(),
+            closer::deadline(),
             closing,
         ];
         let first = deadlines.into_iter().flatten().min()?;
@@ -312,6 +314,7 @@ impl Host {
         }
         self.runs.tick_timeouts(engine, turn.now);
         self.rpc.tick(turn);
+        closer::tick(turn.now);
         self.door.tick(turn, &mut self.screen);
         self.starts.tick(engine, turn);
         self.starts.keep(self.runs.take_free(), turn);

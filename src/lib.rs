@@ -20,6 +20,9 @@
 //! * A **guard** leads the session of one command and is the only process that signals it: [`guard`].
 //! * The **recorder** owns the journal's files, so that no disk can hold up the host: [`recorder`].
 //!
+//! What a caller has sent is closed by small processes beside the host, because close(2) may wait: [`sys::closer`]. All
+//! helpers of the host begin in `sys/helper.rs`.
+//!
 //! `rexec`, the human's command line, is a client of the host's socket and a reader of the journal: [`cli`]. What it
 //! reads of journals it reads through [`history`].
 //!
@@ -80,6 +83,7 @@
 //!   and the files that it leads to write them, `host/reports.rs` reads them.
 //! * What is known of a command that no host has seen: `protocol/unseen.rs` has the notes, `shim/src/unseen.rs` leaves one,
 //!   `host/unseen/notes.rs` tells a person.
+//! * When a caller's descriptors are taken in, and how they are closed: `host/requests.rs`, `sys/caller_descriptor.rs`.
 //! * Which environment a command sees: `protocol/environment.rs`.
 //! * How an agent is made to call the shim: `cli/run/recipes.rs`; `cli/run/launch.rs` applies it, and
 //!   `protocol/run_changes.rs` undoes it for commands. For good: `cli/run/permanent.rs` has the settings, `cli/init.rs`

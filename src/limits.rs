@@ -366,6 +366,19 @@ pub const RECORDER_TELL_BYTES: u64 = 256 << 10;
 pub const RECORDER_TELL_RECORDS: usize = 64;
 /// The recorder takes in what is new after this time at the latest, so that records overtake output.
 pub const RECORDER_TURN: Duration = Duration::from_millis(5);
+/// What receiving one message costs at least, in bytes of the budget for a visit.
+pub const MESSAGE_COST_BYTES: usize = READ_BUDGET_BYTES / 32;
+/// What was given to the closers is picked up within this time, or else all of them wait and one more is made …
+pub const CLOSER_PATIENCE: Duration = Duration::from_millis(50);
+/// … up to this many. Then all are killed and made anew.
+pub const CLOSERS_MAX: usize = 32;
+/// What waits for a server of files does not end when it is killed. With so many of those no more are made, and what is
+/// given to the closers of files stays open.
+pub const CLOSERS_KILLED_MAX: usize = 1_024;
+/// A closer beyond the first ends when it has nothing to do for this long, milliseconds.
+pub const CLOSER_IDLE_MS: i32 = 500;
+/// How long the host waits until a new guard has descriptors of its own, where it must not get those of callers.
+pub const OWN_TABLE_PATIENCE: Duration = Duration::from_millis(200);
 /// How long the helper that gives the terminal back after the host's death waits for room in it.
 pub const KEEPER_PATIENCE: Duration = Duration::from_secs(2);
 /// At the host's end, how long the recorder may take to write what is queued, on a slow disk. What it has not taken by

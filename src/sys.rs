@@ -4,21 +4,26 @@
 //! The SAFETY comments rely on three rules: the process has one thread; between fork or clone and exec a child makes
 //! system calls only; no borrowed descriptor outlives its owner.
 //!
-//! Reading order: [`process`], [`kill`], [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`],
-//! [`terminal`], [`writer`], [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`],
-//! [`locale`], [`mod@poll`].
+//! Reading order: [`process`], [`close_kind`], [`closer`], [`caller_descriptor`], [`own_table`], [`helper`], [`kill`],
+//! [`pty`], `stat`, [`program`], [`tree`], [`usage`]; then [`socket`], [`signal`], [`terminal`], [`writer`],
+//! [`confinement`], [`cgroup`], [`watch`], [`mod@file`], [`background`], [`local_time`], [`locale`], [`mod@poll`].
 
 #![expect(unsafe_code, reason = "system calls live here and in guard")]
 
 pub mod background;
+pub mod caller_descriptor;
 pub mod cgroup;
+pub mod close_kind;
+pub mod closer;
 pub mod confinement;
 pub mod fifo;
 pub mod file;
+pub mod helper;
 pub mod kill;
 pub mod local_time;
 pub mod locale;
 pub mod namespace;
+pub mod own_table;
 pub mod poll;
 pub(crate) mod proc_file;
 pub mod process;

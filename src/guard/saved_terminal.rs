@@ -4,7 +4,7 @@
 //! killed too, the guard does. Invariants: modes are restored only while those of the shim are in force, so that the
 //! modes of a later program are not touched; the terminal is neither read nor written, and no call waits.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::libc;
 use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
@@ -23,6 +23,14 @@ impl SavedTerminal {
     pub fn new(terminal: OwnedFd) -> Option<Self> {
         let before = tcgetattr(&terminal).ok()?;
         Some(Self { terminal, before })
+    }
+
+    /// The same for a terminal that is held elsewhere too. What is no terminal is not copied: to close a copy may take
+    /// time.
+    #[must_use]
+    pub fn of(terminal: &impl AsFd) -> Option<Self> {
+        let before = tcgetattr(terminal).ok()?;
+        Some(Self { terminal: terminal.as_fd().try_clone_to_owned().ok()?, before })
     }
 
     /// Takes the modes to restore from another shim's record, if this terminal is raw because that shim has taken it.

@@ -18,7 +18,8 @@ use super::orphans;
 use super::request::{self, NotStarted};
 use super::supervisor::Supervisor;
 use crate::sys::kill::{CONT, Pidfd};
-use crate::sys::{self, process, pty, socket};
+use crate::sys::own_table::{self, Birth};
+use crate::sys::{self, caller_descriptor, process, pty, socket};
 use rexec_sh::protocol::process::{Pid, Signal};
 
 /// A guard, as the host holds it.
@@ -75,6 +76,9 @@ fn signal(pid: Pid, control: &OwnedFd, signal: Signal) {
 pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
     let (control, far) = socket::pair()?;
     let pty = pty::open(size)?;
+    if held.is_empty() && caller_descriptor::are_slow_held() {
+        return make_apart(control, far, pty);
+    }
     // SAFETY: the process has one thread, so the child may go on as an ordinary process.
     match unsafe { fork() }.map_err(sys::io)? {
         ForkResult::Parent { child } => Ok(Guard { pid: Pid::new(child.as_raw()), control, master: pty.master }),
@@ -83,10 +87,31 @@ pub fn make(size: pty::Size, held: &[RawFd]) -> io::Result<Guard> {
             let (slave, _) = (pty.slave, std::mem::ManuallyDrop::new((pty.master, control)));
             // SAFETY: this process has copies of its own, and what owned them before the fork is never dropped here.
             let held = held.iter().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
-            let code = serve(far, slave, held);
-            process::exit(code.unwrap_or_else(|error| error.raw_os_error().unwrap_or(1)))
+            live(far, slave, held)
         }
     }
+}
+
+/// The same without a copy of anything of a caller's, which the guard might wait for when it closes it.
+fn make_apart(control: OwnedFd, far: OwnedFd, pty: pty::Pty) -> io::Result<Guard> {
+    match own_table::fork(&[far.as_raw_fd(), pty.slave.as_raw_fd()])? {
+        Birth::Parent(pid) => Ok(Guard { pid, control, master: pty.master }),
+        Birth::Child(numbers) => {
+            // Their numbers mean nothing here any more.
+            let _ = std::mem::ManuallyDrop::new((pty, control, far));
+            // SAFETY: these numbers are this process's own.
+            let own = numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) });
+            let [far, slave] = own.collect::<Vec<_>>().try_into().expect("as many as were kept");
+            live(far, slave, Vec::new())
+        }
+    }
+}
+
+/// Is a guard until its end.
+fn live(control: OwnedFd, slave: OwnedFd, held: Vec<OwnedFd>) -> ! {
+    std::panic::set_hook(Box::new(|_| process::exit(70)));
+    let code = serve(control, slave, held);
+    process::exit(code.unwrap_or_else(|error| error.raw_os_error().unwrap_or(1)))
 }
 
 /// Becomes a guard and serves commands, one after the other, each on a terminal of its own. It ends after one that has

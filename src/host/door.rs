@@ -21,7 +21,8 @@ use super::screen::Screen;
 use super::turn::{Source, Turn};
 use crate::io::poller::{Poller, Token};
 use crate::limits;
-use crate::sys::{self, file, process, socket, tree};
+use crate::sys::close_kind::CloseKind;
+use crate::sys::{self, caller_descriptor, closer, file, process, socket, tree};
 use crate::text::reason::reason;
 
 /// The listening socket, its lock and its watch.
@@ -62,14 +63,19 @@ pub(super) fn claim(path: &Path) -> Result<file::Lock, Notice> {
     Ok(lock)
 }
 
-/// Takes the lock. The children of a host that was killed may hold it a moment longer than the host.
+/// Takes the lock. The children of a host that was killed may hold it a moment longer than the host, and a closer for as
+/// long as the server does not answer that it waits for. Then the lock becomes another file.
 #[expect(clippy::disallowed_methods, reason = "this host has no loop yet that could wait")]
 fn become_next_host(path: &Path) -> Result<file::Lock, Notice> {
     let until = Instant::now() + limits::LOCK_PATIENCE;
     loop {
         let result = become_host(path);
-        if result.is_ok() || Instant::now() >= until || !is_of_dead_host(path) {
+        if result.is_ok() || !is_of_dead_host(path) {
             return result;
+        }
+        if Instant::now() >= until {
+            put_lock_aside(path);
+            return become_host(path);
         }
         thread::sleep(limits::LOCK_STEP);
     }
@@ -77,8 +83,27 @@ fn become_next_host(path: &Path) -> Result<file::Lock, Notice> {
 
 /// Whether the lock names a process that has ended.
 fn is_of_dead_host(path: &Path) -> bool {
-    let named = std::fs::read_to_string(place::lock_path(path)).ok().and_then(|text| text.trim().parse().ok());
+    names_dead_host(&place::lock_path(path))
+}
+
+fn names_dead_host(lock: &Path) -> bool {
+    let named = std::fs::read_to_string(lock).ok().and_then(|text| text.trim().parse().ok());
     named.is_some_and(|pid: i32| tree::process(Pid::new(pid)).is_none_or(|host| host.is_zombie))
+}
+
+/// Takes the lock of a dead host away. Another host that has waited, too, may have put a new one there in between: its lock
+/// goes back to its place.
+fn put_lock_aside(path: &Path) {
+    let lock = place::lock_path(path);
+    let aside = lock.with_extension(format!("dead-{}", process::pid()));
+    if std::fs::rename(&lock, &aside).is_err() {
+        return;
+    }
+    if !names_dead_host(&aside) {
+        // Without it, that host would make another lock as soon as it looks.
+        let _ = std::fs::hard_link(&aside, &lock);
+    }
+    let _ = std::fs::remove_file(&aside);
 }
 
 fn another_host(path: &Path, which: &str) -> Notice {
@@ -164,7 +189,11 @@ impl Door {
             Ok((stream, _)) => {
                 let fd = OwnedFd::from(stream);
                 let is_ours = socket::peer_uid(&fd).is_ok_and(|uid| uid == process::uid());
-                if is_ours && sys::set_nonblocking(&fd).is_ok() { Arrival::Peer(fd) } else { Arrival::TurnedAway }
+                if is_ours && sys::set_nonblocking(&fd).is_ok() {
+                    return Arrival::Peer(fd);
+                }
+                caller_descriptor::close_connection(fd);
+                Arrival::TurnedAway
             }
             Err(error) if error.raw_os_error().is_some_and(sys::is_shortage) && !sys::is_transient(&error) => {
                 self.retry_at = Some(now + limits::ACCEPT_RETRY);
@@ -250,7 +279,8 @@ impl Door {
             )
         })?;
         poller.deregister(&self.listener);
-        self.listener = listener;
+        // Callers that were not accepted are closed with it.
+        closer::close(std::mem::replace(&mut self.listener, listener).into(), CloseKind::File);
         self.identity = file::identity(&self.path);
         if let Ok(token) = poller.register(&self.listener) {
             self.token = token;

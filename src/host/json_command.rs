@@ -25,6 +25,7 @@ use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::profile::ProfileFacts;
 use crate::guard::baseline;
 use crate::limits;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::file;
 use crate::text::escape::name_of;
 use crate::text::reason::reason;
@@ -84,7 +85,7 @@ pub(super) fn command(
     request: &CommandRequest,
     inherited: &Inherited,
     facts: ProfileFacts,
-) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+) -> (Command, Result<Vec<CallerDescriptor>, StartError>) {
     let mut attributes = inherited.attributes.clone();
     attributes.stdio = stdio(request.place);
     attributes.tty = (request.place != OutputPlace::HostsChoice).then_some(Tty::Auto);
@@ -144,7 +145,7 @@ pub(super) fn command(
         is_for_program: false,
         kills_group: false,
     };
-    let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?]));
+    let descriptors = frame.and_then(|_| Ok(vec![stdin(request)?.into()]));
     (command, descriptors)
 }
 

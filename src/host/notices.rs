@@ -35,6 +35,13 @@ pub(super) const TOO_MANY_DESCRIPTORS: Notice = Notice::fixed(
     "install rexec-sh and rexec-host of the same release",
 );
 
+/// A peer sent descriptors before its hello, or behind its request.
+pub(super) const MISPLACED_DESCRIPTORS: Notice = Notice::fixed(
+    OWN_FAILURE,
+    "descriptors where the protocol has none",
+    "install rexec-sh and rexec-host of the same release",
+);
+
 /// A shim sent more keys than it may before an answer.
 pub(super) const TOO_MANY_KEYS: Notice = Notice::fixed(
     OWN_FAILURE,

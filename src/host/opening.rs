@@ -29,8 +29,9 @@ use crate::core::engine::Engine;
 use crate::front::projects::Projects;
 use crate::io::poller::Poller;
 use crate::recorder;
-use crate::sys::process;
+use crate::sys::own_table;
 use crate::sys::signal::HostSignals;
+use crate::sys::{closer, process};
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
 
@@ -45,15 +46,16 @@ impl Host {
     pub fn open(options: HostOptions) -> Result<Self, Notice> {
         let inherited = Inherited::read();
         let sandbox_check = SandboxCheck::new(&options);
-        let lock = door::claim(&options.socket)?;
-        // A host that ends in order removes its socket.
-        let is_after_kill = options.socket.exists();
         let failed = |error: std::io::Error| {
             Notice::failed(
                 format_args!("the host cannot start: {}", reason(&error)),
                 "raise the limits on descriptors (ulimit -n)",
             )
         };
+        own_table::reserve().map_err(failed)?;
+        let lock = door::claim(&options.socket)?;
+        // A host that ends in order removes its socket.
+        let is_after_kill = options.socket.exists();
         let runs = Runs::new(PromptPolicy::new(options.prompts, options.prompt_wait));
         let mut poller = Poller::new().map_err(failed)?;
         let signals = HostSignals::take().map_err(failed)?;
@@ -61,6 +63,7 @@ impl Host {
         process::raise_descriptor_limit();
         process::keep_large_blocks_apart();
         process::adopt_orphans().map_err(failed)?;
+        closer::begin().map_err(failed)?;
         let mut screen = Screen::take(&mut poller, &options, is_after_kill).map_err(failed)?;
         let console = screen.measure(std::time::Instant::now());
         let door = Door::open(&mut poller, options.socket.clone(), lock)?;

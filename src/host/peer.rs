@@ -1,12 +1,12 @@
 //! A peer: one connection, from the hello to the last byte.
 //!
-//! Invariants: descriptors that come are taken in at once; a log entry counts as read only when all of it is queued for
-//! the peer; a hello alone is never sent, because it is not worth a wake-up of the shim.
+//! Invariants: no descriptor is taken in before its sender was looked at; from then on they are taken in at once; a log
+//! entry counts as read only when all of it is queued for the peer; a hello alone is never sent, because it is not worth a
+//! wake-up of the shim.
 
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use rexec_sh::protocol::wire;
+use rexec_sh::protocol::wire::{self, Decoded, Hello};
 
 use super::terminal_relay::RelayEvent;
 use super::turn::Turn;
@@ -21,7 +21,8 @@ use crate::io::outlet::Outlet;
 use crate::io::poller::Ready;
 use crate::io::port::{Port, ReadOutcome};
 use crate::limits;
-use crate::sys::confinement::Moment;
+use crate::sys::caller_descriptor::CallerDescriptor;
+use crate::sys::confinement::{Moment, Purpose};
 use crate::sys::socket;
 use rexec_sh::protocol::process::Pid;
 
@@ -33,7 +34,7 @@ pub(super) struct Peer {
     pub(super) inbox: Vec<u8>,
     /// What the inbox has waits until the peer has taken answers to what it asked before. Nothing more is read meanwhile.
     pub(super) is_behind: bool,
-    pub(super) descriptors: Vec<OwnedFd>,
+    pub(super) descriptors: Vec<CallerDescriptor>,
     pub(super) out: Outlet,
     /// Nothing but a hello was queued for it so far.
     is_only_greeted: bool,
@@ -49,6 +50,12 @@ pub(super) struct Peer {
     pub(super) parent: Option<Pid>,
     /// Another process has written to the connection. It may have been handed to a process in a sandbox.
     pub(super) is_shared: bool,
+    /// It was looked at and may bring descriptors. Without that, nothing is received that comes with some.
+    pub(super) takes_descriptors: bool,
+    /// It has sent descriptors that are not taken in. What it said with them was heard, and nothing more is received.
+    pub(super) is_sealed: bool,
+    /// When it was found to be confined as the host is, with its whole request before the host's eyes.
+    pub(super) admitted: Option<Instant>,
     /// Its position in its command's log, until it has read all of it.
     pub(super) cursor: Option<Cursor>,
     /// How much it has of the entry that it reads next, bytes.
@@ -77,6 +84,10 @@ pub(super) enum Heard {
     End,
     /// The kernel could not deliver descriptors that came with the bytes.
     DescriptorsLost,
+    /// More descriptors came than any request has.
+    TooManyDescriptors,
+    /// Descriptors come with what is next, of which the turn's buffer has so many bytes.
+    Brings(usize),
 }
 
 /// How far a peer has read its command's log.
@@ -108,6 +119,9 @@ impl Peer {
             pid,
             parent: None,
             is_shared: false,
+            takes_descriptors: false,
+            is_sealed: false,
+            admitted: None,
             cursor: None,
             read: 0,
             job: None,
@@ -157,27 +171,47 @@ impl Peer {
 
     /// Reads a budget's worth of what the peer has said.
     pub(super) fn receive(&mut self, turn: &mut Turn) -> Heard {
-        if self.is_deaf() || self.is_behind {
+        if self.is_deaf() || self.is_behind || self.is_sealed {
             return Heard::Open;
         }
         let (mut budget, mut is_end) = (limits::READ_BUDGET_BYTES, self.is_half_closed);
-        let mut lost_descriptors = false;
+        let (mut lost_descriptors, mut brings) = (false, None);
         while self.port.is_readable() && budget > 0 && !is_end {
             let (buffer, descriptors) = (&mut turn.buffer, &mut self.descriptors);
-            let (pid, is_shared) = (self.pid, &mut self.is_shared);
+            let pid = self.pid;
+            let is_shared = &mut self.is_shared;
+            let is_known = self.takes_descriptors;
             let input = self.port.read(|fd| {
-                let received = socket::receive_with_descriptors(fd, buffer, descriptors)?;
+                let mut room = buffer.len();
+                if !is_known {
+                    let next = socket::peek(fd, buffer)?;
+                    room = next.bytes;
+                    if next.has_descriptors {
+                        *is_shared |= next.sender != Some(pid);
+                        brings = Some(room);
+                    }
+                    if room == 0 || next.has_descriptors {
+                        return Ok(room);
+                    }
+                }
+                let received = socket::receive_with_descriptors(fd, &mut buffer[..room], descriptors)?;
                 lost_descriptors |= received.lost_descriptors;
                 *is_shared |= received.bytes > 0 && received.sender != Some(pid);
                 Ok(received.bytes)
             });
             match input {
                 ReadOutcome::Bytes(length) => {
-                    budget = budget.saturating_sub(length);
+                    if let Some(length) = brings {
+                        return Heard::Brings(length);
+                    }
+                    budget = budget.saturating_sub(length.max(limits::MESSAGE_COST_BYTES));
                     if self.is_leaving {
                         self.descriptors.clear();
                     } else {
                         self.inbox.extend_from_slice(&turn.buffer[..length]);
+                    }
+                    if self.descriptors.len() > socket::DESCRIPTORS_MAX {
+                        return Heard::TooManyDescriptors;
                     }
                 }
                 ReadOutcome::Nothing => break,
@@ -194,6 +228,29 @@ impl Peer {
         } else {
             Heard::Open
         }
+    }
+
+    /// What a peer wants that sends these bytes with descriptors. `None` where none belong.
+    pub(super) fn purpose_of_descriptors(&mut self, bytes: &[u8]) -> Option<Purpose> {
+        self.protocol.decide(self.inbox.first().or(bytes.first()));
+        match &self.protocol {
+            Protocol::Shim(shim) if shim.has_asked() => None,
+            Protocol::Shim(shim) => {
+                let is_greeted = || matches!(Hello::decode(bytes), Ok(Decoded::Item(..)));
+                (shim.has_said_hello() || (self.inbox.is_empty() && is_greeted())).then_some(Purpose::Run)
+            }
+            Protocol::Jsonl(_) | Protocol::Rpc(_) => Some(Purpose::Supervise),
+            Protocol::Undecided(_) | Protocol::Attached(_) => None,
+        }
+    }
+
+    /// Notes that it was found to be confined as the host is, as far as this purpose asks, for descriptors that come with
+    /// these bytes.
+    pub(super) fn admit(&mut self, purpose: Purpose, bytes: &[u8], now: Instant) {
+        self.takes_descriptors = true;
+        let is_for_command = purpose == Purpose::Run && self.inbox.is_empty();
+        let frame = bytes.get(wire::HELLO_BYTES..).filter(|_| is_for_command);
+        self.admitted = frame.filter(|frame| wire::is_whole_frame(frame)).map(|_| now);
     }
 
     /// Whether the peer, whose end was read, has only shut its writing side and may wait for an answer. Its last line

@@ -29,7 +29,7 @@ use crate::guard::saved_terminal::SavedTerminal;
 use crate::io::poller::Ready;
 use crate::io::port::Port;
 use crate::limits;
-use crate::sys::{process, socket};
+use crate::sys::{caller_descriptor, process, socket};
 
 /// All connections.
 #[derive(Debug)]
@@ -120,8 +120,18 @@ impl Peers {
 
     /// Takes in a connection that was just accepted.
     pub(super) fn admit(&mut self, fd: OwnedFd, turn: &mut Turn) -> Option<PeerId> {
-        let pid = socket::peer_pid(&fd).ok()?;
-        let port = Port::new(&mut turn.poller, fd).ok()?;
+        let Ok(pid) = socket::peer_pid(&fd) else {
+            caller_descriptor::close_connection(fd);
+            return None;
+        };
+        socket::keep_urgent_in_line(&fd);
+        let port = match Port::new_or_back(&mut turn.poller, fd) {
+            Ok(port) => port,
+            Err(fd) => {
+                caller_descriptor::close_connection(fd);
+                return None;
+            }
+        };
         self.last += 1;
         let id = PeerId(self.last);
         turn.name(port.token(), Source::Peer(id));
@@ -203,7 +213,7 @@ impl Peers {
             }
             engine.stop(job, Reason::CallerGone, limits::GRACE_CALLER_GONE, turn.now);
         }
-        turn.close(peer.port);
+        turn.close_connection(peer.port);
         self.has_left = true;
     }
 
@@ -267,6 +277,11 @@ impl Peers {
             peer.is_leaving = true;
         }
         self.flush(id, turn, engine);
+    }
+
+    /// Closes every connection, at the host's end.
+    pub(super) fn close(&mut self, turn: &mut Turn) {
+        std::mem::take(&mut self.all).into_values().for_each(|peer| turn.close_connection(peer.port));
     }
 
     /// What callers got of their commands' output, of those that have ended since the last call.

@@ -22,7 +22,7 @@ use crate::journal::status::RecorderStatus;
 use crate::limits;
 use crate::recorder::{self, Bounds, Session};
 use crate::sink::feed::Feed;
-use crate::sys::{process, socket};
+use crate::sys::{helper, process, socket};
 use crate::text::reason::reason;
 use rexec_sh::protocol::process::Pid;
 
@@ -137,7 +137,7 @@ impl RecorderProcess {
             process::give_way();
             recorder::serve(session, UnixStream::from(far), bounds);
         };
-        let pid = process::fork_helper(c"rexec-recorder", &[fd], work)?;
+        let pid = helper::fork(c"rexec-recorder", &[fd], work)?;
         let port = Port::new(poller, near)?;
         self.link = Some(LiveRecorder { port, pid, born: Instant::now(), has_written: false, has_left: false });
         self.out.clear();

@@ -8,7 +8,7 @@ use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::AtStart;
 
 use super::door::Arrival;
-use super::notices::{BUSY, ENDING, NO_PROOF, TOO_MANY_DESCRIPTORS};
+use super::notices::{BUSY, ENDING, MISPLACED_DESCRIPTORS, NO_PROOF, TOO_MANY_DESCRIPTORS};
 use super::peer::{Heard, Peer};
 use super::reports::ExpectedReport;
 use super::turn::PeerId;
@@ -19,7 +19,7 @@ use crate::core::job::Job;
 use crate::front::PeerRequest;
 use crate::io::poller::Token;
 use crate::limits;
-use crate::sys::confinement::{Doubt, Purpose};
+use crate::sys::confinement::{Difference, Doubt, Purpose};
 use crate::sys::socket;
 use rexec_sh::protocol::process::Signal;
 
@@ -50,9 +50,15 @@ impl Host {
             self.hear(id);
         }
         let Some(peer) = self.peers.get_mut(id) else { return };
-        let (has_room, received) = (peer.port.is_writable(), peer.receive(&mut self.turn));
+        let (has_room, mut received) = (peer.port.is_writable(), peer.receive(&mut self.turn));
         if has_room {
             self.peers.touch(id);
+        }
+        if let Heard::Brings(length) = received {
+            received = match self.admit_descriptors(id, length) {
+                Some(heard) => heard,
+                None => return,
+            };
         }
         match received {
             Heard::Open => {}
@@ -64,6 +70,7 @@ impl Host {
                 return self.peers.lose(id, &mut self.turn, &mut self.engine);
             }
             Heard::DescriptorsLost => return self.fail(id, &BUSY),
+            Heard::TooManyDescriptors | Heard::Brings(_) => return self.fail(id, &TOO_MANY_DESCRIPTORS),
         }
         self.hear(id);
         if self.peers.is_request_too_much(id) {
@@ -76,6 +83,42 @@ impl Host {
         if self.peers.get(id).is_some_and(is_futile) {
             self.peers.lose(id, &mut self.turn, &mut self.engine);
         }
+    }
+
+    /// Has a peer bring descriptors with its next bytes, so many of which are in the buffer. Else it gets its answer, and
+    /// the descriptors stay where they are: closing one may take time, and processes in sandboxes may send any.
+    fn admit_descriptors(&mut self, id: PeerId, length: usize) -> Option<Heard> {
+        let peer = self.peers.get_mut(id)?;
+        let Some(purpose) = peer.purpose_of_descriptors(&self.turn.buffer[..length]) else {
+            peer.is_sealed = true;
+            self.fail(id, &MISPLACED_DESCRIPTORS);
+            return None;
+        };
+        let doubt = self.doubt(id, purpose);
+        let peer = self.peers.get_mut(id)?;
+        peer.is_sealed = doubt.is_some();
+        match doubt {
+            None => {
+                peer.admit(purpose, &self.turn.buffer[..length], self.turn.now);
+                return Some(peer.receive(&mut self.turn));
+            }
+            Some(Doubt::Shortage) => self.fail(id, &BUSY),
+            Some(Doubt::Differs(why)) => {
+                peer.inbox.extend_from_slice(&self.turn.buffer[..length]);
+                self.hear(id);
+                if self.peers.get(id).is_some_and(|peer| !peer.is_leaving) {
+                    self.refuse(id, why);
+                }
+            }
+        }
+        None
+    }
+
+    /// Leaves a command to its caller's own sandbox.
+    fn refuse(&mut self, id: PeerId, why: Difference) {
+        let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
+        let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
+        self.peers.refuse(id, &Notice::new(OWN_FAILURE, problem, hint), &mut self.turn, &mut self.engine);
     }
 
     /// Serves what a peer has said, as far as it is whole.
@@ -160,7 +203,8 @@ impl Host {
     /// required. If not, the caller has been answered. A shim's request has descriptors of its own.
     pub(super) fn has_proof(&mut self, id: PeerId) -> bool {
         let brought = self.peers.get_mut(id).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
-        let has_proof = !self.options.require_descriptor || !brought.is_empty();
+        let is_sealed = self.peers.get(id).is_some_and(|peer| peer.is_sealed);
+        let has_proof = !self.options.require_descriptor || !brought.is_empty() || is_sealed;
         if !has_proof {
             self.fail(id, &NO_PROOF);
         }
@@ -175,6 +219,11 @@ impl Host {
 
     /// Whether a caller's command may run here. If not, the caller has been answered and the human told.
     fn may_run(&mut self, id: PeerId, whoami: &str, command: &[u8], exec: &[Vec<u8>]) -> bool {
+        // Everything it has said was there when it was looked at for its descriptors.
+        let is_admitted = |peer: &Peer| peer.admitted == Some(self.turn.now) && !peer.is_shared;
+        if self.peers.get(id).is_some_and(is_admitted) {
+            return true;
+        }
         match self.doubt(id, Purpose::Run) {
             None => return true,
             Some(Doubt::Shortage) => self.fail(id, &BUSY),
@@ -183,9 +232,7 @@ impl Host {
                 if !self.is_told_by_report(id) && !self.reports.expect(&expected, self.turn.now) {
                     unseen::say_sandboxed(why, whoami, command, &mut self.screen);
                 }
-                let problem = format_args!("the caller is sandboxed ({why}); its commands run in its sandbox only");
-                let hint = "run the command without rexec, or start rexec-host with --allow-sandboxed";
-                self.peers.refuse(id, &Notice::new(OWN_FAILURE, problem, hint), &mut self.turn, &mut self.engine);
+                self.refuse(id, why);
             }
         }
         false

@@ -3,7 +3,6 @@
 //! A run outlives its job: the job closes with the shell's end and its last output, the run goes when its guard is gone
 //! and its streams are closed.
 
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use rexec_sh::protocol::wire;
@@ -24,6 +23,7 @@ use crate::front::command::Command;
 use crate::front::projects::ProjectId;
 use crate::io::port::Port;
 use crate::limits;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::{self, tree};
 use crate::text::alternate_screen::AlternateScreen;
 use crate::text::bind_failure::BindFailure;
@@ -81,7 +81,7 @@ pub(super) type StreamPorts = [Option<Port>; Stream::ALL.len()];
 #[derive(Debug)]
 pub(super) struct PendingStart {
     pub(super) command: Command,
-    pub(super) descriptors: Vec<OwnedFd>,
+    pub(super) descriptors: Vec<CallerDescriptor>,
 }
 
 /// The link to a run's guard.

@@ -88,6 +88,7 @@ impl Host {
         }
         self.screen.give_back(end.saturating_duration_since(Instant::now()));
         self.recorder.finish(&mut self.turn.poller, &mut self.engine);
+        self.peers.close(&mut self.turn);
     }
 
     /// Shows what there is to show, until this time.

@@ -26,7 +26,7 @@ use crate::io::poller::{Poller, Ready};
 use crate::io::port::{Port, ReadOutcome};
 use crate::limits;
 use crate::recorder::{OtlpTarget, export_spans};
-use crate::sys::{process, socket};
+use crate::sys::{helper, socket};
 use crate::text::count::counted;
 use crate::text::escape::escape_line;
 use crate::text::reason::reason;
@@ -84,7 +84,7 @@ impl Spans {
                 export_spans(far, destination);
             }
         };
-        let pid = process::fork_helper(c"rexec-spans", &kept, work).map_err(failed)?;
+        let pid = helper::fork(c"rexec-spans", &kept, work).map_err(failed)?;
         let link = Some((pid, Port::new(poller, near).map_err(failed)?));
         let stem = journal.as_ref().and_then(|path| path.file_stem());
         let session = stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();

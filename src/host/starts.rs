@@ -12,7 +12,6 @@ mod output_handle;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use rexec_sh::protocol::choice::Tty;
@@ -40,6 +39,7 @@ use crate::front::profile::ProfileFacts;
 use crate::io::poller::Token;
 use crate::io::port::Port;
 use crate::limits;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::cgroup::Groups;
 use crate::sys::{self, pty};
 use rexec_sh::protocol::process::Pid;
@@ -147,7 +147,7 @@ impl Starts {
         &self,
         request: &CommandRequest,
         is_attended: bool,
-    ) -> (Command, Result<Vec<OwnedFd>, StartError>) {
+    ) -> (Command, Result<Vec<CallerDescriptor>, StartError>) {
         let has_terminal = match request.place {
             OutputPlace::HostsChoice => self.options.tty == Tty::Always,
             place => matches!(place, OutputPlace::Terminal { .. }),

@@ -1,7 +1,6 @@
 //! Submissions: a request for a command becomes a job, with its run, its readers and its place in the queue.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -24,6 +23,7 @@ use crate::front::jsonl::CommandRequest;
 use crate::journal::record::{self, StartRecord};
 use crate::sink::console::Heading;
 use crate::sys;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::text::agent_name::short_name;
 use crate::text::place::place;
 
@@ -84,7 +84,7 @@ impl Host {
         &mut self,
         id: PeerId,
         command: Command,
-        descriptors: Result<Vec<OwnedFd>, StartError>,
+        descriptors: Result<Vec<CallerDescriptor>, StartError>,
         share: Option<Share>,
     ) {
         let Some(share) = share else { return self.fail(id, &BUSY) };
@@ -100,7 +100,7 @@ impl Host {
         &mut self,
         peer: Option<PeerId>,
         mut command: Command,
-        descriptors: Result<Vec<OwnedFd>, StartError>,
+        descriptors: Result<Vec<CallerDescriptor>, StartError>,
         share: Share,
     ) -> Option<JobId> {
         let job = self.engine.submit()?;

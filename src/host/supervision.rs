@@ -14,6 +14,7 @@ use crate::front::answer::{Answer, HostStatus, Listed, RunState};
 use crate::front::jsonl::transcript::Transcript;
 use crate::front::{Supervision, WatchRequest};
 use crate::limits;
+use crate::sys::closer;
 
 impl Host {
     /// Does what a person asks, if the caller may.
@@ -143,7 +144,7 @@ impl Host {
     /// The host's children that belong to no run.
     pub(super) fn helper_pids(&self) -> Vec<Pid> {
         let helpers = self.starts.pids().chain(self.recorder.pid()).chain(self.spans.pid());
-        helpers.chain(self.screen.helpers()).chain(self.notifier.pids()).collect()
+        helpers.chain(self.screen.helpers()).chain(self.notifier.pids()).chain(closer::pids()).collect()
     }
 
     /// Whether one more peer may see the console. It is told if not.

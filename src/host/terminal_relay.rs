@@ -10,6 +10,7 @@ use rexec_sh::protocol::wire::{self, Stdio, TerminalModes};
 
 use crate::guard::saved_terminal::{SavedTerminal, modes_of, process_output};
 use crate::io::outlet::Outlet;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use rexec_sh::protocol::process::Signal;
 
 /// The caller's terminal on the way to a run's start. Its peer gets it then.
@@ -27,12 +28,12 @@ impl LentTerminal {
     /// The terminal of a command that came with these descriptors, after its directory. `others` are the terminals that
     /// are relayed already.
     pub(super) fn new<'a>(
-        descriptors: &[OwnedFd],
+        descriptors: &[CallerDescriptor],
         stdio: Stdio,
         others: impl IntoIterator<Item = &'a SavedTerminal>,
     ) -> Self {
         let at = usize::from(stdio.stdin && stdio.brings_terminal());
-        let mut terminal = descriptors.get(at).and_then(|fd| SavedTerminal::new(fd.try_clone().ok()?));
+        let mut terminal = descriptors.get(at).and_then(SavedTerminal::of);
         if let Some(terminal) = &mut terminal {
             terminal.take_modes_of_same(others);
         }

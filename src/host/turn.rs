@@ -11,6 +11,7 @@ use crate::core::entry::Stream;
 use crate::io::poller::{Poller, Token};
 use crate::io::port::Port;
 use crate::limits;
+use crate::sys::caller_descriptor;
 
 /// The number of a connection, never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +96,12 @@ impl Turn {
     pub(super) fn close(&mut self, port: Port) {
         self.forget(port.token());
         port.close(&mut self.poller);
+    }
+
+    /// Closes a caller's connection.
+    pub(super) fn close_connection(&mut self, port: Port) {
+        self.forget(port.token());
+        caller_descriptor::close_connection(port.release(&mut self.poller));
     }
 
     /// Closes a port whose other end is closed when the callers have what it brought: the kernel takes a terminal down in as

@@ -38,6 +38,17 @@ impl Port {
         Ok(Self { fd, token, room, readable: false, writable: true })
     }
 
+    /// The same, but a descriptor that cannot be registered is given back.
+    ///
+    /// # Errors
+    /// The descriptor.
+    pub fn new_or_back(poller: &mut Poller, fd: OwnedFd) -> Result<Self, OwnedFd> {
+        match poller.register_reader(&fd) {
+            Ok((token, room)) => Ok(Self { fd, token, room, readable: false, writable: true }),
+            Err(_) => Err(fd),
+        }
+    }
+
     /// The registration.
     #[must_use]
     pub fn token(&self) -> Token {
@@ -99,6 +110,12 @@ impl Port {
             }
             answer => answer.map(Some),
         }
+    }
+
+    /// Removes the registration. The descriptor stays open.
+    pub fn release(self, poller: &mut Poller) -> OwnedFd {
+        poller.deregister(&self.fd);
+        self.fd
     }
 
     /// Removes the registration and closes the descriptor.

@@ -10,7 +10,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork};
 use rexec_sh::protocol::process::Pid;
 
-use super::process;
+use super::{helper, process};
 
 /// Starts a program in a session of its own, with `/dev/null` as its standard input and output, `log` as its standard
 /// error and `/` as its directory; returns its number. It is not a child of this process.
@@ -64,7 +64,7 @@ pub fn start_shell(command: &str, variables: &[(&str, &str)]) -> io::Result<Pid>
     let own = std::env::vars_os().map(|(name, value)| [name.into_encoded_bytes(), value.into_encoded_bytes()]);
     let added = variables.iter().map(|(name, value)| [name.as_bytes().to_vec(), value.replace('\0', "").into_bytes()]);
     let env: Vec<CString> = own.chain(added).filter_map(|pair| CString::new(pair.join(&b'=')).ok()).collect();
-    process::fork_helper(c"rexec-notify", &[], || {
+    helper::fork(c"rexec-notify", &[], || {
         for number in 1..=nix::libc::SIGRTMAX() {
             // SAFETY: a disposition without a handler. For some signals the call is refused, which does no harm.
             unsafe { nix::libc::signal(number, nix::libc::SIG_DFL) };

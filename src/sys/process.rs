@@ -1,11 +1,9 @@
-//! The host's own process: its identity, its limits and its helper processes.
+//! The host's own process: its identity and its limits.
 
 use std::io;
-use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::unistd::ForkResult;
 
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
@@ -83,29 +81,6 @@ pub fn adopt_orphans() -> io::Result<()> {
 pub fn lead_group(child: Pid) -> io::Result<()> {
     let child = nix::unistd::Pid::from_raw(child.number());
     nix::unistd::setpgid(child, child).map_err(super::io)
-}
-
-/// Forks a helper process that runs `work` and ends; returns its number. The helper keeps the descriptors in `keep`. Its
-/// standard descriptors are /dev/null.
-///
-/// # Errors
-/// As fork(2).
-pub fn fork_helper(name: &std::ffi::CStr, keep: &[RawFd], work: impl FnOnce()) -> io::Result<Pid> {
-    // SAFETY: the process has one thread, so the child may go on as an ordinary process.
-    match unsafe { nix::unistd::fork() }.map_err(super::io)? {
-        ForkResult::Parent { child } => Ok(Pid::new(child.as_raw())),
-        ForkResult::Child => {
-            std::panic::set_hook(Box::new(|_| exit(70)));
-            super::signal::leave_to_host();
-            close_all_but(keep);
-            // The new descriptors get those of the numbers 0 to 2 that were just closed.
-            let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
-            let _nulls = null.map(|null| [null.try_clone(), null.try_clone(), Ok(null)]);
-            let _ = nix::sys::prctl::set_name(name);
-            work();
-            exit(0)
-        }
-    }
 }
 
 /// Lets this process wait for its turn when it wakes (SCHED_BATCH, sched(7)), instead of taking the place of one that runs:

@@ -9,10 +9,14 @@ use std::path::Path;
 use nix::libc;
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 
+use super::tree;
 use rexec_sh::protocol::process::Pid;
 
-/// The most descriptors in one message: those of a RUN frame and two pipes.
+/// The most descriptors that a request has: those of a RUN frame and two pipes.
 pub const DESCRIPTORS_MAX: usize = rexec_sh::protocol::wire::INHERITED_MAX + 5;
+/// The most descriptors that the kernel lets travel with one message (SCM_MAX_FD). Those without room would be closed in
+/// the receiving call, which may wait.
+const MESSAGE_DESCRIPTORS_MAX: usize = 253;
 
 /// Makes a connected pair, closed on exec. The first socket does not block.
 ///
@@ -57,25 +61,31 @@ pub struct Received {
     pub sender: Option<Pid>,
 }
 
-/// Room for control messages with [`DESCRIPTORS_MAX`] descriptors and a sender, in words, so that headers are aligned.
-#[expect(clippy::cast_possible_truncation, reason = "a few dozen bytes")]
+/// Room for control messages with [`MESSAGE_DESCRIPTORS_MAX`] descriptors and a sender, in words, so that headers are aligned.
+#[expect(clippy::cast_possible_truncation, reason = "about a thousand bytes")]
 const CONTROL_WORDS: usize =
     // SAFETY: the calls only compute sizes.
     (unsafe {
-        libc::CMSG_SPACE((DESCRIPTORS_MAX * size_of::<RawFd>()) as u32)
+        libc::CMSG_SPACE((MESSAGE_DESCRIPTORS_MAX * size_of::<RawFd>()) as u32)
             + libc::CMSG_SPACE(size_of::<libc::ucred>() as u32)
     } as usize)
         .div_ceil(size_of::<u64>());
+
+/// Room for a sender, in words.
+#[expect(clippy::cast_possible_truncation, reason = "a few bytes")]
+const SENDER_WORDS: usize =
+    // SAFETY: the call only computes a size.
+    (unsafe { libc::CMSG_SPACE(size_of::<libc::ucred>() as u32) } as usize).div_ceil(size_of::<u64>());
 
 /// Receives bytes and the descriptors that come with them, which are closed on exec. Not by way of nix: when some
 /// descriptors did not fit, it loses those that came.
 ///
 /// # Errors
 /// As recvmsg(2).
-pub fn receive_with_descriptors(
+pub fn receive_with_descriptors<T: From<OwnedFd>>(
     socket: &impl AsFd,
     buffer: &mut [u8],
-    descriptors: &mut Vec<OwnedFd>,
+    descriptors: &mut Vec<T>,
 ) -> io::Result<Received> {
     let mut control = [0_u64; CONTROL_WORDS];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -101,15 +111,80 @@ pub fn receive_with_descriptors(
                 let count = (length - libc::CMSG_LEN(0) as usize) / size_of::<RawFd>();
                 let first = libc::CMSG_DATA(header).cast::<RawFd>();
                 let numbers = (0..count).map(|n| first.add(n).read_unaligned());
-                descriptors.extend(numbers.map(|fd| OwnedFd::from_raw_fd(fd)));
+                descriptors.extend(numbers.map(|fd| OwnedFd::from_raw_fd(fd).into()));
             }
-            if (there.cmsg_level, there.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) {
-                sender = Some(Pid::new(libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned().pid));
-            }
+            sender = sender_in(there).or(sender);
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
         Ok(Received { bytes, lost_descriptors: message.msg_flags & libc::MSG_CTRUNC != 0, sender })
     }
+}
+
+/// What the next message has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peeked {
+    /// The number of bytes that can be received without descriptors, or up to the end of the message that has them; 0 at
+    /// the end.
+    pub bytes: usize,
+    /// Whether descriptors come with them.
+    pub has_descriptors: bool,
+    /// The process that sent them.
+    pub sender: Option<Pid>,
+}
+
+/// Looks at what there is to receive from a socket that tells its senders, and takes nothing. The look ends behind a
+/// message that has descriptors.
+///
+/// # Errors
+/// As recvmsg(2).
+pub fn peek(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<Peeked> {
+    // Room for the sender alone: for descriptors there is none, so the kernel says that they are there and keeps them.
+    let mut control = [0_u64; SENDER_WORDS];
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: a msghdr of zeros is valid and empty. Everything it points to outlives the call, and the kernel writes
+    // within the given lengths.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let fd = socket.as_fd().as_raw_fd();
+        let bytes = super::uninterrupted(|| {
+            let seen = libc::recvmsg(fd, &raw mut message, libc::MSG_PEEK | libc::MSG_DONTWAIT);
+            usize::try_from(seen).map_err(|_| io::Error::last_os_error())
+        })?;
+        let sender = libc::CMSG_FIRSTHDR(&raw const message).as_ref().and_then(|header| sender_in(header));
+        Ok(Peeked { bytes, has_descriptors: message.msg_flags & libc::MSG_CTRUNC != 0, sender })
+    }
+}
+
+/// The process in a control message, if that tells one.
+///
+/// # Safety
+/// The kernel has written the whole message.
+unsafe fn sender_in(header: &libc::cmsghdr) -> Option<Pid> {
+    let is_sender = (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
+    // SAFETY: as the caller says. The structure may lie anywhere.
+    is_sender.then(|| Pid::new(unsafe { libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned() }.pid))
+}
+
+/// Has urgent bytes (MSG_OOB) come in their place among the others, with what was sent with them. Else the kernel takes
+/// them away in the call that comes to them.
+pub fn keep_urgent_in_line(socket: &impl AsFd) {
+    // A kernel that knows no urgent bytes of Unix sockets may refuse it.
+    let _ = nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::OobInline, &true);
+}
+
+/// Whether a connection that is about to be closed has nothing unread. Nothing more comes.
+#[must_use]
+pub fn is_drained(socket: &impl AsFd) -> bool {
+    let fd = socket.as_fd().as_raw_fd();
+    let mut bytes: libc::c_int = 0;
+    nix::sys::socket::shutdown(fd, nix::sys::socket::Shutdown::Read).is_ok()
+        // SAFETY: the kernel writes one number.
+        && unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) } == 0
+        && bytes == 0
 }
 
 /// Shuts the socket down for writing: the other side reads the end.
@@ -140,16 +215,18 @@ pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
     Ok(credentials.map_err(super::io)?.uid())
 }
 
-/// Whether a process listens at a path. It sees a connection that closes without a word.
+/// Whether a process listens at a path. It sees a connection that closes without a word. One that has ended listens to
+/// nobody, although another process may have its socket still.
 #[must_use]
 pub fn has_listener(path: &Path) -> bool {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let connect = || {
         let socket = nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-        nix::sys::socket::connect(socket.as_raw_fd(), &nix::sys::socket::UnixAddr::new(path)?)
+        nix::sys::socket::connect(socket.as_raw_fd(), &nix::sys::socket::UnixAddr::new(path)?)?;
+        Ok(peer_pid(&socket).is_ok_and(|pid| pid.number() <= 0 || tree::process(pid).is_some_and(|it| !it.is_zombie)))
     };
     // EAGAIN: a process listens, but its backlog is full.
-    matches!(connect(), Ok(()) | Err(nix::errno::Errno::EAGAIN))
+    connect().unwrap_or_else(|error: nix::errno::Errno| error == nix::errno::Errno::EAGAIN)
 }
 
 /// The process that connected; 0 when it is in a pid namespace that cannot be seen from here.
@@ -228,7 +305,7 @@ mod tests {
         let (read, write) = super::super::pipe().unwrap();
         assert_eq!(send(&near, b"run", &[write.as_raw_fd()]).unwrap(), 3);
         drop(write);
-        let (mut buffer, mut fds) = ([0; 8], Vec::new());
+        let (mut buffer, mut fds) = ([0; 8], Vec::<OwnedFd>::new());
         let received = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap();
         assert_eq!((received.bytes, received.lost_descriptors, fds.len()), (3, false, 1));
         super::super::write(&fds[0], b"x").unwrap();
@@ -245,7 +322,7 @@ mod tests {
         let write = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(send(&near, b"many", &[write.as_raw_fd(); 100]).unwrap(), 4);
         let received = receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap();
-        assert!(received.lost_descriptors && fds.len() >= DESCRIPTORS_MAX, "those that came are owned");
+        assert!(!received.lost_descriptors && fds.len() == 100, "each of them is owned");
         assert_eq!(peer_uid(&near).unwrap(), nix::unistd::geteuid().as_raw());
     }
 
@@ -253,7 +330,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
     fn a_message_tells_which_process_sent_it() {
         let (near, far) = pair().unwrap();
-        let (mut buffer, mut fds) = ([0; 8], Vec::new());
+        let (mut buffer, mut fds) = ([0; 8], Vec::<OwnedFd>::new());
         send(&near, b"before", &[]).unwrap();
         assert_eq!(receive_with_descriptors(&far, &mut buffer, &mut fds).unwrap().sender, None);
         tell_senders(&far).unwrap();

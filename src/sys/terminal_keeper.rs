@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::terminal::{Output, restore_raw};
-use super::{process, socket};
+use super::{helper, socket};
 use crate::limits;
 use rexec_sh::protocol::process::Pid;
 
@@ -34,7 +34,7 @@ impl TerminalKeeper {
         let terminal = terminal.try_clone()?;
         let (socket, far) = socket::pair()?;
         let keep = [far.as_raw_fd(), terminal.as_raw_fd()];
-        let pid = process::fork_helper(c"rexec-keeper", &keep, || serve(&far, &terminal, undo))?;
+        let pid = helper::fork(c"rexec-keeper", &keep, || serve(&far, &terminal, undo))?;
         Ok(Some(Self { socket, pid }))
     }
 

@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, shutdown};
 
 use super::kill::Pidfd;
-use super::{process, socket};
+use super::{helper, socket};
 use rexec_sh::protocol::process::{Pid, Signal};
 
 /// The host's side of the helper.
@@ -35,7 +35,7 @@ impl Writer {
     pub fn start(target: OwnedFd) -> io::Result<Self> {
         let (socket, far) = socket::pair()?;
         let keep = [far.as_raw_fd(), target.as_raw_fd()];
-        let pid = process::fork_helper(c"rexec-console", &keep, || serve(&far, &target))?;
+        let pid = helper::fork(c"rexec-console", &keep, || serve(&far, &target))?;
         Ok(Self { socket, target, pid, process: Pidfd::open(pid) })
     }
 

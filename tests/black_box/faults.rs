@@ -1,5 +1,6 @@
 //! Faults from outside: shortages, misbehaving peers, stuck consoles, processes that cannot be killed, and every limit.
 
+mod closing;
 mod consoles;
 mod doors;
 mod farewells;

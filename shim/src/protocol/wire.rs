@@ -77,6 +77,13 @@ pub enum WireError {
     Malformed(&'static str),
 }
 
+/// Whether these bytes begin with a whole frame.
+#[must_use]
+pub fn is_whole_frame(bytes: &[u8]) -> bool {
+    let Some(&[_, a, b, c, d]) = bytes.first_chunk::<HEADER_BYTES>() else { return false };
+    bytes.len() - HEADER_BYTES >= u32::from_le_bytes([a, b, c, d]) as usize
+}
+
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -88,8 +88,9 @@ impl Host {
     /// Has a client prove once that no relay of bytes is in between, where that is required.
     fn prove(&mut self, peer: PeerId) -> Result<(), RpcError> {
         let brought = self.peers.get_mut(peer).map(|peer| std::mem::take(&mut peer.descriptors)).unwrap_or_default();
+        let is_sealed = self.peers.get(peer).is_some_and(|peer| peer.is_sealed);
         let client = self.rpc.meet(peer);
-        client.is_proven |= !brought.is_empty();
+        client.is_proven |= !brought.is_empty() || is_sealed;
         if self.options.require_descriptor && !client.is_proven {
             return Err(RpcError { code: SANDBOXED, ..RpcError::from(&crate::host::notices::NO_PROOF) });
         }

@@ -1,7 +1,5 @@
 //! Starts commands for programs. They take the same way as those of other callers in JSON.
 
-use std::os::fd::OwnedFd;
-
 use super::Requester;
 use super::kept_run::KeptRun;
 use super::pending_reply::{Awaiting, PendingReply, Restart};
@@ -25,6 +23,7 @@ use crate::host::turn::Source;
 use crate::io::port::Port;
 use crate::limits;
 use crate::sys;
+use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::confinement::Purpose;
 use crate::text::sanitize::Mode;
 
@@ -129,12 +128,12 @@ impl Host {
     #[expect(clippy::type_complexity, reason = "the descriptors as they came, and the pipe's other end")]
     fn with_input(
         &mut self,
-        descriptors: Result<Vec<OwnedFd>, StartError>,
+        descriptors: Result<Vec<CallerDescriptor>, StartError>,
         first: &[u8],
-    ) -> std::io::Result<(Result<Vec<OwnedFd>, StartError>, Option<InputPipe>)> {
+    ) -> std::io::Result<(Result<Vec<CallerDescriptor>, StartError>, Option<InputPipe>)> {
         let Ok(mut descriptors) = descriptors else { return Ok((descriptors, None)) };
         let (read, write) = sys::input_pipe()?;
-        descriptors[0] = read;
+        descriptors[0] = read.into();
         let port = Port::new(&mut self.turn.poller, write)?;
         Ok((Ok(descriptors), Some(InputPipe::new(port, first))))
     }

@@ -1,0 +1,113 @@
+//! The birth of a guard or a helper while the host holds files of callers.
+//!
+//! A child of fork(2) has a copy of every descriptor, and to close its copy of a file may take time: each close(2) asks
+//! the file's server. So the child shares the host's table at first (CLONE_FILES) and then leaves it with only the lowest
+//! numbers (CLOSE_RANGE_UNSHARE): it never has the others. A few low numbers are reserved for what it needs.
+//!
+//! Invariants: a caller's descriptor never has a number below the reserved ones, because those were the lowest free ones
+//! when the host began; while a child shares the table, the reserved numbers are its own.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::{closer, kill, process};
+use crate::limits;
+use rexec_sh::protocol::process::{Pid, Signal};
+
+/// How many descriptors a child can keep.
+const KEPT_MAX: usize = 2;
+
+thread_local! {
+    static RESERVED: RefCell<Option<Reserved>> = const { RefCell::new(None) };
+}
+
+/// The reserved numbers, and what holds them while they are not in use.
+#[derive(Debug)]
+struct Reserved {
+    kept: [RawFd; KEPT_MAX],
+    /// Where the child says that it has a table of its own.
+    said: RawFd,
+    placeholder: File,
+}
+
+/// The side of a birth that this process is on.
+#[derive(Debug)]
+pub(crate) enum Birth {
+    /// The child has this number.
+    Parent(Pid),
+    /// What it keeps has these numbers here, in their order.
+    Child(Vec<RawFd>),
+}
+
+/// Reserves the lowest numbers that are free.
+///
+/// # Errors
+/// EMFILE, as open(2).
+pub fn reserve() -> io::Result<()> {
+    let null = || File::open("/dev/null");
+    let kept = [null()?.into_raw_fd(), null()?.into_raw_fd()];
+    let said = null()?.into_raw_fd();
+    RESERVED.set(Some(Reserved { kept, said, placeholder: null()? }));
+    Ok(())
+}
+
+/// Forks a child that has these descriptors, the host's first ones, and none of those that came later.
+///
+/// # Errors
+/// As pipe(2), dup2(2) and fork(2); `WouldBlock` when the child does not begin, and EINVAL for too many descriptors.
+pub(crate) fn fork(kept: &[RawFd]) -> io::Result<Birth> {
+    RESERVED.with_borrow(|reserved| {
+        let reserved = reserved.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        if kept.len() > KEPT_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (hear, say) = super::pipe()?;
+        let mut pairs = kept.iter().copied().zip(reserved.kept).chain([(say.as_raw_fd(), reserved.said)]);
+        let born = pairs.try_for_each(|(fd, number)| place(fd, number)).and_then(|()| closer::clone_with_table());
+        if matches!(born, Ok(0)) {
+            leave_table(reserved.said);
+            // Their numbers mean nothing here any more.
+            std::mem::forget((hear, say));
+            return Ok(Birth::Child(reserved.kept[..kept.len()].to_vec()));
+        }
+        let has_left = born.and_then(|child| wait_for(Pid::new(child), &hear));
+        for number in reserved.kept.into_iter().chain([reserved.said]) {
+            let _ = place(reserved.placeholder.as_raw_fd(), number);
+        }
+        has_left.map(Birth::Parent)
+    })
+}
+
+/// Gives a number another meaning, that of this descriptor. Nothing may own what it meant before.
+pub(super) fn place(fd: RawFd, number: RawFd) -> io::Result<()> {
+    // SAFETY: the caller says so.
+    super::check(unsafe { libc::dup3(fd, number, libc::O_CLOEXEC) }).map(drop)
+}
+
+/// In the child: keeps what is below and at the reserved numbers, of which the last is `said`, and says so.
+fn leave_table(said: RawFd) {
+    // SAFETY: the calls take numbers and a byte. What owned the other descriptors is never dropped in this process.
+    unsafe {
+        let left = libc::syscall(libc::SYS_close_range, said + 1, u32::MAX, libc::CLOSE_RANGE_UNSHARE);
+        if left != 0 || libc::write(said, c"+".as_ptr().cast(), 1) != 1 {
+            process::exit(1);
+        }
+    }
+}
+
+/// In the host: waits until the child has a table of its own.
+fn wait_for(child: Pid, hear: &impl AsFd) -> io::Result<Pid> {
+    let patience = PollTimeout::try_from(limits::OWN_TABLE_PATIENCE).unwrap_or(PollTimeout::ZERO);
+    let mut said = [PollFd::new(hear.as_fd(), PollFlags::POLLIN)];
+    let is_said = super::uninterrupted(|| poll(&mut said, patience).map_err(super::io)).is_ok_and(|ready| ready > 0);
+    if is_said {
+        return Ok(child);
+    }
+    let _ = kill::process(child, Signal::KILL);
+    Err(io::Error::from_raw_os_error(libc::EAGAIN))
+}
