@@ -154,6 +154,12 @@ pub fn input_pipe() -> std::io::Result<(std::os::fd::OwnedFd, std::os::fd::Owned
     Ok((read, write))
 }
 
+/// Gives one of the standard numbers of this process another meaning.
+pub(crate) fn put_at(fd: &impl AsFd, number: std::os::fd::RawFd) -> std::io::Result<()> {
+    // SAFETY: the call takes numbers, and nothing owns the standard ones.
+    check(unsafe { nix::libc::dup2(fd.as_fd().as_raw_fd(), number) }).map(drop)
+}
+
 /// The name under which /proc shows a descriptor. For files and directories it is a path.
 #[must_use]
 pub fn path_of(fd: &impl AsFd) -> Option<std::path::PathBuf> {

@@ -24,7 +24,8 @@ use crate::sink::console::attention::Attention;
 use crate::sink::console::keyboard::{KeyAction, Keyboard, Situation};
 use crate::sink::console::status_line::StatusLine;
 use crate::sink::console::{Colours, Console, ConsoleKind, Heading, View};
-use crate::sys::terminal::{Keys, Output};
+use crate::sys::terminal::{self, Keys, Output};
+use crate::sys::writer::Writer;
 use crate::sys::{self, locale, pty};
 use crate::text::count::counted;
 use take_over::TakeOver;
@@ -43,6 +44,8 @@ pub(super) struct Screen {
     out: Outlet,
     is_writable: bool,
     is_gone: bool,
+    /// What writes the errors of this process, if they go to a file.
+    errors: Option<Writer>,
     keys: Option<Keys>,
     keyboard: Keyboard,
     /// A question of the keyboard's is shown.
@@ -91,6 +94,7 @@ impl Screen {
             out: Outlet::default(),
             is_writable: true,
             is_gone: false,
+            errors: terminal::let_go_of_files()?,
             keys,
             keyboard: Keyboard::default(),
             is_asking: false,
@@ -339,7 +343,8 @@ impl Screen {
 
     /// The processes that write to the terminal on the host's behalf.
     pub(super) fn helpers(&self) -> impl Iterator<Item = Pid> {
-        self.output.helper().into_iter().chain(self.taken.as_ref().and_then(TakeOver::keeper))
+        let writers = self.output.helper().into_iter().chain(self.errors.as_ref().map(Writer::pid));
+        writers.chain(self.taken.as_ref().and_then(TakeOver::keeper))
     }
 
     /// Gives the terminal back after it has got everything that was written, or after `most`.

@@ -6,13 +6,14 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use nix::libc;
 use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 
+use super::close_kind::CloseKind;
 use super::pty::{self, Size};
 use super::writer::Writer;
 use rexec_sh::protocol::process::Pid;
@@ -21,6 +22,9 @@ use rexec_sh::protocol::process::Pid;
 /// server takes a tenth more processor time for much output.
 const OUTPUT_PIPE_BYTES: i32 = 1 << 20;
 
+/// The major number of `/dev/null`, `/dev/full` and their like (null(4)).
+const MEMORY_DEVICES: u32 = 1;
+
 /// How a descriptor can be written without waiting.
 #[derive(Debug)]
 pub enum Output {
@@ -28,9 +32,10 @@ pub enum Output {
     Pollable(File),
     /// A socket, written with MSG_DONTWAIT. It can be polled.
     Socket(OwnedFd),
-    /// A terminal or pipe of another user, which cannot be opened again. A helper process writes to it.
+    /// What may make a write wait: a file, whose disk or server may stand still, or a terminal or pipe of another user, which
+    /// cannot be opened again. A helper process writes to it.
     Writer(Writer),
-    /// A regular file or the like. A write to it never waits, and it cannot be polled.
+    /// A device of the kernel's own, such as `/dev/null`. A write to it never waits, and it cannot be polled.
     Plain(OwnedFd),
 }
 
@@ -41,15 +46,19 @@ impl Output {
     /// EMFILE or ENFILE; as fork(2) where a [`Writer`] is needed.
     pub fn standard() -> io::Result<Self> {
         let inherited = io::stdout().as_fd().try_clone_to_owned()?;
-        let kind = File::from(inherited.try_clone()?).metadata()?.file_type();
-        let reopened =
-            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/proc/self/fd/1");
+        let data = File::from(inherited.try_clone()?).metadata()?;
+        let kind = data.file_type();
         let is_terminal = nix::unistd::isatty(&inherited).unwrap_or(false);
-        Ok(match reopened {
-            Ok(file) if kind.is_fifo() || is_terminal => Self::Pollable(file),
-            Err(_) if kind.is_fifo() || is_terminal => Self::Writer(Writer::start(inherited)?),
-            _ if kind.is_socket() => Self::Socket(inherited),
-            _ => Self::Plain(inherited),
+        if kind.is_fifo() || is_terminal {
+            let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+            let reopened = OpenOptions::new().write(true).custom_flags(flags).open("/proc/self/fd/1");
+            return reopened.map(Self::Pollable).or_else(|_| Writer::start(inherited).map(Self::Writer));
+        }
+        let is_memory_device = kind.is_char_device() && libc::major(data.rdev()) == MEMORY_DEVICES;
+        Ok(match () {
+            () if kind.is_socket() => Self::Socket(inherited),
+            () if is_memory_device => Self::Plain(inherited),
+            () => Self::Writer(Writer::take_place_of(libc::STDOUT_FILENO, inherited, false)?),
         })
     }
 
@@ -79,7 +88,7 @@ impl Output {
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Pollable(file) => nix::unistd::isatty(file).unwrap_or(false),
-            Self::Writer(writer) => nix::unistd::isatty(writer.target()).unwrap_or(false),
+            Self::Writer(writer) => writer.target().is_some_and(|fd| nix::unistd::isatty(fd).unwrap_or(false)),
             Self::Socket(_) | Self::Plain(_) => false,
         }
     }
@@ -89,7 +98,7 @@ impl Output {
     pub fn size(&self) -> Option<Size> {
         match self {
             Self::Pollable(file) => pty::size(file),
-            Self::Writer(writer) => pty::size(writer.target()),
+            Self::Writer(writer) => writer.target().and_then(pty::size),
             Self::Socket(_) | Self::Plain(_) => None,
         }
     }
@@ -135,6 +144,23 @@ impl AsRawFd for Output {
             Self::Socket(fd) | Self::Plain(fd) => fd.as_raw_fd(),
         }
     }
+}
+
+/// Has this process keep no file as its standard input or error: each process that it makes closes its copies, and
+/// that may wait for the file's server. Nothing is read from such an input, and a helper, if one is needed, writes the errors.
+///
+/// # Errors
+/// EMFILE or ENFILE; as fork(2).
+pub fn let_go_of_files() -> io::Result<Option<Writer>> {
+    let is_file =
+        |fd: BorrowedFd<'_>| CloseKind::of(fd) == CloseKind::File && !nix::unistd::isatty(fd).unwrap_or(false);
+    let input = io::stdin();
+    let errors = io::stderr();
+    if is_file(input.as_fd()) {
+        super::put_at(&super::file::null()?, libc::STDIN_FILENO)?;
+    }
+    let start = || Writer::take_place_of(libc::STDERR_FILENO, errors.as_fd().try_clone_to_owned()?, true);
+    is_file(errors.as_fd()).then(start).transpose()
 }
 
 /// What the host switches off in the terminal that it has for itself. Ctrl-S still stops the output.

@@ -1,10 +1,12 @@
 //! A helper process that writes to a descriptor for the host, where a write may block.
 //!
 //! The terminal of another user (`sudo -u`, `su`) cannot be opened a second time, and a blocking write to a terminal may
-//! wait even if poll(2) reports room. The host writes to a socket instead, and the helper waits for the terminal.
+//! wait even if poll(2) reports room. A write to a file waits where its disk or its server stands still. The host writes to
+//! a socket instead, and the helper waits.
 //!
 //! Invariants: bytes are written in the order in which the host sends them. The helper ends when the host has closed the
-//! socket and everything is written, when the descriptor fails, or when [`Writer::end`] has waited long enough.
+//! socket and everything is written, when the descriptor fails, or when [`Writer::end`] has waited long enough. A full disk
+//! is no failure: it may have room again later.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -15,14 +17,16 @@ use nix::sys::socket::{Shutdown, shutdown};
 
 use super::kill::Pidfd;
 use super::{helper, socket};
+use crate::limits;
 use rexec_sh::protocol::process::{Pid, Signal};
 
 /// The host's side of the helper.
 #[derive(Debug)]
 pub struct Writer {
     socket: OwnedFd,
-    /// The descriptor that the helper writes to.
-    target: OwnedFd,
+    /// The terminal or pipe that the helper writes to. The helper alone has a file: whoever else had it would wait for its
+    /// server, too, when it closes it.
+    target: Option<OwnedFd>,
     pid: Pid,
     process: Option<Pidfd>,
 }
@@ -36,7 +40,21 @@ impl Writer {
         let (socket, far) = socket::pair()?;
         let keep = [far.as_raw_fd(), target.as_raw_fd()];
         let pid = helper::fork(c"rexec-console", &keep, || serve(&far, &target))?;
-        Ok(Self { socket, target, pid, process: Pidfd::open(pid) })
+        Ok(Self { socket, target: Some(target), pid, process: Pidfd::open(pid) })
+    }
+
+    /// Starts a helper for a standard descriptor that is a file. Then this process has not that file any more, but
+    /// `/dev/null` or, with `keeps_way`, the way to the helper.
+    ///
+    /// # Errors
+    /// As [`Writer::start`] and dup2(2).
+    pub fn take_place_of(number: RawFd, file: OwnedFd, keeps_way: bool) -> io::Result<Self> {
+        let writer = Self { target: None, ..Self::start(file)? };
+        match keeps_way {
+            true => super::put_at(&writer.socket, number)?,
+            false => super::put_at(&super::file::null()?, number)?,
+        }
+        Ok(writer)
     }
 
     /// Sends bytes to the helper, without waiting. Returns how many were sent.
@@ -47,10 +65,10 @@ impl Writer {
         socket::send(&self.socket, bytes, &[])
     }
 
-    /// The descriptor that the helper writes to.
+    /// The descriptor that the helper writes to, unless it is a file.
     #[must_use]
-    pub fn target(&self) -> &OwnedFd {
-        &self.target
+    pub fn target(&self) -> Option<&OwnedFd> {
+        self.target.as_ref()
     }
 
     /// The helper's process.
@@ -92,8 +110,9 @@ impl AsRawFd for Writer {
 }
 
 /// The work of the helper.
+#[expect(clippy::disallowed_methods, reason = "the helper is there to wait")]
 fn serve(from: &OwnedFd, to: &OwnedFd) {
-    let mut buffer = [0; 4096];
+    let mut buffer = [0; 32 << 10];
     while let Ok(length @ 1..) = super::read(from, &mut buffer) {
         let mut rest = &buffer[..length];
         while !rest.is_empty() {
@@ -103,6 +122,7 @@ fn serve(from: &OwnedFd, to: &OwnedFd) {
                     // Another process that shares the descriptor has set O_NONBLOCK.
                     let _ = poll(&mut [PollFd::new(to.as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE);
                 }
+                Err(error) if super::is_disk_full(&error) => std::thread::sleep(limits::CONSOLE_DISK_RETRY),
                 Err(_) => return,
             }
         }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
 
+use crate::support::call::Target;
 use crate::support::crowd::{answer, ask, shim};
+use crate::support::file_server::FileServer;
 use crate::support::host::{Host, PLAIN, Setup};
 use crate::support::journal::Journal;
 use crate::support::procs;
@@ -262,4 +264,25 @@ fn a_console_file_on_a_full_disk_goes_on_when_there_is_room() {
     let home = host.leave();
     umount2(&place, MntFlags::MNT_DETACH).expect("we mounted it");
     drop(home);
+}
+
+/// A console that is a file, as its errors are. The program that starts the host opens it.
+#[test]
+fn a_console_in_a_file_that_has_no_answer_holds_up_nobody() {
+    let Some(server) = FileServer::with(2, b"") else { return };
+    let open = format!("exec \"$0\" \"$@\" >>'{}' 2>&1", server.path().display());
+    let wrapper: &'static [&'static str] = Box::leak(Box::new(["bash", "-c", Box::leak(open.into_boxed_str())]));
+    let host = Host::with(Setup { wrapper, is_stuck: true, ..PLAIN });
+    let text = || String::from_utf8_lossy(&server.content()).into_owned();
+    waiting::wait_until("it says what it is", || text().contains("rexec journal: "));
+    server.freeze_all();
+    for number in 0..20 {
+        assert_eq!(host.run(&format!("echo {number}")).out(), format!("{number}\n"));
+    }
+    waiting::wait_until("somebody waits for the server", || server.waiting() > 0);
+    assert_eq!(host.run("seq 300000 | tail -c 2000000; seq 300000 | tail -c 100").code(), 0);
+    assert_eq!(host.call("exit 7").run(Target::Shim(&host.socket())).code(), 7);
+    server.thaw();
+    waiting::wait_until("what came last is shown", || text().contains("exit 7"));
+    assert!(text().contains("not shown"), "what had no room is counted: {}", text().len());
 }

@@ -1,11 +1,12 @@
-//! A file system with one file, whose server can cease to answer when a descriptor of the file is closed (FUSE_FLUSH).
+//! A file system with one file, whose server can cease to answer: when a descriptor of the file is closed (FUSE_FLUSH), or
+//! whatever it is asked.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -30,9 +31,14 @@ const ROOT_NODE: u64 = 1;
 /// How long the server sleeps while somebody waits for it, milliseconds.
 const STEP_MS: u16 = 20;
 
+/// What the server does not answer, as a number.
+const NOTHING: u8 = 0;
+const CLOSING: u8 = 1;
+const ANYTHING: u8 = 2;
+
 #[derive(Debug)]
 struct Shared {
-    is_frozen: AtomicBool,
+    frozen: AtomicU8,
     waiting: AtomicUsize,
     content: Mutex<Vec<u8>>,
     /// The number of the file.
@@ -64,7 +70,7 @@ impl FileServer {
         mounted.inspect_err(|error| skipped(&format!("no FUSE file system can be mounted: {error}"))).ok()?;
         let (end, ended) = UnixStream::pair().expect("a pair of sockets");
         let content = Mutex::new(content.to_vec());
-        let shared = Shared { is_frozen: AtomicBool::new(false), waiting: AtomicUsize::new(0), content, node };
+        let shared = Shared { frozen: AtomicU8::new(NOTHING), waiting: AtomicUsize::new(0), content, node };
         let shared = Arc::new(shared);
         let its = Arc::clone(&shared);
         let thread = std::thread::spawn(move || serve(device, &ended, &its));
@@ -81,12 +87,27 @@ impl FileServer {
 
     /// From now on nobody who closes the file gets an answer.
     pub(crate) fn freeze(&self) {
-        self.shared.is_frozen.store(true, SeqCst);
+        self.shared.frozen.store(CLOSING, SeqCst);
+    }
+
+    /// From now on nobody who asks for anything gets an answer.
+    pub(crate) fn freeze_all(&self) {
+        self.shared.frozen.store(ANYTHING, SeqCst);
+    }
+
+    /// Answers again, also those who wait.
+    pub(crate) fn thaw(&self) {
+        self.shared.frozen.store(NOTHING, SeqCst);
     }
 
     /// How many questions have had to wait.
     pub(crate) fn waiting(&self) -> usize {
         self.shared.waiting.load(SeqCst)
+    }
+
+    /// What the file has.
+    pub(crate) fn content(&self) -> Vec<u8> {
+        self.shared.content.lock().expect("nobody panics with it").clone()
     }
 }
 
@@ -111,7 +132,11 @@ fn serve(device: File, ended: &UnixStream, shared: &Shared) {
         if watched[1].any() != Some(false) {
             return;
         }
-        let is_frozen = |kind: u32| kind == FLUSH && shared.is_frozen.load(SeqCst);
+        let is_frozen = |kind: u32| match shared.frozen.load(SeqCst) {
+            NOTHING => false,
+            CLOSING => kind == FLUSH,
+            _ => true,
+        };
         let (held, due): (Vec<_>, Vec<_>) = kept.into_iter().partition(|request| is_frozen(number(request, 4)));
         due.iter().for_each(|request| reply(&device, request, shared));
         kept = held;
