@@ -232,7 +232,10 @@ impl Host {
 
     /// Whether there is something to do without waiting for an event.
     fn has_work(&self) -> bool {
-        self.turn.has_work() || self.peers.has_work() || self.engine.has_changed()
+        self.rpc.pace.has_work(self.turn.now)
+            || self.turn.has_work()
+            || self.peers.has_work()
+            || self.engine.has_changed()
     }
 
     /// Remembers an event, and queues its source if it calls for a visit. Room to write alone hardly ever does.
@@ -270,6 +273,9 @@ impl Host {
 
     /// Visits every source that has something once.
     fn intake(&mut self) {
+        for client in self.rpc.pace.begin_turn(self.turn.now) {
+            self.visit_peer(client);
+        }
         for token in self.turn.take_ready() {
             let Some(source) = self.turn.source(token) else { continue };
             let (turn, engine, peers) = (&mut self.turn, &mut self.engine, &mut self.peers);

@@ -44,6 +44,8 @@ pub fn peers_max(descriptors: u64) -> usize {
 
 /// Connections that the loop accepts in one turn. The others wait for the next turn.
 pub const ACCEPTS_PER_TURN: usize = 64;
+/// Requests of one connection that the host serves in one turn. The others wait for the next turn.
+pub const REQUESTS_PER_TURN: usize = 32;
 /// Signals for the host that it takes in one turn: one of each kind, and no more, because the kernel keeps no more. Those
 /// that come meanwhile wait for the next turn.
 pub const SIGNALS_PER_TURN: usize = 8;

@@ -65,6 +65,12 @@ impl Callers {
         marks.number = self.sessions.number(&command.whoami, marks.key.as_bytes());
     }
 
+    /// The process that stands for the agent behind a connection: the one that its calls come from, or the one that has
+    /// connected.
+    pub(super) fn process_of(&mut self, peer: &Peer) -> Pid {
+        self.origin(peer).map_or(peer.pid, |origin| origin.pid)
+    }
+
     /// The process that a shim's call comes from; `None` if it is gone or too far.
     fn origin(&mut self, shim: &Peer) -> Option<Origin> {
         let parent = shim.parent.map_or_else(|| above(shim.pid), could_be_agent)?;

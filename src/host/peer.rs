@@ -145,6 +145,15 @@ impl Peer {
         matches!(self.protocol, Protocol::Rpc(_))
     }
 
+    /// Whether what it says next is a line of JSON, whose reading may take long.
+    pub(super) fn speaks_json(&self) -> bool {
+        match &self.protocol {
+            Protocol::Rpc(_) | Protocol::Jsonl(_) => true,
+            Protocol::Undecided(_) => matches!(self.inbox.trim_ascii_start().first(), Some(b'{' | b'[')),
+            Protocol::Shim(_) | Protocol::Attached(_) => false,
+        }
+    }
+
     /// Whether nothing more is read from it for now: it asks for more than it takes, or it may ask again once it has taken
     /// its answer.
     pub(super) fn is_deaf(&self) -> bool {

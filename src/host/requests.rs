@@ -3,6 +3,8 @@
 //! What a peer says comes as a [`PeerRequest`], and `Host::serve` has one arm for each. A command goes on in
 //! `submissions.rs`.
 
+use std::time::Instant;
+
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
 use rexec_sh::protocol::wire::AtStart;
@@ -47,6 +49,10 @@ impl Host {
     /// A peer's socket may have something to read, or room.
     pub(super) fn visit_peer(&mut self, id: PeerId) {
         if self.peers.get(id).is_some_and(|peer| peer.is_behind) {
+            if self.rpc.pace.is_late(id) {
+                // Its turn comes by itself. It may have room for answers.
+                return self.peers.touch(id);
+            }
             self.hear(id);
         }
         let Some(peer) = self.peers.get_mut(id) else { return };
@@ -123,18 +129,34 @@ impl Host {
 
     /// Serves what a peer has said, as far as it is whole.
     fn hear(&mut self, id: PeerId) {
+        let mut left = limits::REQUESTS_PER_TURN;
         while let Some(peer) = self.peers.get_mut(id).filter(|peer| !peer.is_leaving) {
             peer.is_behind = peer.is_deaf() && !peer.inbox.is_empty();
             if peer.is_deaf() {
                 // It gets its turn when it has taken the answers to what it asked before.
                 return;
             }
+            let is_rpc = peer.is_rpc();
+            let is_json = peer.speaks_json();
+            if !peer.inbox.is_empty() && (left == 0 || (is_json && !self.rpc.pace.has_time())) {
+                peer.is_behind = true;
+                return if is_json { self.rpc.pace.put_off(id) } else { self.turn.queue(peer.port.token()) };
+            }
+            left = left.saturating_sub(1);
+            let begun = is_json.then(Instant::now);
             let expected = if peer.protocol.has_asked() { 0 } else { socket::DESCRIPTORS_MAX };
             if peer.descriptors.len() > expected {
                 return self.fail(id, &TOO_MANY_DESCRIPTORS);
             }
-            match peer.protocol.take(&mut peer.inbox, peer.out.buffer()) {
-                Ok(Some(asked)) => self.serve(id, asked),
+            let taken = peer.protocol.take(&mut peer.inbox, peer.out.buffer());
+            // To read a line costs time also if it is refused. What is asked in JSON-RPC counts with its answer.
+            let is_call = is_rpc && matches!(taken, Ok(Some(_)));
+            begun.filter(|_| !is_call).into_iter().for_each(|begun| self.rpc.pace.note(begun));
+            match taken {
+                Ok(Some(asked)) => {
+                    self.serve(id, asked);
+                    begun.filter(|_| is_call).into_iter().for_each(|begun| self.rpc.pace.note(begun));
+                }
                 Ok(None) => {
                     if peer.protocol.is_over() {
                         self.peers.let_go(id, &mut self.turn, &mut self.engine);

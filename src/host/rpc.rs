@@ -6,17 +6,20 @@
 //! | `rpc/start.rs` | starts commands |
 //! | `rpc/control.rs` | writes to runs, signals and ends them |
 //! | `rpc/projects.rs` | defines, lists, pauses and ends project sessions |
+//! | `rpc/pace.rs` | how much time requests get, and whose turn is next |
 //! | `rpc/kept_run.rs` | one run: its output, who watches it, who waits for it |
 //! | `rpc/port_looks.rs` | when a run is looked at for its ports |
 //! | `rpc/watcher.rs` | tells a client what happens to a run |
 //! | `rpc/pending_reply.rs`, `rpc/settling.rs` | answers what had to wait |
 //!
 //! Invariants: a run that this door has started, or that a client watches, is kept, and has one cursor in its log; the
-//! output that is kept is bounded in bytes, number and age; a client that takes nothing holds back its foreground
-//! streaming runs and nothing else; when a client is gone, so are its foreground runs.
+//! output that is kept is bounded in bytes, number and age; requests and long answers get a bounded part of each turn; a
+//! client that takes nothing holds back its foreground streaming runs and nothing else; when a client is gone, so are its
+//! foreground runs.
 
 mod control;
 mod kept_run;
+mod pace;
 mod pending_reply;
 mod port_looks;
 mod projects;
@@ -40,7 +43,9 @@ use crate::front::rpc::params::Encoding;
 use crate::front::rpc::reply::{RequestId, put_error, put_result};
 use crate::limits;
 use kept_run::KeptRun;
+use pace::RequestPace;
 use pending_reply::Restart;
+use rexec_sh::protocol::process::Pid;
 use watcher::{ToldEvents, Watcher};
 
 /// The client to answer, and what its request calls itself. A notification is not answered.
@@ -71,6 +76,8 @@ struct RpcClient {
     subscriptions: BTreeMap<u64, Subscription>,
     /// Requests that wait.
     waiting: usize,
+    /// The process that stands for its agent.
+    origin: Option<Pid>,
 }
 
 /// All clients, and the runs that are kept for them.
@@ -91,6 +98,14 @@ pub(super) struct RpcClients {
     restarts: Vec<Restart>,
     /// When a run may be looked at again for its ports.
     next_port_look: Option<Instant>,
+    /// How much time requests get.
+    pub(super) pace: RequestPace,
+    /// Long answers that were written in this turn, bytes.
+    written: usize,
+    /// Runs whose answers wait for the next turn.
+    unanswered: BTreeSet<JobId>,
+    /// The run with which the next turn begins, so that each has its turn.
+    first: Option<JobId>,
 }
 
 impl RpcClients {
@@ -123,13 +138,29 @@ impl RpcClients {
     }
 
     /// Whether a client has room for a long answer. If not, it hears of the run again when it has: answers that it does not
-    /// take would fill the memory.
+    /// take would fill the memory. When many were written in this turn, the rest follows in the next ones.
     fn has_room(&mut self, peer: PeerId, job: JobId, peers: &Peers) -> bool {
+        if self.written >= limits::RPC_ANSWERS_PER_TURN {
+            self.first = self.first.filter(|_| !self.unanswered.is_empty()).or(Some(job));
+            self.unanswered.insert(job);
+            return false;
+        }
         let is_full = peers.get(peer).is_some_and(|peer| watcher::is_full(peer.out.pending()));
         if is_full && let Some(client) = self.all.get_mut(&peer) {
             client.behind.insert(job);
         }
         !is_full
+    }
+
+    /// Bytes that all clients have not taken yet.
+    fn unread(&self, peers: &Peers) -> usize {
+        self.all.keys().filter_map(|&id| peers.get(id)).map(|peer| peer.out.pending()).sum()
+    }
+
+    /// Whether a process stands for as many connections as one agent may have.
+    fn has_too_many(&self, origin: Pid) -> bool {
+        let same = self.all.values().filter(|client| client.origin == Some(origin));
+        same.count() >= limits::RPC_CONNECTIONS_MAX
     }
 
     /// Takes up what has happened to clients: these have room again, and others are gone. Returns the runs to look at.
@@ -169,15 +200,19 @@ impl RpcClients {
         peers: &mut Peers,
         runs: &mut Runs,
     ) {
-        for &job in jobs {
+        self.written = 0;
+        self.unanswered.clear();
+        let first = self.first.take().unwrap_or(JobId(0));
+        for &job in jobs.range(first..).chain(jobs.range(..first)) {
             self.pump_run(job, turn, engine, peers, runs);
         }
+        self.unanswered.iter().for_each(|&job| turn.touch(job));
         let mut behind = BTreeSet::new();
         for id in std::mem::take(&mut self.touched) {
             peers.pump(id, turn, engine);
             let Some(peer) = peers.get(id).filter(|peer| !peer.is_leaving) else { continue };
             let client = self.all.get(&id);
-            if !peer.is_deaf() && (!peer.inbox.is_empty() || peer.port.is_readable()) {
+            if !peer.is_deaf() && !self.pace.is_late(id) && (!peer.inbox.is_empty() || peer.port.is_readable()) {
                 // Requests have waited until the answers to earlier ones were taken.
                 turn.queue(peer.port.token());
             }
@@ -253,7 +288,7 @@ impl RpcClients {
     /// When [`RpcClients::tick`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let oldest = self.ended.front().map(|&(at, _)| at + limits::RPC_KEPT_AGE);
-        self.timed.first().map(|&(at, _)| at).into_iter().chain(oldest).min()
+        self.timed.first().map(|&(at, _)| at).into_iter().chain(oldest).chain(self.pace.deadline()).min()
     }
 
     /// Adds a run that is kept from now on, and tells those who watch all runs.

@@ -30,6 +30,8 @@ mod streams;
 pub(super) use answers::{AnswerOver, NoAnswer};
 pub(super) use input::{INPUT_PIECE_BYTES, InputState};
 pub(super) use kills::KillRequest;
+pub(super) use ports::InUse;
+use ports::PortBook;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -77,6 +79,7 @@ pub(super) struct Runs {
     pub(super) prompts: PromptPolicy,
     /// When it was last looked for the holder of a port.
     sought_holder: Option<Instant>,
+    port_book: PortBook,
     /// The processes that were there before the host.
     kin: Kin,
 }
@@ -97,6 +100,7 @@ impl Runs {
             resized: Vec::new(),
             prompts,
             sought_holder: None,
+            port_book: PortBook::default(),
             kin: Kin::now(),
         }
     }

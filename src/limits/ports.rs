@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+/// How long it is remembered on which ports commands listen. In this time, no more is read for clients than
+/// [`PORT_PROCESSES_MAX`] and [`PORT_DESCRIPTORS_MAX`] allow, however often they ask.
+pub const PORTS_KNOWN: Duration = Duration::from_millis(250);
+/// Network namespaces whose sockets are read in one look. Ports of processes in further ones are not found.
+pub const PORT_NAMESPACES_MAX: usize = 4;
 /// Ports that a record and the console name of one left-over process.
 pub const PORTS_NAMED_MAX: usize = 4;
-/// Processes that one look for listening ports visits. Ports of further ones are not found.
+/// Processes that one look for listening ports visits, or all looks within [`PORTS_KNOWN`]. Ports of further ones are not
+/// found.
 pub const PORT_PROCESSES_MAX: usize = 256;
 /// Descriptors of all these processes that one look reads. Each takes about a microsecond, and the host waits for it.
 pub const PORT_DESCRIPTORS_MAX: usize = 4_096;

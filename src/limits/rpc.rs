@@ -7,6 +7,18 @@ use std::time::Duration;
 pub const RPC_RUNS_MAX: usize = 256;
 /// Requests of one connection that wait for something. One more is refused.
 pub const RPC_WAITING_MAX: usize = 1_024;
+/// Requests that wait for something about one run, over all connections. One more is refused.
+pub const RPC_RUN_WAITING_MAX: usize = 4_096;
+/// Those among them that wait for a text. One more is refused.
+pub const RPC_TEXT_WAITS_MAX: usize = 64;
+/// A text that is waited for, bytes. A longer one is refused.
+pub const RPC_TEXT_BYTES: usize = 256;
+/// Connections that speak JSON-RPC of one agent, or of one other program that starts the processes which connect. One more
+/// is refused.
+pub const RPC_CONNECTIONS_MAX: usize = 128;
+/// Time for requests in one turn. When it is over, the connections that are left have theirs in the next turns, one after
+/// the other, and everybody else has had one meanwhile. A request that takes longer is followed by a pause of as long.
+pub const RPC_TURN: Duration = Duration::from_micros(500);
 /// Subscriptions of one connection. One more is refused.
 pub const RPC_SUBSCRIPTIONS_MAX: usize = 16;
 /// Runs that one subscription names. With more, it is refused.
@@ -29,6 +41,13 @@ pub const RPC_GONE_KNOWN: usize = 4_096;
 pub const RPC_READ_BYTES: usize = 64 << 10;
 /// The largest number of these bytes that a client may ask for. More counts as this.
 pub const RPC_READ_BYTES_MAX: usize = 4 << 20;
+/// An answer of `exec.output` ends before it becomes longer than this in JSON, bytes, although it has less output than was
+/// asked for. It has one chunk at least.
+pub const RPC_READ_JSON_BYTES: usize = 2 << 20;
+/// Answers that all clients have not taken yet, bytes. Beyond it, an answer of `exec.output` has one chunk.
+pub const RPC_UNREAD_BYTES: usize = 8 << 20;
+/// Long answers that are written in one turn, bytes. Others follow in the next turns.
+pub const RPC_ANSWERS_PER_TURN: usize = 1 << 20;
 /// Bytes of output in the answer of `exec.run`, if the client does not say.
 pub const RPC_ANSWER_BYTES: usize = 1 << 20;
 /// The largest number of these bytes that a client may ask for. More counts as this.

@@ -77,6 +77,10 @@ impl Listening {
     /// read.
     pub fn ports(&mut self, pid: Pid) -> Vec<u16> {
         let Ok(namespace) = fs::metadata(format!("/proc/{pid}/ns/net")) else { return Vec::new() };
+        let is_new = !self.known.contains_key(&namespace.ino());
+        if is_new && self.known.len() >= crate::limits::PORT_NAMESPACES_MAX {
+            return Vec::new();
+        }
         let sockets = self.known.entry(namespace.ino()).or_insert_with(|| sockets(pid));
         if sockets.is_empty() {
             return Vec::new();

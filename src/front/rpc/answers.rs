@@ -97,6 +97,14 @@ pub struct Met {
     pub line: Option<String>,
 }
 
+impl Met {
+    /// A text, in this line.
+    #[must_use]
+    pub fn text(line: String) -> Self {
+        Self { met: "text", line: Some(line), ..Self::default() }
+    }
+}
+
 /// The answer to `exec.run`.
 #[derive(Debug, Clone, Serialize)]
 pub struct WholeAnswer {

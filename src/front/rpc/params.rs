@@ -18,6 +18,24 @@ pub enum Encoding {
     Binary,
 }
 
+impl Encoding {
+    /// How long output becomes in JSON, bytes, at most.
+    #[must_use]
+    pub fn length(self, output: &[u8]) -> usize {
+        let escaped = |byte: &u8| match byte {
+            b'\t' | b'\n' | b'\r' | b'"' | b'\\' => 2,
+            0..0x20 => 6,
+            // A byte that is not UTF-8 becomes U+FFFD.
+            0x80.. => 3,
+            _ => 1,
+        };
+        match self {
+            Self::Text => output.iter().map(escaped).sum(),
+            Self::Base64 | Self::Binary => output.len().div_ceil(3) * 4,
+        }
+    }
+}
+
 /// What a client may be told of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -19,6 +19,7 @@ use crate::front::rpc::kept_output::KeptOutput;
 use crate::front::rpc::listing::{ListedRun, RunFacts};
 use crate::front::rpc::params::RunEvent;
 use crate::front::rpc::reply::put_notification;
+use crate::front::rpc::search::TextSearch;
 use crate::host::peers::Peers;
 use crate::host::runs::Runs;
 use crate::host::turn::PeerId;
@@ -58,6 +59,8 @@ pub(super) struct KeptRun {
     ports: PortLooks,
     pub(super) watchers: Vec<Watcher>,
     pub(super) replies: Vec<PendingReply>,
+    /// The texts for which some of them wait.
+    pub(super) texts: TextSearch,
     pub(super) inputs: VecDeque<PendingInput>,
 }
 
@@ -80,6 +83,7 @@ impl KeptRun {
             ports: PortLooks::new(accepted),
             watchers: Vec::new(),
             replies: Vec::new(),
+            texts: TextSearch::default(),
             inputs: VecDeque::new(),
         }
     }
@@ -166,6 +170,12 @@ impl KeptRun {
         self.watchers.retain(|watcher| watcher.peer != peer);
         self.replies.retain(|reply| reply.to().peer != peer);
         self.inputs.retain(|input| input.to.peer != peer);
+        self.forget_texts();
+    }
+
+    /// Looks no more for texts that nobody waits for.
+    pub(super) fn forget_texts(&mut self) {
+        self.texts.keep(&self.replies.iter().filter_map(PendingReply::text).collect());
     }
 
     /// Tells the watchers what is new, as far as they have room. Returns whether more may be taken from the log.
@@ -271,10 +281,10 @@ impl KeptRun {
     }
 
     /// Looks for ports, if somebody wants to know and it is time. `free_from` is when the next look at any run may be.
-    pub(super) fn look_for_ports(&mut self, job: JobId, now: Instant, free_from: &mut Instant, runs: &Runs) {
+    pub(super) fn look_for_ports(&mut self, job: JobId, now: Instant, free_from: &mut Instant, runs: &mut Runs) {
         if self.is_watched_for_ports() {
             let last = self.output.ring().last_seq();
-            self.ports.look(now, free_from, last, || runs.ports(job));
+            self.ports.look(now, free_from, last, || runs.in_use(job, now).ports);
         }
     }
 

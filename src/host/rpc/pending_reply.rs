@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use super::Requester;
 use crate::front::rpc::params::Encoding;
-use crate::front::rpc::search::TextSearch;
 use crate::front::rpc::start::StartParams;
 
 /// What a request waits for.
@@ -12,14 +11,14 @@ use crate::front::rpc::start::StartParams;
 pub(super) enum Awaiting {
     /// `exec.run`: the end of the run. `parses` says that its standard output is parsed as JSON.
     Answer { parses: bool },
-    /// `exec.output`: a chunk behind this one, or the end.
-    Output { after: u64, most: usize, encoding: Encoding },
+    /// `exec.output`: a chunk behind this one, or the end. Once `is_due`, it waits only for room.
+    Output { after: u64, most: usize, encoding: Encoding, is_due: bool },
     /// `exec.wait`: the end of the run.
     Exit,
     /// `exec.wait`: the run listens on this port, or on any.
     Port { port: Option<u16>, look_at: Instant },
     /// `exec.wait`: the run has written a text.
-    Text(TextSearch),
+    Text(Box<[u8]>),
     /// `exec.wait`: time.
     Time,
     /// `exec.start`: the end of a run that has the same name.
@@ -39,6 +38,14 @@ impl PendingReply {
     /// The request that is answered.
     pub(super) fn to(&self) -> &Requester {
         &self.to
+    }
+
+    /// The text that it waits for.
+    pub(super) fn text(&self) -> Option<&[u8]> {
+        match &self.waiting {
+            Awaiting::Text(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// When it has to be looked at although nothing happens.

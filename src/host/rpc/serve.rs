@@ -19,7 +19,7 @@ use crate::front::rpc::params::{
     Awaited, Encoding, HelloParams, ListParams, OutputParams, RunEvent, SubscribeParams, WaitParams,
 };
 use crate::front::rpc::reply::put_error;
-use crate::front::rpc::search::TextSearch;
+use crate::host::runs::InUse;
 use crate::host::turn::PeerId;
 use crate::host::{Host, unseen};
 use crate::limits;
@@ -30,7 +30,7 @@ impl Host {
     pub(in crate::host) fn serve_rpc(&mut self, peer: PeerId, call: RpcCall) {
         self.peers.end_greeting(peer);
         let to = Requester { peer, id: call.id };
-        let answered = call.method.and_then(|method| self.obey(&to, method));
+        let answered = self.count_connection(peer).and(call.method).and_then(|method| self.obey(&to, method));
         match answered {
             Ok(None) => {}
             Ok(Some(answer)) => self.rpc.answer(&to, &answer, &mut self.peers),
@@ -40,12 +40,24 @@ impl Host {
                 {
                     put_error(to.id.as_ref(), &error, known.out.buffer());
                 }
-                if error.code == SANDBOXED {
+                if error.code == SANDBOXED || !self.rpc.all.contains_key(&peer) {
                     return self.peers.let_go(peer, &mut self.turn, &mut self.engine);
                 }
             }
         }
         self.peers.touch(peer);
+    }
+
+    /// Counts a new connection for the agent that it comes from.
+    fn count_connection(&mut self, id: PeerId) -> Result<(), RpcError> {
+        let Some(peer) = self.peers.get(id).filter(|_| !self.rpc.all.contains_key(&id)) else { return Ok(()) };
+        let origin = self.callers.process_of(peer);
+        if self.rpc.has_too_many(origin) {
+            let sentence = format!("process {origin} has {} connections already", limits::RPC_CONNECTIONS_MAX);
+            return Err(RpcError::busy(sentence).hint("send more requests over one connection"));
+        }
+        self.rpc.meet(id).origin = Some(origin);
+        Ok(())
     }
 
     /// Does what a call asks. `None` when the answer comes later, or has been given.
@@ -145,7 +157,12 @@ impl Host {
         until: Option<Instant>,
     ) -> Result<(), RpcError> {
         let reply = PendingReply { to: to.clone(), waiting, until };
-        self.kept(job)?.replies.push(reply);
+        let run = self.kept(job)?;
+        if run.replies.len() >= limits::RPC_RUN_WAITING_MAX {
+            let sentence = format!("{} requests wait for run {} already", limits::RPC_RUN_WAITING_MAX, job.0);
+            return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
+        }
+        run.replies.push(reply);
         self.rpc.meet(to.peer).waiting += 1;
         self.turn.touch(job);
         Ok(())
@@ -157,7 +174,7 @@ impl Host {
         }
         let most = params.max_bytes.unwrap_or(limits::RPC_READ_BYTES).min(limits::RPC_READ_BYTES_MAX);
         let until = self.turn.now + Duration::from_millis(params.wait_ms).min(limits::TIMEOUT_MAX);
-        let waiting = Awaiting::Output { after: params.after, most, encoding: params.encoding };
+        let waiting = Awaiting::Output { after: params.after, most, encoding: params.encoding, is_due: false };
         self.wait_for(JobId(params.run), to, waiting, Some(until))
     }
 
@@ -169,7 +186,10 @@ impl Host {
         let waiting = match (params.awaited, &params.text) {
             (Awaited::Exit, None) => Awaiting::Exit,
             (Awaited::Port, None) => Awaiting::Port { port: params.port, look_at: self.turn.now },
-            (Awaited::Text, Some(text)) if !text.is_empty() => Awaiting::Text(TextSearch::new(text)),
+            (Awaited::Text, Some(text)) if text.len() > limits::RPC_TEXT_BYTES => {
+                return Err(bad(&format!("text: over {} bytes", limits::RPC_TEXT_BYTES)));
+            }
+            (Awaited::Text, Some(text)) if !text.is_empty() => Awaiting::Text(text.as_bytes().into()),
             (Awaited::Text, _) => return Err(bad("text: missing or empty")),
             (Awaited::Time, None) if until.is_none() => return Err(bad("timeout_ms: missing")),
             (Awaited::Time, None) => Awaiting::Time,
@@ -181,7 +201,22 @@ impl Host {
         if self.kept(job).is_err() && (1..=self.engine.count()).contains(&params.run) {
             return Ok(Some(RpcAnswer::Met(Met { met: "gone", ..Met::default() })));
         }
+        if let Awaiting::Text(text) = &waiting
+            && let Some(line) = self.look_for_text(job, text)?
+        {
+            return Ok(Some(RpcAnswer::Met(Met::text(line))));
+        }
         self.wait_for(job, to, waiting, until).map(|()| None)
+    }
+
+    /// Has a text looked for in the output of a run. Returns the line that has it already.
+    fn look_for_text(&mut self, job: JobId, text: &[u8]) -> Result<Option<String>, RpcError> {
+        let run = self.kept(job)?;
+        if run.replies.iter().filter_map(PendingReply::text).count() >= limits::RPC_TEXT_WAITS_MAX {
+            let sentence = format!("{} requests wait for texts of run {} already", limits::RPC_TEXT_WAITS_MAX, job.0);
+            return Err(RpcError::busy(sentence).hint("wait for the answer to one of them"));
+        }
+        Ok(run.texts.add(text, run.output.ring()))
     }
 
     fn subscribe(&mut self, peer: PeerId, params: SubscribeParams) -> Result<RpcAnswer, RpcError> {
@@ -244,9 +279,9 @@ impl Host {
     fn status_of(&mut self, job: JobId) -> Result<RpcAnswer, RpcError> {
         self.kept(job)?;
         let (state, now) = (self.state_of(job), self.turn.now);
-        let (ports, processes) = (self.runs.ports(job), self.runs.get(job).map(|run| run.processes().len()));
+        let InUse { ports, processes } = self.runs.in_use(job, now);
         let run = self.kept(job)?;
-        let listed = ListedRun { ports, processes: Some(processes.unwrap_or(0)), ..run.listed(state, now) };
+        let listed = ListedRun { ports, processes: Some(processes), ..run.listed(state, now) };
         Ok(RpcAnswer::Run(Box::new(listed)))
     }
 
@@ -258,11 +293,12 @@ impl Host {
         let is_shown = |run: &KeptRun| is_in(run) && (params.all || !run.is_closed());
         let shown: Vec<(JobId, &KeptRun)> =
             self.rpc.kept.iter().filter(|(_, run)| is_shown(run)).map(|(&job, run)| (job, run)).collect();
-        let mut in_use = self.runs.in_use(shown.iter().map(|&(job, _)| job));
+        let jobs: Vec<JobId> = shown.iter().map(|&(job, _)| job).collect();
+        let mut in_use = self.runs.all_in_use(&jobs, self.turn.now);
         let listed = shown.into_iter().map(|(job, run)| {
             let listed = run.listed(self.state_of(job), self.turn.now);
             match in_use.remove(&job) {
-                Some((ports, processes)) => ListedRun { ports, processes: Some(processes), ..listed },
+                Some(InUse { ports, processes }) => ListedRun { ports, processes: Some(processes), ..listed },
                 None => listed,
             }
         });

@@ -2,10 +2,11 @@
 //!
 //! Invariant: each request is answered once, when what it waits for has come, or when its time is over.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::kept_run::KeptRun;
-use super::pending_reply::Awaiting;
+use super::pending_reply::{Awaiting, PendingReply};
 use super::{Requester, RpcClients};
 use crate::core::engine::JobId;
 use crate::front::rpc::answers::{Met, OutputRest, RpcAnswer, WholeAnswer};
@@ -25,15 +26,23 @@ impl KeptRun {
         clients: &mut RpcClients,
         now: Instant,
         peers: &mut Peers,
-        runs: &Runs,
+        runs: &mut Runs,
     ) {
+        self.texts.follow(self.output.ring());
+        let found = self.texts.take_found();
+        let (before, waits_for_text) = (self.replies.len(), |reply: &PendingReply| reply.text().is_some());
+        let has_texts = self.replies.iter().any(waits_for_text);
         for mut reply in std::mem::take(&mut self.replies) {
             let is_late = reply.until.is_some_and(|until| until <= now);
             let answer = match &mut reply.waiting {
-                Awaiting::Output { after, most, encoding } => {
+                Awaiting::Output { after, most, encoding, is_due } => {
                     let (after, most, encoding) = (*after, *most, *encoding);
-                    let is_there = self.output.ring().last_seq() > after || self.end().is_some();
-                    if is_there || is_late {
+                    *is_due |= is_late || self.output.ring().last_seq() > after || self.end().is_some();
+                    if *is_due {
+                        // From now on it waits for room, and not for a time.
+                        reply.until = None;
+                    }
+                    if *is_due && clients.has_room(reply.to.peer, job, peers) {
                         self.answer_output(&reply.to, (after, most, encoding), job, clients, peers);
                         clients.end_wait(reply.to.peer);
                         continue;
@@ -54,7 +63,7 @@ impl KeptRun {
                     has_room.then(|| self.whole_answer(job, *parses))
                 }
                 waiting => self
-                    .awaited(job, &reply.to, waiting, now, runs)
+                    .awaited(job, &reply.to, waiting, &found, now, runs)
                     .or(is_late.then(|| Met { met: "time", ..Met::default() }))
                     .map(RpcAnswer::Met),
             };
@@ -66,17 +75,25 @@ impl KeptRun {
                 None => self.replies.push(reply),
             }
         }
+        if has_texts && self.replies.len() < before {
+            self.forget_texts();
+        }
     }
 
     /// The answer to `exec.wait`, if there is one.
-    fn awaited(&self, job: JobId, to: &Requester, waiting: &mut Awaiting, now: Instant, runs: &Runs) -> Option<Met> {
+    fn awaited(
+        &self,
+        job: JobId,
+        to: &Requester,
+        waiting: &mut Awaiting,
+        found: &BTreeMap<Box<[u8]>, String>,
+        now: Instant,
+        runs: &mut Runs,
+    ) -> Option<Met> {
         match waiting {
-            Awaiting::Text(search) => {
-                for chunk in self.output.ring().after(search.seen) {
-                    search.seen = chunk.seq;
-                    if let Some(line) = search.look(chunk.stream, &chunk.bytes) {
-                        return Some(Met { met: "text", line: Some(line), ..Met::default() });
-                    }
+            Awaiting::Text(text) => {
+                if let Some(line) = found.get(text) {
+                    return Some(Met::text(line.clone()));
                 }
                 if !self.is_closed() {
                     return None;
@@ -87,7 +104,7 @@ impl KeptRun {
                 if now >= *look_at {
                     *look_at = now + limits::RPC_PORT_LOOK;
                     let is_wanted = |open: &u16| wanted.is_none_or(|port| port == *open);
-                    if let Some(open) = runs.ports(job).into_iter().find(is_wanted) {
+                    if let Some(open) = runs.in_use(job, now).ports.into_iter().find(is_wanted) {
                         return Some(Met { met: "port", port: Some(open), ..Met::default() });
                     }
                 }
@@ -114,18 +131,22 @@ impl KeptRun {
         clients: &mut RpcClients,
         peers: &mut Peers,
     ) {
+        let most = if clients.unread(peers) > limits::RPC_UNREAD_BYTES { 0 } else { most };
         let (Some(id), Some(peer)) = (&to.id, peers.get_mut(to.peer)) else { return };
         let ring = self.output.ring();
-        let mut bytes = 0;
+        let (mut bytes, mut length) = (0, 0);
         let chunks = ring.after(after).take_while(|chunk| {
-            let fits = bytes == 0 || bytes + chunk.bytes.len() <= most;
+            length += encoding.length(&chunk.bytes);
+            let fits = bytes + chunk.bytes.len() <= most && length <= limits::RPC_READ_JSON_BYTES;
             bytes += chunk.bytes.len();
-            fits
+            fits || bytes == chunk.bytes.len()
         });
         let chunks: Vec<_> = chunks.collect();
         let (last, exit) = (chunks.last().map(|last| last.seq), self.end().map(|end| end.exit));
         let rest = OutputRest::new(job.0, ring, after, last, exit, self.is_closed());
+        let before = peer.out.pending();
         put_chunks(id, chunks.into_iter(), encoding, &rest, peer.out.buffer());
+        clients.written += peer.out.pending() - before;
         clients.touched.insert(to.peer);
     }
 

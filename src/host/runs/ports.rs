@@ -1,7 +1,8 @@
 //! Finds the TCP ports on which commands listen, and the command that holds a port on which another one could not.
 //!
-//! Invariant: what one look costs is bounded, because the loop waits for it: [`limits::PORT_PROCESSES_MAX`] processes and
-//! [`limits::PORT_DESCRIPTORS_MAX`] descriptors. Nothing looks while nobody asks.
+//! Invariants: what looks cost is bounded, because the loop waits for them: [`limits::PORT_PROCESSES_MAX`] processes and
+//! [`limits::PORT_DESCRIPTORS_MAX`] descriptors, for all clients together within [`limits::PORTS_KNOWN`]. Nothing looks
+//! while nobody asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -14,25 +15,76 @@ use crate::limits;
 use crate::sys::tree::Process;
 use crate::sys::usage::Listening;
 
-impl Runs {
-    /// The ports on which a command listens now, smallest first.
-    pub(in crate::host) fn ports(&self, job: JobId) -> Vec<u16> {
-        let mut listening = Listening::within(limits::PORT_DESCRIPTORS_MAX);
-        let ports = self.get(job).into_iter().flat_map(processes).flat_map(|process| listening.ports(process.pid));
-        ports.collect::<BTreeSet<u16>>().into_iter().collect()
+/// What a command has open, and how large it is.
+#[derive(Debug, Clone, Default)]
+pub(in crate::host) struct InUse {
+    /// The ports on which it listens, smallest first.
+    pub(in crate::host) ports: Vec<u16>,
+    /// How many processes it has.
+    pub(in crate::host) processes: usize,
+}
+
+/// What was found in the last moments.
+#[derive(Debug, Default)]
+pub(super) struct PortBook {
+    /// When it was begun anew.
+    since: Option<Instant>,
+    listening: Listening,
+    /// Processes that may still be looked at.
+    processes: usize,
+    found: BTreeMap<JobId, InUse>,
+    /// What was found before. It is told of a command at which nothing may look now.
+    before: BTreeMap<JobId, InUse>,
+}
+
+impl PortBook {
+    /// Forgets what was found too long ago.
+    fn renew(&mut self, now: Instant) {
+        if self.since.is_none_or(|since| now >= since + limits::PORTS_KNOWN) {
+            self.since = Some(now);
+            self.listening = Listening::within(limits::PORT_DESCRIPTORS_MAX);
+            self.processes = limits::PORT_PROCESSES_MAX;
+            self.before = std::mem::take(&mut self.found);
+        }
     }
 
-    /// The ports on which these commands listen now, and how many processes each has: of the first ones, as far as
-    /// [`limits::PORT_LIST_PROCESSES_MAX`] goes.
-    pub(in crate::host) fn in_use(&self, jobs: impl Iterator<Item = JobId>) -> BTreeMap<JobId, (Vec<u16>, usize)> {
-        let mut listening = Listening::within(limits::PORT_DESCRIPTORS_MAX);
+    /// What is known of a command, after a look if there was none lately.
+    fn of(&mut self, job: JobId, run: &ActiveRun) -> InUse {
+        if let Some(known) = self.found.get(&job) {
+            return known.clone();
+        }
+        if self.processes == 0 {
+            return self.before.get(&job).cloned().unwrap_or_default();
+        }
+        let own = run.processes();
+        let looked_at = own.len().min(self.processes);
+        // A command without processes costs a look, too.
+        self.processes -= looked_at.max(1);
+        let ports: BTreeSet<u16> =
+            own[..looked_at].iter().flat_map(|process| self.listening.ports(process.pid)).collect();
+        let found = InUse { ports: ports.into_iter().collect(), processes: own.len() };
+        self.found.insert(job, found.clone());
+        found
+    }
+}
+
+impl Runs {
+    /// The ports on which a command listens, and how many processes it has, as far as was seen within
+    /// [`limits::PORTS_KNOWN`].
+    pub(in crate::host) fn in_use(&mut self, job: JobId, now: Instant) -> InUse {
+        let Some(run) = self.all.get(&job) else { return InUse::default() };
+        self.port_book.renew(now);
+        self.port_book.of(job, run)
+    }
+
+    /// The same of many commands: of the first ones, as far as [`limits::PORT_LIST_PROCESSES_MAX`] goes.
+    pub(in crate::host) fn all_in_use(&mut self, jobs: &[JobId], now: Instant) -> BTreeMap<JobId, InUse> {
         let (mut found, mut room) = (BTreeMap::new(), limits::PORT_LIST_PROCESSES_MAX);
-        for (job, run) in jobs.filter_map(|job| Some((job, self.get(job)?))) {
-            let own = run.processes();
-            let Some(rest) = room.checked_sub(own.len()) else { break };
+        for &job in jobs.iter().filter(|job| self.all.contains_key(job)).collect::<Vec<_>>() {
+            let one = self.in_use(job, now);
+            let Some(rest) = room.checked_sub(one.processes) else { break };
             room = rest;
-            let ports: BTreeSet<u16> = own.iter().flat_map(|process| listening.ports(process.pid)).collect();
-            found.insert(job, (ports.into_iter().collect(), own.len()));
+            found.insert(job, one);
         }
         found
     }

@@ -10,6 +10,7 @@ use super::client::Client;
 use crate::support::dice::Dice;
 use crate::support::host::{Host, MIRROR};
 use crate::support::procs;
+use crate::support::programs::can_open;
 use crate::support::waiting;
 
 #[test]
@@ -193,6 +194,111 @@ fn a_run_that_a_subscription_names_again_and_again_is_told_once() {
     let many: Vec<u64> = (1..=1_025).collect();
     let (code, sentence) = client.error("events.subscribe", &json!({"runs": many}));
     assert!(code == -32602 && sentence.contains("1024"), "{sentence}");
+}
+
+/// Before, each of 900 such answers waited in the memory.
+#[test]
+fn output_that_a_client_asks_for_and_does_not_take_is_not_gathered() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let run = client.start(&json!({"command": "head -c 1000000 /dev/zero | tr '\\0' x", "background": true}));
+    client.call("exec.wait", &json!({"run": run, "for": "exit"}));
+    let mut clients: Vec<Client> = (0..2).map(|_| Client::new(&host)).collect();
+    for asking in &mut clients {
+        (0..25).for_each(|_| _ = asking.ask("exec.output", &json!({"run": run, "max_bytes": 4 << 20})));
+    }
+    // Each answer would be a megabyte: when the host sleeps, it has read what fits, and answered what it wants to.
+    host.at_rest(|| procs::memory(host.pid()));
+    let memory = procs::memory(host.pid());
+    assert!(memory < 28 << 20, "{memory} bytes");
+    for asking in &mut clients {
+        for id in [1, 2] {
+            let told: usize = asking.result(id)["chunks"].as_array().expect("chunks").iter().map(length).sum();
+            assert_eq!(told, 1_000_000, "answer {id}");
+        }
+    }
+}
+
+fn length(chunk: &Value) -> usize {
+    chunk["text"].as_str().expect("a text").len()
+}
+
+/// Before, each of them was compared with all output.
+#[test]
+fn requests_that_wait_for_texts_are_bounded_and_nearly_matching_output_is_looked_at_once() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::new(&host);
+    let script = "read x; head -c 4000000 /dev/zero | tr '\\0' a; echo b; read y";
+    let run = client.start(&json!({"command": script, "keep_stdin": true, "sanitize": "raw", "background": true}));
+    let wait = |text: String| json!({"run": run, "for": "text", "text": text});
+    let near: Vec<u64> = (0..64_u8)
+        .map(|n| client.ask("exec.wait", &wait("a".repeat(255) + &char::from(b'!' + n).to_string())))
+        .collect();
+    // One client's requests have their turns in order; those of others may come in between.
+    client.call("hello", &json!({}));
+    for _ in 0..15 {
+        let mut other = Client::new(&host);
+        let asked: Vec<u64> = (0..100).map(|_| other.ask("exec.wait", &wait("b".to_owned()))).collect();
+        for id in asked {
+            assert_eq!(other.reply(id)["error"]["code"], -32003);
+        }
+    }
+    assert_eq!(client.error("exec.wait", &wait("a".repeat(257))).0, -32602);
+    let before = procs::processor_time(host.pid());
+    client.call("exec.write", &json!({"run": run, "text": "\n"}));
+    client.call("exec.write", &json!({"run": run, "eof": true}));
+    client.call("exec.wait", &json!({"run": run, "for": "exit"}));
+    let took = procs::processor_time(host.pid()) - before;
+    for id in near {
+        let answer = client.result(id);
+        assert_eq!(answer["met"], "exit", "{answer}");
+    }
+    let memory = procs::memory(host.pid());
+    assert!(memory < 32 << 20, "{memory} bytes");
+    assert_eq!(host.run("echo on").out(), "on\n", "after {took:?}");
+}
+
+/// Each look reads what all processes of the run have open.
+#[test]
+fn a_client_that_asks_for_ports_without_end_costs_few_looks() {
+    let host = Host::with(MIRROR);
+    // Without a port that somebody listens on, there is nothing to look for.
+    let _listens = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut client = Client::new(&host);
+    let script = "for n in {1..200}; do sleep 1000 & done; echo begun; wait";
+    let run = client.start(&json!({"argv": ["bash", "-c", script]}));
+    assert_eq!(client.call("exec.wait", &json!({"run": run, "for": "text", "text": "begun"}))["met"], "text");
+    let before = procs::processor_time(host.pid());
+    for _ in 0..500 {
+        assert_eq!(client.call("exec.status", &json!({"run": run}))["state"], "running");
+    }
+    let took = procs::processor_time(host.pid()) - before;
+    assert!(took < std::time::Duration::from_millis(2_500), "{took:?}");
+}
+
+#[test]
+fn an_agent_has_so_many_connections_and_no_more() {
+    if !can_open(1_024) {
+        return;
+    }
+    let host = Host::with(MIRROR);
+    let greeted = |_| {
+        let mut client = Client::new(&host);
+        client.call("hello", &json!({}));
+        client
+    };
+    let mut clients: Vec<Client> = (0..128).map(greeted).collect();
+    let mut refused = Client::new(&host);
+    let (code, sentence) = refused.error("hello", &json!({}));
+    assert!(code == -32003 && sentence.contains("128"), "{sentence}");
+    assert_eq!(refused.hear(), None, "the connection ends");
+    clients.pop();
+    waiting::wait_until("one may come again", || {
+        let mut other = Client::new(&host);
+        let id = other.ask("hello", &json!({}));
+        other.reply(id)["result"].is_object()
+    });
+    assert_eq!(host.run("echo on").out(), "on\n");
 }
 
 /// They come and go in every state, with commands that run, wait and write.

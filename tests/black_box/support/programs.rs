@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use nix::sys::resource::{Resource, getrlimit};
+
 /// The search path of every call, whoever makes it.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -145,6 +147,15 @@ pub(crate) fn has(name: &str) -> bool {
         skipped(&format!("{name} is not installed"));
     }
     found
+}
+
+/// Whether a host that a test starts may have this many files open; says so aloud when it may not.
+pub(crate) fn can_open(files: u64) -> bool {
+    let most = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard);
+    if most < files {
+        skipped(&format!("a process may have {most} files open here (ulimit -Hn), which is less than {files}"));
+    }
+    most >= files
 }
 
 /// Tells the person who runs the tests what this test leaves out. Test output is captured, and that of a test that
