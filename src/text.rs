@@ -29,7 +29,7 @@
 //! * `bind_failure` — whether output says that a port is in use, and which it may be.
 //! * `escape`, `ends` and `banner` — one line each, of printable characters, that no text within it can end.
 //!
-//! `agent_name` is how agents are called everywhere. `settings` edits files that people write.
+//! `name` is the rule for names, and `agent_name` how agents are called everywhere. `settings` edits files that people write.
 //!
 //! `scan`, `utf8`, `csi` and `width` are the tables and the fast loops below these; `encode`, `count` and `reason` are
 //! small conversions for records and messages.
@@ -48,6 +48,7 @@ pub mod hidden;
 pub mod highlight;
 pub mod line_feeds;
 pub mod markup;
+pub mod name;
 mod parser;
 pub mod place;
 pub mod prompt;

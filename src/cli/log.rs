@@ -18,7 +18,8 @@ use super::when;
 use crate::history::{self, Facts, Query, RunOutcome, SessionHistory};
 use crate::text::banner::{duration, signal_name};
 use crate::text::count::counted;
-use crate::text::escape::{escape_line, name_of};
+use crate::text::escape::escape_line;
+use crate::text::name::name_of;
 
 pub(super) const VERB: Verb = Verb {
     name: "log",

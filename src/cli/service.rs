@@ -16,16 +16,12 @@ use crate::front::rpc::params::{ListParams, NoParams};
 use crate::front::rpc::projects::SessionParams;
 use crate::limits;
 use crate::text::escape::escape_line;
-
-/// What a name looks like.
-pub(super) const NAME_FORM: &str = "a name has letters, digits, -, _ and ., begins with a letter, and has 64 at most";
+pub(super) use crate::text::name::NAME_FORM;
+use crate::text::name::is_service_name;
 
 /// Whether a word can be the name of a service.
 pub(super) fn is_name(word: &str) -> bool {
-    let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    word.len() <= limits::RPC_NAME_BYTES
-        && word.bytes().all(is_of_a_name)
-        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+    is_service_name(word, limits::RPC_NAME_BYTES)
 }
 
 /// A run as the host lists it.
@@ -182,16 +178,6 @@ pub(super) fn number_if_known(name: &str) -> Result<Option<u64>, Notice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_words_that_no_reference_is() {
-        for good in ["web", "Web-2", "api.v1", "a_b"] {
-            assert!(is_name(good), "{good}");
-        }
-        for bad in ["", "2web", "-x", "a b", "a:1", "#4", "wéb", "a/b", &"x".repeat(65)] {
-            assert!(!is_name(bad), "{bad}");
-        }
-    }
 
     fn run(run: u64, name: &str, dir: &str, session: Option<&str>, exit: Option<u8>) -> HostRun {
         let (name, session) = (Some(name.to_owned()), session.map(str::to_owned));

@@ -17,7 +17,8 @@ use crate::journal::record::{EndRecord, InputRecord, RecordedOutput, RunEnd, Sta
 use crate::text::agent_name::{agent_name, short_name};
 use crate::text::banner::{duration, left_line, signal_name};
 use crate::text::count;
-use crate::text::escape::{escape_line, escape_text, name_of};
+use crate::text::escape::{escape_line, escape_text};
+use crate::text::name::name_of;
 
 pub(super) const VERB: Verb = Verb {
     name: "show",

@@ -21,7 +21,7 @@ use crate::history::{self, Facts, Query, RunOutcome};
 use crate::text::agent_name::agent_name;
 use crate::text::banner::duration;
 use crate::text::count;
-use crate::text::escape::name_of;
+use crate::text::name::name_of;
 
 pub(super) const VERB: Verb = Verb {
     name: "stats",

@@ -9,7 +9,7 @@ use rexec_sh::protocol::agents::started;
 
 use crate::limits;
 use crate::text::agent_name::UNNAMED;
-use crate::text::escape::name_of;
+use crate::text::name::name_of;
 use crate::text::unwrap::Agent;
 
 /// The caller's name for banner and journal. `given` is its name for itself, or empty; `run` is what `rexec run` says,

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 
 use super::json_line::put_line;
 use crate::limits;
-use crate::text::escape::name_of;
+use crate::text::name::name_of;
 use arguments::ToolCall;
 use call::{KnownRun, PendingCall, Work};
 use host_side::HostSide;

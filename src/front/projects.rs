@@ -5,8 +5,8 @@
 //! A command belongs to the innermost one whose directory it runs in. The first command in a git project makes one for
 //! the project; `session.create` makes others.
 //!
-//! Invariants: no two have the same directory, name or port; their number is bounded; the values of secret-named
-//! variables are in memory only, never in the text that is kept on the disk.
+//! Invariants: no two have the same directory, name or port; no name is an identifier or a directory; their number is
+//! bounded; the values of secret-named variables are in memory only, never in the text that is kept on the disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::text::name::{is_name, name_of};
 use crate::text::redact::{Redactor, is_secret};
+
+/// Columns of the name that a directory gives.
+const NAME_COLUMNS: usize = 48;
+/// Room in a name for a number that tells it from others, bytes.
+const NUMBER_BYTES: usize = 8;
 
 /// The number of a project session, never used again by one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -135,14 +141,18 @@ impl Projects {
     #[must_use]
     pub fn read(text: &[u8]) -> Self {
         let kept: Vec<ProjectSession> = serde_json::from_slice(text).unwrap_or_default();
-        let is_sound = |kept: &ProjectSession| kept.dir.starts_with('/') && !kept.name.is_empty();
-        let mut all = BTreeMap::new();
-        for kept in kept.into_iter().filter(is_sound).take(limits::PROJECTS_MAX) {
+        let is_sound = |kept: &ProjectSession| kept.dir.starts_with('/');
+        let mut projects = Self::default();
+        for mut kept in kept.into_iter().filter(is_sound).take(limits::PROJECTS_MAX) {
+            // Older hosts took other names. What one of those becomes may be the name of the next.
+            if !is_project_name(&kept.name) || projects.find(&kept.name).is_some() {
+                kept.name = projects.free_name(&kept.name);
+            }
             // The commands of the earlier host are gone, so none is paused.
-            all.insert(kept.id, ProjectSession { is_suspended: false, ..kept });
+            projects.all.insert(kept.id, ProjectSession { is_suspended: false, ..kept });
         }
-        let last = all.keys().next_back().map_or(0, |id| id.0);
-        Self { all, last, has_changed: false }
+        projects.last = projects.all.keys().next_back().map_or(0, |id| id.0);
+        projects
     }
 
     /// The text for the disk, if that has an older one.
@@ -212,11 +222,10 @@ impl Projects {
         self.last = self.last.saturating_add(1);
         let id = ProjectId(self.last);
         let base = Path::new(dir).file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
-        let numbered = (2..).map(|number| format!("{base}-{number}"));
-        let name = std::iter::once(base.to_string()).chain(numbered).find(|name| self.find(name).is_none());
+        let name = self.free_name(&base);
         let made = ProjectSession {
             id,
-            name: name.expect("numbers do not run out"),
+            name,
             dir: dir.to_owned(),
             env: BTreeMap::new(),
             lost: Vec::new(),
@@ -230,6 +239,18 @@ impl Projects {
         self.all.insert(id, made);
         self.has_changed = true;
         id
+    }
+
+    /// A name after this text that no other one has.
+    fn free_name(&self, text: &str) -> String {
+        let mut base = name_of(text, NAME_COLUMNS).replace('/', "_");
+        while base.len() > limits::PROJECT_NAME_BYTES - NUMBER_BYTES {
+            base.pop();
+        }
+        let base = if base.trim().is_empty() { "project" } else { base.trim() };
+        let numbered = (2_u32..).map(|number| format!("{base}-{number}"));
+        let is_free = |name: &String| is_project_name(name) && self.find(name).is_none();
+        std::iter::once(base.to_owned()).chain(numbered).find(is_free).expect("numbers do not run out")
     }
 
     /// Defines one. One that a command has made is defined by this.
@@ -330,6 +351,12 @@ fn plain(dir: &str) -> String {
     path.into_os_string().into_string().expect("parts of a string are strings")
 }
 
+/// Whether a project session may have this name. An identifier or a directory is none.
+fn is_project_name(name: &str) -> bool {
+    let is_id = name.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
+    is_name(name, limits::PROJECT_NAME_BYTES) && !is_id && !name.contains('/')
+}
+
 /// The directory of a definition, if all of it is valid.
 fn check(wanted: &ProjectDefinition) -> Result<String, ProjectError> {
     let bad = |field, why: &str| Err(ProjectError::Bad(field, why.to_owned()));
@@ -337,13 +364,9 @@ fn check(wanted: &ProjectDefinition) -> Result<String, ProjectError> {
     if !wanted.dir.starts_with('/') || has_nul(&wanted.dir) || wanted.dir.len() > limits::PROJECT_TEXT_BYTES {
         return bad("dir", "not an absolute path, too long, or with a NUL");
     }
-    let is_name = |name: &String| {
-        let is_id = name.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
-        let is_long = name.len() > limits::PROJECT_NAME_BYTES;
-        !name.is_empty() && !is_long && !is_id && !name.contains('/') && !name.contains(char::is_control)
-    };
-    if wanted.name.as_ref().is_some_and(|name| !is_name(name)) {
-        return bad("name", "empty, too long, with a slash or a control character, or like an identifier (p1)");
+    if wanted.name.as_ref().is_some_and(|name| !is_project_name(name)) {
+        let why = "empty, too long, with a slash, a control or hidden character or one of a shell's, or like an identifier (p1)";
+        return bad("name", why);
     }
     if wanted.shell.as_ref().is_some_and(|shell| !shell.starts_with('/') || has_nul(shell)) {
         return bad("shell", "not an absolute path, or with a NUL");

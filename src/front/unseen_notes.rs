@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use rexec_sh::protocol::unseen::{UnseenNote, UnseenReason};
 
 use crate::limits;
-use crate::text::escape::name_of;
+use crate::text::name::name_of;
 
 /// Notes among which a shim is looked for that executed another one for the same command.
 const EARLIER_MAX: usize = 64;

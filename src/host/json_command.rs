@@ -27,7 +27,7 @@ use crate::guard::baseline;
 use crate::limits;
 use crate::sys::caller_descriptor::CallerDescriptor;
 use crate::sys::file;
-use crate::text::escape::name_of;
+use crate::text::name::name_of;
 use crate::text::reason::reason;
 
 /// Variables and their values.

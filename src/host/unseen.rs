@@ -7,7 +7,7 @@ pub(super) use notes::UnseenNotes;
 use super::screen::Screen;
 use crate::limits;
 use crate::text::ends::escape_ends;
-use crate::text::escape::name_of;
+use crate::text::name::name_of;
 
 /// Columns that a command may take in such a line.
 const COMMAND_COLUMNS: usize = 400;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::escape::name_of;
+use super::name::name_of;
 
 /// The most columns of a name, without session and role.
 const NAME_COLUMNS: usize = 16;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::count::counted;
 use super::ends::escape_ends;
-use super::escape::{escape_line, name_of};
+use super::escape::escape_line;
+use super::name::name_of;
 use crate::limits;
 
 /// The most columns of a directory or an error.

@@ -8,7 +8,8 @@
 
 use memchr::memmem;
 
-use super::escape::{escape_line, name_of};
+use super::escape::escape_line;
+use super::name::name_of;
 use crate::limits;
 
 /// What the words have in common: `Address already in use`, `Port 3000 is in use`, `Connection in use`.

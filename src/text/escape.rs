@@ -68,15 +68,6 @@ pub(super) fn push_escaped(line: &mut String, c: char, keep_layout: bool) {
     }
 }
 
-/// A caller's name on at most `columns_max` columns. Characters of the banner's grammar and invisible ones become `_`.
-#[must_use]
-pub fn name_of(text: &str, columns_max: usize) -> String {
-    let is_safe = |c: char| !matches!(c, ':' | '$' | '#' | '[' | ']') && !is_hidden(c) && !is_bar(c);
-    let may_stand = |c: char| is_safe(c) && !c.is_control() && (c == ' ' || !c.is_whitespace());
-    let name: String = text.trim().chars().map(|c| if may_stand(c) { c } else { '_' }).collect();
-    escape_line(&name, columns_max)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -96,3 +96,34 @@ fn secrets_are_not_kept_and_the_number_is_bounded() {
         assert_eq!(Projects::read(nonsense).iter().count(), 0);
     }
 }
+
+#[test]
+fn every_name_follows_the_rule_wherever_it_comes_from() {
+    let mut projects = Projects::default();
+    let implied = |projects: &mut Projects, dir: &str| {
+        let id = projects.of_run(dir, Some(dir), NOW).unwrap();
+        projects.get(id).unwrap().name.clone()
+    };
+    for (dir, expected) in [
+        ("/srv/y\u{1b}]0;X\u{7}", "y__0_X_"),
+        ("/srv/$(touch x)", "_(touch x)"),
+        ("/srv/\u{202e}", "_"),
+        ("/srv/p4", "p4-2"),
+        ("/a/shop", "shop"),
+        ("/b/shop", "shop-2"),
+        ("/srv/ ", "project"),
+    ] {
+        assert_eq!(implied(&mut projects, dir), expected, "{dir:?}");
+    }
+    let name = implied(&mut projects, &format!("/srv/{}", "ä".repeat(100)));
+    assert!(name.len() <= limits::PROJECT_NAME_BYTES && name.starts_with("ää"), "{name}");
+    for bad in ["", "a\n", "$(x)", "`x`", "▌", "\u{202e}x", "a/b", "p7", " a", "a'b"] {
+        assert!(matches!(defined(&mut projects, "/srv/new", Some(bad)), Err(ProjectError::Bad("name", _))), "{bad:?}");
+    }
+    // A file of an older host.
+    let kept = |id: u32, name: &str, dir: &str| serde_json::json!({"id": id, "name": name, "dir": dir, "created_at": NOW, "last_activity": NOW});
+    let file = [kept(4, "x\u{1b}[2J", "/a"), kept(5, "", "/b"), kept(6, "x__2J", "/c")];
+    let read = Projects::read(serde_json::to_string(&file).unwrap().as_bytes());
+    let names: Vec<&str> = read.iter().map(|known| known.name.as_str()).collect();
+    assert_eq!(names, ["x__2J", "project", "x__2J-2"]);
+}

@@ -10,6 +10,7 @@ use super::params::{Encoding, RunEvent, SizeParams, decoded};
 use crate::front::jsonl::{CommandInput, CommandRequest, OutputPlace};
 use crate::front::profile::Profile;
 use crate::limits;
+use crate::text::name::{NAME_FORM, is_service_name};
 use crate::text::unwrap::unwrap;
 
 /// What becomes of the host's environment.
@@ -154,8 +155,8 @@ impl StartParams {
         if self.arg0.is_some() && self.argv.is_none() {
             return Err(bad("arg0", "it goes with argv"));
         }
-        if self.name.as_ref().is_some_and(|name| name.is_empty() || name.len() > limits::RPC_NAME_BYTES) {
-            return Err(bad("name", &format!("not a text of 1 to {} bytes", limits::RPC_NAME_BYTES)));
+        if self.name.as_ref().is_some_and(|name| !is_service_name(name, limits::RPC_NAME_BYTES)) {
+            return Err(bad("name", NAME_FORM));
         }
         if self.restart && self.name.is_none() {
             return Err(bad("restart", "it goes with name"));

@@ -187,6 +187,8 @@ fn a_name_is_taken_until_its_command_ends_or_is_restarted() {
         client.call("exec.cancel", &json!({"run": run}));
         client.call("exec.wait", &json!({"run": run, "for": "exit"}));
     }
+    let hostile = client.ask("exec.start", &json!({"command": "true", "name": "$(touch ran)"}));
+    assert_eq!(client.reply(hostile)["error"]["code"], -32602, "a shell would expand it");
     let third = client.start(&json!({"command": "true", "name": "web"}));
     assert_eq!(client.call("exec.wait", &json!({"run": third, "for": "exit"}))["exit"], 0);
 }
