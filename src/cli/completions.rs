@@ -1,8 +1,10 @@
 //! Scripts that complete the command line of `rexec` in bash, zsh and fish, made of the table of verbs.
 //!
 //! Numbers of commands come from `rexec ps --json`, names of services from `rexec services --json` and names of journals
-//! from `rexec --list`, asked at the moment of
-//! completion. Where no host runs there are no numbers.
+//! from `rexec --list`, asked at the moment of completion. Where no host runs there are no numbers.
+//!
+//! Invariant: no word that is asked for is expanded by the shell, now or when the line is run. An older host may have given
+//! any name to a service.
 
 use std::fmt::Write;
 
@@ -19,6 +21,19 @@ const RUNS: &str = concat!(
 );
 /// Prints the names of the journals.
 const JOURNALS: &str = "rexec --list 50 2>/dev/null | cut -d' ' -f1";
+
+/// Takes words, one a line, of which bash offers those that begin with what was typed. None of them is expanded, and each
+/// is quoted, because bash puts it into the command line as it is.
+const BASH_REPLY: &str = r#"_rexec_reply() {
+    local line
+    while IFS= read -r line; do
+        if [[ $line == "$1"* ]]; then
+            printf -v line %q "$line"
+            COMPREPLY+=("$line")
+        fi
+    done
+}
+"#;
 
 /// The script for this shell.
 pub(super) fn script(verbs: &[&Verb], shell: &str) -> Option<String> {
@@ -72,7 +87,7 @@ fn names(verb: &Verb) -> Vec<String> {
 fn bash(verbs: &[&Verb]) -> String {
     let all: Vec<&str> = verbs.iter().map(|verb| verb.name).chain(["--help", "--version"]).collect();
     let mut text = format!(
-        "# bash completion for rexec\n\
+        "# bash completion for rexec\n{BASH_REPLY}\
          _rexec() {{\n    \
          local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n    \
          COMPREPLY=()\n    \
@@ -108,7 +123,7 @@ fn bash(verbs: &[&Verb]) -> String {
 
 fn bash_reply(verbs: &[&Verb], values: Values) -> String {
     match printer(verbs, values) {
-        Some(printer) => format!("COMPREPLY=($(compgen -W \"$({printer})\" -- \"$word\"))"),
+        Some(printer) => format!("_rexec_reply \"$word\" < <({printer})"),
         None => ":".to_owned(),
     }
 }

@@ -203,6 +203,71 @@ fn bash_completes() {
     );
 }
 
+/// Names that an older host may have given to services. Each begins with a word of its own.
+const HOSTILE_NAMES: [&str; 8] =
+    ["a1$(touch ran)", "b1`touch ran`", "c1;touch ran;", "d1 e f", "f1'g", "h1*", "i1&touch ran&", "k1<(touch ran)"];
+
+/// A program in place of rexec that has services of these names, and writes down what else it is called with.
+fn hostile_services(folder: &Path) {
+    let list: String =
+        HOSTILE_NAMES.iter().map(|name| format!("{{\"v\":1,\"seq\":7,\"name\":\"{name}\"}}\n")).collect();
+    fs::write(folder.join("list"), list).expect("a file");
+    let program = format!(
+        "#!/bin/sh\ncase $1 in\nps) ;;\nservices) cat {0}/list ;;\ncompletions) exec {1} \"$@\" ;;\n\
+         *) printf '%s\\n' \"$2\" >>{0}/called ;;\nesac\n",
+        folder.display(),
+        programs::rexec().display()
+    );
+    fs::create_dir_all(folder.join("bin")).expect("a folder");
+    programs::write(&folder.join("bin/rexec"), program.as_bytes());
+}
+
+/// Names of services are completed as they are, and what a person then runs has them as one word.
+#[test]
+fn no_completion_runs_what_a_name_says() {
+    let firsts: Vec<&str> = HOSTILE_NAMES.iter().map(|name| &name[..2]).collect();
+    let bash = format!(
+        "source <(rexec completions bash)\n\
+         of() {{ COMP_WORDS=(rexec kill \"$1\"); COMP_CWORD=2; _rexec; eval \"rexec kill ${{COMPREPLY[0]}}\"; }}\n\
+         for first in {}; do of \"$first\"; done\n",
+        firsts.join(" ")
+    );
+    let fish = format!(
+        "rexec completions fish | source\n\
+         for first in {}; eval rexec kill (complete --escape -C \"rexec kill $first\" | string split -f1 \\t); end\n",
+        firsts.join(" ")
+    );
+    // A line is typed when the one before has been run.
+    let zsh = format!(
+        "zmodload zsh/zpty\nzpty -b z zsh -f -i\nn=0\n\
+         zpty -w z 'PS1=; autoload -Uz compinit; compinit -D -u; source <(rexec completions zsh)'\n\
+         for first in {}; do\n    \
+         zpty -w -n z \"rexec kill $first\"$'\\t\\n'\n    ((++n))\n    \
+         until [[ -e called ]] && (( $(wc -l <called) >= n )); do zpty -r z seen; sleep 0.05; done\ndone\nzpty -d z\n",
+        firsts.join(" ")
+    );
+    for (shell, arguments, text) in
+        [("bash", &["--norc"][..], &bash), ("fish", &["--no-config"], &fish), ("zsh", &["-f"], &zsh)]
+    {
+        if !programs::has(shell) {
+            continue;
+        }
+        let home = TempDir::new(None);
+        hostile_services(home.path());
+        let script = home.join("script");
+        fs::write(&script, text).expect("a file");
+        let mut command = programs::command("timeout");
+        command.args(["240", shell]).args(arguments).arg(&script).current_dir(home.path()).env_clear();
+        command.env("PATH", format!("{}:{}", home.join("bin").display(), programs::PATH));
+        let output =
+            command.env("HOME", home.path()).env("TERM", "xterm").stdin(Stdio::null()).output().expect("it starts");
+        let called = fs::read_to_string(home.join("called")).unwrap_or_default();
+        let called: Vec<&str> = called.lines().collect();
+        assert_eq!(called, HOSTILE_NAMES, "{shell}: {output:?}");
+        assert!(!home.join("ran").exists(), "{shell} ran what a name says");
+    }
+}
+
 #[test]
 fn fish_completes() {
     if !programs::has("fish") {
