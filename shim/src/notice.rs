@@ -3,7 +3,7 @@
 use nix::libc;
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::wire::{self, WireError};
+use rexec_sh::protocol::wire::{Hello, WireError};
 
 use crate::sys;
 
@@ -22,7 +22,8 @@ pub(crate) fn misunderstood(error: &WireError) -> Notice {
     const HINT: &str = "install rexec-sh and rexec-host of the same release, then restart rexec-host";
     match error {
         WireError::Version { newest, oldest } => {
-            let (ours, theirs) = (versions(wire::VERSION_MIN, wire::VERSION), versions(*oldest, *newest));
+            let ours = Hello::OURS.versions();
+            let theirs = Hello { newest: *newest, oldest: *oldest }.versions();
             let problem =
                 format_args!("rexec-sh speaks protocol {ours} and rexec-host {theirs}, so the command did not run");
             Notice::new(OWN_FAILURE, problem, HINT)
@@ -38,8 +39,4 @@ pub(crate) fn misunderstood(error: &WireError) -> Notice {
             HINT,
         ),
     }
-}
-
-fn versions(oldest: u16, newest: u16) -> String {
-    if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") }
 }

@@ -11,7 +11,7 @@
 //!
 //! Invariants: nothing here allocates by a length field (the caller's buffer grows with the bytes that arrived);
 //! every truncation of a valid stream is [`Decoded::Incomplete`] and never an error; kinds from 0x80 up may be skipped
-//! by a reader that does not know them, any other unknown kind is an error.
+//! by a reader that does not know them, any other unknown kind is an error. Attributes of a RUN frame follow the same rule.
 
 mod attributes;
 mod extras;
@@ -31,9 +31,11 @@ pub use run::{AtStart, RunRequest, add_cgroups, add_variable, encode_run};
 
 /// The first four bytes of every binary connection; the first byte tells it from JSONL, which opens with `{`.
 pub const MAGIC: [u8; 4] = *b"RXEC";
-/// The version this build speaks.
-pub const VERSION: u16 = 3;
-/// The oldest version this build still understands.
+/// The version this build speaks. From version 4 on, a reader skips optional attributes of a RUN frame that it does not
+/// know. A shim sends its RUN before it has heard its host, so it may send a new one once [`VERSION_MIN`] is 4.
+pub const VERSION: u16 = 4;
+/// The oldest version this build still understands: that of the release before this one. An agent keeps the shim that it
+/// found at its start while a person replaces the host, and the reverse.
 pub const VERSION_MIN: u16 = 3;
 /// Size of a [`Hello`], bytes.
 pub const HELLO_BYTES: usize = 8;
@@ -88,11 +90,9 @@ impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotRexec => write!(f, "the peer does not speak the rexec protocol"),
-            Self::Version { newest, oldest } if newest == oldest => {
-                write!(f, "the peer speaks protocol {newest}, this side {VERSION}")
-            }
             Self::Version { newest, oldest } => {
-                write!(f, "the peer speaks protocols {oldest} to {newest}, this side {VERSION}")
+                let theirs = Hello { newest: *newest, oldest: *oldest }.versions();
+                write!(f, "the peer speaks protocol {theirs}, this side {}", Hello::OURS.versions())
             }
             Self::UnknownKind(kind) => write!(f, "unknown frame kind {kind:#04x}"),
             Self::TooLong { kind, bytes } => {
@@ -128,6 +128,13 @@ pub struct Hello {
 impl Hello {
     /// What this build says.
     pub const OURS: Self = Self { newest: VERSION, oldest: VERSION_MIN };
+
+    /// The versions in words.
+    #[must_use]
+    pub fn versions(self) -> String {
+        let Self { newest, oldest } = self;
+        if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") }
+    }
 
     /// The eight bytes of it.
     #[must_use]

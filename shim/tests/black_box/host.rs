@@ -158,7 +158,12 @@ impl Peer {
 
     /// Greets, and reads hello and request. Descriptors are dropped by the kernel, because nothing asks for them.
     pub(crate) fn request(&mut self) -> Request {
-        self.stream.write_all(&Hello::OURS.encode()).unwrap();
+        self.request_as(Hello::OURS)
+    }
+
+    /// The same as a host that speaks these versions.
+    pub(crate) fn request_as(&mut self, hello: Hello) -> Request {
+        self.stream.write_all(&hello.encode()).unwrap();
         while self.buffer.len() < HELLO_BYTES {
             assert!(self.read() > 0, "the shim left before its hello was whole");
         }

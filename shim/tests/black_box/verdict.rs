@@ -126,6 +126,28 @@ fn a_host_that_leaves_in_mid_run_makes_the_outcome_unknown() {
     host.join().unwrap();
 }
 
+/// A person replaces the programs while an old host runs.
+#[test]
+fn a_host_of_the_version_before_is_understood() {
+    let place = Place::new();
+    let host = place.host(|mut peer| {
+        let request = peer.request_as(Hello { newest: 3, oldest: 3 });
+        peer.say(RECORDED_ANSWER);
+        peer.drain();
+        request
+    });
+    let seen = outcome(&place.bash("echo $VALUE").env("VALUE", "kept").output().unwrap());
+    assert_eq!(seen, (Some(7), "out\n".into(), "err\n".into()));
+    let request = host.join().unwrap();
+    assert!(request.argv.last().is_some_and(|script| script == b"echo $VALUE") && request.has("VALUE=kept"));
+}
+
+/// What a host of protocol 3 said of a command that wrote to both outputs and was sent a signal.
+const RECORDED_ANSWER: &[u8] = b"\x81\0\0\0\0\
+    \x11\x04\0\0\0out\n\
+    \x12\x04\0\0\0err\n\
+    \x14\x02\0\0\0\0\x07";
+
 #[test]
 fn a_host_of_another_version_is_named_with_both_versions() {
     let place = Place::new();
@@ -135,7 +157,7 @@ fn a_host_of_another_version_is_named_with_both_versions() {
     });
     let (code, stdout, stderr) = outcome(&place.bash("true").output().unwrap());
     assert_eq!((code, stdout.as_str()), (Some(125), ""));
-    assert!(stderr.starts_with("rexec: rexec-sh speaks protocol 3 and rexec-host 8 to 9,"), "{stderr}");
+    assert!(stderr.starts_with("rexec: rexec-sh speaks protocol 3 to 4 and rexec-host 8 to 9,"), "{stderr}");
     host.join().unwrap();
 }
 

@@ -1,7 +1,8 @@
 //! Attributes at the end of a RUN frame that differ from a fresh login's, and fields that only the host sets.
 //!
 //! Each entry is a tag of one byte, a length of four bytes, and the value. Invariants: an attribute with its default takes
-//! no byte; an unknown tag or a value of the wrong size is an error.
+//! no byte; a value of the wrong size is an error, and so is an unknown tag below [`OPTIONAL`]. Other unknown tags are
+//! skipped.
 
 use std::ffi::{CStr, CString};
 
@@ -16,6 +17,9 @@ pub const TIMER_SLACK_NS: u64 = 50_000;
 const CGROUPS_BYTES_MAX: usize = 64 << 10;
 /// The longest directory, bytes. The kernel takes shorter paths only (`PATH_MAX`).
 const DIRECTORY_BYTES_MAX: usize = 64 << 10;
+
+/// Tags from here on are optional: the command is the same for a reader that does not know them.
+const OPTIONAL: u8 = 0x80;
 
 const DIRECTORY: u8 = 1;
 const CGROUPS: u8 = 2;
@@ -244,6 +248,7 @@ impl Extras {
                 [on @ (0 | 1)] => self.live = Some(*on == 1),
                 _ => return None,
             },
+            OPTIONAL.. => {}
             _ => return None,
         }
         Some(())

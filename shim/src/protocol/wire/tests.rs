@@ -60,6 +60,28 @@ fn a_run_comes_back_as_it_was_sent() {
     assert_eq!(again, bytes);
 }
 
+/// What version 3 wrote for [`sample`].
+const SAMPLE_OF_VERSION_3: &str = "\
+    01540100000f0002023f000000fbffffff64000000001000000000000000000000000000803000a000020001000000000000\
+    ffffffffffffffff000000000000000000000000000000000200000003000203000000ff0000000b000000436c6175646520\
+    436f64650a0000002f62696e2f6261736800040000001500000062617368002d63007072696e74662027ff0a270000030000\
+    0018000000504154483d2f62696e00454d5054593d0042ff41443d0100010c0000002f736f6d65ff2f776865726502060000\
+    002f61002f620003040000000060000004080000000300000000000000050400000000000400060800000001000000000000\
+    0007040000000000000008000000000901000000000a01000000020b07000000373a436f6465780c0500000000100000010d\
+    0b00000052455845435f5345513d370e08000000dc050000000000000f06000000746f20736565100100000002";
+
+/// An older side reads what this one writes, and the reverse. Where a newer version writes something else, what is recorded
+/// here is still read.
+#[test]
+fn a_run_is_written_as_by_the_version_before() {
+    let written: String = sample().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(written, SAMPLE_OF_VERSION_3);
+    for (newest, oldest) in [(3, 3), (VERSION_MIN, 1), (9, VERSION)] {
+        let hello = Hello { newest, oldest };
+        assert_eq!(Hello::decode(&hello.encode()), Ok(Decoded::Item(hello, HELLO_BYTES)));
+    }
+}
+
 fn host_frames() -> Vec<u8> {
     let mut out = Vec::new();
     encode_output(CallerStream::Out, b"out", &mut out);
@@ -185,7 +207,7 @@ fn oversized_and_unknown_frames_are_named() {
 }
 
 #[test]
-fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
+fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused_unless_it_is_optional() {
     let argv = || [c"sh"].into_iter();
     let encoded = |extras: &Extras| {
         let attributes = Attributes { extras: extras.clone(), ..Attributes::default() };
@@ -204,6 +226,16 @@ fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
     let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&added) else { panic!("no RUN") };
     assert_eq!(run.attributes.extras, with_cgroups);
     assert!(run.attributes.extras.are_the_hosts() && !changed.are_the_hosts());
+    let with_more = |more: &[u8]| {
+        let mut frame = plain.clone();
+        frame.extend_from_slice(more);
+        let length = u32::try_from(frame.len() - HEADER_BYTES).unwrap();
+        frame[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+        frame
+    };
+    let newer = with_more(&[0x80, 3, 0, 0, 0, b'n', b'e', b'w', 5, 4, 0, 0, 0, 8, 0, 0, 0]);
+    let Ok(Decoded::Item(FromShim::Run(run), _)) = FromShim::decode(&newer) else { panic!("no RUN") };
+    assert_eq!(run.attributes.extras, changed, "what is optional is skipped, and what follows it is read");
     for bad in [
         &[99, 0, 0, 0, 0][..],
         &[5, 1, 0, 0, 0, 7],
@@ -212,11 +244,7 @@ fn what_is_usual_takes_no_bytes_and_what_is_unknown_is_refused() {
         &[5, 4, 0, 0, 0],
         &[13, 1, 0, 0, 0, b'a'],
     ] {
-        let mut frame = plain.clone();
-        frame.extend_from_slice(bad);
-        let length = u32::try_from(frame.len() - HEADER_BYTES).unwrap();
-        frame[1..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
-        assert!(matches!(FromShim::decode(&frame), Err(WireError::Malformed(_))), "{bad:?}");
+        assert!(matches!(FromShim::decode(&with_more(bad)), Err(WireError::Malformed(_))), "{bad:?}");
     }
 }
 
