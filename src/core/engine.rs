@@ -42,10 +42,13 @@ pub enum Effect {
 #[derive(Debug, Default)]
 pub struct Engine {
     jobs: BTreeMap<JobId, Job>,
+    /// The jobs that wait for room, lowest number first.
     queue: VecDeque<JobId>,
     alive: usize,
     /// Jobs that are alive and do not count for `RUNNING_MAX`.
     apart: BTreeSet<JobId>,
+    /// Jobs of that kind that wait for another try. They need no room.
+    apart_queue: BTreeSet<JobId>,
     starting: BTreeSet<JobId>,
     kept_bytes: usize,
     last: u64,
@@ -112,7 +115,10 @@ impl Engine {
     pub fn retry(&mut self, id: JobId) {
         if self.starting.remove(&id) {
             self.alive -= 1;
-            self.apart.remove(&id);
+            if self.apart.remove(&id) {
+                self.apart_queue.insert(id);
+                return;
+            }
             let place = self.queue.partition_point(|&other| other < id);
             self.queue.insert(place, id);
         }
@@ -282,7 +288,7 @@ impl Engine {
     /// Whether no job is alive or queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.alive == 0 && self.queue.is_empty()
+        self.alive == 0 && self.queue.is_empty() && self.apart_queue.is_empty()
     }
 
     /// The next thing to do. A job that was stopped before its start is passed over.
@@ -297,13 +303,13 @@ impl Engine {
 
     /// Starts queued jobs while fewer than `RUNNING_MAX` are alive, besides those that are apart.
     pub fn start_queued(&mut self) {
+        for id in std::mem::take(&mut self.apart_queue) {
+            self.apart.insert(id);
+            self.start(id);
+        }
         while self.alive - self.apart.len() < limits::RUNNING_MAX {
             let Some(id) = self.queue.pop_front() else { return };
-            if self.jobs.get(&id).is_some_and(Job::is_queued) {
-                self.alive += 1;
-                self.starting.insert(id);
-                self.effects.push_back(Effect::Start(id));
-            }
+            self.start(id);
         }
     }
 
@@ -311,7 +317,14 @@ impl Engine {
     /// [`Engine::start_queued`] starts them.
     #[must_use]
     pub fn has_room_for_queued(&self) -> bool {
-        self.alive - self.apart.len() < limits::RUNNING_MAX && !self.queue.is_empty()
+        let has_room = self.alive - self.apart.len() < limits::RUNNING_MAX;
+        !self.apart_queue.is_empty() || (has_room && !self.queue.is_empty())
+    }
+
+    fn start(&mut self, id: JobId) {
+        self.alive += 1;
+        self.starting.insert(id);
+        self.effects.push_back(Effect::Start(id));
     }
 
     /// Has a job that was submitted just now not count for `RUNNING_MAX`, because nobody waits for its end. It starts at
@@ -319,9 +332,7 @@ impl Engine {
     pub fn set_apart(&mut self, id: JobId) {
         if self.queue.back() == Some(&id) {
             self.queue.pop_back();
-            self.alive += 1;
-            self.starting.insert(id);
-            self.effects.push_back(Effect::Start(id));
+            self.start(id);
         }
         if self.starting.contains(&id) && self.apart.insert(id) {
             self.start_queued();
@@ -375,11 +386,21 @@ impl Engine {
             self.alive -= 1;
             self.apart.remove(&id);
             self.start_queued();
+        } else if closed {
+            self.leave_queue(id);
         }
         if self.kept_bytes > limits::LOGS_BYTES {
             self.shed();
         }
         Some(answer)
+    }
+
+    /// Forgets a job that was stopped before its turn.
+    fn leave_queue(&mut self, id: JobId) {
+        self.apart_queue.remove(&id);
+        if let Ok(place) = self.queue.binary_search(&id) {
+            self.queue.remove(place);
+        }
     }
 
     /// Drops output that no cursor holds, oldest job first. It stops at three quarters of the bound, so that it seldom

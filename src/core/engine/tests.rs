@@ -125,6 +125,25 @@ fn jobs_that_are_apart_neither_wait_nor_have_others_wait() {
     assert_eq!(starts(&mut engine), 0);
     engine.set_apart(late);
     assert_eq!((starts(&mut engine), engine.count_apart()), (1, 4));
+    engine.retry(late);
+    engine.start_queued();
+    assert_eq!((starts(&mut engine), engine.count_apart()), (1, 4), "it is still apart");
     engine.on_start_failed(late, StartError { code: 1, problem: String::new(), hint: String::new() });
     assert_eq!(engine.count_apart(), 3);
+}
+
+#[test]
+fn a_job_that_is_stopped_while_it_waits_leaves_the_queue() {
+    for is_apart in [false, true] {
+        let (mut engine, now) = (Engine::default(), Instant::now());
+        let id = engine.submit().unwrap();
+        if is_apart {
+            engine.set_apart(id);
+        }
+        assert_eq!(engine.next_effect(), Some(Effect::Start(id)));
+        engine.retry(id);
+        assert!(!engine.is_idle());
+        engine.stop(id, Reason::Shutdown, Duration::ZERO, now);
+        assert!(engine.is_idle(), "nothing keeps a host that ends");
+    }
 }
