@@ -218,6 +218,17 @@ impl Entry {
         }
     }
 
+    /// What the entry keeps beside itself, bytes.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        match self {
+            Self::Waits(prompt) => size_of::<Prompt>() + prompt.program.len() + prompt.prompt.len(),
+            Self::WantedInput { program, .. } => program.len(),
+            Self::PortHeld(held) => size_of::<PortHeld>() + held.whoami.len() + held.process.0.len(),
+            _ => self.output_bytes(),
+        }
+    }
+
     /// Whether a cursor that falls behind may miss it. Only output and the terminal's size may be missed.
     #[must_use]
     pub fn may_be_missed(&self) -> bool {

@@ -55,7 +55,7 @@ pub struct Log {
 }
 
 fn weight(entry: &Entry) -> usize {
-    entry.output_bytes() + ENTRY_OVERHEAD_BYTES
+    entry.kept_bytes() + ENTRY_OVERHEAD_BYTES
 }
 
 impl Log {
@@ -206,10 +206,10 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::core::entry::Stream;
+    use crate::core::entry::{Prompt, Stream};
     use rexec_sh::protocol::process::Exit;
 
     fn output(byte: u8, length: usize) -> Entry {
@@ -327,6 +327,15 @@ mod tests {
             log.advance(hold);
         }
         assert!(!log.is_full());
+    }
+
+    #[test]
+    fn what_an_entry_has_elsewhere_in_memory_weighs_too() {
+        let mut log = Log::new(1_000);
+        log.attach(Lag::Hold);
+        let words = vec![b'?'; 700].into();
+        log.push(Entry::Waits(Box::new(Prompt { program: "sudo".to_owned(), prompt: words, until: Instant::now() })));
+        assert!(log.weight() >= 704 + size_of::<Prompt>() + ENTRY_OVERHEAD_BYTES, "{}", log.weight());
     }
 
     /// Without the weight of the entries themselves, a command that writes single bytes would cost many times its log.
