@@ -286,6 +286,9 @@ pub const KEYS_DIGITS_MAX: usize = 15;
 pub const AGENTS_COUNTED_MAX: usize = 1_000;
 /// Commands of `--notify` that run at once. Another one is not started.
 pub const NOTIFY_MAX: usize = 8;
+/// The host remembers the sessions of this many commands of `--notify`, so that what they leave in the background is not
+/// taken for what a dead guard has left.
+pub const NOTIFY_SESSIONS_MAX: usize = 64;
 /// The status line is drawn at most this often.
 pub const STATUS_EVERY: Duration = Duration::from_millis(250);
 /// How long the status line says what a key did.

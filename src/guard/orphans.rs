@@ -51,7 +51,7 @@ pub struct Orphans {
 pub struct Others<'a> {
     /// From before the host became the host.
     pub kin: &'a Kin,
-    /// Guards and helper processes.
+    /// Guards and helper processes. What lives in a session that one of them leads belongs to it.
     pub known: BTreeSet<Pid>,
     /// Orphans of other guards.
     pub orphans: Vec<&'a Orphans>,
@@ -78,7 +78,8 @@ impl Orphans {
     pub fn look(&mut self, others: &Others<'_>, takes_strays: bool) -> Vec<Process> {
         let children = tree::children(process::pid()).into_iter().filter_map(tree::process);
         let is_ours = |child: &Process| {
-            let is_known = others.known.contains(&child.pid) || others.left.contains(&(child.pid, child.start));
+            let is_helper = others.known.contains(&child.pid) || others.known.contains(&child.session);
+            let is_known = is_helper || others.left.contains(&(child.pid, child.start));
             let is_free = || !others.kin.has(child) && !others.orphans.iter().any(|other| other.claims(child));
             !is_known && (self.claims(child) || (takes_strays && is_free()))
         };

@@ -2,6 +2,8 @@
 //!
 //! Invariants: the loop never waits for it; at most [`limits::NOTIFY_MAX`] run at once; the kernel reaps them.
 
+use std::collections::VecDeque;
+
 use crate::limits;
 use crate::sys::background;
 use crate::sys::tree::{self, Process};
@@ -24,12 +26,14 @@ pub(super) struct Notifier {
     command: Option<String>,
     /// Those that were alive at the last look.
     running: Vec<Process>,
+    /// The sessions of the latest ones, in which something may live on in the background.
+    sessions: VecDeque<Pid>,
 }
 
 impl Notifier {
     /// With the command that `--notify` named.
     pub(super) fn new(command: Option<String>) -> Self {
-        Self { command, running: Vec::new() }
+        Self { command, running: Vec::new(), sessions: VecDeque::new() }
     }
 
     /// Starts the command. Returns what is wrong with that, for the human.
@@ -47,14 +51,20 @@ impl Notifier {
             ("REXEC_MESSAGE", &call.message),
         ];
         match background::start_shell(command, &variables) {
-            Ok(pid) => self.running.extend(tree::process(pid)),
+            Ok(pid) => {
+                self.running.extend(tree::process(pid));
+                self.sessions.push_back(pid);
+                if self.sessions.len() > limits::NOTIFY_SESSIONS_MAX {
+                    self.sessions.pop_front();
+                }
+            }
             Err(error) => return Some(format!("--notify: {}", reason(&error))),
         }
         None
     }
 
-    /// The processes that may be alive.
+    /// The leaders of the sessions in which something may be alive.
     pub(super) fn pids(&self) -> impl Iterator<Item = Pid> {
-        self.running.iter().map(|process| process.pid)
+        self.sessions.iter().copied()
     }
 }

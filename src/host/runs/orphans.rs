@@ -171,10 +171,11 @@ impl Runs {
     /// What the orphans of a job have to be told apart from.
     fn others(&self, job: JobId, helpers: &[Pid]) -> Others<'_> {
         let guards = self.all.values().filter_map(ActiveRun::guard_pid);
+        let free = self.free.iter().map(|(guard, _)| *guard);
         let others = self.all.iter().filter(|(other, _)| **other != job);
         Others {
             kin: &self.kin,
-            known: guards.chain(helpers.iter().copied()).collect::<BTreeSet<Pid>>(),
+            known: guards.chain(free).chain(helpers.iter().copied()).collect::<BTreeSet<Pid>>(),
             orphans: self.all.values().filter_map(|run| Some(&run.hunt.as_ref()?.orphans)).collect(),
             left: others.flat_map(|(_, run)| run.left.iter().copied()).collect(),
         }
