@@ -48,6 +48,8 @@ pub(super) struct Launch<'a> {
     affinity: Option<&'a [u8]>,
     extras: Changes,
     place: ShellPlace,
+    /// The guard's control socket.
+    control: RawFd,
     failure: Cell<Option<(StartStage, i32)>>,
 }
 
@@ -86,7 +88,12 @@ pub(super) struct Descriptors {
 
 impl<'a> Launch<'a> {
     /// Prepares the start of a run.
-    pub(super) fn new(run: &'a RunRequest<'a>, descriptors: &Descriptors, baseline: &Baseline) -> Self {
+    pub(super) fn new(
+        run: &'a RunRequest<'a>,
+        descriptors: &Descriptors,
+        baseline: &Baseline,
+        control: &OwnedFd,
+    ) -> Self {
         let argv = run.argv.iter().map(CStr::as_ptr).chain([std::ptr::null()]).collect::<Vec<_>>();
         let env = environment(run).map(CStr::as_ptr).chain([std::ptr::null()]).collect();
         let attributes = &run.attributes;
@@ -122,6 +129,7 @@ impl<'a> Launch<'a> {
                 .filter(|mask| !mask.is_empty() && *mask != baseline.affinity),
             extras: Changes::between(&baseline.extras, &attributes.extras),
             place: ShellPlace::Background,
+            control: control.as_raw_fd(),
             failure: Cell::new(None),
         }
     }
@@ -138,7 +146,8 @@ impl<'a> Launch<'a> {
         self.env.splice(end..end, missing);
     }
 
-    /// Makes the shell's process and returns when it has executed the shell.
+    /// Makes the shell's process and returns when it has executed the shell. The process does not keep the guard's control
+    /// socket meanwhile: while it waits for a disk, the host still learns of the guard's death.
     ///
     /// # Errors
     /// The step that failed and its errno. There is no process then.
@@ -166,6 +175,8 @@ impl<'a> Launch<'a> {
     fn execute(&self) -> (StartStage, i32) {
         // SAFETY: system calls on numbers and on memory that `Launch` owns, in a process that is about to execute.
         unsafe {
+            // Copies of the guard's control socket have the first three numbers.
+            [self.control, 0, 1, 2].into_iter().for_each(|fd| _ = libc::close(fd));
             match self.place {
                 ShellPlace::Background => _ = libc::setpgid(0, 0),
                 ShellPlace::Foreground(terminal) => {

@@ -103,7 +103,8 @@ impl ReceivedRun {
             is_foreground: self.plan.has(control::PLAN_FOREGROUND),
             caller: terminal.and_then(|terminal| SavedTerminal::with_modes_of(terminal, slave)),
         });
-        let launch = prepare(&run, self.plan, &descriptors, raised.as_ref().unwrap_or(baseline), slave);
+        let baseline = raised.as_ref().unwrap_or(baseline);
+        let launch = prepare(&run, self.plan, &descriptors, baseline, control, slave);
         let mut early = EarlyOrders { control, bytes: self.rest, kept: Vec::new() };
         early.take(&run)?;
         sys::write(control, &GuardReport::Begun.encode()).map_err(|_| NotStarted::HostGone)?;
@@ -121,9 +122,10 @@ fn prepare<'a>(
     plan: RunPlan,
     descriptors: &Descriptors,
     baseline: &Baseline,
+    control: &OwnedFd,
     slave: &OwnedFd,
 ) -> Launch<'a> {
-    let mut launch = Launch::new(run, descriptors, baseline);
+    let mut launch = Launch::new(run, descriptors, baseline, control);
     if plan.has(control::PLAN_DEFAULTS) {
         launch.add_defaults(environment::DEFAULTS, run);
     }
