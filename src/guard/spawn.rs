@@ -17,7 +17,7 @@ use super::launch::GUARD_IGNORES;
 use super::orphans;
 use super::request::{self, NotStarted};
 use super::supervisor::Supervisor;
-use crate::sys::kill::{CONT, Pidfd};
+use crate::sys::kill::{self, CONT, Pidfd};
 use crate::sys::own_table::{self, Birth};
 use crate::sys::{self, caller_descriptor, process, pty, socket};
 use rexec_sh::protocol::process::{Pid, Signal};
@@ -41,7 +41,7 @@ pub fn wake(pid: Pid, control: &OwnedFd) {
 
 /// Sends SIGCONT to a guard if it is stopped. A guard that stops at this moment is not noticed.
 pub fn wake_if_stopped(pid: Pid, control: &OwnedFd) {
-    if crate::sys::kill::is_stopped_child(pid) {
+    if kill::is_stopped_child(pid) {
         wake(pid, control);
     }
 }
@@ -60,11 +60,14 @@ pub fn kill(pid: Pid, control: &OwnedFd) {
 /// Signals a guard unless it has ended, because its number may belong to another process then. The guard holds the only
 /// other end of the control socket. If that end is open after the pidfd was opened, the pidfd refers to the guard.
 fn signal(pid: Pid, control: &OwnedFd, signal: Signal) {
-    let Some(process) = Pidfd::open(pid) else { return };
+    let process = Pidfd::open(pid);
     let mut other_end = [PollFd::new(control.as_fd(), PollFlags::empty())];
     let is_dead = poll(&mut other_end, PollTimeout::ZERO).is_ok_and(|count| count > 0);
-    if !is_dead {
-        process.send(signal);
+    match process {
+        _ if is_dead => {}
+        Some(process) => process.send(signal),
+        // There is no descriptor left. The guard lived a moment ago.
+        None => drop(kill::process(pid, signal)),
     }
 }
 
