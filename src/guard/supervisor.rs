@@ -43,6 +43,8 @@ pub(super) struct Supervisor {
     grace: Duration,
     /// The signals that the caller has sent; bit N is signal N.
     signalled: u128,
+    /// The whole tree ends, because an order said so. A host that dies before it has sent the next one changes nothing of it.
+    must_end: bool,
     host_lives: bool,
     /// Bytes of orders that are not complete yet.
     orders: Vec<u8>,
@@ -82,6 +84,7 @@ impl Supervisor {
             group_ends: None,
             grace: plan.grace,
             signalled: 0,
+            must_end: false,
             host_lives: true,
             orders: Vec::new(),
             hunt: Hunt::No,
@@ -271,11 +274,14 @@ impl Supervisor {
         if self.kills_group || self.group_ends.take().is_some() {
             self.kill_group();
         }
-        if self.shell.is_some() {
+        if self.shell.is_none() && !self.must_end {
+            return;
+        }
+        if !self.must_end {
             self.terminate();
-            if matches!(self.hunt, Hunt::No) {
-                self.hunt = Hunt::Grace { until: Instant::now() + limits::GRACE_CALLER_GONE };
-            }
+        }
+        if matches!(self.hunt, Hunt::No) {
+            self.hunt = Hunt::Grace { until: Instant::now() + limits::GRACE_CALLER_GONE };
         }
     }
 
@@ -296,8 +302,12 @@ impl Supervisor {
             Order::SignalLeft(signal) => self.signal_left(signal),
             Order::Pause => self.pause(),
             Order::Unpause => self.unpause(),
-            Order::Terminate => self.terminate(),
+            Order::Terminate => {
+                self.must_end = true;
+                self.terminate();
+            }
             Order::Kill => {
+                self.must_end = true;
                 self.report(&[GuardReport::Hunting]);
                 let reports = self.hunt.start(Instant::now());
                 self.report(&reports);

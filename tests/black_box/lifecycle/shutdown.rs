@@ -9,8 +9,11 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use rexec_sh::protocol::wire::{Attributes, Hello, Stdio, encode_run};
 
+use super::leftovers::{start, written};
 use crate::support::call::{Calling, Target};
 use crate::support::host::{Host, PLAIN, SHUTDOWN, Setup};
+use crate::support::procs::Process;
+use crate::support::programs;
 use crate::support::terminal::Terminal;
 use crate::support::waiting::{self, PATIENCE};
 use crate::support::warden::{State, USUAL};
@@ -289,4 +292,27 @@ fn the_flags_of_inherited_descriptors_stay() {
         let after = fcntl(&terminal, FcntlArg::F_GETFL).expect("flags");
         assert_eq!((during, after), (before, before), "{signal}");
     }
+}
+
+/// The shell goes at SIGTERM, so its guard has nothing to watch any more but what does not.
+#[test]
+fn a_tree_that_is_being_ended_ends_although_the_host_is_killed_meanwhile() {
+    let host = Host::with(Setup { flags: &["--grace", "60"], ..PLAIN });
+    let script = "(trap '' TERM HUP; exec sleep 1000) & echo $! >deaf; \
+                  setsid sh -c 'trap \"\" TERM HUP; echo $$ >daemon; exec sleep 1000' & echo $$ >shell; wait";
+    let mut calling = start(&host, script);
+    let [deaf, daemon, shell] = ["deaf", "daemon", "shell"].map(|file| written(&host, file));
+    waiting::wait_until("programs that are deaf", || {
+        [&deaf, &daemon].iter().all(|process| Process::of(process.pid).is_some_and(|now| now.comm == "sleep"))
+    });
+    let mut asked = programs::command(programs::rexec());
+    let asked = asked.args(["kill", "1"]).env_clear().env("REXEC_SOCKET", host.socket());
+    let mut asked = asked.stderr(std::process::Stdio::null()).spawn().expect("rexec runs");
+    waiting::wait_until("the end of the shell", || !shell.is_alive());
+    let (home, mut warden) = host.kill();
+    assert!(warden.is_empty_within(PATIENCE), "{:#?}", warden.tree());
+    assert!(!deaf.is_alive() && !daemon.is_alive());
+    asked.wait().expect("it ends with the host");
+    calling.finish(PATIENCE).expect("it is told");
+    drop(home);
 }
