@@ -65,7 +65,12 @@ pub(crate) fn run(reporter: Reporter, standard: &StandardStreams, become_shell: 
             sys::exit(notice.code)
         }
         Ok(Forked::Parent(pid)) => pid,
-        Err(_) => return sys::restore_mask(inherited),
+        Err(_) => {
+            if was_childless {
+                sys::ignore_children();
+            }
+            return sys::restore_mask(inherited);
+        }
     };
     let OutputPlan { pipes, files, shells } = plan;
     drop(shells);
