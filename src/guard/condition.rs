@@ -2,8 +2,8 @@
 //!
 //! A command cannot change its guard from within, but any process of the same user can from outside: setpriority(2),
 //! prlimit(2), sched_setaffinity(2), ioprio_set(2), a write to oom_score_adj, to autogroup or to the file of a control
-//! group, KEYCTL_SESSION_TO_PARENT, ptrace(2). So a guard reads its condition when it begins and after each command, and
-//! serves only while nothing has changed.
+//! group, KEYCTL_SESSION_TO_PARENT, ptrace(2). So a guard reads its condition when it begins, after each command, and when
+//! the next one comes, for which it may have waited for an hour. It serves only while nothing has changed.
 //!
 //! A process that traced the guard and left again shows in nothing that the guard could read, nor does a stop that
 //! somebody continued. But each made the guard sleep and wake once more ([`SleepCount`]). What a tracer wrote to the guard's

@@ -126,6 +126,10 @@ fn serve(mut control: OwnedFd, mut slave: OwnedFd, held: Vec<OwnedFd>) -> io::Re
     let mut held = Some(held);
     loop {
         let Some(received) = request::receive(&control, held.take().unwrap_or_default())? else { return Ok(0) };
+        // Another process may have changed this one while it waited. The host then gives the command to another guard.
+        if Condition::read(&files) != condition {
+            return Ok(0);
+        }
         let mut sleeps = SleepCount::begin();
         let plan = received.plan;
         let started = match received.start(&control, &slave, &condition.baseline) {

@@ -25,19 +25,12 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// Sets a soft limit of a host while it runs.
 fn set_limit(host: &Host, user: Option<u32>, option: &str) {
-    set_limit_of(host.pid(), user, option);
-}
-
-/// The same of a process.
-fn set_limit_of(pid: i32, user: Option<u32>, option: &str) {
     let mut prlimit = programs::command("prlimit");
-    prlimit.args([&format!("--pid={pid}"), option]);
+    prlimit.args([&format!("--pid={}", host.pid()), option]);
     if let Some(user) = user {
         prlimit.uid(user).gid(user);
     }
-    let is_set = prlimit.status().expect("prlimit is part of util-linux").success();
-    // A guard whose command has ended may leave at any moment.
-    assert!(is_set || !procs::is_alive(pid), "{option}");
+    assert!(prlimit.status().expect("prlimit is part of util-linux").success(), "{option}");
 }
 
 /// Leaves a host so many numbers for new descriptors.
@@ -187,6 +180,35 @@ fn wait_for_reserve(host: &Host) {
     assert!(waiting::until_true(PATIENCE, is_full), "{:#?}", host.tree());
 }
 
+/// Processes that take all that a user may have who may have this many. They end with this.
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    fn of(user: Option<u32>, count: u64) -> Self {
+        let mut sleep = programs::command("sleep");
+        sleep.arg("1000");
+        if let Some(user) = user {
+            sleep.uid(user).gid(user);
+        }
+        Self((0..count).map(|_| sleep.spawn().expect("a process of the test's own")).collect())
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|child| _ = child.kill());
+        self.0.iter_mut().for_each(|child| _ = child.wait());
+    }
+}
+
+/// How many processes, threads included, a user has.
+fn tasks_of(user: u32) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let own = processes.filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user));
+    own.map(|entry| fs::read_dir(entry.path().join("task")).map_or(0, |tasks| tasks.count() as u64)).sum()
+}
+
 /// Starts commands of which more than the guards in reserve can serve need a fork, which fails.
 fn start_beyond_reserve(host: &Host, user: Option<u32>) -> Vec<Calling> {
     set_limit(host, user, "--nproc=1:");
@@ -291,24 +313,41 @@ fn start_and_wait(host: &Host, script: &str, count: usize) -> Calling {
     calling
 }
 
+/// A host with guards in reserve, whose user has 200 processes more at the most.
+fn host_of_few_processes(user: Option<u32>) -> Host {
+    let most = tasks_of(user.unwrap_or_else(|| nix::unistd::geteuid().as_raw())) + 200;
+    let limits: &[(Resource, u64, u64)] = vec![(Resource::RLIMIT_NPROC, most, most)].leak();
+    let host = Host::with(Setup { user, state: State { limits, ..USUAL }, ..PLAIN });
+    wait_for_reserve(&host);
+    host
+}
+
+#[test]
+fn a_host_is_calm_while_a_guard_waits_for_a_process() {
+    let Some(user) = programs::user_of_our_own() else { return };
+    let _alone = in_flight();
+    let host = host_of_few_processes(user);
+    let crowd = Crowd::of(user, 300);
+    let mut waiting = start_and_wait(&host, "echo on", 1);
+    assert_calm(&host, "no process for a shell");
+    drop(crowd);
+    waiting.finish(PATIENCE).expect("it is served, or was given up because this took long");
+}
+
 /// A guard that cannot make a process tries again, and may be told to end or to pause the command meanwhile.
 #[test]
 fn commands_wait_for_a_process_of_their_own() {
-    let Some((host, user)) = nproc_host() else { return };
-    let limit = |option: &str| {
-        let guards = host.tree().into_iter().filter(|process| process.comm == "rexec-guard");
-        guards.for_each(|guard| set_limit_of(guard.pid, user, option));
-    };
-    limit("--nproc=1:");
+    let Some(user) = programs::user_of_our_own() else { return };
+    let _alone = in_flight();
+    let host = host_of_few_processes(user);
+    let crowd = Crowd::of(user, 300);
     let script = "until [ -e go ]; do sleep 0.02; done; echo through; exit 7";
     let mut through = start_and_wait(&host, script, 1);
     let mut ended = start_and_wait(&host, "echo >> ran", 2);
-    assert_calm(&host, "no process for a shell");
-    assert!(!through.stdout.as_ref().expect("a pipe").has_ended(), "it was given up at once");
     ended.warden.signal(SIGTERM);
     assert_eq!(ended.finish(PATIENCE).map(|seen| seen.code()), Some(143));
     assert_eq!(rexec(&host, user, &["pause", "1"]), Some(0));
-    limit("--nproc=10000:");
+    drop(crowd);
     let is_stopped = || host.tree().iter().any(|process| process.comm == "bash" && process.state == 'T');
     waiting::wait_until("it begins, and is stopped at once", is_stopped);
     fs::write(host.home.join("go"), "").expect("a file");

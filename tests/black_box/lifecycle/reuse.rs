@@ -8,6 +8,7 @@ use nix::sys::signal::Signal::SIGSTOP;
 
 use crate::support::host::Host;
 use crate::support::procs::{self, Process};
+use crate::support::programs;
 use crate::support::waiting::{self, PATIENCE};
 
 /// What a process inherits, and where it is: the numbers of processes are replaced by their roles.
@@ -162,6 +163,34 @@ fn a_guard_that_its_command_has_stopped_serves_on_or_goes() {
         assert_eq!((seen.code(), seen.out()), (7, format!("{round}\n")));
         let seen = host.run("echo on");
         assert_eq!((seen.code(), seen.out().as_str()), (0, "on\n"));
+    }
+    host.finish();
+}
+
+/// Any process of the user may change a guard that waits, and the next command of another agent would inherit it.
+#[test]
+fn a_guard_that_somebody_changed_while_it_waited_serves_nobody() {
+    let host = Host::start();
+    let probe = "ulimit -n; nice; taskset -p $$ | sed 's/.*: //'; cat /proc/$$/oom_score_adj; ionice -p $$";
+    let usual = host.run(probe).out();
+    let changes: [&[&str]; 5] = [
+        &["prlimit", "--nofile=99:", "--pid"],
+        &["renice", "-n", "7", "-p"],
+        &["taskset", "-p", "1"],
+        &["choom", "-n", "300", "-p"],
+        &["ionice", "-c", "3", "-p"],
+    ];
+    for change in changes {
+        // One that has just been forked has not read its own condition yet.
+        let is_waiting = |guard: &Process| guard.comm == "rexec-guard" && guard.state == 'S';
+        let all_wait = || guards(&host).len() >= 2 && guards(&host).iter().all(is_waiting);
+        waiting::wait_until("guards that wait", all_wait);
+        for guard in guards(&host) {
+            let mut command = programs::command(change[0]);
+            let output = command.args(&change[1..]).arg(guard.pid.to_string()).output().expect("util-linux is there");
+            assert!(output.status.success() || !guard.is_alive(), "{change:?}: {output:?}");
+        }
+        assert_eq!(host.run(probe).out(), usual, "after {change:?}");
     }
     host.finish();
 }
