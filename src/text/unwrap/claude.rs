@@ -1,23 +1,19 @@
 //! Claude Code's shell calls. The model's text is one quoted word; the rest is Claude Code's.
 //!
-//! Measured with 2.1.197 and 2.1.329, in bash; with the sandbox 2.1.329.
+//! What comes before the model's text is read step by step, in any order and number, so that a release may add a name to one
+//! of them: it switches options off, removes definitions, sets variables. Each step is known to execute nothing, or is shown.
+//!
+//! Measured with 2.1.197, 2.1.250, 2.1.329 and 2.1.331, in bash and zsh; with the sandbox 2.1.329.
+
+mod snapshot;
+
+use snapshot::KnownScript;
 
 use super::scan::{Rest, all};
 use super::{Caller, Short};
 
-/// The options that Claude Code switches off before a command.
-const OPTIONS: [&[u8]; 4] = [
-    b"\\builtin shopt -u extglob 2>/dev/null || true && ",
-    b"shopt -u extglob 2>/dev/null || true && ",
-    b"\\builtin setopt NO_EXTENDED_GLOB 2>/dev/null || true && ",
-    b"setopt NO_EXTENDED_GLOB 2>/dev/null || true && ",
-];
-
-/// The definitions of a user's profile that Claude Code removes.
-const NAMES: [&[u8]; 2] = [
-    b"{ \\builtin unalias -- 'which'; \\builtin unset -f -- 'which'; } >/dev/null 2>&1 || true && ",
-    b"{ \\builtin unalias -- 'unsetenv'; \\builtin unset -f -- 'unsetenv'; } >/dev/null 2>&1 || true && ",
-];
+/// Behind each step that may fail.
+const OR_TRUE: &[u8] = b" 2>/dev/null || true && ";
 
 /// What Claude Code puts before all of it in its sandbox: the end of the descriptor of its helper.
 const SANDBOX: &[u8] = b"exec 3<&- || exit 126; ";
@@ -40,13 +36,18 @@ pub(super) fn wrapper(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     }
 }
 
-/// Removes the shell around the helper of the sandbox. It calls the caller's own shell twice, one inside the other.
+/// Removes the shell around the helper of the sandbox. It calls the caller's own shell twice, one inside the other. Without
+/// the helper, where the sandbox allows all sockets, the inner one evaluates the text.
 fn helped(text: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
     let script = text_for_shell(Rest(text), caller)?;
     let mut rest = Rest(&script);
-    way_to_proxy(&mut rest, b"_srt_http=$!\n")?;
-    way_to_proxy(&mut rest, b"_srt_socks=$!\n")?;
-    rest.literal(SANDBOX_SCRIPT)?;
+    while way_to_proxy(&mut rest).is_some() {}
+    rest.like(SANDBOX_SCRIPT)?;
+    if rest.literal(b"eval ").is_some() {
+        let text = rest.word()?;
+        rest.end()?;
+        return Some(text);
+    }
     rest.literal(HELPER)?;
     text_for_shell(rest, caller)
 }
@@ -65,37 +66,31 @@ fn is_own_shell(path: &[u8], caller: &Caller<'_>) -> bool {
     caller.is_shell(path) || caller.var("CLAUDE_CODE_SHELL").is_some_and(|set| set.starts_with(b"/") && set == path)
 }
 
-/// Removes a listener on a port that passes everything to the proxy's socket. Neither a port nor a path without a comma
-/// can execute anything.
-fn way_to_proxy(rest: &mut Rest<'_>, name: &[u8]) -> Option<()> {
+/// Removes a listener on a port that passes everything to the proxy's socket, and the variable with its number. Neither a
+/// port nor a path without a comma can execute anything.
+fn way_to_proxy(rest: &mut Rest<'_>) -> Option<()> {
     let is_path = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
-    rest.literal(b"{ socat TCP6-LISTEN:")?;
-    let port = rest.until(b',').filter(|port| all(port, 1, u8::is_ascii_digit))?;
-    rest.literal(b",ipv6only=0,fork,reuseaddr,backlog=4096 UNIX-CONNECT:")?;
-    let socket = rest.until(b' ').filter(|socket| all(socket, 1, is_path))?;
-    rest.literal(b" || exec socat TCP4-LISTEN:")?;
-    rest.literal(&[port, b",fork,reuseaddr,backlog=4096 UNIX-CONNECT:", socket].concat())?;
-    rest.literal(b"; } >/dev/null 2>&1 &\n")?;
-    rest.literal(name)
+    let mut way = *rest;
+    way.literal(b"{ socat TCP6-LISTEN:")?;
+    let port = way.until(b',').filter(|port| all(port, 1, u8::is_ascii_digit))?;
+    way.literal(b",ipv6only=0,fork,reuseaddr,backlog=4096 UNIX-CONNECT:")?;
+    let socket = way.until(b' ').filter(|socket| all(socket, 1, is_path))?;
+    way.literal(b" || exec socat TCP4-LISTEN:")?;
+    way.literal(&[port, b",fork,reuseaddr,backlog=4096 UNIX-CONNECT:", socket].concat())?;
+    way.literal(b"; } >/dev/null 2>&1 &\n_srt_")?;
+    way.name()?;
+    way.literal(b"=$!\n")?;
+    *rest = way;
+    Some(())
 }
 
 fn plain(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     let mut rest = Rest(text);
     let is_sandboxed = rest.literal(SANDBOX).is_some();
     let mut short = Short { is_sandboxed, ..Short::default() };
-    if rest.literal(b"source ").is_some() {
-        let snapshot = rest.word()?;
-        rest.literal(b" 2>/dev/null || true && ")?;
-        short.show_unless(is_snapshot(&snapshot, caller), b"source ", &snapshot, b" 2>/dev/null || true");
+    while rest.literal(b"eval ").is_none() {
+        step(&mut rest, caller, &mut short)?;
     }
-    if is_sandboxed {
-        of_sandbox(&mut rest)?;
-    }
-    let _ = rest.any_of(&OPTIONS);
-    NAMES.iter().for_each(|name| {
-        let _ = rest.literal(name);
-    });
-    rest.literal(b"eval ")?;
     let command = rest.word()?;
     let _ = rest.literal(b" < /dev/null");
     rest.literal(b" && pwd -P >| ")?;
@@ -104,17 +99,73 @@ fn plain(text: &[u8], caller: &Caller<'_>) -> Option<Short> {
     is_directory_file(&file).then(|| short.with(&command))?
 }
 
-/// Removes the variables of the sandbox. Neither a folder nor a port can execute anything.
-fn of_sandbox(rest: &mut Rest<'_>) -> Option<()> {
-    if rest.literal(b"export TMPDIR=").is_some() {
-        rest.word()?;
-        rest.literal(b" && ")?;
+/// Removes one step before the model's text.
+fn step(rest: &mut Rest<'_>, caller: &Caller<'_>, short: &mut Short) -> Option<()> {
+    if rest.literal(b"source ").is_some() {
+        let snapshot = rest.word()?;
+        rest.literal(OR_TRUE)?;
+        short.show_unless(is_snapshot(&snapshot, caller), b"source ", &snapshot, b" 2>/dev/null || true");
+        return Some(());
     }
-    if rest.literal(PROXY).is_some() {
+    if short.is_sandboxed && rest.literal(PROXY).is_some() {
         rest.until(b'.').filter(|port| all(port, 1, u8::is_ascii_digit))?;
-        rest.literal(NO_HELPER)?;
+        return rest.literal(NO_HELPER);
     }
+    if short.is_sandboxed && rest.literal(b"export ").is_some() {
+        return variable(rest, short);
+    }
+    if rest.literal(b"{ ").is_some() {
+        return definitions(rest);
+    }
+    let _ = rest.any_of(&[b"\\builtin ", b"builtin "]);
+    options(rest, short)
+}
+
+/// Removes a variable of the sandbox. A folder for temporary files can execute nothing; another variable is shown.
+fn variable(rest: &mut Rest<'_>, short: &mut Short) -> Option<()> {
+    let name = rest.name()?;
+    rest.literal(b"=")?;
+    let value = rest.word()?;
+    rest.literal(b" && ")?;
+    short.show_unless(name == b"TMPDIR", &[b"export ", name, b"="].concat(), &value, b"");
     Some(())
+}
+
+/// Removes a group that takes definitions of a user's profile away: aliases and functions, by their names.
+fn definitions(rest: &mut Rest<'_>) -> Option<()> {
+    loop {
+        let _ = rest.any_of(&[b"\\builtin ", b"builtin "]);
+        rest.any_of(&[b"unalias -- ", b"unset -f -- "])?;
+        rest.word()?;
+        rest.literal(b"; ")?;
+        if rest.literal(b"} >/dev/null 2>&1 || true && ").is_some() {
+            return Some(());
+        }
+    }
+}
+
+/// Removes a list of options that are switched off. Those that are switched on may make the shell execute more than is seen,
+/// as `PROMPT_SUBST` does, so they are shown.
+fn options(rest: &mut Rest<'_>, short: &mut Short) -> Option<()> {
+    let setter: &[u8] =
+        [&b"shopt -u"[..], b"setopt", b"unsetopt"].into_iter().find(|setter| rest.literal(setter).is_some())?;
+    let mut names = Vec::new();
+    while rest.literal(OR_TRUE).is_none() {
+        rest.literal(b" ")?;
+        names.push(rest.name()?);
+    }
+    // zsh reads a name without its `_` and in any case; `no` before it turns the meaning round.
+    let is_turned =
+        |name: &&[u8]| name.iter().filter(|byte| **byte != b'_').take(2).map(u8::to_ascii_lowercase).eq(*b"no");
+    let is_off = match setter {
+        b"shopt -u" => names.iter().all(|name| !name.iter().any(u8::is_ascii_uppercase)).then_some(true)?,
+        b"setopt" => names.iter().all(is_turned),
+        _ => !names.iter().any(is_turned),
+    };
+    if !is_off {
+        short.before.extend([setter, b" ", &names.join(&b' '), b"; "].concat());
+    }
+    (!names.is_empty()).then_some(())
 }
 
 /// Whether this is a file to which Claude Code wrote the user's functions and aliases.
@@ -151,46 +202,24 @@ fn is_directory_file(path: &[u8]) -> bool {
 
 /// Whether this is Claude Code's look at the shell when it starts: at the environment, or at functions and aliases.
 pub(super) fn is_probe(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> bool {
-    let is_harness = |value: &[u8]| value.starts_with(b"claude-code") && value.ends_with(b"_harness");
-    if caller.var("CLAUDECODE").is_none() || !caller.var("AI_AGENT").is_some_and(is_harness) {
-        return false;
-    }
     match options {
-        [b"-c"] => text == b"env",
-        [b"-c", b"-l"] => snapshot_script(text, caller).is_some_and(|script| script == text),
-        _ => false,
+        [b"-c"] => is_harness(caller) && text == b"env",
+        _ => snapshot(options, text, caller) == Some(KnownScript::Whole),
     }
 }
 
-/// The script that writes this caller's snapshot, with the user's profile if there is one. Its paths become functions of
-/// every later command, so they must be the caller's own.
-fn snapshot_script(text: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
-    const SCRIPT: &str = include_str!("claude-snapshot.sh");
-    const OF_PROFILE: &str = include_str!("claude-snapshot-profile.sh");
-    const NO_PROFILE: &str = "# No user config file to source";
-    let mut rest = Rest(text);
-    rest.literal(b"SNAPSHOT_FILE=")?;
-    let snapshot = rest.until(b'\n').filter(|path| is_snapshot(path, caller))?;
-    let end = memchr::memmem::find(text, b"'CLAUDE_CODE_END_").map(|at| &text[at + b"'CLAUDE_CODE_END_".len()..])?;
-    let end = Rest(end).until(b'\'').filter(|end| all(end, 1, u8::is_ascii_alphanumeric))?;
-    let has_profile = memchr::memmem::find(text, NO_PROFILE.as_bytes()).is_none();
-    let (profile, state) = match has_profile {
-        true => ("source \"{home}/.bashrc\" < /dev/null", OF_PROFILE),
-        false => (NO_PROFILE, "      echo \"shopt -s expand_aliases\" >> \"$SNAPSHOT_FILE\"\n\n      \n"),
-    };
-    let mut script = SCRIPT.replace("{profile}", profile).replace("{state}", state);
-    let plain = |value: &[u8]| {
-        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._:+-@".contains(byte);
-        all(value, 1, is_plain).then(|| String::from_utf8_lossy(value).into_owned())
-    };
-    for (hole, value) in [
-        ("{snapshot}", snapshot),
-        ("{end}", end),
-        ("{program}", caller.var("CLAUDE_CODE_EXECPATH")?),
-        ("{home}", caller.var("HOME")?),
-        ("{path}", caller.var("PATH")?),
-    ] {
-        script = script.replace(hole, &plain(value)?);
-    }
-    Some(script.into_bytes())
+/// What is shown of a look at functions and aliases that is known but for the program in it.
+pub(super) fn look(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> Option<Short> {
+    let KnownScript::By(program) = snapshot(options, text, caller)? else { return None };
+    Short::default().with(format!("a look at the shell; rg, find and grep become {program}").as_bytes())
+}
+
+fn snapshot(options: &[&[u8]], text: &[u8], caller: &Caller<'_>) -> Option<KnownScript> {
+    (is_harness(caller) && matches!(options, [b"-c", b"-l"])).then(|| snapshot::script(text, caller))?
+}
+
+/// Whether this is Claude Code itself and not its model.
+fn is_harness(caller: &Caller<'_>) -> bool {
+    let is_own = |value: &[u8]| value.starts_with(b"claude-code") && value.ends_with(b"_harness");
+    caller.var("CLAUDECODE").is_some() && caller.var("AI_AGENT").is_some_and(is_own)
 }

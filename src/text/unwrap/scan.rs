@@ -14,6 +14,25 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
+    /// Takes a text off the front that is this one but for its numbers.
+    pub(super) fn like(&mut self, expected: &[u8]) -> Option<()> {
+        let mut rest = self.0;
+        let mut expected = expected;
+        while let Some((&first, more)) = expected.split_first() {
+            if first.is_ascii_digit() {
+                let length = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                let found = Some(length(rest)).filter(|length| *length > 0)?;
+                rest = &rest[found..];
+                expected = &expected[length(expected)..];
+            } else {
+                rest = rest.strip_prefix(&[first])?;
+                expected = more;
+            }
+        }
+        self.0 = rest;
+        Some(())
+    }
+
     /// Takes the first of these that the text begins with.
     pub(super) fn any_of(&mut self, expected: &[&[u8]]) -> Option<()> {
         expected.iter().find_map(|expected| self.literal(expected))

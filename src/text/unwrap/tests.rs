@@ -88,8 +88,21 @@ fn claude_codes_wrapper_in_its_sandbox_comes_off() {
     }
 }
 
+/// How the shell in Claude Code's sandbox comes to the command.
+#[derive(Clone, Copy)]
+enum InSandbox {
+    /// By a helper that forbids sockets and starts the shell again.
+    Helper,
+    /// By itself, where all sockets are allowed.
+    Eval,
+}
+
 /// What Claude Code's sandbox starts: its own shell, which starts a helper, which starts that shell again.
 fn claude_around_its_helper(shell: &str, socket: &str, inner: &str) -> String {
+    claude_in_shells(shell, socket, inner, InSandbox::Helper)
+}
+
+fn claude_in_shells(shell: &str, socket: &str, inner: &str, call: InSandbox) -> String {
     let way = |port: &str, name: &str| {
         format!(
             "{{ socat TCP6-LISTEN:{port},ipv6only=0,fork,reuseaddr,backlog=4096 UNIX-CONNECT:{socket} || exec socat \
@@ -98,7 +111,12 @@ fn claude_around_its_helper(shell: &str, socket: &str, inner: &str) -> String {
     };
     let script = include_str!("claude-sandbox.sh");
     let inner = String::from_utf8(scan::quoted(inner.as_bytes())).unwrap();
-    let helper = format!("SRT_ALLOW_NESTED_USERNS=0 ARGV0=apply-seccomp /proc/self/fd/3 {shell} -c {inner}");
+    let helper = match call {
+        InSandbox::Helper => {
+            format!("SRT_ALLOW_NESTED_USERNS=0 ARGV0=apply-seccomp /proc/self/fd/3 {shell} -c {inner}")
+        }
+        InSandbox::Eval => format!("eval {inner}"),
+    };
     let text = [way("3128", "_srt_http"), way("1080", "_srt_socks"), script.to_owned(), helper].concat();
     format!("{shell} -c {}", String::from_utf8(scan::quoted(text.as_bytes())).unwrap())
 }
@@ -129,6 +147,83 @@ fn the_shells_around_the_helper_of_claude_codes_sandbox_come_off() {
     ] {
         assert_whole(Some(Agent::Claude), &env, text.as_bytes());
     }
+}
+
+#[test]
+fn the_shells_of_a_sandbox_that_allows_all_sockets_come_off() {
+    let inner = claude_in_its_sandbox("/tmp/claude-0", "3128", "'make; exit 3'");
+    let whole = |inner: &str| claude_in_shells("/bin/bash", "/tmp/claude-http-1a.sock", inner, InSandbox::Eval);
+    let real = whole(&inner);
+    for text in [real.clone(), real.replace("-lt 30", "-lt 45")] {
+        let unwrapped = call_by(Some(Agent::Claude), &CLAUDE, &[b"/bin/bash", b"-c", text.as_bytes()]);
+        assert_eq!((unwrapped.command.as_slice(), unwrapped.is_sandboxed), (&b"make; exit 3"[..], true));
+    }
+    for text in [
+        whole("EVIL"),
+        whole(&claude("eval ls")),
+        whole(&format!("{inner}; EVIL")),
+        real.replace("eval '", "eval EVIL '"),
+        real.replace("-lt 30", "-lt EVIL"),
+        real.replace("_srt_since=\n", "_srt_since=\nEVIL\n"),
+        format!("{real} EVIL"),
+    ] {
+        assert_whole(Some(Agent::Claude), &CLAUDE, text.as_bytes());
+    }
+}
+
+#[test]
+fn claude_codes_wrapper_for_zsh_and_for_a_later_release_comes_off() {
+    let by = |text: &str| short(Some(Agent::Claude), &CLAUDE, text);
+    let zsh =
+        "\\builtin setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL NO_BRACE_CCL NO_MAGIC_EQUAL_SUBST NO_EQUALS 2>/dev/null";
+    let names = |names: &[&str]| {
+        let one = |name: &&str| {
+            format!("{{ \\builtin unalias -- '{name}'; \\builtin unset -f -- '{name}'; }} >/dev/null 2>&1 || true && ")
+        };
+        names.iter().map(one).collect::<String>()
+    };
+    let bash = "\\builtin shopt -u extglob 2>/dev/null";
+    let real =
+        claude(&format!("{}eval 'make && ls'", names(&["which", "unsetenv"]))).replace("snapshot-bash", "snapshot-zsh");
+    for options in [
+        zsh,
+        "\\builtin setopt NO_EXTENDED_GLOB 2>/dev/null",
+        "setopt NO_EXTENDED_GLOB NO_ANYTHING_NEW 2>/dev/null",
+        "\\builtin unsetopt EXTENDED_GLOB equals 2>/dev/null",
+        "\\builtin shopt -u extglob dotglob new_one 2>/dev/null",
+        "\\builtin shopt -u extglob 2>/dev/null || true && \\builtin shopt -u dotglob 2>/dev/null",
+    ] {
+        assert_eq!(by(&real.replace(bash, options)), ("make && ls".to_owned(), true), "{options}");
+    }
+    let later = real.replace(bash, zsh).replace("eval 'make", &format!("{}eval 'make", names(&["which", "a.b-c"])));
+    assert_eq!(by(&later), ("make && ls".to_owned(), true));
+    let on = real.replace(bash, "\\builtin setopt NO_EQUALS PROMPT_SUBST XTRACE 2>/dev/null");
+    assert_eq!(by(&on).0, "setopt NO_EQUALS PROMPT_SUBST XTRACE; make && ls", "what is switched on is shown");
+    let on = real.replace(bash, "unsetopt equals N_O_PROMPT_SUBST 2>/dev/null");
+    assert_eq!(by(&on).0, "unsetopt equals N_O_PROMPT_SUBST; make && ls", "what is switched on is shown");
+    for options in [
+        "\\builtin setopt NO_EQUALS $(EVIL) 2>/dev/null",
+        "\\builtin setopt NO_EQUALS; EVIL 2>/dev/null",
+        "\\builtin setopt NO_EQUALS 2>/dev/null; EVIL 2>/dev/null",
+        "\\builtin setopt NO_EQUALS\nEVIL 2>/dev/null",
+        "\\builtin setopt 2>/dev/null",
+        "\\builtin shopt -s extglob 2>/dev/null",
+        "\\builtin eval EVIL 2>/dev/null",
+        "\\builtin source EVIL 2>/dev/null",
+        "{ \\builtin unalias -- $(EVIL); } >/dev/null 2>&1",
+        "{ \\builtin unalias -- 'a'; EVIL; } >/dev/null 2>&1",
+        "{ \\builtin unalias -- 'a'; } >/EVIL 2>&1",
+        "{ \\builtin unset -- 'EVIL'; } >/dev/null 2>&1",
+    ] {
+        assert_whole(Some(Agent::Claude), &CLAUDE, real.replace(bash, options).as_bytes());
+    }
+}
+
+#[test]
+fn a_variable_that_the_sandbox_did_not_set_before_is_shown() {
+    let text = claude_in_its_sandbox("/tmp/claude-0", "3128", "'make'");
+    let more = text.replace("export TMPDIR", "export LD_PRELOAD=/tmp/x.so && export TMPDIR");
+    assert_eq!(short(Some(Agent::Claude), &CLAUDE, &more).0, "export LD_PRELOAD=/tmp/x.so; make");
 }
 
 #[test]

@@ -33,6 +33,50 @@ fn a_look_at_the_shell_with_the_users_own_profile_counts_as_one() {
 }
 
 #[test]
+fn a_look_at_zsh_and_one_with_other_comments_count_as_well() {
+    let env = ["CLAUDECODE=1", "AI_AGENT=claude-code_2_harness", "HOME=/h", "PATH=/bin", "CLAUDE_CODE_EXECPATH=/c"];
+    let probe = |text: &str| call_by(Some(Agent::Claude), &env, &[b"zsh", b"-c", b"-l", text.as_bytes()]).is_probe;
+    let [bash, _] = of_users("/c");
+    let alias = "      echo \"shopt -s expand_aliases\" >> \"$SNAPSHOT_FILE\"\n";
+    let zsh = bash.replace("snapshot-bash-", "snapshot-zsh-").replace(alias, "");
+    let state = concat!(include_str!("../claude-snapshot-zsh.sh"), "      cat >> ");
+    let with = zsh.replace("# No user config file to source", "source \"/h/.zshrc\" < /dev/null").replacen(
+        "      cat >> ",
+        state,
+        1,
+    );
+    assert!(probe(&zsh) && probe(&with));
+    assert!(probe(&zsh.replace("\n      echo", "\n\n      # One more comment; not a command\n      echo")));
+    for text in [
+        with.replace("/h/.zshrc", "/tmp/EVIL"),
+        with.replace(".zshrc", ".bashrc"),
+        zsh.replace("      echo", "      EVIL\n      echo"),
+        zsh.replace("      echo", "      # it's\nEVIL\n      # it's\n      echo"),
+        zsh.replace("      echo", "      # $(EVIL)\n      echo"),
+        zsh.replace("      echo", "      # \\\n      echo"),
+        bash.replace("snapshot-bash-", "snapshot-zsh-"),
+    ] {
+        assert!(!probe(&text), "{text}");
+    }
+}
+
+#[test]
+fn a_look_that_names_a_program_which_the_environment_does_not_is_one_line_with_it() {
+    let env = ["CLAUDECODE=1", "AI_AGENT=claude-code_2_harness", "HOME=/h", "PATH=/bin"];
+    let call = |text: &str| call_by(Some(Agent::Claude), &env, &[b"bash", b"-c", b"-l", text.as_bytes()]);
+    for program in ["/opt/claude.exe", "/tmp/EVIL"] {
+        for text in of_users(program) {
+            let look = call(&text);
+            let shown = format!("a look at the shell; rg, find and grep become {program}");
+            assert_eq!(String::from_utf8(look.command).unwrap(), shown);
+            assert!(look.is_unwrapped && look.is_for_program && !look.is_probe);
+            let other = text.replacen(program, "/tmp/OTHER", 1);
+            assert_eq!(call(&other).command, other.as_bytes(), "it is the same everywhere");
+        }
+    }
+}
+
+#[test]
 fn only_an_agents_own_look_at_the_shell_counts_as_one() {
     let harness = [
         "CLAUDECODE=1",
