@@ -101,7 +101,8 @@ pub const FILTERED_BYTES: usize = 16 << 10;
 pub const FILTERED_PIECE_BYTES: usize = 4 << 10;
 /// Time for one reader before the next one gets its turn, however costly a program makes its output.
 pub const PUMP_TIME: Duration = Duration::from_millis(10);
-/// How long a redrawn line is held back. The caller gets it when it has not changed for this long.
+/// How long a line without an end is held back, from its first byte on that the caller lacks. One that is rewritten is held
+/// until it has not changed for twice as long, and eight times as long at most.
 pub const REDRAW_HOLD: Duration = Duration::from_millis(250);
 /// After its command's end, a caller that takes none of its remaining output for this long is let go.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(600);

@@ -12,10 +12,10 @@
 //!
 //! A reader that follows along must not wait for a dev server's log line until it scrolls off a screen, and must not see
 //! each frame of a spinner. [`Sanitizer::settling`] is for such a reader. In `Collapse` mode it appends a complete line at
-//! once, as long as the program has never moved its cursor up. From then on it appends a row when the row has not changed
-//! for the settle time, when it scrolls off, or when the stream ends. The same holds for a line without an end. A row that
-//! changes after it was appended is appended again once it has settled; if it is the last line and only grew, only the new
-//! bytes are. `Tidy` treats its last line likewise. A program that never pauses leaves the same text as without a clock.
+//! once, as long as the program has never moved its cursor up. From then on it appends a row when it was held for as long as
+//! `hold` says, when it scrolls off, or when the stream ends. The same holds for a line without an end. A row that changes
+//! after it was appended is held and appended again; if it is the last line and only grew, only the new bytes are. `Tidy`
+//! treats its last line likewise.
 //!
 //! Invariants:
 //! * the output of `Strip` and `Collapse` is valid UTF-8, and its only control characters are TAB and LF;
@@ -24,9 +24,9 @@
 //! * the clock is the caller's. A call of `tick` at the deadline appends something or moves the deadline on, so an idle
 //!   stream never wakes its host.
 
-mod backoff;
 mod collapse;
 mod grid;
+mod hold;
 mod lazy_terminal;
 mod lines;
 mod row;
@@ -84,8 +84,8 @@ impl Sanitizer {
         Self::with_settle_time(mode, None)
     }
 
-    /// A filter at the start of a stream, for a reader that follows along: unfinished text is appended once it has not
-    /// changed for the time `still`.
+    /// A filter at the start of a stream, for a reader that follows along. Unfinished text that only grows is held for the
+    /// time `still` at most.
     #[must_use]
     pub fn settling(mode: Mode, still: Duration) -> Self {
         Self::with_settle_time(mode, Some(still))
@@ -140,11 +140,12 @@ impl Sanitizer {
         }
     }
 
-    /// Appends what `Tidy` holds back, because bytes of another stream are about to go to the same reader. The other
-    /// modes hold nothing that has a place in that order.
+    /// Appends what is held back, because bytes of another stream are about to go to the same reader.
     pub fn release(&mut self, out: &mut Vec<u8>) {
-        if let ModeFilter::Tidy(tidy) = &mut self.filter {
-            tidy.release(out);
+        match &mut self.filter {
+            ModeFilter::Raw | ModeFilter::Strip { .. } => {}
+            ModeFilter::Tidy(tidy) => tidy.release(out),
+            ModeFilter::Collapse(collapse) => collapse.release(out),
         }
     }
 

@@ -32,6 +32,11 @@ impl Collapse {
         self.terminal.tick(now, out);
     }
 
+    /// Appends the rows that the reader lacks, whether or not they have settled.
+    pub(super) fn release(&mut self, out: &mut Vec<u8>) {
+        self.terminal.release(out);
+    }
+
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         self.parser.finish(&mut self.terminal.sink(out));
         self.terminal.finish(out);

@@ -83,6 +83,11 @@ impl Grid {
         region[..count].iter_mut().for_each(Row::reset);
     }
 
+    /// Before which column blanks of this row are text: the cursor's, if it is in the row.
+    pub(crate) fn open_col(&self, at: usize) -> usize {
+        if self.cursor.row == at { self.cursor.col } else { 0 }
+    }
+
     /// Whether the cursor is at the start of this row's text, which is about to be overwritten.
     pub(crate) fn is_parked_at(&self, at: usize) -> bool {
         let ScreenCursor { row, col, wraps } = self.cursor;

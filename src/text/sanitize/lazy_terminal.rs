@@ -32,7 +32,7 @@ pub(super) struct LazyTerminal {
     open_len: usize,
     /// A carriage return follows `pending`, and has no effect if a line feed is next.
     return_seen: bool,
-    /// The sender's clock, and when `pending` last grew.
+    /// The sender's clock, and when the last line of `pending` began, or the first part of it that the reader lacks.
     now: Option<Instant>,
     pending_at: Option<Instant>,
 }
@@ -106,19 +106,30 @@ impl LazyTerminal {
             return;
         }
         if !self.pending.is_empty() {
-            // Only the last line can be unsent, and it grew when `pending` did.
+            // Only the last line can be unsent.
             if self.open_len == 0 || self.pending_at.is_some_and(|at| now < at + sender.still()) {
                 return;
             }
             self.lay_out(out);
         }
         if let Some(sender) = &mut self.terminal.sender {
-            sender.look(&mut self.terminal.main.rows, before);
+            sender.look(&mut self.terminal.main, before);
             sender.send_due(&mut self.terminal.main, now, out);
         }
     }
 
-    /// When the next row will have settled.
+    /// Sends every row that the reader lacks.
+    pub(super) fn release(&mut self, out: &mut Vec<u8>) {
+        if self.terminal.sender.is_none() || (!self.pending.is_empty() && self.open_len == 0) {
+            return;
+        }
+        self.lay_out(out);
+        if let Some(sender) = &mut self.terminal.sender {
+            sender.release(&mut self.terminal.main, out);
+        }
+    }
+
+    /// When the next row has to be looked at or sent.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let sender = self.terminal.sender.as_ref()?;
         if self.pending.is_empty() {
@@ -145,7 +156,7 @@ impl LazyTerminal {
             if let (Some(sender), Some(at)) =
                 (&mut self.terminal.sender, self.pending_at.filter(|_| self.pending_at < self.now))
             {
-                sender.look(&mut self.terminal.main.rows, at);
+                sender.look(&mut self.terminal.main, at);
             }
         }
         if std::mem::take(&mut self.return_seen) {
@@ -254,15 +265,19 @@ impl LazyTerminal {
 
     /// Goes on after `pending` has grown. Its last line, which has no end, has this many bytes now.
     fn note_grown(&mut self, open_len: usize, out: &mut Vec<u8>) {
+        if open_len == 0 || self.open_len == 0 {
+            self.pending_at = None;
+        }
         self.open_len = open_len;
-        self.pending_at = self.now;
         if self.terminal.sender.is_some() {
             let complete = self.pending.len() - open_len;
             if complete > self.pending_sent {
+                self.pending_at = None;
                 out.extend_from_slice(&self.pending[self.pending_sent..complete]);
                 self.pending_sent = complete;
             }
         }
+        self.pending_at = self.pending_at.or(self.now);
         if self.pending.len() > PENDING_BYTES_MAX && !self.shorten(out) {
             self.lay_out(out);
         }

@@ -97,10 +97,18 @@ impl Row {
     }
 
     /// Appends the row's text.
-    #[expect(clippy::cast_possible_truncation, reason = "the caller knows that the row is ASCII")]
     pub(crate) fn render(&self, out: &mut Vec<u8>) {
+        self.render_to(0, out);
+    }
+
+    /// The same, with the blanks behind the text as far as before column `col`, where the cursor is: a prompt ends in one.
+    #[expect(clippy::cast_possible_truncation, reason = "the caller knows that the row is ASCII")]
+    pub(crate) fn render_to(&self, col: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
-        let cells = &self.cells[..self.text_len()];
+        let cells = match self.text_len() {
+            0 => &[],
+            len => &self.cells[..len.max(col.min(self.cells.len()))],
+        };
         if !self.mixed {
             out.extend(cells.iter().map(|cell| cell.0 as u8));
             return;

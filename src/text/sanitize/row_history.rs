@@ -1,8 +1,6 @@
 //! What a row's reader has of it, and since when the row has been unchanged.
 
-use std::time::Instant;
-
-use super::backoff::Backoff;
+use super::hold::LineHold;
 
 /// The history of one row, kept by [`super::row_sender`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -10,12 +8,9 @@ pub(super) struct RowHistory {
     /// 0 until the row is first sent.
     pub(super) id: u64,
     pub(super) touched: bool,
-    /// Text was erased or overwritten since the last look.
-    pub(super) rewritten: bool,
-    pub(super) backoff: Backoff,
-    /// A hash of the text at the last look, and since when the text has been the same.
+    pub(super) hold: LineHold,
+    /// A hash of the text at the last look.
     pub(super) seen: Option<u64>,
-    pub(super) since: Option<Instant>,
     /// A hash of the text that the reader has.
     pub(super) sent: Option<u64>,
     /// The text was empty at the last look.
@@ -31,7 +26,7 @@ impl RowHistory {
     /// Records that text of the row is erased or overwritten.
     pub(super) fn rewrite(&mut self) {
         self.touched = true;
-        self.rewritten = true;
+        self.hold.on_edited();
     }
 
     /// Whether the reader got this row, in its present state or an earlier one.
@@ -52,17 +47,5 @@ impl RowHistory {
     /// Whether the text at the last look is not what the reader has.
     pub(super) fn differs(&self) -> bool {
         self.seen.is_some() && self.seen != self.sent
-    }
-
-    /// Whether text was erased or overwritten since the last call.
-    pub(super) fn take_rewritten(&mut self) -> bool {
-        std::mem::take(&mut self.rewritten)
-    }
-
-    /// Records that the text differs from the last look.
-    pub(super) fn on_changed(&mut self) {
-        if self.take_rewritten() {
-            self.backoff.on_rewritten(self.sent.is_some());
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Decides when a reader that follows along gets which row of a growing screen.
 //!
 //! As long as the program has never moved its cursor up, a row is sent when its line feed comes. After that any row may
-//! change, so a row is sent when it has settled (see [`super::backoff`]), when it scrolls off, or when the program ends. A
-//! row that changes after it was sent is sent again; if it is the last one sent and only grew, its new bytes are sent.
+//! change, so a row is sent when it was held for long enough (see [`super::hold`]), when it scrolls off, or when the program
+//! ends. A row that changes after it was sent is sent again; if it is the last one sent and only grew, its new bytes are sent.
 //!
 //! The reader gets lines. `open` is the row whose line has no end yet.
 
@@ -11,6 +11,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, Instant};
 
 use super::grid::Grid;
+use super::hold::LineHold;
 use super::row::Row;
 use super::row_history::RowHistory;
 
@@ -20,7 +21,7 @@ use super::row_history::RowHistory;
 struct Queue(Vec<(Instant, Instant)>);
 
 impl Queue {
-    /// Adds a row that has been unchanged since `since` and would be due at `due` on its own. Returns when it is due.
+    /// Adds a row that last changed at `since` and would be due at `due` on its own. Returns when it is due.
     fn push(&mut self, since: Instant, due: Instant) -> Instant {
         let before = self.0.iter().filter(|(earlier, _)| *earlier <= since).map(|&(_, due)| due).max();
         let due = before.map_or(due, |before| due.max(before));
@@ -80,7 +81,7 @@ impl RowSender {
 
     /// Sends a row that leaves the top of the screen and can no longer change.
     pub(super) fn row_leaves(&mut self, row: &mut Row, out: &mut Vec<u8>) {
-        self.send(row, Some(ABOVE), true, out);
+        self.send(row, Some(ABOVE), true, 0, out);
         if let Some(open) = self.open.as_mut().filter(|open| open.id == row.history.id) {
             open.id = ABOVE;
         }
@@ -97,7 +98,7 @@ impl RowSender {
         };
         let start = rows.iter().take(at).rposition(is_done).map_or(0, |done| done + 1);
         for at in start..=at {
-            self.send_at(rows, at, true, out);
+            self.send_at(rows, at, true, 0, out);
         }
     }
 
@@ -108,33 +109,45 @@ impl RowSender {
         }
     }
 
-    /// Compares each touched row with the last look. One that differs has been unchanged since `at`.
-    pub(super) fn look(&mut self, rows: &mut VecDeque<Row>, at: Instant) {
-        for row in rows.iter_mut().filter(|row| row.history.touched) {
+    /// Compares each touched row with the last look. One that differs has been unchanged since `now`.
+    pub(super) fn look(&mut self, grid: &mut Grid, now: Instant) {
+        for at in 0..grid.rows.len() {
+            if !grid.rows[at].history.touched {
+                continue;
+            }
             self.scratch.clear();
-            row.render(&mut self.scratch);
+            let col = grid.open_col(at);
+            grid.rows[at].render_to(col, &mut self.scratch);
             let text = digest(&self.scratch);
-            let history = &mut row.history;
+            let history = &mut grid.rows[at].history;
             history.touched = false;
-            history.blank = self.scratch.is_empty();
-            if history.seen != Some(text) {
-                history.on_changed();
-                history.seen = Some(text);
-                history.since = Some(at);
+            let was_blank = std::mem::replace(&mut history.blank, self.scratch.is_empty());
+            if history.seen.replace(text) == Some(text) {
+                continue;
+            }
+            if was_blank || history.sent == Some(text) {
+                history.hold.release();
+            }
+            if history.sent != Some(text) {
+                let open = self.open.as_ref().filter(|open| open.id == history.id);
+                let grows = open.is_some_and(|open| self.scratch.starts_with(&open.text));
+                history.hold.on_changed(&self.scratch, grows, now);
             }
         }
     }
 
-    /// Sends the rows that have settled. Blank rows wait for text below them, because most are about to be drawn.
+    /// Sends the rows that were held for long enough. Blank rows wait for text below them, because most are about to be drawn.
     pub(super) fn send_due(&mut self, grid: &mut Grid, now: Instant, out: &mut Vec<u8>) {
         let count = grid.live_rows();
         let (mut blanks, mut queue) = (0, Queue::default());
         for at in 0..count {
             let history = grid.rows[at].history;
-            let is_due = history.since.is_some_and(|since| {
-                let due = since + history.backoff.wait(self.still, grid.is_parked_at(at));
-                now >= if history.is_news() { queue.push(since, due) } else { due }
-            });
+            let due = history.hold.due(self.still, grid.is_parked_at(at));
+            let is_due = history
+                .hold
+                .last()
+                .zip(due)
+                .is_some_and(|(since, due)| now >= if history.is_news() { queue.push(since, due) } else { due });
             if history.touched || !history.differs() || !is_due {
                 // A row that was neither written nor sent counts as settled.
                 let untouched = !history.touched && history.seen.is_none() && history.sent.is_none();
@@ -143,22 +156,26 @@ impl RowSender {
                 blanks = if history.sent.is_none() { blanks + 1 } else { 0 };
             } else {
                 for at in at - blanks..=at {
-                    self.send_at(&mut grid.rows, at, at + 1 < count, out);
+                    let col = grid.open_col(at);
+                    self.send_at(&mut grid.rows, at, at + 1 < count, col, out);
                 }
                 blanks = 0;
             }
         }
     }
 
-    /// When the next row will have settled. Rows that were touched since the last look were so at `touched_at`.
+    /// When the next row has to be looked at or sent. Rows that were touched since the last look were so at `touched_at`.
     pub(super) fn deadline(&self, grid: &Grid, touched_at: Instant) -> Option<Instant> {
         let mut queue = Queue::default();
         let due = grid.rows.iter().enumerate().filter_map(|(at, Row { history, .. })| {
+            let is_parked = grid.is_parked_at(at);
             // A touched row may have the same text again, and has then been unchanged for longer.
-            let seen = if history.is_news() { history.since } else { None };
-            let touched = history.touched.then_some(touched_at);
-            let since = seen.or(touched)?;
-            Some(queue.push(since, since + history.backoff.wait(self.still, grid.is_parked_at(at))))
+            match (history.is_news(), history.touched) {
+                (true, true) => history.hold.due_if_touched(touched_at, self.still, is_parked),
+                (true, false) => Some(queue.push(history.hold.last()?, history.hold.due(self.still, is_parked)?)),
+                (false, true) => LineHold::default().due_if_touched(touched_at, self.still, is_parked),
+                (false, false) => None,
+            }
         });
         due.min()
     }
@@ -167,26 +184,39 @@ impl RowSender {
     pub(super) fn send_all(&mut self, grid: &mut Grid, out: &mut Vec<u8>) {
         let count = grid.live_rows();
         for at in 0..count {
-            self.send_at(&mut grid.rows, at, at + 1 < count, out);
+            self.send_at(&mut grid.rows, at, at + 1 < count, 0, out);
         }
     }
 
-    fn send_at(&mut self, rows: &mut VecDeque<Row>, at: usize, complete: bool, out: &mut Vec<u8>) {
+    /// Sends every row that the reader does not have, in the midst of the stream.
+    pub(super) fn release(&mut self, grid: &mut Grid, out: &mut Vec<u8>) {
+        if !grid.rows.iter().any(|row| row.history.touched || row.history.is_news()) {
+            return;
+        }
+        let count = grid.live_rows();
+        for at in 0..count {
+            let col = grid.open_col(at);
+            self.send_at(&mut grid.rows, at, at + 1 < count, col, out);
+        }
+    }
+
+    fn send_at(&mut self, rows: &mut VecDeque<Row>, at: usize, complete: bool, col: usize, out: &mut Vec<u8>) {
         let above = match at {
             0 => Some(ABOVE),
             _ => rows[at - 1].joined().then_some(rows[at - 1].history.id),
         };
-        self.send(&mut rows[at], above, complete, out);
+        self.send(&mut rows[at], above, complete, col, out);
     }
 
-    /// Sends a row, unless the reader has its present state. `above` is the id of the row that it continues, if any.
-    fn send(&mut self, row: &mut Row, above: Option<u64>, complete: bool, out: &mut Vec<u8>) {
+    /// Sends a row, unless the reader has its present state. `above` is the id of the row that it continues, if any. Blanks
+    /// before column `col` are text.
+    fn send(&mut self, row: &mut Row, above: Option<u64>, complete: bool, col: usize, out: &mut Vec<u8>) {
         if row.history.id == 0 {
             self.last_id += 1;
             row.history.id = self.last_id;
         }
         self.scratch.clear();
-        row.render(&mut self.scratch);
+        row.render_to(col, &mut self.scratch);
         let text = digest(&self.scratch);
         let ends = complete && !row.joined();
         let open = self.open.as_ref();
@@ -197,9 +227,8 @@ impl RowSender {
         if (known || erased) && !(is_open && ends) {
             return;
         }
-        row.history =
-            RowHistory { sent: Some(text), seen: Some(text), touched: false, rewritten: false, ..row.history };
-        row.history.backoff.on_given();
+        row.history = RowHistory { sent: Some(text), seen: Some(text), touched: false, ..row.history };
+        row.history.hold.on_given(&self.scratch);
         if self.muted {
             self.open = None;
             return;
@@ -212,6 +241,8 @@ impl RowSender {
             Some(open) if is_open && self.scratch.starts_with(&open.text) => {
                 out.extend_from_slice(&self.scratch[open.text.len()..]);
             }
+            // The cursor has left the blanks behind the text, which the reader has.
+            Some(open) if is_open && is_short_of_blanks(&self.scratch, &open.text) => {}
             Some(_) if !continues => {
                 out.push(b'\n');
                 out.extend_from_slice(&self.scratch);
@@ -223,6 +254,11 @@ impl RowSender {
             out.push(b'\n');
         }
     }
+}
+
+/// Whether a text lacks only the blanks at the end of what the reader has.
+pub(super) fn is_short_of_blanks(text: &[u8], given: &[u8]) -> bool {
+    given.strip_prefix(text).is_some_and(|blanks| blanks.iter().all(|&byte| byte == b' '))
 }
 
 fn digest(text: &[u8]) -> u64 {

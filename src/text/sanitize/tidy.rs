@@ -1,8 +1,8 @@
 //! The filter for pipes: it deletes escape sequences and the earlier states of rewritten lines.
 //!
 //! A program that writes to a pipe means its bytes. So a line without ESC, BS or a CR before other text passes byte for
-//! byte. Of a rewritten line only its last state is appended: when the line ends, when it has settled, or at the end of
-//! the stream. After the first cursor movement upwards even finished lines may change, so the rest of the stream is read
+//! byte. Of a rewritten line only its last state is appended: when the line ends, when it was held for long enough
+//! ([`super::hold`]), or at the end of the stream. After the first cursor movement upwards even finished lines may change, so the rest of the stream is read
 //! as on a terminal ([`Collapse`]). After the first NUL or the first byte that cannot be UTF-8 the stream is not text, and
 //! the rest passes unchanged.
 //!
@@ -11,6 +11,7 @@
 
 mod cells;
 mod open_line;
+mod return_ended;
 mod sequence_sink;
 
 use std::time::{Duration, Instant};
@@ -43,8 +44,9 @@ pub(super) struct Tidy {
     /// The last finished line ended in CR LF. Lines after a movement upwards get the same ending.
     has_returns: bool,
     is_raw: bool,
-    /// The first bytes of a character that is not complete yet.
+    /// The first bytes of a character that is not complete yet, and when they came.
     partial: Vec<u8>,
+    partial_at: Option<Instant>,
 }
 
 /// Where a piece of the stream ceases to be text.
@@ -65,7 +67,7 @@ enum NotText {
 }
 
 impl Tidy {
-    /// A filter at the start of a stream. A line that has not changed for the time `still` is appended unfinished.
+    /// A filter at the start of a stream. `still` is the settle time of lines without an end.
     pub(super) fn new(still: Duration) -> Self {
         Self {
             still,
@@ -77,6 +79,7 @@ impl Tidy {
             has_returns: false,
             is_raw: false,
             partial: Vec::new(),
+            partial_at: None,
         }
     }
 
@@ -101,6 +104,7 @@ impl Tidy {
             bytes.push(rest[0]);
             rest = &rest[1..];
             self.take(&bytes, out);
+            self.partial_at = self.partial_at.filter(|_| !self.partial.is_empty());
         }
         if !rest.is_empty() {
             self.take(rest, out);
@@ -108,15 +112,21 @@ impl Tidy {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match &self.screen {
+        let line = match &self.screen {
             Some(screen) => screen.deadline(),
             None => self.line.due(self.still),
-        }
+        };
+        line.into_iter().chain(self.partial_at.map(|at| at + self.still)).min()
     }
 
     pub(super) fn release(&mut self, out: &mut Vec<u8>) {
-        if self.screen.is_none() {
-            self.line.give_state(out);
+        match &mut self.screen {
+            None => self.line.give_state(out),
+            Some(screen) => {
+                let mut text = Vec::new();
+                screen.release(&mut text);
+                self.append_screen(&text, out);
+            }
         }
     }
 
@@ -136,6 +146,11 @@ impl Tidy {
             return;
         }
         self.now = Some(now);
+        if self.partial_at.is_some_and(|at| at + self.still <= now) {
+            // Its rest would have come with it.
+            let bytes = std::mem::take(&mut self.partial);
+            return self.turn_raw(&bytes, out);
+        }
         match &mut self.screen {
             None => self.line.tick(now, self.still, out),
             Some(screen) => {
@@ -177,14 +192,20 @@ impl Tidy {
         }
         match self.read(input, out) {
             TextEnd::None => {}
-            TextEnd::Partial(at) => self.partial.extend_from_slice(&input[at..]),
-            TextEnd::Binary(at) => {
-                self.is_raw = true;
-                self.finish_screen(out);
-                self.line.end_raw(out);
-                out.extend_from_slice(&input[at..]);
+            TextEnd::Partial(at) => {
+                self.partial.extend_from_slice(&input[at..]);
+                self.partial_at = self.partial_at.or(self.now);
             }
+            TextEnd::Binary(at) => self.turn_raw(&input[at..], out),
         }
+    }
+
+    /// The stream is binary data from these bytes on.
+    fn turn_raw(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        (self.is_raw, self.partial_at) = (true, None);
+        self.finish_screen(out);
+        self.line.end_raw(out);
+        out.extend_from_slice(bytes);
     }
 
     fn read(&mut self, input: &[u8], out: &mut Vec<u8>) -> TextEnd {
@@ -232,7 +253,7 @@ impl Tidy {
             }
             self.plain_behind(&mut before, &input[from..at], out);
             match byte {
-                b'\r' => self.line.carriage_return(self.now),
+                b'\r' => self.line.carriage_return(out),
                 0x08 => self.line.backspace(self.now, out),
                 0x1B => at += self.escape(&input[at..], out),
                 _ => return TextEnd::Binary(at),
@@ -275,6 +296,7 @@ impl Tidy {
         let Some(end) = memchr::memrchr(b'\n', rest) else { return self.line.write(rest, self.now, out) };
         let (lines, open) = rest.split_at(end + 1);
         self.has_returns = lines.ends_with(b"\r\n");
+        self.line.follow_lines();
         out.extend_from_slice(lines);
         self.line.write(open, self.now, out);
     }
@@ -329,8 +351,7 @@ impl Tidy {
             b'H' | b'f' | b'd' if !self.line.is_fresh() => self.climb(&[b"\x1b[", body, &[last]].concat(), out),
             _ if erases_behind && self.line.is_at_plain_end() => {}
             b'G' | b'`' | b'C' | b'a' | b'D' | b'E' | b'K' | b'J' | b'X' | b'P' | b'@' | b's' | b'u' => {
-                self.line.edit(out).control_sequence(&csi, last);
-                self.line.touch(self.now);
+                self.line.draw(self.now, out).control_sequence(&csi, last);
             }
             _ => {}
         }

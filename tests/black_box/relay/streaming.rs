@@ -3,8 +3,11 @@
 
 use std::fs;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::support::call::{Calling, Target};
-use crate::support::host::{Host, MIRROR, Setup};
+use crate::support::host::{Host, MIRROR, PLAIN, Setup};
 use crate::support::programs;
 use crate::support::waiting::PATIENCE;
 
@@ -40,6 +43,58 @@ fn a_prompt_arrives_after_a_spinner() {
     assert!(seen.ends_with("password:"), "{seen:?}");
     // A machine that stands still for a moment makes a frame stand still.
     assert!(seen.matches("working").count() <= 10, "{seen:?}");
+}
+
+/// The command waits for the test, and the test for the last blank of the prompt.
+#[test]
+fn a_prompt_arrives_with_its_blank_behind_a_rewritten_line() {
+    for setup in [PLAIN, MIRROR] {
+        let host = Host::with(setup);
+        let script = "printf '\\r1%%\\r2%%\\rGo on? '; until test -e step; do sleep 0.02; done; echo yes";
+        let mut calling = start(&host, script);
+        given(&calling, "Go on? ");
+        fs::write(host.home.join("step"), "").expect("a file");
+        let seen = calling.finish(PATIENCE).expect("it ends");
+        assert!(seen.out().ends_with("Go on? yes\n"), "{:?}", seen.out());
+    }
+}
+
+/// The line never rests, and ends only when the test has seen its beginning.
+#[test]
+fn a_line_that_grows_arrives_while_it_grows() {
+    for setup in [PLAIN, MIRROR] {
+        let host = Host::with(setup);
+        let mut calling = start(&host, "until test -e step; do printf .; sleep 0.02; done; printf 'end\\n'");
+        given(&calling, ".");
+        fs::write(host.home.join("step"), "").expect("a file");
+        let seen = calling.finish(PATIENCE).expect("it ends").out();
+        assert!(seen.trim_start_matches('.') == "end\n", "{seen:?}");
+    }
+}
+
+/// What has no line feed is with the caller before its shim is killed.
+#[test]
+fn an_unfinished_line_is_not_lost_with_the_shim() {
+    let host = Host::with(MIRROR);
+    let mut calling = start(&host, "printf 'two words '; exec sleep 1000");
+    given(&calling, "two words ");
+    kill(Pid::from_raw(calling.pid()), Signal::SIGKILL).expect("it runs");
+    let seen = calling.finish(PATIENCE).expect("it ends");
+    assert_eq!(seen.out(), "two words ");
+}
+
+/// A caller may have put both outputs into one file behind its pipes.
+#[test]
+fn what_is_held_leaves_before_the_other_stream() {
+    for setup in [PLAIN, MIRROR] {
+        let host = Host::with(setup);
+        let script = "printf 'Working... '; until test -e step; do sleep 0.02; done; echo no >&2; exec sleep 1000";
+        let calling = start(&host, script);
+        fs::write(host.home.join("step"), "").expect("a file");
+        let stderr = calling.stderr.as_ref().expect("a pipe");
+        assert!(stderr.wait_for(b"no\n", PATIENCE), "it is late");
+        assert_eq!(given(&calling, "Working... "), "Working... ");
+    }
 }
 
 #[test]

@@ -17,19 +17,19 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Appends the present text.
+    /// Appends the text of the finished line.
     pub(super) fn render(&self, out: &mut Vec<u8>) {
         self.row.render(out);
+    }
+
+    /// Appends the present text, with its blanks before the cursor.
+    pub(super) fn render_open(&self, out: &mut Vec<u8>) {
+        self.row.render_to(self.col, out);
     }
 
     /// Whether the cursor is at the start of text that is about to be overwritten.
     pub(super) fn is_parked(&self) -> bool {
         self.col == 0 && !self.row.is_empty()
-    }
-
-    /// Whether text was erased or overwritten since the last call.
-    pub(super) fn take_rewritten(&mut self) -> bool {
-        self.row.history.take_rewritten()
     }
 
     pub(super) fn carriage_return(&mut self) {

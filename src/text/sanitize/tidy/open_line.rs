@@ -1,4 +1,7 @@
-//! The line that has no end yet: its text, which part of that the reader has, and since when it has been unchanged.
+//! The line that has no end yet: its text, which part of that the reader has, and when the reader gets the rest.
+//!
+//! A stream without line feeds may be a text whose lines end in CR alone ([`super::return_ended`]). When the first part of
+//! such a text would be given to the reader, it is given byte for byte, and what follows passes as it comes.
 //!
 //! Invariants: a line that nothing edits is kept byte for byte; at most [`HELD_BYTES_MAX`] bytes and the cells of one line
 //! are kept; a longer line goes to the reader as it comes.
@@ -7,7 +10,9 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, Instant};
 
 use super::cells::{COLUMNS_MAX, Cells};
-use crate::text::sanitize::backoff::Backoff;
+use super::return_ended::is_return_ended;
+use crate::text::sanitize::hold::LineHold;
+use crate::text::sanitize::row_sender::is_short_of_blanks;
 
 /// An open line of more bytes than this goes to the reader as it comes. An edit of it then begins a new line.
 const HELD_BYTES_MAX: usize = 64 << 10;
@@ -28,13 +33,19 @@ pub(super) struct OpenLine {
     is_long: bool,
     /// `text` misses bytes that came after the first edit.
     is_cut: bool,
+    /// More than carriage returns edits the line.
+    is_drawn: bool,
+    /// A line feed came before.
+    follows_line: bool,
+    /// The line is text whose lines end in CR alone, and the reader has all of it.
+    passes_returns: bool,
     /// Carriage returns at the end of the input, which mean nothing before a line feed.
     returns: usize,
+    /// When the cells were written to, until they are looked at.
     touched_at: Option<Instant>,
-    /// A hash of the text at the last look, and since when the text has been the same.
+    /// A hash of the text at the last look.
     seen: Option<u64>,
-    since: Option<Instant>,
-    backoff: Backoff,
+    hold: LineHold,
 }
 
 impl OpenLine {
@@ -46,6 +57,11 @@ impl OpenLine {
     /// Whether nothing edits the line and the reader has none of it.
     pub(super) fn is_as_it_came(&self) -> bool {
         self.cells.is_none() && !self.is_open && !self.is_long && !self.is_cut && self.returns == 0
+    }
+
+    /// Lines pass before the next one begins.
+    pub(super) fn follow_lines(&mut self) {
+        self.follows_line = true;
     }
 
     /// Appends the text, because the rest of the line follows in one piece with the lines after it.
@@ -65,22 +81,47 @@ impl OpenLine {
         if text.is_empty() {
             return;
         }
-        self.touched_at = now;
         if self.returns > 0 {
             self.edit(out);
         }
-        self.keep(text);
         if self.cells.is_some() {
-            return self.write_cells(text, out);
+            return self.write_edited(text, now, out);
         }
+        self.keep(text);
         if self.is_long {
             out.extend_from_slice(text);
         } else if self.text.len() > HELD_BYTES_MAX {
             let held = std::mem::take(&mut self.text);
             out.extend_from_slice(&held[self.given.len()..]);
-            (self.is_long, self.is_open) = (true, true);
-            self.given = Vec::new();
+            self.pass_on();
+        } else if let Some(now) = now {
+            self.hold.on_touched(now);
         }
+    }
+
+    /// The reader has the line so far, and gets the rest as it comes.
+    fn pass_on(&mut self) {
+        (self.is_long, self.is_open) = (true, true);
+        self.given = Vec::new();
+        self.hold.release();
+    }
+
+    /// Writes text behind an edit. What does not fit into the kept text decides what becomes of the line.
+    fn write_edited(&mut self, text: &[u8], now: Option<Instant>, out: &mut Vec<u8>) {
+        self.touched_at = now;
+        let room =
+            if self.is_long || self.is_cut { text.len() } else { HELD_BYTES_MAX.saturating_sub(self.text.len()) };
+        let (text, rest) = text.split_at(text.len().min(room));
+        self.keep(text);
+        self.write_cells(text, out);
+        if rest.is_empty() {
+            return;
+        }
+        if self.give_return_ended(out) {
+            return out.extend_from_slice(rest);
+        }
+        self.is_cut = true;
+        self.write_cells(rest, out);
     }
 
     /// Adds to `text`, as long as that is not too long.
@@ -95,6 +136,29 @@ impl OpenLine {
         }
     }
 
+    /// Appends a text whose lines end in CR alone as it came, if the line is one and the reader has none of it.
+    fn give_return_ended(&mut self, out: &mut Vec<u8>) -> bool {
+        let is_whole = !(self.is_open || self.is_cut || self.is_long || self.is_drawn || self.follows_line);
+        let (is_ended, is_of_one_moment) = (self.returns > 0, self.is_of_one_moment());
+        if !is_whole || self.cells.is_none() || !is_return_ended(&self.text, is_ended, is_of_one_moment) {
+            return false;
+        }
+        out.append(&mut self.text);
+        out.extend(std::iter::repeat_n(b'\r', std::mem::take(&mut self.returns)));
+        self.cells = None;
+        self.touched_at = None;
+        self.passes_returns = true;
+        self.pass_on();
+        true
+    }
+
+    /// Whether all of the line came in one moment, as far as it is known.
+    fn is_of_one_moment(&self) -> bool {
+        let mut hold = self.hold;
+        self.touched_at.into_iter().for_each(|at| hold.on_touched(at));
+        hold.is_of_one_moment()
+    }
+
     fn write_cells(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let mut rest = text;
         while let Some(cells) = &mut self.cells {
@@ -103,26 +167,35 @@ impl OpenLine {
                 return;
             }
             // Text past the last column is edited on its own.
-            self.give_state(out);
+            self.give_shown(out);
             self.cells = Some(Box::default());
             (self.given, self.is_stale, self.is_open) = (Vec::new(), false, true);
             self.is_cut = true;
         }
     }
 
-    pub(super) fn carriage_return(&mut self, now: Option<Instant>) {
+    pub(super) fn carriage_return(&mut self, out: &mut Vec<u8>) {
+        if self.passes_returns {
+            return out.push(b'\r');
+        }
         self.returns += 1;
-        self.touched_at = now;
     }
 
     pub(super) fn backspace(&mut self, now: Option<Instant>, out: &mut Vec<u8>) {
-        self.touched_at = now;
-        self.edit(out).backspace();
+        self.draw(now, out).backspace();
         self.keep(b"\x08");
     }
 
-    /// The line's cells, for an edit.
-    pub(super) fn edit(&mut self, out: &mut Vec<u8>) -> &mut Cells {
+    /// The line's cells, for an edit by more than a carriage return.
+    pub(super) fn draw(&mut self, now: Option<Instant>, out: &mut Vec<u8>) -> &mut Cells {
+        (self.is_drawn, self.touched_at) = (true, now);
+        self.edit(out)
+    }
+
+    /// The line's cells.
+    fn edit(&mut self, out: &mut Vec<u8>) -> &mut Cells {
+        self.passes_returns = false;
+        self.hold.on_edited();
         if self.cells.is_none() {
             self.lay_out(out);
         }
@@ -149,9 +222,6 @@ impl OpenLine {
         let text = std::mem::take(&mut self.text);
         self.write_cells(&text, out);
         self.text = text;
-        if let Some(cells) = &mut self.cells {
-            cells.take_rewritten();
-        }
     }
 
     /// Whether the cursor is at the end of unedited text, where an erasure has no effect.
@@ -159,11 +229,15 @@ impl OpenLine {
         self.cells.is_none() && self.returns == 0
     }
 
-    pub(super) fn touch(&mut self, now: Option<Instant>) {
-        self.touched_at = now;
+    /// Appends the text that the line has so far.
+    fn render_open(&self, out: &mut Vec<u8>) {
+        match &self.cells {
+            Some(cells) => cells.render_open(out),
+            None => out.extend_from_slice(&self.text),
+        }
     }
 
-    /// Appends the line's present text to `out`, whatever the reader has.
+    /// Appends the text that the line has when it ends here.
     fn render(&self, out: &mut Vec<u8>) {
         match &self.cells {
             Some(cells) => cells.render(out),
@@ -188,7 +262,7 @@ impl OpenLine {
     fn reset(&mut self) {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        *self = Self { text, ..Self::default() };
+        *self = Self { text, follows_line: self.follows_line, ..Self::default() };
     }
 
     /// Ends the line with LF or CR LF, and begins the next one.
@@ -204,6 +278,7 @@ impl OpenLine {
             }
         }
         out.extend_from_slice(ending);
+        self.follows_line = true;
         self.reset();
     }
 
@@ -231,30 +306,46 @@ impl OpenLine {
 
     /// The reader gets the line's present text.
     pub(super) fn give_state(&mut self, out: &mut Vec<u8>) {
-        let mut text = Vec::new();
-        self.render(&mut text);
+        if !self.give_return_ended(out) {
+            self.give_shown(out);
+        }
+    }
+
+    fn give_shown(&mut self, out: &mut Vec<u8>) {
         if self.is_long && self.cells.is_none() {
             return;
         }
+        let mut text = Vec::new();
+        self.render_open(&mut text);
+        self.touched_at = None;
         if text.is_empty() {
             if self.is_open && (self.is_stale || !self.given.is_empty()) {
                 out.extend_from_slice(b"\n");
                 (self.is_open, self.is_stale, self.given) = (false, false, text);
             }
-            return;
+            return self.hold.release();
         }
         self.give_text(&text, b"\n", out);
+        self.hold.on_given(&text);
         (self.given, self.is_open, self.is_stale) = (text, true, false);
-        self.backoff.on_given();
+    }
+
+    /// Whether what the reader has may be the beginning of the line.
+    fn has_reader(&self) -> bool {
+        self.is_open && !self.is_stale
+    }
+
+    /// Whether the text begins with what the reader has.
+    fn grows(&self, text: &[u8]) -> bool {
+        self.has_reader() && text.starts_with(&self.given)
     }
 
     /// Appends `text`, or only its new end if the reader has the beginning.
     fn give_text(&self, text: &[u8], ending: &[u8], out: &mut Vec<u8>) {
-        if self.is_open && !self.is_stale && text.starts_with(&self.given) {
-            if text.len() > self.given.len() {
-                out.extend_from_slice(&text[self.given.len()..]);
-            }
-        } else if !text.is_empty() {
+        if self.grows(text) {
+            return out.extend_from_slice(&text[self.given.len()..]);
+        }
+        if !text.is_empty() && (!self.has_reader() || !is_short_of_blanks(text, &self.given)) {
             if self.is_open || self.is_stale {
                 out.extend_from_slice(ending);
             }
@@ -262,35 +353,42 @@ impl OpenLine {
         }
     }
 
-    /// Compares the text with that of the last look; the reader gets it if it has settled.
+    /// Compares the text with that of the last look; the reader gets it if it is held for long enough.
     pub(super) fn tick(&mut self, now: Instant, still: Duration, out: &mut Vec<u8>) {
-        if let Some(at) = self.touched_at.filter(|&at| at < now) {
-            self.touched_at = None;
-            let mut text = Vec::new();
-            self.render(&mut text);
-            let mut hasher = DefaultHasher::new();
-            hasher.write(&text);
-            let digest = hasher.finish();
-            if self.seen != Some(digest) {
-                if self.cells.as_mut().is_some_and(|cells| cells.take_rewritten()) {
-                    self.backoff.on_rewritten(self.is_open);
-                }
-                (self.seen, self.since) = (Some(digest), Some(at));
-            }
+        if let Some(at) = self.touched_at.take_if(|at| *at < now) {
+            self.look(at);
         }
         if self.due(still).is_some_and(|due| due <= now) && self.touched_at.is_none() {
-            self.since = None;
             self.give_state(out);
         }
     }
 
-    /// When the line will have settled.
+    /// Looks at a line whose cells were written to at this time.
+    fn look(&mut self, at: Instant) {
+        let mut text = Vec::new();
+        self.render_open(&mut text);
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&text);
+        let digest = hasher.finish();
+        if self.seen.replace(digest) == Some(digest) {
+            return;
+        }
+        if self.has_reader() && text == self.given {
+            self.hold.release();
+        } else {
+            self.hold.on_changed(&text, self.grows(&text), at);
+        }
+    }
+
+    /// When the reader gets the line.
     pub(super) fn due(&self, still: Duration) -> Option<Instant> {
         if self.is_long && self.cells.is_none() || self.is_empty() {
             return None;
         }
-        let since = self.touched_at.or(self.since)?;
         let is_parked = self.returns > 0 || self.cells.as_ref().is_some_and(|cells| cells.is_parked());
-        Some(since + self.backoff.wait(still, is_parked))
+        match self.touched_at {
+            Some(at) => self.hold.due_if_touched(at, still, is_parked),
+            None => self.hold.due(still, is_parked),
+        }
     }
 }

@@ -19,7 +19,7 @@ impl Sink for SequenceSink<'_> {
     fn control(&mut self, byte: u8) {
         let (line, now) = (&mut self.tidy.line, self.tidy.now);
         match byte {
-            b'\r' => line.carriage_return(now),
+            b'\r' => line.carriage_return(self.out),
             0x08 => line.backspace(now, self.out),
             _ => line.write(&[byte], now, self.out),
         }
