@@ -54,6 +54,30 @@ fn a_process_gets_the_environment_that_its_policy_chooses_and_its_directory() {
 }
 
 #[test]
+fn a_request_that_is_too_long_for_the_host_is_refused_alone_and_long_input_comes_in_pieces() {
+    let host = Host::with(MIRROR);
+    let mut client = Client::greeted(&host.socket());
+    client.send("process/start", &client::start("other", "sleep 1000", &json!({})));
+    let count = 3_000_000;
+    let place = TempDir::new(None);
+    let long: String = ('a'..='z').cycle().take(count).collect();
+    fs::write(place.join("expected"), format!("{long}end\n")).expect("a file");
+    let script = format!("head -c {} | cmp - {}/expected && echo same; cat", count + 4, place.path().display());
+    client.send("process/start", &client::start("pipe", &script, &json!({"pipeStdin": true})));
+    for (id, text) in [("1", long.as_str()), ("2", "end\n")] {
+        client.send("process/write", &json!({"processId": "pipe", "chunk": encoded(text), "writeId": id}));
+    }
+    let told = client.until(|line| line["method"] == "process/output");
+    assert_eq!(client::text(&[told], "stdout"), "same\n");
+    let argument = "x".repeat(1_200_000);
+    let refused = client.refusal("process/start", &client::start("long", &argument, &json!({})));
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("too long")), "{refused}");
+    for name in ["other", "pipe"] {
+        assert_eq!(client.ask("process/terminate", &json!({"processId": name})), json!({"running": true}), "{name}");
+    }
+}
+
+#[test]
 fn a_terminal_takes_keys_and_a_pipe_takes_input_and_both_take_an_interrupt() {
     let host = Host::with(MIRROR);
     let mut client = Client::greeted(&host.socket());

@@ -29,6 +29,9 @@ pub(super) enum Ask {
     Start { process: String, id: Value },
     /// The client's request of this name is answered with this.
     Answer { id: Value, result: Value },
+    /// As `Answer`, once the host has taken the rest of the input, too: what a process is written comes in pieces that the
+    /// host takes, one after the other.
+    Write { process: String, rest: Vec<String>, id: Value, result: Value },
 }
 
 /// A piece of output, as a client reads it later.
@@ -46,8 +49,11 @@ pub(super) struct ClientProcess {
     pub(super) is_tty: bool,
     /// Whether it takes input.
     pub(super) takes_input: bool,
-    /// Requests for the host that wait for the run's number: a method and its parameters, and what to do with the answer.
-    pub(super) waiting: Vec<(Value, Ask)>,
+    /// Whether the host has got a piece of input, and has not answered.
+    pub(super) is_writing: bool,
+    /// Requests for the host that wait for the run's number, or for the end of a write: a method and its parameters, and
+    /// what to do with the answer.
+    pub(super) waiting: Vec<(&'static str, Value, Ask)>,
     /// The last names of writes. A write that comes again under its name is not done again.
     writes: VecDeque<String>,
     /// The number of the next message.
@@ -59,7 +65,17 @@ pub(super) struct ClientProcess {
 impl ClientProcess {
     pub(super) fn new(is_tty: bool, takes_input: bool) -> Self {
         let (writes, kept, waiting) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        Self { stage: Stage::Asked, is_tty, takes_input, waiting, writes, next: 1, kept, kept_bytes: 0 }
+        Self {
+            stage: Stage::Asked,
+            is_tty,
+            takes_input,
+            is_writing: false,
+            waiting,
+            writes,
+            next: 1,
+            kept,
+            kept_bytes: 0,
+        }
     }
 
     /// The exit code, once it has one.

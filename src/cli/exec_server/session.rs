@@ -195,8 +195,10 @@ impl ExecSession {
         if write.chunk.is_empty() || !process.is_new_write(&write.write_id) {
             return Ok(Some(result));
         }
-        let ask = json!({"base64": write.chunk});
-        self.ask_of(&write.process_id, "exec.write", ask, Ask::Answer { id: id.clone(), result });
+        let mut rest = pieces(&write.chunk);
+        let first = rest.pop().unwrap_or_default();
+        let then = Ask::Write { process: write.process_id.clone(), rest, id: id.clone(), result };
+        self.ask_of(&write.process_id, "exec.write", json!({"base64": first}), then);
         Ok(None)
     }
 
@@ -232,23 +234,38 @@ impl ExecSession {
         Ok(None)
     }
 
-    /// Asks the host about a process, as soon as it has told the run's number.
+    /// Asks the host about a process, as soon as it has told the run's number. A write waits for the one before it.
     fn ask_of(&mut self, name: &str, method: &'static str, mut ask: Value, then: Ask) {
         let Some(process) = self.processes.get_mut(name) else { return };
+        let is_write = matches!(then, Ask::Write { .. });
         match process.stage {
+            Stage::Runs(_) if is_write && process.is_writing => process.waiting.push((method, ask, then)),
             Stage::Runs(run) => {
+                process.is_writing |= is_write;
                 ask["run"] = json!(run);
                 self.ask(method, &ask, then);
             }
-            _ => process.waiting.push((json!({"method": method, "params": ask}), then)),
+            Stage::Asked => process.waiting.push((method, ask, then)),
+            Stage::Exited(_) | Stage::Closed(_) => {
+                self.on_answer(then, Err(Refusal::new(FAILED, "failed to write to process stdin")));
+            }
         }
     }
 
+    /// Sends a request, if the host takes one of its length: it ends a connection, and its runs, that sends more.
     fn ask(&mut self, method: &str, ask: &Value, then: Ask) {
         self.asked_last += 1;
-        self.asked.insert(self.asked_last, then);
+        let before = self.to_host.len();
         let line = json!({"jsonrpc": "2.0", "id": self.asked_last, "method": method, "params": ask});
         put_line(&line, &mut self.to_host);
+        if self.to_host.len() - before <= limits::JSON_LINE_BYTES_MAX {
+            self.asked.insert(self.asked_last, then);
+            return;
+        }
+        self.to_host.truncate(before);
+        let most = limits::JSON_LINE_BYTES_MAX;
+        let problem = format!("rexec: the request is too long: the host takes {most} bytes; pass long text by a file");
+        self.on_answer(then, Err(Refusal::new(FAILED, problem)));
     }
 
     /// Answers the clients that wait for output that is there, and those whose time is over.
@@ -268,6 +285,16 @@ impl ExecSession {
             }
         }
     }
+}
+
+/// Input in pieces that the host takes in one request each, the last one first. Each is base64 by itself.
+fn pieces(base64: &str) -> Vec<String> {
+    // Half of a line leaves room for the rest of the request.
+    const PIECE: usize = limits::JSON_LINE_BYTES_MAX / 8 * 4;
+    let mut pieces: Vec<String> =
+        base64.as_bytes().chunks(PIECE).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
+    pieces.reverse();
+    pieces
 }
 
 impl StdioSession for ExecSession {

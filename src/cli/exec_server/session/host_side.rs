@@ -34,7 +34,7 @@ impl ExecSession {
         0
     }
 
-    fn on_answer(&mut self, ask: Ask, answer: Result<Value, Refusal>) {
+    pub(super) fn on_answer(&mut self, ask: Ask, answer: Result<Value, Refusal>) {
         match (ask, answer) {
             (Ask::Answer { id, result }, Ok(_)) => put_answer(&id, &Ok(result), &mut self.to_client),
             // A command that has ended meanwhile needs neither a signal nor an end.
@@ -54,18 +54,36 @@ impl ExecSession {
                 self.runs.insert(run, process.clone());
                 let Some(known) = self.processes.get_mut(&process) else { return };
                 known.stage = Stage::Runs(run);
-                for (mut request, then) in std::mem::take(&mut known.waiting) {
-                    let mut ask = request["params"].take();
-                    ask["run"] = json!(run);
-                    let method = request["method"].as_str().unwrap_or_default().to_owned();
-                    self.ask(&method, &ask, then);
+                self.ask_waiting(&process);
+            }
+            (Ask::Write { process, mut rest, id, result }, Ok(_)) if !rest.is_empty() => {
+                let piece = rest.pop().unwrap_or_default();
+                let then = Ask::Write { process: process.clone(), rest, id, result };
+                if let Some(known) = self.processes.get_mut(&process) {
+                    known.is_writing = false;
+                    self.ask_of(&process, "exec.write", json!({"base64": piece}), then);
+                }
+            }
+            (Ask::Write { process, id, result, .. }, answer) => {
+                put_answer(&id, &answer.map(|_| result), &mut self.to_client);
+                if let Some(known) = self.processes.get_mut(&process) {
+                    known.is_writing = false;
+                    self.ask_waiting(&process);
                 }
             }
             (Ask::Start { process, id }, Err(refusal)) => {
                 let waiting = self.processes.remove(&process).map(|process| process.waiting).unwrap_or_default();
                 put_answer(&id, &Err(refusal.clone()), &mut self.to_client);
-                waiting.into_iter().for_each(|(_, then)| self.on_answer(then, Err(refusal.clone())));
+                waiting.into_iter().for_each(|(.., then)| self.on_answer(then, Err(refusal.clone())));
             }
+        }
+    }
+
+    /// Asks for what has waited, in its order.
+    fn ask_waiting(&mut self, name: &str) {
+        let waiting = self.processes.get_mut(name).map(|process| std::mem::take(&mut process.waiting));
+        for (method, ask, then) in waiting.unwrap_or_default() {
+            self.ask_of(name, method, ask, then);
         }
     }
 
