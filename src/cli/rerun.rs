@@ -6,7 +6,7 @@
 //! Invariants: no secret comes from the journal, because the journal has none; a command of which the journal lacks a part
 //! is not run; a command that ran in a sandbox is not run outside of it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
@@ -14,9 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use lexopt::Arg;
+use rexec_sh::protocol::direct::{self, DirectCall};
 use rexec_sh::protocol::exit_code::NOT_EXECUTABLE;
 use rexec_sh::protocol::invocation::{Shell, is_command};
 use rexec_sh::protocol::notice::{Notice, remark};
+use rexec_sh::protocol::wire::Direct;
 
 use super::run_reference::{self, NO_SUCH_RUN, RunReference, unreadable};
 use super::told::tell;
@@ -93,10 +95,17 @@ fn rerun_name(whoami: &str) -> String {
 /// Columns of a list of variables. The rest is cut.
 const NAMES_COLUMNS: usize = 400;
 
+/// What is called again.
+enum RepeatedCall {
+    /// A shell with a command string, by its argument vector.
+    Shell(Vec<OsString>),
+    /// A program and its arguments, as they came in words.
+    Words(Vec<OsString>),
+}
+
 /// What is run.
 struct Repetition {
-    /// The argument vector of a shell.
-    argv: Vec<OsString>,
+    call: RepeatedCall,
     dir: PathBuf,
     /// `None`: this process's own environment.
     environment: Option<Vec<(OsString, OsString)>>,
@@ -107,7 +116,7 @@ struct Repetition {
 impl Repetition {
     fn of(beginning: &RunBeginning) -> Result<Self, Notice> {
         let start = &beginning.start;
-        let argv = argv(start)?;
+        let call = RepeatedCall::of(start)?;
         let dir = match &start.dir_b64 {
             None => PathBuf::from(&start.dir),
             Some(dir) => PathBuf::from(OsString::from_vec(from_base64(dir).unwrap_or_default())),
@@ -124,7 +133,7 @@ impl Repetition {
                 None
             }
         };
-        Ok(Self { argv, dir, environment, remarks })
+        Ok(Self { call, dir, environment, remarks })
     }
 
     fn shown(&self) -> String {
@@ -133,7 +142,7 @@ impl Repetition {
         for (name, value) in self.environment.iter().flatten() {
             text += &format!("{}={}\n", escape_line(&name.to_string_lossy(), usize::MAX), word(value));
         }
-        text += &self.argv.iter().map(|argument| word(argument)).collect::<Vec<_>>().join(" ");
+        text += &self.call.words().iter().map(|argument| word(argument)).collect::<Vec<_>>().join(" ");
         self.remarks.iter().fold(text + "\n", |text, sentence| text + &remark(sentence))
     }
 
@@ -144,7 +153,15 @@ impl Repetition {
             tell(sentence);
         }
         let mut command = Command::new(&shim);
-        command.arg0(&self.argv[0]).args(&self.argv[1..]).current_dir(&self.dir);
+        command.current_dir(&self.dir);
+        match &self.call {
+            RepeatedCall::Shell(argv) => command.arg0(&argv[0]).args(&argv[1..]),
+            RepeatedCall::Words(argv) => {
+                let call = DirectCall::words(Direct::Caller, 0, CString::default());
+                let call = call.iter().map(|word| OsStr::from_bytes(word.as_bytes()));
+                command.arg0(OsStr::from_bytes(direct::NAME.to_bytes())).args(call.skip(1)).args(argv)
+            }
+        };
         if let Some(environment) = &self.environment {
             let own = |name| std::env::var_os(name).map(|value| (OsString::from(name), value));
             command.env_clear().envs(environment.iter().cloned());
@@ -153,9 +170,12 @@ impl Repetition {
         command.envs(super::enclosing::path(SOCKET_VARIABLE).map(|path| (SOCKET_VARIABLE, path)));
         // A run's mark would make the shim run it itself, and a budget is for agents.
         command.env_remove("REXEC_INSIDE").env("REXEC_WHOAMI", name).env("REXEC_BUDGET", "off");
-        if Path::new(&start.shell).is_absolute() && Path::new(&start.shell).is_file() {
-            command.env("REXEC_SHELL", &start.shell);
-        }
+        let shell = Path::new(&start.shell);
+        // Of a program that came in words, `shell` is the program itself.
+        match self.call {
+            RepeatedCall::Shell(_) if shell.is_absolute() && shell.is_file() => command.env("REXEC_SHELL", shell),
+            _ => command.env_remove("REXEC_SHELL"),
+        };
         if !start.terminal {
             command.env("REXEC_TTY", "never");
             if io::stdin().is_terminal() {
@@ -170,8 +190,25 @@ impl Repetition {
     }
 }
 
-/// The call of a shell that repeats the run.
-fn argv(start: &StartRecord) -> Result<Vec<OsString>, Notice> {
+impl RepeatedCall {
+    /// The words for a person.
+    fn words(&self) -> &[OsString] {
+        let (Self::Shell(words) | Self::Words(words)) = self;
+        words
+    }
+
+    /// The call that repeats the run.
+    fn of(start: &StartRecord) -> Result<Self, Notice> {
+        let arguments = arguments(start)?;
+        let shell = Shell::named(&arguments[0]);
+        let is_shells = shell.is_some_and(|shell| is_command(shell, arguments.iter().map(Vec::as_slice)));
+        let argv = arguments.into_iter().map(OsString::from_vec).collect();
+        Ok(if is_shells { Self::Shell(argv) } else { Self::Words(argv) })
+    }
+}
+
+/// The run's arguments, of which there is at least one.
+fn arguments(start: &StartRecord) -> Result<Vec<Vec<u8>>, Notice> {
     let seq = start.seq;
     let lacks = |why: &str, hint: &str| Err(Notice::failed(format_args!("command {seq} {why}"), hint));
     if let Some(sandbox) = &start.sandbox {
@@ -196,14 +233,7 @@ fn argv(start: &StartRecord) -> Result<Vec<OsString>, Notice> {
     if arguments.iter().any(|argument| argument.contains(&0)) {
         return lacks("has a NUL in its call, as no command has", "its journal was changed by hand");
     }
-    let shell = Shell::named(&arguments[0]);
-    let is_shells = shell.is_some_and(|shell| is_command(shell, arguments.iter().map(Vec::as_slice)));
-    if is_shells {
-        return Ok(arguments.into_iter().map(OsString::from_vec).collect());
-    }
-    // A program that came by JSON: a shell runs its words.
-    let line = arguments.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(&b' ');
-    Ok(["sh".into(), "-c".into(), OsString::from_vec(line)].into())
+    Ok(arguments)
 }
 
 /// The run's variables. Those that the journal lacks come from this process's own environment.

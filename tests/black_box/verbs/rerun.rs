@@ -129,3 +129,27 @@ fn a_host_can_be_told_to_keep_no_environments() {
     let text = text_of_journal(&host);
     assert!(!text.contains("plain words") && !text.contains("\"environment\""), "{text}");
 }
+
+#[test]
+fn a_program_that_was_called_by_its_path_in_words_is_what_runs_again() {
+    let host = Host::with(PLAIN);
+    let program = host.home.join("tool");
+    programs::write(&program, b"#!/bin/sh\necho \"tool: $# [$1] [$2]\"\nexit 3\n");
+    let program = program.display().to_string();
+    let wanted = (3, "tool: 2 [a  b] [$HOME]\n".to_owned());
+    let first = rexec(&host, &["exec", "--", &program, "a  b", "$HOME"]);
+    assert_eq!((first.code, first.out), wanted);
+    let request = json!({"whoami": "Me", "dir": "/", "exec": [program, "a  b", "$HOME"]});
+    let mut stream = UnixStream::connect(host.socket()).expect("the host listens");
+    stream.write_all(format!("{request}\n").as_bytes()).expect("the host reads");
+    stream.read_to_string(&mut String::new()).expect("the host answers");
+    ends(&host, 2);
+    for number in ["1", "2"] {
+        let again = rexec(&host, &["rerun", number]);
+        assert_eq!((again.code, again.out), wanted, "{number}: {}", again.err);
+    }
+    ends(&host, 4);
+    let journal = host.journal();
+    let calls: Vec<_> = journal.of_type("start").map(|start| start["exec"].clone()).collect();
+    assert!(calls.iter().all(|call| *call == calls[0]), "{calls:?}");
+}
