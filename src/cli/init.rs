@@ -26,6 +26,7 @@ pub(super) use back::UNINIT;
 use file::SettingsFile;
 use plan::PlannedChange;
 pub(super) use store::InitStore;
+use store::Links;
 
 const YES: VerbOption = VerbOption::flag("yes", "do not ask").short('y');
 
@@ -160,7 +161,8 @@ fn make(store: &InitStore, record: &mut InitRecord, changes: &[PlannedChange], s
             Err(notice) => {
                 // Nothing of it is there.
                 before.directories.clone_from(&record.directories);
-                store.give_up(&before)?;
+                let are_named = !back::naming_links(store, &[]).is_empty();
+                store.give_up(&before, if are_named { Links::Named } else { Links::Unnamed })?;
                 return Err(notice);
             }
         };

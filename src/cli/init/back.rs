@@ -1,5 +1,6 @@
 //! `rexec uninit`: takes back what `rexec init` has changed.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use lexopt::prelude::{Long, Value};
@@ -8,13 +9,13 @@ use rexec_sh::protocol::notice::Notice;
 
 use super::file::SettingsFile;
 use super::plan::{self, PlannedChange};
-use super::store::InitStore;
+use super::store::{InitStore, Links};
 use super::{YES, agent, misunderstood};
-use crate::cli::run::permanent;
+use crate::cli::run::permanent::{self, KnownAgent};
 use crate::cli::say;
 use crate::cli::told::tell;
 use crate::cli::verb::{Group, Values, Verb};
-use crate::front::init_record::ChangedFile;
+use crate::front::init_record::{ChangedFile, InitRecord};
 use crate::text::settings::{self, SettingsError, SettingsFormat, block};
 
 pub(in crate::cli) const UNINIT: Verb = Verb {
@@ -27,7 +28,9 @@ pub(in crate::cli) const UNINIT: Verb = Verb {
     text: "\
 Each file gets back the bytes that it had before rexec init. What others have
 changed in it since stays. You see each change as a diff, and are asked.
-Without AGENT this takes back everything, and removes the links.
+Without AGENT this takes back everything. The links go with the last setting
+that names them; as long as a file names one, they stay, and you are told.
+Aliases of rexec init --profile are taken back together.
 
 Agents that run go on with the settings that they have read: restart them.
 ",
@@ -35,27 +38,31 @@ Agents that run go on with the settings that they have read: restart them.
     codes: &[(1, "nothing was changed, or a file cannot be changed")],
     examples: &["rexec uninit", "rexec uninit claude"],
     run: |parser| {
-        let (mut names, mut is_sure) = (Vec::new(), false);
+        let (mut agents, mut is_sure) = (Vec::new(), false);
         while let Some(argument) = parser.next().map_err(|error| UNINIT.wrong(&error))? {
             match argument {
                 Long("yes") | lexopt::Arg::Short('y') => is_sure = true,
-                Value(word) => names.push(agent(&word.to_string_lossy())?.name()),
+                Value(word) => agents.push(agent(&word.to_string_lossy())?),
                 other => return Err(UNINIT.unexpected(other)),
             }
         }
-        uninit(&names, is_sure)
+        uninit(&agents, is_sure)
     },
 };
 
-fn uninit(names: &[&str], is_sure: bool) -> Result<u8, Notice> {
+fn uninit(agents: &[KnownAgent], is_sure: bool) -> Result<u8, Notice> {
     let store = InitStore::of_user()?;
     let mut record = store.record()?;
-    let is_meant = |file: &ChangedFile| names.is_empty() || names.contains(&file.agent.as_str());
+    let is_meant = |file: &ChangedFile| agents.is_empty() || agents.iter().any(|agent| concerns(file, agent));
     let (meant, kept): (Vec<_>, Vec<_>) = record.files.into_iter().partition(is_meant);
     record.files = kept;
     if meant.is_empty() {
-        return say("nothing to do\n");
+        // Links that a setting named when the last change was taken back.
+        let has_links = agents.is_empty() && record.files.is_empty() && store.links().exists();
+        let are_gone = has_links && finish(&store, &record, &[])?;
+        return say(if are_gone { "the links are gone\n" } else { "nothing to do\n" });
     }
+    let paths: Vec<PathBuf> = meant.iter().map(|file| PathBuf::from(&file.path)).collect();
     let changes = meant.into_iter().map(plan_back).collect::<Result<Vec<_>, _>>()?;
     let needed: Vec<PlannedChange> = changes.into_iter().filter(PlannedChange::is_needed).collect();
     plan::show(&needed)?;
@@ -63,8 +70,52 @@ fn uninit(names: &[&str], is_sure: bool) -> Result<u8, Notice> {
         return say("nothing was changed\n").map(|_| exit_code::FAILURE);
     }
     needed.iter().try_for_each(|change| change.make().map(|_| ()))?;
-    store.give_up(&record)?;
+    finish(&store, &record, &paths)?;
     say("done; restart the agents that run\n")
+}
+
+/// Whether a file was changed for this agent. The aliases in a shell profile are for each agent that they start.
+fn concerns(file: &ChangedFile, agent: &KnownAgent) -> bool {
+    let alias = format!("alias {}=", agent.program());
+    let has_alias = |text: String| {
+        let lines = block::lines(&text).ok().flatten().unwrap_or_default();
+        lines.iter().any(|line| line.starts_with(&alias))
+    };
+    file.agent == agent.name() || (file.agent.is_empty() && fs::read_to_string(&file.path).is_ok_and(has_alias))
+}
+
+/// Writes the record. The links go if nothing is left of it, unless a setting names them: an agent without its shell would
+/// run nothing, or run it unseen. `paths` are the files that were changed until now. Returns whether the links are gone.
+fn finish(store: &InitStore, record: &InitRecord, paths: &[PathBuf]) -> Result<bool, Notice> {
+    if !record.files.is_empty() {
+        store.give_up(record, Links::Named)?;
+        return Ok(false);
+    }
+    let files = naming_links(store, paths);
+    let links = store.links();
+    for path in &files {
+        let path = path.display();
+        tell(format!(
+            "{path} names a link in {}, so the links stay; change it and call rexec uninit again",
+            links.display()
+        ));
+    }
+    store.give_up(record, if files.is_empty() { Links::Unnamed } else { Links::Named })?;
+    Ok(files.is_empty())
+}
+
+/// The settings files, and those of these paths, that name one of the links.
+pub(super) fn naming_links(store: &InitStore, paths: &[PathBuf]) -> Vec<PathBuf> {
+    let links = store.links();
+    let folder = format!("{}/", links.display());
+    let names_link =
+        |path: &PathBuf| fs::read(path).is_ok_and(|text| memchr::memmem::find(&text, folder.as_bytes()).is_some());
+    let mut files = permanent::files(&store.home, &links.to_string_lossy());
+    files.extend_from_slice(paths);
+    files.sort();
+    files.dedup();
+    files.retain(names_link);
+    files
 }
 
 /// The file without what was changed in it.

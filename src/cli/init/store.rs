@@ -14,6 +14,13 @@ use crate::text::reason::reason;
 /// The record's name in the folder.
 const RECORD: &str = "init.json";
 
+/// Whether a setting names the links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    Named,
+    Unnamed,
+}
+
 /// Where things are.
 #[derive(Debug)]
 pub(in crate::cli) struct InitStore {
@@ -64,9 +71,9 @@ impl InitStore {
         kept.map_err(|error| self.failed(&error))
     }
 
-    /// Writes the record. When nothing is left of it, the links and the folder go, too.
-    pub(super) fn give_up(&self, record: &InitRecord) -> Result<(), Notice> {
-        if !record.files.is_empty() {
+    /// Writes the record. When nothing is left of it and nothing names the links, they and the folder go, too.
+    pub(super) fn give_up(&self, record: &InitRecord, links: Links) -> Result<(), Notice> {
+        if !record.files.is_empty() || links == Links::Named {
             return self.write(record).map_err(|error| self.failed(&error));
         }
         links::remove(&self.links());

@@ -125,6 +125,12 @@ impl KnownAgent {
     }
 }
 
+/// The settings files of all agents, whether they exist or not.
+pub(in crate::cli) fn files(home: &Path, links: &str) -> Vec<PathBuf> {
+    let known = RECIPES.iter().map(|recipe| KnownAgent { recipe });
+    known.filter_map(|agent| agent.permanent(home, links)).map(|setting| setting.path).collect()
+}
+
 /// The names that complete `rexec init`.
 pub(in crate::cli) const PROGRAMS: [&str; 5] = ["claude", "codex", "opencode", "pi", "aider"];
 

@@ -232,6 +232,23 @@ fn another_shell_is_replaced_by_force_only_and_comes_back() {
 }
 
 #[test]
+fn links_that_a_setting_names_stay_until_it_is_gone() {
+    let place = Place::new();
+    place.does(&["init", "--yes", "claude"]);
+    let link = place.home.join(".local/share/rexec/shells/rexec-bash");
+    // One that the user has set by hand, which init has therefore never changed.
+    let by_hand = place.settings(".pi/agent/settings.json", &format!("{{\"shellPath\": \"{}\"}}", link.display()));
+    let said = super::said(&place.rexec(&["uninit", "--yes", "claude"]));
+    assert!(said.contains("settings.json names a link") && link.exists(), "{said}");
+    let said = super::said(&place.rexec(&["uninit", "--yes"]));
+    assert!(said.contains("settings.json names a link") && link.exists(), "{said}");
+    fs::write(&by_hand, "{}").expect("it is ours");
+    assert_eq!(place.does(&["uninit", "--yes"]), "the links are gone\n");
+    assert!(!link.exists() && !place.home.join(".local/share/rexec").exists());
+    assert_eq!(place.does(&["uninit", "--yes"]), "nothing to do\n");
+}
+
+#[test]
 fn a_profile_is_changed_when_asked_for_and_only_in_a_block() {
     let place = Place::new();
     let profile = place.settings(".bashrc", "alias ll='ls -l'");
@@ -247,7 +264,7 @@ fn a_profile_is_changed_when_asked_for_and_only_in_a_block() {
     );
     place.does(&["init", "--yes", "--profile", "copilot"]);
     assert_eq!(text(&profile), with.replace("# <<<", "alias copilot='rexec run -- copilot'\n# <<<"));
-    place.does(&["uninit", "--yes"]);
+    place.does(&["uninit", "--yes", "qwen"]);
     assert_eq!(place.all(), untouched);
 }
 
