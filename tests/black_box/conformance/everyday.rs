@@ -221,8 +221,7 @@ fn check(commands: &[(String, Output)]) {
     let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         let bench = Bench::new(original.path());
-        loop {
-            let Some(&(ref command, output)) = commands.get(next.fetch_add(1, Relaxed)) else { break };
+        while let Some(&(ref command, output)) = commands.get(next.fetch_add(1, Relaxed)) {
             let verdict = judge(&bench, command, output, &host);
             verdicts.lock().expect("no judge panics").push((command, output, verdict));
         }
