@@ -3,7 +3,7 @@
 //!
 //! A full block, a heavy line, or a coloured blank in the first column is hard to tell from the bar. Alone it is a progress
 //! bar or a frame, so it passes. Where a time, a sign of the host's or its name follows, the code point of what stands in
-//! the first column is shown behind it.
+//! the first column interrupts the row as soon as that is certain: what was printed before is on the terminal already.
 //!
 //! Invariants: what passes is not changed, only added to; the verdict depends on at most [`READ_MAX`] characters behind the
 //! first column, however they came; what is not known about the first column counts as like a bar.

@@ -225,6 +225,7 @@ fn length(chunk: &Value) -> usize {
 
 /// Before, each of them was compared with all output.
 #[test]
+#[ignore = "long: four megabytes of output, as a debug build searches them"]
 fn requests_that_wait_for_texts_are_bounded_and_nearly_matching_output_is_looked_at_once() {
     let host = Host::with(MIRROR);
     let mut client = Client::new(&host);
