@@ -32,9 +32,11 @@ pub(crate) struct Place {
 fn heed_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
-            // SAFETY: no handler is installed, and the test program has none of its own.
-            unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) }.unwrap();
+        // These have handlers of the standard library's, or are ignored by it, which gives programs the default back.
+        let kept = [Signal::SIGPIPE, Signal::SIGSEGV, Signal::SIGBUS];
+        for signal in Signal::iterator().filter(|signal| !kept.contains(signal)) {
+            // SAFETY: no handler is installed, and the test program has none of its own. SIGKILL and SIGSTOP have no other.
+            _ = unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) };
         }
     });
 }

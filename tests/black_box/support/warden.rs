@@ -21,13 +21,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::Resource;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::pipe2;
 
@@ -39,7 +40,7 @@ use super::procs::{self, Process};
 pub(crate) struct State {
     pub(crate) umask: u32,
     pub(crate) nice: i32,
-    /// The one processor it may run on, or all.
+    /// The one processor it may run on, the nth of those that the tests may use, or all.
     pub(crate) cpu: Option<usize>,
     /// Resource, soft and hard limit.
     pub(crate) limits: &'static [(Resource, u64, u64)],
@@ -74,9 +75,21 @@ pub(crate) struct Plan {
     pub(crate) user: Option<u32>,
 }
 
-fn high(fd: OwnedFd) -> io::Result<OwnedFd> {
+/// How many descriptors the tests could have when they were started, soft and hard. From the first question on they may
+/// have more: the ends of many calls are open here at once.
+fn usual_files() -> (u64, u64) {
+    static USUAL_FILES: OnceLock<(u64, u64)> = OnceLock::new();
+    *USUAL_FILES.get_or_init(|| {
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+        setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(4_096)), hard).expect("the soft limit may rise");
+        (soft, hard)
+    })
+}
+
+/// A copy of a descriptor with at least this number.
+fn high(fd: OwnedFd, least: RawFd) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
-    let number = nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(500))?;
+    let number = nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(least))?;
     // SAFETY: the number is a new descriptor that nothing else knows of.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
@@ -92,6 +105,11 @@ fn strings<S: AsRef<[u8]>>(list: &[S]) -> Vec<CString> {
 }
 
 impl Plan {
+    /// The first number above those that the program's descriptors have.
+    fn above_numbers(&self) -> RawFd {
+        self.descriptors.iter().map(|&(_, number)| number + 1).fold(3, RawFd::max)
+    }
+
     /// A program with its arguments (argv[0] first) and environment; nothing open, the usual state.
     pub(crate) fn new<A: AsRef<[u8]>, E: AsRef<[u8]>>(program: &Path, argv: &[A], env: &[E]) -> Self {
         Self {
@@ -142,8 +160,8 @@ impl Warden {
         let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
         let (failure, low) = pipe2(OFlag::O_CLOEXEC)?;
         // Out of the way of the numbers that the plan gives away.
-        let executed = high(low)?;
-        let prepared = Prepared::new(plan, write.as_raw_fd(), executed.as_raw_fd());
+        let executed = high(low, plan.above_numbers())?;
+        let prepared = Prepared::new(plan, usual_files(), write.as_raw_fd(), executed.as_raw_fd());
         let mut command = Command::new(OsStr::new("the warden never gets to execute a program"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // SAFETY: the closure makes system calls only, on memory that was prepared before the fork.

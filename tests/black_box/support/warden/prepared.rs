@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_char, c_int};
+use nix::sys::resource::Resource;
 
 use super::{Control, PID, Plan, STATUS};
 
@@ -44,6 +45,8 @@ pub(super) struct Prepared {
     env: Vec<*const c_char>,
     /// As many numbers as there are descriptors, to be filled after the fork without allocating.
     moved: Vec<RawFd>,
+    /// How many descriptors the program may have, soft and hard.
+    files: (u64, u64),
     report: RawFd,
     failure: RawFd,
 }
@@ -62,10 +65,10 @@ fn check(result: c_int) -> Result<c_int, Errno> {
 }
 
 impl Prepared {
-    pub(super) fn new(plan: Plan, report: RawFd, failure: RawFd) -> Self {
+    pub(super) fn new(plan: Plan, files: (u64, u64), report: RawFd, failure: RawFd) -> Self {
         let (argv, env) = (pointers(&plan.argv), pointers(&plan.env));
         let moved = vec![0; plan.descriptors.len()];
-        Self { plan, argv, env, moved, report, failure }
+        Self { plan, argv, env, moved, files, report, failure }
     }
 
     /// Never returns: the caller becomes the warden.
@@ -170,12 +173,21 @@ impl Prepared {
             if state.nice > libc::getpriority(libc::PRIO_PROCESS, 0) {
                 check(libc::setpriority(libc::PRIO_PROCESS, 0, state.nice))?;
             }
-            if let Some(cpu) = state.cpu {
-                let mut set: libc::cpu_set_t = std::mem::zeroed();
-                libc::CPU_SET(cpu, &mut set);
+            if let Some(nth) = state.cpu {
+                let (mut allowed, mut set): (libc::cpu_set_t, libc::cpu_set_t) =
+                    (std::mem::zeroed(), std::mem::zeroed());
+                check(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut allowed))?;
+                let mut cpus = (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &allowed));
+                libc::CPU_SET(cpus.nth(nth).ok_or(Errno::EINVAL)?, &mut set);
                 check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set))?;
             }
-            for &(resource, soft, hard) in state.limits {
+            // A core file would lie among the files that are compared.
+            let mut core: libc::rlimit = std::mem::zeroed();
+            check(libc::getrlimit(libc::RLIMIT_CORE, &raw mut core))?;
+            core.rlim_cur = 0;
+            check(libc::setrlimit(libc::RLIMIT_CORE, &raw const core))?;
+            let files = (Resource::RLIMIT_NOFILE, self.files.0, self.files.1);
+            for &(resource, soft, hard) in [files].iter().chain(state.limits) {
                 let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
                 check(libc::setrlimit(resource as _, &raw const limit))?;
             }
@@ -187,18 +199,17 @@ impl Prepared {
     /// to get may be where another one still is.
     fn take_descriptors(&self) -> Result<(), Errno> {
         let moved = self.moved.as_ptr().cast_mut();
-        let mut above = 3;
+        let above = self.plan.above_numbers();
         // SAFETY: `moved` has a place for each descriptor, and this process is the only one with this copy of it.
         unsafe {
             for (n, (fd, _)) in self.plan.descriptors.iter().enumerate() {
-                *moved.add(n) = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 1000))?;
+                *moved.add(n) = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above))?;
             }
             for fd in 0..3 {
                 libc::close(fd);
             }
             for (n, &(_, number)) in self.plan.descriptors.iter().enumerate() {
                 check(libc::dup2(*moved.add(n), number))?;
-                above = above.max(number + 1);
             }
             let above = libc::c_uint::try_from(above).unwrap_or(3);
             libc::syscall(libc::SYS_close_range, above, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
