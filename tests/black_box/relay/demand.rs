@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::interaction::Step::{Sees, Shows, Types};
+use super::interaction::Step::{Listens, Sees, Shows, Types};
 use super::interaction::{self, Interaction, PLAIN, Same, TERMINAL};
 use crate::support::crowd;
 use crate::support::host::{Host, MIRROR};
@@ -53,6 +53,7 @@ const ASKERS: &[Interaction] = &[
         script: "set -m; seq 1 1000 | LESS= $SH -c less; echo stopped; sleep 0.3; fg; echo code $?",
         steps: &[
             Shows("23"),
+            Listens("less"),
             Types(b"\x1a"),
             Sees("stopped\r\n"),
             Sees("1000 |"),

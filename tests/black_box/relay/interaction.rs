@@ -18,6 +18,9 @@ pub(crate) enum Step {
     Sees(&'static str),
     /// Waits for a screen with this text.
     Shows(&'static str),
+    /// Waits until this program waits for keys. Between its screen and that it may take a signal and forget it: less(1)
+    /// looks at its flags, draws, and then reads.
+    Listens(&'static str),
     Resizes(u16, u16),
 }
 
@@ -60,6 +63,7 @@ pub(crate) fn perform(typist: &mut Typist, steps: &[Step]) {
             Step::Types(keys) => typist.types(keys),
             Step::Sees(text) => drop(typist.sees(text)),
             Step::Shows(text) => typist.shows(text),
+            Step::Listens(program) => typist.listens(program),
             Step::Resizes(cols, rows) => typist.resizes(*cols, *rows),
         }
     }

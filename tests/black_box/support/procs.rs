@@ -100,16 +100,26 @@ pub(crate) fn sleeps(pid: i32) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Whether a process sleeps in poll(2) or epoll_wait(2); where the kernel does not tell in what, whether it sleeps. The
-/// state alone also says so of one that has lost its processor on the way to another sleep, and the call alone says so
-/// of one that its tracer has stopped there.
+/// Whether a process sleeps in poll(2) or epoll_wait(2).
 pub(crate) fn is_polling(pid: i32) -> bool {
     #[cfg(target_arch = "x86_64")]
     const POLLS: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_ppoll, libc::SYS_epoll_wait, libc::SYS_epoll_pwait];
     #[cfg(not(target_arch = "x86_64"))]
     const POLLS: &[libc::c_long] = &[libc::SYS_ppoll, libc::SYS_epoll_pwait];
+    sleeps_in(pid, &["poll"], POLLS)
+}
+
+/// Returns true if a process sleeps in read(2) at a terminal, or in poll(2).
+pub(crate) fn waits_for_keys(pid: i32) -> bool {
+    is_polling(pid) || sleeps_in(pid, &["wait_woken", "n_tty_read"], &[libc::SYS_read])
+}
+
+/// Whether a process sleeps in one of these places of the kernel; where the kernel does not tell, in one of these calls;
+/// where it does not tell that either, whether it sleeps. The state alone also says so of one that has lost its processor
+/// on the way to another sleep, and the call alone says so of one that its tracer has stopped there.
+fn sleeps_in(pid: i32, places: &[&str], calls: &[libc::c_long]) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/wchan")) {
-        Ok(at) if !matches!(at.as_str(), "" | "0") => return at.contains("poll"),
+        Ok(at) if !matches!(at.as_str(), "" | "0") => return places.iter().any(|place| at.contains(place)),
         // It runs, or the kernel does not tell.
         _ => {}
     }
@@ -117,7 +127,7 @@ pub(crate) fn is_polling(pid: i32) -> bool {
     is_asleep
         && fs::read_to_string(format!("/proc/{pid}/syscall")).map_or(true, |call| {
             let number = call.split(' ').next().and_then(|number| number.parse().ok());
-            number.is_some_and(|number| POLLS.contains(&number))
+            number.is_some_and(|number| calls.contains(&number))
         })
 }
 

@@ -1,14 +1,16 @@
 //! A person at a terminal: types, reads the screen, changes the window, and looks at the modes that are left.
 
 use std::cell::{Cell, OnceCell};
+use std::fs;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::libc;
 use nix::sys::termios::Termios;
 
 use super::call::{dir, usual_env};
+use super::procs::{self, Process};
 use super::reader::Reader;
 use super::screen::Screen;
 use super::terminal::Terminal;
@@ -34,6 +36,8 @@ pub(crate) struct Typist {
     /// How much of the screen was read.
     read: usize,
     size: Cell<(u16, u16)>,
+    /// Where the program was started.
+    home: PathBuf,
 }
 
 impl Typist {
@@ -67,8 +71,9 @@ impl Typist {
             plan.descriptors.push((descriptor, fd));
         }
         plan.control = Control::Foreground(terminal.slave());
+        let home = fs::canonicalize(home).expect("a directory");
         let warden = Warden::start(plan).expect("the program can be executed");
-        Self { terminal, warden, before, screen: OnceCell::new(), pipe, read: 0, size: Cell::new(size) }
+        Self { terminal, warden, before, screen: OnceCell::new(), pipe, read: 0, size: Cell::new(size), home }
     }
 
     fn reader(&self) -> &Reader {
@@ -126,6 +131,18 @@ impl Typist {
     pub(crate) fn shows(&self, text: &str) {
         let is_there = waiting::until_true(PATIENCE, || self.drawn().text().contains(text));
         assert!(is_there, "{text:?} is never on the screen: {}", self.drawn().text());
+    }
+
+    /// Waits until this program, started from the program's directory, waits for keys.
+    pub(crate) fn listens(&self, program: &str) {
+        let is_it = |process: &Process| {
+            process.comm == program
+                && fs::read_link(format!("/proc/{}/cwd", process.pid)).is_ok_and(|at| at == self.home)
+        };
+        let own = nix::unistd::getpid().as_raw();
+        let waits =
+            || procs::descendants(own).iter().any(|process| is_it(process) && procs::waits_for_keys(process.pid));
+        assert!(waiting::until_true(PATIENCE, waits), "{program} never waits for keys: {}", self.drawn().text());
     }
 
     /// Waits until the terminal has the modes from the start, or has not.
