@@ -19,9 +19,10 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
+use rexec_sh::protocol::direct::DirectCall;
 use rexec_sh::protocol::exit_code::OWN_FAILURE;
 use rexec_sh::protocol::notice::Notice;
-use rexec_sh::protocol::process::{Pid, Signal};
+use rexec_sh::protocol::process::{Exit, Pid, Signal};
 use rexec_sh::protocol::wire::{CallerStream, FRAME_BYTES_MAX, HEADER_BYTES, encode_abort};
 
 use crate::controlling_terminal::ControllingTerminal;
@@ -46,8 +47,8 @@ const SIGNAL_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a parent may take to be dead once the kernel has sent the signal that it sends for this. It sends it when the
 /// parent's thread dies that made this process, and the process may have others.
 const DEATH_PATIENCE: Duration = Duration::from_millis(500);
-/// The exit code of an aborted command: that of SIGTERM.
-const ABORTED: u8 = 128 + Signal::TERM.number();
+/// What counts as the end of an aborted command whose real end nobody tells.
+const ABORTED: Exit = Exit::Signal(Signal::TERM);
 
 /// Signals that go on to the command.
 pub(crate) const FORWARDED: SignalSet = bit(Signal::INT)
@@ -67,7 +68,7 @@ const ENDING: SignalSet = bit(Signal::INT) | bit(Signal::TERM) | bit(Signal::HUP
 pub(crate) enum ClientEnd {
     /// Exit with this code.
     Exit(u8),
-    /// Die by this signal, as the real shell at a terminal does. The whole group dies when a key sent the signal.
+    /// Die by this signal, as the real shell did. The whole group dies when a key sent the signal.
     Die { signal: Signal, is_group: bool },
     /// The host refuses the command. These signals have arrived for it.
     Refused(SignalSet),
@@ -110,6 +111,8 @@ pub(crate) struct Client {
     hold_back: Option<Instant>,
     /// Another process sent SIGTSTP, and it went on to the command.
     has_passed_stop: bool,
+    /// Stands for a shell, and so dies as that. `rexec exec` exits with the code for the signal instead.
+    is_shell: bool,
     /// The form with `--whoami`: a signal aborts the command, and whatever is not the command's own code is 127.
     is_plain: bool,
 }
@@ -145,13 +148,14 @@ impl Client {
             window: None,
             hold_back: None,
             has_passed_stop: false,
+            is_shell: true,
             is_plain: false,
         }
     }
 
-    /// Whether this is the form with `--whoami`.
-    pub(crate) fn for_plain_client(self, is_plain: bool) -> Self {
-        Self { is_plain, ..self }
+    /// The same client of a direct call, if this is one.
+    pub(crate) fn for_call(self, direct: Option<&DirectCall<'_>>) -> Self {
+        Self { is_shell: direct.is_none(), is_plain: direct.is_some_and(DirectCall::is_plain_client), ..self }
     }
 
     /// Sets the terminal to relay, if any, and the terminal whose size the command's terminal gets.
@@ -254,7 +258,7 @@ impl Client {
             Err(error) => return Some(ClientEnd::Failed(Notice::without_hint(OWN_FAILURE, error.desc()))),
         }
         if self.aborting.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Some(ClientEnd::Exit(ABORTED));
+            return Some(self.end_of(ABORTED));
         }
         let [socket, signals, parent, out, err, keys] = watched.map(|watched| watched.revents);
         if signals != 0 {
@@ -282,7 +286,7 @@ impl Client {
         match self.unheard {
             // When the host runs again, it finds the socket closed and ends the command.
             Some((_, signal)) if self.hears_by().is_some_and(|by| by <= Instant::now()) => {
-                Some(ClientEnd::Exit(128 + signal.number()))
+                Some(self.end_of(Exit::Signal(signal)))
             }
             _ => None,
         }
@@ -335,7 +339,7 @@ impl Client {
                 self.end_reading_ahead();
                 None
             }
-            Ok(0) | Err(_) if self.aborting.is_some() => Some(ClientEnd::Exit(ABORTED)),
+            Ok(0) | Err(_) if self.aborting.is_some() => Some(self.end_of(ABORTED)),
             Ok(0) | Err(_) => Some(ClientEnd::Failed(self.lost())),
         }
     }

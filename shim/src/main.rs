@@ -215,7 +215,7 @@ impl ShimCall<'_> {
         let sent = send_request(&socket, &request, &descriptors, &signals)?;
         let outputs = [CallerStream::Out, CallerStream::Err].map(|stream| OutputDescriptor::new(stream, standard));
         let relay = Client::new(socket, signal_watch, parent, outputs);
-        let relay = relay.for_plain_client(self.direct.is_some_and(|call| call.is_plain_client()));
+        let relay = relay.for_call(self.direct.as_ref());
         let mut relay = relay.with_terminals(terminal, standard.window());
         relay.queue_request(&request[sent..]);
         match relay.run() {

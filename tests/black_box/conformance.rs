@@ -1,7 +1,7 @@
 //! The oracle is the real shell: the same harness runs every case with it and with the shim, and compares.
 //!
 //! On pipes the oracle runs on pipes, and the output is compared byte for byte; where commands get a terminal, the
-//! oracle runs on one of the same size. Death by signal N equals exit code 128 + N.
+//! oracle runs on one of the same size. Death by a signal is no exit code.
 
 mod case;
 mod environment;

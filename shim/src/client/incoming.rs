@@ -62,7 +62,6 @@ impl Client {
                 self.give_held();
                 return self.decode();
             }
-            FromHost::Exit(_) if self.aborting.is_some() => self.ending = Some(ClientEnd::Exit(ABORTED)),
             FromHost::Exit(exit) => self.ending = Some(self.end_of(exit)),
             FromHost::Fail { code, text } => {
                 let text = if self.is_plain { without_prefix(text) } else { text };
@@ -71,6 +70,7 @@ impl Client {
                 self.end_line();
                 self.reset_terminal();
             }
+            FromHost::Refuse if self.aborting.is_some() => self.ending = Some(self.end_of(ABORTED)),
             FromHost::Refuse => self.ending = Some(ClientEnd::Refused(self.came)),
             FromHost::Heard => self.unheard = None,
             FromHost::Attach => self.attach(),

@@ -9,7 +9,7 @@ use std::time::Instant;
 use rexec_sh::protocol::process::{Exit, Pid, Signal};
 use rexec_sh::protocol::wire::{TerminalModes, encode_hangup, encode_keys, encode_resume, encode_signal, encode_size};
 
-use super::{Client, ClientEnd, DEATH_PATIENCE, ENDING, SIGNAL_PATIENCE};
+use super::{ABORTED, Client, ClientEnd, DEATH_PATIENCE, ENDING, SIGNAL_PATIENCE};
 use crate::controlling_terminal::{ControllingTerminal, KeyInput};
 use crate::sys::{self, bit};
 
@@ -27,12 +27,16 @@ impl Client {
         }
     }
 
-    /// How this process ends after the command's end.
-    pub(super) fn end_of(&mut self, exit: Exit) -> ClientEnd {
+    /// How this process ends after the command's end: in the same way, so that its caller's wait(2) tells what it would
+    /// tell of the real shell.
+    pub(super) fn end_of(&self, exit: Exit) -> ClientEnd {
+        let is_relayed = self.terminal.as_ref().is_some_and(ControllingTerminal::is_relayed);
         match exit {
-            Exit::Signal(signal) if self.terminal.as_ref().is_some_and(ControllingTerminal::is_relayed) => {
+            // However the command took it, its caller has asked for its end.
+            _ if self.is_plain && self.aborting.is_some() => ClientEnd::Exit(ABORTED.code()),
+            Exit::Signal(signal) if self.is_shell || is_relayed => {
                 let keys = bit(Signal::INT) | bit(Signal::QUIT);
-                ClientEnd::Die { signal, is_group: keys & bit(signal) & !self.came != 0 }
+                ClientEnd::Die { signal, is_group: is_relayed && keys & bit(signal) & !self.came != 0 }
             }
             exit => ClientEnd::Exit(exit.code()),
         }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rexec_sh::protocol::process::Exit;
 use rexec_sh::protocol::wire::{Decoded, FromHost};
 
-use super::{ABORTED, BUFFER_BYTES, Client, ClientEnd, ENDING};
+use super::{BUFFER_BYTES, Client, ClientEnd, ENDING};
 
 /// How many bytes are read ahead at once: more than a host keeps for a slow caller.
 const AHEAD_BYTES: usize = 1 << 20;
@@ -91,7 +91,7 @@ impl Client {
         match self.blocked.stuck {
             Some((place, until)) if place == from => {
                 let exit = self.death_ahead().filter(|_| until <= now)?;
-                Some(if self.aborting.is_some() { ClientEnd::Exit(ABORTED) } else { self.end_of(exit) })
+                Some(self.end_of(exit))
             }
             _ => {
                 self.blocked.stuck = Some((from, now + READER_PATIENCE));

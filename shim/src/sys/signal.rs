@@ -16,6 +16,10 @@ pub(crate) type SignalSet = u64;
 const SIGNALS: u8 = 64;
 /// Size of the kernel's signal set, bytes.
 const SIGNAL_SET_BYTES: usize = 8;
+/// The kernel's struct sigaction begins with the handler and is shorter than this everywhere.
+const ACTION_WORDS: usize = 16;
+/// One of the default disposition: zeros.
+const DEFAULT: [usize; ACTION_WORDS] = [libc::SIG_DFL; ACTION_WORDS];
 
 /// SIGCHLD.
 pub(crate) const CHLD: Signal = named(libc::SIGCHLD);
@@ -56,10 +60,14 @@ pub(crate) fn stop_by(signal: Signal, is_group: bool) {
 pub(crate) fn die_by(signal: Signal, is_group: bool) -> ! {
     let number = c_int::from(signal.number());
     let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the calls take numbers and a structure that lives. The command has dumped a core already, if any.
+    // The command has dumped a core already, if any. A program that takes cores from a pipe would get one of this process
+    // whatever the limit is (core(5)).
+    // SAFETY: the calls take numbers and structures that live.
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
-        libc::signal(number, libc::SIG_DFL);
+        libc::prctl(libc::PR_SET_DUMPABLE, 0);
+        // Not signal(3), which refuses the C library's own signals. posix_spawn(3) leaves these ignored in what it starts.
+        libc::syscall(libc::SYS_rt_sigaction, number, DEFAULT.as_ptr(), ptr::null::<usize>(), SIGNAL_SET_BYTES);
         libc::kill(if is_group { 0 } else { libc::getpid() }, number);
     }
     change_mask(libc::SIG_UNBLOCK, bit(signal));
@@ -77,8 +85,7 @@ fn all() -> impl Iterator<Item = Signal> {
 }
 
 fn is_ignored(signal: Signal) -> bool {
-    // The kernel's struct sigaction begins with the handler and is shorter than this everywhere.
-    let mut action = [0_usize; 16];
+    let mut action = DEFAULT;
     // SAFETY: no action is set, and the kernel writes one to `action`.
     let result = unsafe {
         let number = c_int::from(signal.number());

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
@@ -57,7 +58,7 @@ fn signals_go_to_the_command_and_the_shim_waits_for_its_end() {
     for signal in signals {
         send(&child, signal);
     }
-    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
     let mut heard = host.join().unwrap();
     heard.sort_by_key(|said| format!("{said:?}"));
     let mut expected: Vec<_> = signals.map(|signal| Some(Said::Signal(signal as u8))).into();
@@ -188,7 +189,7 @@ fn a_death_is_found_behind_much_output_that_nobody_reads() {
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     send(&child, Signal::SIGTERM);
     wait_for("the shim to end", || child.try_wait().unwrap().is_some());
-    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
     assert_eq!(host.join().unwrap(), Some(Said::Signal(Signal::SIGTERM as u8)));
 }
 

@@ -9,21 +9,23 @@ use rexec_sh::protocol::wire::{
     CallerStream, Hello, encode_exit, encode_fail, encode_note, encode_output, encode_refuse,
 };
 
-fn exits(exit: Exit) -> Option<i32> {
+/// The exit code and the signal that the caller is told.
+fn ends(exit: Exit) -> (Option<i32>, Option<i32>) {
     let place = Place::new();
     let host = place.answering(frames(|out| encode_exit(exit, out)));
-    let code = place.bash("true").status().unwrap().code();
+    let status = place.bash("true").status().unwrap();
     host.join().unwrap();
-    code
+    assert!(!status.core_dumped());
+    (status.code(), status.signal())
 }
 
 #[test]
-fn an_exit_code_is_the_commands_and_a_signal_is_128_more() {
+fn a_caller_is_told_the_commands_own_code_or_signal() {
     for code in [0, 1, 2, 44, 125, 126, 127, 128, 137, 255] {
-        assert_eq!(exits(Exit::Code(code)), Some(i32::from(code)));
+        assert_eq!(ends(Exit::Code(code)), (Some(i32::from(code)), None));
     }
-    for signal in [1, 2, 6, 9, 13, 15, 64] {
-        assert_eq!(exits(Exit::Signal(process::Signal::new(signal))), Some(128 + i32::from(signal)));
+    for signal in [1, 2, 3, 6, 9, 11, 13, 15, 32, 34, 64] {
+        assert_eq!(ends(Exit::Signal(process::Signal::new(signal))), (None, Some(i32::from(signal))));
     }
 }
 

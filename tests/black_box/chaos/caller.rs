@@ -142,7 +142,7 @@ impl<'a> Caller<'a> {
                 Attack::Shim | Attack::Agent => outcome.ended == SHIM_KILLED,
                 Attack::Guard => is_lost(&outcome),
                 // By TERM, or by KILL after its grace.
-                Attack::Person => matches!(outcome.ended, Ended::Code(143 | 137)),
+                Attack::Person => matches!(outcome.ended, Ended::Signal(15 | 9)),
             };
             self.chaos.fault_unless(is_right, || format!("{tag}, {attack:?} killed: {errand:?} ended {outcome:?}"));
             self.chaos.count(attack);

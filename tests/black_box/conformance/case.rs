@@ -281,8 +281,8 @@ pub(super) fn sanitized(mode: sanitize::Mode, bytes: &[u8]) -> Vec<u8> {
 fn compare(mode: Mode, theirs: &Seen, ours: &Seen) -> Option<String> {
     let mut lines = Vec::new();
     let (a, b) = (&theirs.outcome, &ours.outcome);
-    if a.code() != b.code() {
-        lines.push(format!("   code   real {:?}, shim {:?}", a.ended, b.ended));
+    if a.ended != b.ended {
+        lines.push(format!("   end    real {:?}, shim {:?}", a.ended, b.ended));
     }
     let (stdout, stderr) = (mode.both(&a.stdout, &b.stdout), mode.both(&a.stderr, &b.stderr));
     for (what, (a, b)) in [("stdout", &stdout), ("stderr", &stderr)] {

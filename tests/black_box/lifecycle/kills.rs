@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -316,7 +317,14 @@ fn a_command_that_dies_of_a_signal_does_not_wait_for_a_reader() {
     let host = Host::with(PLAIN);
     let shim = || crowd::shim(&host, "exec yes");
     let exec = || rexec(&host, &["exec", "yes"]);
-    for (mut command, signal) in [(shim(), SIGTERM), (shim(), SIGHUP), (exec(), SIGTERM), (exec(), SIGHUP)] {
+    let died = |signal| (None, Some(signal as i32));
+    let exited = |signal| (Some(128 + signal as i32), None);
+    for (mut command, signal, end) in [
+        (shim(), SIGTERM, died(SIGTERM)),
+        (shim(), SIGHUP, died(SIGHUP)),
+        (exec(), SIGTERM, exited(SIGTERM)),
+        (exec(), SIGHUP, exited(SIGHUP)),
+    ] {
         let mut shim = command.stdout(Stdio::piped()).spawn().expect("a shim");
         let writer = procs::wait_until_held(host.pid(), "yes");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(shim.id().cast_signed()), signal).expect("ours");
@@ -326,7 +334,7 @@ fn a_command_that_dies_of_a_signal_does_not_wait_for_a_reader() {
             let _ = shim.kill();
             panic!("it waits for a reader after {signal}");
         };
-        assert_eq!(status.code(), Some(128 + signal as i32));
+        assert_eq!((status.code(), status.signal()), end);
         let mut out = Vec::new();
         shim.stdout.take().expect("a pipe").read_to_end(&mut out).expect("it ends");
         // A full pipe of 16 pages, of which two that follow each other have more than one page of bytes.
